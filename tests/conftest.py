@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rebalance_core.strategies import custom
-from rebalance_core.strategies.registry import install_pieces
+from rebalance_core.strategies.registry import install_plugins
 from tests.object_store import make_bucket, running_store
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ def seed() -> int:
 @pytest.fixture
 def own_pieces() -> Iterator[None]:
     """Own strategies, hash functions and resolvers that a test registers are gone after it."""
-    before = custom.pieces()
+    before = custom.plugins()
     yield
-    install_pieces(before)
+    install_plugins(before)
 
 
 @pytest.fixture(scope="session")

@@ -86,7 +86,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Looked:
+class AuditedScope:
     """The groups and findings that a run looked at.
 
     Attributes:
@@ -111,7 +111,7 @@ class Looked:
         verdicts: Iterable[Row],
         findings: Iterable[Row],
         files: Files,
-    ) -> Looked:
+    ) -> AuditedScope:
         """Read what a run looked at from its rows of ``group_verdicts`` and ``findings``."""
         return cls(
             clusters,
@@ -250,7 +250,7 @@ def _listed(findings: Iterable[Row]) -> list[dict[str, Any]]:
 def changes_since(
     findings: Iterable[Row],
     earlier: Sequence[Earlier],
-    looked: Looked,
+    looked: AuditedScope,
     truncated: Collection[str] = (),
     gone_before: Collection[str] = (),
 ) -> Changes:

@@ -13,8 +13,8 @@ from rebalance_core.audit.difference import Difference, Unsettled, classified
 from rebalance_core.audit.dumps import (
     flag,
     fresh,
+    go_clients,
     is_system_group,
-    letting_go,
     proxy_answers,
     queue_of,
     unreadable_topics,
@@ -26,17 +26,17 @@ from rebalance_core.audit.observations import (
     ClientObservation,
     Observation,
     QueueObservation,
-    Unheld,
-    Untold,
+    UnansweredRound,
+    UnownedQueue,
     address_of,
     last_round,
     observations,
+    omitted,
     progress_dumps,
     proxied_members,
     silent_members,
-    unheard,
-    unheld,
-    untold,
+    unanswered_round,
+    unowned_queues,
 )
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subscriptions import (
@@ -84,8 +84,8 @@ class ComparisonResult:
     differences: tuple[Difference, ...] = ()
     unasked: tuple[str, ...] = ()
     unsettled: Unsettled | None = None
-    unheld: tuple[Unheld, ...] = ()
-    untold: Untold | None = None
+    unheld: tuple[UnownedQueue, ...] = ()
+    untold: UnansweredRound | None = None
     lacking: str = ""
     settled_by: str = ""
 
@@ -106,13 +106,13 @@ def _judged(case: GroupCase) -> ComparisonResult:
     observed = observations(case, proxied_members(case, prediction))
     result = _compared(case, prediction, observed)
     result = _covered(case, prediction, observed, result)
-    found: Iterable[Unheld] = ()
+    found: Iterable[UnownedQueue] = ()
     # what a missing broker lacks may be a change
     if result.reason != verdicts.STATIC_TOPIC and not _depends_on_missing(case):
         until_ms = _logged_until(case)
-        found = unheld(case, prediction, observed)
+        found = unowned_queues(case, prediction, observed)
         found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
-    silent = untold(case, prediction, observed)
+    silent = unanswered_round(case, prediction, observed)
     return replace(result, unheld=tuple(found), untold=silent)
 
 
@@ -167,7 +167,7 @@ def _compared(
     differences: list[Difference] = []
     unsettled: list[Unsettled] = []
     changes = _changes_between(start_ms, newest, case)
-    go = letting_go(case)
+    go = go_clients(case)
     for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is None:
@@ -319,7 +319,7 @@ def _brokers_unshown(
 
 def _none_told(case: GroupCase) -> bool:
     """True if the group was dumped, and none of its members told its queues."""
-    return bool(silent_members(case)) or any(unheard(case, one) for one in progress_dumps(case))
+    return bool(silent_members(case)) or any(omitted(case, one) for one in progress_dumps(case))
 
 
 def _verdict(still: list[Difference], changes: list[Row]) -> tuple[str, str] | None:

@@ -15,7 +15,7 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.comparison import ComparisonResult, known_brokers
 from rebalance_core.audit.difference import Difference
-from rebalance_core.audit.observations import NOT_READ, NOT_TOLD, not_read, not_told
+from rebalance_core.audit.observations import NOT_READ, NOT_TOLD, unanswered, unread
 from rebalance_core.audit.orphans import Offsets, messages
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_DOWN
@@ -116,9 +116,9 @@ def comparison_findings(
                 remedy=settling(case, result),
             ),
         )
-    yield from ((NOT_READ, one) for one in not_read(case, result.unheld))
+    yield from ((NOT_READ, one) for one in unread(case, result.unheld))
     if result.untold is not None:
-        yield NOT_TOLD, not_told(case, result.untold)
+        yield NOT_TOLD, unanswered(case, result.untold)
     alike = grouped(result.differences, lambda one: (one.why, one.queue.topic))
     offsets = Offsets(case)
     for (why, topic), differences in sorted(alike.items()):

@@ -24,7 +24,7 @@ NAME_SERVERS = "the name servers"
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LogSpan:
     """A stretch of a log that was collected.
 
     Attributes:
@@ -39,7 +39,7 @@ class Stretch:
     steady: bool = False
 
 
-EVER = (Stretch(0, FAR_MS, True),)
+EVER = (LogSpan(0, FAR_MS, True),)
 """All the time."""
 
 
@@ -79,10 +79,10 @@ class Coverage:
         clock_error_ms: how far off times may be that were corrected.
     """
 
-    brokers: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
+    brokers: Mapping[str, tuple[LogSpan, ...]] = field(default_factory=dict)
     known: bool = False
-    clients: Mapping[str, tuple[Stretch, ...]] = field(default_factory=dict)
-    name_servers: tuple[Stretch, ...] = EVER
+    clients: Mapping[str, tuple[LogSpan, ...]] = field(default_factory=dict)
+    name_servers: tuple[LogSpan, ...] = EVER
     offsets_lost: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     clock_off: bool = False
     client_clock_unknown: bool = False
@@ -149,7 +149,7 @@ class Coverage:
         return gap and replace(gap, kind="log")
 
 
-def _first_gap(host: str, stretches: tuple[Stretch, ...], from_ms: int, to_ms: int) -> Gap | None:
+def _first_gap(host: str, stretches: tuple[LogSpan, ...], from_ms: int, to_ms: int) -> Gap | None:
     """The first time between these before or among the stretches that nothing tells of."""
     if from_ms < stretches[0].from_ms and not stretches[0].from_start:
         return Gap(LOG_BEGINS, host, None, stretches[0].from_ms)
@@ -228,7 +228,7 @@ def _clock(row: Row) -> str:
     return OFF if is_zone(behind) and row.get("clock_error_ms") is None else RIGHT
 
 
-def _name_servers(rows: Iterable[Row]) -> tuple[Stretch, ...]:
+def _name_servers(rows: Iterable[Row]) -> tuple[LogSpan, ...]:
     """As `Coverage.name_servers`: a cluster's name servers start before its brokers.
 
     One that writes little may have ended early, and its silence tells nothing: as long as each
@@ -249,7 +249,7 @@ def _name_servers(rows: Iterable[Row]) -> tuple[Stretch, ...]:
     return tuple(stretches)
 
 
-def name_servers_gap(logs: Mapping[str, list[Stretch]], begins: Mapping[str, int]) -> Gap | None:
+def name_servers_gap(logs: Mapping[str, list[LogSpan]], begins: Mapping[str, int]) -> Gap | None:
     """A time after these that the log of a name server, by name, lacks and another one has."""
     end_ms = max(one.to_ms for of in logs.values() for one in of)
     for server, from_ms in sorted(begins.items()):
@@ -260,20 +260,20 @@ def name_servers_gap(logs: Mapping[str, list[Stretch]], begins: Mapping[str, int
     return None
 
 
-def logs_of(rows: Iterable[Row], kind: str) -> dict[str, list[Stretch]]:
+def logs_of(rows: Iterable[Row], kind: str) -> dict[str, list[LogSpan]]:
     """The stretches of logs of this kind by host."""
-    logs: dict[str, list[Stretch]] = {}
+    logs: dict[str, list[LogSpan]] = {}
     for row in rows:
         if row["kind"] == kind and row["from_ms"] is not None and row["to_ms"] is not None:
             note = row["note"] or ""
-            one = Stretch(row["from_ms"], row["to_ms"], FROM_START in note, STEADY in note)
+            one = LogSpan(row["from_ms"], row["to_ms"], FROM_START in note, STEADY in note)
             logs.setdefault(row["host"], []).append(one)
     return logs
 
 
-def _joined(stretches: Iterable[Stretch], apart_ms: int = LOG_SILENT_MS) -> Iterator[Stretch]:
+def _joined(stretches: Iterable[LogSpan], apart_ms: int = LOG_SILENT_MS) -> Iterator[LogSpan]:
     """Stretches of one or several logs as one, those no further apart among them."""
-    current: Stretch | None = None
+    current: LogSpan | None = None
     for one in sorted(stretches, key=lambda s: (s.from_ms, s.to_ms)):
         if current is None:
             current = one

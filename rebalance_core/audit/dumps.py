@@ -288,19 +288,19 @@ def languages(case: GroupCase) -> dict[str, str]:
     return listed | {row["client_id"]: row["language"] for row in rows}
 
 
-def letting_go(case: GroupCase) -> set[str]:
+def go_clients(case: GroupCase) -> set[str]:
     """Go clients: they give up all queues of a topic that has no readable one; Java's keep them."""
     return {client_id for client_id, language in languages(case).items() if language == GO}
 
 
-def said_steadily(fact: Row) -> bool:
+def is_steady(fact: Row) -> bool:
     """True if the fact was stated pass after pass from its first to its last time."""
     return bool(fact["times"] * 2 * REBALANCE_WAIT_MS >= fact["last_ms"] - fact["first_ms"])
 
 
 def lasts(fact: Row) -> bool:
     """True if it was said pass after pass, for longer than any transient."""
-    return said_steadily(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
+    return is_steady(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
 
 
 def number(row: Row, name: str, default: int = -1) -> int:

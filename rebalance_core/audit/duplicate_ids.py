@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from rebalance_core.audit.case import GroupCase, Row, grouped
 from rebalance_core.audit.dumps import listed_members, member_rounds
-from rebalance_core.audit.orphans import spans_where, there_in
+from rebalance_core.audit.orphans import rows_in_epoch, spans_where
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS
 
 HALF_OPEN_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
@@ -97,7 +97,7 @@ def duplicate_ids_at(case: GroupCase, at_ms: int, lost_ms: int) -> set[str]:
 def is_crowded(case: GroupCase, duplicate: DuplicateId) -> bool:
     """True if every member stood there several times: a broker that thawed, not a duplicate."""
     processes: dict[str, int] = {}
-    for row in there_in(case.rows("memberships"), duplicate.epoch):
+    for row in rows_in_epoch(case.rows("memberships"), duplicate.epoch):
         processes[row["client_id"]] = processes.get(row["client_id"], 0) + 1
     return len(processes) > 1 and min(processes.values()) > 1
 

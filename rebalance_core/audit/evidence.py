@@ -352,10 +352,10 @@ def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> I
             gap = gap or _unseen_change(case, finding)
             gap = gap or gap_of(case, rule.needs, finding.first_ms, finding.last_ms)
             gap = gap or (_strategy_gap(case) if rule.by_owners else None)
-        yield finding if gap is None else hedged(finding, gap)
+        yield finding if gap is None else as_not_sure(finding, gap)
 
 
-def hedged(finding: Finding, gap: Gap) -> Finding:
+def as_not_sure(finding: Finding, gap: Gap) -> Finding:
     """The finding for information, with what is missing to be sure of it."""
     why = gap_text(gap)
     return replace(

@@ -201,7 +201,7 @@ KNOWN = "known"
 """Key of a finding's evidence: the issues that fit it, and by which versions."""
 
 Row = dict[str, Any]
-Client = tuple[str | None, str | None]
+ClientVersion = tuple[str | None, str | None]
 """Language and version; None: no file tells."""
 
 
@@ -216,7 +216,7 @@ class Concerned:
     """
 
     brokers: Mapping[str, str] = field(default_factory=dict)
-    clients: Mapping[str, Client] = field(default_factory=dict)
+    clients: Mapping[str, ClientVersion] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -226,7 +226,7 @@ def of_group(case: GroupCase) -> Concerned:
     Of what several dumps state of a client the last counts; not all of them tell its language.
     """
     versions = {row["client_id"]: row["version"] for row in case.rows("memberships")}
-    clients: dict[str, Client] = {}
+    clients: dict[str, ClientVersion] = {}
     listed = case.rows("observed_members")
     for row in sorted(listed, key=lambda row: (row["observed_ms"], row["source"] or "")):
         client_id = row["client_id"]

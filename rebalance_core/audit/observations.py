@@ -182,7 +182,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     """Rows of ``consumerProgress -s``; a name that fills its column and no queue bears was cut.
 
     A queue of nobody may be that of a member that does not tell its queues or did not answer
-    (`unheard`), and one that a member says in that round it holds is its: then the row is no
+    (`omitted`), and one that a member says in that round it holds is its: then the row is no
     observation. One that reads the queues that its application names
     (`assigned_members`) is no owner.
     """
@@ -190,7 +190,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     known = {queue_of(row) for row in case.rows("ownership")}
     assigned = {address_of(client_id) for client_id in assigned_members(case)}
     for rows in progress_dumps(case):
-        unsure, elsewhere = silent or unheard(case, rows), _read_otherwise(case, rows)
+        unsure, elsewhere = silent or omitted(case, rows), _read_otherwise(case, rows)
         answered = set[MessageQueue]().union(*_answers_near(case, rows[0]["first_ms"]).values())
         for row in rows:
             details = row["details"]
@@ -211,7 +211,7 @@ def progress_dumps(case: GroupCase) -> Iterator[list[Row]]:
         yield list(dump)
 
 
-def unheard(case: GroupCase, progress: list[Row]) -> set[str]:
+def omitted(case: GroupCase, progress: list[Row]) -> set[str]:
     """Members whose queues a ``consumerProgress -s`` cannot show.
 
     mqadmin asks the members in turn, and stops at the first that does not answer: the queues of all
@@ -410,7 +410,7 @@ NOT_TOLD = Rule(
 
 
 @dataclass(frozen=True, slots=True)
-class Unheld:
+class UnownedQueue:
     """A queue that nobody holds.
 
     Attributes:
@@ -427,7 +427,7 @@ class Unheld:
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
+class UnansweredRound:
     """Members of the last round that did not tell their queues, and queues left open by it."""
 
     members: tuple[str, ...]
@@ -436,9 +436,9 @@ class Untold:
     at_ms: int
 
 
-def unheld(
+def unowned_queues(
     case: GroupCase, prediction: Prediction, observed: list[Observation]
-) -> Iterator[Unheld]:
+) -> Iterator[UnownedQueue]:
     """The queues that nobody holds, though messages wait in them and no change is under way.
 
     Args:
@@ -467,7 +467,7 @@ def unheld(
         again = before is not None and not before.address
         if again or not commit_moves(case, row):
             first_ms = before.at_ms if before is not None and again else newest.at_ms
-            yield Unheld(queue, behind, first_ms, newest.at_ms, newest.source)
+            yield UnownedQueue(queue, behind, first_ms, newest.at_ms, newest.source)
 
 
 def _held_by_clients(observed: list[Observation]) -> set[MessageQueue]:
@@ -498,7 +498,9 @@ def _should_be_read(
     return prediction.changing(at_ms - wait_ms, at_ms + COMMAND_MS) is None
 
 
-def untold(case: GroupCase, prediction: Prediction, observed: list[Observation]) -> Untold | None:
+def unanswered_round(
+    case: GroupCase, prediction: Prediction, observed: list[Observation]
+) -> UnansweredRound | None:
     """Who did not tell its queues in the last round of dumps; None: everybody did that matters."""
     dumps = list(progress_dumps(case))
     if not dumps or not observed:
@@ -506,7 +508,7 @@ def untold(case: GroupCase, prediction: Prediction, observed: list[Observation])
     at_ms, round_ms = dumps[-1][0]["first_ms"], last_round(observed)[0].at_ms
     if at_ms < round_ms - SAME_ROUND_MS:
         return None
-    members = unheard(case, dumps[-1])
+    members = omitted(case, dumps[-1])
     answered = {one.client_id for one in observed if isinstance(one, ClientObservation)
             and one.at_ms >= round_ms}  # fmt: skip
     left = [
@@ -518,10 +520,10 @@ def untold(case: GroupCase, prediction: Prediction, observed: list[Observation])
     if not left or not silent:
         return None
     present = {row["client_id"] for row in case.rows("memberships") if holds(row, at_ms)}
-    return Untold(tuple(sorted(silent)), len(present | silent), tuple(sorted(left)), at_ms)
+    return UnansweredRound(tuple(sorted(silent)), len(present | silent), tuple(sorted(left)), at_ms)
 
 
-def not_read(case: GroupCase, found: Iterable[Unheld]) -> Iterator[Finding]:
+def unread(case: GroupCase, found: Iterable[UnownedQueue]) -> Iterator[Finding]:
     """One finding a topic."""
     offsets = Offsets(case)
     topics = grouped(found, lambda one: one.queue.topic)
@@ -546,7 +548,7 @@ def not_read(case: GroupCase, found: Iterable[Unheld]) -> Iterator[Finding]:
         )
 
 
-def not_told(case: GroupCase, found: Untold) -> Finding:
+def unanswered(case: GroupCase, found: UnansweredRound) -> Finding:
     """The finding on members that did not answer."""
     named = libraries(case)
     kinds = {named[client_id] for client_id in found.members if client_id in named}

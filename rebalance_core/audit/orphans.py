@@ -100,7 +100,7 @@ def mixed_spans(rows: Iterable[Row], value: Callable[[Row], Hashable]) -> Iterat
     return spans_where(rows, value, lambda counts: len(counts) > 1)
 
 
-def there_in(rows: Iterable[Row], epoch: int | None) -> list[Row]:
+def rows_in_epoch(rows: Iterable[Row], epoch: int | None) -> list[Row]:
     """The rows that hold in this epoch; None: at the end."""
     if epoch is None:
         return [row for row in rows if row["to_epoch"] is None]

@@ -7,7 +7,7 @@ from itertools import chain
 
 from rebalance_core.audit.case import GroupCase, Row, grouped
 from rebalance_core.audit.dumps import is_deleted, queue_of, readable_queues
-from rebalance_core.audit.subscriptions import Readers, readers
+from rebalance_core.audit.subscriptions import TopicReaders, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import ROUTE_POLL_MS, SECOND_MS
 from rebalance_core.model.verdicts import FROZEN
@@ -108,7 +108,7 @@ class Prediction:
         epoch = self._case.epoch_at(at_ms)
         return epoch is not None and client_id in self._readers(topic, epoch["from_ms"]).pullers
 
-    def _readers_in(self, topic: str, from_ms: int) -> Readers:
+    def _readers_in(self, topic: str, from_ms: int) -> TopicReaders:
         return readers(self._case, topic, from_ms)
 
     def queues(self, topic: str, at_ms: int) -> list[MessageQueue]:

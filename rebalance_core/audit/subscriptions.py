@@ -23,7 +23,7 @@ from rebalance_core.protocol.members import asks_broker
 
 
 @dataclass(frozen=True, slots=True)
-class Readers:
+class TopicReaders:
     """The members that subscribe a topic, as client ids in order, by how they get its messages.
 
     Attributes:
@@ -44,7 +44,7 @@ class Readers:
         return self.poppers + self.proxied
 
 
-def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> Readers:
+def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> TopicReaders:
     """Who reads the topic, and how; ``at_ms`` None: at the end."""
     poppers, proxied, pullers = set[str](), set[str](), set[str]()
     popped = is_popped(case, topic, case.run.end_ms if at_ms is None else at_ms)
@@ -57,7 +57,7 @@ def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> Readers:
             poppers.add(row["client_id"])
         else:
             pullers.add(row["client_id"])
-    return Readers(*(tuple(sorted(clients)) for clients in (poppers, proxied, pullers)))
+    return TopicReaders(*(tuple(sorted(clients)) for clients in (poppers, proxied, pullers)))
 
 
 def gave_up_asking(case: GroupCase, topic: str) -> set[str]:

@@ -211,7 +211,7 @@ SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Issue:
     """One issue of some rows: their numbers, ascending, the code, and a message for each."""
 
     rows: np.ndarray
@@ -225,7 +225,7 @@ def conformed_schema(table: Table) -> pa.Schema:
     return pa.schema([*table.arrow_schema(), *technical])
 
 
-def issues_array(rows: int, found: Iterable[Found]) -> pa.ListArray:
+def issues_array(rows: int, found: Iterable[Issue]) -> pa.ListArray:
     """The issues of each of ``rows`` rows; those of one row in the order they are given."""
     parts = [each for each in found if len(each.rows)]
     numbers = np.concatenate([np.zeros(0, np.int64), *(each.rows for each in parts)])
@@ -476,7 +476,7 @@ def _texts_of_maps(values: pa.MapArray) -> pa.Array:
     return pc.if_else(values.is_valid(), maps, pa.scalar(None, maps.type))
 
 
-def _bad_types(column: Column, read: pa.Array, value: pa.Array) -> Found:
+def _bad_types(column: Column, read: pa.Array, value: pa.Array) -> Issue:
     bad = pc.and_(read.is_valid(), value.is_null())
     if pa.types.is_floating(read.type):
         bad = pc.and_(bad, pc.fill_null(pc.invert(pc.is_nan(read)), False))
@@ -488,4 +488,4 @@ def _bad_types(column: Column, read: pa.Array, value: pa.Array) -> Found:
         f"{column.name} is '{text[:SHOWN_CHARACTERS]}', which is no {column.type}{unit}"
         for text in shown.to_pylist()
     ]
-    return Found(rows, "BAD_TYPE", messages)
+    return Issue(rows, "BAD_TYPE", messages)

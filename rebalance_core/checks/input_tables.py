@@ -281,7 +281,7 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
-class InputTables:
+class ArrowTables:
     """The tables of one simulation that are there, by name.
 
     Attributes:
@@ -300,7 +300,7 @@ def read_input_tables(
     *,
     paths: Mapping[str, str] = _NOTHING,
     input_format: str | None = None,
-) -> InputTables:
+) -> ArrowTables:
     """Read the tables found by name in ``folder``; the paths given by name go first.
 
     A table is a file or a folder of part files: ``cluster_events.jsonl``, ``.json``, ``.csv``
@@ -326,17 +326,17 @@ def read_input_tables(
     return read_tables(locations, input_format)
 
 
-def read_tables(locations: Mapping[str, Location], input_format: str | None = None) -> InputTables:
+def read_tables(locations: Mapping[str, Location], input_format: str | None = None) -> ArrowTables:
     """Any tables by name, from where they lie; see `read_table`."""
     read = {name: read_table(ALL_TABLES[name], p, input_format) for name, p in locations.items()}
-    return InputTables(
+    return ArrowTables(
         tables={name: rows for name, (rows, _) in read.items()},
         paths={name: str(path) for name, path in locations.items()},
         unknown_columns={name: unknown for name, (_, unknown) in read.items() if unknown},
     )
 
 
-def input_tables_of(tables: Mapping[str, pa.Table]) -> InputTables:
+def input_tables_of(tables: Mapping[str, pa.Table]) -> ArrowTables:
     """Tables made by hand, conformed: of other types, with columns missing or too many.
 
     Raises:
@@ -348,7 +348,7 @@ def input_tables_of(tables: Mapping[str, pa.Table]) -> InputTables:
     for name, rows in tables.items():
         names = _names_in_raw(rows) if RAW in rows.column_names else rows.column_names
         unknown[name] = unknown_names(INPUT_TABLES[name], names, TECHNICAL)
-    return InputTables(
+    return ArrowTables(
         tables={name: conform(INPUT_TABLES[name], rows) for name, rows in tables.items()},
         unknown_columns={name: names for name, names in unknown.items() if names},
     )

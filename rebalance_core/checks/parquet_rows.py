@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ParquetRows:
     """Some rows of a Parquet file.
 
     Attributes:
@@ -74,7 +74,7 @@ class ParquetTable:
         with _refusing(self.path):
             return pa.concat_tables(self._whole_file(place_of(file)) for file in files)
 
-    def rows(self, piece: Piece) -> Iterator[pa.Table]:
+    def rows(self, piece: ParquetRows) -> Iterator[pa.Table]:
         """The rows of a piece for `conform`, some at a time.
 
         Raises:
@@ -104,7 +104,7 @@ class ParquetTable:
         return pa.table(columns, schema=self.schema)
 
 
-def pieces_of(path: str, files: Sequence[Location]) -> list[Piece]:
+def pieces_of(path: str, files: Sequence[Location]) -> list[ParquetRows]:
     """All rows of files in pieces; a small file is one.
 
     Args:
@@ -118,13 +118,13 @@ def pieces_of(path: str, files: Sequence[Location]) -> list[Piece]:
     for file in map(place_of, files):
         size = file.size()
         if size <= _WHOLE_BYTES:
-            found.append(Piece(file, size))
+            found.append(ParquetRows(file, size))
             continue
         with _refusing(path):
             metadata = _opened(file).metadata
         before = 0
         for number in range(metadata.num_row_groups):
-            found.append(Piece(file, size // metadata.num_row_groups, number, before))
+            found.append(ParquetRows(file, size // metadata.num_row_groups, number, before))
             before += metadata.row_group(number).num_rows
     return found
 

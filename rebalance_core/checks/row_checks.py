@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import (
-    Found,
+    Issue,
     as_text,
     conform,
     issues_array,
@@ -24,7 +24,7 @@ from rebalance_core.checks.conform import (
     with_text,
 )
 from rebalance_core.checks.digest import column_hashes, hash_sum
-from rebalance_core.checks.input_tables import InputTables
+from rebalance_core.checks.input_tables import ArrowTables
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS, row_issues
 from rebalance_core.checks.row_limits import Complaint, Content, RowCounts
 from rebalance_core.contracts import ALL_TABLES, REJECTED, Table
@@ -45,7 +45,7 @@ class Duplicates:
     """
 
     repeats: np.ndarray
-    differing: Found
+    differing: Issue
 
 
 def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
@@ -57,7 +57,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
     """
     none = np.zeros(0, np.int64)
     if not table.key or not len(rows):
-        return Duplicates(none, Found(none, "DUPLICATE_KEY", []))
+        return Duplicates(none, Issue(none, "DUPLICATE_KEY", []))
     keyed = np.flatnonzero(has_key(table, rows))
     keys = rows.select(table.key)
     codes = _codes(keys.columns if len(keyed) == len(rows) else keys.take(keyed).columns)
@@ -74,7 +74,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
     differing = several.filter(pa.array(differ))
     times = np.bincount(groups)[groups[differ]] if len(groups) else none
     messages = _messages(table, differing, times)
-    return Duplicates(shared[repeat], Found(shared[differ], "DUPLICATE_KEY", messages))
+    return Duplicates(shared[repeat], Issue(shared[differ], "DUPLICATE_KEY", messages))
 
 
 def has_key(table: Table, rows: pa.Table | pa.RecordBatch) -> np.ndarray:
@@ -195,7 +195,7 @@ class Checked:
 
 
 def check_tables(
-    inputs: InputTables,
+    inputs: ArrowTables,
     *,
     max_queue_nums: int = MAX_QUEUE_NUMS,
     warn: Callable[[str], object] | None = None,

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.conform import SHOWN_CHARACTERS, Found
+from rebalance_core.checks.conform import SHOWN_CHARACTERS, Issue
 from rebalance_core.contracts import INPUT_TABLES, PRODUCER_INPUT_TABLES, Table
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS, TIME_RANGES
 from rebalance_core.contracts.observed import OBSERVED_FACTS
@@ -142,7 +142,7 @@ def _complaint(text: str, parse: Callable[[str], object]) -> str | None:
 
 def row_issues(
     table: Table, rows: pa.RecordBatch, max_queue_nums: int = MAX_QUEUE_NUMS
-) -> list[Found]:
+) -> list[Issue]:
     """The issues of conformed rows beside those of reading, in the order in which a row lists them.
 
     Texts of observed tables are what was seen, not settings: any is good.
@@ -156,17 +156,17 @@ def row_issues(
     return [each for each in found if len(each.rows)]
 
 
-def _found(rows: pa.RecordBatch, wrong: pa.Array, code: str, *parts: str) -> Found:
+def _found(rows: pa.RecordBatch, wrong: pa.Array, code: str, *parts: str) -> Issue:
     """Rows where ``wrong`` is true; a part that begins with $ names the column that it shows."""
     numbers = np.flatnonzero(np.asarray(pc.fill_null(wrong, False)))
     if not len(numbers):
-        return Found(numbers, code, [])
+        return Issue(numbers, code, [])
     taken = pa.array(numbers)
     texts = [
         _shown(rows.column(part[1:]).take(taken)) if part.startswith("$") else [part] * len(numbers)
         for part in parts
     ]
-    return Found(numbers, code, ["".join(pieces) for pieces in zip(*texts, strict=True)])
+    return Issue(numbers, code, ["".join(pieces) for pieces in zip(*texts, strict=True)])
 
 
 def _shown(values: pa.Array) -> list[str]:
@@ -174,7 +174,7 @@ def _shown(values: pa.Array) -> list[str]:
     return [f"{t[:SHOWN_CHARACTERS]}…" if len(t) > SHOWN_CHARACTERS else t for t in texts]
 
 
-def _missing_values(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
+def _missing_values(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
     # what did not read is named already, and would be called missing here
     readable = pc.equal(pc.list_value_length(rows.column(READ_ISSUES)), 0)
     for column in table.columns:
@@ -207,7 +207,7 @@ def _is_in(values: pa.Array, known: tuple[str, ...]) -> pa.Array:
     return pc.if_else(values.is_valid(), known_word, pa.scalar(None, pa.bool_()))
 
 
-def _bad_times(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
+def _bad_times(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
     for name, good in TIME_RANGES.items():
         if name in table.column_names:
             value = rows.column(name)
@@ -219,7 +219,7 @@ def _bad_times(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
                 yield _found(rows, wrong, "BAD_TIME", f"{name} is ", f"${name}", f", {why}{valid}")
 
 
-def _bad_numbers(table: Table, rows: pa.RecordBatch, max_queue_nums: int) -> Iterator[Found]:
+def _bad_numbers(table: Table, rows: pa.RecordBatch, max_queue_nums: int) -> Iterator[Issue]:
     ranges = number_ranges(max_queue_nums, table.name)
     for name in table.column_names:
         value = rows.column(name)
@@ -242,7 +242,7 @@ def _bad_numbers(table: Table, rows: pa.RecordBatch, max_queue_nums: int) -> Ite
         yield _found(rows, wrong, "BAD_OFFSET", *parts)
 
 
-def _bad_intervals(rows: pa.RecordBatch, name: str) -> Iterator[Found]:
+def _bad_intervals(rows: pa.RecordBatch, name: str) -> Iterator[Issue]:
     value = rows.column(name)
     valid = f"; valid: {SHORTEST_INTERVAL_MS} to {LONGEST_INTERVAL_MS} (ms)"
     short = pc.and_(pc.greater(value, 0), pc.less(value, SHORTEST_INTERVAL_MS))
@@ -254,7 +254,7 @@ def _bad_intervals(rows: pa.RecordBatch, name: str) -> Iterator[Found]:
         yield _found(rows, wrong, "BAD_INTERVAL", f"{name} is ", f"${name}", why + valid)
 
 
-def _bad_events(rows: pa.RecordBatch) -> Iterator[Found]:
+def _bad_events(rows: pa.RecordBatch) -> Iterator[Issue]:
     event_type, detail = rows.column("event_type"), rows.column("detail")
     known = _is_in(event_type, events.EVENT_TYPES)
     unknown = pc.and_(pc.invert(known), pc.invert(_is_blank(event_type)))
@@ -274,7 +274,7 @@ def _bad_events(rows: pa.RecordBatch) -> Iterator[Found]:
     yield _unparsed(modes, "BAD_REQUEST_MODE", "detail: ", parse_request_mode)
 
 
-def _bad_enums(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
+def _bad_enums(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
     for name, values in ENUMS.items():
         if name in table.column_names:
             wrong = pc.invert(_is_in(rows.column(name), values))
@@ -282,7 +282,7 @@ def _bad_enums(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
             yield _found(rows, wrong, "BAD_ENUM", f"{name} is '", f"${name}", valid)
 
 
-def _bad_texts(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
+def _bad_texts(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
     for name in table.column_names:
         if name in PARSED:
             code, parse = PARSED[name]
@@ -296,7 +296,7 @@ def _bad_texts(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
             yield _unparsed(texts, code, f"{name}: ", parse)
 
 
-def _long_names(table: Table, rows: pa.RecordBatch) -> Iterator[Found]:
+def _long_names(table: Table, rows: pa.RecordBatch) -> Iterator[Issue]:
     valid = f"'; valid: up to {MAX_NAME_BYTES} bytes"
     for column in table.columns:
         if column.name not in NO_NAMES and column.type in ("STRING", "ARRAY<STRING>"):
@@ -313,7 +313,7 @@ def _has_long_name(names: pa.Array) -> pa.Array:
     return pa.array(found)
 
 
-def _unparsed(texts: pa.Array, code: str, prefix: str, parse: Callable[[str], object]) -> Found:
+def _unparsed(texts: pa.Array, code: str, prefix: str, parse: Callable[[str], object]) -> Issue:
     reasons = unparsed(texts, parse)
     numbers = np.flatnonzero(np.asarray(reasons.is_valid()))
-    return Found(numbers, code, [prefix + why for why in reasons.drop_null().to_pylist()])
+    return Issue(numbers, code, [prefix + why for why in reasons.drop_null().to_pylist()])

@@ -24,7 +24,7 @@ import pyarrow.csv as pcsv
 import pyarrow.json as pj
 
 from rebalance_core.checks.conform import (
-    Found,
+    Issue,
     conform,
     conformed_schema,
     issues_array,
@@ -225,7 +225,7 @@ class Parsed(NamedTuple):
     """Columns by name before they are conformed, what is wrong with rows, and unknown names."""
 
     columns: Mapping[str, pa.Array | pa.ChunkedArray]
-    found: Sequence[Found]
+    found: Sequence[Issue]
     unknown: frozenset[str]
 
 
@@ -296,7 +296,7 @@ def _conformed(
     table: Table,
     columns: Mapping[str, pa.Array | pa.ChunkedArray],
     lines: Lines,
-    found: Sequence[Found],
+    found: Sequence[Issue],
 ) -> pa.Table:
     issues = issues_array(len(lines.text), found)
     return conform(
@@ -394,7 +394,7 @@ def json_each(table: Table, lines: Lines) -> Parsed:
     return Parsed(columns, found, frozenset(map(str, unknown)))
 
 
-def _column(column: Column, values: list[object]) -> tuple[pa.Array, list[Found]]:
+def _column(column: Column, values: list[object]) -> tuple[pa.Array, list[Issue]]:
     """The values as the contract's type if all are of it, else as texts; what no text can be."""
     kinds = set(map(type, values)) - {NoneType}
     if kinds <= _KINDS.get(column.type, set()):
@@ -411,7 +411,7 @@ def _column(column: Column, values: list[object]) -> tuple[pa.Array, list[Found]
     messages = [f"{column.name} is {texts[row]}, no text" for row in nested]
     for row in nested:
         texts[row] = None
-    return pa.array(texts, pa.string()), [Found(np.array(nested, np.int64), "BAD_TYPE", messages)]
+    return pa.array(texts, pa.string()), [Issue(np.array(nested, np.int64), "BAD_TYPE", messages)]
 
 
 def _object(line: str) -> dict[str, object] | None:
@@ -427,12 +427,12 @@ def names_of_line(line: str) -> set[str]:
     return set(map(str, map(text_of, _object(line) or ())))
 
 
-def _unparsable(rows: Sequence[int] | np.ndarray, utf8: pa.Array, why: str) -> Found:
+def _unparsable(rows: Sequence[int] | np.ndarray, utf8: pa.Array, why: str) -> Issue:
     """``UNPARSABLE`` for these lines: for ``why``, or because they are no UTF-8."""
     numbers = np.array(rows, np.int64)
     valid = utf8.take(pa.array(numbers)).to_pylist()
     messages = [why if fine else "the line is not UTF-8" for fine in valid]
-    return Found(numbers, "UNPARSABLE", messages)
+    return Issue(numbers, "UNPARSABLE", messages)
 
 
 def header_names(path: str, header: str) -> list[str]:

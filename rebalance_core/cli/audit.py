@@ -37,8 +37,8 @@ from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
-from rebalance_core.cli.run.output_folder import folder_here
-from rebalance_core.cli.run.run_record import Outcome, OutputRun, origin_of, read_run
+from rebalance_core.cli.run.output_folder import typed_place
+from rebalance_core.cli.run.run_record import OutputRun, RunOutcome, origin_of, read_run
 from rebalance_core.cli.settings import (
     Settings,
     assumptions,
@@ -58,15 +58,15 @@ from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.model.times import HOUR_MS
 from rebalance_core.model.verdicts import INCOMPLETE
 from rebalance_core.process.audited import (
-    Audited,
     AuditWritten,
+    FinishedAudit,
     PreviousAudit,
     carried_lines,
     previous_audit,
 )
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
 from rebalance_core.report.group_table import group_rows
-from rebalance_core.storage.place import is_reached, reason_of
+from rebalance_core.storage.place import is_reachable, reason_of
 
 if TYPE_CHECKING:
     from rebalance_core.cli.run.output_folder import OutputFolder
@@ -154,7 +154,7 @@ def run(options: AuditOptions) -> JobReport:
         ingested, files_read = _ingest(request, carrier, output)
         written = _simulate_and_judge(request, carrier, services, output, ingested)
         previous = _previous(request, carrier)
-        audited = Audited(written.result, carrier.reader(carrier.output()), previous)
+        audited = FinishedAudit(written.result, carrier.reader(carrier.output()), previous)
         facts = _write(request, carrier, output, audited, written, files_read)
     return JobReport(render_audit(facts), facts, facts["exit_code"])
 
@@ -184,8 +184,8 @@ def check_before_reading(
             raise UsageError(f"--write-accepted {options.write_accepted}: no such folder")
         if not os.access(folder, os.W_OK | os.X_OK):
             raise UsageError(f"--write-accepted {options.write_accepted}: Permission denied")
-    if options.previous is not None and is_reached(options.previous):
-        previous = folder_here(options.previous)
+    if options.previous is not None and is_reachable(options.previous):
+        previous = typed_place(options.previous)
         _audit_record(previous)
         if not FINDING_TABLES.keys() <= set(previous.names()):
             raise InputRefused(f"--previous {options.previous}: its table findings is gone")
@@ -330,7 +330,7 @@ def _write(
     request: AuditRequest,
     carrier: Carrier,
     output: OutputRun,
-    audited: Audited,
+    audited: FinishedAudit,
     written: AuditWritten,
     files: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
@@ -351,7 +351,7 @@ def _write(
     _write_accepted(request, audited)
     place = options.collection or options.input or ""
     record = output.finish(
-        Outcome(
+        RunOutcome(
             outputs=ledger.tables,
             origin=origin_of(ledger.inputs),
             inputs=[fingerprint("input", place, carrier.session)],
@@ -392,7 +392,7 @@ def _fails(options: AuditOptions, outcome: AuditOutcome, changes: Changes | None
 
 def _page(
     request: AuditRequest,
-    audited: Audited,
+    audited: FinishedAudit,
     outcome: AuditOutcome,
     changes: Changes | None,
     rejected: Mapping[str, int],
@@ -439,7 +439,7 @@ def _notes(
     return notes
 
 
-def _write_accepted(request: AuditRequest, audited: Audited) -> None:
+def _write_accepted(request: AuditRequest, audited: FinishedAudit) -> None:
     """The file of acceptances: of all findings of the run, not only those that are kept."""
     target = request.options.write_accepted
     if target is None:

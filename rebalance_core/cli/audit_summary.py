@@ -30,7 +30,7 @@ fingerprints of those that went away."""
 WRITTEN = (*AUDITED_TABLES, PAGE, METRICS, INGESTED, PRIVATE, CARRIED, GONE)
 WIDTH = 100
 NEW_SHOWN = 8
-Finding = Mapping[str, Any]
+FindingRow = Mapping[str, Any]
 
 
 def audit_facts(
@@ -106,7 +106,7 @@ def render_audit(facts: Mapping[str, Any]) -> str:
     return terminal.joined(lines)
 
 
-def _items(findings: Sequence[Finding]) -> list[list[Finding]]:
+def _items(findings: Sequence[FindingRow]) -> list[list[FindingRow]]:
     """The findings by what caused them, the cause first."""
     lists = by_cause((one["fingerprint"], one["caused_by"]) for one in findings)
     return [[findings[at] for at in one] for one in lists]
@@ -133,11 +133,11 @@ def _changes(changes: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _rule(finding: Finding) -> tuple[str, str]:
+def _rule(finding: FindingRow) -> tuple[str, str]:
     return finding["severity"], finding["rule_id"]
 
 
-def _findings(items: Sequence[Sequence[Finding]], several: bool) -> list[str]:
+def _findings(items: Sequence[Sequence[FindingRow]], several: bool) -> list[str]:
     """The findings of one rule; what to do stands once where they all say the same.
 
     What follows from one is named below it.
@@ -160,7 +160,7 @@ def _findings(items: Sequence[Sequence[Finding]], several: bool) -> list[str]:
     return lines
 
 
-def _named(cause: Finding, consequences: Sequence[Finding]) -> str:
+def _named(cause: FindingRow, consequences: Sequence[FindingRow]) -> str:
     """The rules of the consequences, with the topics, and with groups other than the cause's."""
     by_rule: dict[str, list[str]] = {}
     for one in consequences:

@@ -7,7 +7,7 @@ from rebalance_core.cli.explain_text import render_explanation
 from rebalance_core.cli.job_options import ExplainOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.run.output_folder import folder_here
+from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import joined, warn
@@ -42,7 +42,7 @@ class LedgerFolder:
 
     def __init__(self, location: str) -> None:
         self._place = place_of(location)
-        read_run(folder_here(location))
+        read_run(typed_place(location))
 
     def rows(self, table: str, condition: "ds.Expression | None", *columns: str) -> list[Row]:
         """The rows of a table for which the condition holds; all columns unless some are named."""

@@ -6,13 +6,13 @@ from itertools import groupby
 from rebalance_core.cli.terminal import joined
 from rebalance_core.explain.answer import (
     Acquisition,
-    Event,
+    EpochCause,
     Explanation,
     Holder,
     Lists,
+    PullStart,
     Reason,
-    Sharing,
-    Start,
+    Sharers,
     Taker,
 )
 from rebalance_core.explain.explainer import queue_text
@@ -99,7 +99,7 @@ def _event(explanation: Explanation) -> Iterator[str]:
     yield f"  before: {before}" + ("; the event left this queue where it was" if same else "")
 
 
-def _settling(explanation: Explanation, event: Event) -> str:
+def _settling(explanation: Explanation, event: EpochCause) -> str:
     if event.latest_ms is None:
         return "it moved no queue" + (
             "" if explanation.sharing is None else " that one client owns"
@@ -170,14 +170,14 @@ def _taken(taken: Acquisition) -> Iterator[str]:
 # A queue that members share.
 
 
-def _takers_line(sharing: Sharing) -> str:
+def _takers_line(sharing: Sharers) -> str:
     """How many clients may take from the queue."""
     if not sharing.takers:
         return "  no client may take from it"
     return f"  {_clients(len(sharing.takers))} may take from it; nobody owns it alone"
 
 
-def _before_line(sharing: Sharing) -> str:
+def _before_line(sharing: Sharers) -> str:
     """Who could take from it in the epoch before."""
     before = sharing.takers_before or ()
     if set(before) == {taker.client_id for taker in sharing.takers}:
@@ -187,7 +187,7 @@ def _before_line(sharing: Sharing) -> str:
     return f"before: {', '.join(before) or 'no client'}"
 
 
-def _sharing_lines(sharing: Sharing, now: Lists) -> Iterator[str]:
+def _sharing_lines(sharing: Sharers, now: Lists) -> Iterator[str]:
     """The mode, since when, and the figures of the topic."""
     figures = sharing.figures
     since = f"since {utc_ms(sharing.since_ms)} (epoch {sharing.since_epoch})"
@@ -203,7 +203,7 @@ def _sharing_lines(sharing: Sharing, now: Lists) -> Iterator[str]:
     )
 
 
-def _taker_lines(sharing: Sharing) -> Iterator[str]:
+def _taker_lines(sharing: Sharers) -> Iterator[str]:
     """Why each client may take from the queue; those with one reason together."""
     alike: dict[tuple[str, tuple[str, ...]], list[Taker]] = {}
     for taker in sorted(sharing.takers, key=_place):
@@ -222,7 +222,7 @@ def _taker_lines(sharing: Sharing) -> Iterator[str]:
         yield from _reason_lines(clients[0].reason)
 
 
-def _modes(sharing: Sharing) -> Iterator[str]:
+def _modes(sharing: Sharers) -> Iterator[str]:
     if sharing.pops:
         yield f"POP, share_queue_num {sharing.share_queue_nums}, {', '.join(sharing.strategies)}"
     if sharing.behind_proxy:
@@ -279,7 +279,7 @@ def _reason_lines(reason: Reason) -> Iterator[str]:
         yield from (f"    {line}" for line in reason.formula.lines)
 
 
-def start_lines(start: Start) -> list[str]:
+def start_lines(start: PullStart) -> list[str]:
     """The start as sentences for a person."""
     lines = [f"{start.rule or start.status}: {start.text}"]
     seen = [
@@ -306,7 +306,7 @@ def start_lines(start: Start) -> list[str]:
     return lines
 
 
-def _skipped(start: Start, messages: int) -> str:
+def _skipped(start: PullStart, messages: int) -> str:
     if not messages:
         return "skips nothing"
     if start.rule == STORED:
@@ -317,7 +317,7 @@ def _skipped(start: Start, messages: int) -> str:
     return f"skips {messages:,} messages that were not committed"
 
 
-def _bounds(start: Start) -> str:
+def _bounds(start: PullStart) -> str:
     low, high = start.start_offset_low, start.start_offset_high
     if low is not None and low == high:
         return "for sure"

@@ -8,7 +8,7 @@ from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.job_options import GenerateOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.run_record import Origin, Outcome
+from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import DRY_RUN, numbers, output_lines, result_facts, say, took, utc
 from rebalance_core.contracts import INPUT_TABLES
@@ -37,7 +37,7 @@ def run(options: GenerateOptions) -> JobReport:
             services.generate_and_write, plan, carrier.output(), before_writing=output.clear
         )
         record = output.finish(
-            Outcome(written.tables, _origin(plan, written.tables), seed=plan.seed)
+            RunOutcome(written.tables, _origin(plan, written.tables), seed=plan.seed)
         )
     rows = {name: table.rows for name, table in written.tables.items()}
     facts = _facts(options.output, plan, rows, written.facts, record.seconds, carrier.name)

@@ -12,14 +12,14 @@ from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_record import Origin, Outcome, find_run
+from rebalance_core.cli.run.run_record import Origin, RunOutcome, find_run
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.contracts import HISTORY_TABLES
 from rebalance_core.contracts.history import FINDING_STATES, GONE, GROUP_NIGHTS
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.history.metrics import render_metrics
 from rebalance_core.history.owners import Owner, read_owners
-from rebalance_core.history.runs import Runs, choose_runs, lacks_clusters, with_cluster
+from rebalance_core.history.runs import RunList, choose_runs, lacks_clusters, with_cluster
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.report.history_page import render_history
 from rebalance_core.storage.place import reason_of
@@ -58,7 +58,7 @@ def run(options: HistoryOptions) -> JobReport:
         (output.folder / PAGE).write_text(page)
         (output.folder / METRICS).write_text(_metrics(rows, owners))
         record = output.finish(
-            Outcome(
+            RunOutcome(
                 outputs=written,
                 origin=_origin(rows["nights"]),
                 inputs=[fingerprint("runs", options.runs, carrier.session)],
@@ -80,7 +80,7 @@ def _owners(options: HistoryOptions) -> tuple[Owner, ...]:
     return read_owners(text, options.owners)
 
 
-def _runs(carrier: Carrier, location: str) -> Runs:
+def _runs(carrier: Carrier, location: str) -> RunList:
     """The nights of a folder.
 
     Raises:
@@ -136,7 +136,7 @@ def _metrics(rows: Mapping[str, Sequence[Mapping[str, Any]]], owners: Sequence[O
 # The summary, for a person and for a program.
 
 
-def _found(rows: Mapping[str, Sequence[Mapping[str, Any]]], runs: Runs) -> dict[str, Any]:
+def _found(rows: Mapping[str, Sequence[Mapping[str, Any]]], runs: RunList) -> dict[str, Any]:
     states = Counter(row["state"] for row in rows["open_findings"])
     nights = rows["nights"]
     standing = [row for row in rows["open_findings"] if row["state"] != GONE]
@@ -188,7 +188,7 @@ def _nights(number: int) -> str:
     return f"{number:,} night" + "s" * (number != 1)
 
 
-def _dry_run(options: HistoryOptions, runs: Runs) -> JobReport:
+def _dry_run(options: HistoryOptions, runs: RunList) -> JobReport:
     facts: dict[str, Any] = {
         "job": "history",
         "dry_run": True,

@@ -10,7 +10,7 @@ from rebalance_core.cli.job_options import IngestOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_record import Origin, Outcome
+from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import local_path
@@ -44,7 +44,7 @@ def run(options: IngestOptions) -> JobReport:
         files = understood(written.stats)
         lines = sum(file["lines"] for file in files)
         record = output.finish(
-            Outcome(
+            RunOutcome(
                 outputs=written.tables,
                 origin=_origin(collection, written),
                 inputs=[replace(fingerprint("collection", options.collection), rows=lines)],

@@ -197,9 +197,9 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     if unknown:
         raise UsageError("\n".join(_unknown_options(unknown, job)))
     if arguments.config or arguments.set:
-        from rebalance_core.cli.settings import register_own
+        from rebalance_core.cli.settings import add_plugins
 
-        register_own(arguments.config or (), arguments.set or ())  # options may name them
+        add_plugins(arguments.config or (), arguments.set or ())  # options may name them
     return job, job.options.read(arguments, tuple(argv))
 
 

@@ -6,10 +6,10 @@ from typing import Any
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import PublishOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.run.output_folder import folder_here, spark_location
+from rebalance_core.cli.run.output_folder import spark_location, typed_place
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.cli.settings import settings_of
-from rebalance_core.storage.place import is_here
+from rebalance_core.storage.place import is_direct
 
 
 def run(options: PublishOptions) -> JobReport:
@@ -18,8 +18,8 @@ def run(options: PublishOptions) -> JobReport:
     from rebalance_core.spark import catalogs, sources
 
     location, session = spark_location(options.run), None
-    if is_here(options.run):
-        record = read_run(folder_here(options.run))  # what is no result is told before Spark starts
+    if is_direct(options.run):
+        record = read_run(typed_place(options.run))  # what is no result is told before Spark starts
     else:
         session = _session(options)
         record = sources.run_record(session, location)

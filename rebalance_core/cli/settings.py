@@ -15,7 +15,7 @@ from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
 from rebalance_core.strategies.custom import KINDS
-from rebalance_core.strategies.registry import register_pieces
+from rebalance_core.strategies.registry import register_plugins
 from rebalance_core.synthetic.fleet import RANGES
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class Settings:
     strategies: Mapping[str, str]
     hash_functions: Mapping[str, str]
     room_resolvers: Mapping[str, str]
-    """Own pieces by name, each ``module:attribute``."""
+    """Plugins by name, each ``module:attribute``."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for the record of the run."""
@@ -160,8 +160,8 @@ SETTING_KEYS = {
     if "key" in one.metadata
 }
 """The fields by dotted path, as in `--set`; one with a default may be missing everywhere."""
-PIECE = "module:attribute, e.g. acme.rebalance:Grey"
-"""Values in the sections of `KINDS`, whose keys are names of own pieces."""
+PLUGIN_FORM = "module:attribute, e.g. acme.rebalance:Grey"
+"""Values in the sections of `KINDS`, whose keys are names of plugins."""
 
 
 # Settings: the package's defaults, then each --config file in order, then --set, then options.
@@ -221,12 +221,12 @@ def _build(values: Mapping[str, Any]) -> Settings:
         section, _, name = path.rpartition(".")
         (given.setdefault(section, {}) if section else given)[name] = value
     sections = {name: kind(**given.get(name, {})) for name, kind in SECTIONS.items()}
-    sections |= {kind: {} for kind in KINDS} | _own_pieces(values)
+    sections |= {kind: {} for kind in KINDS} | _plugins_by_kind(values)
     return Settings(**given | sections | {"max_bad_share": float(given["max_bad_share"])})
 
 
-def _own_pieces(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """By kind the own pieces that dotted paths name: names may have dots, too."""
+def _plugins_by_kind(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """By kind the plugins that dotted paths name: names may have dots, too."""
     found: dict[str, dict[str, Any]] = {}
     for path, value in values.items():
         kind, _, name = path.partition(".")
@@ -235,11 +235,11 @@ def _own_pieces(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def register_own(config: Sequence[str], assignments: Sequence[str]) -> None:
-    """Register the own pieces that files and ``--set`` name; other mistakes there are told later.
+def add_plugins(config: Sequence[str], assignments: Sequence[str]) -> None:
+    """Register the plugins that files and ``--set`` name; other mistakes there are told later.
 
     Raises:
-        UsageError: names every piece that cannot be used, and why.
+        UsageError: names every plugin that cannot be used, and why.
     """
     merged: dict[str, Any] = {}
     ignored: list[str] = []
@@ -249,10 +249,10 @@ def register_own(config: Sequence[str], assignments: Sequence[str]) -> None:
     ):
         if not any(_mistakes(*source)):
             merged |= source[1]
-    register_pieces(
+    register_plugins(
         (kind, name, text)
-        for kind, pieces in _own_pieces(merged).items()
-        for name, text in pieces.items()
+        for kind, plugins in _plugins_by_kind(merged).items()
+        for name, text in plugins.items()
     )
 
 
@@ -302,7 +302,7 @@ def _mistakes(source: str, values: Mapping[str, Any]) -> Iterator[str]:
         kind, _, name = path.partition(".")
         if kind in KINDS and name:
             if not isinstance(value, str):
-                yield f"{source}: {path} = {value!r}: expected {PIECE}"
+                yield f"{source}: {path} = {value!r}: expected {PLUGIN_FORM}"
         elif key is None and (path in SECTIONS or kind in KINDS):
             yield f"{source}: {path} = {value!r}: is a section, not a key"
         elif key is None:

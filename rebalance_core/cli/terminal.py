@@ -139,7 +139,7 @@ SLOW_SECONDS = 5.0
 
 
 @dataclass
-class Progress:
+class ProgressLine:
     """Shows how many of all things are done, and what is under way.
 
     Attributes:
@@ -196,9 +196,9 @@ class Progress:
 
 
 @contextmanager
-def progress_of(what: str) -> Iterator[Progress]:
+def progress_of(what: str) -> Iterator[ProgressLine]:
     """Progress on stderr while the block runs, also while one thing takes long."""
-    progress, over = Progress(what, sys.stderr.isatty()), threading.Event()
+    progress, over = ProgressLine(what, sys.stderr.isatty()), threading.Event()
 
     def watch() -> None:
         while not over.wait(_LOOK_SECONDS):

@@ -21,7 +21,7 @@ from rebalance_core.strategies import as_strategy
 
 QueueName = MessageQueue | tuple[str, str, int] | str
 """A queue: ``orders/broker-a/3``, or its three parts."""
-Offsets = QueueAnswers | tuple[int | None, int | None, int | None] | int | None
+OffsetAnswers = QueueAnswers | tuple[int | None, int | None, int | None] | int | None
 """What the broker answers for a queue: the committed offset, the max offset, the timestamp search;
 a number: that is committed; None: nothing is."""
 
@@ -101,7 +101,7 @@ def rebalance_pass(
     table: Mapping[Any, ProcessQueue | int] | None = None,
     memory: Mapping[Any, int] | None = None,
     local_file: Mapping[Any, int] | None = None,
-    offsets: Mapping[Any, Offsets] | None = None,
+    offsets: Mapping[Any, OffsetAnswers] | None = None,
     locks: Mapping[Any, str] | None = None,
     brokers_down: Iterable[str] = (),
     masters_down: Iterable[str] = (),
@@ -177,7 +177,7 @@ def _view(
 def _brokers(
     view: PassView,
     held: Iterable[MessageQueue],
-    offsets: Mapping[Any, Offsets] | None,
+    offsets: Mapping[Any, OffsetAnswers] | None,
     locks: Mapping[Any, str] | None,
     brokers_down: Iterable[str],
     masters_down: Iterable[str],
@@ -197,7 +197,7 @@ def _brokers(
     )
 
 
-def _answers(given: Offsets) -> QueueAnswers:
+def _answers(given: OffsetAnswers) -> QueueAnswers:
     if isinstance(given, QueueAnswers):
         return given
     return QueueAnswers(*given) if isinstance(given, tuple) else QueueAnswers(given, None, None)

@@ -35,7 +35,7 @@ class PassView:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class QueueChange:
     """Arguments of ``messageQueueChanged``: size of mqAll and the set of own queues."""
 
     mq_all_size: int
@@ -88,7 +88,7 @@ class PassRecord:
     persisted: dict[MessageQueue, int] = field(default_factory=dict)
     locks: list[tuple[MessageQueue, bool]] = field(default_factory=list)
     delayed_unlocks: dict[MessageQueue, int] = field(default_factory=dict)
-    changed: dict[str, Changed] = field(default_factory=dict)
+    changed: dict[str, QueueChange] = field(default_factory=dict)
     heartbeats: int = 0
     rebalance_later_ms: list[int] = field(default_factory=list)
     first_pull_delay_ms: int | None = None
@@ -436,7 +436,7 @@ def _message_queue_changed(
     record: PassRecord,
 ) -> None:
     """``messageQueueChanged``: push sets its thresholds and heartbeats, others only listen."""
-    record.changed[topic] = Changed(mq_all_size, mq_divided)
+    record.changed[topic] = QueueChange(mq_all_size, mq_divided)
     if not process.is_push:
         record.note(CHANGED, "listener", topic, mq_divided=len(mq_divided))
         return

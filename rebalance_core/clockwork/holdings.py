@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork.draws import TOPIC_VISIBLE
 from rebalance_core.clockwork.options import MS_US, SECOND_US
 from rebalance_core.clockwork.ownership_log import TAKEN, OwnershipLog, stretches_of
-from rebalance_core.clockwork.script import Moment, Script
+from rebalance_core.clockwork.script import LoggedTime, Script
 from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run
 from rebalance_core.model.events import TOPIC_CONFIG, TOPIC_DELETED
@@ -98,7 +98,7 @@ Stretch = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class ReadableAt:
     """Where queues are at a time each.
 
     Attributes:
@@ -126,11 +126,11 @@ class ReadableSpans:
     begin_ms: Ints
     end_ms: Ints
 
-    def at(self, queue: Ints, at_ms: Ints) -> Found:
+    def at(self, queue: Ints, at_ms: Ints) -> ReadableAt:
         """Where each queue is at a time."""
         if not len(self.begin_ms):
             nowhere = np.full(len(queue), -1, np.int64)
-            return Found(nowhere, nowhere, np.zeros(len(queue), np.bool_))
+            return ReadableAt(nowhere, nowhere, np.zeros(len(queue), np.bool_))
         finite = self.begin_ms[self.begin_ms > FIRST_MS]
         last = int(finite.max(initial=0))
         low = int(finite.min(initial=last)) - 1
@@ -141,7 +141,7 @@ class ReadableSpans:
         stretch = np.searchsorted(begins, wanted, side="right") - 1
         begun = stretch >= self.first[queue]
         inside = begun & (at_ms < self.end_ms[stretch])
-        return Found(stretch, 2 * stretch + ~inside, inside)
+        return ReadableAt(stretch, 2 * stretch + ~inside, inside)
 
     def begin(self, stretch: Ints) -> Ints:
         """When stretches begin; any number that `at` gives will do."""
@@ -232,7 +232,7 @@ def _joined(stretches: list[Stretch]) -> Iterator[Stretch]:
         yield open_begin, open_end
 
 
-def _ms(moment: Moment | None) -> int:
+def _ms(moment: LoggedTime | None) -> int:
     return FIRST_MS if moment is None else moment.event_us // MS_US
 
 

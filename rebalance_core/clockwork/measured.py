@@ -17,8 +17,8 @@ from rebalance_core.clockwork.holdings import MeasuredHoldings, ReadableSpans, W
 from rebalance_core.clockwork.messages import (
     MILLI,
     UNKNOWN,
+    Consumption,
     MessageFacts,
-    Reading,
     late_ms,
     replayed_milli,
 )
@@ -320,7 +320,7 @@ def measured(
     held = holdings.holdings_of(script, log.take(np.arange(len(log) if shared else 0)), seeds)
     moved = handovers_of(held, readable, windows, first_pulls_ms(script))
     facts = MessageFacts.of(script, history)
-    reading = Reading.of(moved, facts, script, ticks.options, windows.change_ms)
+    reading = Consumption.of(moved, facts, script, ticks.options, windows.change_ms)
     replayed = replayed_milli(moved, held, reading, ticks)
     partial = partial_of(script, times, moved, replayed)
     sums = {"last_ms": times.last_ms, "orphan_ms": times.orphan_ms, "double_ms": times.double_ms}

@@ -30,7 +30,7 @@ UNKNOWN: Final = -1
 
 
 @dataclass(frozen=True, eq=False)
-class Observations:
+class OffsetsByQueue:
     """Observations of the queues of a script, by queue, then time.
 
     Attributes:
@@ -44,7 +44,7 @@ class Observations:
     offset: Ints
 
     @classmethod
-    def of(cls, queues: int, rows: list[tuple[int, int, int]]) -> Observations:
+    def of(cls, queues: int, rows: list[tuple[int, int, int]]) -> OffsetsByQueue:
         """Rows (queue, observed_ms, offset)."""
         table = np.array(sorted(rows), np.int64).reshape(-1, 3)
         counts = np.bincount(table[:, 0], minlength=queues)
@@ -66,8 +66,8 @@ class Observations:
 class MessageFacts:
     """Facts about the messages in the queues of a group."""
 
-    written: Observations
-    stored: Observations
+    written: OffsetsByQueue
+    stored: OffsetsByQueue
 
     @classmethod
     def of(cls, script: Script, history: GroupHistory) -> MessageFacts:
@@ -84,7 +84,7 @@ class MessageFacts:
             if each.queue in number and each.committed_offset >= 0
         ]
         count = len(number)
-        return cls(Observations.of(count, written), Observations.of(count, stored))
+        return cls(OffsetsByQueue.of(count, written), OffsetsByQueue.of(count, stored))
 
     def rate(self, queue: Ints, at_ms: Ints) -> Floats:
         """Messages per ms between the observations around a time; NaN: not known."""
@@ -127,7 +127,7 @@ _LATE_AFTER_MS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Consumption:
     """How messages of a group's queues come and are read, a place for each of some hand-overs.
 
     Attributes:
@@ -146,7 +146,7 @@ class Reading:
     def of(
         cls, moved: Handovers, facts: MessageFacts, script: Script, options: ClockOptions,
         change_ms: Ints,
-    ) -> Reading:  # fmt: skip
+    ) -> Consumption:  # fmt: skip
         """As the observations around each change and the options have it."""
         at_once = 1 if script.settings.ordered else CONSUME_THREADS
         handler_ms = options.handler_ms
@@ -172,7 +172,7 @@ class Reading:
 
 
 def replayed_milli(
-    moved: Handovers, held: MeasuredHoldings, reading: Reading, ticks: Ticks
+    moved: Handovers, held: MeasuredHoldings, reading: Consumption, ticks: Ticks
 ) -> Ints:
     """Thousandths of messages that the new owner reads again; `UNKNOWN` where that is not known.
 
@@ -218,7 +218,7 @@ def replayed_milli(
     return found
 
 
-def _read_by_both(moved: Handovers, held: MeasuredHoldings, reading: Reading) -> Floats:
+def _read_by_both(moved: Handovers, held: MeasuredHoldings, reading: Consumption) -> Floats:
     """Messages that the old owner read while both had the queue: it may have been behind."""
     overlap = moved.overlap_ms
     waited_ms = np.zeros(len(held.seed), np.int64)
@@ -265,7 +265,7 @@ def _draws(
 # How long messages wait.
 
 
-def late_ms(moved: Handovers, reading: Reading) -> Floats:
+def late_ms(moved: Handovers, reading: Consumption) -> Floats:
     """How long the oldest unread message of each queue is older than a second; NaN: not known.
 
     It came, on average, half a message's distance after the old owner had gone, and is read at the

@@ -16,7 +16,7 @@ from rebalance_core.clockwork.script import Script
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ChangeWindow:
     """Changes whose windows touch.
 
     Attributes:
@@ -30,7 +30,7 @@ class Stretch:
     changes: range
 
 
-def stretches_of(script: Script) -> Iterator[Stretch]:
+def stretches_of(script: Script) -> Iterator[ChangeWindow]:
     """The stretches of a script, in order; none begins before the one before it has ended."""
     earliest = [change.earliest_us for change in script.changes]
     # a change may begin to have its effect before those that are logged before it
@@ -39,7 +39,7 @@ def stretches_of(script: Script) -> Iterator[Stretch]:
     for number, change in enumerate(script.changes):
         if number + 1 < len(soonest) and soonest[number + 1] <= change.end_us:
             continue
-        yield Stretch(soonest[first], change.end_us, range(first, number + 1))
+        yield ChangeWindow(soonest[first], change.end_us, range(first, number + 1))
         first = number + 1
 
 

@@ -16,7 +16,7 @@ from rebalance_core.replay.group_state import Member
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class ProcessStop:
     """A stretch in which a process stood still: stopped, or in a long garbage collection.
 
     Attributes:
@@ -31,7 +31,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class WatcherKnowledge:
     """Knowledge of whoever watched a cluster: a recorder, who did all of it himself.
 
     A broker's start in the log is then when name servers heard of it, to the millisecond, and no
@@ -42,7 +42,7 @@ class Known:
             followed, from four minutes after a change to the next one.
     """
 
-    stops: tuple[Stop, ...] = ()
+    stops: tuple[ProcessStop, ...] = ()
 
     def due_us(self, life: int, at_us: int) -> int:
         """When a process does what is due at a time."""
@@ -51,7 +51,7 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class LoggedTime:
     """When an event happened, as far as its log tells.
 
     Attributes:
@@ -77,7 +77,7 @@ class Ending:
         notified: brokers tell the others; False: the scan found it.
     """
 
-    moment: Moment
+    moment: LoggedTime
     graceful: bool
     notified: bool
 
@@ -93,7 +93,7 @@ class Sighting:
         notified: the broker tells the others; False: its scan found the process gone.
     """
 
-    moment: Moment
+    moment: LoggedTime
     broker: int
     listed: bool
     notified: bool = True
@@ -123,12 +123,12 @@ class Life:
     entity: int
     client_id: str
     channel_id: str | None
-    joined: Moment
+    joined: LoggedTime
     observed: bool
     only_broker: int | None
     ghost: bool
     first_brokers: tuple[int, ...]
-    states: tuple[tuple[Moment, Member], ...]
+    states: tuple[tuple[LoggedTime, Member], ...]
     sightings: tuple[Sighting, ...] = ()
     ending: Ending | None = None
     intervals: Intervals = DEFAULT_INTERVALS
@@ -170,7 +170,7 @@ def sharing_of(
     )
 
 
-def led(lives: Sequence[Life], mates: Sequence[Script]) -> tuple[Life, ...]:
+def with_shared_timers(lives: Sequence[Life], mates: Sequence[Script]) -> tuple[Life, ...]:
     """The lives with the timers of their instances: they are those of whoever created each."""
     found = []
     for life, shared in zip(lives, sharing_of(lives, mates), strict=True):
@@ -214,7 +214,7 @@ class RouteVersion:
         gone: no broker is left, so no client ever adopts it.
     """
 
-    moment: Moment | None
+    moment: LoggedTime | None
     entity: int
     queues: tuple[int, ...]
     brokers: tuple[int, ...]
@@ -235,21 +235,21 @@ class BrokerLife:
     """
 
     broker: int
-    up: Moment | None
-    down: Moment | None = None
+    up: LoggedTime | None
+    down: LoggedTime | None = None
     host_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Lockless:
+class LocklessSpan:
     """A stretch in which a broker gives no order lock: it has no master.
 
     Of no length where a slave takes over, and where the master is back: the locks given are gone.
     """
 
     broker: int
-    since: Moment
-    until: Moment | None = None
+    since: LoggedTime
+    until: LoggedTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ class NoticeSwitch:
     """How a broker tells members of changes from a moment on: ``mode`` is of `NOTICE_MODES`."""
 
     broker: int
-    since: Moment
+    since: LoggedTime
     mode: str
 
 
@@ -317,13 +317,13 @@ class Script:
     lives: tuple[Life, ...]
     routes: tuple[tuple[RouteVersion, ...], ...]
     broker_lives: tuple[BrokerLife, ...]
-    lockless: tuple[Lockless, ...]
+    lockless: tuple[LocklessSpan, ...]
     changes: tuple[ScriptChange, ...]
     initial: tuple[frozenset[int], ...]
     masters: Mapping[int, int] = field(default_factory=dict, hash=False)
     popped: tuple[str, ...] = ()
     unknown_members: tuple[Event, ...] = ()
-    known: Known | None = None
+    known: WatcherKnowledge | None = None
     notices: tuple[NoticeSwitch, ...] = ()
     mates: tuple[Script, ...] = ()
 
@@ -352,7 +352,7 @@ class Script:
             sharing = sharing_of(mate.lives, others)
             numbers = sorted({number for shared in sharing for number, _ in shared})
             mates = tuple(others[number] for number in numbers)
-            found.append(replace(mate, mates=mates, lives=led(mate.lives, mates)))
+            found.append(replace(mate, mates=mates, lives=with_shared_timers(mate.lives, mates)))
         return tuple(found)
 
     @property

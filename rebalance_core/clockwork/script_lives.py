@@ -9,8 +9,8 @@ from rebalance_core.clockwork.script import (
     BrokerLife,
     Ending,
     Life,
-    Lockless,
-    Moment,
+    LocklessSpan,
+    LoggedTime,
     NoticeSwitch,
     RouteVersion,
     Sighting,
@@ -33,7 +33,7 @@ MASTER = "/master"
 
 
 @dataclass(frozen=True, slots=True)
-class Replicas:
+class BrokerReplicas:
     """Numbers of brokers and of masters.
 
     Attributes:
@@ -55,7 +55,7 @@ class Replicas:
         return (slaves,) if asked == slaves else (slaves, asked)
 
 
-def replicas_of(ordered: Collection[Event], topics: Collection[str]) -> Replicas:
+def replicas_of(ordered: Collection[Event], topics: Collection[str]) -> BrokerReplicas:
     """The brokers that events name, and the masters of those that have any of the topics."""
     names = {e.broker_name for e in ordered if e.broker_name is not None}
     numbers = {name: n for n, name in enumerate(sorted(names, key=java_string_key))}
@@ -64,7 +64,7 @@ def replicas_of(ordered: Collection[Event], topics: Collection[str]) -> Replicas
         e.broker_name for e in ordered if e.event_type == events.TOPIC_CONFIG and e.topic in topics
     }
     moving = [number for name, number in numbers.items() if name in with_master_events & read]
-    return Replicas(numbers, {number: len(numbers) + n for n, number in enumerate(moving)})
+    return BrokerReplicas(numbers, {number: len(numbers) + n for n, number in enumerate(moving)})
 
 
 # Who was in the group, from when to when, with what: lives from consumer events.
@@ -76,8 +76,8 @@ class LifeBook:
 
     cluster: str
     consumer_group: str
-    replicas: Replicas
-    moment_of: Callable[[Event], Moment]
+    replicas: BrokerReplicas
+    moment_of: Callable[[Event], LoggedTime]
     lives: list[Life] = field(default_factory=list)
     _open: dict[ProcessKey, int] = field(default_factory=dict)
     _stays: dict[ProcessKey, int] = field(default_factory=dict)
@@ -157,7 +157,7 @@ class LifeBook:
         ending = Ending(self.moment_of(event), graceful, notifies)
         self.lives[index] = replace(self.lives[index], ending=ending)
 
-    def _change(self, key: ProcessKey, moment: Moment, member: Member) -> None:
+    def _change(self, key: ProcessKey, moment: LoggedTime, member: Member) -> None:
         index = self._open[key]
         life = self.lives[index]
         if life.states[-1][1] != member:
@@ -188,7 +188,7 @@ _MASTER = "MASTER"
 class NamedRoute:
     """A route version before queues have numbers."""
 
-    moment: Moment | None
+    moment: LoggedTime | None
     queues: tuple[MessageQueue, ...]
     brokers: tuple[int, ...]
     hearing: tuple[int, ...]
@@ -201,10 +201,10 @@ class RouteBook:
     """Versions of the routes as instants go by; only versions that differ are kept."""
 
     topics: frozenset[str]
-    replicas: Replicas
+    replicas: BrokerReplicas
     versions: dict[str, list[NamedRoute]] = field(default_factory=dict)
 
-    def take(self, moment: Moment, routes: Routes) -> None:
+    def take(self, moment: LoggedTime, routes: Routes) -> None:
         """Take the routes as they are after an instant."""
         for topic in self.topics & routes.configs.keys() | self.versions.keys():
             names = sorted(routes.brokers_of(topic) - routes.down, key=java_string_key)
@@ -234,9 +234,9 @@ class RouteBook:
 class BrokerBook:
     """Lives of brokers and their stretches without a master, from their events."""
 
-    replicas: Replicas
+    replicas: BrokerReplicas
     lives: list[BrokerLife] = field(default_factory=list)
-    lockless: list[Lockless] = field(default_factory=list)
+    lockless: list[LocklessSpan] = field(default_factory=list)
     notices: list[NoticeSwitch] = field(default_factory=list)
     _locks_by: dict[int, str | None] = field(default_factory=dict)
     """Who gives order locks for each broker: `_MASTER`, `ACTING`, None: nobody."""
@@ -246,7 +246,7 @@ class BrokerBook:
         self.lives = [BrokerLife(number, None) for number in numbers]
         self._locks_by = dict.fromkeys(self.replicas.numbers.values(), _MASTER)
 
-    def take(self, event: Event, moment: Moment) -> None:
+    def take(self, event: Event, moment: LoggedTime) -> None:
         """Take a broker or master event; others, and brokers without queues, pass by."""
         broker = self.replicas.numbers.get(event.broker_name or "")
         if broker is None:
@@ -274,22 +274,22 @@ class BrokerBook:
                     self._up(master, moment)
                 self._locks_go_to(_MASTER, broker, moment)
 
-    def _up(self, number: int | None, moment: Moment) -> None:
+    def _up(self, number: int | None, moment: LoggedTime) -> None:
         if number is not None and self._life(number).down is not None:
             self.lives.append(BrokerLife(number, moment))
 
-    def _down(self, number: int | None, moment: Moment, host_lost: bool) -> None:
+    def _down(self, number: int | None, moment: LoggedTime, host_lost: bool) -> None:
         life = None if number is None else self._life(number)
         if life is not None and life.down is None:
             self.lives[self.lives.index(life)] = replace(life, down=moment, host_lost=host_lost)
 
-    def _locks_go_to(self, giver: str | None, broker: int, moment: Moment) -> None:
+    def _locks_go_to(self, giver: str | None, broker: int, moment: LoggedTime) -> None:
         """Another process gives locks, or nobody does; what was given before is gone."""
         before, self._locks_by[broker] = self._locks_by[broker], giver
         if before == giver:
             return
         if before is not None:
-            self.lockless.append(Lockless(broker, moment, None if giver is None else moment))
+            self.lockless.append(LocklessSpan(broker, moment, None if giver is None else moment))
             return
         begun = next(each for each in reversed(self.lockless) if each.broker == broker)
         self.lockless[self.lockless.index(begun)] = replace(begun, until=moment)

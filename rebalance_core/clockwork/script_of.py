@@ -10,11 +10,11 @@ from rebalance_core.clockwork.options import HALF_SECOND_MS, MS_US, ClockOptions
 from rebalance_core.clockwork.script import (
     BrokerLife,
     Life,
-    Moment,
+    LoggedTime,
     RouteVersion,
     Script,
     ScriptChange,
-    led,
+    with_shared_timers,
 )
 from rebalance_core.clockwork.script_lives import (
     MASTER,
@@ -156,7 +156,7 @@ class _Builder:
             {queue for versions in named.values() for each in versions for queue in each.queues}
         )
         numbers = {queue: number for number, queue in enumerate(queues)}
-        lives = led(self._lives.lives, mates) if mates else tuple(self._lives.lives)
+        lives = with_shared_timers(self._lives.lives, mates) if mates else tuple(self._lives.lives)
         names = tuple(self._replicas.numbers)
         return Script(
             cluster=self._history.cluster,
@@ -220,12 +220,12 @@ class _Builder:
             self._partial.setdefault(event.event_ms, event.event_type)
         return True
 
-    def _moment(self, event: Event) -> Moment:
+    def _moment(self, event: Event) -> LoggedTime:
         coarse = self._is_coarse(event.event_ms)
         entity = draws.entity_of(
             self._history.cluster, self._history.consumer_group, "event", str(event.event_ms)
         )
-        return Moment(self._since_us(event.event_ms), coarse, entity)
+        return LoggedTime(self._since_us(event.event_ms), coarse, entity)
 
     def _is_coarse(self, at_ms: int) -> bool:
         return at_ms % HALF_SECOND_MS == 0 and not self._options.exact_times

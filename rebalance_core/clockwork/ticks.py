@@ -47,7 +47,7 @@ from rebalance_core.clockwork.draws import (
     uniforms,
 )
 from rebalance_core.clockwork.options import MS_US, RANDOM_PHASES, SECOND_US, ClockOptions
-from rebalance_core.clockwork.script import Life, Moment, RouteVersion, Script, came_first
+from rebalance_core.clockwork.script import Life, LoggedTime, RouteVersion, Script, came_first
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import OFF
 from rebalance_core.model.group_settings import LITE_PULL, PULL
@@ -64,7 +64,7 @@ BEFORE_ALL = -NEVER
 """From before the log."""
 
 POLL_US = ROUTE_POLL_MS * MS_US
-"""Of brokers; clients may have other intervals, as `Periods` has them."""
+"""Of brokers; clients may have other intervals, as `TimerPeriods` has them."""
 LOCK_RENEWAL_US = LOCK_RENEWAL_MS * MS_US
 MIN_INTERVAL = (5, 2, 0)  # ISSUE #7644
 """From here on a pass that is not balanced is repeated after a second (rocketmq.md §3.1)."""
@@ -79,7 +79,7 @@ FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
 
 
 @dataclass(frozen=True, eq=False)
-class Periods:
+class TimerPeriods:
     """(lives, 1) from tick to tick of each client's timers, microseconds.
 
     Attributes:
@@ -95,7 +95,7 @@ class Periods:
     least: Times
 
     @classmethod
-    def of(cls, lives: Sequence[Life]) -> Periods:
+    def of(cls, lives: Sequence[Life]) -> TimerPeriods:
         """As their intervals are. A wait is no shorter than the least interval allows."""
         rows = []
         for life in lives:
@@ -126,11 +126,11 @@ class EventTimes:
     options: ClockOptions
 
     @cached_property
-    def periods(self) -> Periods:
+    def periods(self) -> TimerPeriods:
         """Return the periods of the timers of each life."""
-        return Periods.of(self.script.lives)
+        return TimerPeriods.of(self.script.lives)
 
-    def true_us(self, moment: Moment) -> Times:
+    def true_us(self, moment: LoggedTime) -> Times:
         """(S,) when an event happened."""
         if not moment.to_the_second:
             return np.full(len(self.seeds), moment.event_us, np.int64)
@@ -612,7 +612,7 @@ class RouteTimes(EventTimes):
         draws = uniforms(self.seeds, entity, Timer.ROUTE_VISIBLE)
         return self.true_us(version.moment) + delay.many(draws)
 
-    def _way_to_name_servers(self, moment: Moment) -> Delay | None:
+    def _way_to_name_servers(self, moment: LoggedTime) -> Delay | None:
         """By what happened then; None: it is when a name server heard of it."""
         lives = self.script.broker_lives
         old = parse_version(self.script.settings.broker_version) < (5,)

@@ -294,7 +294,7 @@ def rows_of(
         names_coded: rows of the kernels have coded names, as `kernels.tables.ledger` says; those of
             the replay never do.
     """
-    kept = _HoldingsOnce if len(wanted) > 1 else Holdings
+    kept = _CachedHoldings if len(wanted) > 1 else Holdings
     part, prepared = made.part, made.groups
     holdings = kept(prepared, WHOLE) if part[0] == 0 else None
     sharing = sharing_of(prepared)
@@ -326,7 +326,7 @@ def reference_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> Le
     yield REPLAYED.name, pa.RecordBatch.from_arrays(replayed, schema=REPLAYED.arrow_schema())
 
 
-class _HoldingsOnce(Holdings):
+class _CachedHoldings(Holdings):
     """Holdings whose pieces are kept while they are few."""
 
     def __init__(self, prepared: PreparedGroups, part: tuple[int, int]) -> None:

@@ -283,7 +283,7 @@ def routing_of(
     if as_one and mates:
         bucket = bucket[_first_of_unit(groups, mates)]
     giants = _giants(groups, parts, pointers(parts), bucket)
-    guest, its_bucket = _guests(groups, unit_group, bucket, mates or {})
+    guest, its_bucket = _groups_of_mates(groups, unit_group, bucket, mates or {})
     guests = _guests_by_bucket(groups, guest, its_bucket)
     unit_group = np.concatenate([unit_group, guest])
     order = np.argsort(unit_group, kind="stable")
@@ -351,7 +351,7 @@ def _first_of_unit(groups: pa.Table, mates: Mapping[Group, Sequence[Group]]) -> 
     return first
 
 
-def _guests(
+def _groups_of_mates(
     groups: pa.Table, unit_group: Ints, bucket: Ints, mates: Mapping[Group, Sequence[Group]]
 ) -> tuple[Ints, Ints]:
     """Pairs of a group and a bucket that it is not made in, but some mate of its is."""

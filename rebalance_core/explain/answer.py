@@ -374,7 +374,7 @@ RULE_TEXTS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class PullStart:
     """Where the owner began to pull; numbers are message offsets, None where nothing is known."""
 
     rule: str | None
@@ -392,7 +392,7 @@ class Start:
 
 def start_of(
     pull_starts: Sequence[Row], queue: MessageQueue, client_id: str, epoch: int
-) -> Start | None:
+) -> PullStart | None:
     """The start of a client that added the queue in that epoch; None for what was so initially."""
     for row in pull_starts:
         if (
@@ -400,8 +400,8 @@ def start_of(
             and row["client_id"] == client_id
             and (row["topic"], row["broker_name"], row["queue_id"]) == queue
         ):
-            numbers = (row[name] for name in Start.__slots__[3:])
-            return Start(row["rule"], row["status"], RULE_TEXTS[row["rule"]], *numbers)
+            numbers = (row[name] for name in PullStart.__slots__[3:])
+            return PullStart(row["rule"], row["status"], RULE_TEXTS[row["rule"]], *numbers)
     return None
 
 
@@ -409,7 +409,7 @@ def start_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EpochCause:
     """The epoch at the time, and the events that began it."""
 
     epoch: int
@@ -464,7 +464,7 @@ class Holder:
     """Its first place in cidAll."""
     reason: Reason
     taken: Acquisition | None
-    start: Start | None
+    start: PullStart | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +487,7 @@ class Taker:
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class Sharers:
     """How members share a topic, and who may take from one queue of it."""
 
     since_epoch: int
@@ -524,7 +524,7 @@ class Explanation:
     consumer_group: str
     queue: MessageQueue
     at_ms: int
-    event: Event
+    event: EpochCause
     before: Lists | None
     after: Lists
     holders_before: tuple[str, ...] | None
@@ -538,5 +538,5 @@ class Explanation:
     expected: Mapping[str, tuple[int, int]]
     """Client id -> fewest and most processes of it that hold the queue, worked out again."""
     notes: tuple[str, ...] = field(default=())
-    sharing: Sharing | None = None
+    sharing: Sharers | None = None
     """How members share the queue; then it has no holder, and ``agrees`` is about its topic."""

@@ -6,12 +6,12 @@ from typing import Any
 from rebalance_core.explain import answer, settlement
 from rebalance_core.explain.answer import (
     Acquisition,
-    Event,
+    EpochCause,
     Explanation,
     Holder,
     Lists,
     Reason,
-    Sharing,
+    Sharers,
     Taker,
 )
 from rebalance_core.explain.settlement import Settlement, Settlements
@@ -119,14 +119,14 @@ class Explainer:
             sharing=sharing,
         )
 
-    def _sharing(self, settled: Settlement, before: View | None, queue: MessageQueue) -> Sharing:
+    def _sharing(self, settled: Settlement, before: View | None, queue: MessageQueue) -> Sharers:
         """How members share the topic, and the clients that may take from a queue of it."""
         view = settled.view
         outcomes = {settled.outcome(member) for member in view.members}
         row = view.shared[queue.topic]
         share = row.get("share_queue_num") if settlement.POP in outcomes else None
         since = self._since(queue.topic, view.epoch)
-        return Sharing(
+        return Sharers(
             since_epoch=since["epoch"],
             since_ms=since["from_ms"],
             pops=settlement.POP in outcomes,
@@ -191,10 +191,10 @@ class Explainer:
             epoch -= 1
         return next(row for row in self.rows.epochs if row["epoch"] == epoch)
 
-    def _event(self, row: Row) -> Event:
+    def _event(self, row: Row) -> EpochCause:
         diffs = [diff for diff in self.rows.diffs if diff["epoch"] == row["epoch"]]
         latest = [diff["latest_ms"] for diff in diffs]
-        return Event(
+        return EpochCause(
             row["epoch"],
             row["from_ms"],
             row["to_ms"],
@@ -324,7 +324,7 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
         )
 
 
-def _sharing_notes(sharing: Sharing, settled: Settlement, queue: MessageQueue) -> tuple[str, ...]:
+def _sharing_notes(sharing: Sharers, settled: Settlement, queue: MessageQueue) -> tuple[str, ...]:
     """Return notes on a shared topic beside the rule, the gravest first."""
     if not settled.known:
         return (f"why its clients may take from it is {answer.not_told(settled)}",)

@@ -17,7 +17,7 @@ from rebalance_core.contracts.table import Table, batch_of_rows
 from rebalance_core.history.flaps import NightChurn, flaps_of
 from rebalance_core.history.night import Night, ReadColumns, night_of
 from rebalance_core.history.owners import Owner, owner_of
-from rebalance_core.history.runs import Run, Runs
+from rebalance_core.history.runs import Run, RunList
 from rebalance_core.model.verdicts import INFO
 
 # What becomes of each finding from night to night.
@@ -139,7 +139,7 @@ _GROUP = ["cluster", "consumer_group"]
 
 
 def fold(
-    runs: Runs,
+    runs: RunList,
     reader_of: ReaderOf,
     owners: Sequence[Owner] = (),
     progress: Callable[[int, int], object] | None = None,
@@ -158,7 +158,7 @@ def fold(
     settled = _settled(runs.propagated, reader_of)
     lives: dict[str, FindingLives] = defaultdict(FindingLives)
     churn: dict[str, list[NightChurn]] = defaultdict(list)
-    kept = _Kept(reader_of)
+    kept = _TableCache(reader_of)
     for done, (run, cluster) in enumerate(runs.nights, start=1):
         night = night_of(run, cluster, kept.reader(run))
         lives[cluster].add(night)
@@ -174,7 +174,7 @@ def fold(
     return {name: _whole(history.HISTORY_TABLES[name], parts) for name, parts in made.items()}
 
 
-class _Kept:
+class _TableCache:
     """Reads each table of a run once, as the clusters of a run are nights of their own."""
 
     def __init__(self, reader_of: ReaderOf) -> None:

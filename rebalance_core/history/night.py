@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit.changes import Files, Looked, truncated_rules
+from rebalance_core.audit.changes import AuditedScope, Files, truncated_rules
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.contracts.history import GROUP_NIGHTS, OF_GROUP, OF_HOST
 from rebalance_core.contracts.ledger import FINDINGS
@@ -70,7 +70,7 @@ class Night:
     churn: pa.Table
     names: Mapping[str, set[str]]
     findings: Sequence[Row]
-    looked: Looked
+    looked: AuditedScope
     files: Files
     truncated: Sequence[str]
 
@@ -95,7 +95,7 @@ def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
         row["summary"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id
     )
     files = Files(run.record.get("files") or [])
-    looked = Looked.by(
+    looked = AuditedScope.by(
         [cluster], [cluster] if missing else [], rows_of_arrow(verdicts), findings, files
     )
     row = _night_row(run, cluster, found, missing)

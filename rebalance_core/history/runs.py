@@ -54,7 +54,7 @@ def with_cluster(record: Record, clusters: Collection[str]) -> Record:
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunList:
     """The runs of a folder.
 
     Attributes:
@@ -68,7 +68,7 @@ class Runs:
     left_out: Sequence[str]
 
 
-def choose_runs(found: Iterable[tuple[str, Record | None]]) -> Runs:
+def choose_runs(found: Iterable[tuple[str, Record | None]]) -> RunList:
     """Choose the nights among all folders; the order of the folders does not matter.
 
     Of several audits of one cluster with the same end the one that was started last counts. If two
@@ -105,7 +105,7 @@ def choose_runs(found: Iterable[tuple[str, Record | None]]) -> Runs:
             )
         else:
             nights.append((chosen, cluster))
-    return Runs(nights, propagated, left_out)
+    return RunList(nights, propagated, left_out)
 
 
 def _refusal(folder: str, record: Record | None) -> str | None:

@@ -148,7 +148,7 @@ _THRESHOLDS = (
 
 
 @dataclass(frozen=True)
-class MemberSettings:
+class SeenSettings:
     """The settings that files show of a group's members.
 
     Attributes:
@@ -178,7 +178,7 @@ class MemberSettings:
 def settings_row(
     group: str,
     pieces: list[Evidence],
-    members: MemberSettings,
+    members: SeenSettings,
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
 ) -> tuple[Row, list[Row]]:

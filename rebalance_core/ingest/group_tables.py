@@ -28,7 +28,7 @@ from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscri
 from rebalance_core.ingest.evidence import Evidence, is_fact_only
 from rebalance_core.ingest.evidence_table import REFUSED, unread_of
 from rebalance_core.ingest.fact import Unread
-from rebalance_core.ingest.group_settings_row import MemberSettings, settings_row
+from rebalance_core.ingest.group_settings_row import SeenSettings, settings_row
 from rebalance_core.ingest.group_strategies import (
     CONFIG,
     MACHINE_ROOM,
@@ -195,7 +195,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     if events:
         changes, more = request_mode_events(group, evidence, presence, context)
         tables["cluster_events"] += changes
-        members = MemberSettings(strategies, versions, modes, frozenset(clients), bool(changes))
+        members = SeenSettings(strategies, versions, modes, frozenset(clients), bool(changes))
         row, taken = settings_row(group, [*evidence, *configs], members, names.zone_of, context)
         tables["consumer_groups"] = [row]
         findings += more + taken

@@ -144,7 +144,7 @@ class Clients:
         return v.get("client_id") or self._names.client_of(piece)
 
 
-Reader = Callable[[FactRows, Evidence, int, Clients | None], None]
+FactReader = Callable[[FactRows, Evidence, int, Clients | None], None]
 
 
 def add_log_rows(
@@ -248,7 +248,7 @@ def _notified(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | No
     rows.add("NOTIFIED", at_ms, piece.source, {"address": address}, broker_name=broker)
 
 
-READERS: dict[str, Reader] = {
+READERS: dict[str, FactReader] = {
     "heartbeat": _topics,
     "consumer_data": _topics,
     "subscription_changed": _changed,

@@ -10,7 +10,7 @@ from rebalance_core.kernels import segments
 from rebalance_core.kernels.coded_groups import LOST, CodedGroups, Events, Membership, type_code
 from rebalance_core.kernels.group_rows import Groups
 from rebalance_core.kernels.segments import Bools, Ints
-from rebalance_core.kernels.topics import GroupTopics, LiveCounts, Pops, TopicPeriods
+from rebalance_core.kernels.topics import GroupTopics, LiveCounts, PopModes, TopicPeriods
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.protocol.members import NOTIFIED_MS
 
@@ -274,7 +274,7 @@ class Epochs:
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
+class InstantEffects:
     """The effect of the instants of all groups."""
 
     causing: Bools
@@ -282,9 +282,9 @@ class Turns:
     changed: Bools
     """By instant: the state differs before and after it."""
 
-    def without(self, instants: Bools) -> Turns:
+    def without(self, instants: Bools) -> InstantEffects:
         """The same, but these instants change nothing."""
-        return Turns(self.causing, self.changed & ~instants)
+        return InstantEffects(self.causing, self.changed & ~instants)
 
 
 def find_turns(
@@ -294,8 +294,8 @@ def find_turns(
     known: TopicBrokers,
     routes: RouteChanges,
     retry: TopicPeriods,
-    pops: Pops,
-) -> Turns:
+    pops: PopModes,
+) -> InstantEffects:
     """The events that change the state of their group, and the instants that do."""
     instants = int(events.instant[-1]) + 1 if len(events) else 0
     causing, changed = np.zeros(len(events), np.bool_), np.zeros(instants, np.bool_)
@@ -327,7 +327,7 @@ def find_turns(
     # A mode is nothing to a topic that no member asks a broker to pop.
     causing[pops.causing()] = True
     changed[pops.changed(events.instant, _last_ordinals(events))] = True
-    return Turns(causing, changed)
+    return InstantEffects(causing, changed)
 
 
 def _last_ordinals(events: Events) -> Ints:
@@ -335,7 +335,7 @@ def _last_ordinals(events: Events) -> Ints:
 
 
 def build_epochs(
-    events: Events, turns: Turns, live: LiveCounts, creations: TopicConfigs, route_ms: Ints
+    events: Events, turns: InstantEffects, live: LiveCounts, creations: TopicConfigs, route_ms: Ints
 ) -> Epochs:
     """One epoch for each instant that changes a group's state, from its first member on.
 

@@ -119,7 +119,7 @@ def elements_of(name: str, column: pa.Array, kind: pa.DataType) -> tuple[pa.Arra
 
 
 @dataclass(frozen=True, slots=True)
-class Clients:
+class ClientLists:
     """Lists of client ids, one after the other.
 
     Attributes:
@@ -131,7 +131,7 @@ class Clients:
     name: pa.StringArray
 
     @classmethod
-    def read(cls, name: str, column: pa.Array, reasons: Reasons) -> Clients:
+    def read(cls, name: str, column: pa.Array, reasons: Reasons) -> ClientLists:
         """A column of lists of ids; what a row lacks becomes its reason."""
         lists, names, row = elements_of(name, column, TEXTS)
         names = texts_of(name, names)
@@ -141,7 +141,7 @@ class Clients:
 
 
 @dataclass(frozen=True, slots=True)
-class Queues:
+class QueueLists:
     """Lists of queues, one after the other.
 
     Attributes:
@@ -161,7 +161,7 @@ class Queues:
     @classmethod
     def read(
         cls, name: str, column: pa.Array, reasons: Reasons, kind: pa.DataType = QUEUES
-    ) -> Queues:
+    ) -> QueueLists:
         """A column of lists of structs; what a row lacks becomes its reason."""
         lists, structs, row = elements_of(name, column, kind)
         if pa.types.is_null(structs.type):
@@ -185,11 +185,11 @@ class Queues:
             reasons.put([int(row[at])], f"{name} has queue_id {queue_id[at]}; 0 to {JAVA_INT_MAX}")
         return cls(row, topic, broker_name, queue_id, structs)
 
-    def take(self, at: Ints) -> Queues:
+    def take(self, at: Ints) -> QueueLists:
         """Some of them."""
         if len(at) == len(self.row) and bool((at[1:] > at[:-1]).all()):
             return self
         topic, broker_name, structs = (
             array.take(pa.array(at)) for array in (self.topic, self.broker_name, self.structs)
         )
-        return Queues(self.row[at], topic, broker_name, self.queue_id[at], structs)
+        return QueueLists(self.row[at], topic, broker_name, self.queue_id[at], structs)

@@ -21,8 +21,8 @@ from rebalance_core.kernels.function_columns import (
     START,
     TEXT,
     TEXTS,
-    Clients,
-    Queues,
+    ClientLists,
+    QueueLists,
     Reasons,
     elements_of,
     nulls_of,
@@ -61,7 +61,7 @@ def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> 
     Raises:
         UsageError: A column has another type.
     """
-    asked = _Asked.read(strategy, queues, client_ids)
+    asked = _Batch.read(strategy, queues, client_ids)
     dealt = _Dealt.of(asked)
     rows, others = _one_by_one(asked, dealt.rows)
     parts = [dealt.lists, pa.array(others, ALLOCATION), pa.nulls(1, ALLOCATION)]
@@ -75,23 +75,23 @@ def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> 
 
 def rmq_allocate_error(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
     """Why `rmq_allocate` gives null, by row; else null. Arguments and errors as there."""
-    asked = _Asked.read(strategy, queues, client_ids)
+    asked = _Batch.read(strategy, queues, client_ids)
     _one_by_one(asked, _Dealt.of(asked).rows)
     return pa.array(asked.reasons.texts, TEXT)
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Batch:
     """The rows of a batch: strategies by code, flat lists, and what is wrong with rows."""
 
     strategies: list[AllocationStrategy | None]
     codes: Ints
-    queues: Queues
-    clients: Clients
+    queues: QueueLists
+    clients: ClientLists
     reasons: Reasons
 
     @classmethod
-    def read(cls, strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> _Asked:
+    def read(cls, strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> _Batch:
         reasons = Reasons(len(strategy))
         texts, (codes,) = encode(texts_of("strategy", strategy))
         reasons.put(np.flatnonzero(codes < 0).tolist(), "strategy is null")
@@ -105,8 +105,8 @@ class _Asked:
         return cls(
             strategies,
             codes,
-            Queues.read("queues", queues, reasons),
-            Clients.read("client_ids", client_ids, reasons),
+            QueueLists.read("queues", queues, reasons),
+            ClientLists.read("client_ids", client_ids, reasons),
             reasons,
         )
 
@@ -126,7 +126,7 @@ class _Dealt:
     lists: pa.ListArray
 
     @classmethod
-    def of(cls, asked: _Asked) -> _Dealt:
+    def of(cls, asked: _Batch) -> _Dealt:
         """No loop over rows. Left out: what throws, and lists that name a queue twice."""
         circle = np.array([isinstance(s, AveragelyByCircle) for s in asked.strategies] + [False])
         dealt = np.array([isinstance(s, Averagely) for s in asked.strategies] + [False]) | circle
@@ -197,7 +197,7 @@ def _compared(column: pa.StringArray | Ints) -> tuple[Any, Any]:
     return greater.to_numpy(zero_copy_only=False), same.to_numpy(zero_copy_only=False)
 
 
-def _one_by_one(asked: _Asked, dealt: Ints) -> tuple[Ints, list[Any]]:
+def _one_by_one(asked: _Batch, dealt: Ints) -> tuple[Ints, list[Any]]:
     """The rows that are left, and their allocations; whose strategy throws gets a reason."""
     left = asked.reasons.none
     left[dealt] = False
@@ -278,7 +278,7 @@ def rmq_assignment_diff(before: pa.Array, after: pa.Array) -> pa.Array:
 
 def _holdings(name: str, column: pa.Array, reasons: Reasons) -> tuple[Any, ...]:
     """By holding: topic, broker name, queue id, row, client id."""
-    queues = Queues.read(name, column, reasons, ALLOCATION)
+    queues = QueueLists.read(name, column, reasons, ALLOCATION)
     held = pc.struct_field(queues.structs, "client_ids")
     reasons.put(queues.row[nulls_of(held)].tolist(), f"{name} has null client_ids")
     _, names, at = elements_of(f"client_ids of {name}", held, TEXTS)

@@ -228,7 +228,7 @@ def places(grid: Grid, counts: Ints, key: Ints | None = None) -> Places:
 
 
 @dataclass(frozen=True, slots=True)
-class MasterOutages:
+class OutageSpans:
     """Stretches of time in which brokers had no master; by group, broker and time."""
 
     group: Ints
@@ -280,7 +280,7 @@ def master_turns(events: Events) -> MasterTurns:
     return MasterTurns(event, now, was, events.at_ms[event] + window_ms)
 
 
-def find_outages(events: Events) -> MasterOutages:
+def find_outages(events: Events) -> OutageSpans:
     """The outages of all groups' brokers; the events of one instant count together."""
     turns = master_turns(events)
     group, broker = events.group[turns.event], events.broker[turns.event]
@@ -290,7 +290,7 @@ def find_outages(events: Events) -> MasterOutages:
     limit = of_broker[np.searchsorted(of_broker, begins, side="right")]
     end = np.minimum(ends[np.searchsorted(ends, begins)], limit)
     up_ms = np.append(events.at_ms[turns.event], segments.NEVER)[end]
-    return MasterOutages(
+    return OutageSpans(
         group[begins],
         broker[begins],
         events.at_ms[turns.event[begins]],

@@ -12,10 +12,10 @@ from rebalance_core.kernels.grid import masterless_queues
 from rebalance_core.kernels.loads import SharedLoads, load_rows
 from rebalance_core.kernels.metrics import metric_rows, pop_metric_rows
 from rebalance_core.kernels.ownership.changes import KINDS, Differ, Holdings, OwnerChanges
-from rebalance_core.kernels.ownership.pop_answers import Reach
+from rebalance_core.kernels.ownership.pop_answers import ClientReach
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Bools, Ints, Periods
-from rebalance_core.kernels.starts.pull_starts import PullStarts
+from rebalance_core.kernels.starts.pull_starts import PullStartArrays
 from rebalance_core.kernels.table_rows import (
     group_columns,
     ownership_rows,
@@ -283,7 +283,7 @@ def membership_rows(prepared: PreparedGroups) -> pa.RecordBatch:
 # The rows of ``pop_reach``.
 
 
-def pop_reach_rows(reach: Reach) -> Iterator[pa.RecordBatch]:
+def pop_reach_rows(reach: ClientReach) -> Iterator[pa.RecordBatch]:
     """One row per client, queue or broker, and stretch of epochs."""
     queues, whole = reach.answers.holdings.queues, reach.whole
     queue_id = np.full(len(whole), WHOLE_BROKER)
@@ -297,7 +297,7 @@ def pop_reach_rows(reach: Reach) -> Iterator[pa.RecordBatch]:
 
 
 def _rows(
-    reach: Reach, topic_broker: Ints, queue_id: Ints, client: Ints, begin: Ints, end: Ints
+    reach: ClientReach, topic_broker: Ints, queue_id: Ints, client: Ints, begin: Ints, end: Ints
 ) -> pa.RecordBatch:
     prepared = reach.answers.prepared
     brokers, names = prepared.grid.brokers, prepared.coded.names
@@ -385,7 +385,7 @@ def _group_metrics(
 def _pull_starts(
     prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> Batches:
-    starts = PullStarts(prepared, holdings)
+    starts = PullStartArrays(prepared, holdings)
     for piece in holdings.pieces():
         yield starts.rows(piece)
 

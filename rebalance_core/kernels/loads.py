@@ -11,7 +11,7 @@ from rebalance_core.kernels.cells import Block, Broadcast, Queues, Shared
 from rebalance_core.kernels.codes import coded
 from rebalance_core.kernels.group_rows import EVERYONE
 from rebalance_core.kernels.ownership.changes import Holdings
-from rebalance_core.kernels.ownership.pop_answers import PopAnswers, Reach, Readable
+from rebalance_core.kernels.ownership.pop_answers import ClientReach, PopAnswers, TakerSpans
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, SharedTopics
 from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints, Periods
 from rebalance_core.kernels.table_rows import group_columns, span_columns, table_rows
@@ -145,7 +145,7 @@ class ManyHolders:
 # What the clients of shared groups hold, however many processes of each do.
 
 
-class Clients:
+class SharedClients:
     """The clients of shared groups by epoch: where each one's entries are in `Roster.by_client`.
 
     Args:
@@ -235,9 +235,9 @@ class SharedLoads:
         self._prepared = prepared
 
     @cached_property
-    def reach(self) -> Reach:
+    def reach(self) -> ClientReach:
         """Find the queues that each client may take from."""
-        return Reach(PopAnswers(self._prepared, self.topics))
+        return ClientReach(PopAnswers(self._prepared, self.topics))
 
     @cached_property
     def queues(self) -> Ints:
@@ -250,7 +250,7 @@ def sharing_of(prepared: PreparedGroups) -> SharedLoads | None:
     return None if prepared.popped is None else SharedLoads(prepared, prepared.popped)
 
 
-def _shared_queues(prepared: PreparedGroups, reach: Reach) -> Ints:
+def _shared_queues(prepared: PreparedGroups, reach: ClientReach) -> Ints:
     roster, answers = prepared.roster, reach.answers
     runs = roster.runs
     order = np.lexsort((runs.from_epoch, runs.process))
@@ -258,7 +258,7 @@ def _shared_queues(prepared: PreparedGroups, reach: Reach) -> Ints:
     lives = Periods(nobody, runs.process[order], runs.from_epoch[order], runs.to_epoch[order])
     steps = np.zeros(len(roster) + 1, np.int64)
 
-    def add(taken: Readable) -> None:
+    def add(taken: TakerSpans) -> None:
         run = order[lives.at(np.zeros_like(taken.taker), taken.taker, taken.begin)]
         node = roster.node_of_run[run] + taken.begin
         np.add.at(steps, node, taken.queues)

@@ -13,7 +13,7 @@ from rebalance_core.kernels import loads
 from rebalance_core.kernels.cells import NOBODY, Block, Broadcast, Shared
 from rebalance_core.kernels.coded_groups import NO_SHARE
 from rebalance_core.kernels.codes import coded
-from rebalance_core.kernels.loads import Clients, ManyHolders, SharedLoads, TopicMembers
+from rebalance_core.kernels.loads import ManyHolders, SharedClients, SharedLoads, TopicMembers
 from rebalance_core.kernels.ownership.changes import (
     VOLUNTARY,
     Differ,
@@ -22,7 +22,7 @@ from rebalance_core.kernels.ownership.changes import (
     held_before,
     preceding,
 )
-from rebalance_core.kernels.ownership.pop_answers import Reach, Readable
+from rebalance_core.kernels.ownership.pop_answers import ClientReach, TakerSpans
 from rebalance_core.kernels.ownership.prepared_groups import (
     PreparedGroups,
     SharedTopics,
@@ -102,7 +102,7 @@ def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMem
     counts = _Counts(moved, voluntary, held, kept, per_topic_member, kept_per_seat)
     differ = Differ(prepared, holdings.queues)
     owned, keeping = ManyHolders(prepared), ManyHolders(prepared)
-    clients = Clients(prepared) if prepared.shared.any() else None
+    clients = SharedClients(prepared) if prepared.shared.any() else None
     for piece in holdings.pieces():
         changes = differ.changes(piece)
         moves = _Moves.of(changes)
@@ -302,7 +302,7 @@ def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:
 # The rows of ``pop_metrics``: how clients and queues of a shared topic meet.
 
 
-def pop_metric_rows(reach: Reach, shared: SharedTopics) -> pa.RecordBatch:
+def pop_metric_rows(reach: ClientReach, shared: SharedTopics) -> pa.RecordBatch:
     """One row per epoch and shared topic."""
     prepared = reach.answers.prepared
     grid, epochs = prepared.grid, prepared.epochs
@@ -339,9 +339,9 @@ def pop_metric_rows(reach: Reach, shared: SharedTopics) -> pa.RecordBatch:
 class _Meetings:
     """Counts clients by queue, and queues by client."""
 
-    def __init__(self, reach: Reach, prepared: PreparedGroups) -> None:
+    def __init__(self, reach: ClientReach, prepared: PreparedGroups) -> None:
         self._reach, self.prepared = reach, prepared
-        self._clients, self._per_member = Clients(prepared), ManyHolders(prepared)
+        self._clients, self._per_member = SharedClients(prepared), ManyHolders(prepared)
 
     def over_all_queues(self) -> tuple[Ints, Ints, Ints, ManyHolders]:
         """By topic cell fewest clients of a queue, most (-1: no queue), and queues without any;
@@ -370,7 +370,7 @@ class _Meetings:
         first = grid.broker_first[whole.major] - epochs.of_group[grid.brokers.group[whole.major]]
         return covered(first + whole.begin, first + whole.end, len(grid.readable))
 
-    def _add(self, taken: Readable) -> None:
+    def _add(self, taken: TakerSpans) -> None:
         group = self.prepared.grid.topics.group[taken.group_topic]
         node = self._clients.nodes(group, taken.taker, taken.begin)
         self._per_member.add(taken.group_topic, node, taken.end - taken.begin, taken.queues)

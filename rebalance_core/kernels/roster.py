@@ -104,7 +104,7 @@ def uniform_groups(runs: Runs, subscriptions: Ints, group_count: int) -> Bools:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TopicRuns:
     """Runs, once for each topic that the member subscribes; by topic, process and first epoch."""
 
     run: Ints
@@ -140,7 +140,7 @@ def profiles_of(coded: CodedGroups, membership: Membership) -> list[ClientProfil
 
 def find_reading(
     coded: CodedGroups, membership: Membership, runs: Runs, topics: GroupTopics, groups: Bools
-) -> Reading:
+) -> TopicRuns:
     """Find the topics that the members of some groups read, their retry topic included.
 
     Args:
@@ -160,7 +160,7 @@ def find_reading(
     known = group_topic >= 0
     run, group_topic = run[known], group_topic[known]
     order = np.lexsort((runs.from_epoch[run], runs.process[run], group_topic))
-    return Reading(run[order], group_topic[order])
+    return TopicRuns(run[order], group_topic[order])
 
 
 # The members of every epoch: cidAll of each group, and what became of each member.

@@ -313,7 +313,7 @@ class Modes:
 
 
 @dataclass(frozen=True, slots=True)
-class Pops:
+class PopModes:
     """Who pops which topics, and when."""
 
     modes: Modes
@@ -370,7 +370,7 @@ class Pops:
         return periods.where(on), modes.after[on]
 
 
-def find_pops(coded: CodedGroups, membership: Membership) -> Pops:
+def find_pops(coded: CodedGroups, membership: Membership) -> PopModes:
     """Follow the request modes and the members that pop."""
     modes = _modes(coded.events)
     nobody = TopicPeriods(*(np.zeros(0, np.int64) for _ in range(4)))
@@ -381,7 +381,7 @@ def find_pops(coded: CodedGroups, membership: Membership) -> Pops:
     if (modes.after != NO_SHARE).any():
         asked = subscribed_periods(membership, coded.topic_sets, asks(coded, membership))
         asked = asked.where(asking_groups(coded)[asked.group])
-    return Pops(modes, asked, proxied)
+    return PopModes(modes, asked, proxied)
 
 
 def _modes(events: Events) -> Modes:

@@ -116,7 +116,7 @@ def _quotas(held: dict[str, int], queue_count: int) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class OfRocketMq(PlanningStrategy):
+class RocketMqStrategy(PlanningStrategy):
     """One of RocketMQ's own strategies; what was held before does not count."""
 
     of_rocketmq: ClassVar[bool] = True
@@ -200,7 +200,7 @@ def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> 
     name = head.strip(" ")
     piece = custom.find(custom.STRATEGIES, name)
     if name in registry.KNOWN_NAMES or name.startswith(NEARBY) or piece is not None:
-        return OfRocketMq(parse_strategy(text, version=version))
+        return RocketMqStrategy(parse_strategy(text, version=version))
     if name not in _HYPOTHETICAL:
         listed = (*PLANNING_NAMES, *custom.known(custom.STRATEGIES))
         raise registry.unknown_name("strategy", name, (*listed, f"{NEARBY}-AVG"), listed)
@@ -224,7 +224,7 @@ def as_planning_strategy(strategy: Any) -> PlanningStrategy:
         return strategy
     if isinstance(strategy, str):
         return planning_strategy(strategy)
-    return OfRocketMq(as_strategy(strategy))
+    return RocketMqStrategy(as_strategy(strategy))
 
 
 # Groups under hypothetical strategies: those that RocketMQ lacks.

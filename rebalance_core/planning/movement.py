@@ -213,7 +213,7 @@ def _caveat(epoch: Epoch, topics: Iterable[str], owners: Owners) -> str | None:
 
 EVEN_ENOUGH = 0.05  # a mean peak ratio that much above the lowest is as good; our choice
 
-Figures = Mapping[str, Any]
+MovementFigures = Mapping[str, Any]
 """``strategy``, ``of_rocketmq``, ``moved`` (None: members share all queues), ``orphaned``, ``idle``
 and ``frozen`` (groups); ``mean_peak_ratio`` (None: no member or no queue); ``shared``: groups pop.
 """
@@ -235,7 +235,7 @@ class Best:
     reason: str
 
 
-def best_of(rows: Sequence[Figures]) -> Best | None:
+def best_of(rows: Sequence[MovementFigures]) -> Best | None:
     """The best of RocketMQ's strategies, and in brackets the runner-up; None if there is none.
 
     In this order: the fewest groups frozen, the fewest queues without an owner, the fewest members
@@ -254,7 +254,7 @@ def best_of(rows: Sequence[Figures]) -> Best | None:
         return None
     reasons: list[str] = []
 
-    def keep(good: list[Figures], name: str, words: str, form: str = "{:,}") -> None:
+    def keep(good: list[MovementFigures], name: str, words: str, form: str = "{:,}") -> None:
         nonlocal left
         worse = [row for row in left if row not in good]
         left = good
@@ -280,11 +280,11 @@ def best_of(rows: Sequence[Figures]) -> Best | None:
     return Best(left[0]["strategy"], "; ".join(reasons))
 
 
-def _divides(row: Figures) -> bool:
+def _divides(row: MovementFigures) -> bool:
     return row["moved"] is not None and not row.get("shared")
 
 
-def possible(rows: Sequence[Figures], best: Best) -> str | None:
+def possible(rows: Sequence[MovementFigures], best: Best) -> str | None:
     """Return what a hypothetical strategy would save against the best; None if nothing.
 
     Only one that leaves no more queues without an owner and is no less even counts.

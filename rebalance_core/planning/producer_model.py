@@ -9,7 +9,7 @@ from rebalance_core.contracts.paths import toml_text
 from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import SEND_TIMEOUT_MS
-from rebalance_core.planning.scenario.edit import Key, number, one_of, required, whole, words
+from rebalance_core.planning.scenario.edit import EditKey, number, one_of, required, whole, words
 from rebalance_core.planning.scenario.file import TomlLines
 from rebalance_core.producers.model import (
     BrokerModel,
@@ -89,42 +89,42 @@ def flag(value: Any) -> bool:
     return value
 
 
-TOP: Mapping[str, Key] = {
+TOP: Mapping[str, EditKey] = {
     "name": required(words),
     "description": required(words),
-    "cluster": Key(words, "model"),
-    "seed": Key(whole(0, 2**63 - 1), 0),
-    "start_ms": Key(whole(946_684_800_000, 7_289_654_399_999), 1_767_571_200_000),
+    "cluster": EditKey(words, "model"),
+    "seed": EditKey(whole(0, 2**63 - 1), 0),
+    "start_ms": EditKey(whole(946_684_800_000, 7_289_654_399_999), 1_767_571_200_000),
     "seconds": required(whole(1, MOST_SECONDS)),
-    "slice_seconds": Key(whole(1, MOST_SECONDS), 60),
+    "slice_seconds": EditKey(whole(1, MOST_SECONDS), 60),
 }
-_STRETCH: Mapping[str, Key] = {
+_STRETCH: Mapping[str, EditKey] = {
     "broker": required(words),
     "from_second": required(whole(0, MOST_SECONDS)),
     "to_second": required(whole(1, MOST_SECONDS)),
 }
-TABLES: Mapping[str, Mapping[str, Key]] = {
+TABLES: Mapping[str, Mapping[str, EditKey]] = {
     "broker": {
         "name": required(words),
         "queues": required(whole(1, 65_536)),
         "latency": required(latency),
     },
-    "brown_out": {**_STRETCH, "latency": required(latency), "errors": Key(share, 0.0)},
+    "brown_out": {**_STRETCH, "latency": required(latency), "errors": EditKey(share, 0.0)},
     "outage": {
         **_STRETCH,
-        "answer": Key(one_of(CONNECT, TIMEOUT), CONNECT),
-        "stays_in_route": Key(flag, False),
+        "answer": EditKey(one_of(CONNECT, TIMEOUT), CONNECT),
+        "stays_in_route": EditKey(flag, False),
     },
     "producers": {
         "group": required(words),
         "topic": required(words),
         "clients": required(whole(1, 1_000_000)),
         "sends_per_second": required(number(0, 100_000)),
-        "client_version": Key(version, parse_version("5.3")),
-        "fault_tolerance": Key(flag, False),
-        "detector": Key(flag, False),
-        "retries": Key(whole(0, 100), RETRY_TIMES),
-        "timeout_ms": Key(whole(1, MOST_MS), SEND_TIMEOUT_MS),
+        "client_version": EditKey(version, parse_version("5.3")),
+        "fault_tolerance": EditKey(flag, False),
+        "detector": EditKey(flag, False),
+        "retries": EditKey(whole(0, 100), RETRY_TIMES),
+        "timeout_ms": EditKey(whole(1, MOST_MS), SEND_TIMEOUT_MS),
     },
 }
 """By name of an array of tables its keys; defaults are upstream's where they are RocketMQ's."""
@@ -184,7 +184,7 @@ def parse_model(text: str, file: str) -> ProducerModel:
 
 def _values(
     table: Mapping[str, Any],
-    keys: Mapping[str, Key],
+    keys: Mapping[str, EditKey],
     place: str,
     line_of: Any,
     mistakes: list[str],

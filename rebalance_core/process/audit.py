@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.checks import row_limits
-from rebalance_core.checks.input_tables import InputTables, input_tables_of, read_input_tables
+from rebalance_core.checks.input_tables import ArrowTables, input_tables_of, read_input_tables
 from rebalance_core.checks.row_checks import Checked, Rejections, check_table, check_tables
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import AUDITED_TABLES, INGESTED_TABLES, INPUT_TABLES, REJECTED
@@ -55,7 +55,7 @@ class AuditInputs:
         rejected: rows of ``rejected`` that came up before; None: of no ingest.
     """
 
-    history: InputTables
+    history: ArrowTables
     seen: Observed
     rejected: pa.Table | None = None
 
@@ -141,7 +141,7 @@ def audit_and_write(
     _refuse_no_group(options, {**checked.tables, **inputs.seen.tables})
     if before_writing is not None:
         before_writing()
-    ready, part = _ready(inputs, checked, options, rule_options), AuditPart()
+    ready, part = _prepare(inputs, checked, options, rule_options), AuditPart()
     with TableWriters(output, tuple(AUDITED_TABLES)) as writers:
         for known in (inputs.seen.rejected, inputs.rejected):
             if known is not None:
@@ -175,7 +175,7 @@ def audit_unwritten(
     results: list[AuditResult] = []
 
     def simulated() -> Rejections:
-        ready = _ready(inputs, checked, options, rule_options)
+        ready = _prepare(inputs, checked, options, rule_options)
         rejected = (rows for name, rows in ready.rows(part, progress) if name == REJECTED.name)
         rejections = Rejections.of(*rejected)
         results.append(ready.result(part))
@@ -187,7 +187,7 @@ def audit_unwritten(
 
 
 @dataclass(frozen=True, eq=False)
-class _Ready:
+class _PreparedAudit:
     """Checked tables, clusters judged, and what simulates and audits their groups."""
 
     checked: Checked
@@ -217,16 +217,16 @@ def _refuse_no_group(options: SimulationOptions, tables: Mapping[str, pa.Table])
         refuse_unnamed_group(options.group, interests)
 
 
-def _ready(
+def _prepare(
     inputs: AuditInputs,
     checked: Checked,
     options: SimulationOptions,
     rule_options: Mapping[str, Any],
-) -> _Ready:
+) -> _PreparedAudit:
     tables = {**checked.tables, **inputs.seen.tables}
     audited = audit_clusters(read_cluster_tables(tables), **rule_options)
     work = AuditPass(audited.groups, engine_options(checked.tables, options), options)
-    return _Ready(checked, tables, audited, work)
+    return _PreparedAudit(checked, tables, audited, work)
 
 
 def _bad(rejected: pa.Table) -> LedgerRows:

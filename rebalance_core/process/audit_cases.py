@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.audit.completeness import CLUSTER_KINDS
 from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
-from rebalance_core.checks.input_tables import InputTables, read_tables, tables_at
+from rebalance_core.checks.input_tables import ArrowTables, read_tables, tables_at
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.checks.row_limits import RowCounts
@@ -66,7 +66,7 @@ def observed(tables: Mapping[str, pa.Table]) -> Observed:
         InputRefused: a table lacks columns.
     """
     checked = check_tables(
-        InputTables({name: tables[name] for name in READ_TABLES if name in tables})
+        ArrowTables({name: tables[name] for name in READ_TABLES if name in tables})
     )
     good = {name: ALL_TABLES[name].arrow_schema().empty_table() for name in READ_TABLES}
     for name, rows in checked.tables.items():

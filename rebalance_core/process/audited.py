@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 from rebalance_core.audit import outcome
 from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.changes import (
+    AuditedScope,
     Changes,
     Earlier,
     Files,
-    Looked,
     changes_since,
     earlier_findings,
     fingerprint,
@@ -165,7 +165,7 @@ class PreviousAudit:
     truncated: Sequence[str]
     gone: frozenset[str] = frozenset()
 
-    def changes(self, findings: Iterable[Mapping[str, Any]], looked: Looked) -> Changes:
+    def changes(self, findings: Iterable[Mapping[str, Any]], looked: AuditedScope) -> Changes:
         """Compare with the previous audit: what is new, still there, gone and not looked at."""
         return changes_since(findings, self.earlier, looked, self.truncated, self.gone)
 
@@ -184,7 +184,7 @@ def previous_audit(
         outcome: of its record.
         files: that it read, of its record.
         carried: its text of `carried_lines`; empty: it had looked at everything.
-        gone: its text of `Audited.gone_lines`; empty: nothing ever was.
+        gone: its text of `FinishedAudit.gone_lines`; empty: nothing ever was.
     """
     kept = rows_of_arrow(read("findings", None))
     by_rule = Counter(row["rule_id"] for row in kept)
@@ -229,7 +229,7 @@ def shown_changes(end_ms: int, changes: Changes, redaction: Redaction | None) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Audited:
+class FinishedAudit:
     """The findings of a run: all of them, and those that were written.
 
     Attributes:
@@ -258,7 +258,7 @@ class Audited:
         if self.previous is None:
             return None
         found = self.result
-        looked = Looked.by(
+        looked = AuditedScope.by(
             found.runs, found.incomplete, found.verdicts, found.findings, Files(files)
         )
         return self.previous.changes(found.findings, looked)

@@ -10,14 +10,14 @@ from rebalance_core.engine.table_writer import TableWriters, read_written
 from rebalance_core.history.fold import fold
 from rebalance_core.history.night import ReadColumns
 from rebalance_core.history.owners import Owner
-from rebalance_core.history.runs import Run, Runs
+from rebalance_core.history.runs import Run, RunList
 from rebalance_core.storage.place import Location, place_of
 
 Progress = Callable[[int, int], object]
 
 
 def fold_history(
-    runs: Runs, owners: Sequence[Owner] = (), *, progress: Progress | None = None
+    runs: RunList, owners: Sequence[Owner] = (), *, progress: Progress | None = None
 ) -> dict[str, pa.Table]:
     """Make the tables of history of runs that this process reaches; see `history.fold.fold`."""
     return fold(runs, _reader, owners, progress)

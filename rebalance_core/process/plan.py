@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.input_tables import InputTables, read_table
+from rebalance_core.checks.input_tables import ArrowTables, read_table
 from rebalance_core.checks.row_checks import Checked, Rejections, check_table, check_tables
 from rebalance_core.checks.row_limits import refuse_bad_rows
 from rebalance_core.clockwork.options import MS_US
@@ -58,9 +58,9 @@ from rebalance_core.planning.sweep.plan_edits import (
     GROUPS,
     WARNING,
     ClusterEventChanges,
+    EditPlan,
     EventFacts,
     HistoryRows,
-    PlanEdits,
     is_type,
     plan_edits,
 )
@@ -127,7 +127,7 @@ class Histories:
     """
 
     def __init__(
-        self, tables: Mapping[str, pa.Table], edits: PlanEdits, group_pattern: str | None = None
+        self, tables: Mapping[str, pa.Table], edits: EditPlan, group_pattern: str | None = None
     ) -> None:
         self._given = tables
         self._edits = edits
@@ -410,7 +410,7 @@ class PlanPass:
     """
 
     variants: Variants
-    edits: PlanEdits
+    edits: EditPlan
     sweep: Sweep
     group_pattern: str | None
     shown: Collection[tuple[str, str]] | None
@@ -499,7 +499,7 @@ class PlanPass:
 
 def plan_pass(
     variants: Variants,
-    edits: PlanEdits,
+    edits: EditPlan,
     members: pa.Table,
     given: Container[str],
     options: SweepOptions,
@@ -576,7 +576,7 @@ def good_rates(good: pa.Table, rejected: pa.Table, name: str) -> pa.Table:
 
 
 def run_plan(
-    inputs: InputTables,
+    inputs: ArrowTables,
     variants: Variants,
     output: Location,
     options: PlanConfig | None = None,
@@ -639,7 +639,7 @@ def run_plan(
 
 
 def plan_forecast(
-    inputs: InputTables,
+    inputs: ArrowTables,
     variants: Variants,
     options: PlanConfig | None = None,
     *,
@@ -668,7 +668,7 @@ def _plan_pass(
 
 
 def planned_histories(
-    inputs: InputTables, variants: Variants, group: str
+    inputs: ArrowTables, variants: Variants, group: str
 ) -> Iterator[tuple[str, int, GroupHistory]]:
     """(scenario, first edit in epoch ms, history) of the groups wanted in each history of a plan.
 

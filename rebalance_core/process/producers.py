@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.checks.conform import with_text
-from rebalance_core.checks.input_tables import InputTables, read_tables
+from rebalance_core.checks.input_tables import ArrowTables, read_tables
 from rebalance_core.checks.row_checks import Rejections, check_tables
 from rebalance_core.checks.row_limits import BadRowLimits, RowCounts, refuse_bad_rows
 from rebalance_core.contracts import REJECTED
@@ -125,7 +125,7 @@ class Replayed:
         return Rejections.of(self.tables[REJECTED.name])
 
 
-def read_results(paths: Mapping[str, str], input_format: str | None = None) -> InputTables:
+def read_results(paths: Mapping[str, str], input_format: str | None = None) -> ArrowTables:
     """``send_results`` and, if its path is given, ``cluster_events``, which names the brokers.
 
     Raises:
@@ -135,7 +135,7 @@ def read_results(paths: Mapping[str, str], input_format: str | None = None) -> I
 
 
 def replay_and_write(
-    inputs: InputTables,
+    inputs: ArrowTables,
     options: ResultsOptions,
     limits: BadRowLimits,
     output: Location,
@@ -168,7 +168,7 @@ def replay_and_write(
 
 
 def replay_forecast(
-    inputs: InputTables,
+    inputs: ArrowTables,
     options: ResultsOptions,
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
@@ -200,7 +200,7 @@ def refuse_results(
 
 
 def _replayed(
-    inputs: InputTables, options: ResultsOptions, warn: Callable[[str], object] | None
+    inputs: ArrowTables, options: ResultsOptions, warn: Callable[[str], object] | None
 ) -> Replayed:
     checked = check_tables(inputs, warn=warn)
     brokers = brokers_of(checked.tables[EVENTS]) if EVENTS in checked.tables else None

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.input_tables import InputTables, input_tables_of
+from rebalance_core.checks.input_tables import ArrowTables, input_tables_of
 from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.clockwork.measured import Measured, propagation
@@ -51,13 +51,13 @@ from rebalance_core.process.simulate import refuse_no_group_of
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
 from rebalance_core.strategies import custom
-from rebalance_core.strategies.registry import install_pieces
+from rebalance_core.strategies.registry import install_plugins
 
 # The groups of checked tables, each with its history.
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
+class GroupHistories:
     """Histories by the number of the group; each is made when it is asked for.
 
     Attributes:
@@ -69,7 +69,7 @@ class Groups:
     wanted: Sequence[Group]
 
     @classmethod
-    def of(cls, checked: Checked, options: PropagationOptions) -> Groups:
+    def of(cls, checked: Checked, options: PropagationOptions) -> GroupHistories:
         """The groups wanted that have consumer events."""
         pattern = None if options.group is None else like_pattern(options.group)
         engine = engine_options(checked.tables)
@@ -106,9 +106,9 @@ def end_with_parent() -> None:
         threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()
 
 
-def _begin_worker(pieces: dict[tuple[str, str], custom.Piece]) -> None:
+def _begin_worker(plugins: dict[tuple[str, str], custom.Plugin]) -> None:
     end_with_parent()
-    install_pieces(pieces)
+    install_plugins(plugins)
 
 
 def _follow(parent: int) -> None:
@@ -125,7 +125,7 @@ HELD_PER_PROCESS = 50
 
 
 @dataclass(frozen=True)
-class Piece:
+class GroupFutures:
     """Some futures of a group.
 
     Attributes:
@@ -141,14 +141,14 @@ class Piece:
     last: bool
 
 
-def play_piece(piece: Piece, options: PropagationOptions) -> list[Measured]:
+def play_futures(piece: GroupFutures, options: PropagationOptions) -> list[Measured]:
     """All slices of a piece; what a worker runs."""
     return list(played(piece.history, options, piece.seeds))
 
 
-def played_pieces(
-    pieces: Iterable[Piece], options: PropagationOptions, processes: int
-) -> Iterator[tuple[Piece, list[Measured]]]:
+def played_futures(
+    pieces: Iterable[GroupFutures], options: PropagationOptions, processes: int
+) -> Iterator[tuple[GroupFutures, list[Measured]]]:
     """Each piece with what it came to, in order.
 
     Args:
@@ -158,7 +158,7 @@ def played_pieces(
     """
     if processes == 1:
         for piece in pieces:
-            yield piece, play_piece(piece, options)
+            yield piece, play_futures(piece, options)
         return
     others = set(active_children())
     # Not forked: pyarrow has threads by now.
@@ -166,7 +166,7 @@ def played_pieces(
         processes,
         mp_context=get_context("spawn"),
         initializer=_begin_worker,
-        initargs=(custom.pieces(),),
+        initargs=(custom.plugins(),),
     ) as pool:
         try:
             yield from _in_order(pool, pieces, options, processes)
@@ -178,12 +178,15 @@ def played_pieces(
 
 
 def _in_order(
-    pool: ProcessPoolExecutor, pieces: Iterable[Piece], options: PropagationOptions, processes: int
-) -> Iterator[tuple[Piece, list[Measured]]]:
+    pool: ProcessPoolExecutor,
+    pieces: Iterable[GroupFutures],
+    options: PropagationOptions,
+    processes: int,
+) -> Iterator[tuple[GroupFutures, list[Measured]]]:
     """Each piece once it and all before it are played; later ones are played meanwhile."""
-    held: deque[tuple[Piece, Future[list[Measured]]]] = deque()
+    held: deque[tuple[GroupFutures, Future[list[Measured]]]] = deque()
     for piece in pieces:
-        held.append((piece, pool.submit(play_piece, piece, options)))
+        held.append((piece, pool.submit(play_futures, piece, options)))
         while True:
             while held and held[0][1].done():
                 done, result = held.popleft()
@@ -207,7 +210,7 @@ WRITTEN = (*PROPAGATION_TABLES, REJECTED.name)
 
 
 def propagate(
-    inputs: InputTables | Mapping[str, pa.Table],
+    inputs: ArrowTables | Mapping[str, pa.Table],
     options: PropagationOptions | None = None,
     *,
     processes: int = 1,
@@ -225,12 +228,12 @@ def propagate(
         InputRefused: No event, or an input lacks columns.
     """
     options = options or PropagationOptions()
-    if not isinstance(inputs, InputTables):
+    if not isinstance(inputs, ArrowTables):
         inputs = input_tables_of(inputs)
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
     refuse_bad_rows(checked.counts, BadRowLimits(max_bad_share=1.0))
     refuse_no_group_of(checked, options.group)
-    looked = _looked_over(checked, options)
+    looked = _survey(checked, options)
     found: dict[str, list[pa.Table]] = {name: [] for name in PROPAGATION_TABLES}
     for name, rows in _rows(looked, options, processes, None):
         found[name].append(rows)
@@ -242,7 +245,7 @@ def propagate(
 
 
 def propagate_and_write(
-    inputs: InputTables,
+    inputs: ArrowTables,
     output: Location,
     options: PropagationOptions,
     limits: BadRowLimits,
@@ -271,7 +274,7 @@ def propagate_and_write(
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
     refuse_bad_rows(checked.counts, limits, checked.complaints)
     refuse_no_group_of(checked, options.group)
-    looked = _looked_over(checked, options)
+    looked = _survey(checked, options)
     refuse_rejected(checked.counts, looked.rejections, limits)
     if before_writing is not None:
         before_writing()
@@ -295,7 +298,7 @@ def propagate_and_write(
 
 
 def propagation_forecast(
-    inputs: InputTables,
+    inputs: ArrowTables,
     options: PropagationOptions,
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
@@ -308,7 +311,7 @@ def propagation_forecast(
     surveys: list[Survey] = []
 
     def rejected() -> Rejections:
-        looked = _looked_over(checked, options)
+        looked = _survey(checked, options)
         surveys.extend(looked.surveys)
         return looked.rejections
 
@@ -328,10 +331,10 @@ def usable_cores() -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _LookedOver:
+class _SurveyedGroups:
     """The groups of a checked input."""
 
-    groups: Groups
+    groups: GroupHistories
     surveys: Sequence[Survey]
     rejected: pa.Table
 
@@ -343,21 +346,21 @@ class _LookedOver:
         return sum(survey.parts(options) for survey in self.surveys if survey.changes)
 
 
-def _looked_over(checked: Checked, options: PropagationOptions) -> _LookedOver:
+def _survey(checked: Checked, options: PropagationOptions) -> _SurveyedGroups:
     """Look every group over; nothing is simulated."""
-    groups = Groups.of(checked, options)
+    groups = GroupHistories.of(checked, options)
     surveys = [surveyed(history, options) for history in groups]
-    return _LookedOver(
+    return _SurveyedGroups(
         groups, surveys, pa.concat_tables([checked.rejected, rejected_rows(surveys)])
     )
 
 
 def _rows(
-    looked: _LookedOver, options: PropagationOptions, processes: int, progress: Progress | None
+    looked: _SurveyedGroups, options: PropagationOptions, processes: int, progress: Progress | None
 ) -> Iterator[tuple[str, pa.Table]]:
     """Rows of all tables, as groups are done."""
     total, partials, totals = looked.pieces(options), list[pa.Table](), list[pa.Table]()
-    waited = deque[Piece]()
+    waited = deque[GroupFutures]()
 
     def tell(done: int) -> None:
         if progress is not None:
@@ -365,14 +368,14 @@ def _rows(
             names = (f"{one.cluster}/{one.consumer_group}" for one in histories)
             progress(done, total, next(names, None))
 
-    def handed_out() -> Iterator[Piece]:
-        for number, piece in enumerate(_pieces(looked, options)):
+    def handed_out() -> Iterator[GroupFutures]:
+        for number, piece in enumerate(_all_futures(looked, options)):
             waited.append(piece)
             if len(waited) == 1:
                 tell(number)
             yield piece
 
-    results = played_pieces(handed_out(), options, processes)
+    results = played_futures(handed_out(), options, processes)
     for done, (piece, parts) in enumerate(results, start=1):
         waited.popleft()
         for part in parts:
@@ -386,10 +389,10 @@ def _rows(
         tell(done)
 
 
-def _pieces(looked: _LookedOver, options: PropagationOptions) -> Iterator[Piece]:
+def _all_futures(looked: _SurveyedGroups, options: PropagationOptions) -> Iterator[GroupFutures]:
     for group, survey in enumerate(looked.surveys):
         if not survey.changes:
             continue
         history, parts = looked.groups.history(group), survey.parts(options)
         for part in range(parts):
-            yield Piece(group, history, options.part(part, parts), last=part == parts - 1)
+            yield GroupFutures(group, history, options.part(part, parts), last=part == parts - 1)

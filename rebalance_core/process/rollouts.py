@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from rebalance_core.checks.input_tables import InputTables
+from rebalance_core.checks.input_tables import ArrowTables
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.checks.row_limits import refuse_bad_rows
 from rebalance_core.contracts import REJECTED
@@ -16,12 +16,12 @@ from rebalance_core.engine.table_writer import TableWriters, Written
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.rollout import futures
 from rebalance_core.planning.rollout.choice import Searched, search_plans
-from rebalance_core.planning.rollout.futures import DeployedGroup, Figures, Piece, Rollouts
+from rebalance_core.planning.rollout.futures import DeployedGroup, Figures, Rollouts, Slice
 from rebalance_core.planning.rollout.search import Search
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.transitions import CLOCK
 from rebalance_core.process.plan import write_rejected
-from rebalance_core.process.propagate import Groups
+from rebalance_core.process.propagate import GroupHistories
 from rebalance_core.process.simulate import refuse_no_group_of
 from rebalance_core.storage.place import Location
 
@@ -34,7 +34,7 @@ SEARCHED, WARNINGS = "searched", "warnings"
 
 
 def run_search(
-    inputs: InputTables,
+    inputs: ArrowTables,
     search: Search,
     output: Location,
     options: PlanConfig | None = None,
@@ -64,7 +64,7 @@ def run_search(
     refuse_bad_rows(checked.counts, options.bad_rows, checked.complaints)
     refuse_no_group_of(checked, search.groups)
     wanted = PropagationOptions(group=search.groups)
-    found = [futures.deployed_group(history) for history in Groups.of(checked, wanted)]
+    found = [futures.deployed_group(history) for history in GroupHistories.of(checked, wanted)]
     rollouts, warnings = rollouts_of(search, found, options)
     if before_writing is not None:
         before_writing({name: count.rows for name, count in checked.counts.items()})
@@ -79,7 +79,7 @@ def run_search(
 
 
 def played_here(
-    rollouts: Rollouts, pieces: Sequence[Piece], progress: Progress | None = None
+    rollouts: Rollouts, pieces: Sequence[Slice], progress: Progress | None = None
 ) -> Iterator[Figures]:
     """Play pieces one after the other."""
     for done, piece in enumerate(pieces):

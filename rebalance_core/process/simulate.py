@@ -8,7 +8,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from rebalance_core.checks.input_tables import InputTables, input_tables_of
+from rebalance_core.checks.input_tables import ArrowTables, input_tables_of
 from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
@@ -40,7 +40,7 @@ from rebalance_core.storage.place import Location
 
 
 @dataclass(frozen=True, eq=False)
-class Ledger:
+class ArrowLedger:
     """One Arrow table per ledger table, with the contract's columns; the order of rows is free."""
 
     epochs: pa.Table
@@ -61,8 +61,8 @@ class Ledger:
 
 
 def simulate(
-    inputs: InputTables | Mapping[str, pa.Table], options: SimulationOptions | None = None
-) -> Ledger:
+    inputs: ArrowTables | Mapping[str, pa.Table], options: SimulationOptions | None = None
+) -> ArrowLedger:
     """Replay every group of the input, in this process.
 
     Cost: memory for the input and for the whole ledger; `write_ledger.simulate_and_write` holds
@@ -80,7 +80,7 @@ def simulate(
     """
     options = options or SimulationOptions()
     check_options(options)
-    if not isinstance(inputs, InputTables):
+    if not isinstance(inputs, ArrowTables):
         inputs = input_tables_of(inputs)
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
     found: dict[str, list[pa.RecordBatch]] = {name: [] for name in LEDGER_TABLES}
@@ -91,7 +91,7 @@ def simulate(
         name: pa.Table.from_batches(batches, LEDGER_TABLES[name].arrow_schema())
         for name, batches in found.items()
     }
-    return Ledger(**tables)
+    return ArrowLedger(**tables)
 
 
 def ledger_rows(
@@ -159,7 +159,7 @@ def checked_forecast(
 
 
 def simulation_forecast(
-    tables: InputTables,
+    tables: ArrowTables,
     options: SimulationOptions,
     limits: BadRowLimits,
     *,
@@ -174,7 +174,7 @@ def simulation_forecast(
 
 
 def simulate_and_write(
-    inputs: InputTables,
+    inputs: ArrowTables,
     output: Location,
     options: SimulationOptions | None = None,
     config: LedgerConfig | None = None,

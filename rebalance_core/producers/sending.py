@@ -29,19 +29,19 @@ SEND_FAILURES = (CONNECT, SEND_REQUEST, INTERRUPTED)
 """Failures before the request is out: the timeout of the request does not cut them short."""
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """One attempt's fate: a kind above or ``code:N``, a broker's error, ``after_ms`` later."""
 
     kind: str
     after_ms: int
 
 
-def in_time(answer: Answer, timeout_ms: int, found_ms: int) -> Answer:
+def in_time(answer: Reply, timeout_ms: int, found_ms: int) -> Reply:
     """Return what the client sees of an answer: after the timeout it is none, found so
     ``found_ms`` on.
     """
     late = answer.after_ms > timeout_ms and answer.kind not in SEND_FAILURES
-    return Answer(TIMEOUT, found_ms) if late or answer.kind == TIMEOUT else answer
+    return Reply(TIMEOUT, found_ms) if late or answer.kind == TIMEOUT else answer
 
 
 class Brokers(Protocol):
@@ -51,7 +51,7 @@ class Brokers(Protocol):
         """True if the client has an address of the broker's master."""
         ...
 
-    def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Answer:
+    def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Reply:
         """Return what the next request to this broker meets; asked once for each request."""
         ...
 

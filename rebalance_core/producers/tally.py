@@ -11,7 +11,7 @@ from rebalance_core.contracts.producers import BY_FAILURE, BY_LATENCY
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_EXPIRY_MS, SLOW_SEND_MS
 from rebalance_core.producers.model import BrownOut, Latency, Outage, ProducerModel
-from rebalance_core.producers.sending import CODE_PREFIX, TIMEOUT, Answer, Report, SendRecord
+from rebalance_core.producers.sending import CODE_PREFIX, TIMEOUT, Reply, Report, SendRecord
 from rebalance_core.producers.strategy import FaultTable
 
 # Random numbers as a function of what they are for: partitioning changes none of them.
@@ -65,7 +65,7 @@ class Behaviour:
             return NEVER
         return 0 if share >= 1 else min(math.floor(math.log(u) / math.log1p(-share)), NEVER)
 
-    def remarkable(self, which: float, u: float) -> Answer:
+    def remarkable(self, which: float, u: float) -> Reply:
         """A remarkable answer: an error or a latency.
 
         Args:
@@ -73,10 +73,10 @@ class Behaviour:
             u: The quantile of the latency.
         """
         if self.outage is not None:
-            return Answer(self.outage, NEVER if self.outage == TIMEOUT else 0)
+            return Reply(self.outage, NEVER if self.outage == TIMEOUT else 0)
         if which * self.remarkable_share < self.errors:
-            return Answer(SYSTEM_ERROR, 0)
-        return Answer("ok", max(self.latency.slow_ms(u), SLOW_SEND_MS))
+            return Reply(SYSTEM_ERROR, 0)
+        return Reply("ok", max(self.latency.slow_ms(u), SLOW_SEND_MS))
 
 
 @dataclass(frozen=True, slots=True)

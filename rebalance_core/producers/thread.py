@@ -4,12 +4,12 @@ from rebalance_core.model.times import DETECTOR_ROUND_MS, ROUTE_POLL_MS
 from rebalance_core.producers import sending, tally
 from rebalance_core.producers.model import ProducerGroup, ProducerModel, Variant
 from rebalance_core.producers.routes import Counter, PublishInfo, publish_list
-from rebalance_core.producers.sending import Answer, Producer, ProducerSettings, SendRecord
+from rebalance_core.producers.sending import Producer, ProducerSettings, Reply, SendRecord
 from rebalance_core.producers.strategy import new_strategy, profile_of
 from rebalance_core.producers.tally import IsolationLog, Phase, PhaseTally, Tally
 
-OK_AT_ONCE = Answer(sending.OK, 0)
-NO_TIME_LEFT = Answer(sending.TIMEOUT, 0)
+OK_AT_ONCE = Reply(sending.OK, 0)
+NO_TIME_LEFT = Reply(sending.TIMEOUT, 0)
 LATE_MS = 1
 """After a whole timeout no time is left for a retry, as a real clock has moved on."""
 _INTERVAL_UNIT = 1_000_000  # microseconds in a second
@@ -102,7 +102,7 @@ class SendingThread:
         """Addresses outlive routes on a client."""
         return True
 
-    def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Answer:
+    def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Reply:
         """Nothing remarkable, until the gap is used up; but no answer takes no time at all."""
         if self.gaps[broker_name] > 0:
             self.gaps[broker_name] -= 1

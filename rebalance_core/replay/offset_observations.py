@@ -17,7 +17,7 @@ from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOf
 BEFORE_ALL_MS = -1
 
 
-class Deletions:
+class DeletionsByQueue:
     """The TOPIC_DELETED events of one group's history, by queue.
 
     Those about its own retry topic count for nothing, as everything that is said of its route.
@@ -114,7 +114,7 @@ class QueueOffsets:
     0. What was seen at that very moment is of the queue that is gone.
     """
 
-    def __init__(self, seen: Iterable[QueueOffset], deletions: Deletions) -> None:
+    def __init__(self, seen: Iterable[QueueOffset], deletions: DeletionsByQueue) -> None:
         self._deletions = deletions
         self._seen: dict[MessageQueue, list[QueueOffset]] = {}
         for row in seen:

@@ -18,7 +18,7 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class PopReach:
     """The queues that one process, or all with one client id, may take from.
 
     Attributes:
@@ -31,12 +31,12 @@ class Reach:
     queues: frozenset[MessageQueue]
 
 
-def process_reach(epoch: Epoch, process: ProcessKey) -> Reach:
+def process_reach(epoch: Epoch, process: ProcessKey) -> PopReach:
     """Return what one live process may take messages from; empty where no topic is shared."""
     return _reach(epoch.shared, [epoch.taken.get(process, Taken())])
 
 
-def client_reaches(epoch: Epoch) -> dict[str, Reach]:
+def client_reaches(epoch: Epoch) -> dict[str, PopReach]:
     """Return what each client id may take messages from, all its processes together."""
     if not epoch.shared:
         return {}
@@ -46,7 +46,7 @@ def client_reaches(epoch: Epoch) -> dict[str, Reach]:
     return {client_id: _reach(epoch.shared, of_client) for client_id, of_client in taken.items()}
 
 
-def _reach(shared: Mapping[str, SharedTopic], taken: Iterable[Taken]) -> Reach:
+def _reach(shared: Mapping[str, SharedTopic], taken: Iterable[Taken]) -> PopReach:
     named = {
         queue
         for of_process in taken
@@ -56,7 +56,7 @@ def _reach(shared: Mapping[str, SharedTopic], taken: Iterable[Taken]) -> Reach:
     entries = frozenset(queue for queue in named if _whole(queue) not in named - {queue})
     readable = chain.from_iterable(topic.queues for topic in shared.values())
     queues = (queue for queue in readable if queue in entries or _whole(queue) in entries)
-    return Reach(entries, frozenset(queues))
+    return PopReach(entries, frozenset(queues))
 
 
 def _whole(queue: MessageQueue) -> MessageQueue:

@@ -18,11 +18,11 @@ from rebalance_core.replay.masters import RoleSwitches
 from rebalance_core.replay.offset_observations import (
     BEFORE_ALL_MS,
     CommittedOffsets,
-    Deletions,
+    DeletionsByQueue,
     Outages,
     QueueOffsets,
 )
-from rebalance_core.replay.start_rule import Start
+from rebalance_core.replay.start_rule import StartOffset
 from rebalance_core.replay.stored_start import Handover, Past, StoredStarts, highest
 
 # Queues that were popped before somebody owns them again, and where that owner may start.
@@ -55,7 +55,7 @@ def popped_start(
     before: CommittedOffset | None,
     stored: CommittedOffset | None,
     offsets: QueueOffsets,
-) -> Start:
+) -> StartOffset:
     """Owners go on where the last pop ended: brokers commit for both under one key
     (rocketmq.md §14).
 
@@ -71,10 +71,10 @@ def popped_start(
     low = 0 if before is None else before.committed_offset
     top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
     if stored is None:
-        return Start(start_offset.STORED, None, low, top, UNKNOWN)
+        return StartOffset(start_offset.STORED, None, low, top, UNKNOWN)
     estimate = stored.committed_offset
     high = None if top is None else max(top, estimate)
-    return Start(start_offset.STORED, estimate, min(low, estimate), high)
+    return StartOffset(start_offset.STORED, estimate, min(low, estimate), high)
 
 
 Row = dict[str, Any]
@@ -102,7 +102,7 @@ class PullStarts:
         self, history: GroupHistory, changes: Iterable[tuple[Epoch, list[OwnerChange]]]
     ) -> None:
         self._history = history
-        self._deletions = Deletions(history)
+        self._deletions = DeletionsByQueue(history)
         self._offsets = QueueOffsets(history.queue_offsets or (), self._deletions)
         self._commits = CommittedOffsets(history.committed_offsets or (), Outages(history.events))
         changes = list(changes)
@@ -177,14 +177,14 @@ class PullStarts:
                 return True
         return False
 
-    def _start(self, epoch: Epoch, handover: Handover) -> Start:
+    def _start(self, epoch: Epoch, handover: Handover) -> StartOffset:
         change, queue = handover.change, handover.queue
         if self._history.settings.consumer_type == PULL:
             return start_rule.zero(start_offset.PULL_ALWAYS_ZERO)
         if start_rule.missing_queue(epoch.readable, queue):
-            return Start(start_offset.QUERY_FAILED, status=FAILED)
+            return StartOffset(start_offset.QUERY_FAILED, status=FAILED)
         if self._history.committed_offsets is None or queue in self._unsure:
-            return Start(None, status=UNKNOWN)
+            return StartOffset(None, status=UNKNOWN)
         member = _adding_member(epoch, change)
         if member.message_model == BROADCASTING:
             start = self._local_start(handover, member)
@@ -202,7 +202,7 @@ class PullStarts:
             return replace(start, low=0, high=None)
         return start
 
-    def _group_start(self, handover: Handover, member: Member) -> Start:
+    def _group_start(self, handover: Handover, member: Member) -> StartOffset:
         """The broker's answer, or what the client does without one."""
         change, past, queue = handover.change, handover.past, handover.queue
         uncommitted = None
@@ -222,12 +222,12 @@ class PullStarts:
             return replace(uncommitted, high=None)
         return uncommitted
 
-    def _uncommitted(self, change: OwnerChange, member: Member) -> Start:
+    def _uncommitted(self, change: OwnerChange, member: Member) -> StartOffset:
         """Without a commit; the end of a queue is only known to its master."""
         start = start_rule.client_start(self._history, self._offsets, change, member)
         return start_rule.without_end(start) if self._switches.has_no_end(change) else start
 
-    def _local_start(self, handover: Handover, member: Member) -> Start:
+    def _local_start(self, handover: Handover, member: Member) -> StartOffset:
         """BROADCASTING: each client's own offset file."""
         change, queue = handover.change, handover.queue
         commit = self._commits.newest(queue, change.earliest_ms, change.client_id)
@@ -235,20 +235,20 @@ class PullStarts:
             return self._uncommitted(change, member)
         high = self._offsets.max_by(queue, change.latest_ms, change.earliest_ms)
         if commit is None:
-            return Start(start_offset.LOCAL_STORE, None, 0, high, UNKNOWN)
+            return StartOffset(start_offset.LOCAL_STORE, None, 0, high, UNKNOWN)
         later = self._commits.within(
             queue, change.earliest_ms, change.latest_ms, {change.client_id}
         )
         values = [commit.committed_offset, *(row.committed_offset for row in later)]
-        return Start(start_offset.LOCAL_STORE, values[-1], min(values), max(values))
+        return StartOffset(start_offset.LOCAL_STORE, values[-1], min(values), max(values))
 
-    def _decided_by(self, change: OwnerChange, start: Start) -> CommittedOffset | None:
+    def _decided_by(self, change: OwnerChange, start: StartOffset) -> CommittedOffset | None:
         """The newest commit before: the client's own where its local store decides."""
         if start.rule == start_offset.LOCAL_STORE:
             return self._commits.newest(change.queue, change.earliest_ms, change.client_id)
         return self._stored.newest(change.queue, change.earliest_ms)
 
-    def _row(self, epoch: Epoch, change: OwnerChange, start: Start) -> Row:
+    def _row(self, epoch: Epoch, change: OwnerChange, start: StartOffset) -> Row:
         seen = self._offsets.newest(change.queue, change.earliest_ms)
         stored = self._decided_by(change, start)
         stored_offset = None if stored is None else stored.committed_offset
@@ -284,7 +284,7 @@ class PullStarts:
             "reason": None,
         }
 
-    def _is_beyond(self, change: OwnerChange, start: Start, seen: QueueOffset) -> bool:
+    def _is_beyond(self, change: OwnerChange, start: StartOffset, seen: QueueOffset) -> bool:
         """Somebody had committed the start by the time the queue was seen, and it ended before.
 
         Else the queue has grown since: whoever commits has read as far.
@@ -297,7 +297,7 @@ class PullStarts:
             most = self._commits.highest(queue, forgotten_ms, by_ms)
         return most is not None and start.offset is not None and most >= start.offset
 
-    def _lowest(self, row: Row, change: OwnerChange, start: Start) -> int | None:
+    def _lowest(self, row: Row, change: OwnerChange, start: StartOffset) -> int | None:
         """The lowest offset the owner can have begun to read at, its first pull corrected.
 
         An observation older than the commit says nothing about it.

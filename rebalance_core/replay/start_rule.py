@@ -31,7 +31,7 @@ from rebalance_core.replay.offset_observations import QueueOffsets
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartOffset:
     """A start offset, the lowest and highest answer possible, and the rule that decided."""
 
     rule: str | None
@@ -41,23 +41,23 @@ class Start:
     status: str = OK
 
 
-def without_end(start: Start) -> Start:
+def without_end(start: StartOffset) -> StartOffset:
     """The start where nobody answers where the queue ends: only a 0 of the broker is one."""
     if start.rule not in (MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH):
         return start
     if start.low is None or start.low == start.offset:
-        return Start(QUERY_FAILED, status=FAILED)
-    return Start(BROKER_ZERO, None, 0, 0, UNKNOWN)
+        return StartOffset(QUERY_FAILED, status=FAILED)
+    return StartOffset(BROKER_ZERO, None, 0, 0, UNKNOWN)
 
 
-def zero(rule: str) -> Start:
+def zero(rule: str) -> StartOffset:
     """A rule that gives 0 whatever was seen."""
-    return Start(rule, 0, 0, 0)
+    return StartOffset(rule, 0, 0, 0)
 
 
 def uncommitted_start(
     history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, member: Member
-) -> Start:
+) -> StartOffset:
     """Where a member starts on a queue nobody of the group ever committed.
 
     The newest observation before the change decides the rule; the bounds cover what the broker may
@@ -73,20 +73,20 @@ def uncommitted_start(
         says_zero = seen is not None and _broker_says_zero(history, seen) is not False
         return zero(BROKER_ZERO) if says_zero else client
     if seen is None:
-        return Start(None, status=UNKNOWN)
+        return StartOffset(None, status=UNKNOWN)
     answers = _answers(history, offsets, change, seen)
     if answers == {True}:
         return zero(BROKER_ZERO)
     if answers == {False}:
         return client
     if _broker_says_zero(history, seen) is False:
-        return Start(client.rule, client.offset, 0, client.high, client.status)
-    return Start(BROKER_ZERO, 0, 0, client.high)
+        return StartOffset(client.rule, client.offset, 0, client.high, client.status)
+    return StartOffset(BROKER_ZERO, 0, 0, client.high)
 
 
 def client_start(
     history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, member: Member
-) -> Start:
+) -> StartOffset:
     """`uncommitted_start` as the member's client makes it, which is not always Java's.
 
     A rule of which nothing is known, or that was only read in its source, may give any offset of
@@ -104,18 +104,18 @@ def client_start(
     if known or start == zero(BROKER_ZERO):
         return start
     top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
-    return Start(None, None, 0, top, UNKNOWN)
+    return StartOffset(None, None, 0, top, UNKNOWN)
 
 
-def _broker_start(history: GroupHistory, offsets: QueueOffsets, change: OwnerChange) -> Start:
+def _broker_start(history: GroupHistory, offsets: QueueOffsets, change: OwnerChange) -> StartOffset:
     """The start of a client that takes a queue without a commit only where the broker says 0."""
     seen = _seen(offsets, change)
     answers = {None} if seen is None else _answers(history, offsets, change, seen)
     if answers == {True}:
         return zero(BROKER_ZERO)
     if answers == {False}:
-        return Start(QUERY_FAILED, status=FAILED)
-    return Start(BROKER_ZERO, None, 0, 0, UNKNOWN)
+        return StartOffset(QUERY_FAILED, status=FAILED)
+    return StartOffset(BROKER_ZERO, None, 0, 0, UNKNOWN)
 
 
 def _seen(offsets: QueueOffsets, change: OwnerChange) -> QueueOffset | None:
@@ -168,7 +168,7 @@ def _client_start(
     change: OwnerChange,
     member: Member,
     seen: QueueOffset | None,
-) -> Start:
+) -> StartOffset:
     """The client's own rule, with the bounds of the look-up it makes."""
     retry, mode = is_retry_topic(change.queue.topic), member.consume_from_where
     if mode == FIRST_OFFSET:
@@ -176,7 +176,7 @@ def _client_start(
     if mode != TIMESTAMP and retry:
         return zero(RETRY_ZERO)
     if seen is None:
-        return Start(None, status=UNKNOWN)
+        return StartOffset(None, status=UNKNOWN)
     newest = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
     if mode == TIMESTAMP and not retry:
         return _timestamp_start(history, offsets, change, newest)
@@ -191,16 +191,16 @@ def _client_start(
             version=member.rules_version,
         )
     except StartOffsetError:
-        return Start(QUERY_FAILED, status=FAILED)
-    return Start(RETRY_MAX if retry else MAX_OFFSET, offset, offset, newest)
+        return StartOffset(QUERY_FAILED, status=FAILED)
+    return StartOffset(RETRY_MAX if retry else MAX_OFFSET, offset, offset, newest)
 
 
 def _timestamp_start(
     history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, newest: int | None
-) -> Start:
+) -> StartOffset:
     timestamp_ms = history.settings.consume_timestamp_ms
     if timestamp_ms is None:
-        return Start(None, status=UNKNOWN)
+        return StartOffset(None, status=UNKNOWN)
     life = offsets.life(change.queue, change.earliest_ms)
     rows = [(row.observed_ms, row.min_offset, row.max_offset) for row in life]
     after = offsets.first_from(change.queue, change.latest_ms, change.earliest_ms)
@@ -219,9 +219,9 @@ def _timestamp_start(
         version=history.settings.broker_version,
     ).high
     if newest is None:  # nor is it known what was deleted at the queue's beginning
-        return Start(TIMESTAMP_SEARCH, low, low, None)
+        return StartOffset(TIMESTAMP_SEARCH, low, low, None)
     top = newest if high is None else min(high, newest)
-    return Start(TIMESTAMP_SEARCH, low, low, max(low, top))
+    return StartOffset(TIMESTAMP_SEARCH, low, low, max(low, top))
 
 
 def missing_queue(readable: Mapping[str, Sequence[MessageQueue]], queue: MessageQueue) -> bool:

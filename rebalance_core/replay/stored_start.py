@@ -20,11 +20,11 @@ from rebalance_core.replay.masters import RoleSwitch, RoleSwitches
 from rebalance_core.replay.offset_observations import (
     BEFORE_ALL_MS,
     CommittedOffsets,
-    Deletions,
+    DeletionsByQueue,
     QueueOffsets,
     newer,
 )
-from rebalance_core.replay.start_rule import Start
+from rebalance_core.replay.start_rule import StartOffset
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class StoredStarts:
         self,
         offsets: QueueOffsets,
         commits: CommittedOffsets,
-        deletions: Deletions,
+        deletions: DeletionsByQueue,
         switches: RoleSwitches,
     ) -> None:
         self._offsets, self._commits, self._deletions = offsets, commits, deletions
@@ -142,7 +142,7 @@ class StoredStarts:
         )
         return self._floor(asked, self._base(asked))
 
-    def start(self, handover: Handover, uncommitted: Start | None) -> Start:
+    def start(self, handover: Handover, uncommitted: StartOffset | None) -> StartOffset:
         """The start of the new owner.
 
         Args:
@@ -157,7 +157,7 @@ class StoredStarts:
         if stored is not None:
             values.append(stored.committed_offset)
             if not past.switches and not handover.shared and self._is_final(handover, stored):
-                return Start(STORED, stored.committed_offset, min(values), max(values))
+                return StartOffset(STORED, stored.committed_offset, min(values), max(values))
         values += [row.committed_offset for row in self._of_last_holders(handover)]
         estimate = self._estimate(handover, stored, inside)
         base = self._base(handover)
@@ -168,7 +168,7 @@ class StoredStarts:
         if uncommitted is not None:
             low = min(low, uncommitted.low or 0)
             high = highest(high, uncommitted.high)
-        return Start(STORED, estimate, low, high, UNKNOWN if estimate is None else OK)
+        return StartOffset(STORED, estimate, low, high, UNKNOWN if estimate is None else OK)
 
     def _estimate(
         self, handover: Handover, stored: CommittedOffset | None, inside: list[CommittedOffset]

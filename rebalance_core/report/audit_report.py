@@ -106,7 +106,7 @@ class Previous:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class OwnerSpan:
     """A queue held by one client (None: by none) from from_ms to to_ms (None: open).
 
     ``holders`` counts the processes of that client id that hold it. Stretches of two clients that
@@ -129,7 +129,7 @@ class QueueHistory:
     topic: str
     broker_name: str
     queue_id: int
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[OwnerSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,10 +324,10 @@ def _stretch(together: ReportRows, until: float) -> Row:
 
 
 def _timeline(name: GroupName, ownership: ReportRows, epochs: ReportRows) -> GroupTimeline:
-    queues: dict[MessageQueue, list[Stretch]] = {}
+    queues: dict[MessageQueue, list[OwnerSpan]] = {}
     for row in sorted(ownership, key=lambda row: (row["from_ms"], row["client_id"] or "")):
         queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
-        stretch = Stretch(row["from_ms"], row["to_ms"], row["client_id"], row["holders"])
+        stretch = OwnerSpan(row["from_ms"], row["to_ms"], row["client_id"], row["holders"])
         queues.setdefault(queue, []).append(stretch)
     in_order = sorted(epochs, key=lambda row: (row["from_ms"], row["epoch"]))
     return GroupTimeline(
@@ -387,7 +387,7 @@ class Counted(Protocol):
         """How many."""
 
 
-class Outcome(Protocol):
+class AuditSummary(Protocol):
     """An audit in short: an `AuditOutcome`."""
 
     @property
@@ -424,7 +424,7 @@ class Outcome(Protocol):
 
 
 def audit_report(
-    outcome: Outcome,
+    outcome: AuditSummary,
     rules: Mapping[str, str],
     shown: Sequence[ShownFinding],
     groups: Sequence[GroupRow],

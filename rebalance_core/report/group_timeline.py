@@ -174,7 +174,7 @@ class Legend:
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class TimelineSvg:
     """A timeline as the page shows it.
 
     Attributes:
@@ -209,7 +209,7 @@ def draw_timeline(
     to_ms: int,
     prefix: str,
     named: frozenset[tuple[str, str, int]] = frozenset(),
-) -> Picture:
+) -> TimelineSvg:
     """Draw a group's ownership over the audit run.
 
     Args:
@@ -233,7 +233,7 @@ def draw_timeline(
     causes = in_window(timeline.causes, axis)
     seen = palette.clients_in(cells)
     whole = {share.client_id: share for share in shares}
-    return Picture(
+    return TimelineSvg(
         timeline.cluster,
         timeline.consumer_group,
         _drawing(timeline.consumer_group, rows.shown, cells, palette, axis, flags_of(causes, axis)),

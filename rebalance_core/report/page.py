@@ -19,7 +19,7 @@ from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import INCOMPLETE, INFO, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
 from rebalance_core.report.group_table import GroupName, anchors, href
-from rebalance_core.report.group_timeline import Picture, draw_timeline
+from rebalance_core.report.group_timeline import TimelineSvg, draw_timeline
 from rebalance_core.report.painting import balance_line, group_bar
 from rebalance_core.report.svg import shape
 from rebalance_core.report.timeline import duration, time_tag
@@ -32,7 +32,7 @@ OPEN_FINDINGS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class PageItem:
     """A finding as the page shows it, with what follows from it.
 
     Attributes:
@@ -41,10 +41,10 @@ class Item:
 
     finding: ShownFinding
     anchor: str
-    consequences: tuple[Item, ...] = ()
+    consequences: tuple[PageItem, ...] = ()
 
     @property
-    def all(self) -> tuple[Item, ...]:
+    def all(self) -> tuple[PageItem, ...]:
         """Itself and what follows."""
         return (self, *self.consequences)
 
@@ -59,14 +59,14 @@ class Item:
         return sorted(Counter(one.finding.rule_id for one in self.consequences).items())
 
 
-def items_of(findings: Iterable[ShownFinding]) -> list[Item]:
+def items_of(findings: Iterable[ShownFinding]) -> list[PageItem]:
     """All findings with their anchors, accepted ones too, each below what caused it."""
     rows = list(findings)
     still_open = [at for at, row in enumerate(rows) if row.accepted is None]
     lists = by_cause((rows[at].fingerprint, rows[at].caused_by) for at in still_open)
     places = [[still_open[at] for at in one] for one in lists]
     places += [[at] for at, row in enumerate(rows) if row.accepted is not None]
-    items = [[Item(rows[at], f"f{at + 1}") for at in one] for one in places]
+    items = [[PageItem(rows[at], f"f{at + 1}") for at in one] for one in places]
     return [replace(one[0], consequences=tuple(one[1:])) for one in items]
 
 
@@ -85,7 +85,7 @@ class RuleSection:
     severity: str
     meaning: str
     anchor: str
-    items: tuple[Item, ...]
+    items: tuple[PageItem, ...]
     remedy: str
     more: int
 
@@ -113,24 +113,24 @@ class RuleSection:
         return min((at for at in times if at is not None), default=None)
 
     @property
-    def opened(self) -> tuple[Item, ...]:
+    def opened(self) -> tuple[PageItem, ...]:
         """Return the parts that are open without a click."""
         return self.items[:OPEN_FINDINGS]
 
     @property
-    def folded(self) -> tuple[Item, ...]:
+    def folded(self) -> tuple[PageItem, ...]:
         """The rest."""
         return self.items[OPEN_FINDINGS:]
 
 
-def rule_sections(report: AuditReport, items: Iterable[Item]) -> list[RuleSection]:
+def rule_sections(report: AuditReport, items: Iterable[PageItem]) -> list[RuleSection]:
     """All findings that are not accepted: the worst severity first, then the most frequent rule.
 
     What follows from another finding stands below that one, and has no section of its own.
     What is not shown of a rule counts for its least severe section; a rule that is not shown at
     all has a section without findings.
     """
-    by_rule: dict[tuple[str, str], list[Item]] = {}
+    by_rule: dict[tuple[str, str], list[PageItem]] = {}
     for item in items:
         if item.finding.accepted is None:
             by_rule.setdefault((item.severity, item.finding.rule_id), []).append(item)
@@ -205,7 +205,7 @@ def _places_of_more(
     return places
 
 
-def _one_remedy(items: tuple[Item, ...]) -> str:
+def _one_remedy(items: tuple[PageItem, ...]) -> str:
     remedies = {item.finding.remedy for item in items}
     return remedies.pop() if len(remedies) == 1 else ""
 
@@ -333,7 +333,7 @@ def template(name: str) -> Template:
 
 def _pictures(
     report: AuditReport, named: Mapping[GroupName, frozenset[tuple[str, str, int]]]
-) -> list[Picture]:
+) -> list[TimelineSvg]:
     return [
         draw_timeline(
             one,
@@ -346,9 +346,9 @@ def _pictures(
     ]
 
 
-def _found_in(items: Iterable[Item]) -> dict[GroupName, list[Item]]:
+def _found_in(items: Iterable[PageItem]) -> dict[GroupName, list[PageItem]]:
     """By group the findings that the page shows of it, the worst first; INFO is left out."""
-    found: dict[GroupName, list[Item]] = {}
+    found: dict[GroupName, list[PageItem]] = {}
     for one in (each for item in items for each in item.all):
         group = one.finding.consumer_group
         if group is not None and one.finding.severity != INFO:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from markupsafe import Markup
 
 from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, utc, utc_time
-from rebalance_core.report.audit_report import QueueHistory, Stretch
+from rebalance_core.report.audit_report import OwnerSpan, QueueHistory
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 # Who held a queue, as segments that do not overlap.
@@ -35,7 +35,7 @@ def is_shared(state: State) -> bool:
     return state is not None and sum(holders for _, holders in state) > 1
 
 
-def segments(stretches: Iterable[Stretch], from_ms: int, to_ms: int) -> tuple[Segment, ...]:
+def segments(stretches: Iterable[OwnerSpan], from_ms: int, to_ms: int) -> tuple[Segment, ...]:
     """The window without gap or overlap; a time outside all stretches has state None."""
     inside = [
         (max(s.from_ms, from_ms), to_ms if s.to_ms is None else min(s.to_ms, to_ms), s)
@@ -45,12 +45,12 @@ def segments(stretches: Iterable[Stretch], from_ms: int, to_ms: int) -> tuple[Se
     borders = sorted(
         {from_ms, to_ms} | {border for start, end, _ in inside for border in (start, end)}
     )
-    starts: dict[int, list[Stretch]] = {}
-    ends: dict[int, list[Stretch]] = {}
+    starts: dict[int, list[OwnerSpan]] = {}
+    ends: dict[int, list[OwnerSpan]] = {}
     for start, end, stretch in inside:
         starts.setdefault(start, []).append(stretch)
         ends.setdefault(end, []).append(stretch)
-    active: Counter[Stretch] = Counter()
+    active: Counter[OwnerSpan] = Counter()
     joined: list[Segment] = []
     for start, end in pairwise(borders):
         active.subtract(ends.get(start, ()))
@@ -63,7 +63,7 @@ def segments(stretches: Iterable[Stretch], from_ms: int, to_ms: int) -> tuple[Se
     return tuple(joined)
 
 
-def _state(active: Mapping[Stretch, int]) -> State:
+def _state(active: Mapping[OwnerSpan, int]) -> State:
     if not active:
         return None
     holders: Counter[str] = Counter()

@@ -59,7 +59,7 @@ from rebalance_core.storage.place import object_store
 
 
 @dataclass(frozen=True, eq=False)
-class AuditInputs:
+class AuditFrames:
     """The tables of an audit, as read; lazy.
 
     Attributes:
@@ -76,37 +76,37 @@ class AuditInputs:
         """All of them by name."""
         return {**self.history.sources(), **self.seen}
 
-    def with_propagation(self, session: SparkSession, folder: str) -> AuditInputs:
+    def with_propagation(self, session: SparkSession, folder: str) -> AuditFrames:
         """The same, and what `propagate` wrote into a folder."""
         source = source_of(PROPAGATION, read_written(session, folder, PROPAGATION.name))
         return replace(self, seen={**self.seen, PROPAGATION.name: source})
 
 
-def read_inputs(session: SparkSession, folder: str) -> AuditInputs:
+def read_inputs(session: SparkSession, folder: str) -> AuditFrames:
     """The tables that lie by name in a folder.
 
     Raises:
         InputRefused: a table lacks columns, is there twice or is not readable.
     """
-    return AuditInputs(InputTables.read(session, folder), read_observed(session, folder))
+    return AuditFrames(InputTables.read(session, folder), read_observed(session, folder))
 
 
-def read_ingested(session: SparkSession, folder: str) -> AuditInputs:
+def read_ingested(session: SparkSession, folder: str) -> AuditFrames:
     """The tables that an ingest of ours wrote into a folder."""
     rejected, store = read_written(session, folder, REJECTED.name), object_store(folder)
     if store is None:
         return replace(read_inputs(session, folder), rejected=rejected)
     seen = stored_tables(session, store, READ_TABLES)
-    return AuditInputs(InputTables.read_stored(session, store), seen, rejected)
+    return AuditFrames(InputTables.read_stored(session, store), seen, rejected)
 
 
 def unwritten_inputs(
     session: SparkSession, collection: Collection, assumed: Assumptions, kept: ExitStack
-) -> AuditInputs:
+) -> AuditFrames:
     """Make the input tables of a collection as an ingest does; ``kept`` releases it in the end."""
     tables = kept.enter_context(ingested_tables(session, collection, assumed))
     history: dict[str, Any] = {name: tables[name] for name in INPUT_TABLES}
-    return AuditInputs(InputTables(**history), observed(tables))
+    return AuditFrames(InputTables(**history), observed(tables))
 
 
 # What tasks do for an audit, each with the rows of whole groups (`routed_rows`).
@@ -144,8 +144,8 @@ class AuditRouting:
 
 
 @dataclass(frozen=True, slots=True)
-class AuditWork:
-    """Rows of the ledger; the note is an `AuditPart`.
+class AuditTask:
+    """Rows of the ledger; its facts are an `AuditPart`.
 
     Attributes:
         audit_pass: Simulates and audits them.
@@ -185,7 +185,7 @@ class RoutedAudit:
     checked: CheckedFrames
     routing: AuditRouting
     audited: AuditedClusters
-    work: AuditWork
+    work: AuditTask
 
     def rows(self, more_rejected: DataFrame | None = None) -> DataFrame:
         """The rows of each task.
@@ -197,7 +197,7 @@ class RoutedAudit:
 
 
 def checked_tables(
-    inputs: AuditInputs, options: SimulationOptions, warn: Callable[[str], object] | None
+    inputs: AuditFrames, options: SimulationOptions, warn: Callable[[str], object] | None
 ) -> CheckedFrames:
     """All tables checked, in one job; kept until closed.
 
@@ -238,7 +238,7 @@ def routed_audit(
     # a group is judged by all its rows
     routing = AuditRouting(routing_of(checked.stats(Interests), tasks, giant_cells=UNDIVIDED))
     audit_pass = AuditPass(audited.groups, engine_options(checked.tables, options), options)
-    return RoutedAudit(checked, routing, audited, AuditWork(audit_pass, audited.groups.salt))
+    return RoutedAudit(checked, routing, audited, AuditTask(audit_pass, audited.groups.salt))
 
 
 # A whole audit of tables: check them, simulate, judge clusters and groups, write the tables.
@@ -246,7 +246,7 @@ def routed_audit(
 
 def audit_and_write(
     session: SparkSession,
-    inputs: AuditInputs,
+    inputs: AuditFrames,
     output: str,
     options: SimulationOptions | None = None,
     config: LedgerConfig | None = None,
@@ -302,7 +302,7 @@ def audit_and_write(
 
 def audit_unwritten(
     session: SparkSession,
-    inputs: AuditInputs,
+    inputs: AuditFrames,
     options: SimulationOptions,
     limits: BadRowLimits,
     *,

@@ -67,25 +67,25 @@ def generate_and_write(
     tasks = max(cores_of(session), entities // _ENTITIES_PER_TASK)
     numbers = session.range(0, tasks, 1, tasks)
     with task_tables(session, output, tuple(PARTS)) as tables:
-        events = tables.make(numbers, _Making(plan, tasks), _Counts, tuple(PARTS))
+        events = tables.make(numbers, _GenerateTask(plan, tasks), _EventCounts, tuple(PARTS))
         written = tables.finish()
     return Written(written, dict(sorted(events.items())))
 
 
-class _Counts(Counter[str]):
+class _EventCounts(Counter[str]):
     """Events by type."""
 
     merge = Counter.update
 
 
 @dataclass(frozen=True, slots=True)
-class _Making:
-    """`Work` of `task_tables` over the numbers of tasks; the note is its `_Counts`."""
+class _GenerateTask:
+    """`Work` of `task_tables` over the numbers of tasks; its facts are `_EventCounts`."""
 
     plan: FleetPlan
     tasks: int
 
-    def __call__(self, batches: Iterable[pa.RecordBatch], events: _Counts) -> TableRows:
+    def __call__(self, batches: Iterable[pa.RecordBatch], events: _EventCounts) -> TableRows:
         for task in (number for batch in batches for number in batch.column(0).to_pylist()):
             for name, batch in fleet_batches(self.plan, task, self.tasks):
                 if name == "cluster_events":

@@ -10,13 +10,13 @@ from rebalance_core.contracts import HISTORY_TABLES
 from rebalance_core.history.fold import fold
 from rebalance_core.history.night import ReadColumns
 from rebalance_core.history.owners import Owner
-from rebalance_core.history.runs import Run, Runs
+from rebalance_core.history.runs import Run, RunList
 from rebalance_core.spark.sources import reader_of
 from rebalance_core.spark.task_tables import task_tables
 
 
 def fold_history(
-    session: SparkSession, runs: Runs, owners: Sequence[Owner] = ()
+    session: SparkSession, runs: RunList, owners: Sequence[Owner] = ()
 ) -> dict[str, pa.Table]:
     """Make the tables of history on the driver; see `history.fold.fold`."""
 

@@ -145,7 +145,7 @@ _GLOB = re.compile(r"([\\*?\[\]{}^])")
 
 
 @dataclass(frozen=True)
-class Readers:
+class FileReaders:
     """Makes the reader of a file on any machine, by its path or its URI as Spark shows it."""
 
     readers: Mapping[str, FileReader]
@@ -170,8 +170,8 @@ def collection_evidence(
         if file.kind != GIVEN_GROUPS:
             readers = split if file.is_log and not file.gzipped and not file.wrapping else whole
             readers[str(collection.path_of(file))] = in_process.reader_of(collection, file, assumed)
-    evidence = _whole_files(spark, Readers(whole), buckets)
-    return evidence.unionAll(_split_logs(spark, Readers(split), buckets)) if split else evidence
+    evidence = _whole_files(spark, FileReaders(whole), buckets)
+    return evidence.unionAll(_split_logs(spark, FileReaders(split), buckets)) if split else evidence
 
 
 def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[Unread]:
@@ -193,7 +193,7 @@ def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[U
             yield unread(file.name, file.name, refusal)
 
 
-def _split_logs(spark: SparkSession, readers: Readers, buckets: int) -> DataFrame:
+def _split_logs(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
     # a carriage return alone ends no line, here as in the other way of reading
     reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, log_lines.LINE_LIMIT + 2)
     text = reader.text(_locations(readers))
@@ -207,7 +207,7 @@ def _split_logs(spark: SparkSession, readers: Readers, buckets: int) -> DataFram
     )
 
 
-def _whole_files(spark: SparkSession, readers: Readers, buckets: int) -> DataFrame:
+def _whole_files(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
     """Read by the tasks themselves: a compressed log streams, whatever it unpacks to."""
     paths = spark.createDataFrame([(path,) for path in sorted(readers.readers)], "path STRING")
     return paths.mapInArrow(
@@ -215,7 +215,7 @@ def _whole_files(spark: SparkSession, readers: Readers, buckets: int) -> DataFra
     )
 
 
-def read_splits(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pieces:
+def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
     """Evidence of splits of logs; the lines of one are consecutive and in order.
 
     Args:
@@ -325,7 +325,7 @@ def _any_word(kind: str) -> str:
     return "|".join(re.escape(word) for word in sorted(set(WORDS[kind])))
 
 
-def read_whole_files(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pieces:
+def read_whole_files(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
     """Evidence of compressed logs and of documents.
 
     Args:
@@ -339,7 +339,7 @@ def read_whole_files(batches: Iterable[pa.RecordBatch], readers: Readers) -> Pie
             yield reader.stats
 
 
-def _locations(readers: Readers) -> list[str]:
+def _locations(readers: FileReaders) -> list[str]:
     """Paths as Spark's readers take them: local, with what a glob would read otherwise escaped."""
     return ["file://" + _GLOB.sub(r"\\\1", path) for path in sorted(readers.readers)]
 
@@ -361,7 +361,7 @@ _ROWS_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Assembling:
+class AssembleTask:
     """From evidence to rows that lack only the sequence of events; they stay in their bucket.
 
     Attributes:
@@ -422,7 +422,7 @@ class Assembling:
 
 
 def completing(batches: Batches, counts: IngestCounts) -> TableRows:
-    """`Work` of `task_tables`: the tables of a task's rows; the note counts them."""
+    """`Work` of `task_tables`: the tables of a task's rows; its facts count them."""
     for _, tables in routed_tables(batches):
         for name, rows in tables.items():
             for batch in rows.to_batches():
@@ -490,7 +490,7 @@ def ingest(
         whole = in_process.whole_refusals(stats)
         refused = (*collection.refused, *too_long, *wrong, *whole.values())
         tables["rejected"] = [rejected_row(piece) for piece in refused]
-        assembling = Assembling(context, buckets, frozenset(whole), shifts, clocks)
+        assembling = AssembleTask(context, buckets, frozenset(whole), shifts, clocks)
         of_keys = by_number(evidence.where(sf.col("bucket") != DRIVER), buckets, "bucket")
         of_driver = pa.Table.from_batches(assembling.routed(tables, 0), ROUTED_SCHEMA)
         rows = of_keys.mapInArrow(in_tasks(assembling), ROUTED_DDL).unionAll(

@@ -175,21 +175,21 @@ def ledger_tasks(
     checked: CheckedFrames,
     options: SimulationOptions,
     wanted: Collection[str] = LEDGER_TABLES,
-) -> tuple[DataFrame, LedgerWork]:
+) -> tuple[DataFrame, LedgerTask]:
     """The checked rows in the tasks of their groups, and what these make of them; lazy.
 
     Args:
         session: Its default parallelism is asked for.
         checked: The input, with its `Interests`.
         options: Of the simulation.
-        wanted: As of `LedgerWork`.
+        wanted: As of `LedgerTask`.
     """
     options = sized(options, checked.counts, session)
     whole = UNDIVIDED if options.engine == REFERENCE else GIANT_CELLS
     tasks, pattern = options.partitions or 1, group_pattern(options)
     routing = routing_of(checked.stats(Interests), tasks, pattern, giant_cells=whole)
     engine = engine_options(checked.tables, options)
-    work = LedgerWork(routing.giants, engine, options, tuple(wanted))
+    work = LedgerTask(routing.giants, engine, options, tuple(wanted))
     return routed_rows(checked, routing), work
 
 
@@ -204,8 +204,8 @@ def sized(
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerWork:
-    """`Work` of `task_tables`: the ledger of some buckets; the note is its `LedgerFacts`.
+class LedgerTask:
+    """`Work` of `task_tables`: the ledger of some buckets; its facts are `LedgerFacts`.
 
     Attributes:
         giants: The parts of divided groups, by bucket.
@@ -272,8 +272,8 @@ Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class RejectedWork:
-    """`Work` over `routed_rows` of whole groups; the note is the `Rejections` of the rows.
+class RejectedTask:
+    """`Work` over `routed_rows` of whole groups; its facts are the `Rejections` of the rows.
 
     Attributes:
         options: Of the simulation that rejects.
@@ -313,5 +313,5 @@ def simulation_forecast(
             checked.rejections,
             limits,
             lambda: refuse_no_group(options.group, interests),
-            lambda: make_unwritten(rows, RejectedWork(options), Rejections),
+            lambda: make_unwritten(rows, RejectedTask(options), Rejections),
         )

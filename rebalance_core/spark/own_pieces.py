@@ -11,48 +11,48 @@ from pyspark import cloudpickle
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.strategies import custom
-from rebalance_core.strategies.registry import install_pieces
+from rebalance_core.strategies.registry import install_plugins
 
 _PACKAGE = __name__.partition(".")[0]
 _Body = TypeVar("_Body", bound=Callable[..., Any])
 
 
-class _WithPieces:
-    """The body of a task, and the pieces that are registered where it is made.
+class _TaskWithPlugins:
+    """The body of a task, and the plugins that are registered where it is made.
 
     They travel by value, with the code of their modules: executors need not have these.
     """
 
     def __init__(self, body: Callable[..., Any]) -> None:
-        self._body, self._pieces = body, custom.pieces()
+        self._body, self._plugins = body, custom.plugins()
 
     def __call__(self, *arguments: Any) -> Any:
         return self._body(*arguments)
 
     def __getstate__(self) -> bytes:
-        names = {type(piece.made).__module__ for piece in self._pieces.values()}
-        names |= {getattr(piece.made, "__module__", "") for piece in self._pieces.values()}
+        names = {type(plugin.made).__module__ for plugin in self._plugins.values()}
+        names |= {getattr(plugin.made, "__module__", "") for plugin in self._plugins.values()}
         roots = {name.partition(".")[0] for name in names} - {"", "__main__", "builtins", _PACKAGE}
         modules = [sys.modules[root] for root in sorted(roots & sys.modules.keys())]
         try:
             for module in modules:
                 cloudpickle.register_pickle_by_value(module)
-            return bytes(cloudpickle.dumps((self._pieces, self._body)))
+            return bytes(cloudpickle.dumps((self._plugins, self._body)))
         except (TypeError, AttributeError, ImportError, ValueError) as error:
-            called = ", ".join(sorted({piece.name for piece in self._pieces.values()}))
+            called = ", ".join(sorted({plugin.name for plugin in self._plugins.values()}))
             raise UsageError(f"{called} cannot be sent to Spark's tasks: {error}") from error
         finally:
             for module in modules:
                 cloudpickle.unregister_pickle_by_value(module)
 
     def __setstate__(self, state: bytes) -> None:
-        self._pieces, self._body = cloudpickle.loads(state)
-        install_pieces(self._pieces)
+        self._plugins, self._body = cloudpickle.loads(state)
+        install_plugins(self._plugins)
 
 
 def in_tasks(body: _Body) -> _Body:
-    """The body of a task, which knows the own pieces there too."""
-    return _WithPieces(body) if custom.pieces() else body  # type: ignore[return-value]  # alike
+    """The body of a task, which knows the plugins there too."""
+    return _TaskWithPlugins(body) if custom.plugins() else body  # type: ignore[return-value]  # alike
 
 
 def function_in_tasks(function: _Body) -> _Body:

@@ -40,7 +40,7 @@ from rebalance_core.process.plan import OF_GROUPS, PlanFacts, PlanPass, good_rat
 from rebalance_core.process.plan_summary import last_rates, plan_league, scenario_rows
 from rebalance_core.spark import checks
 from rebalance_core.spark.checks import CheckedFrames
-from rebalance_core.spark.ledger import RejectedWork
+from rebalance_core.spark.ledger import RejectedTask
 from rebalance_core.spark.older_sparks import arrow_of
 from rebalance_core.spark.propagate import mates_in_frame
 from rebalance_core.spark.read_tables import InputTables, read_table
@@ -54,8 +54,8 @@ Batches = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
-class PlanWork:
-    """Rows of the tables of a plan that are of single groups; the note is their `PlanFacts`.
+class PlanTask:
+    """Rows of the tables of a plan that are of single groups; its facts are their `PlanFacts`.
 
     Attributes:
         planned: What is planned.
@@ -73,7 +73,7 @@ class PlanWork:
             yield from self.planned.rows(_used(tables), facts, numbers)
 
     def warned(self, batches: Batches, facts: PlanFacts) -> TableRows:
-        """The note alone, of what the edits of the groups cannot do."""
+        """The facts alone, of what the edits of the groups cannot do."""
         for _, tables in routed_tables(batches):
             facts.warnings |= self.planned.histories(_used(tables)).warnings()
         return ()
@@ -156,7 +156,7 @@ def run_plan(
         rates = None if queue_rates is None else last_rates(queue_rates)
         routed = _routed(session, checked, variants, options, rates)
         with task_tables(session, output, (*PLAN_OUTPUT_TABLES, REJECTED.name)) as tables:
-            recorded = RejectedWork(recorded_history(options))
+            recorded = RejectedTask(recorded_history(options))
             rejected = tables.make(routed.rows(1), recorded, Rejections, [REJECTED.name])
             refuse_rejected(checked.counts, rejected, options.bad_rows)
             facts = tables.make(routed.rows(), routed.work, PlanFacts, OF_GROUPS)
@@ -187,7 +187,7 @@ def plan_forecast(
     checked = checks.check_and_count(inputs, options.max_queue_nums, _NOTINGS, warn)
     with closing(checked):
         routed = _routed(session, checked, variants, options, None)
-        recorded = RejectedWork(recorded_history(options))
+        recorded = RejectedTask(recorded_history(options))
         forecast = row_forecast(
             checked.counts,
             checked.rejections,
@@ -213,7 +213,7 @@ class _Routed:
 
     checked: CheckedFrames
     routing: Routing
-    work: PlanWork
+    work: PlanTask
 
     def rows(self, copies: int | None = None) -> DataFrame:
         """The rows of each task; copies as of the work."""
@@ -242,7 +242,7 @@ def _routed(
     routing = routing_of(
         interests, -(-tasks // copies), planned.group_pattern, UNDIVIDED, mates, as_one=True
     )
-    return _Routed(checked, routing, PlanWork(planned, copies))
+    return _Routed(checked, routing, PlanTask(planned, copies))
 
 
 def _wanted(interests: Interests, pattern: str | None) -> int:

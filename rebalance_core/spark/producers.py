@@ -120,8 +120,8 @@ def simulate_and_write(
     variants = variants_of(model, versions)
     numbers = session.range(0, model.producers, 1, partitions)
     with task_tables(session, output, (*PRODUCER_WRITTEN, REJECTED.name)) as tables:
-        note = tables.make(numbers, _Simulating(model, variants), ProducerStats, DETAILED)
-        answers = answer_tables(model, variants, note.tallies)
+        facts = tables.make(numbers, _SimulateTask(model, variants), ProducerStats, DETAILED)
+        answers = answer_tables(model, variants, facts.tallies)
         nothing = {REJECTED.name: REJECTED.arrow_schema().empty_table()}
         for name, rows in (answers | nothing).items():
             tables.add(name, rows)
@@ -129,22 +129,22 @@ def simulate_and_write(
 
 
 @dataclass(frozen=True, slots=True)
-class _Simulating:
-    """`Work` of `task_tables`: the rows of some producers; the note is a `ProducerStats`."""
+class _SimulateTask:
+    """`Work` of `task_tables`: the rows of some producers; its facts are a `ProducerStats`."""
 
     model: ProducerModel
     variants: Mapping[str, Sequence[Variant]]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch], note: ProducerStats) -> TableRows:
+    def __call__(self, batches: Iterable[pa.RecordBatch], facts: ProducerStats) -> TableRows:
         for numbers in (batch.column(0).to_pylist() for batch in batches):
             for begin in range(0, len(numbers), PRODUCERS_PER_PART):
                 some = numbers[begin : begin + PRODUCERS_PER_PART]
-                yield from note.counted(simulated_parts(self.model, self.variants, some))
+                yield from facts.counted(simulated_parts(self.model, self.variants, some))
 
 
 # Recorded results of producers replayed on Spark, client by client.
 
-Brokers = Mapping[str, frozenset[str]]
+BrokerNames = Mapping[str, frozenset[str]]
 
 
 def read_results(
@@ -185,16 +185,16 @@ def replay_and_write(
         OutputExists: A table is in the folder already.
     """
     with _replayed(session, inputs, options, warn) as replayed:
-        refuse_results(replayed.counts, limits, replayed.note.rejected)
+        refuse_results(replayed.counts, limits, replayed.facts.rejected)
         if before_writing is not None:
             before_writing()
-        answers = recorded_answers(replayed.note.tallies)
+        answers = recorded_answers(replayed.facts.tallies)
         with task_tables(session, output, (*PRODUCER_WRITTEN, REJECTED.name)) as tables:
             replayed.kept.write(tables, (*DETAILED, REJECTED.name))
             for name, rows in answers.items():
                 tables.add(name, rows)
             written = tables.finish()
-    return Written(written, answers, replayed.note.rejected.codes, replayed.counts)
+    return Written(written, answers, replayed.facts.rejected.codes, replayed.counts)
 
 
 def replay_forecast(
@@ -206,7 +206,7 @@ def replay_forecast(
 ) -> RowForecast:
     """How `replay_and_write` would end for the rows of its input; writes nothing."""
     with _replayed(session, inputs, options, warn) as replayed:
-        return forecast_of(replayed.counts, replayed.note.rejected, limits)
+        return forecast_of(replayed.counts, replayed.facts.rejected, limits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +215,7 @@ class _Replayed:
 
     kept: KeptTables[ProducerStats]
     counts: Mapping[str, RowCounts]
-    note: ProducerStats
+    facts: ProducerStats
 
 
 @contextmanager
@@ -233,19 +233,19 @@ def _replayed(
         counts = dict(checked.counts)
         of_results = counts[SEND_RESULTS.name]
         tasks = task_count(of_results.rows, session)
-        rows = routed_rows(checked, _ByClient(tasks))
-        kept = kept_tables(rows, _Replaying(options, brokers), ProducerStats)
+        rows = routed_rows(checked, _ClientRouting(tasks))
+        kept = kept_tables(rows, _ReplayTask(options, brokers), ProducerStats)
         released.callback(kept.close)
-        note = kept.note()
-        counts[SEND_RESULTS.name] = replace(of_results, bad=of_results.bad + note.refused)
-        yield _Replayed(kept, counts, note)
+        facts = kept.facts()
+        counts[SEND_RESULTS.name] = replace(of_results, bad=of_results.bad + facts.refused)
+        yield _Replayed(kept, counts, facts)
 
 
 @dataclass(frozen=True)
 class _BrokersSeen:
     """Every broker that an event names, by cluster."""
 
-    brokers: Brokers
+    brokers: BrokerNames
 
     @classmethod
     def merged(cls, parts: Iterable[Self]) -> Self:
@@ -261,7 +261,7 @@ def _brokers_seen(table: str, rows: pa.Table) -> _BrokersSeen | None:
 
 
 @dataclass(frozen=True)
-class _ByClient:
+class _ClientRouting:
     """The bucket of each result is that of its client."""
 
     buckets: int
@@ -274,17 +274,17 @@ class _ByClient:
 
 
 @dataclass(frozen=True, slots=True)
-class _Replaying:
-    """`Work` of `task_tables`: the rows of some clients; the note is a `ProducerStats`."""
+class _ReplayTask:
+    """`Work` of `task_tables`: the rows of some clients; its facts are a `ProducerStats`."""
 
     options: ResultsOptions
-    brokers: Brokers | None
+    brokers: BrokerNames | None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch], note: ProducerStats) -> TableRows:
+    def __call__(self, batches: Iterable[pa.RecordBatch], facts: ProducerStats) -> TableRows:
         for _, tables in routed_tables(batches):
             results = tables.pop(SEND_RESULTS.name, None)
-            yield from note.counted(tables)
+            yield from facts.counted(tables)
             if results is not None:
                 parts = replayed_parts(clients_of(results), self.options, self.brokers)
-                note.refused += len(parts[REJECTED.name])
-                yield from note.counted(parts)
+                facts.refused += len(parts[REJECTED.name])
+                yield from facts.counted(parts)

@@ -113,13 +113,13 @@ class SurveyStats:
 
 
 @dataclass(frozen=True, slots=True)
-class Surveying:
+class SurveyTask:
     """`Work` of `task_tables`: looks groups over; rows of ``rejected``, with `SurveyStats`."""
 
     groups: BucketGroups
     options: PropagationOptions
 
-    def __call__(self, batches: Batches, note: SurveyStats) -> TableRows:
+    def __call__(self, batches: Batches, facts: SurveyStats) -> TableRows:
         """Each group in the bucket that has its first part."""
         for bucket, tables in routed_tables(batches):
             found = [
@@ -128,14 +128,14 @@ class Surveying:
                 if parts[0][0] == 0
             ]
             unknown = rejected_rows(found)
-            note.surveys += (replace(survey, rejected=()) for survey in found)
+            facts.surveys += (replace(survey, rejected=()) for survey in found)
             for rows in (tables.get(REJECTED.name, _NO_REJECTED), unknown):
-                note.rejected.add(rows)
+                facts.rejected.add(rows)
                 yield from ((REJECTED.name, batch) for batch in rows.to_batches())
 
 
 @dataclass(frozen=True, slots=True)
-class Playing:
+class PlayTask:
     """Plays the parts of a bucket; what they come to goes to the bucket of their group.
 
     Attributes:
@@ -162,8 +162,8 @@ class Playing:
                         yield routed_batch(of_group, _TOTALS, pack(made.totals))
 
 
-def adding_up(batches: Batches, facts: PropagationFacts) -> TableRows:
-    """`Work` of `task_tables` over what `Playing` gives; the note counts ``propagation``."""
+def add_up(batches: Batches, facts: PropagationFacts) -> TableRows:
+    """`Work` of `task_tables` over what `PlayTask` gives; its facts count ``propagation``."""
     for _, tables in routed_tables(batches):
         for batch in tables[HANDOVERS.name].to_batches() if HANDOVERS.name in tables else ():
             yield HANDOVERS.name, batch
@@ -221,16 +221,16 @@ def propagate_and_write(
         ready.checked.refuse(limits)
         ready.refuse_no_group()
         with closing(ready.looked_over()) as kept:
-            looked = kept.note()
+            looked = kept.facts()
             refuse_rejected(ready.checked.counts, looked.rejected, limits)
             if before_writing is not None:
                 before_writing()
-            playing = Playing(ready.groups, options, ready.tasks)
+            playing = PlayTask(ready.groups, options, ready.tasks)
             played = ready.routed.mapInArrow(in_tasks(playing), ROUTED_DDL)
             played = by_number(played, ready.tasks, "bucket")
             with task_tables(session, output, WRITTEN) as tables:
                 kept.write(tables, [REJECTED.name])
-                facts = tables.make(played, adding_up, PropagationFacts, PLAYED)
+                facts = tables.make(played, add_up, PropagationFacts, PLAYED)
                 written = tables.finish()
     return Written(
         tables=written,
@@ -255,7 +255,7 @@ def propagation_forecast(
 
     def rejected() -> Rejections:
         with closing(ready.looked_over()) as kept:
-            looked.merge(kept.note())
+            looked.merge(kept.facts())
         return looked.rejected
 
     with ready_groups(session, inputs, options, None, warn) as ready:
@@ -265,7 +265,7 @@ def propagation_forecast(
 
 
 @dataclass(frozen=True, eq=False)
-class ReadyGroups:
+class RoutedGroups:
     """A checked input, and the rows of each task; a search for a rollout begins with it, too."""
 
     checked: CheckedFrames
@@ -280,7 +280,7 @@ class ReadyGroups:
 
     def looked_over(self) -> KeptTables[SurveyStats]:
         """Rows of ``rejected``, those that name a process that is not there among them."""
-        return kept_tables(self.routed, Surveying(self.groups, self.options), SurveyStats)
+        return kept_tables(self.routed, SurveyTask(self.groups, self.options), SurveyStats)
 
 
 @contextmanager
@@ -290,7 +290,7 @@ def ready_groups(
     options: PropagationOptions,
     partitions: int | None,
     warn: Callable[[str], object] | None,
-) -> Iterator[ReadyGroups]:
+) -> Iterator[RoutedGroups]:
     """The input; what is kept meanwhile is released."""
     tasks = partitions or TASKS_PER_CORE * cores_of(session)
     with ExitStack() as released:
@@ -304,7 +304,7 @@ def ready_groups(
         released.callback(routed.unpersist)
         engine = engine_options(checked.tables)
         groups = BucketGroups(routing.giants, engine, mates, routing.guests)
-        yield ReadyGroups(checked, groups, routed, tasks, options)
+        yield RoutedGroups(checked, groups, routed, tasks, options)
 
 
 def mates_in_frame(events: DataFrame) -> dict[Group, tuple[Group, ...]]:

@@ -24,7 +24,7 @@ from rebalance_core.checks.input_tables import (
     not_found,
     unknown_names,
 )
-from rebalance_core.checks.parquet_rows import ParquetTable, Piece, pieces_of
+from rebalance_core.checks.parquet_rows import ParquetRows, ParquetTable, pieces_of
 from rebalance_core.checks.text_rows import Lines, ReadRows
 from rebalance_core.contracts import (
     ALL_TABLES,
@@ -90,7 +90,7 @@ def stored_tables(spark: SparkSession, folder: Place, names: Iterable[str]) -> d
     }
 
 
-def _shares(pieces: Sequence[Piece], cores: int) -> list[list[Piece]]:
+def _shares(pieces: Sequence[ParquetRows], cores: int) -> list[list[ParquetRows]]:
     """The pieces of each task: as many tasks as cores, more if they had too much to read."""
     size = sum(piece.size for piece in pieces)
     tasks = min(len(pieces), max(cores, -(-size // _BYTES_PER_TASK)))

@@ -15,13 +15,13 @@ from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.engine.table_writer import Written
 from rebalance_core.planning.rollout import futures
 from rebalance_core.planning.rollout.choice import search_plans
-from rebalance_core.planning.rollout.futures import DeployedGroup, Figures, Piece, Rollouts
+from rebalance_core.planning.rollout.futures import DeployedGroup, Figures, Rollouts, Slice
 from rebalance_core.planning.rollout.search import Search
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.process.rollouts import SEARCHED, WARNINGS, WRITTEN, rollouts_of, search_tables
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.own_pieces import in_tasks
-from rebalance_core.spark.propagate import ReadyGroups, ready_groups
+from rebalance_core.spark.propagate import RoutedGroups, ready_groups
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import routed_tables
 from rebalance_core.spark.sources import rows_of
@@ -58,7 +58,7 @@ def run_search(
         ready.checked.refuse(options.bad_rows)
         ready.refuse_no_group()
         with closing(ready.looked_over()) as kept:
-            rejected = kept.note().rejected
+            rejected = kept.facts().rejected
             refuse_rejected(ready.checked.counts, rejected, options.bad_rows)
             rollouts, warnings = rollouts_of(search, _groups(ready), options)
             if before_writing is not None:
@@ -75,7 +75,7 @@ def run_search(
     return Written(written, facts, rejected.codes, ready.checked.counts)
 
 
-def _groups(ready: ReadyGroups) -> Iterator[DeployedGroup]:
+def _groups(ready: RoutedGroups) -> Iterator[DeployedGroup]:
     """The groups at rest, made where their rows are."""
     groups = ready.groups
 
@@ -90,7 +90,7 @@ def _groups(ready: ReadyGroups) -> Iterator[DeployedGroup]:
 
 
 def _played(
-    session: SparkSession, rollouts: Rollouts, pieces: Sequence[Piece], tasks: int
+    session: SparkSession, rollouts: Rollouts, pieces: Sequence[Slice], tasks: int
 ) -> Iterator[Figures]:
     """Play pieces in their order; one Spark job a round."""
     if not pieces:

@@ -17,7 +17,7 @@ ROUTED_DDL = "bucket INT, name STRING, chunk BINARY"
 ROUTED_SCHEMA = pa.schema([("bucket", pa.int32()), ("name", pa.string()), ("chunk", pa.binary())])
 
 
-class Splitting(Protocol):
+class RowRouting(Protocol):
     """Where rows go, as `Routing` says it."""
 
     @property
@@ -30,7 +30,7 @@ class Splitting(Protocol):
 
 def routed_rows(
     checked: CheckedFrames,
-    routing: Splitting,
+    routing: RowRouting,
     copies: int = 1,
     more_rejected: DataFrame | None = None,
 ) -> DataFrame:

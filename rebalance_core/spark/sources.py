@@ -33,7 +33,7 @@ from rebalance_core.engine.table_writer import reader_of as reader_here
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.older_sparks import arrow_of, context_of
-from rebalance_core.storage.place import Place, is_here, object_store
+from rebalance_core.storage.place import Place, is_direct, object_store
 
 # Rows of frames on the driver.
 #
@@ -242,7 +242,7 @@ def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
 
 def reader_of(session: SparkSession, folder: str) -> ReadWritten:
     """Reads the tables of a folder on the driver: by itself, where it reaches them as tasks do."""
-    if is_here(folder):
+    if is_direct(folder):
         return reader_here(folder)
 
     def read(table: str, group: GroupName | None) -> pa.Table:

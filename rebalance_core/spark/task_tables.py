@@ -26,7 +26,7 @@ from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.spark.older_sparks import arrow_of, is_condition
 from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.sources import frame_of, read_written, rows_of, unpacked
-from rebalance_core.storage.place import Location, Place, is_here, place_of
+from rebalance_core.storage.place import Location, Place, is_direct, place_of
 
 # Tables that tasks write themselves: only files of attempts that succeeded become a table's.
 #
@@ -40,39 +40,39 @@ TableRows = Iterable[tuple[str, pa.RecordBatch]]
 """Rows of tables, each with the table's name."""
 
 
-class Note(Protocol):
+class TaskFacts(Protocol):
     """Facts that a task tells beside its rows; empty when it is made."""
 
     def merge(self, other: Any) -> object:
         """Add what another task tells."""
 
 
-NoteT = TypeVar("NoteT", bound=Note)
-Work = Callable[[Batches, NoteT], TableRows]
-"""From a task's rows to those of tables; the note is complete once these are made."""
+FactsT = TypeVar("FactsT", bound=TaskFacts)
+Work = Callable[[Batches, FactsT], TableRows]
+"""From a task's rows to those of tables; the facts are complete once these are made."""
 
 
-def merged(kind: Callable[[], NoteT], notes: Iterable[NoteT]) -> NoteT:
-    """The note of all tasks."""
+def merged(kind: Callable[[], FactsT], parts: Iterable[FactsT]) -> FactsT:
+    """The facts of all tasks."""
     whole = kind()
-    for note in notes:
-        whole.merge(note)
+    for part in parts:
+        whole.merge(part)
     return whole
 
 
 _MOVES_AT_ONCE = 8
 
 _FILES_SCHEMA = pa.schema(
-    [("attempt", pa.string()), ("digests", pa.binary()), ("note", pa.binary())]
+    [("attempt", pa.string()), ("digests", pa.binary()), ("facts", pa.binary())]
 )
-_FILES_DDL = "attempt STRING, digests BINARY, note BINARY"
+_FILES_DDL = "attempt STRING, digests BINARY, facts BINARY"
 
 
 def one_attempt(
     folder: Place,
     tables: Sequence[str],
     rows: Iterable[tuple[str, pa.RecordBatch]],
-    note: object = None,
+    facts: object = None,
 ) -> Iterator[pa.RecordBatch]:
     """Write the rows, each with the name of its table; one row that says what was written.
 
@@ -80,13 +80,13 @@ def one_attempt(
         folder: For the files of attempts.
         tables: Which may occur.
         rows: What is written.
-        note: For the driver; pickled when all is written.
+        facts: For the driver; pickled when all is written.
     """
     attempt = uuid.uuid4().hex
     with TableWriters(folder / attempt, tuple(tables)) as writers:
         for name, batch in rows:
             writers.write(name, batch)
-    yield one_row(_FILES_SCHEMA, attempt, pickle.dumps(writers.digests()), pickle.dumps(note))
+    yield one_row(_FILES_SCHEMA, attempt, pickle.dumps(writers.digests()), pickle.dumps(facts))
 
 
 class TaskFiles:
@@ -115,21 +115,21 @@ class TaskFiles:
         return self._folder / ATTEMPTS
 
     def make(
-        self, rows: DataFrame, work: Work[NoteT], kind: Callable[[], NoteT], tables: Sequence[str]
-    ) -> NoteT:
+        self, rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT], tables: Sequence[str]
+    ) -> FactsT:
         """As `TaskTables`, in files of the tasks."""
         folder, names = self.attempts, tuple(tables)
 
         def attempt(batches: Batches) -> Iterator[pa.RecordBatch]:
-            note = kind()
-            yield from one_attempt(folder, names, work(batches, note), note)
+            facts = kind()
+            yield from one_attempt(folder, names, work(batches, facts), facts)
 
         return merged(kind, self.write(rows, attempt))
 
     def write(
         self, rows: DataFrame, attempt: Callable[[Batches], Iterator[pa.RecordBatch]]
     ) -> list[Any]:
-        """Take what attempts (`one_attempt`) write; one Spark job. The notes of all tasks.
+        """Take what attempts (`one_attempt`) write; one Spark job. The facts of each task.
 
         Raises:
             UsageError: The executors do not share the folder with the driver.
@@ -159,16 +159,16 @@ class TaskFiles:
         return {name: digest.result for name, digest in self._digests.items()}
 
     def _took(self, attempts: Iterable[Mapping[str, Any]]) -> list[Any]:
-        """Take what attempts wrote; their notes."""
-        notes, written = [], []
+        """Take what attempts wrote; the facts of each."""
+        facts, written = [], []
         for row in attempts:
-            notes.append(pickle.loads(row["note"]))
+            facts.append(pickle.loads(row["facts"]))
             for name, digest in pickle.loads(row["digests"]).items():
                 if digest.rows:
                     written.append((self.attempts / row["attempt"] / name / FILE_NAME, name))
                 self._digests[name].merge(digest)
         self._take(written)
-        return notes
+        return facts
 
     def _take(self, written: Iterable[tuple[Place, str]]) -> None:
         """Move files to their tables, several at once: a store needs a moment for each."""
@@ -204,7 +204,7 @@ def _numbered(file: int) -> str:
 # Tasks write files where they and the driver reach the folder without Spark. Elsewhere their rows
 # are kept, packed, and each table goes through Spark's writer.
 
-_NOTE = "_note"
+_FACTS = "_note"
 _DDL = "name STRING, chunk BINARY"
 _SCHEMA = pa.schema([("name", pa.string()), ("chunk", pa.binary())])
 
@@ -213,14 +213,14 @@ class TaskTables(Protocol):
     """A folder that gets tables, each from one pass or from the driver."""
 
     def make(
-        self, rows: DataFrame, work: Work[NoteT], kind: Callable[[], NoteT], tables: Sequence[str]
-    ) -> NoteT:
-        """Write some of the tables, which work makes of the rows; the note of all tasks.
+        self, rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT], tables: Sequence[str]
+    ) -> FactsT:
+        """Write some of the tables, which work makes of the rows; the facts of all tasks.
 
         Args:
             rows: What tasks get.
             work: Makes the tables of them.
-            kind: Makes an empty note.
+            kind: Makes empty facts.
             tables: Those that are written.
         """
 
@@ -246,46 +246,46 @@ def task_tables(session: SparkSession, folder: str, tables: Sequence[str]) -> It
     Raises:
         OutputExists: One of the tables is there already.
     """
-    if not is_here(folder):
+    if not is_direct(folder):
         yield _ThroughSpark(session, folder, tables)
         return
     with TaskFiles(folder, tables) as files:
         yield files
 
 
-def make_unwritten(rows: DataFrame, work: Work[NoteT], kind: Callable[[], NoteT]) -> NoteT:
-    """The note of all tasks; the rows that they make are written nowhere."""
+def make_unwritten(rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
+    """The facts of all tasks; the rows that they make are written nowhere."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        note = kind()
-        for _ in work(batches, note):
+        facts = kind()
+        for _ in work(batches, facts):
             pass
-        yield one_row(_SCHEMA, _NOTE, pickle.dumps(note))
+        yield one_row(_SCHEMA, _FACTS, pickle.dumps(facts))
 
-    return merged(kind, _notes(rows.mapInArrow(in_tasks(run), _DDL)))
+    return merged(kind, _facts_of(rows.mapInArrow(in_tasks(run), _DDL)))
 
 
-def _notes(chunks: DataFrame) -> list[Any]:
-    return [pickle.loads(row["chunk"]) for row in rows_of(chunks.where(sf.col("name") == _NOTE))]
+def _facts_of(chunks: DataFrame) -> list[Any]:
+    return [pickle.loads(row["chunk"]) for row in rows_of(chunks.where(sf.col("name") == _FACTS))]
 
 
 @dataclass(frozen=True, eq=False)
-class KeptTables(Generic[NoteT]):
+class KeptTables(Generic[FactsT]):
     """Tables that tasks make and do not write; lazy, and kept once made. See `kept_tables`.
 
     Attributes:
-        chunks: A row for some rows of a table each, packed, and one for each note.
-        kind: Makes an empty note.
+        chunks: A row for some rows of a table each, packed, and one for the facts of each task.
+        kind: Makes empty facts.
         tables: Those that may occur.
     """
 
     chunks: DataFrame
-    kind: Callable[[], NoteT]
+    kind: Callable[[], FactsT]
     tables: Mapping[str, Table]
 
-    def note(self) -> NoteT:
-        """The note of all tasks."""
-        return merged(self.kind, _notes(self.chunks))
+    def facts(self) -> FactsT:
+        """The facts of all tasks."""
+        return merged(self.kind, _facts_of(self.chunks))
 
     def rows(self, table: str) -> DataFrame:
         """The rows of one table."""
@@ -303,34 +303,34 @@ class KeptTables(Generic[NoteT]):
 
 def kept_tables(
     rows: DataFrame,
-    work: Work[NoteT],
-    kind: Callable[[], NoteT],
+    work: Work[FactsT],
+    kind: Callable[[], FactsT],
     tables: Mapping[str, Table] = ALL_TABLES,
-) -> KeptTables[NoteT]:
-    """The tables that tasks make of rows, kept until closed; ``kind`` makes an empty note."""
+) -> KeptTables[FactsT]:
+    """The tables that tasks make of rows, kept until closed; ``kind`` makes empty facts."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
-        note = kind()
-        for table, batch in work(batches, note):
+        facts = kind()
+        for table, batch in work(batches, facts):
             # the writer of files takes coded names, Spark plain ones
             plain = pa.Table.from_batches([batch]).cast(tables[table].arrow_schema())
             yield one_row(_SCHEMA, table, pack(plain))
-        yield one_row(_SCHEMA, _NOTE, pickle.dumps(note))
+        yield one_row(_SCHEMA, _FACTS, pickle.dumps(facts))
 
     return KeptTables(rows.mapInArrow(in_tasks(run), _DDL).persist(), kind, tables)
 
 
 class _Digests:
-    """A note of work, and the digests of the tables that it made."""
+    """The facts of a task, and the digests of the tables that it made."""
 
-    def __init__(self, note: Any = None, tables: Iterable[str] = ()) -> None:
-        self.note = note
+    def __init__(self, facts: Any = None, tables: Iterable[str] = ()) -> None:
+        self.facts = facts
         self.tables = {name: TableDigest(ALL_TABLES[name]) for name in tables}
 
     def merge(self, other: _Digests) -> None:
         """Add those of another task."""
-        if self.note is not None:
-            self.note.merge(other.note)
+        if self.facts is not None:
+            self.facts.merge(other.facts)
         for name, digest in other.tables.items():
             self.tables[name].merge(digest)
 
@@ -344,23 +344,23 @@ class _ThroughSpark:
         self._digests = {name: TableDigest(ALL_TABLES[name]) for name in tables}
 
     def make(
-        self, rows: DataFrame, work: Work[NoteT], kind: Callable[[], NoteT], tables: Sequence[str]
-    ) -> NoteT:
+        self, rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT], tables: Sequence[str]
+    ) -> FactsT:
         names = tuple(tables)
 
         def digested(batches: Batches, digests: _Digests) -> TableRows:
-            for name, batch in work(batches, digests.note):
+            for name, batch in work(batches, digests.facts):
                 digests.tables[name].add(batch)
                 yield name, batch
 
         with closing(kept_tables(rows, digested, lambda: _Digests(kind(), names))) as kept:
             for table in tables:
                 self._write(table, kept.rows(table))
-            made = kept.note()
+            made = kept.facts()
         for table in tables:
             self._digests[table].merge(made.tables[table])
-        note: NoteT = made.note
-        return note
+        facts: FactsT = made.facts
+        return facts
 
     def add(self, table: str, rows: pa.Table) -> None:
         self._write(table, frame_of(self._session, rows, ALL_TABLES[table].plain_ddl))
@@ -383,8 +383,8 @@ class _ThroughSpark:
             raise
 
 
-def _again(batches: Batches, note: Note) -> TableRows:
+def _again(batches: Batches, facts: TaskFacts) -> TableRows:
     """`Work` over the rows of `KeptTables`."""
     for row in (row for batch in batches for row in batch.to_pylist()):
-        if row["name"] != _NOTE:
+        if row["name"] != _FACTS:
             yield from ((row["name"], made) for made in unpack(row["chunk"]).to_batches())

@@ -514,11 +514,11 @@ def place_of(location: Location) -> Place:
     uri = _URI.fullmatch(text.rstrip("/"))
     maker = None if uri is None else _MAKERS.get(uri["scheme"].lower())
     if uri is None or maker is None:
-        raise NotReached(f"{without_user(text)}: only {reached()} are reached without Spark")
+        raise NotReached(f"{without_user(text)}: only {reachable()} are reached without Spark")
     return maker(uri)
 
 
-def is_reached(location: str) -> bool:
+def is_reachable(location: str) -> bool:
     """True if `place_of` gives a place; `UsageError` if the address is wrong."""
     try:
         place_of(location)
@@ -537,15 +537,15 @@ def object_store(location: Location) -> Place | None:
         return location if isinstance(location.access, S3Access) else None
     text = fspath(location)
     in_store = text.partition("://")[0].lower() in _OBJECT_STORES
-    return place_of(text) if in_store and is_reached(text) else None
+    return place_of(text) if in_store and is_reachable(text) else None
 
 
-def is_here(location: str) -> bool:
+def is_direct(location: str) -> bool:
     """True for a place that driver and tasks reach without Spark: local, or an object store."""
     return is_local(location) or object_store(location) is not None
 
 
-def reached() -> str:
+def reachable() -> str:
     """The kinds of places, in words."""
     return "local folders, " + ", ".join(f"{scheme}://" for scheme in _MAKERS)
 

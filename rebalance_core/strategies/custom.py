@@ -18,12 +18,12 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import spi
 from rebalance_core.strategies.spi import AllocationStrategy
 
-# Pieces by kind and name.
+# Plugins by kind and name.
 
 STRATEGIES, HASH_FUNCTIONS, ROOM_RESOLVERS = KINDS = (
     "strategies", "hash_functions", "room_resolvers",
 )  # fmt: skip
-"""Kinds of pieces, called as the sections of a configuration that name them."""
+"""Kinds of plugins, called as the sections of a configuration that name them."""
 _METHODS: dict[str, dict[str, tuple[str, ...]]] = {
     STRATEGIES: {"allocate": ("client_id", "queues", "client_ids")},
     HASH_FUNCTIONS: {"__call__": ("key",)},
@@ -36,7 +36,7 @@ LONG = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class Plugin:
     """One object of a user's; equal to itself alone.
 
     Attributes:
@@ -63,36 +63,36 @@ class Piece:
         return AllocationError(WRONG_TYPE, f"{self.name} returned {answer!r:.80}, no {valid}")
 
 
-_PIECES: dict[tuple[str, str], Piece] = {}
+_PLUGINS: dict[tuple[str, str], Plugin] = {}
 
 
-def find(kind: str, name: str) -> Piece | None:
-    """The piece of a name."""
-    return _PIECES.get((kind, name))
+def find(kind: str, name: str) -> Plugin | None:
+    """The plugin of a name."""
+    return _PLUGINS.get((kind, name))
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """The pieces of a kind by the first name of each."""
-    return tuple(dict.fromkeys(piece.name for (of, _), piece in _PIECES.items() if of == kind))
+    """The plugins of a kind by the first name of each."""
+    return tuple(dict.fromkeys(plugin.name for (of, _), plugin in _PLUGINS.items() if of == kind))
 
 
 def known(kind: str) -> tuple[str, ...]:
     """All names of a kind."""
-    return tuple(name for of, name in _PIECES if of == kind)
+    return tuple(name for of, name in _PLUGINS if of == kind)
 
 
-def pieces() -> dict[tuple[str, str], Piece]:
-    """All pieces by kind and name, to be installed where a part of the work is done."""
-    return dict(_PIECES)
+def plugins() -> dict[tuple[str, str], Plugin]:
+    """All plugins by kind and name, to be installed where a part of the work is done."""
+    return dict(_PLUGINS)
 
 
-def install(given: dict[tuple[str, str], Piece]) -> None:
-    """Have these pieces and no other; see `registry.install_pieces`."""
-    _PIECES.clear()
-    _PIECES.update(given)
+def install(given: dict[tuple[str, str], Plugin]) -> None:
+    """Have these plugins and no other; see `registry.install_plugins`."""
+    _PLUGINS.clear()
+    _PLUGINS.update(given)
 
 
-def keep(kind: str, name: str, given: Any) -> Piece:
+def keep(kind: str, name: str, given: Any) -> Plugin:
     """Keep an object under a name, in the place of an earlier one.
 
     Args:
@@ -108,13 +108,13 @@ def keep(kind: str, name: str, given: Any) -> Piece:
         raise UsageError(f"{kind}: {name!r} is no name; it is a word without any of ( ) , = | %")
     what = f"{kind}: {name}"
     made = _load(what, given) if isinstance(given, str) else _made(what, given)
-    known = next((one for (k, _), one in _PIECES.items() if k == kind and one.made is made), None)
-    piece = known or Piece(kind, name, made)
+    known = next((one for (k, _), one in _PLUGINS.items() if k == kind and one.made is made), None)
+    plugin = known or Plugin(kind, name, made)
     if known is None:
-        _check_methods(what, piece)
-        _PROBES[kind](what, piece)
-    _PIECES[kind, name] = piece
-    return piece
+        _check_methods(what, plugin)
+        _PROBES[kind](what, plugin)
+    _PLUGINS[kind, name] = plugin
+    return plugin
 
 
 def name_of(given: Any) -> str:
@@ -172,12 +172,12 @@ def _made(what: str, given: Any) -> Any:
 # What is told before anything starts.
 
 
-def _check_methods(what: str, piece: Piece) -> None:
-    for name, arguments in _METHODS[piece.kind].items():
+def _check_methods(what: str, plugin: Plugin) -> None:
+    for name, arguments in _METHODS[plugin.kind].items():
         shown = f"{name}({', '.join(arguments)})".removeprefix("__call__")
-        method = piece.made if name == "__call__" else getattr(piece.made, name, None)
+        method = plugin.made if name == "__call__" else getattr(plugin.made, name, None)
         if not callable(method):
-            raise UsageError(f"{what}: {piece.made!r:.80} has no {shown}")
+            raise UsageError(f"{what}: {plugin.made!r:.80} has no {shown}")
         try:
             inspect.signature(method).bind(*arguments)
         except TypeError as error:
@@ -211,28 +211,28 @@ def _answer_or_error(what: str, ask: Callable[[], Any]) -> Any:
         return str(error)
 
 
-def _probe_strategy(what: str, piece: Piece) -> None:
+def _probe_strategy(what: str, plugin: Plugin) -> None:
     def ask(members: Sequence[str]) -> list[list[MessageQueue]]:
-        return [_asked(piece, one, _QUEUES, members) for one in members]
+        return [_asked(plugin, one, _QUEUES, members) for one in members]
 
     _two_answers(what, lambda: ask(_IDS[:2]), lambda: ask(_IDS))
 
 
-def _probe_hash(what: str, piece: Piece) -> None:
-    hashed = CustomHash(piece)
+def _probe_hash(what: str, plugin: Plugin) -> None:
+    hashed = CustomHash(plugin)
     _two_answers(what, lambda: hashed("10.0.0.1@20078#1-0"), lambda: hashed(str(_QUEUES[0])))
 
 
-def _probe_rooms(what: str, piece: Piece) -> None:
+def _probe_rooms(what: str, plugin: Plugin) -> None:
     _two_answers(
         what,
-        lambda: (asked_room(piece, "broker_room", _QUEUES[0]),
-                 asked_room(piece, "client_room", _IDS[0])),
-        lambda: asked_room(piece, "client_room", _IDS[1]),
+        lambda: (asked_room(plugin, "broker_room", _QUEUES[0]),
+                 asked_room(plugin, "client_room", _IDS[0])),
+        lambda: asked_room(plugin, "client_room", _IDS[1]),
     )  # fmt: skip
 
 
-_PROBES: dict[str, Callable[[str, Piece], None]] = {
+_PROBES: dict[str, Callable[[str, Plugin], None]] = {
     STRATEGIES: _probe_strategy,
     HASH_FUNCTIONS: _probe_hash,
     ROOM_RESOLVERS: _probe_rooms,
@@ -251,12 +251,12 @@ class CustomStrategy(AllocationStrategy):
     answer that hangs on chance raises too.
     """
 
-    piece: Piece
+    plugin: Plugin
 
     @property
     def name(self) -> str:
         """The name that it was given."""
-        return self.piece.name
+        return self.plugin.name
 
     @property
     def keeps_to_topic(self) -> bool:
@@ -270,7 +270,7 @@ class CustomStrategy(AllocationStrategy):
         if not spi.is_member(client_id, queues, client_ids):
             return []
         given = tuple(queues), tuple(client_ids)
-        return self._share(_answers(self.piece, *given), client_id, *given)
+        return self._share(_answers(self.plugin, *given), client_id, *given)
 
     def allocate_all(
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -278,7 +278,7 @@ class CustomStrategy(AllocationStrategy):
         """`allocate` of every distinct member."""
         spi.check_every_member(queues, client_ids)
         given = tuple(queues), tuple(client_ids)
-        known = _answers(self.piece, *given)
+        known = _answers(self.plugin, *given)
         return {one: self._share(known, one, *given) for one in dict.fromkeys(client_ids)}
 
     def _share(
@@ -289,7 +289,7 @@ class CustomStrategy(AllocationStrategy):
         client_ids: tuple[str, ...],
     ) -> list[MessageQueue]:
         if client_id not in known:
-            known[client_id] = _answer(self.piece, client_id, queues, client_ids)
+            known[client_id] = _answer(self.plugin, client_id, queues, client_ids)
         answer = known[client_id]
         if isinstance(answer, AllocationError):
             raise AllocationError(answer.java_class, answer.java_message)
@@ -298,33 +298,33 @@ class CustomStrategy(AllocationStrategy):
 
 @lru_cache(maxsize=64)
 def _answers(
-    piece: Piece, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
+    plugin: Plugin, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
 ) -> dict[str, list[MessageQueue] | AllocationError]:
     """By client what is known already."""
     return {}
 
 
 def _answer(
-    piece: Piece, client_id: str, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
+    plugin: Plugin, client_id: str, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
 ) -> list[MessageQueue] | AllocationError:
     try:
-        share = _asked(piece, client_id, queues, client_ids)
-        if _asked(piece, client_id, queues, client_ids) == share:
+        share = _asked(plugin, client_id, queues, client_ids)
+        if _asked(plugin, client_id, queues, client_ids) == share:
             return share
     except AllocationError as error:
         return error
-    return AllocationError("NotDeterministic", f"{piece.name} gives two answers to one question")
+    return AllocationError("NotDeterministic", f"{plugin.name} gives two answers to one question")
 
 
 def _asked(
-    piece: Piece, client_id: str, queues: Iterable[MessageQueue], client_ids: Iterable[str]
+    plugin: Plugin, client_id: str, queues: Iterable[MessageQueue], client_ids: Iterable[str]
 ) -> list[MessageQueue]:
-    share = piece.ask(piece.made.allocate, client_id, list(queues), list(client_ids))
+    share = plugin.ask(plugin.made.allocate, client_id, list(queues), list(client_ids))
     if not isinstance(share, list | tuple):
-        raise piece.wrong(share, "list of queues; [] is none")
+        raise plugin.wrong(share, "list of queues; [] is none")
     for queue in share:
         if not isinstance(queue, MessageQueue) or not isinstance(queue.queue_id, int):
-            raise piece.wrong(queue, "MessageQueue")
+            raise plugin.wrong(queue, "MessageQueue")
     return list(share)
 
 
@@ -335,23 +335,23 @@ def _asked(
 class CustomHash:
     """A user's ``HashFunction`` of CONSISTENT_HASH."""
 
-    piece: Piece
+    plugin: Plugin
 
     def __call__(self, key: str) -> int:
         """The hash of a key. Raises `AllocationError`: it raises, or gives no Java long."""
-        value = self.piece.ask(self.piece.made, key)
+        value = self.plugin.ask(self.plugin.made, key)
         if not isinstance(value, int) or isinstance(value, bool) or value not in LONG:
-            raise self.piece.wrong(value, "whole number within Java's long")
+            raise self.plugin.wrong(value, "whole number within Java's long")
         return value
 
     def __str__(self) -> str:
         """The value in a strategy text."""
-        return spi.escape(self.piece.name)
+        return spi.escape(self.plugin.name)
 
 
-def asked_room(piece: Piece, method: str, place: MessageQueue | str) -> str | None:
+def asked_room(plugin: Plugin, method: str, place: MessageQueue | str) -> str | None:
     """The room by a resolver's method; None: it has none. Raises `AllocationError`."""
-    room = piece.ask(getattr(piece.made, method), place)
+    room = plugin.ask(getattr(plugin.made, method), place)
     if room is not None and not isinstance(room, str):
-        raise piece.wrong(room, "name of a room, nor None")
+        raise plugin.wrong(room, "name of a room, nor None")
     return room

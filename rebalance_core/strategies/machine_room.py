@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.queue import MessageQueue, java_string_key
-from rebalance_core.strategies.custom import Piece, asked_room
+from rebalance_core.strategies.custom import Plugin, asked_room
 from rebalance_core.strategies.spi import AllocationStrategy, escape, is_member
 
 
@@ -165,19 +165,19 @@ class RoomResolver:
 class OwnRooms(RoomResolver):
     """A user's ``MachineRoomResolver``; its methods raise `AllocationError` as it raises."""
 
-    piece: Piece = field(kw_only=True)
+    plugin: Plugin = field(kw_only=True)
 
     def broker_room(self, queue: MessageQueue) -> str | None:
         """``brokerDeployIn``; None if the queue has no room."""
-        return asked_room(self.piece, "broker_room", queue)
+        return asked_room(self.plugin, "broker_room", queue)
 
     def client_room(self, client_id: str) -> str | None:
         """``consumerDeployIn``; None if the id has no room."""
-        return asked_room(self.piece, "client_room", client_id)
+        return asked_room(self.plugin, "client_room", client_id)
 
     def settings(self) -> list[tuple[str, str]]:
         """(key, escaped value) pairs of the strategy text."""
-        return [("room_resolver", escape(self.piece.name))]
+        return [("room_resolver", escape(self.plugin.name))]
 
 
 NEARBY = "MACHINE_ROOM_NEARBY"

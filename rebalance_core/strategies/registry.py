@@ -143,7 +143,7 @@ def _consistent_hash(params: Params, version: Version) -> AllocationStrategy:
     return ConsistentHash(
         whole_number("virtual_nodes", params.get("virtual_nodes", DEFAULT_VIRTUAL_NODES)),
         charset if version.is_v4 else UTF_8,
-        None if function is None else custom.CustomHash(_piece(custom.HASH_FUNCTIONS, function)),
+        None if function is None else custom.CustomHash(_plugin(custom.HASH_FUNCTIONS, function)),
     )
 
 
@@ -223,9 +223,9 @@ def make_strategy(
             raise unknown_name(f"parameter of {name}", key, known)
     if name in _STRATEGIES:
         return _STRATEGIES[name][0](given, clients.parse_version(version))
-    piece = custom.find(custom.STRATEGIES, name)
-    if piece is not None:
-        return custom.CustomStrategy(piece)
+    plugin = custom.find(custom.STRATEGIES, name)
+    if plugin is not None:
+        return custom.CustomStrategy(plugin)
     return _nearby(name.removeprefix(_NEARBY_PREFIX), given, version)
 
 
@@ -262,7 +262,7 @@ def name_of_class(java_class: str) -> str | None:
     return _JAVA_CLASSES.get(name) if package else None
 
 
-# Own pieces by name.
+# Plugins by name.
 
 NAME_IT = "name an own one in [strategies] of the configuration"
 _NOT_FREE = ("POP", "STICKY_BALANCED", "CONSISTENT_HASH_BOUNDED", "league", "recorded")
@@ -301,7 +301,7 @@ def register_room_resolver(name: str, resolver: Any) -> None:
     _register(custom.ROOM_RESOLVERS, name, resolver)
 
 
-def register_pieces(given: Iterable[tuple[str, str, Any]]) -> None:
+def register_plugins(given: Iterable[tuple[str, str, Any]]) -> None:
     """Register (kind, name, object) of several. Raises: UsageError, with all mistakes."""
     mistakes = []
     for kind, name, made in given:
@@ -313,23 +313,23 @@ def register_pieces(given: Iterable[tuple[str, str, Any]]) -> None:
         raise UsageError("\n".join(mistakes))
 
 
-def install_pieces(given: dict[tuple[str, str], custom.Piece]) -> None:
-    """Have these own pieces (`custom.pieces`) and no other, as in the process that they are of."""
+def install_plugins(given: dict[tuple[str, str], custom.Plugin]) -> None:
+    """Have these plugins (`custom.plugins`) and no other, as in the process that they are of."""
     custom.install(given)
     _parsed.cache_clear()
 
 
-def _register(kind: str, name: str, given: Any) -> custom.Piece:
+def _register(kind: str, name: str, given: Any) -> custom.Plugin:
     taken = name in (*_STRATEGIES, *_NOT_FREE) or name.startswith(NEARBY) or name_of_class(name)
     if kind == custom.STRATEGIES and taken:
         raise UsageError(f"{kind}: {name} is a name of RocketMQ's or of plans; give another")
-    piece = custom.keep(kind, name, given)
+    plugin = custom.keep(kind, name, given)
     _parsed.cache_clear()
-    return piece
+    return plugin
 
 
-def _piece(kind: str, given: Any) -> custom.Piece:
-    """The piece of a name, or of an object, which gets a name."""
+def _plugin(kind: str, given: Any) -> custom.Plugin:
+    """The plugin of a name, or of an object, which gets a name."""
     if not isinstance(given, str):
         return _register(kind, custom.name_of(given), given)
     found = custom.find(kind, given)
@@ -350,7 +350,7 @@ def as_strategy(given: Any, version: str = DEFAULT_VERSION) -> AllocationStrateg
         return parse_strategy(given, version=version)
     if isinstance(given, AllocationStrategy) and type(given).__module__.startswith(_OURS):
         return given
-    return custom.CustomStrategy(_piece(custom.STRATEGIES, given))
+    return custom.CustomStrategy(_plugin(custom.STRATEGIES, given))
 
 
 _OURS = f"{__name__.partition('.')[0]}."
@@ -380,7 +380,7 @@ def _rooms_of(params: Params) -> RoomResolver:
     others = [key for key in ROOM_PARAMETERS if key in params and key != "room_resolver"]
     if others:
         raise UsageError(f"room_resolver and {others[0]} exclude each other")
-    return OwnRooms(piece=_piece(custom.ROOM_RESOLVERS, resolver))
+    return OwnRooms(plugin=_plugin(custom.ROOM_RESOLVERS, resolver))
 
 
 # Strategy texts such as ``CONSISTENT_HASH(virtual_nodes=10)``: read and written.

@@ -24,7 +24,7 @@ NEW_BROKER_CHANCE_PER_DAY = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Outage:
+class Downtime:
     """A broker is away in [from_ms, to_ms); it may come back after the trace."""
 
     from_ms: int
@@ -39,7 +39,7 @@ class FleetBroker:
     name: str
     room: str | None
     since_ms: int
-    outages: tuple[Outage, ...]
+    outages: tuple[Downtime, ...]
 
     def is_up(self, at_ms: int) -> bool:
         """True while it can be asked."""
@@ -111,9 +111,9 @@ def _late_broker(plan: FleetPlan, cluster: int) -> int | None:
     return None
 
 
-def _outages(plan: FleetPlan, cluster: int, broker: int) -> tuple[Outage, ...]:
+def _outages(plan: FleetPlan, cluster: int, broker: int) -> tuple[Downtime, ...]:
     """Losses and maintenances of one broker, in order; none overlap."""
-    outages: list[Outage] = []
+    outages: list[Downtime] = []
     for day in range(plan.days):
         start_ms = plan.start_ms + day * DAY_MS
         outages += _maintenance(plan, cluster, broker, day, start_ms)
@@ -121,8 +121,8 @@ def _outages(plan: FleetPlan, cluster: int, broker: int) -> tuple[Outage, ...]:
         if draws.chance(LOSSES_PER_BROKER_DAY):
             detail = draws.mixed(LOSS_DETAILS)
             from_ms = start_ms + draws.between(1, DAY_MS - 1)
-            outages.append(Outage(from_ms, from_ms + _length_ms(draws, detail), detail))
-    kept: list[Outage] = []
+            outages.append(Downtime(from_ms, from_ms + _length_ms(draws, detail), detail))
+    kept: list[Downtime] = []
     for outage in sorted(outages, key=lambda outage: outage.from_ms):
         if not kept or outage.from_ms > kept[-1].to_ms + MINUTE_MS:
             kept.append(outage)
@@ -131,13 +131,13 @@ def _outages(plan: FleetPlan, cluster: int, broker: int) -> tuple[Outage, ...]:
 
 def _maintenance(
     plan: FleetPlan, cluster: int, broker: int, day: int, start_ms: int
-) -> list[Outage]:
+) -> list[Downtime]:
     draws = Draws(plan.seed, "maintenance", cluster, day)
     if not draws.chance(MAINTENANCES_PER_DAY):
         return []
     begin = start_ms + draws.between(HOUR_MS, 5 * HOUR_MS)
     from_ms = begin + broker * draws.between(6 * MINUTE_MS, 15 * MINUTE_MS)
-    return [Outage(from_ms, from_ms + draws.between(40 * SECOND_MS, 4 * MINUTE_MS), "STOPPED")]
+    return [Downtime(from_ms, from_ms + draws.between(40 * SECOND_MS, 4 * MINUTE_MS), "STOPPED")]
 
 
 def _length_ms(draws: Draws, detail: str) -> int:

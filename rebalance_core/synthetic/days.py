@@ -19,7 +19,7 @@ from rebalance_core.model.times import (
 from rebalance_core.synthetic import groups
 from rebalance_core.synthetic.draws import FIRST_GROUP, Draws, EventRows, Mix, Row
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.groups import FleetProcess, Group, Seat, Seats
+from rebalance_core.synthetic.groups import FleetGroup, FleetProcess, Seat, Seats
 from rebalance_core.synthetic.topics import topic_of
 
 # One group as it lives: who is there, what is going to happen, and the rows that come of it.
@@ -39,7 +39,7 @@ class Release:
 class MemberLife:
     """The state of one group and its agenda, which `run` plays."""
 
-    def __init__(self, plan: FleetPlan, group: Group, draws: Draws) -> None:
+    def __init__(self, plan: FleetPlan, group: FleetGroup, draws: Draws) -> None:
         self.plan = plan
         self.group = group
         self.draws = draws
@@ -408,7 +408,7 @@ def _weekday(plan: FleetPlan, day: int) -> int:
     return (plan.start_ms // DAY_MS + day + 3) % 7
 
 
-def _working_hour_ms(group: Group, draws: Draws) -> int:
+def _working_hour_ms(group: FleetGroup, draws: Draws) -> int:
     """A time of day at which people work where the cluster is, from midnight UTC."""
     local = draws.mixed(WORKING_HOURS) * HOUR_MS + draws.between(0, HOUR_MS - 1)
     return (local - group.cluster.utc_offset_hours * HOUR_MS) % DAY_MS

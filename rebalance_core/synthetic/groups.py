@@ -79,7 +79,7 @@ SWITCH_CHANCE = 0.4  # of groups that pop: their mode is set while we look on
 BACK_CHANCE = 0.3  # of those: it is taken back some hours later
 FIRST_DAYS_MS = 3 * DAY_MS
 
-Modes = tuple[tuple[int, RequestMode], ...]
+QueueModes = tuple[tuple[int, RequestMode], ...]
 """When which request mode is set for all topics of a group, in milliseconds from the start."""
 
 
@@ -92,7 +92,7 @@ def behind_proxy(draws: Draws, settings: GroupSettings) -> GroupSettings:
     return settings
 
 
-def request_modes(draws: Draws, settings: GroupSettings) -> Modes:
+def request_modes(draws: Draws, settings: GroupSettings) -> QueueModes:
     """The modes of a group that pops; empty for all others."""
     pops, share = draws.chance(POP_CHANCE), draws.mixed(SHARE_QUEUE_NUM)
     switched, back = draws.chance(SWITCH_CHANCE), draws.chance(BACK_CHANCE)
@@ -148,7 +148,7 @@ ABANDONED_LAG_MS = 6 * DAY_MS
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FleetGroup:
     """One group as it is at the start of the trace.
 
     Attributes:
@@ -180,7 +180,7 @@ class Group:
     difference: str | None
     deploys_per_day: float
     lag_ms: int | None
-    request_modes: Modes
+    request_modes: QueueModes
 
 
 @lru_cache(maxsize=1)
@@ -188,7 +188,7 @@ def _sizes() -> tuple[float, ...]:
     return tuple(accumulate(k**-SIZE_EXPONENT for k in range(FEWEST, MOST + 1)))
 
 
-def group_of(plan: FleetPlan, group: int) -> Group:
+def group_of(plan: FleetPlan, group: int) -> FleetGroup:
     """Group ``group`` of the plan (numbered over all clusters)."""
     cluster_number, number = plan.place_of_group(group)
     cluster = cluster_of(plan, cluster_number)
@@ -205,7 +205,7 @@ def group_of(plan: FleetPlan, group: int) -> Group:
     has_row = not draws.chance(NO_ROW_CHANCE)
     if not has_row:
         settings = GroupSettings(subscriptions=settings.subscriptions)
-    return Group(
+    return FleetGroup(
         cluster=cluster,
         number=number,
         name=group_name(plan.seed, cluster_number, number),
@@ -330,7 +330,7 @@ class Seats:
     ``addresses`` are those in use; whoever gives up a seat takes its address out.
     """
 
-    group: Group
+    group: FleetGroup
     start_ms: int
     draws: Draws
     made: int = 0

@@ -12,10 +12,10 @@ import numpy.typing as npt
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE, PULL, PUSH
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS
-from rebalance_core.synthetic.clusters import Cluster, Outage, cluster_of
+from rebalance_core.synthetic.clusters import Cluster, Downtime, cluster_of
 from rebalance_core.synthetic.draws import Draws, key_of, noise
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.groups import Group, Seats, group_of
+from rebalance_core.synthetic.groups import FleetGroup, Seats, group_of
 from rebalance_core.synthetic.topics import READ_WRITE, Topic, TopicConfig, topic_of
 
 # How many messages came to a queue by an instant: whole numbers only, and never fewer later.
@@ -45,7 +45,7 @@ def weighted_ms(cluster: Cluster, at_ms: Longs) -> Longs:
     return weighted
 
 
-def away_ms(cluster: Cluster, outages: Sequence[Outage], at_ms: Longs) -> Longs:
+def away_ms(cluster: Cluster, outages: Sequence[Downtime], at_ms: Longs) -> Longs:
     """How much of the `weighted_ms` until then a broker with these outages was away."""
     away = np.zeros_like(at_ms)
     for outage in outages:
@@ -153,7 +153,7 @@ NO_FAILURE_CHANCE = 0.3
 
 
 @lru_cache(maxsize=16)
-def retry_table(plan: FleetPlan, group_number: int, group: Group) -> QueueTable | None:
+def retry_table(plan: FleetPlan, group_number: int, group: FleetGroup) -> QueueTable | None:
     """The retry queues; None for groups without a retry topic.
 
     A broker's retry queue appears with the first of the group's topics on it. One that is there
@@ -189,7 +189,7 @@ def retry_table(plan: FleetPlan, group_number: int, group: Group) -> QueueTable 
 
 # Columns of the offset tables, gathered piece by piece.
 
-Columns = dict[str, Any]
+OffsetColumns = dict[str, Any]
 """Column name to an array or a list, all of one length; what is not there is null."""
 
 
@@ -208,7 +208,7 @@ class OffsetRows:
                     value = np.full(length, value, object if _is_text(value) else np.int64)
                 pieces.append(value)
 
-    def columns(self) -> Columns:
+    def columns(self) -> OffsetColumns:
         """Everything added so far; no columns at all if there was nothing."""
         if not next(iter(self._pieces.values())):
             return {}
@@ -226,19 +226,19 @@ QUEUE_COLUMNS = (
 )  # fmt: skip
 
 
-def topic_offsets(plan: FleetPlan, topic: int) -> Iterator[Columns]:
+def topic_offsets(plan: FleetPlan, topic: int) -> Iterator[OffsetColumns]:
     """Rows about one topic (numbered over all clusters)."""
     yield _offsets(plan, queue_table(plan, *plan.place_of_topic(topic)))
 
 
-def retry_offsets(plan: FleetPlan, group: int) -> Iterator[Columns]:
+def retry_offsets(plan: FleetPlan, group: int) -> Iterator[OffsetColumns]:
     """Rows about one group's retry topic."""
     table = retry_table(plan, group, group_of(plan, group))
     if table is not None:
         yield _offsets(plan, table)
 
 
-def _offsets(plan: FleetPlan, table: QueueTable) -> Columns:
+def _offsets(plan: FleetPlan, table: QueueTable) -> OffsetColumns:
     rows = OffsetRows(*QUEUE_COLUMNS)
     names = np.array([broker.name for broker in table.cluster.brokers], object)
     moments = np.array(plan.moments, np.int64)[:, np.newaxis]
@@ -274,7 +274,7 @@ BATCH_BEGUN_MS = 30 * MINUTE_MS  # after its hour a batch has read up to the new
 STEADY = (0.5, 1.5)  # of the group's lag: the lag of one queue
 
 
-def committed_offsets(plan: FleetPlan, number: int) -> Iterator[Columns]:
+def committed_offsets(plan: FleetPlan, number: int) -> Iterator[OffsetColumns]:
     """Rows about one group (numbered over all clusters); none if it never committed.
 
     The last moment of the plan is left out: nothing starts after it.
@@ -297,7 +297,7 @@ def committed_offsets(plan: FleetPlan, number: int) -> Iterator[Columns]:
 def _add(
     rows: OffsetRows,
     plan: FleetPlan,
-    group: Group,
+    group: FleetGroup,
     client_id: str | None,
     table: QueueTable,
     lag_ms: Longs,
@@ -321,7 +321,7 @@ def _add(
         )
 
 
-def _reading_ms(plan: FleetPlan, group: Group, at_ms: Longs) -> Longs:
+def _reading_ms(plan: FleetPlan, group: FleetGroup, at_ms: Longs) -> Longs:
     """When the group last read: now, or in the last run of a batch."""
     if group.batch_hour is None:
         return at_ms
@@ -330,7 +330,7 @@ def _reading_ms(plan: FleetPlan, group: Group, at_ms: Longs) -> Longs:
     return last
 
 
-def _committers(plan: FleetPlan, number: int, group: Group) -> list[str | None]:
+def _committers(plan: FleetPlan, number: int, group: FleetGroup) -> list[str | None]:
     if group.settings.message_model != BROADCASTING:
         return [None]
     if group.batch_hour is not None:

@@ -14,12 +14,12 @@ from rebalance_core.synthetic.days import group_events
 from rebalance_core.synthetic.draws import Row
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import group_of
-from rebalance_core.synthetic.offsets import Columns
+from rebalance_core.synthetic.offsets import OffsetColumns
 from rebalance_core.synthetic.topics import topic_events
 
 # Which parts each input table is made of: an entity kind, how many there are, and its rows.
 
-Piece = list[Row] | Columns
+PartRows = list[Row] | OffsetColumns
 """Some rows of a table: as dicts, or as columns."""
 
 
@@ -31,7 +31,7 @@ class Part:
     """
 
     entities: Callable[[FleetPlan], int]
-    rows: Callable[[FleetPlan, int], Iterator[Piece]]
+    rows: Callable[[FleetPlan, int], Iterator[PartRows]]
 
 
 def _clusters(plan: FleetPlan) -> int:
@@ -111,7 +111,7 @@ def arrow_batches(
         yield _joined(waiting)
 
 
-def arrow_batch(table: Table, rows: Piece) -> pa.RecordBatch:
+def arrow_batch(table: Table, rows: PartRows) -> pa.RecordBatch:
     """A piece as one batch with all the table's columns; missing ones are null."""
     return batch_of_rows(table, rows) if isinstance(rows, list) else batch_of_columns(table, rows)
 

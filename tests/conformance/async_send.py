@@ -18,10 +18,10 @@ from rebalance_core.producers.sending import (
     NO_CODE,
     STORE_STATUSES,
     TOO_MUCH_REQUEST,
-    Answer,
     Brokers,
     JavaFailure,
     Producer,
+    Reply,
     Request,
     SendRecord,
     failure_of,
@@ -82,7 +82,7 @@ class _Pending:
     broker_name: str
     timeout_ms: int
     begin_ms: int
-    answer: Answer
+    answer: Reply
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ class _Call:
             self._thrown(broker, JavaFailure(TOO_MUCH_REQUEST), timeout_ms, begin_ms)
             return
         if not self.brokers.knows(broker):
-            answer = Answer(CONNECT, 0)
+            answer = Reply(CONNECT, 0)
         else:
             request = Request(broker, self.first.queue_id, timeout_ms, begin_ms)
             self.record.requests.append(request)
@@ -123,7 +123,7 @@ class _Call:
             pending, self.pending = self.pending, None
             self._arrived(pending)
 
-    def _throws(self, answer: Answer) -> bool:
+    def _throws(self, answer: Reply) -> bool:
         if answer.kind == INTERRUPTED:
             return True
         return answer.kind == CONNECT and not self.rules.connects_later

@@ -7,9 +7,9 @@ from rebalance_core.model.clients import parse_version
 from rebalance_core.producers.sending import (
     CLIENT_EXCEPTION,
     NO_ADDRESS,
-    Answer,
     Producer,
     ProducerSettings,
+    Reply,
     SendRecord,
     send,
 )
@@ -33,13 +33,13 @@ class RecordedBrokers:
             self._next(broker_name)
         return known
 
-    def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Answer:
+    def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Reply:
         """The next one."""
         return self._next(broker_name)
 
-    def _next(self, broker_name: str) -> Answer:
+    def _next(self, broker_name: str) -> Reply:
         given = self._answers[broker_name]
-        return Answer(*(given.pop(0) if len(given) > 1 else given[0]))
+        return Reply(*(given.pop(0) if len(given) > 1 else given[0]))
 
 
 def send_facts(scenario: Json) -> Iterator[str]:

@@ -18,13 +18,13 @@ from rebalance_core.planning.rollout.choice import (
 )
 from rebalance_core.planning.rollout.futures import (
     Figures,
-    Piece,
     Rollouts,
+    Slice,
     deployed_group,
     together,
 )
 from rebalance_core.planning.rollout.search import Search
-from rebalance_core.process.propagate import Groups
+from rebalance_core.process.propagate import GroupHistories
 from rebalance_core.process.rollouts import played_here
 from tests.recordings.rollouts.compared import rank_correlation
 from tests.tree import TREE
@@ -45,7 +45,7 @@ FIGURES = ("read_again", "no_owner_queue_seconds", "finish_s_p50")
 @cache
 def searched() -> Searched:
     checked = check_tables(read_input_tables(str(DEMO)))
-    groups = tuple(map(deployed_group, Groups.of(checked, PropagationOptions())))
+    groups = tuple(map(deployed_group, GroupHistories.of(checked, PropagationOptions())))
     plans = SEARCH.plans([group.members for group in groups])[:PLANS]
     rollouts = Rollouts(SEARCH, plans, groups)
     return search_plans(rollouts, lambda pieces: played_here(rollouts, pieces))
@@ -58,7 +58,7 @@ def unseen(futures: int) -> list[Figures]:
     rollouts = searched().rollouts
     groups = range(len(rollouts.groups))
     return [
-        together([rollouts.play(Piece(plan, group, seeds)) for group in groups])
+        together([rollouts.play(Slice(plan, group, seeds)) for group in groups])
         for plan in range(PLANS)
     ]
 

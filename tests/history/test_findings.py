@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rebalance_core.audit.changes import Files, Looked
+from rebalance_core.audit.changes import AuditedScope, Files
 from rebalance_core.history.fold import FindingLives
 from rebalance_core.history.night import Night
 from rebalance_core.history.owners import Owner
@@ -53,7 +53,7 @@ def night(
         }
         for group in GROUPS
     ]
-    looked = Looked.by(["c"], ["c"] if incomplete else [], verdicts, findings, Files())
+    looked = AuditedScope.by(["c"], ["c"] if incomplete else [], verdicts, findings, Files())
     empty = pa.table({})
     return Night({"end_ms": at}, empty, empty, {}, findings, looked, Files(), truncated)
 

@@ -43,7 +43,7 @@ from rebalance_core.cli import jobs
 from rebalance_core.cli.jobs import Job
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.output_folder import folder_here
+from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.run.run_record import OutputRun
 
 # a test run in the background of a script hands an ignored SIGINT down
@@ -51,7 +51,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 class Hold(Job):
     def run(self, options):
-        with OutputRun(folder_here(sys.argv[1]), "hold", options, {}, ["epochs"], "process"):
+        with OutputRun(typed_place(sys.argv[1]), "hold", options, {}, ["epochs"], "process"):
             print("held", flush=True)
             time.sleep(60)
 

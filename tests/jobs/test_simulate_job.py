@@ -16,7 +16,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.output_folder import folder_here
+from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused
@@ -201,7 +201,7 @@ def test_a_row_only_the_replay_rejects_fails_a_strict_run_and_leaves_no_result(
     assert record(target)["run_on"] == run_on[-1]
     assert [path.name for path in target.iterdir()] == ["_run.json"]
     with pytest.raises(InputRefused, match="failed"):
-        read_run(folder_here(str(target)))
+        read_run(typed_place(str(target)))
 
 
 def dry_run(dirty: Path, run_on: Words, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from rebalance_core.process.audit_cases import READ_TABLES
 from rebalance_core.process.audited import AuditWritten
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark import sources, task_tables
-from rebalance_core.spark.audit import AuditInputs, audit_and_write, audit_unwritten, read_inputs
+from rebalance_core.spark.audit import AuditFrames, audit_and_write, audit_unwritten, read_inputs
 from rebalance_core.spark.sources import reader_of
 from tests.recordings.fleets import ingested_fleet, table_of
 
@@ -79,11 +79,11 @@ def expected(
 
 
 @pytest.fixture(scope="module")
-def inputs(spark: SparkSession, folder: Path, propagation: Path) -> AuditInputs:
+def inputs(spark: SparkSession, folder: Path, propagation: Path) -> AuditFrames:
     return read_inputs(spark, f"file://{folder}").with_propagation(spark, f"file://{propagation}")
 
 
-def audited(spark: SparkSession, inputs: AuditInputs, output: Path, **options: Any) -> AuditWritten:
+def audited(spark: SparkSession, inputs: AuditFrames, output: Path, **options: Any) -> AuditWritten:
     return audit_and_write(
         spark, inputs, f"file://{output}", findings_per_rule=PER_RULE, accepted=(KNOWN,), **options
     )
@@ -91,7 +91,7 @@ def audited(spark: SparkSession, inputs: AuditInputs, output: Path, **options: A
 
 def test_the_audit_of_a_process_and_nothing_stays(
     spark: SparkSession,
-    inputs: AuditInputs,
+    inputs: AuditFrames,
     expected: AuditWritten,
     tmp_path: Path,
 ) -> None:
@@ -117,14 +117,14 @@ def test_the_audit_of_a_process_and_nothing_stays(
 
 def test_redacted_tables_where_spark_must_write(
     spark: SparkSession,
-    inputs: AuditInputs,
+    inputs: AuditFrames,
     here: in_process.AuditInputs,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As a process redacts them; the driver reads through Spark."""
     for module in (task_tables, sources):
-        monkeypatch.setattr(module, "is_here", lambda folder: False)
+        monkeypatch.setattr(module, "is_direct", lambda folder: False)
     output = tmp_path / "out"
     found = audited(spark, inputs, output, redact_salt="s")
     read = reader_of(spark, f"file://{output}")
@@ -152,7 +152,7 @@ def ingested_clients() -> Iterable[str]:
 
 
 def test_a_dry_run_finds_the_same_and_writes_nothing(
-    spark: SparkSession, inputs: AuditInputs, expected: AuditWritten
+    spark: SparkSession, inputs: AuditFrames, expected: AuditWritten
 ) -> None:
     before = kept(spark)
     forecast, result = audit_unwritten(

@@ -23,7 +23,7 @@ from rebalance_core.process.audit_cases import (
 )
 from rebalance_core.process.audit_pass import AuditPart, AuditPass, audit_clusters, audit_tables
 from rebalance_core.process.simulate import simulate
-from rebalance_core.spark.audit import AuditRouting, AuditWork
+from rebalance_core.spark.audit import AuditRouting, AuditTask
 from tests.recordings.fleets import ingested_fleet, table_of
 
 pytestmark = pytest.mark.unit
@@ -84,7 +84,7 @@ def test_all_tasks_find_together_what_a_process_finds(
     judges = audit_clusters(clusters(tables), redact_salt=salt)
     judging = AuditPass(judges.groups, engine_options(tables, SimulationOptions()))
     note = AuditPart()
-    written = [*AuditWork(judging, salt)(routed(tables, routing), note)]
+    written = [*AuditTask(judging, salt)(routed(tables, routing), note)]
     part: AuditPart = pickle.loads(pickle.dumps(note))
     result = judges.result(part.group_findings.rows())
 

@@ -312,7 +312,7 @@ def test_any_order_partitioning_and_writer_give_the_same_tables_and_nothing_stay
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With more tasks than groups, each with some histories, and where Spark must write."""
-    monkeypatch.setattr(task_tables, "is_here", lambda folder: False)
+    monkeypatch.setattr(task_tables, "is_direct", lambda folder: False)
     before, output = kept(spark), tmp_path / "plan"
     config = replace(FEW, partitions=16)
     result = Place(spark).plan(reversed_folder, variants, output, config, rates=rates)

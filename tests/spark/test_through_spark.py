@@ -45,7 +45,7 @@ LIMITS = BadRowLimits()
 @pytest.fixture(autouse=True)
 def no_task_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every folder is one that only Spark reaches."""
-    monkeypatch.setattr(task_tables, "is_here", lambda folder: False)
+    monkeypatch.setattr(task_tables, "is_direct", lambda folder: False)
 
 
 @pytest.mark.parametrize("engine", ["vectorized", "reference"])

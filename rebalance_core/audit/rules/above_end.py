@@ -22,12 +22,12 @@ from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.start_offset import first_pull_correction
 
-Place = tuple[str, str]
+TopicBroker = tuple[str, str]
 """Topic and broker."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class EndOffsetFall:
     """The end of a queue was seen at one offset, and later at a lower one."""
 
     high: int
@@ -77,10 +77,10 @@ def _ends(case: GroupCase) -> dict[MessageQueue, list[tuple[int, int]]]:
     return {queue: sorted(seen) for queue, seen in ends.items()}
 
 
-def _fall(seen: list[tuple[int, int]]) -> Fall | None:
+def _fall(seen: list[tuple[int, int]]) -> EndOffsetFall | None:
     """The deepest fall between two looks; an end only grows."""
     falls = [
-        Fall(before, after, first_ms, last_ms)
+        EndOffsetFall(before, after, first_ms, last_ms)
         for (first_ms, before), (last_ms, after) in pairwise(seen)
         if after < before and first_ms < last_ms
     ]
@@ -106,9 +106,9 @@ def _above(
     return found
 
 
-def _sent_back(case: GroupCase) -> dict[Place, list[Row]]:
+def _sent_back(case: GroupCase) -> dict[TopicBroker, list[Row]]:
     """Pulls from beyond the end that brokers sent back; those from below the minimum go forward."""
-    sent: dict[Place, list[Row]] = {}
+    sent: dict[TopicBroker, list[Row]] = {}
     for fact in case.facts("OFFSET_CORRECTED"):
         if number(fact, "asked") > number(fact, "given"):
             sent.setdefault((fact["topic"], fact["broker_name"]), []).append(fact)
@@ -117,8 +117,8 @@ def _sent_back(case: GroupCase) -> dict[Place, list[Row]]:
 
 def _finding(
     case: GroupCase,
-    place: Place,
-    falls: dict[MessageQueue, Fall],
+    place: TopicBroker,
+    falls: dict[MessageQueue, EndOffsetFall],
     above: dict[MessageQueue, Above],
     sent: list[Row],
 ) -> Finding:
@@ -161,7 +161,7 @@ def _finding(
     )
 
 
-def _when(case: GroupCase, place: Place, fall: Fall) -> str:
+def _when(case: GroupCase, place: TopicBroker, fall: EndOffsetFall) -> str:
     """Say what happened in between, and when."""
     made = [
         row["event_ms"]
@@ -208,7 +208,7 @@ def _sent_to(
     )
 
 
-def _is_expected(case: GroupCase, broker: str, falls: dict[MessageQueue, Fall]) -> bool:
+def _is_expected(case: GroupCase, broker: str, falls: dict[MessageQueue, EndOffsetFall]) -> bool:
     """True if every fall lies around an outage of the master: a slave knows an older copy."""
     outages = case.run.masters.get(broker, ())
     return bool(falls) and all(

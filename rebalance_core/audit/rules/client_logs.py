@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed, plural
 from rebalance_core.audit.coverage import Coverage
-from rebalance_core.audit.evidence import hedged
+from rebalance_core.audit.evidence import as_not_sure
 from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.audit.subscriptions import gave_up_asking, is_popped, version_of
 from rebalance_core.clockwork.ticks import MIN_INTERVAL
@@ -216,7 +216,7 @@ def starved_timers(
             # a broker that was back, of which no line is left, is out of no route
             since_ms = min(one.last_ms - one.late_ms for one in starved)
             gap = covered.name_server_gap(since_ms, found.last_ms)
-        yield hedged(found, gap) if gap and found.severity != INFO else found
+        yield as_not_sure(found, gap) if gap and found.severity != INFO else found
 
 
 def _gone(events: Iterable[Row]) -> dict[str, list[tuple[int, int | None]]]:

@@ -18,7 +18,7 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.coverage import Coverage, logs_of, name_servers_gap
 from rebalance_core.audit.dumps import queue_of
-from rebalance_core.audit.evidence import hedged
+from rebalance_core.audit.evidence import as_not_sure
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
 from rebalance_core.audit.rules.offset_rollback import all_falls, outage_of
 from rebalance_core.model.events import ACTING, REFUSED, Event
@@ -146,7 +146,7 @@ def name_servers_differ(facts: Iterable[Row], covered: Iterable[Row] = ()) -> It
             heard_ms = {server: row["first_ms"] for server, row in words.items()}
             begins = dict.fromkeys(without, min(heard_ms.values())) | heard_ms
             gap = name_servers_gap(logs, begins) if logs else None
-            yield hedged(found, gap) if gap else found
+            yield as_not_sure(found, gap) if gap else found
 
 
 def broker_flaps(
@@ -193,7 +193,7 @@ def broker_flaps(
             last_ms=end,
         )
         gap = covered and covered.hole(name, begin - CHANNEL_EXPIRY_MS, end + STARTS_MS)
-        yield hedged(found, gap) if gap else found
+        yield as_not_sure(found, gap) if gap else found
 
 
 def untold_outages(

@@ -27,9 +27,9 @@ from rebalance_core.audit.orphans import (
     is_rolling,
     messages,
     orphans,
+    rows_in_epoch,
     spans_where,
     subscribers,
-    there_in,
     window_around,
 )
 from rebalance_core.audit.subscriptions import (
@@ -59,7 +59,7 @@ def find_inconsistent_subscription(case: GroupCase) -> Iterator[Finding]:
 
 
 def _inconsistent_subscription_finding(case: GroupCase, span: Span) -> Finding:
-    members = there_in(case.rows("memberships"), None if span.last_ms is None else span.epoch)
+    members = rows_in_epoch(case.rows("memberships"), None if span.last_ms is None else span.epoch)
     who: dict[str, set[str]] = {}
     for row in members:
         topics = row["subscriptions"]

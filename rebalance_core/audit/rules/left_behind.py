@@ -44,7 +44,7 @@ def find_missing(case: GroupCase) -> Iterator[Finding]:
         return
     begins = [row["from_ms"] for row in case.members] + [fact["first_ms"] for fact in asked]
     copied = max(case.run.store_ms.get(name, case.run.end_ms) for name in brokers)
-    if copied - min(begins) < STORED_MS or not _is_there(case):
+    if copied - min(begins) < STORED_MS or not _is_present(case):
         return
     ids = sorted({row["client_id"] for row in case.members}
                  | {fact["client_id"] for fact in asked if fact["client_id"]})  # fmt: skip
@@ -56,7 +56,7 @@ def find_missing(case: GroupCase) -> Iterator[Finding]:
     )
 
 
-def _is_there(case: GroupCase) -> bool:
+def _is_present(case: GroupCase) -> bool:
     """True if members or clients were there near the end, not only long before."""
     if case.members:
         return True

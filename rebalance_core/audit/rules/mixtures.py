@@ -60,7 +60,7 @@ def find_versions(case: GroupCase) -> Iterator[Finding]:
     java = [row for row in _dividing(case) if is_java(row.get("language"))]
     for span in orphans.mixed_spans(java, value):
         if span.last_ms is None and orphans.has_settled(case, span.epoch):
-            members = orphans.there_in(java, None)
+            members = orphans.rows_in_epoch(java, None)
             lines = {parse_version(str(row["version"])).is_v4 for row in members}
             severity = WARNING if len(lines) > 1 else INFO
             yield _finding(case, span, value, "run different client versions", severity, java)
@@ -97,7 +97,7 @@ def _finding(
     among: list[Row] | None = None,
 ) -> Finding:
     among = _dividing(case) if among is None else among
-    rows = orphans.there_in(among, None if span.last_ms is None else span.epoch)
+    rows = orphans.rows_in_epoch(among, None if span.last_ms is None else span.epoch)
     who = _who(rows, value)
     until = "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
     return Finding(

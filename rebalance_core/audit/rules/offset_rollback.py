@@ -31,7 +31,7 @@ STALE_STORE_MS = OFFSET_PERSIST_MS + OFFSET_FLUSH_MS + STORE_COPY_MS
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class CommitRollback:
     """Commits on one queue that went back from one offset to another, by somebody if known."""
 
     queue: MessageQueue
@@ -65,12 +65,12 @@ def find(case: GroupCase) -> Iterator[Finding]:
         yield _finding(known, f"explained by {listed(causes, 3)}")
 
 
-def all_falls(case: GroupCase) -> list[Fall]:
+def all_falls(case: GroupCase) -> list[CommitRollback]:
     """Return the falls that brokers logged and those that were observed."""
     return [*_logged(case), *_observed(case)]
 
 
-def outage_of(case: GroupCase, fall: Fall) -> MasterOutage | None:
+def outage_of(case: GroupCase, fall: CommitRollback) -> MasterOutage | None:
     """The outage of the queue's master with which it fell: that is OFFSETS_FELL_BACK."""
     for one in case.run.masters.get(fall.queue.broker_name, ()):
         if one.down_ms <= fall.last_ms and not one.over(fall.first_ms - MASTER_BACK_MS):
@@ -78,10 +78,10 @@ def outage_of(case: GroupCase, fall: Fall) -> MasterOutage | None:
     return None
 
 
-def _logged(case: GroupCase) -> list[Fall]:
+def _logged(case: GroupCase) -> list[CommitRollback]:
     """Commits below the stored offset, as brokers log them."""
     return [
-        Fall(
+        CommitRollback(
             queue_of(fact),
             number(fact, "highest_stored"),
             number(fact, "lowest_asked"),
@@ -94,7 +94,7 @@ def _logged(case: GroupCase) -> list[Fall]:
     ]
 
 
-def _observed(case: GroupCase) -> list[Fall]:
+def _observed(case: GroupCase) -> list[CommitRollback]:
     """Falls between two observations too far apart for one store to be older than the other."""
     fallen = []
     for queue, rows in _commits(case).items():
@@ -104,7 +104,7 @@ def _observed(case: GroupCase) -> list[Fall]:
                 high = row
             elif row["observed_ms"] - high["observed_ms"] > STALE_STORE_MS:
                 fallen.append(
-                    Fall(queue, high["committed_offset"], row["committed_offset"],
+                    CommitRollback(queue, high["committed_offset"], row["committed_offset"],
                           row["observed_ms"], row["observed_ms"], row.get("client_id") or "")
                 )  # fmt: skip
                 high = row
@@ -117,7 +117,7 @@ def _commits(case: GroupCase) -> dict[MessageQueue, list[Row]]:
     return grouped(rows, queue_of)
 
 
-def _finding(falls: list[Fall], explanation: str | None) -> Finding:
+def _finding(falls: list[CommitRollback], explanation: str | None) -> Finding:
     queues = {fall.queue for fall in falls}
     topics = sorted({queue[0] for queue in queues})
     worst = min(falls, key=lambda fall: (fall.low - fall.high, fall.first_ms, fall.queue))

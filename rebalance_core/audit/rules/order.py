@@ -16,7 +16,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import flag, fresh, languages, number, queue_of, said_steadily
+from rebalance_core.audit.dumps import flag, fresh, is_steady, languages, number, queue_of
 from rebalance_core.audit.orphans import Offsets, cause_before, messages
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.clients import KEPT, KEPT_LOCK_MS, profile_of
@@ -60,7 +60,7 @@ def is_stuck(prediction: Prediction, fact: Row) -> bool:
     """True if the lock is refused past the hand-over, by a client that should not have it."""
     queue = queue_of(fact)
     owner = fact["details"].get("owner")
-    if owner in prediction.owners(queue, fact["last_ms"]) or not said_steadily(fact):
+    if owner in prediction.owners(queue, fact["last_ms"]) or not is_steady(fact):
         return False
     change = prediction.last_change(queue, fact["last_ms"])
     since = fact["first_ms"] if change is None else max(change["latest_ms"], fact["first_ms"])
@@ -171,7 +171,7 @@ WAIT = Rule(
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class Stall:
     """A queue held for longer than the invisible time of its messages.
 
     Attributes:
@@ -194,7 +194,7 @@ class Block:
 
 def find_blocked_order(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic and severity (rocketmq.md §14)."""
-    by_severity: dict[tuple[str, str], list[Block]] = {}
+    by_severity: dict[tuple[str, str], list[Stall]] = {}
     for block in _blocks(case):
         severity = WARNING if block.gone or block.standing else INFO
         by_severity.setdefault((block.queue.topic, severity), []).append(block)
@@ -202,7 +202,7 @@ def find_blocked_order(case: GroupCase) -> Iterator[Finding]:
         yield _finding(case, topic, severity, blocks)
 
 
-def _blocks(case: GroupCase) -> Iterator[Block]:
+def _blocks(case: GroupCase) -> Iterator[Stall]:
     by_queue = grouped(case.facts("ORDER_BLOCK"), queue_of)
     for queue, facts in sorted(by_queue.items()):
         for since_ms in sorted({number(fact, "pop_ms") for fact in facts}):
@@ -223,11 +223,11 @@ def _is_held_long(fact: Row) -> bool:
     )
 
 
-def _block(case: GroupCase, queue: MessageQueue, blocked: list[Row], over_ms: int | None) -> Block:
+def _block(case: GroupCase, queue: MessageQueue, blocked: list[Row], over_ms: int | None) -> Stall:
     last = blocked[-1]
     since_ms = number(last, "pop_ms")
     lost = [row for row in _lost(case, last["first_ms"]) if _was_there(case, row, since_ms)]
-    return Block(
+    return Stall(
         queue,
         since_ms,
         last["first_ms"],
@@ -256,7 +256,7 @@ def _was_there(case: GroupCase, lost: Row, at_ms: int) -> bool:
     )
 
 
-def _finding(case: GroupCase, topic: str, severity: str, blocks: list[Block]) -> Finding:
+def _finding(case: GroupCase, topic: str, severity: str, blocks: list[Stall]) -> Finding:
     names = queue_names((block.queue.broker_name, block.queue.queue_id) for block in blocks)
     since, seen = min(b.since_ms for b in blocks), max(b.seen_ms for b in blocks)
     gone = sorted({client_id for block in blocks for client_id in block.gone})

@@ -41,11 +41,11 @@ from rebalance_core.audit.orphans import (
     offline_ms,
     orphans,
     reason,
+    rows_in_epoch,
     span_of,
     spans_where,
     subscribers,
     suspended_clients,
-    there_in,
 )
 from rebalance_core.audit.subscriptions import is_shared, strategy_is_known
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -379,7 +379,7 @@ def _slices(case: GroupCase, client_id: str, epoch: int | None = None) -> str:
     if is_broadcasting(case):
         return ""
     words = []
-    held = there_in(case.rows("ownership"), epoch)
+    held = rows_in_epoch(case.rows("ownership"), epoch)
     for what, rows in (
         ("read twice", [r for r in held if r["client_id"] == client_id and r["holders"] > 1]),
         ("read by nobody", [r for r in held if r["client_id"] is None]),

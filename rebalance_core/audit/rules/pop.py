@@ -19,7 +19,7 @@ from rebalance_core.audit.case import (
 from rebalance_core.audit.dumps import configs, flag, lasts, number, subscribed_topics
 from rebalance_core.audit.orphans import Offsets, Span
 from rebalance_core.audit.subscriptions import (
-    Readers,
+    TopicReaders,
     gave_up_asking,
     is_popped,
     readers,
@@ -147,14 +147,14 @@ def _popped_and_pulled_finding(case: GroupCase, topic: str, span: Span) -> Findi
     )
 
 
-def _sides_in(case: GroupCase, topic: str, span: Span) -> Readers:
+def _sides_in(case: GroupCase, topic: str, span: Span) -> TopicReaders:
     """Everybody who read the topic in the stretch."""
     end_ms = case.run.end_ms if span.last_ms is None else span.last_ms
     moments = {span.first_ms} | {
         row["from_ms"] for row in case.epochs if span.first_ms <= row["from_ms"] < end_ms
     }
     then = [readers(case, topic, at_ms) for at_ms in sorted(moments)]
-    return Readers(
+    return TopicReaders(
         *(
             tuple(sorted({client_id for one in then for client_id in getattr(one, name)}))
             for name in ("poppers", "proxied", "pullers")
@@ -162,7 +162,7 @@ def _sides_in(case: GroupCase, topic: str, span: Span) -> Readers:
     )
 
 
-def _sides(both: Readers) -> dict[str, str]:
+def _sides(both: TopicReaders) -> dict[str, str]:
     return {
         "pop": listed(both.poppers),
         "behind_a_proxy": listed(both.proxied),

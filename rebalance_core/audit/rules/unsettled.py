@@ -82,7 +82,7 @@ def _what_is_kept(case: GroupCase, ids: list[str]) -> Iterator[str]:
     profiles = {client_id: profile_of(of_client.get(client_id)) for client_id in ids}
     shut = bool(dumps.unreadable_topics(case))
     unproven = [one for one, profile in profiles.items() if shut and "no_queue" in profile.read]
-    let_go = sorted(dumps.letting_go(case) & {*ids}) if shut else []
+    let_go = sorted(dumps.go_clients(case) & {*ids}) if shut else []
     if len(unproven) + len(let_go) < len(profiles):
         yield "Members keep what they held; who joins gets nothing."
     if let_go:
@@ -218,7 +218,7 @@ def _stretches(case: GroupCase) -> Iterator[tuple[Row, Row]]:
 
 def _finding(case: GroupCase, first: Row, last: Row, span_ms: int) -> Finding:
     epoch = last["to_epoch"] - 1 if last["to_epoch"] is not None else None
-    shares = orphans.there_in([*case.rows("ownership"), *case.rows("pop_reach")], epoch)
+    shares = orphans.rows_in_epoch([*case.rows("ownership"), *case.rows("pop_reach")], epoch)
     kept = {dumps.queue_of(row) for row in shares if row["client_id"] == last["client_id"]}
     others = {
         row["client_id"]

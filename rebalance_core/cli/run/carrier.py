@@ -8,7 +8,7 @@ from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import bytes_at
 from rebalance_core.cli.run.jvm import connect_address, under_spark_submit
 from rebalance_core.cli.settings import Settings
-from rebalance_core.storage.place import is_reached, place_of
+from rebalance_core.storage.place import is_reachable, place_of
 
 
 def run_on_of(
@@ -34,7 +34,7 @@ def run_on_of(
     """
     given = [place for place in places if place is not None]
     named = [*given, *(place for place in others if place is not None)]
-    not_reached = [place for place in named if not is_reached(place)]
+    not_reached = [place for place in named if not is_reachable(place)]
     if options.run_on == PROCESS and not_reached:
         place_of(not_reached[0])  # says why
     if options.run_on != AUTO:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rebalance_core.cli.options import PROCESS
 from rebalance_core.cli.run import run_record
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.output_folder import breakable_lock, folder_here, refuse_own_input
+from rebalance_core.cli.run.output_folder import breakable_lock, refuse_own_input, typed_place
 from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.settings import Settings
 from rebalance_core.cli.terminal import progress_of, say
@@ -48,12 +48,12 @@ class Carrier:
     @contextmanager
     def running(self, tables: Iterable[str]) -> Iterator[OutputRun]:
         """Reserve the output folder for this run."""
-        with self._reserved(folder_here(self.options.output), tables) as run:
+        with self._reserved(typed_place(self.options.output), tables) as run:
             yield run
 
     def check_free(self) -> None:
         """Raise what `running` would raise about the output folder, and touch nothing."""
-        folder = folder_here(self.options.output)
+        folder = typed_place(self.options.output)
         if isinstance(folder, LocalPlace):
             with run_record.output_errors(folder.url):
                 folder.check_makeable()
@@ -92,7 +92,7 @@ class Carrier:
 
     def folder(self, location: str) -> OutputFolder:
         """A folder that another run wrote."""
-        return folder_here(location)
+        return typed_place(location)
 
     def reader(self, folder: Any) -> Any:
         """Reads the tables that a run wrote, of this place (`output`, `location`)."""

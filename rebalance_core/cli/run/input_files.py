@@ -11,7 +11,7 @@ from rebalance_core.cli.run.run_record import InputRecord, redact_text
 from rebalance_core.contracts import INPUT_TABLES, paths
 from rebalance_core.contracts.inputs import format_of, untold_format
 from rebalance_core.model.errors import InputRefused, did_you_mean
-from rebalance_core.storage.place import is_reached, place_of
+from rebalance_core.storage.place import is_reachable, place_of
 
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
 _REQUIRED = tuple(name for name, table in INPUT_TABLES.items() if table.required)
@@ -162,7 +162,7 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             return InputRecord(table, shown, bytes=path.stat().st_size, sha256=digest)
         files = _local_files(path)
-    elif session is None and is_reached(location):
+    elif session is None and is_reachable(location):
         place = place_of(location)
         files = place.sizes() or [("", place.size())]
     elif session is not None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.in_process import Carrier
-from rebalance_core.cli.run.output_folder import folder_here, spark_location
+from rebalance_core.cli.run.output_folder import spark_location, typed_place
 from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.run.session import open_session, versions
-from rebalance_core.cli.terminal import Progress, warn
+from rebalance_core.cli.terminal import ProgressLine, warn
 from rebalance_core.engine.table_writer import ReadWritten
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, SparkSession
@@ -22,7 +22,7 @@ from rebalance_core.spark.catalogs import is_catalog
 from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.older_sparks import context_of
 from rebalance_core.spark.sources import reader_of
-from rebalance_core.storage.place import is_here
+from rebalance_core.storage.place import is_direct
 
 if TYPE_CHECKING:
     from rebalance_core.cli.run.output_folder import OutputFolder
@@ -49,7 +49,7 @@ class OnSpark(Carrier):
                 master=self.options.master,
                 settings=wanted,
                 show_spark=self.options.debug,
-                rows_in_jvm=not is_here(self.options.output),
+                rows_in_jvm=not is_direct(self.options.output),
             )
         return self._opened
 
@@ -70,7 +70,7 @@ class OnSpark(Carrier):
     def check_free(self) -> None:
         """Raise what `running` would raise about the output folder, and touch nothing."""
         self._refuse_table_name()
-        if is_here(self.options.output):
+        if is_direct(self.options.output):
             super().check_free()
         else:
             self._check_unlocked(self.folder(self.options.output))
@@ -94,7 +94,7 @@ class OnSpark(Carrier):
 
     def folder(self, location: str) -> OutputFolder:
         """A folder that another run wrote, or this one writes."""
-        return folder_here(location) if is_here(location) else HadoopPlace(location, self.session)
+        return typed_place(location) if is_direct(location) else HadoopPlace(location, self.session)
 
     def reader(self, folder: str) -> ReadWritten:
         """Reads the tables that a run wrote, on the driver."""
@@ -158,7 +158,7 @@ def spark_progress(session: Any, every: float = LOOK_SECONDS) -> Iterator[None]:
     def watch() -> None:
         # what goes wrong with Spark is for the run to tell
         with suppress(Exception):
-            progress = Progress("tasks", terminal=False)
+            progress = ProgressLine("tasks", terminal=False)
             while not stop.wait(every):
                 done, total = tasks_of(tracker)
                 if total:

@@ -38,7 +38,7 @@ def spark_location(location: str) -> str:
     return f"file://{local_path(location).absolute()}" if is_local(location) else location
 
 
-def folder_here(location: str) -> Place:
+def typed_place(location: str) -> Place:
     """The folder at a place that this process reaches; its ``url`` is as it was typed.
 
     Raises:

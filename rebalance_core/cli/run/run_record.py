@@ -111,7 +111,7 @@ def run_id_of(job: str, origin: Origin, asked: Mapping[str, Any]) -> str:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """Results of a run that came to its end, for its record."""
 
     outputs: Mapping[str, TableWritten]
@@ -132,7 +132,7 @@ def outcome_of(
     *,
     replay_reasons: Mapping[str, int] | None = None,
     seed: int | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """The outcome of a run over input tables.
 
     Args:
@@ -141,7 +141,7 @@ def outcome_of(
         replay_reasons: how many groups were done one by one, by reason; None: no job of groups.
         seed: of what was random.
     """
-    return Outcome(
+    return RunOutcome(
         outputs=written.tables,
         origin=origin_of(written.inputs),
         inputs=[
@@ -412,7 +412,7 @@ class OutputRun:
             if "/" not in name:
                 (self.folder / name).delete()
 
-    def finish(self, outcome: Outcome) -> RunRecord:
+    def finish(self, outcome: RunOutcome) -> RunRecord:
         """Write the record: from now on the folder is a result."""
         self._lock.check()
         record = self._record(paths.STATUS_OK, int(outcome.exit_code), outcome)
@@ -447,13 +447,13 @@ class OutputRun:
             failure = explain_spark_failure(error)
             code, text = failure.exit_code, failure.line
         self.clear()
-        nothing = Outcome(outputs={})
+        nothing = RunOutcome(outputs={})
         write_run(
             self.folder, self._record(paths.STATUS_FAILED, int(code), nothing, redact_text(text))
         )
 
     def _record(
-        self, status: str, exit_code: int, outcome: Outcome, error: str | None = None
+        self, status: str, exit_code: int, outcome: RunOutcome, error: str | None = None
     ) -> RunRecord:
         asked = {name: getattr(self._options, name) for name in self._options.DECIDING}
         asked |= {name: self._config.get(name) for name in DECIDING_SETTINGS}

@@ -49,7 +49,7 @@ class Standing:
 
 
 @dataclass(frozen=True, eq=False)
-class _Kept:
+class _Checkpoint:
     """Where futures stood after some segments."""
 
     script: Script
@@ -77,7 +77,7 @@ class Beginnings:
     """
 
     cuts_us: Sequence[int] = ()
-    _kept: dict[bytes, list[_Kept]] = field(default_factory=dict)
+    _kept: dict[bytes, list[_Checkpoint]] = field(default_factory=dict)
     """By the seeds of a slice, in order of time."""
 
     @property
@@ -110,7 +110,7 @@ class Beginnings:
         futures = standing.futures
         parts = (futures, standing.locks, standing.mixed)
         codes = None if standing.mixed is None else standing.mixed.subscriptions.sets
-        kept = _Kept(
+        kept = _Checkpoint(
             futures.script, futures.options, tuple(played), standing.come, standing.sets,
             tuple(standing.moves), codes, tuple({} if p is None else p.state() for p in parts),
         )  # fmt: skip
@@ -144,7 +144,7 @@ def _known_us(futures: Futures, segment: PlaySegment) -> int:
     return segment.end_us + futures.longest_pass_us + longest_us + _AHEAD_US
 
 
-def _lives_alike(kept: _Kept, standing: Standing, until_us: int) -> int | None:
+def _lives_alike(kept: _Checkpoint, standing: Standing, until_us: int) -> int | None:
     """How many lives two scripts share if they are alike until a time; None: they are not."""
     script, earlier = standing.futures.script, kept.script
     if kept.options != standing.futures.options or script.begin_us != earlier.begin_us:

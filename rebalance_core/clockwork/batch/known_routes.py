@@ -29,7 +29,7 @@ UNSUBSCRIBED = -2
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class Polled:
     """A version that polls may bring.
 
     Attributes:
@@ -186,7 +186,7 @@ class KnownRoutes:
         shape = len(self._versions), len(self._lives), len(self._futures.seeds)
         self._futures.fetched[:, self._lives] = self.fetched.reshape(shape)
 
-    def _learn(self, topic: int, segment: PlaySegment) -> list[Learned]:
+    def _learn(self, topic: int, segment: PlaySegment) -> list[Polled]:
         """The versions that anybody may know in a segment, oldest first."""
         futures, lives = self._futures, self._lives
         created = futures.ticks.created[lives]
@@ -206,7 +206,7 @@ class KnownRoutes:
             for at, at_start in zip(visible, from_start, strict=True)
         ]
         answered = [self._answered(tick) for tick in ticks]
-        found: list[Learned] = []
+        found: list[Polled] = []
         following = np.full(created.shape, NEVER, np.int64)
         next_tick = np.full(created.shape, NEVER, np.int64)
         for offset in range(len(rows) - 1, -1, -1):
@@ -214,13 +214,11 @@ class KnownRoutes:
             seen = ticks[offset] < next_tick
             if not versions[number].gone:
                 at = np.where(seen, answered[offset], NEVER)
-                found.append(
-                    Learned(number, visible[offset].ravel(), at.ravel(), following.ravel())
-                )
+                found.append(Polled(number, visible[offset].ravel(), at.ravel(), following.ravel()))
                 following = np.where(seen, at, following)
             else:
                 never = np.full(created.size, NEVER, np.int64)
-                found.append(Learned(number, visible[offset].ravel(), never, never))
+                found.append(Polled(number, visible[offset].ravel(), never, never))
             if versions[number].gone:  # who was there before the log knows what there was before
                 next_tick = np.where(from_start[offset], next_tick, ticks[offset])
             else:

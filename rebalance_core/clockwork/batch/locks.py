@@ -18,7 +18,7 @@ from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
 Ints = NDArray[np.int64]
 
 
-class Stays:
+class LockHolds:
     """Stays of queues with processes that renew locks and give them back; BROADCASTING ones do not.
 
     Columns are (queue, future) pairs, as in `OrderLocks`. A column has a slot for each stay that is
@@ -225,7 +225,7 @@ class OrderLocks:
         size = len(script.queues) * self._seeds
         ids = {life.client_id: number for number, life in enumerate(script.lives)}
         self._client = np.array([ids[life.client_id] for life in script.lives], np.int64)
-        self._stays = Stays(futures)
+        self._stays = LockHolds(futures)
         self._givers = LockGivers(futures)
         self._owner = np.full(size, _NOBODY, np.int64)  # a client
         self._renewed = np.full(size, ticks.BEFORE_ALL, np.int64)

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork import draws
 from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
-from rebalance_core.clockwork.batch.known_routes import UNKNOWN, UNSUBSCRIBED, KnownRoutes, Learned
+from rebalance_core.clockwork.batch.known_routes import UNKNOWN, UNSUBSCRIBED, KnownRoutes, Polled
 from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
 from rebalance_core.clockwork.batch.mixed_state import (
     NOTHING_HEARD,
-    Agenda,
-    Kind,
+    Calendar,
+    EventKind,
     MixedState,
     Seen,
     Wakes,
@@ -102,13 +102,13 @@ class SubscribedRoutes(KnownRoutes):
     def _blind(self, segment: PlaySegment) -> NDArray[np.bool_]:
         return np.ones(self.fetched.shape[1], bool)
 
-    def _learn(self, topic: int, segment: PlaySegment) -> list[Learned]:
+    def _learn(self, topic: int, segment: PlaySegment) -> list[Polled]:
         """All versions, and when polls bring them."""
         ticks, lives = self._futures.ticks, self._lives
         created = ticks.created[lives]
         visible = [row + ticks.route_lag[lives] for row in ticks.route_visible_us(topic)]
         after = [*visible[1:], np.full(created.shape, NEVER, np.int64)]
-        found: list[Learned] = []
+        found: list[Polled] = []
         for number, version in enumerate(self._versions[topic]):
             at = np.full(created.shape, NEVER, np.int64)
             if not version.gone:
@@ -118,7 +118,7 @@ class SubscribedRoutes(KnownRoutes):
                 at = self._polled(topic, visible[number], after[number])
                 at = np.where(current, BEFORE_ALL, at)
             never = np.full(created.size, NEVER, np.int64)
-            found.append(Learned(number, visible[number].ravel(), at.ravel(), never))
+            found.append(Polled(number, visible[number].ravel(), at.ravel(), never))
         return found
 
     def _polled(self, topic: int, visible: Times, until: Times) -> Times:
@@ -149,10 +149,12 @@ _OPERATIONS = (
     Operation.SUBSCRIBES, Operation.JOINS, Operation.GOES, Operation.AGAIN, Operation.TICKS,
     Operation.CHANGES,
 )  # fmt: skip
-"""By `Kind`: what a broker tells if something is new."""
+"""By `EventKind`: what a broker tells if something is new."""
 _AGAIN = 3
-_IS_HEARTBEAT = np.isin(np.arange(len(Kind)), (Kind.SUBSCRIBES, Kind.TICKS, Kind.CHANGES))
-"""By `Kind`."""
+_IS_HEARTBEAT = np.isin(
+    np.arange(len(EventKind)), (EventKind.SUBSCRIBES, EventKind.TICKS, EventKind.CHANGES)
+)
+"""By `EventKind`."""
 
 
 class TopicTables:
@@ -169,7 +171,7 @@ class TopicTables:
 
     def __init__(
         self, elements: Elements, routes: SubscribedRoutes, lists: list[MemberList],
-        agenda: Agenda, wakes: Wakes, mixed: MixedState,
+        agenda: Calendar, wakes: Wakes, mixed: MixedState,
     ) -> None:  # fmt: skip
         self._elements, self._routes, self._lists = elements, routes, lists
         self._agenda, self._wakes, self._mixed = agenda, wakes, mixed
@@ -209,7 +211,7 @@ class TopicTables:
         elements, seed, at, life = self._elements, seen.seed, seen.at_us, seen.life
         who = life * len(elements.futures.seeds) + seed
         codes = self._routes.subscriptions.codes_at(who, at)
-        states = seen.kind == Kind.SUBSCRIBES
+        states = seen.kind == EventKind.SUBSCRIBES
         codes[states] = self._routes.subscriptions.codes[seen.number[states], life[states]]
         # who changes its topics and goes in one instant does so in this order
         beats = _IS_HEARTBEAT[seen.kind] & (at < elements.ended[who] + states)
@@ -220,14 +222,14 @@ class TopicTables:
         reads = beats & hears & self._routes.read_with(self._brokers, who, at, codes)
         listed = (since <= at) & (at < until)
         new = reads & ~listed
-        asks = seen.kind == Kind.ASKS
+        asks = seen.kind == EventKind.ASKS
         if asks.any():
             new |= self._asked(asks, seen) & hears & (at < elements.ended[who]) & ~listed
-        joins = (seen.kind == Kind.JOINS) & (since == at) & self._joins[:, who]
+        joins = (seen.kind == EventKind.JOINS) & (since == at) & self._joins[:, who]
         if new.any():
             number, row = np.nonzero(new)
             self._since[number, who[row]], self._fed[number, who[row]] = at[row], True
-        goes = (seen.kind == Kind.GOES) & (until == at) & (since < until)
+        goes = (seen.kind == EventKind.GOES) & (until == at) & (since < until)
         goes &= connected & self._end_notified[:, life]
         before = self._mixed.heard[self._numbers[:, None], seed]
         number, row = np.nonzero(reads | new | joins)
@@ -273,7 +275,7 @@ class TopicTables:
         )
         as_one = np.where(sure.reshape(shape)[:, seed], soonest, BEFORE_ALL)
         # of one instant, what the timers and passes send comes after notices
-        from_us = at + (seen.kind >= Kind.TICKS)
+        from_us = at + (seen.kind >= EventKind.TICKS)
         if self._newest_wins:
             as_one = np.minimum(as_one, at)
         for each in np.flatnonzero(np.bincount(number)).tolist():

@@ -12,8 +12,8 @@ from rebalance_core.clockwork.batch.answers import Moves, PassOutcome
 from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.mixed_lists import OpenLists, SubscribedRoutes, TopicTables
-from rebalance_core.clockwork.batch.mixed_state import Agenda, MixedElements, MixedState, Wakes
-from rebalance_core.clockwork.batch.passes import Passes
+from rebalance_core.clockwork.batch.mixed_state import Calendar, MixedElements, MixedState, Wakes
+from rebalance_core.clockwork.batch.passes import Runner
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.draws import DROP_AFTER, NOTICE, PASS_LENGTH
 from rebalance_core.clockwork.loop.rebalancing import (
@@ -59,12 +59,12 @@ class _MixedPlay:
         self._routes = SubscribedRoutes(futures, segment, lives, mixed)
         self._lists = OpenLists(futures, segment, lives, self._routes, mixed)
         self._elements = MixedElements(futures, segment, lives, self._routes.subscriptions)
-        self._agenda = Agenda(futures, segment, lives, self._lists.lists, mixed)
+        self._agenda = Calendar(futures, segment, lives, self._lists.lists, mixed)
         self._wakes = Wakes(mixed, lives)
         self._tables = TopicTables(
             self._elements, self._routes, self._lists.lists, self._agenda, self._wakes, mixed
         )
-        self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves, locks)
+        self._passes = Runner(self._elements, self._routes, self._lists, shares, sets, moves, locks)
         self._started = self._own_wake_ups()
         versions = [futures.traits[life].version for life in lives.tolist()]
         active = np.array([v >= CHANNEL_ACTIVE for v in versions])

@@ -293,7 +293,7 @@ class Wakes:
 _KINDS = 8
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """Events that a broker sees; those of one instant in this order."""
 
     SUBSCRIBES = 0
@@ -315,7 +315,7 @@ class Seen:
     Attributes:
         seed: places of the futures.
         at_us: when.
-        kind: a `Kind`.
+        kind: a `EventKind`.
         life: place of the life among those of the segment.
         number: of the state, the tick or the pass that a heartbeat is of.
     """
@@ -332,7 +332,7 @@ class Seen:
                     self.number[rows])  # fmt: skip
 
 
-class Agenda:
+class Calendar:
     """The events of a segment.
 
     Args:
@@ -385,17 +385,17 @@ class Agenda:
         key, life = key // len(self._lives), key % len(self._lives)
         kind = key % _KINDS
         first = self._first_tick[life, seeds]
-        number = np.where(kind == Kind.TICKS, (known - first) // self._period[life, 0], number)
+        number = np.where(kind == EventKind.TICKS, (known - first) // self._period[life, 0], number)
         rows = np.flatnonzero(is_beat)
         if len(rows):
             life[rows] = self.beat_us[:, seeds[rows]].argmin(axis=0)
             number[rows] = self.beat_of[life[rows], seeds[rows]]
             self.beat_us[life[rows], seeds[rows]] = NEVER
-            kind[rows] = Kind.CHANGES
+            kind[rows] = EventKind.CHANGES
         rows = np.flatnonzero(is_ask)
         if len(rows):
             life[rows] = self.channel_us[:, :, seeds[rows]].min(axis=0).argmin(axis=0)
-            kind[rows] = Kind.ASKS
+            kind[rows] = EventKind.ASKS
         at = np.where(is_beat, beats, np.where(is_ask, asks, known))
         return Seen(seeds, at, kind, life, number)
 
@@ -431,24 +431,24 @@ class Agenda:
             joins = np.where(place.joins & ~observed[:, None], place.since, NEVER)
             ends_seen = place.notified[:, None] & (place.until < place.down)
             goes = np.where(ends_seen, place.until, NEVER)
-            rows += [self._row(Kind.JOINS, 0, joins, joins_us)]
-            rows += [self._row(Kind.GOES, 0, goes, goes_us)]
+            rows += [self._row(EventKind.JOINS, 0, joins, joins_us)]
+            rows += [self._row(EventKind.GOES, 0, goes, goes_us)]
         for state in range(1, self._states):
             grows = np.array([subscriptions.grows(life, state) for life in self._lives.tolist()])[
                 :, None
             ]
             since = np.where(grows, subscriptions.since[state][self._lives], NEVER)
-            rows += [self._row(Kind.SUBSCRIBES, state, since, segment.begin_us)]
+            rows += [self._row(EventKind.SUBSCRIBES, state, since, segment.begin_us)]
         number = np.maximum(-((self._first_tick - segment.begin_us) // self._period), 0)
         tick = self._first_tick + number * self._period
         while (tick < segment.end_us).any():
             at = np.where(tick < ended, tick, NEVER)
-            rows += [self._row(Kind.TICKS, 0, at, segment.begin_us)]
+            rows += [self._row(EventKind.TICKS, 0, at, segment.begin_us)]
             tick = tick + self._period
         never = np.full((1, len(self._seeds)), NEVER, np.int64)
         return np.sort(np.concatenate([*rows, never]), axis=0).T.copy()
 
-    def _row(self, kind: Kind, state: int, at_us: Times, from_us: int) -> Ints:
+    def _row(self, kind: EventKind, state: int, at_us: Times, from_us: int) -> Ints:
         """(lives, S) keys of one kind of event; `NEVER` where it is not in the segment."""
         life = np.arange(len(self._lives))[:, None]
         key = ((at_us - self._segment.since_us) * _KINDS + kind) * len(self._lives) + life

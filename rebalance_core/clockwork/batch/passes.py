@@ -209,7 +209,7 @@ def _masterless(versions: tuple[RouteVersion, ...], brokers: list[int]) -> NDArr
 # One pass of many elements: views in; what is held and when what changes, out.
 
 
-class Passes:
+class Runner:
     """Runs passes in a stretch.
 
     Args:

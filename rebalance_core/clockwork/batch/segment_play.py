@@ -15,7 +15,7 @@ from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedR
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists, WakeUps
-from rebalance_core.clockwork.batch.passes import LATER_US, Passes
+from rebalance_core.clockwork.batch.passes import LATER_US, Runner
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.batch.steady import Steady
 from rebalance_core.clockwork.draws import DROP_AFTER
@@ -64,7 +64,7 @@ class _SegmentPlay:
         self._lists = MemberLists(futures, segment, lives, self._routes)
         self._elements = Elements(futures, segment, lives)
         self._wake_ups = WakeUps(futures, segment, lives, self._lists.lists)
-        self._passes = Passes(self._elements, self._routes, self._lists, shares, sets, moves, locks)
+        self._passes = Runner(self._elements, self._routes, self._lists, shares, sets, moves, locks)
         self._orderly = self._passes.orderly
         self._blind = self._routes.blind.reshape(len(lives), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]

@@ -11,8 +11,8 @@ from rebalance_core.clockwork.loop.order_locks import remember_renewals
 from rebalance_core.clockwork.loop.rebalancing import begin_pass
 from rebalance_core.clockwork.loop.world import (
     WAIT_US,
-    Agenda,
     Client,
+    EventQueue,
     Future,
     Kind,
     PassBegun,
@@ -70,7 +70,7 @@ def play_with_passes(script: Script, seed: int, options: ClockOptions) -> Played
 
 def _played(script: Script, seed: int, options: ClockOptions) -> World:
     """Play a group, with those that share its client instances beside it."""
-    agenda = Agenda()
+    agenda = EventQueue()
     scripts = script.together if script.changes else (script,)
     worlds = [_world(each, seed, options, agenda) for each in scripts]
     lives.join_instances(worlds)
@@ -79,7 +79,7 @@ def _played(script: Script, seed: int, options: ClockOptions) -> World:
     return worlds[0]
 
 
-def _world(script: Script, seed: int, options: ClockOptions, agenda: Agenda) -> World:
+def _world(script: Script, seed: int, options: ClockOptions, agenda: EventQueue) -> World:
     """One group, and everything that its script has, on the agenda."""
     future = Future(script, seed, options)
     world = World(script, future, agenda, lives.brokers_at_first(script), begin_pass)

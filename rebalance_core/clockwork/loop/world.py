@@ -169,7 +169,7 @@ NOBODY = -1
 """Process or broker of an entry that concerns none."""
 
 
-class _Entry(NamedTuple):
+class _QueuedEvent(NamedTuple):
     at_us: int
     kind: Kind
     process: int
@@ -178,11 +178,11 @@ class _Entry(NamedTuple):
     action: Action
 
 
-class Agenda:
+class EventQueue:
     """Actions by time, kind, process, broker and the order in which they were put down."""
 
     def __init__(self) -> None:
-        self._entries: list[_Entry] = []
+        self._entries: list[_QueuedEvent] = []
         self._sequence = 0
         self.now_us = 0
         """When the last action was due."""
@@ -192,7 +192,7 @@ class Agenda:
     ) -> None:
         """Put an action down; what is due already is done next."""
         self._sequence += 1
-        entry = _Entry(max(at_us, self.now_us), kind, process, broker, self._sequence, action)
+        entry = _QueuedEvent(max(at_us, self.now_us), kind, process, broker, self._sequence, action)
         heapq.heappush(self._entries, entry)
 
     def run_until(self, end_us: int) -> None:
@@ -418,7 +418,7 @@ class World:
 
     script: Script
     future: Future
-    agenda: Agenda
+    agenda: EventQueue
     brokers: list[LoopBroker]
     begin_pass: Callable[[World, Client, str], None]
     clients: dict[int, Client] = field(default_factory=dict)

@@ -181,7 +181,7 @@ REGISTERED = ("topic_registered", "topic_route")
 """Registrations at a name server, right after the broker logged the topic."""
 
 
-class Config(NamedTuple):
+class StoredConfig(NamedTuple):
     """Queues and perm of a topic on one broker; perm as the broker registers it."""
 
     read: int
@@ -193,7 +193,7 @@ class Config(NamedTuple):
 class _Broker:
     """The state of the topic on one broker so far."""
 
-    config: Config | None = None
+    config: StoredConfig | None = None
     changed_ms: int | None = None
     mentioned: bool = False
     highest: int | None = None
@@ -309,18 +309,18 @@ class TopicTimeline:
         place = values["broker_name"]
         state = self._brokers.setdefault(place, _Broker())
         perm = self._registered_perm(place, values["perm"], at_ms)
-        config = Config(values["read"], values["write"], perm)
+        config = StoredConfig(values["read"], values["write"], perm)
         if not state.mentioned and "old" in values:
             old = values["old"]
             perm = self._registered_perm(place, old["perm"], at_ms)
-            self._observed(place, Config(old["read"], old["write"], perm), piece.source)
+            self._observed(place, StoredConfig(old["read"], old["write"], perm), piece.source)
         self._set(place, config, at_ms, piece.source)
 
     def _snapshot(self, piece: Evidence) -> None:
         values = piece.values
         place = values.get("broker_name") or piece.place
         at_ms = self._at(piece)
-        config = Config(values["read_queue_nums"], values["write_queue_nums"], values["perm"])
+        config = StoredConfig(values["read_queue_nums"], values["write_queue_nums"], values["perm"])
         if piece.kind == "topic_config":
             perm = self.context.effective_perm(place, config.perm, at_ms)
             config = config._replace(perm=perm)
@@ -347,8 +347,9 @@ class TopicTimeline:
             self.findings.append(
                 finding(
                     "INGEST_TOPIC_CHANGE_NOT_LOGGED",
-                    f"{self.topic} on {place} is {config} in {piece.source}, and no log says since "
-                    "when: the change is dated to that file.",
+                    f"{self.topic} on {place} has read={config.read}, write={config.write} and "
+                    f"perm={config.perm} in {piece.source}, and no log says since when: the change "
+                    "is dated to that file.",
                     "Collect broker.log of the whole time; INFO lines may be dropped under load.",
                     topic=self.topic, broker_name=place, first_ms=state.changed_ms, last_ms=at_ms,
                     evidence={"source": piece.source},
@@ -438,15 +439,15 @@ class TopicTimeline:
         started = context.starts.get(broker) and broker not in context.in_rocksdb
         return bool(started) and context.log_had_ended(broker, at_ms) and not (system or reply)
 
-    def _config(self, broker: str, values: Any, at_ms: int) -> Config:
+    def _config(self, broker: str, values: Any, at_ms: int) -> StoredConfig:
         perm = self.context.effective_perm(broker, values["perm"], at_ms)
-        return Config(values["read"], values["write"], perm)
+        return StoredConfig(values["read"], values["write"], perm)
 
-    def _observed(self, broker: str, config: Config, source: str) -> None:
+    def _observed(self, broker: str, config: StoredConfig, source: str) -> None:
         self._set(broker, config, self.context.start_ms, source, OBSERVED)
 
     def _set(
-        self, broker: str, config: Config, at_ms: int, source: str, detail: str | None = None
+        self, broker: str, config: StoredConfig, at_ms: int, source: str, detail: str | None = None
     ) -> None:
         state = self._brokers.setdefault(broker, _Broker())
         if state.config != config:

@@ -248,7 +248,7 @@ class Unsubscriptions:
 RESETTLE_MS = ROUTE_MS
 """A change of members or topics has reached everybody (rocketmq.md §6.4)."""
 
-Topics = Mapping[ConnectedMember, frozenset[str]]
+TopicsByMember = Mapping[ConnectedMember, frozenset[str]]
 
 
 class SubscriptionVersions:
@@ -265,7 +265,7 @@ class SubscriptionVersions:
             lines.sort()
 
     def of_silent(
-        self, broker: str, table: SubscriptionTable, topics: Topics, events: Iterable[Row]
+        self, broker: str, table: SubscriptionTable, topics: TopicsByMember, events: Iterable[Row]
     ) -> dict[ConnectedMember, dict[str, int]]:
         """When a silent member subscribed a topic that another member brought before.
 

@@ -6,7 +6,7 @@ from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import java_text, lock_and_pop_logs, log_lines
 from rebalance_core.ingest.parse.channels import channel_info
 from rebalance_core.ingest.parse.lock_and_pop_logs import QUERY
-from rebalance_core.ingest.parse.log_lines import Clock, Fields, LogLine, Template
+from rebalance_core.ingest.parse.log_lines import Clock, LineFields, LogLine, Template
 
 _AUTO = "auto create a subscription group, "
 _ADMIN = "create new subscription group, "
@@ -26,7 +26,7 @@ _BACK = "[NOTIFYME]update consumer offset less than store. clientHost="
 _THREW = "], allocate message queue exception. strategy name: "
 
 
-def _group_config(message: str) -> Fields:
+def _group_config(message: str) -> LineFields:
     """4.9 renders ``SubscriptionGroupConfig [groupName=…, …]``, 5.0 ``{groupName='…', …}``, 5.1 and
     newer ``{groupName=…, …}``.
     """
@@ -35,17 +35,17 @@ def _group_config(message: str) -> Fields:
     return None if pieces is None else log_lines.named(("group",), [pieces[1].strip("'")])
 
 
-def _auto(message: str) -> Fields:
+def _auto(message: str) -> LineFields:
     fields = _group_config(message)
     return None if fields is None else fields | {"by": "auto"}
 
 
-def _admin(message: str) -> Fields:
+def _admin(message: str) -> LineFields:
     fields = _group_config(message)
     return None if fields is None else fields | {"by": "admin"}
 
 
-def _group_updated(message: str) -> Fields:
+def _group_updated(message: str) -> LineFields:
     """``old: SubscriptionGroupConfig{…} new: …`` of updateSubGroup: the switch before and after."""
     old, _, new = message.removeprefix(_UPDATED).partition(" new: ")
     fields = _group_config(new)
@@ -57,7 +57,7 @@ def _group_updated(message: str) -> Fields:
     return fields | ({"was": was, "now": now} if switch in old and switch in new else {})
 
 
-def _changed(message: str) -> Fields:
+def _changed(message: str) -> LineFields:
     dropped = java_text.between(
         message, _SUBSCRIPTION_CHANGED, " remove topic ", " SubscriptionData ["
     )
@@ -81,20 +81,20 @@ def _changed(message: str) -> Fields:
     return fields if old == new else fields | {"old": old, "new": new}
 
 
-def _refused(message: str) -> Fields:
+def _refused(message: str) -> LineFields:
     return log_lines.named(("group", "topic"), java_text.between(message, _REFUSED, ", topic:", ""))
 
 
-def _unknown(message: str) -> Fields:
+def _unknown(message: str) -> LineFields:
     return log_lines.named(("group",), [message.removeprefix(_UNKNOWN)])
 
 
-def _not_latest(message: str) -> Fields:
+def _not_latest(message: str) -> LineFields:
     """``…group: {} {}``: what follows the group is its expression."""
     return log_lines.named(("group",), [message.removeprefix(_NOT_LATEST).partition(" ")[0]])
 
 
-def _corrected(message: str) -> Fields:
+def _corrected(message: str) -> LineFields:
     """A pull beyond an end of its queue, which the line does not name."""
     pieces = java_text.between(
         message, _CORRECTED, ", groupId=", ", requestOffset=", ", newOffset=", ", suggestBrokerId="
@@ -111,7 +111,7 @@ def _corrected(message: str) -> Fields:
         return None
 
 
-def _back(message: str) -> Fields:
+def _back(message: str) -> LineFields:
     pieces = java_text.between(
         message, _BACK, ", key=", ", queueId=", ", requestOffset=", ", storeOffset=", ""
     )
@@ -132,7 +132,7 @@ def _back(message: str) -> Fields:
     return {"group": group, "topic": topic, "queue_id": queue_id, "host": host, **offsets}
 
 
-def _query(message: str) -> Fields:
+def _query(message: str) -> LineFields:
     pieces = java_text.between(message, QUERY, "] topic[", _THREW, ", ex: ", "")
     if pieces is None:
         return None if _THREW in message else log_lines.NOTHING
@@ -140,7 +140,7 @@ def _query(message: str) -> Fields:
     return None if fields is None else fields | {"message": pieces[3]}
 
 
-def _added(message: str) -> Fields:
+def _added(message: str) -> LineFields:
     pieces = java_text.between(
         message, _ADDED, " SubscriptionData [", ", topic=", ", subString=", ", tags"
     )
@@ -149,7 +149,7 @@ def _added(message: str) -> Fields:
     )
 
 
-def _last_word(message: str) -> Fields:
+def _last_word(message: str) -> LineFields:
     return log_lines.named(("group",), [message.rpartition(" ")[2].rpartition("=")[2]])
 
 
@@ -211,7 +211,7 @@ def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread,
     return tuple(facts)
 
 
-def commit_refused(message: str) -> Fields:
+def commit_refused(message: str) -> LineFields:
     """``…Group={}, Topic={}, QueueId={}, Offset={}``: the offset that is stored stays."""
     pieces = java_text.between(message, REFUSED, ", Topic=", ", QueueId=", ", Offset=", "")
     queue_id = java_text.whole(pieces[2], java_text._INT_MAX) if pieces else None
@@ -230,7 +230,7 @@ _CHANGED = "registerConsumer info changed"
 _FULL = "event queue size["
 
 
-def _connected(message: str) -> Fields:
+def _connected(message: str) -> LineFields:
     pieces = java_text.between(
         message, "new consumer connected, group: ", " ", " ", " channel: ", ""
     )
@@ -241,7 +241,7 @@ def _connected(message: str) -> Fields:
     return None if head is None or channel is None else head | channel
 
 
-def _data(message: str) -> Fields:
+def _data(message: str) -> LineFields:
     """4.9 prints the address last, 5.x first."""
     before, _, rendered = message.partition("ConsumerData [")
     data = java_text.consumer_data("ConsumerData [" + rendered)
@@ -254,18 +254,18 @@ def _data(message: str) -> Fields:
     return data | {"channel": address.rpartition("/")[2]}
 
 
-def _left(message: str) -> Fields:
+def _left(message: str) -> LineFields:
     return _of_group(
         java_text.between(message, "unregister a consumer[", "] from consumerGroupInfo ", "")
     )
 
 
-def _closed(message: str) -> Fields:
+def _closed(message: str) -> LineFields:
     channel, _, group = message.removeprefix(_CLOSED).rpartition(_CLOSED_END)
     return _of_group([group, channel])
 
 
-def _of_group(pieces: list[str] | None) -> Fields:
+def _of_group(pieces: list[str] | None) -> LineFields:
     channel = channel_info(pieces[1]) if pieces else None
     return (
         None
@@ -274,7 +274,7 @@ def _of_group(pieces: list[str] | None) -> Fields:
     )
 
 
-def _expired(message: str) -> Fields:
+def _expired(message: str) -> LineFields:
     fields = log_lines.named(
         ("channel", "group"), java_text.between(message, _EXPIRED, ", consumerGroup=", "")
     )
@@ -283,7 +283,7 @@ def _expired(message: str) -> Fields:
     return fields
 
 
-def _dropped(message: str) -> Fields:
+def _dropped(message: str) -> LineFields:
     """``event queue size[10001] enough, so drop this event NettyEvent [type=CLOSE, …]``."""
     return log_lines.named(
         ("size", "type"),
@@ -291,53 +291,53 @@ def _dropped(message: str) -> Fields:
     )
 
 
-def _created(message: str) -> Fields:
+def _created(message: str) -> LineFields:
     return java_text.topic_config(message[message.find("TopicConfig [") :])
 
 
-def _updated(message: str) -> Fields:
+def _updated(message: str) -> LineFields:
     pieces = java_text.between(message, "update topic config, old:[", "] new:[", "")
     old, new = (None, None) if pieces is None else map(java_text.topic_config, pieces)
     return None if old is None or new is None else new | {"old": old}
 
 
-def _deleted(message: str) -> Fields:
+def _deleted(message: str) -> LineFields:
     name = message.partition("delete topic config OK, topic: ")[2]
     pieces = java_text.between(name, "TopicConfig [topicName=", ", ")
     topic = pieces[0] if pieces else name.strip("[] ")
     return {"topic": topic} if topic else None
 
 
-def _permission(message: str) -> Fields:
+def _permission(message: str) -> LineFields:
     perm = message.removeprefix("brokerPermission=")
     number = java_text.whole(perm, java_text.PERM_MAX)
     return None if number is None else {"perm": number}
 
 
-def _booted(message: str) -> Fields:
+def _booted(message: str) -> LineFields:
     return log_lines.named(
         ("broker", "address"), java_text.between(message, "The broker[", ", ", "] boot success")
     )
 
 
-def _property(message: str) -> Fields:
+def _property(message: str) -> LineFields:
     name, _, value = message.partition("=")
     return {"name": name, "value": value} if value else log_lines.NOTHING
 
 
-def _replaced(message: str) -> Fields:
+def _replaced(message: str) -> LineFields:
     """``Replace, key: {}, value: {} -> {}``."""
     pieces = java_text.between(message, _REPLACED, ", value: ", " -> ", "")
     return None if pieces is None else log_lines.named(("name", "value"), pieces[::2])
 
 
-def _follows(message: str) -> Fields:
+def _follows(message: str) -> LineFields:
     """``Update slave … from master, ADDR``, or ``Sync… Exception, ADDR``, of SlaveSynchronize."""
     address = message.rpartition(", ")[2]
     return {"address": address} if ":" in address else log_lines.NOTHING
 
 
-def _min_broker(message: str) -> Fields:
+def _min_broker(message: str) -> LineFields:
     """``Min broker changed, old: 0-…, new 1-ADDR`` (BrokerController.onMinBrokerChange, 5.x)."""
     pieces = java_text.between(message, "Min broker changed, old: ", ", new ", "-", "")
     if pieces is None:
@@ -347,7 +347,7 @@ def _min_broker(message: str) -> Fields:
     return None if number is None else {"broker_id": number, "address": address}
 
 
-def _role(message: str) -> Fields:
+def _role(message: str) -> LineFields:
     """``Change broker [id:2][address:ADDR] to SLAVE, …`` of ReplicasManager; 5.0 prints ``Change
     broker ADDR to slave, …`` and ``… to master success, …``.
     """

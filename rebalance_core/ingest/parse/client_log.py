@@ -11,7 +11,7 @@ from rebalance_core.ingest.parse import java_text, lock_and_pop_logs, log_lines
 from rebalance_core.ingest.parse.go_and_cpp_logs import LANGUAGE, NO_BROKER, NO_OFFSET
 from rebalance_core.ingest.parse.java_text import whole
 from rebalance_core.ingest.parse.lock_and_pop_logs import FORBIDDEN, pop_forbidden
-from rebalance_core.ingest.parse.log_lines import ClientClock, Fields, LogLine, Template
+from rebalance_core.ingest.parse.log_lines import ClientClock, LineFields, LogLine, Template
 from rebalance_core.model.times import HEARTBEAT_MS, OFFSET_PERSIST_MS, ROUTE_POLL_MS
 
 # Lines of a client's log on what failed: members, strategies, heartbeats, pulls
@@ -33,14 +33,14 @@ _HEARTBEAT_V2 = "sendHeartbeatToAllBrokerV2 " + _HEARTBEAT
 _FAILED = ("] failed", "] exception, because the broker not up")
 
 
-def no_member_list(message: str) -> Fields:
+def no_member_list(message: str) -> LineFields:
     """``doRebalance, {group} {topic}, get consumer id list failed``."""
     pieces = java_text.between(message, _REBALANCE, NO_LIST)
     words = pieces[0].split(" ") if pieces else []
     return log_lines.named(("group", "topic"), words) if len(words) == 2 else None
 
 
-def _not_listed(message: str) -> Fields:
+def _not_listed(message: str) -> LineFields:
     pieces = java_text.between(message, _NOT_LISTED, " The consumerId: ", " not in cidAll: [", "")
     fields = log_lines.named(("group", "client_id"), pieces[:2] if pieces else None)
     if fields is None or pieces is None:
@@ -49,7 +49,7 @@ def _not_listed(message: str) -> Fields:
     return fields | {"listed": ids.count(", ") + 1 if ids else 0}
 
 
-def _pull_expired(message: str) -> Fields:
+def _pull_expired(message: str) -> LineFields:
     """``[BUG]doRebalance, {group}, remove unnecessary mq, {queue}, because pull is pause, …``, in
     5.x ``try remove …``.
     """
@@ -63,7 +63,7 @@ def _pull_expired(message: str) -> Fields:
     return {"group": pieces[0], "topic": topic, "broker_name": broker, "queue_id": queue_id}
 
 
-def _threw(message: str) -> Fields:
+def _threw(message: str) -> LineFields:
     pieces = java_text.between(message, _THREW, ", ex: ", "")
     fields = log_lines.named(("strategy",), pieces[:1] if pieces else None)
     if fields is None or pieces is None:
@@ -72,12 +72,12 @@ def _threw(message: str) -> Fields:
     return fields | {"message": pieces[1].removeprefix("{}")}
 
 
-def _threw_4_9(message: str) -> Fields:
+def _threw_4_9(message: str) -> LineFields:
     fields = log_lines.named(("strategy",), [message.removeprefix(_THREW_4_9).strip()])
     return None if fields is None else fields | {"message": ""}
 
 
-def _failed_heartbeat(message: str) -> Fields:
+def _failed_heartbeat(message: str) -> LineFields:
     to = message[message.find(_HEARTBEAT) :]
     pieces = next(
         filter(None, (java_text.between(to, _HEARTBEAT, failed) for failed in _FAILED)), None
@@ -122,7 +122,7 @@ def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unr
     return (Fact("pull_refused", failed.at_ms, {"address": address}, source),)
 
 
-def _no_broker(message: str) -> Fields:
+def _no_broker(message: str) -> LineFields:
     """Read the line of a Go client without a broker, as `Translator` writes it."""
     queues = java_text.message_queues(message)
     if len(queues) != 1:
@@ -131,7 +131,7 @@ def _no_broker(message: str) -> Fields:
     return {"topic": topic, "broker_name": broker, "queue_id": queue_id}
 
 
-def _no_offset(message: str) -> Fields:
+def _no_offset(message: str) -> LineFields:
     """Read the line of a Go client, as `Translator` writes it."""
     group = message.removeprefix(NO_OFFSET).partition(" MessageQueue [")[0]
     fields = _no_broker(message)
@@ -165,7 +165,7 @@ _UPDATE = " updateConsumeOffsetToBroker "
 _TRUNCATED = ", truncateMessageQueueNotMyTopic remove unnecessary mq, "
 
 
-def _allocated(message: str) -> Fields:
+def _allocated(message: str) -> LineFields:
     pieces = java_text.between(
         message.removeprefix("client "),
         _ALLOCATED,
@@ -186,7 +186,7 @@ def _allocated(message: str) -> Fields:
     return fields
 
 
-def _broker_allocated(message: str) -> Fields:
+def _broker_allocated(message: str) -> LineFields:
     pieces = java_text.between(
         message, "broker " + _ALLOCATED, ", group=", ", topic=", ", clientId=", ", assignmentSet=",
         ""
@@ -201,7 +201,7 @@ def _broker_allocated(message: str) -> Fields:
     return fields | {"mode": modes[0] if modes else None, "whole_brokers": whole}
 
 
-def _committed(message: str) -> Fields:
+def _committed(message: str) -> LineFields:
     """``[persistAll] Group: … ClientId: … updateConsumeOffsetToBroker …``; 3.x has no tag."""
     statement = message[message.find("Group: ") :]
     pieces = java_text.between(statement, "Group: ", " ClientId: ", _UPDATE, "")
@@ -223,19 +223,19 @@ def _committed(message: str) -> Fields:
     }
 
 
-def _paused(message: str) -> Fields:
+def _paused(message: str) -> LineFields:
     words = "consumer was paused, execute pull request later. instanceName="
     return log_lines.named(("instance", "group"), java_text.between(message, words, ", group=", ""))
 
 
-def _last_word(name: str) -> Callable[[str], Fields]:
-    def read(message: str) -> Fields:
+def _last_word(name: str) -> Callable[[str], LineFields]:
+    def read(message: str) -> LineFields:
         return log_lines.named((name,), [message.rpartition(", ")[2].strip()])
 
     return read
 
 
-def _notified(message: str) -> Fields:
+def _notified(message: str) -> LineFields:
     words = "receive broker's notification["
     pieces = java_text.between(
         message, words, "], the consumer group: ", " changed, rebalance immediately"
@@ -243,25 +243,25 @@ def _notified(message: str) -> Fields:
     return log_lines.named(("address", "group"), pieces)
 
 
-def _left_broker(message: str) -> Fields:
+def _left_broker(message: str) -> LineFields:
     pieces = java_text.between(
         message, "unregister client[Producer: ", " Consumer: ", "] from broker["
     )
     return None if pieces is None else {"group": pieces[1]}
 
 
-def _language(message: str) -> Fields:
+def _language(message: str) -> LineFields:
     """Read the line of a Go or C++ client, as `Translator` writes it."""
     pieces = java_text.between(message, LANGUAGE, ", clientId=", ", group=", "")
     return log_lines.named(("language", "client_id", "group"), pieces)
 
 
-def _order_lock(message: str) -> Fields:
+def _order_lock(message: str) -> LineFields:
     group = message.partition(" MessageQueue [")[0].rpartition(" ")[2]
     return {"group": group} if group else None
 
 
-def _created(message: str) -> Fields:
+def _created(message: str) -> LineFields:
     """``…, ClientID:{}, ClientConfig:ClientConfig{…}``, in 4.9 ``ClientConfig […]``; usual
     intervals are left out.
     """

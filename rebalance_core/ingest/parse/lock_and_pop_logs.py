@@ -3,7 +3,7 @@
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.parse.java_text import MS_MAX, between, message_queues, whole
-from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, Fields, Template
+from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, LineFields, Template
 
 # Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They tell who is
 # orderly.
@@ -12,23 +12,23 @@ _REFUSED = "RebalanceLockManager#tryLockBatch: message queue has been locked by 
 _REFUSED_4_9 = "tryLockBatch, message queue locked by other client. "
 
 
-def _group_5(message: str) -> Fields:
+def _group_5(message: str) -> LineFields:
     pieces = between(message[message.find("group=") :], "group=", ", ")
     return {"group": pieces[0]} if pieces and pieces[0] else None
 
 
-def _group_4_9(message: str) -> Fields:
+def _group_4_9(message: str) -> LineFields:
     pieces = between(message[message.find("Group: ") :], "Group: ", " ")
     return {"group": pieces[0]} if pieces and pieces[0] else None
 
 
-def _refused_5(message: str) -> Fields:
+def _refused_5(message: str) -> LineFields:
     marks = ("group=", ", mq=", ", locked client id=", ", current client id=", "")
     pieces = between(message, _REFUSED + marks[0], *marks[1:])
     return None if pieces is None else _refused(pieces[0], pieces[1], pieces[2], pieces[3])
 
 
-def _refused_4_9(message: str) -> Fields:
+def _refused_4_9(message: str) -> LineFields:
     marks = ("Group: ", " OtherClientId: ", " NewClientId: ", " MessageQueue [", "")
     pieces = between(message, _REFUSED_4_9 + marks[0], *marks[1:])
     if pieces is None:
@@ -36,7 +36,7 @@ def _refused_4_9(message: str) -> Fields:
     return _refused(pieces[0], "MessageQueue [" + pieces[3], pieces[1], pieces[2])
 
 
-def _refused(group: str, queue: str, owner: str, client_id: str) -> Fields:
+def _refused(group: str, queue: str, owner: str, client_id: str) -> LineFields:
     queues = message_queues(queue)
     if len(queues) != 1 or not (group and owner and client_id):
         return None
@@ -79,7 +79,7 @@ FORBIDDEN = " pop message is forbidden because timerWheelEnable is false"
 """PopMessageProcessor's answer; the client prints it in the exception below a failed pop."""
 
 
-def _no_assignment(message: str) -> Fields:
+def _no_assignment(message: str) -> LineFields:
     for reason, marks in (
         ("NO_MEMBERS", ("] topic[", "], get consumer id list failed")),
         ("NO_TOPIC", ("], the topic[", "] does not exist.")),
@@ -90,14 +90,14 @@ def _no_assignment(message: str) -> Fields:
     return log_lines.NOTHING
 
 
-def _unsupported(message: str) -> Fields:
+def _unsupported(message: str) -> LineFields:
     pieces = between(message, _UNSUPPORTED, "], ", "")
     return log_lines.named(
         ("strategy", "client_addr"), [one.strip() for one in pieces] if pieces else None
     )
 
 
-def _timed_out(message: str) -> Fields:
+def _timed_out(message: str) -> LineFields:
     pieces = between(
         message, _TIMED_OUT, " invisibleTime=", ", group=", " MessageQueue [topic=",
         ", brokerName=", ""
@@ -109,7 +109,7 @@ def _timed_out(message: str) -> Fields:
     return fields | {"invisible_ms": invisible_ms}
 
 
-def _no_route(message: str) -> Fields:
+def _no_route(message: str) -> LineFields:
     if not message.endswith(_NO_ROUTE_END):
         return log_lines.NOTHING
     return log_lines.named(("topic",), [message[len(_NO_ROUTE) : -len(_NO_ROUTE_END)]])

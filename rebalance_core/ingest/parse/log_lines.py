@@ -235,9 +235,9 @@ def client_line(text: str, clock: ClientClock) -> LogLine | None:
 
 # From the message of a log line to a fact, by the words that the message begins with.
 
-Fields = dict[str, Any] | None
-Reader = Callable[[str], Fields]
-Template = tuple[str, str, Reader]
+LineFields = dict[str, Any] | None
+LineParser = Callable[[str], LineFields]
+Template = tuple[str, str, LineParser]
 """Kind of the fact, words the message begins with, reader of the message's fields."""
 
 NOT_OURS: tuple[()] = ()
@@ -280,12 +280,12 @@ def not_read(
     return unread(source, text, Unreadable(UNPARSABLE_LINE, f"begins like {words!r}, but {why}"))
 
 
-def with_fields(fields: Fields, **more: Any) -> Fields:
+def with_fields(fields: LineFields, **more: Any) -> LineFields:
     """The fields and more, None if there are none."""
     return None if fields is None else fields | more
 
 
-def named(names: Iterable[str], pieces: list[str] | None) -> Fields:
+def named(names: Iterable[str], pieces: list[str] | None) -> LineFields:
     """Fields of these names, None if the pieces are missing or one is empty."""
     if pieces is None or not all(pieces):
         return None

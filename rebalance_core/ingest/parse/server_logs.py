@@ -8,9 +8,9 @@ from rebalance_core.ingest.parse.broker_log import GROUP_TEMPLATES
 from rebalance_core.ingest.parse.java_text import between, queue_data
 from rebalance_core.ingest.parse.log_lines import (
     Clock,
-    Fields,
+    LineFields,
+    LineParser,
     LogLine,
-    Reader,
     ServerClock,
     Template,
 )
@@ -21,7 +21,7 @@ from rebalance_core.model.times import MINUTE_MS
 _REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "
 
 
-def _registered(message: str) -> Fields:
+def _registered(message: str) -> LineFields:
     """4.9 prints the address, 5.0 ``BrokerAddrInfo [clusterName=…, brokerAddr=…]``, 5.1 and newer
     the same as ``BrokerIdentityInfo […]``. With braces it is a controller inside that gave an id.
     """
@@ -31,7 +31,7 @@ def _registered(message: str) -> Fields:
     return _address(pieces[0]) if pieces else None
 
 
-def _address(text: str) -> Fields:
+def _address(text: str) -> LineFields:
     """The address stands in brackets of its own where it is one of IPv6."""
     rendered = text.removeprefix("BrokerIdentityInfo").removeprefix("BrokerAddrInfo")
     pieces = between(rendered, " [clusterName=", ", brokerAddr=", "")
@@ -39,7 +39,7 @@ def _address(text: str) -> Fields:
     return {"address": address} if ":" in address else None
 
 
-def _named(message: str) -> Fields:
+def _named(message: str) -> LineFields:
     pieces = between(
         message, "cluster [", "] brokerName [", "] master address change from ", " to ", ""
     )
@@ -54,34 +54,34 @@ def _repeated(message: str) -> bool:
     return old == new
 
 
-def _removed(message: str) -> Fields:
+def _removed(message: str) -> LineFields:
     return log_lines.named(
         ("broker",), between(message, "unregisterBroker, remove name from brokerAddrTable OK, ", "")
     )
 
 
-def _removed_4_9(message: str) -> Fields:
+def _removed_4_9(message: str) -> LineFields:
     """Also ``remove brokerName[…], clusterName[…] from clusterAddrTable``, which says it twice."""
     return log_lines.named(("broker",), between(message, "remove brokerName[", "]"))
 
 
-def _replica(message: str) -> Fields:
+def _replica(message: str) -> LineFields:
     return _address(message.removeprefix(_REPLICA_REMOVED))
 
 
-def _replica_4_9(message: str) -> Fields:
+def _replica_4_9(message: str) -> LineFields:
     """``remove brokerAddr[<id>, <address>] from brokerAddrTable, because channel destroyed``."""
     pieces = between(message, "remove brokerAddr[", ", ", "] from ")
     return None if pieces is None else _address(pieces[1])
 
 
-def _topic_registered(message: str) -> Fields:
+def _topic_registered(message: str) -> LineFields:
     pieces = between(message, "new topic registered, ", " QueueData [")
     data = queue_data(message[message.find("QueueData [") :])
     return None if pieces is None or data is None else data | {"topic": pieces[0]}
 
 
-def _topic_route(message: str) -> Fields:
+def _topic_route(message: str) -> LineFields:
     pieces = between(message, "topic changed, ", " OLD: ", " NEW: ", "")
     if pieces is None:
         return None
@@ -89,12 +89,12 @@ def _topic_route(message: str) -> Fields:
     return None if old is None or new is None else new | {"topic": pieces[0], "old": old}
 
 
-def _expired(message: str) -> Fields:
+def _expired(message: str) -> LineFields:
     text, _, _ = message.removeprefix("The broker channel expired, ").rpartition(" ")
     return _address(text)
 
 
-def _property(message: str) -> Fields:
+def _property(message: str) -> LineFields:
     name, _, value = message.partition("=")
     return {"name": name, "value": value} if value else log_lines.NOTHING
 
@@ -162,10 +162,10 @@ class ProxyClock(ServerClock):
         self.alive_minute: int | None = None
 
 
-def _proxied(read: Reader) -> Reader:
+def _proxied(read: LineParser) -> LineParser:
     """The same line of a connection that is no proxy's is of the broker around it."""
 
-    def member(message: str) -> Fields:
+    def member(message: str) -> LineFields:
         fields = read(message)
         return (
             log_lines.NOTHING
@@ -176,10 +176,10 @@ def _proxied(read: Reader) -> Reader:
     return member
 
 
-def _changed(read: Reader) -> Reader:
+def _changed(read: LineParser) -> LineParser:
     """Proxies tell each other of every heartbeat, so a version alone is noise."""
 
-    def change(message: str) -> Fields:
+    def change(message: str) -> LineFields:
         fields = read(message)
         return (
             log_lines.NOTHING if fields and "version" in fields and "old" not in fields else fields

@@ -33,7 +33,7 @@ _STACK = re.compile(STACK_LINE)
 _LEVEL = "(?:" + "|".join(level.strip() for level in LEVELS) + ")"
 
 
-class Piece(NamedTuple):
+class CarriedLine(NamedTuple):
     """The text inside a carrier's line and what the carrier says of it.
 
     Attributes:
@@ -62,28 +62,28 @@ _MESSAGES, _TIMES = ("log", "line", "message", "msg"), ("time", "timestamp", "@t
 _LEVELS, _THREADS = ("level", "log.level", "severity"), ("thread_name", "thread")
 
 
-def _uncoloured(line: str) -> Piece | None:
-    return Piece(_COLOUR.sub("", line)) if "\x1b[" in line else None
+def _uncoloured(line: str) -> CarriedLine | None:
+    return CarriedLine(_COLOUR.sub("", line)) if "\x1b[" in line else None
 
 
-def _cri(line: str) -> Piece | None:
+def _cri(line: str) -> CarriedLine | None:
     found = _CRI.fullmatch(line)
-    return found and Piece(found[4], found[1], stream=found[2], whole=found[3] == "F")
+    return found and CarriedLine(found[4], found[1], stream=found[2], whole=found[3] == "F")
 
 
-def _of_pod(line: str) -> Piece | None:
+def _of_pod(line: str) -> CarriedLine | None:
     found = _POD.fullmatch(line)
-    return found and Piece(found[2], name=found[1])
+    return found and CarriedLine(found[2], name=found[1])
 
 
-def _of_service(line: str) -> Piece | None:
+def _of_service(line: str) -> CarriedLine | None:
     found = _SERVICE.fullmatch(line)
-    return found and Piece(found[2], name=found[1])
+    return found and CarriedLine(found[2], name=found[1])
 
 
-def _timed(line: str) -> Piece | None:
+def _timed(line: str) -> CarriedLine | None:
     found = _TIMED.fullmatch(line)
-    return found and Piece(found[2] or "", found[1])
+    return found and CarriedLine(found[2] or "", found[1])
 
 
 def json_object(line: str) -> dict[str, Any] | None:
@@ -97,7 +97,7 @@ def json_object(line: str) -> dict[str, Any] | None:
     return document if isinstance(document, dict) else None
 
 
-def _json(line: str) -> Piece | None:
+def _json(line: str) -> CarriedLine | None:
     """``log`` of Docker, which ends lines; ``line``, ``message`` or ``msg`` of collectors."""
     fields = json_object(line)
     if fields is None or GO.match(line):
@@ -112,7 +112,7 @@ def _json(line: str) -> Piece | None:
     )
     text, stream = fields[key], fields.get("stream")
     of_docker = key == "log" and isinstance(stream, str)
-    return Piece(
+    return CarriedLine(
         text.removesuffix("\n").removesuffix("\r"),
         str(stamp),
         stream=str(stream) if of_docker else "",
@@ -130,7 +130,7 @@ def _head_of(fields: dict[str, Any]) -> str:
     return f"{level} {f'[{process}] ' if process else ''}[{thread}]"
 
 
-CARRIERS: dict[str, Callable[[str], Piece | None]] = {
+CARRIERS: dict[str, Callable[[str], CarriedLine | None]] = {
     "a terminal's colours": _uncoloured,
     "a container's log as CRI writes it": _cri,
     "kubectl logs --prefix": _of_pod,
@@ -192,7 +192,7 @@ def wrapping_of(lines: Iterable[str], *, client: bool) -> Wrapping:
     Raises:
         Unreadable: `WRONG_FILE`: they are of several containers.
     """
-    sample = [Piece(line) for line in lines if line.strip()][:FIRST_LINES]
+    sample = [CarriedLine(line) for line in lines if line.strip()][:FIRST_LINES]
     carriers: list[str] = []
     while len(carriers) < MOST_CARRIERS:
         name = next((name for name in CARRIERS if _carries(name, sample, carriers)), None)
@@ -211,7 +211,7 @@ def wrapping_of(lines: Iterable[str], *, client: bool) -> Wrapping:
     return Wrapping(tuple(carriers), head, local)
 
 
-def _carries(name: str, sample: Sequence[Piece], known: Sequence[str]) -> bool:
+def _carries(name: str, sample: Sequence[CarriedLine], known: Sequence[str]) -> bool:
     """More than half of the lines stand in it; stack traces may go on outside of it."""
     if name in known:
         return False
@@ -222,7 +222,7 @@ def _carries(name: str, sample: Sequence[Piece], known: Sequence[str]) -> bool:
     return 2 * sum(within) > sum(decides)
 
 
-def _inside(outer: Piece, inner: Piece) -> Piece:
+def _inside(outer: CarriedLine, inner: CarriedLine) -> CarriedLine:
     return inner._replace(
         time=inner.time or outer.time,
         name=" ".join(filter(None, (outer.name, inner.name))),
@@ -244,7 +244,7 @@ def one_container(names: Counter[str]) -> None:
         raise Unreadable(WRONG_FILE, why)
 
 
-def _head(piece: Piece, *, client: bool) -> str | None:
+def _head(piece: CarriedLine, *, client: bool) -> str | None:
     if (_OWN_OF_CLIENT if client else _OWN_OF_SERVER).match(piece.text):
         return OWN
     if _DATED.match(piece.text):
@@ -272,7 +272,7 @@ class Unwrapper:
     words: Sequence[str]
     client: bool
     to_server: Callable[[str], int | None]
-    _begun: dict[str, tuple[Piece, str]] = field(default_factory=dict)
+    _begun: dict[str, tuple[CarriedLine, str]] = field(default_factory=dict)
     _names: Counter[str] = field(default_factory=Counter)
     _message: re.Pattern[str] = field(init=False)
     _translator: Translator = field(default_factory=Translator)
@@ -291,7 +291,7 @@ class Unwrapper:
         Raises:
             Unreadable: the line is another container's than those before.
         """
-        piece = Piece(text.removesuffix("\r"))
+        piece = CarriedLine(text.removesuffix("\r"))
         for name in self.wrapping.carriers:
             inner = CARRIERS[name](piece.text)
             piece = piece if inner is None else _inside(piece, inner)
@@ -312,13 +312,13 @@ class Unwrapper:
             yield from self._inner(piece, where)
         self._begun.clear()
 
-    def _inner(self, piece: Piece, source: str) -> Iterator[tuple[str, str, str]]:
+    def _inner(self, piece: CarriedLine, source: str) -> Iterator[tuple[str, str, str]]:
         for number, line in enumerate(piece.text.split("\n")):
             bare = line.removesuffix("\r")
             unwrapped = bare if number else self._own(piece._replace(text=bare))
             yield unwrapped, bare, source
 
-    def _own(self, piece: Piece) -> str:
+    def _own(self, piece: CarriedLine) -> str:
         """The line with RocketMQ's head, if it has one to put in its place."""
         text, style = piece.text, self.wrapping.head
         if style == OWN or _head(piece, client=self.client) in (OWN, None):

@@ -45,7 +45,7 @@ def _indices(
     return np.array([owners.get(queue, NOBODY) for queue in queues], np.int64)
 
 
-def ask(coded: CodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> Answers:
+def ask_own(coded: CodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> Answers:
     """Ask the own strategies of all groups whatever they divide in any epoch."""
     names, found = coded.names, Answers()
     topics, brokers, clients = (n.to_pylist() for n in (names.topics, names.brokers, names.clients))
@@ -72,11 +72,11 @@ def unsettled_groups(grid: Grid, answers: Answers) -> Ints:
     return np.unique(grid.topics.group[np.array(topics, np.int64)])
 
 
-class AskedOwners:
+class OwnStrategyOwners:
     """The answers of own strategies for many groups. Cost: O(1) a queue and epoch.
 
     Args:
-        answers: Of `ask`, of other groups too.
+        answers: Of `ask_own`, of other groups too.
         epochs: Of all groups.
         grid: Of all groups.
         numbered: How queues are numbered over the brokers of their topic.

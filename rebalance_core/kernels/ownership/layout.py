@@ -16,7 +16,7 @@ from rebalance_core.kernels.epochs import index_of
 from rebalance_core.kernels.grid import Places, places
 from rebalance_core.kernels.group_rows import EVERYONE
 from rebalance_core.kernels.ownership import owners
-from rebalance_core.kernels.ownership.asked import AskedOwners
+from rebalance_core.kernels.ownership.asked import OwnStrategyOwners
 from rebalance_core.kernels.ownership.owners import (
     AveragelyByCircleOwners,
     AveragelyOwners,
@@ -199,7 +199,7 @@ MOST_LISTED = 1 << 22
 owners are computed cell by cell."""
 
 
-class Owners(Protocol):
+class LaidOutOwners(Protocol):
     """One strategy for many groups."""
 
     def entries(self, cells: Readable) -> Ints:
@@ -219,11 +219,11 @@ class Kernels:
 
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
         self._prepared, self._queues = prepared, queues
-        self._made: dict[tuple[int, int], Owners] = {}
+        self._made: dict[tuple[int, int], LaidOutOwners] = {}
         coded = prepared.coded
         self.divided_by = [*map(coded.divided_by, range(coded.divisions.most))]
 
-    def of(self, kind: int, number: int = 0) -> Owners:
+    def of(self, kind: int, number: int = 0) -> LaidOutOwners:
         """The kernel of a kind of strategy.
 
         Args:
@@ -238,7 +238,7 @@ class Kernels:
     def _places(self) -> Places:
         return places(self._prepared.grid, self._prepared.grid.readable)
 
-    def _new(self, kind: int, number: int) -> Owners:
+    def _new(self, kind: int, number: int) -> LaidOutOwners:
         prepared, coded = self._prepared, self.divided_by[number]
         epochs, grid, roster = prepared.epochs, prepared.grid, prepared.roster
         rings = prepared.rings[number]
@@ -252,9 +252,9 @@ class Kernels:
             lambda: ConsistentHashOwners(coded, rings, epochs, grid, roster, self._queues),
             lambda: MachineRoomOwners(coded, grid, roster),
             lambda: MachineRoomNearbyOwners(coded, epochs, grid, roster),
-            lambda: AskedOwners(prepared.asked[number], epochs, grid, self._places, roster),
+            lambda: OwnStrategyOwners(prepared.asked[number], epochs, grid, self._places, roster),
         )
-        made: Owners = makers[kind]()
+        made: LaidOutOwners = makers[kind]()
         return made
 
 

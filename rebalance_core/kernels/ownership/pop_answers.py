@@ -271,7 +271,7 @@ class PopAnswers:
 
 
 @dataclass(frozen=True, slots=True)
-class Readable:
+class TakerSpans:
     """Stretches of epochs in which somebody may take from so many readable queues of a topic."""
 
     group_topic: Ints
@@ -282,7 +282,7 @@ class Readable:
     queues: Ints
 
 
-class Reach:
+class ClientReach:
     """The answers by client.
 
     Args:
@@ -310,7 +310,7 @@ class Reach:
             row, begin, end = without(single, brokers, self.whole)
             yield cells, Periods(single.major[row], single.minor[row], begin, end)
 
-    def readable_brokers(self, taken: Periods) -> Readable:
+    def readable_brokers(self, taken: Periods) -> TakerSpans:
         """Return which whole brokers are readable, by (topic broker, taker)."""
         grid, answers = self.answers.prepared.grid, self.answers
         readable = answers.readable_brokers(grid.readable)
@@ -320,7 +320,7 @@ class Reach:
         begin = np.maximum(taken.begin[at], readable.begin[period])
         opening = answers.prepared.epochs.of_group[grid.brokers.group[taken.major[at]]]
         cell = grid.broker_first[taken.major[at]] + begin - opening
-        return Readable(
+        return TakerSpans(
             grid.topic_of[taken.major[at]],
             taken.minor[at],
             begin,
@@ -328,7 +328,7 @@ class Reach:
             grid.readable[cell],
         )
 
-    def readable_queues(self, cells: Cells, taken: Periods) -> Readable:
+    def readable_queues(self, cells: Cells, taken: Periods) -> TakerSpans:
         """Return which single queues are readable, by (segment, taker)."""
         opens, closes = (
             np.flatnonzero(cells.readable & turns(cells.readable, cells.segment))
@@ -340,7 +340,7 @@ class Reach:
             taken.major, np.zeros_like(taken.major), taken.begin, taken.end
         )
         group_topic = self.answers.holdings.queues.group_topic[cells.queue[taken.major[at]]]
-        return Readable(
+        return TakerSpans(
             group_topic,
             taken.minor[at],
             np.maximum(taken.begin[at], readable.begin[period]),

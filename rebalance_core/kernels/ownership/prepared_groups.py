@@ -20,9 +20,9 @@ from rebalance_core.kernels.coded_groups import (
 from rebalance_core.kernels.codes import BEYOND_BMP
 from rebalance_core.kernels.epochs import (
     Epochs,
+    InstantEffects,
     RouteChanges,
     TopicBrokers,
-    Turns,
     build_epochs,
     find_turns,
     follow_routes,
@@ -34,12 +34,12 @@ from rebalance_core.kernels.epochs import (
 from rebalance_core.kernels.grid import Grid, build_grid, spread, spread_values, with_master_windows
 from rebalance_core.kernels.group_rows import TYPES, Groups, strategies_of_groups
 from rebalance_core.kernels.ownership import owners
-from rebalance_core.kernels.ownership.asked import Answers, ask, unsettled_groups
+from rebalance_core.kernels.ownership.asked import Answers, ask_own, unsettled_groups
 from rebalance_core.kernels.ownership.owners import Rings
 from rebalance_core.kernels.roster import (
-    Reading,
     Roster,
     Runs,
+    TopicRuns,
     build_roster,
     find_reading,
     find_runs,
@@ -50,7 +50,7 @@ from rebalance_core.kernels.roster import (
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.topics import (
     GroupTopics,
-    Pops,
+    PopModes,
     RetryTopics,
     asking_groups,
     asks,
@@ -83,7 +83,7 @@ class SharedTopics:
 
 
 def share_topics(
-    events: Events, epochs: Epochs, pops: Pops, whole: Grid
+    events: Events, epochs: Epochs, pops: PopModes, whole: Grid
 ) -> tuple[Grid, SharedTopics | None]:
     """Return what members own of a grid, and what they share; None: nothing."""
     popped, numbers = pops.popped()
@@ -130,7 +130,7 @@ def unanswered(grid: Grid, shared: SharedTopics) -> tuple[Ints, Ints]:
 class Takers:
     """Runs, once for each topic that the member reads, of groups that share some topic."""
 
-    reading: Reading
+    reading: TopicRuns
     proxied: Bools
     """By row, as all that follow: it is behind a proxy."""
     asking: Bools
@@ -178,13 +178,13 @@ def lock_losers(events: Events, groups: Groups) -> Bools:
 
 
 def with_lock_turns(
-    turns: Turns,
+    turns: InstantEffects,
     events: Events,
     losers: Bools,
     topics: GroupTopics,
     known: TopicBrokers,
     routes: RouteChanges,
-) -> Turns:
+) -> InstantEffects:
     """The turns, and the events from which a broker gives locks of readable queues again or no
     more.
 
@@ -206,7 +206,7 @@ def with_lock_turns(
     end = np.flatnonzero(segments.last_of_run(events.instant))[events.instant[turned]]
     turned = turned[_readable(events, turned, end, topics, known, routes)]
     changed[events.instant[turned]] = True
-    return Turns(causing, changed)
+    return InstantEffects(causing, changed)
 
 
 def lockless_cells(events: Events, epochs: Epochs, grid: Grid, losers: Bools) -> Bools:
@@ -347,7 +347,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     if any(isinstance(strategy, CustomStrategy) for strategy in coded.strategies):
         roster = build_roster(coded, membership, epochs, topics, runs)
         grid, _ = grids(epochs)
-        asked = tuple(ask(divided, epochs, grid, roster) for divided in _by_strategy(coded))
+        asked = tuple(ask_own(divided, epochs, grid, roster) for divided in _by_strategy(coded))
         for answers in asked:
             unsettled = unsettled_groups(grid, answers)
             reason[unsettled[reason[unsettled] == group_rows.REGULAR]] = group_rows.NO_KERNEL

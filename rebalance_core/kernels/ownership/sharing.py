@@ -13,7 +13,7 @@ from rebalance_core.kernels import group_rows, segments
 from rebalance_core.kernels.cells import Cells, Queues, Shared, Spans, Tenures
 from rebalance_core.kernels.ownership.layout import listed_queues
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.roster import Reading, find_reading
+from rebalance_core.kernels.roster import TopicRuns, find_reading
 from rebalance_core.kernels.segments import Bools, Ints, Periods
 from rebalance_core.model.group_settings import BROADCASTING
 
@@ -108,7 +108,7 @@ def present(prepared: PreparedGroups) -> Periods:
     return Periods.union(np.zeros_like(process), process, runs.from_epoch[run], runs.to_epoch[run])
 
 
-def _reading(prepared: PreparedGroups) -> Reading:
+def _reading(prepared: PreparedGroups) -> TopicRuns:
     return find_reading(
         prepared.coded, prepared.membership, prepared.roster.runs, prepared.grid.topics,
         prepared.shared,
@@ -122,7 +122,7 @@ def _kinds(prepared: PreparedGroups, model: Ints, allocation: Ints) -> Ints:
     return np.where(everyone, group_rows.EVERYONE, kinds[allocation])
 
 
-def _kept(prepared: PreparedGroups, reading: Reading, suspended: Bools) -> Ints:
+def _kept(prepared: PreparedGroups, reading: TopicRuns, suspended: Bools) -> Ints:
     """By run and topic: until when the process is a member that reads the topic or is suspended."""
     runs = prepared.roster.runs
     process, pairs = (

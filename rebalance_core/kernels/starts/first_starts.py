@@ -11,7 +11,7 @@ import numpy as np
 
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Queues
-from rebalance_core.kernels.grid import MasterOutages, find_outages
+from rebalance_core.kernels.grid import OutageSpans, find_outages
 from rebalance_core.kernels.group_rows import TYPES
 from rebalance_core.kernels.ownership.changes import OwnerChanges
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
@@ -131,7 +131,7 @@ class Switched:
         return self.count > 0
 
 
-class RoleSwitches:
+class RoleSwitchArrays:
     """The outages of masters, for the queues of some groups.
 
     Args:
@@ -209,7 +209,7 @@ class RoleSwitches:
         return self._first_outage[broker], self._last_outage[broker]
 
 
-def _switches(keys: Ints, outages: MasterOutages) -> tuple[Ints, Ints, Ints, Ints]:
+def _switches(keys: Ints, outages: OutageSpans) -> tuple[Ints, Ints, Ints, Ints]:
     """(index of the key, began_ms, kept_ms, settled_ms) by key, began_ms and kept_ms.
 
     Args:

@@ -18,7 +18,7 @@ from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
 
 
 @dataclass(frozen=True, slots=True)
-class Handover:
+class Holders:
     """By row of new owners, by queue and moment: who had the queue before.
 
     There is one last holder, but in shared groups.
@@ -97,7 +97,7 @@ def lost_holders(prepared: PreparedGroups) -> Ints:
 
 def handovers(
     prepared: PreparedGroups, adds: OwnerChanges, drops: OwnerChanges, offsets: SeenOffsets
-) -> Handover:
+) -> Holders:
     """The handover of each add that is not INITIAL.
 
     Args:
@@ -111,10 +111,10 @@ def handovers(
     before = np.roll(np.arange(len(first)), 1)
     last = np.where(first, segments.NONE, adds.client[before])[wanted]
     taken_ms = np.where(adds.kind == INITIAL, segments.NONE, adds.latest_ms)
-    gone_ms, dropped_ms = given_up(prepared, adds.cell, adds.queue, drops)
+    gone_ms, dropped_ms = release_times(prepared, adds.cell, adds.queue, drops)
     queue, earliest_ms = adds.queue[wanted], from_ms[wanted]
     held = np.flatnonzero(last >= 0)
-    return Handover(
+    return Holders(
         queue=queue,
         client=adds.client[wanted],
         earliest_ms=earliest_ms,
@@ -137,7 +137,7 @@ def handovers(
 
 
 def commits_inside(
-    prepared: PreparedGroups, adds: OwnerChanges, rows: Handover, commits: SeenCommits, lost: Ints
+    prepared: PreparedGroups, adds: OwnerChanges, rows: Holders, commits: SeenCommits, lost: Ints
 ) -> Inside:
     """Commits in (earliest_ms, latest_ms] of clients that held the queue before.
 
@@ -172,7 +172,7 @@ def commits_inside(
     return Inside(row, commits.at_ms[commit], commits.offset[commit], client, handing)
 
 
-def given_up(
+def release_times(
     prepared: PreparedGroups, cell: Ints, queue: Ints, drops: OwnerChanges
 ) -> tuple[Ints, Ints]:
     """By when all had given the queue up that did so by each cell, and when the last was told to.
@@ -190,7 +190,7 @@ def given_up(
 
 
 def others_start(prepared: PreparedGroups, adds: OwnerChanges) -> Bools:
-    """By add: `Handover.others_start`, see `replay.starts.pull_starts.PullStarts`."""
+    """By add: `Holders.others_start`, see `replay.pull_starts.PullStarts`."""
     from_ms, count = prepared.epochs.from_ms[adds.epoch], len(adds.queue)
     order = np.lexsort((adds.epoch, adds.client, adds.queue))
     last = segments.last_of_run(adds.queue[order], adds.client[order])
@@ -209,7 +209,7 @@ def others_start(prepared: PreparedGroups, adds: OwnerChanges) -> Bools:
     return together | (np.minimum(again_ms, late_ms) <= adds.latest_ms)
 
 
-# Handovers where several processes may hold a queue: see `replay.starts.stored_start.Past`.
+# Handovers where several processes may hold a queue: see `replay.stored_start.Past`.
 
 
 def shared_handovers(
@@ -218,7 +218,7 @@ def shared_handovers(
     adds: OwnerChanges,
     drops: OwnerChanges,
     offsets: SeenOffsets,
-) -> Handover:
+) -> Holders:
     """The handover of each add that is not INITIAL.
 
     Args:
@@ -230,7 +230,7 @@ def shared_handovers(
     """
     mine = adds.where(adds.kind != INITIAL)
     queue, cell, at_ms = mine.queue, mine.cell, prepared.epochs.from_ms[mine.epoch]
-    gone_ms, dropped_ms = given_up(prepared, cell, queue, drops)
+    gone_ms, dropped_ms = release_times(prepared, cell, queue, drops)
     return replace(
         shared_past(prepared, piece, queue, cell, at_ms, adds, drops, offsets),
         client=mine.client,
@@ -245,7 +245,7 @@ def shared_handovers(
 def shared_past(
     prepared: PreparedGroups, piece: Shared, queue: Ints, cell: Ints, at_ms: Ints,
     adds: OwnerChanges, drops: OwnerChanges, offsets: SeenOffsets,
-) -> Handover:  # fmt: skip
+) -> Holders:  # fmt: skip
     """A handover to nobody at each moment, from whoever had the queue before the cell.
 
     Args:
@@ -271,7 +271,7 @@ def shared_past(
     since, taken = (_last_before(at, cell, opening) for at in (adds.cell[given], adds.cell))
     taken_ms = np.where(adds.kind == INITIAL, segments.NONE, adds.latest_ms)
     nobody, no = np.full(len(cell), segments.NONE, np.int64), np.zeros(len(cell), np.bool_)
-    return Handover(
+    return Holders(
         queue=queue,
         client=nobody,
         earliest_ms=at_ms,
@@ -284,9 +284,9 @@ def shared_past(
         since_ms=pick(from_ms[adds.epoch[given]], since),
         taken_ms=pick(taken_ms, taken),
         alone=(last_cell >= 0) & (piece.holders[last_cell] == 1),
-        alone_ms=given_up(prepared, last_cell, queue, drops)[0],
+        alone_ms=release_times(prepared, last_cell, queue, drops)[0],
         dropped_ms=nobody,
-        gone_ms=given_up(prepared, cell - 1, queue, drops)[0],
+        gone_ms=release_times(prepared, cell - 1, queue, drops)[0],
         others_start=no,
         emptied_ms=offsets.emptied_ms(queue, at_ms),
         forgotten_ms=offsets.forgotten_ms(queue, at_ms),

@@ -23,7 +23,7 @@ from rebalance_core.kernels.starts.first_starts import (
     STORED,
     TIMESTAMP_SEARCH,
     UNKNOWN,
-    RoleSwitches,
+    RoleSwitchArrays,
     Starts,
     first_starts,
 )
@@ -37,7 +37,7 @@ from rebalance_core.kernels.starts.handovers import (
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, find_deletions, pick
 from rebalance_core.kernels.starts.stored_starts import (
     FirstPulls,
-    StoredStarts,
+    StoredStartArrays,
     chain_lows,
     find_steps,
     highest,
@@ -119,7 +119,7 @@ OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
 """Rules whose answer is another one when the topic is deleted and made anew."""
 
 
-class PullStarts:
+class PullStartArrays:
     """Answers for the pieces of a prepared.
 
     Args:
@@ -138,7 +138,7 @@ class PullStarts:
             None if coded.commits is None else SeenCommits(prepared, queues, coded.commits)
         )
         self._first_pulls = FirstPulls(prepared, self._commits, self._offsets)
-        self._switches = RoleSwitches(prepared, queues)
+        self._switches = RoleSwitchArrays(prepared, queues)
         topics = prepared.grid.topics.topic[queues.group_topic]
         self._retry = coded.topic_is_retry[topics]
 
@@ -194,7 +194,7 @@ class PullStarts:
         inside = commits_inside(self._prepared, adds, handover, commits, self._lost)
         switches, steps = self._switches, find_steps(changes, self._switches)
         switched = switches.switched(mine.queue, steps.count_at(mine.queue, mine.epoch))
-        of_group = StoredStarts(commits, self._offsets, handover, inside, switches, switched)
+        of_group = StoredStartArrays(commits, self._offsets, handover, inside, switches, switched)
         self._put_first(mine, of_group.unsure, starts, asks_broker=True)
         others = handover.others_start | switched.any
         open_ = np.flatnonzero(others & of_group.unsure & (starts.low >= 0))

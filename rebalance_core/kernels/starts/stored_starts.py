@@ -16,11 +16,11 @@ from rebalance_core.kernels.starts.first_starts import (
     OK,
     STORED,
     UNKNOWN,
-    RoleSwitches,
+    RoleSwitchArrays,
     Starts,
     Switched,
 )
-from rebalance_core.kernels.starts.handovers import Handover, Inside, given_up, shared_past
+from rebalance_core.kernels.starts.handovers import Holders, Inside, release_times, shared_past
 from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
 from rebalance_core.protocol.members import ROUTE_MS
 from rebalance_core.protocol.start_offset import (
@@ -39,7 +39,7 @@ def local_starts(
     adds: OwnerChanges,
     held_before: Bools,
 ) -> tuple[Starts, Bools]:
-    """`replay.starts.pull_starts.PullStarts._local_start` of many.
+    """`replay.pull_starts.PullStarts._local_start` of many.
 
     Args:
         prepared: the groups.
@@ -80,8 +80,8 @@ BIGGEST = np.iinfo(np.int64).max
 """No offset is higher."""
 
 
-class StoredStarts:
-    """`replay.starts.stored_start.StoredStarts` of many.
+class StoredStartArrays:
+    """`replay.stored_start.StoredStarts` of many.
 
     Args:
         commits: what was committed.
@@ -93,8 +93,8 @@ class StoredStarts:
     """
 
     def __init__(
-        self, commits: SeenCommits, offsets: SeenOffsets, rows: Handover, inside: Inside,
-        switches: RoleSwitches, switched: Switched,
+        self, commits: SeenCommits, offsets: SeenOffsets, rows: Holders, inside: Inside,
+        switches: RoleSwitchArrays, switched: Switched,
     ) -> None:  # fmt: skip
         self._commits, self._offsets, self._rows, self._inside = commits, offsets, rows, inside
         self._bounds = segments.pointers(np.bincount(inside.row, minlength=len(rows.queue)))
@@ -288,7 +288,7 @@ def chain_lows(low: Ints, sent_back: Ints, queue: Ints, chained: Bools) -> Ints:
 #
 # What the master can have had at each loss bounds every start until it settles, and may depend on
 # where the owner of that time started: see
-# `replay.starts.stored_start.StoredStarts.follow_masters`.
+# `replay.stored_start.StoredStarts.follow_masters`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +312,7 @@ class Steps:
         ]
 
 
-def find_steps(changes: OwnerChanges, switches: RoleSwitches) -> Steps:
+def find_steps(changes: OwnerChanges, switches: RoleSwitchArrays) -> Steps:
     """The steps of a piece's changes; none where no master was ever lost."""
     if not switches:
         changes = changes.where(np.zeros(0, np.int64))
@@ -396,7 +396,7 @@ def switched_lows(
     prepared: PreparedGroups,
     piece: Block | Shared,
     steps: Steps,
-    switches: RoleSwitches,
+    switches: RoleSwitchArrays,
     adds: OwnerChanges,
     drops: OwnerChanges,
     mine: OwnerChanges,
@@ -427,7 +427,7 @@ def switched_lows(
         else _past(prepared, queue, epoch, cell, at_ms, adds, drops, offsets)
     )
     nothing = Switched(*(np.full(len(step), value, np.int64) for value in (0, 0, segments.NONE)))
-    base = StoredStarts(commits, offsets, asked, Inside.none(), switches, nothing).base()
+    base = StoredStartArrays(commits, offsets, asked, Inside.none(), switches, nothing).base()
     value = np.where(base >= 0, pick(commits.offset, base), np.where(asked.outlived, 0, BIGGEST))
     value[asked.first & (base < 0)] = 0
     place, rows = segments.pair(queue, epoch), segments.pair(mine.queue, mine.epoch)
@@ -451,14 +451,14 @@ def _past(
     adds: OwnerChanges,
     drops: OwnerChanges,
     offsets: SeenOffsets,
-) -> Handover:
+) -> Holders:
     """A handover to nobody at each moment, from whoever had the queue before the epoch."""
     before = np.searchsorted(segments.pair(adds.queue, adds.epoch), segments.pair(queue, epoch)) - 1
     held = (before >= 0) & (np.append(adds.queue, segments.NONE)[before] == queue)
     before = np.where(held, before, segments.NONE)
     from_ms = prepared.epochs.from_ms[adds.epoch]
-    alone_ms, _ = given_up(prepared, adds.cell, adds.queue, drops)
-    gone_ms, _ = given_up(prepared, cell - 1, queue, drops)
+    alone_ms, _ = release_times(prepared, adds.cell, adds.queue, drops)
+    gone_ms, _ = release_times(prepared, cell - 1, queue, drops)
     dropped = np.searchsorted(drops.cell, cell) - 1  # before the epoch
     last_cell = np.where(
         (dropped >= 0) & (np.append(drops.queue, segments.NONE)[dropped] == queue),
@@ -466,7 +466,7 @@ def _past(
     )  # fmt: skip
     last, rows = pick(adds.client, before), np.flatnonzero(held)
     none = np.zeros(len(queue), np.bool_)
-    return Handover(
+    return Holders(
         queue=queue,
         client=np.full(len(queue), segments.NONE, np.int64),
         earliest_ms=at_ms,

@@ -13,7 +13,7 @@ from rebalance_core.contracts.planning import ROLLOUT_PLANS
 from rebalance_core.kernels.segments import Bools
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.times import HOUR_MS, SECOND_MS
-from rebalance_core.planning.rollout.futures import Figures, Piece, Rollouts, chained, together
+from rebalance_core.planning.rollout.futures import Figures, Rollouts, Slice, chained, together
 from rebalance_core.planning.rollout.search import Budgets, Prices, Search, named_budgets
 from rebalance_core.planning.scenario.deploys import Turn
 
@@ -156,7 +156,7 @@ SLACK = 0.25
 DEFAULT_PLAN = 0
 """The number of Kubernetes' default (`Search.plans`)."""
 
-Play = Callable[[Sequence[Piece]], Iterator[Figures]]
+Play = Callable[[Sequence[Slice]], Iterator[Figures]]
 """Plays pieces, wherever; what each comes to, in their order."""
 
 
@@ -246,7 +246,7 @@ class _Search:
         for plan in plans:
             done = self.figures[plan][0].futures if plan in self.figures else 0
             seeds = self.seeds[done:futures]
-            pieces += [Piece(plan, group, seeds) for group in groups if seeds]
+            pieces += [Slice(plan, group, seeds) for group in groups if seeds]
         for piece, made in zip(pieces, self.play(pieces), strict=True):
             figures = self.figures.setdefault(piece.plan, [])
             if piece.group < len(figures):

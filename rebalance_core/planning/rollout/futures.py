@@ -329,7 +329,7 @@ def _known(values: Sequence[int | None]) -> Ints:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Slice:
     """Some futures of one plan in one group, by their numbers."""
 
     plan: int
@@ -361,7 +361,7 @@ class Rollouts:
         rollout = self.plans[plan]
         return tuple(self.search.turns(rollout, group.members) for group in self.groups)
 
-    def play(self, piece: Piece) -> Figures:
+    def play(self, piece: Slice) -> Figures:
         """Play a piece. Cost: a hundredth of a second, and linear in futures x steps."""
         return figures_of(self._measured(piece, 0), self._script(piece)[1])
 
@@ -369,14 +369,14 @@ class Rollouts:
         """Rows of ``handovers`` of a plan's first futures, from its begin on."""
         found = [HANDOVERS.arrow_schema().empty_table()]
         for group in range(len(self.groups)):
-            piece = Piece(plan, group, range(futures))
+            piece = Slice(plan, group, range(futures))
             begin_ms = self._script(piece)[1]
             for each in self._measured(piece, futures):
                 rows = each.handovers
                 found.append(rows.filter(pc.greater_equal(rows["change_ms"], begin_ms)))
         return pa.concat_tables(found)
 
-    def _measured(self, piece: Piece, handover_seeds: int) -> Iterator[Measured]:
+    def _measured(self, piece: Slice, handover_seeds: int) -> Iterator[Measured]:
         history, begin_ms, script = self._script(piece)
         options = PropagationOptions(
             seeds=piece.seeds.stop,
@@ -386,7 +386,7 @@ class Rollouts:
         )
         return played(history, options, piece.seeds, script)
 
-    def _script(self, piece: Piece) -> tuple[GroupHistory, int, Script]:
+    def _script(self, piece: Slice) -> tuple[GroupHistory, int, Script]:
         key = piece.plan, piece.group
         if key not in self._scripts:
             history, begin_ms = self.groups[piece.group].under(self.plans[piece.plan], self.search)

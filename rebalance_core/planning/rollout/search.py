@@ -18,7 +18,7 @@ from rebalance_core.planning.scenario.deploys import (
     SwitchStrategy,
     Turn,
 )
-from rebalance_core.planning.scenario.edit import Key, Reader, read_moment
+from rebalance_core.planning.scenario.edit import EditKey, ValueReader, read_moment
 from rebalance_core.planning.scenario.file import TomlLines
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
 from rebalance_core.planning.scenario.scenario import Scenario
@@ -212,7 +212,7 @@ class Search:
 # The file.
 
 
-def at_least(low: float) -> Reader:
+def at_least(low: float) -> ValueReader:
     """A number from ``low`` up."""
 
     def read(value: Any) -> float:
@@ -224,7 +224,7 @@ def at_least(low: float) -> Reader:
     return read
 
 
-def several(read: Reader) -> Reader:
+def several(read: ValueReader) -> ValueReader:
     """One value or a list of them."""
 
     def each(value: Any) -> tuple[Any, ...]:
@@ -249,24 +249,24 @@ def read_change(value: Any) -> str:
 
 
 _TOP = {"change": edit.required(read_change), "groups": edit.required(edit.words)}
-_TABLES: Mapping[str, Mapping[str, Key]] = {
+_TABLES: Mapping[str, Mapping[str, EditKey]] = {
     "budgets": {
-        "max_read_again": Key(at_least(0)),
-        "max_no_owner_s": Key(at_least(0)),
-        "max_double_s": Key(at_least(0)),
-        "min_members": Key(edit.whole(0, 1_000_000)),
-        "finish_within": Key(read_duration),
+        "max_read_again": EditKey(at_least(0)),
+        "max_no_owner_s": EditKey(at_least(0)),
+        "max_double_s": EditKey(at_least(0)),
+        "min_members": EditKey(edit.whole(0, 1_000_000)),
+        "finish_within": EditKey(read_duration),
     },
-    "prices": {name: Key(at_least(0)) for name in ("copy", "no_owner_s", "pod_hour")},
+    "prices": {name: EditKey(at_least(0)) for name in ("copy", "no_owner_s", "pod_hour")},
     "plans": {
-        "surge": Key(several(deploys.amount)),
-        "unavailable": Key(several(deploys.amount)),
-        "pause": Key(several(read_duration)),
-        "order": Key(several(edit.one_of(*deploys.ORDERS))),
-        "down": Key(read_duration),
-        "ready_after": Key(read_duration),
-        "graceful": Key(deploys.yes_or_no),
-        "address": Key(edit.one_of(*deploys.ADDRESSES)),
+        "surge": EditKey(several(deploys.amount)),
+        "unavailable": EditKey(several(deploys.amount)),
+        "pause": EditKey(several(read_duration)),
+        "order": EditKey(several(edit.one_of(*deploys.ORDERS))),
+        "down": EditKey(read_duration),
+        "ready_after": EditKey(read_duration),
+        "graceful": EditKey(deploys.yes_or_no),
+        "address": EditKey(edit.one_of(*deploys.ADDRESSES)),
     },
 }
 
@@ -317,7 +317,7 @@ class _Reading:
         self.mistakes.append(f"{self.file}:{self.lines.of_key(key, table)}: {text}")
 
     def values(
-        self, table: str, given: Any, keys: Mapping[str, Key], valid: Iterable[str]
+        self, table: str, given: Any, keys: Mapping[str, EditKey], valid: Iterable[str]
     ) -> dict[str, Any]:
         """The values read; what is wrong is noted."""
         if not isinstance(given, dict):

@@ -15,8 +15,8 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.times import read_duration
 from rebalance_core.planning.scenario import edit
 from rebalance_core.planning.scenario.cluster_life import ClusterLife, TopicSettings, topic_settings
-from rebalance_core.planning.scenario.edit import Edit, GroupEdit, Key
-from rebalance_core.planning.scenario.group_life import GroupLife, Settings
+from rebalance_core.planning.scenario.edit import Edit, EditKey, GroupEdit
+from rebalance_core.planning.scenario.group_life import GroupLife, MemberData
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
 from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
 
@@ -47,10 +47,10 @@ class LoseBroker(BrokerLoss):
     """
 
     KIND = "lose_broker"
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         "broker": edit.required(edit.patterns),
-        "how": Key(edit.one_of("stopped", "closed", "expired"), "closed"),
-        "back_after": Key(read_duration),
+        "how": EditKey(edit.one_of("stopped", "closed", "expired"), "closed"),
+        "back_after": EditKey(read_duration),
     }
 
     how: str
@@ -73,10 +73,10 @@ class LoseMaster(BrokerLoss):
     """
 
     KIND = "lose_master"
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         "broker": edit.required(edit.patterns),
-        "slaves": Key(edit.one_of("refused", "slave_read", "acting"), "refused"),
-        "back_after": Key(read_duration),
+        "slaves": EditKey(edit.one_of("refused", "slave_read", "acting"), "refused"),
+        "back_after": EditKey(read_duration),
     }
 
     slaves: str
@@ -100,13 +100,13 @@ class LoseRoom(Edit):
     """
 
     KIND = "lose_room"
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         "room": edit.required(edit.texts),
-        "separator": Key(edit.words, DEFAULT_ROOM_SEPARATOR),
-        "broker_prefixes": Key(edit.texts),
-        "client_prefixes": Key(edit.texts),
-        "how": Key(edit.one_of("crash", "expired"), "expired"),
-        "back_after": Key(read_duration),
+        "separator": EditKey(edit.words, DEFAULT_ROOM_SEPARATOR),
+        "broker_prefixes": EditKey(edit.texts),
+        "client_prefixes": EditKey(edit.texts),
+        "how": EditKey(edit.one_of("crash", "expired"), "expired"),
+        "back_after": EditKey(read_duration),
     }
 
     room: tuple[str, ...]
@@ -162,13 +162,13 @@ class ScaleQueues(Edit):
     """
 
     KIND = "scale_queues"
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         "topic": edit.required(edit.patterns),
-        "broker": Key(edit.patterns, ("*",)),
-        "queues": Key(edit.whole(0, MOST_QUEUES)),
-        "read": Key(edit.whole(0, MOST_QUEUES)),
-        "write": Key(edit.whole(0, MOST_QUEUES)),
-        "factor": Key(edit.number(0, 1_024)),
+        "broker": EditKey(edit.patterns, ("*",)),
+        "queues": EditKey(edit.whole(0, MOST_QUEUES)),
+        "read": EditKey(edit.whole(0, MOST_QUEUES)),
+        "write": EditKey(edit.whole(0, MOST_QUEUES)),
+        "factor": EditKey(edit.number(0, 1_024)),
     }
 
     topic: tuple[str, ...]
@@ -226,13 +226,13 @@ class NewTopic(Edit):
     """
 
     KIND = "new_topic"
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         "name": edit.required(edit.words),
         "queues": edit.required(edit.whole(1, MOST_QUEUES)),
-        "broker": Key(edit.patterns, ("*",)),
-        "subscribed_by": Key(edit.patterns, ()),
-        "subscribe_after": Key(read_duration, 0),
-        "every": Key(read_duration, 0),
+        "broker": EditKey(edit.patterns, ("*",)),
+        "subscribed_by": EditKey(edit.patterns, ()),
+        "subscribe_after": EditKey(read_duration, 0),
+        "every": EditKey(read_duration, 0),
     }
 
     name: str
@@ -276,7 +276,7 @@ class NewTopic(Edit):
         for i, member in enumerate(members):
             life.after(i * self.every, life.subscribe, member, self.name, source)
 
-        def with_topic(settings: Settings) -> Settings:
+        def with_topic(settings: MemberData) -> MemberData:
             return life.resubscribed(settings, more=[self.name])
 
         life.join_rules.append(with_topic)
@@ -299,12 +299,12 @@ class SwitchRequestMode(GroupEdit):
     """
 
     KIND = "switch_request_mode"
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         "group": edit.required(edit.patterns),
-        "topic": Key(edit.patterns, ("*",)),
+        "topic": EditKey(edit.patterns, ("*",)),
         "mode": edit.required(edit.one_of(POP, PULL)),
-        "share_queue_num": Key(edit.whole(-1, LARGEST_SHARE_QUEUE_NUM)),
-        "rebalance_mode": Key(edit.one_of(CLIENT_REBALANCE, BROKER_REBALANCE)),
+        "share_queue_num": EditKey(edit.whole(-1, LARGEST_SHARE_QUEUE_NUM)),
+        "rebalance_mode": EditKey(edit.one_of(CLIENT_REBALANCE, BROKER_REBALANCE)),
     }
 
     topic: tuple[str, ...]
@@ -352,5 +352,5 @@ class SwitchRequestMode(GroupEdit):
         for topic in topics:  # after the joins, so that it is a cause of the epoch, too
             life.set_request_mode(topic, self.request_mode, source)
 
-    def _switched(self, settings: Settings) -> Settings:
+    def _switched(self, settings: MemberData) -> MemberData:
         return settings | {"rebalance_mode": self.rebalance_mode}

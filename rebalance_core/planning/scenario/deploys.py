@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.times import read_duration
 from rebalance_core.planning.scenario import edit
-from rebalance_core.planning.scenario.edit import LOSS_DETAILS, GroupEdit, Key
-from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, Settings
+from rebalance_core.planning.scenario.edit import LOSS_DETAILS, EditKey, GroupEdit
+from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, MemberData
 from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS, MOST_CONSUMERS
 
 # How many at a time, and when: as a Kubernetes Deployment has it.
@@ -130,18 +130,18 @@ class Deploy(GroupEdit):
     an instance name come back under the same id on another channel where it is kept.
     """
 
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         "group": edit.required(edit.patterns),
-        "percent": Key(edit.number(0, 100), 10.0),
-        "every": Key(read_duration, EVERY_MS),
-        "down": Key(read_duration, DOWN_MS),
-        "surge": Key(amount),
-        "unavailable": Key(amount),
-        "ready_after": Key(read_duration, 0),
-        "pause": Key(read_duration, 0),
-        "order": Key(edit.one_of(*ORDERS), RANDOM),
-        "graceful": Key(yes_or_no, True),
-        "address": Key(edit.one_of(*ADDRESSES)),
+        "percent": EditKey(edit.number(0, 100), 10.0),
+        "every": EditKey(read_duration, EVERY_MS),
+        "down": EditKey(read_duration, DOWN_MS),
+        "surge": EditKey(amount),
+        "unavailable": EditKey(amount),
+        "ready_after": EditKey(read_duration, 0),
+        "pause": EditKey(read_duration, 0),
+        "order": EditKey(edit.one_of(*ORDERS), RANDOM),
+        "graceful": EditKey(yes_or_no, True),
+        "address": EditKey(edit.one_of(*ADDRESSES)),
     }
 
     percent: float
@@ -185,7 +185,7 @@ class Deploy(GroupEdit):
         """How members are lost; None: they leave."""
         return None if self.graceful else LOSS_DETAILS["crash"]
 
-    def change(self, settings: Settings) -> Settings:
+    def change(self, settings: MemberData) -> MemberData:
         """The settings of a successor."""
         return settings
 
@@ -256,10 +256,10 @@ class RollingRestart(Deploy):
     """The same program again, or with ``version`` a client library of that version."""
 
     KIND = "rolling_restart"
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         **Deploy.KEYS,
-        "how": Key(edit.one_of(*LOSS_DETAILS)),
-        "version": Key(edit.version),
+        "how": EditKey(edit.one_of(*LOSS_DETAILS)),
+        "version": EditKey(edit.version),
     }
 
     how: str | None
@@ -277,7 +277,7 @@ class RollingRestart(Deploy):
         """As ``how`` has it, or ``graceful``."""
         return super().detail if self.how is None else LOSS_DETAILS[self.how]
 
-    def change(self, settings: Settings) -> Settings:
+    def change(self, settings: MemberData) -> MemberData:
         """The same, of the version."""
         return settings if self.version is None else settings | {"version": self.version}
 
@@ -300,10 +300,10 @@ class SwitchStrategy(Deploy):
     """
 
     KIND = "switch_strategy"
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         **Deploy.KEYS,
         "strategy": edit.required(edit.strategy),
-        "how": Key(edit.one_of(AT_ONCE, ROLLING)),
+        "how": EditKey(edit.one_of(AT_ONCE, ROLLING)),
     }
 
     strategy: str
@@ -330,6 +330,6 @@ class SwitchStrategy(Deploy):
         for member in members:
             life.rejoin(member, self.change, source)
 
-    def change(self, settings: Settings) -> Settings:
+    def change(self, settings: MemberData) -> MemberData:
         """The same under the strategy."""
         return settings | {"strategy": self.strategy}

@@ -64,23 +64,23 @@ def read_moment(value: Any) -> Moment:
 #
 # Readers raise ValueError whose message goes behind ``key = value:``.
 
-Reader = Callable[[Any], Any]
+ValueReader = Callable[[Any], Any]
 
 _SET = re.compile(r"\[!?+\]?+[^\]]*\]")  # as fnmatch reads one
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class EditKey:
     """One key of an edit: how its value is read and what it is if it is not given."""
 
-    read: Reader
+    read: ValueReader
     default: Any = None
     required: bool = False
 
 
-def required(read: Reader) -> Key:
+def required(read: ValueReader) -> EditKey:
     """A key that must be given."""
-    return Key(read, required=True)
+    return EditKey(read, required=True)
 
 
 def words(value: Any) -> str:
@@ -109,7 +109,7 @@ def patterns(value: Any) -> tuple[str, ...]:
     return globs
 
 
-def one_of(*valid: str) -> Reader:
+def one_of(*valid: str) -> ValueReader:
     """One of some words."""
 
     def read(value: Any) -> str:
@@ -121,7 +121,7 @@ def one_of(*valid: str) -> Reader:
     return read
 
 
-def whole(low: int, high: int) -> Reader:
+def whole(low: int, high: int) -> ValueReader:
     """A whole number of a range."""
 
     def read(value: Any) -> int:
@@ -132,7 +132,7 @@ def whole(low: int, high: int) -> Reader:
     return read
 
 
-def number(low: float, high: float) -> Reader:
+def number(low: float, high: float) -> ValueReader:
     """A number above ``low`` and up to ``high``."""
 
     def read(value: Any) -> float:
@@ -174,7 +174,7 @@ def version(value: Any) -> str:
 LOSS_DETAILS = {"leave": None, "crash": "CLOSED", "expired": "EXPIRED"}
 """How a member goes: it says so, its connection is seen closing, or only the scan finds out."""
 
-COMMON_KEYS = {"at": Key(read_moment, END_MOMENT), "cluster": Key(patterns, ("*",))}
+COMMON_KEYS = {"at": EditKey(read_moment, END_MOMENT), "cluster": EditKey(patterns, ("*",))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,13 +186,13 @@ class Edit:
     """
 
     KIND: ClassVar[str]
-    KEYS: ClassVar[Mapping[str, Key]]
+    KEYS: ClassVar[Mapping[str, EditKey]]
 
     at: Moment
     cluster: tuple[str, ...]
 
     @classmethod
-    def keys(cls) -> dict[str, Key]:
+    def keys(cls) -> dict[str, EditKey]:
         """All keys of the kind."""
         return COMMON_KEYS | dict(cls.KEYS)
 

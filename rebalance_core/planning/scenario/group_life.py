@@ -151,8 +151,8 @@ JOIN_COLUMNS = (
 )
 """What a process states of itself when it joins."""
 
-Settings = dict[str, Any]
-JoinRule = Callable[[Settings], Settings]
+MemberData = dict[str, Any]
+JoinRule = Callable[[MemberData], MemberData]
 
 
 @dataclass(slots=True, eq=False)
@@ -161,7 +161,7 @@ class EditedMember:
 
     key: ProcessKey
     joined_ms: int
-    settings: Settings
+    settings: MemberData
     state: str = LIVE
 
 
@@ -220,15 +220,15 @@ class GroupLife(Timeline):
         """Random numbers of this group for a purpose; equal for equal purposes."""
         return Draws(0, f"{self._seed}/{self.cluster}/{self.consumer_group}/{purpose}")
 
-    def topics_of(self, settings: Settings) -> tuple[str, ...] | None:
+    def topics_of(self, settings: MemberData) -> tuple[str, ...] | None:
         """Return the topics that a process with these settings subscribes; None: not known."""
         stated = settings["subscriptions"]
         topics = self.group_topics if stated is None else stated
         return None if topics is None else tuple(topics)
 
     def resubscribed(
-        self, settings: Settings, *, more: Iterable[str] = (), fewer: Iterable[str] = ()
-    ) -> Settings:
+        self, settings: MemberData, *, more: Iterable[str] = (), fewer: Iterable[str] = ()
+    ) -> MemberData:
         """The settings with other topics; what is not known of a process stays unknown."""
         topics = self.topics_of(settings)
         if topics is None:

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from rebalance_core.model.times import MINUTE_MS, read_duration
 from rebalance_core.planning.scenario import edit
-from rebalance_core.planning.scenario.edit import GroupEdit, Key
-from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, Settings
+from rebalance_core.planning.scenario.edit import EditKey, GroupEdit
+from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, MemberData
 
 # add_consumers: more processes of a group, like those that it has.
 
@@ -26,12 +26,12 @@ class AddConsumers(GroupEdit):
     """
 
     KIND = "add_consumers"
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         "group": edit.required(edit.patterns),
-        "count": Key(edit.whole(1, MOST_CONSUMERS)),
-        "share": Key(edit.number(0, 100)),
-        "every": Key(read_duration, 0),
-        "language": Key(edit.language),
+        "count": EditKey(edit.whole(1, MOST_CONSUMERS)),
+        "share": EditKey(edit.number(0, 100)),
+        "every": EditKey(read_duration, 0),
+        "language": EditKey(edit.language),
     }
 
     count: int | None
@@ -74,12 +74,12 @@ class RemoveConsumers(GroupEdit):
     """
 
     KIND = "remove_consumers"
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         "group": edit.required(edit.patterns),
-        "count": Key(edit.whole(1, MOST_CONSUMERS)),
-        "share": Key(edit.number(0, 1)),
-        "how": Key(edit.one_of(*edit.LOSS_DETAILS), "leave"),
-        "every": Key(read_duration, 0),
+        "count": EditKey(edit.whole(1, MOST_CONSUMERS)),
+        "share": EditKey(edit.number(0, 1)),
+        "how": EditKey(edit.one_of(*edit.LOSS_DETAILS), "leave"),
+        "every": EditKey(read_duration, 0),
     }
 
     count: int | None
@@ -133,13 +133,13 @@ class MixedSubscriptions(GroupEdit):
     """
 
     KIND = "mixed_subscriptions"
-    KEYS: ClassVar[Mapping[str, Key]] = {
+    KEYS: ClassVar[Mapping[str, EditKey]] = {
         "group": edit.required(edit.patterns),
         "percent": edit.required(edit.number(0, 100)),
-        "extra": Key(edit.words),
-        "lacking": Key(edit.words),
-        "every": Key(read_duration, EVERY_MS),
-        "down": Key(read_duration, DOWN_MS),
+        "extra": EditKey(edit.words),
+        "lacking": EditKey(edit.words),
+        "every": EditKey(read_duration, EVERY_MS),
+        "down": EditKey(read_duration, DOWN_MS),
     }
 
     percent: float
@@ -169,7 +169,7 @@ class MixedSubscriptions(GroupEdit):
             life.log.warn(f"{source}: no chosen member of {life.consumer_group} subscribes "
                           f"{self.lacking}")  # fmt: skip
 
-        def changed(settings: Settings) -> Settings:
+        def changed(settings: MemberData) -> MemberData:
             more, fewer = ([topic] if topic else [] for topic in (self.extra, self.lacking))
             return life.resubscribed(settings, more=more, fewer=fewer)
 

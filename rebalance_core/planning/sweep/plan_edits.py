@@ -263,7 +263,7 @@ class ClusterEventChanges(PackedTables):
 
 
 @dataclass(frozen=True, eq=False)
-class PlanEdits:
+class EditPlan:
     """The edits of all histories; small enough to be sent to every task.
 
     Attributes:
@@ -283,7 +283,7 @@ class PlanEdits:
         return (*self.unmatched, *sorted({*self.warnings, *of_groups}))
 
 
-def plan_edits(facts: EventFacts, variants: Variants) -> PlanEdits:
+def plan_edits(facts: EventFacts, variants: Variants) -> EditPlan:
     """Edit the events of brokers and topics.
 
     Args:
@@ -313,10 +313,10 @@ def plan_edits(facts: EventFacts, variants: Variants) -> PlanEdits:
     # without a scenario no name is read
     clusters = facts.clusters() if scenarios_of(variants) else {}
     unmatched = tuple(unmatched_patterns(variants, clusters))
-    return PlanEdits(edits, tuple(shared), unmatched, frozenset(warnings))
+    return EditPlan(edits, tuple(shared), unmatched, frozenset(warnings))
 
 
-def interests_in(recorded: Interests, facts: EventFacts, edits: PlanEdits) -> Interests:
+def interests_in(recorded: Interests, facts: EventFacts, edits: EditPlan) -> Interests:
     """Return the topics that the groups read in any history, for `routing_of`.
 
     Args:

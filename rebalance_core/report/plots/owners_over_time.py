@@ -12,7 +12,7 @@ from matplotlib.patches import Patch
 
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.report import timeline
-from rebalance_core.report.audit_report import QueueHistory, Stretch
+from rebalance_core.report.audit_report import OwnerSpan, QueueHistory
 from rebalance_core.report.plots import style
 from rebalance_core.report.timeline import Cell, TimelineRow, TimelineRows
 
@@ -23,7 +23,7 @@ HATCHES = ("", "////", "....", "----")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Style:
     """The mark of a client: labels are unique, tints and hatches repeat."""
 
     label: str
@@ -31,7 +31,7 @@ class Mark:
     hatch: str
 
 
-def marks_of(clients: Sequence[str]) -> dict[str, Mark]:
+def marks_of(clients: Sequence[str]) -> dict[str, Style]:
     """A mark for each, neighbours different in tint and hatch; numbers once letters run out.
 
     >>> [mark.label for mark in marks_of(["x", "y"]).values()]
@@ -39,7 +39,7 @@ def marks_of(clients: Sequence[str]) -> dict[str, Mark]:
     """
     few = len(clients) <= len(ascii_uppercase)
     return {
-        client: Mark(
+        client: Style(
             ascii_uppercase[at] if few else str(at + 1),
             TINTS[at % len(TINTS)],
             HATCHES[at % len(HATCHES)],
@@ -132,14 +132,14 @@ def _end(end: Any) -> int | None:
 
 
 def _histories(frame: Any, ends: Sequence[int | None]) -> list[QueueHistory]:
-    held: dict[MessageQueue, list[Stretch]] = {}
+    held: dict[MessageQueue, list[OwnerSpan]] = {}
     columns = (frame[name] for name in (*COLUMNS[1:6], "holders"))
     for topic, broker, queue_id, client_id, from_ms, holders, to_ms in zip(
         *columns, ends, strict=True
     ):
         owner = client_id if isinstance(client_id, str) else None
         queue = MessageQueue(str(topic), str(broker), int(queue_id))
-        held.setdefault(queue, []).append(Stretch(int(from_ms), to_ms, owner, int(holders)))
+        held.setdefault(queue, []).append(OwnerSpan(int(from_ms), to_ms, owner, int(holders)))
     return [
         QueueHistory(queue.topic, queue.broker_name, queue.queue_id, tuple(held[queue]))
         for queue in sort_queues(held)
@@ -160,7 +160,7 @@ def _places(rows: Sequence[TimelineRow]) -> tuple[list[float], list[tuple[float,
     return tops, heads
 
 
-def _paint(axes: Axes, placed: Iterable[tuple[float, Cell]], marks: Mapping[str, Mark]) -> None:
+def _paint(axes: Axes, placed: Iterable[tuple[float, Cell]], marks: Mapping[str, Style]) -> None:
     """One collection for each kind of paint, whatever the number of cells."""
     boxes: dict[tuple[str, str, str, float], list[Corners]] = {}
     for top, cell in placed:
@@ -177,7 +177,7 @@ def _paint(axes: Axes, placed: Iterable[tuple[float, Cell]], marks: Mapping[str,
 
 
 def _boxes(
-    top: float, cell: Cell, marks: Mapping[str, Mark]
+    top: float, cell: Cell, marks: Mapping[str, Style]
 ) -> Iterable[tuple[tuple[str, str, str, float], Corners]]:
     left, right = cell.left, cell.left + cell.width
     if cell.changes:
@@ -203,7 +203,7 @@ def _box(left: float, right: float, low: float, high: float) -> Corners:
     return [(left, low), (right, low), (right, high), (left, high)]
 
 
-def _word(axes: Axes, top: float, cell: Cell, marks: Mapping[str, Mark]) -> None:
+def _word(axes: Axes, top: float, cell: Cell, marks: Mapping[str, Style]) -> None:
     word = _said(cell, marks)
     if cell.width > 100 * style.LETTER * (len(word) + 0.8):
         axes.text(
@@ -213,7 +213,7 @@ def _word(axes: Axes, top: float, cell: Cell, marks: Mapping[str, Mark]) -> None
         )  # fmt: skip
 
 
-def _said(cell: Cell, marks: Mapping[str, Mark]) -> str:
+def _said(cell: Cell, marks: Mapping[str, Style]) -> str:
     if cell.changes:
         return f"{cell.changes:,} changes"
     if cell.state == timeline.NOBODY or cell.state is None:
@@ -225,7 +225,7 @@ def _said(cell: Cell, marks: Mapping[str, Mark]) -> str:
     return "+".join(named[:2]) + (f" and {len(named) - 2} more" if named[2:] else "")
 
 
-def _clients(marks: Mapping[str, Mark], cells: Iterable[Sequence[Cell]]) -> list[Any]:
+def _clients(marks: Mapping[str, Style], cells: Iterable[Sequence[Cell]]) -> list[Any]:
     drawn = {
         client
         for row in cells
@@ -285,7 +285,7 @@ def _subtitle(queues: int, axis: Any) -> str:
     return f"{queues:,} queue{'s' if queues != 1 else ''}, {style.from_to(axis)}"
 
 
-def _feet(rows: TimelineRows, marks: Mapping[str, Mark]) -> list[str]:
+def _feet(rows: TimelineRows, marks: Mapping[str, Style]) -> list[str]:
     feet = []
     if rows.folded:
         feet.append("Queues of one broker with the same history share a row.")

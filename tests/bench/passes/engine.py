@@ -29,9 +29,9 @@ from rebalance_core.engine.routing import interests_of
 from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.generate import generate
-from rebalance_core.spark.ledger import LedgerWork, ledger_tasks
+from rebalance_core.spark.ledger import LedgerTask, ledger_tasks
 from rebalance_core.spark.sources import rows_of
-from rebalance_core.spark.task_tables import NoteT, Work, make_unwritten, task_tables
+from rebalance_core.spark.task_tables import FactsT, Work, make_unwritten, task_tables
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.passes.workloads import (
     OWNERSHIP,
@@ -81,7 +81,7 @@ class Bench:
 
     spark: SparkSession
     routed: DataFrame
-    work: LedgerWork
+    work: LedgerTask
     fanned: DataFrame
     tasks: int
     seconds: dict[str, list[float]] = field(default_factory=dict)
@@ -104,8 +104,8 @@ class Bench:
         return note
 
     def write(
-        self, folder: str, work: Work[NoteT], kind: Callable[[], NoteT], names: Sequence[str]
-    ) -> tuple[NoteT, dict[str, TableWritten]]:
+        self, folder: str, work: Work[FactsT], kind: Callable[[], FactsT], names: Sequence[str]
+    ) -> tuple[FactsT, dict[str, TableWritten]]:
         """Note and tables of work whose tasks write."""
         with task_tables(self.spark, folder, names) as tables:
             return tables.make(self.routed, work, kind, names), tables.finish()

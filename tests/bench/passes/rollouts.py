@@ -8,9 +8,9 @@ from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.planning.rollout.choice import DEFAULT_PLAN, MOST_FUTURES, search_plans
-from rebalance_core.planning.rollout.futures import Piece, Rollouts, deployed_group
+from rebalance_core.planning.rollout.futures import Rollouts, Slice, deployed_group
 from rebalance_core.planning.rollout.search import Search
-from rebalance_core.process.propagate import Groups
+from rebalance_core.process.propagate import GroupHistories
 from rebalance_core.process.rollouts import played_here
 from tests.bench.report import Figure, Report, Table, bench_main, tidy
 from tests.tree import TREE
@@ -29,7 +29,7 @@ SEARCH = Search(
 def rollouts() -> Report:
     """Run it."""
     checked = check_tables(read_input_tables(str(STEADY)))
-    groups = tuple(map(deployed_group, Groups.of(checked, PropagationOptions())))
+    groups = tuple(map(deployed_group, GroupHistories.of(checked, PropagationOptions())))
     plans = SEARCH.plans([group.members for group in groups])[:PLANS]
     assert len(plans) == PLANS
     whole = Rollouts(SEARCH, plans, groups)
@@ -40,7 +40,7 @@ def rollouts() -> Report:
     alone = Rollouts(SEARCH, plans[:1], groups)
     begun = time.process_time()
     for group in range(len(groups)):
-        alone.play(Piece(DEFAULT_PLAN, group, range(MOST_FUTURES)))
+        alone.play(Slice(DEFAULT_PLAN, group, range(MOST_FUTURES)))
     default = time.process_time() - begun
     futures = sum(row["futures"] for row in searched.rows)
     return Report(

@@ -13,8 +13,8 @@ from rebalance_core.planning.rollout.choice import Searched, search_plans
 from rebalance_core.planning.rollout.futures import (
     DeployedGroup,
     Figures,
-    Piece,
     Rollouts,
+    Slice,
     deployed_group,
 )
 from rebalance_core.planning.rollout.search import Budgets, RolloutPlan, Search
@@ -65,7 +65,7 @@ class Chosen:
 def all_chosen() -> Iterator[Chosen]:
     """Of both groups and all budgets. Cost: some seconds a group."""
     for group in _groups():
-        played: dict[Piece, Figures] = {}
+        played: dict[Slice, Figures] = {}
         for name, budgets in BUDGETS.items():
             searched = _searched(group, budgets, played)
             plan = list(PLANS)[searched.chosen]
@@ -114,13 +114,13 @@ def _groups() -> Iterator[DeployedGroup]:
         yield deployed_group(replace(run.history, events=before))
 
 
-def _searched(group: DeployedGroup, budgets: Budgets, played: dict[Piece, Figures]) -> Searched:
+def _searched(group: DeployedGroup, budgets: Budgets, played: dict[Slice, Figures]) -> Searched:
     """The search; ``played`` are the futures of the group so far, and gets those of this one."""
     clock = replace(CLOCK, handler_ms=HANDLER_MS)
     search = Search("restart", group.name[1], budgets)
     rollouts = Rollouts(search, tuple(PLANS.values()), (group,), clock)
 
-    def play(pieces: Sequence[Piece]) -> Iterator[Figures]:
+    def play(pieces: Sequence[Slice]) -> Iterator[Figures]:
         new = [piece for piece in pieces if piece not in played]
         played.update(zip(new, played_here(rollouts, new), strict=True))
         return (played[piece] for piece in pieces)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from rebalance_core.clockwork.script import Known, Script, Stop
+from rebalance_core.clockwork.script import ProcessStop, Script, WatcherKnowledge
 from tests.recordings.tables import DATA, Row, Tables
 
 
@@ -25,7 +25,9 @@ def recorder_tables(name: str, tables: Tables) -> Tables:
     return tables | {"cluster_events": sorted(events, key=lambda row: row["event_ms"])}
 
 
-def known_of(name: str, script: Script, names: dict[tuple[str, str | None], str]) -> Known:
+def known_of(
+    name: str, script: Script, names: dict[tuple[str, str | None], str]
+) -> WatcherKnowledge:
     """What the recorder knew of a group.
 
     Args:
@@ -33,9 +35,9 @@ def known_of(name: str, script: Script, names: dict[tuple[str, str | None], str]
         script: of the group.
         names: the recording's names of clients by (client_id, channel_id).
     """
-    return Known(
+    return WatcherKnowledge(
         tuple(
-            Stop(life.index, int(row["from_ms"]) * 1_000, int(row["until_ms"]) * 1_000)
+            ProcessStop(life.index, int(row["from_ms"]) * 1_000, int(row["until_ms"]) * 1_000)
             for row in _rows(DATA / name / "stopped.csv")
             for life in script.lives
             if names[life.client_id, life.channel_id] == row["client"]

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.changes import (
+    AuditedScope,
     Earlier,
     Files,
-    Looked,
     changes_since,
     earlier_findings,
     fingerprint,
@@ -37,12 +37,12 @@ def verdict(word: str, reason: str = "", group: str = "g", **more: Any) -> Row:
 
 def looked(
     *rows: Row, findings: tuple[Row, ...] = (), files: tuple[Row, ...] = (), **more: Any
-) -> Looked:
+) -> AuditedScope:
     given = {"clusters": {"c"}, "incomplete": set()} | more
-    return Looked.by(given["clusters"], given["incomplete"], rows, findings, Files(files))
+    return AuditedScope.by(given["clusters"], given["incomplete"], rows, findings, Files(files))
 
 
-def states(now: list[Row], before: list[Row], at: Looked, files: tuple[Row, ...] = ()) -> Row:
+def states(now: list[Row], before: list[Row], at: AuditedScope, files: tuple[Row, ...] = ()) -> Row:
     return changes_since(now, earlier_findings(before, Files(files)), at).counts
 
 
@@ -100,7 +100,7 @@ def test_new_still_gone_and_what_is_accepted() -> None:
     ],
 )
 def test_what_is_absent_is_gone_only_where_the_run_looked(
-    rule: str, at: Looked, gone: bool
+    rule: str, at: AuditedScope, gone: bool
 ) -> None:
     counts = states([], [finding(rule)], at)
     assert (counts["gone"], counts["not_looked_at"]) == (int(gone), int(not gone))

@@ -8,7 +8,7 @@ import pytest
 from rebalance_core.audit.case import ITSELF, MEMBERS, GroupCase
 from rebalance_core.audit.comparison import ComparisonResult, compare
 from rebalance_core.audit.comparison_findings import settling
-from rebalance_core.audit.coverage import Coverage, Stretch, coverage_of
+from rebalance_core.audit.coverage import Coverage, LogSpan, coverage_of
 from rebalance_core.audit.evidence import gap_of
 from rebalance_core.audit.findings import ALL_RULES, Row, run_rules
 from rebalance_core.model.events import CONSUMER_SUSPEND
@@ -31,7 +31,7 @@ A, B = "10.0.0.1@1", "10.0.0.2@2"
 
 def covered(case: GroupCase, *stretches: tuple[float, float], begins: bool = False) -> GroupCase:
     """The case with a log of broker a from and to these seconds."""
-    of_log = tuple(Stretch(ms(one), ms(other), begins) for one, other in stretches)
+    of_log = tuple(LogSpan(ms(one), ms(other), begins) for one, other in stretches)
     return replace(case, run=replace(case.run, coverage=Coverage({"a": of_log}, known=True)))
 
 
@@ -235,7 +235,7 @@ def test_which_brokers_were_up_is_told_by_name_servers(
     stretches: list[tuple[float, float]], severity: str, reason: str | None
 ) -> None:
     case = covered(fell_back(), (0, 1000), begins=True)
-    told = tuple(Stretch(ms(one), ms(other), one == 0) for one, other in stretches)
+    told = tuple(LogSpan(ms(one), ms(other), one == 0) for one, other in stretches)
     coverage = replace(case.run.coverage, name_servers=told)
     row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
     assert (row["severity"], row["evidence"].get("not_covered")) == (severity, reason)
@@ -306,7 +306,7 @@ def test_queues_that_a_suspended_member_leaves_rest_on_its_whole_log(
     where = {CONSUMER_SUSPEND: "clients/c1/rocketmq_client.log:7"}
     told = [{**row, "source": where.get(row["event_type"])} for row in case.rows("cluster_events")]
     case = replace(case, tables={**case.tables, "cluster_events": told})
-    of_log = tuple(Stretch(ms(one), ms(other), False) for one, other in stretches)
+    of_log = tuple(LogSpan(ms(one), ms(other), False) for one, other in stretches)
     coverage = replace(case.run.coverage, clients={"c1": of_log})
     case = replace(case, run=replace(case.run, coverage=coverage))
     row = found(case, "ORPHAN_QUEUES")

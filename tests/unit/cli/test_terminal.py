@@ -161,7 +161,7 @@ def test_what_takes_long_is_named_while_it_is_under_way(
 ) -> None:
     now = [time.monotonic()]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    progress = terminal.Progress("groups", watched)
+    progress = terminal.ProgressLine("groups", watched)
     progress(0, 40, "c/quick")
     now[0] += 61
     progress(1, 40, "c/slow\x1b[31m")

@@ -12,7 +12,7 @@ from rebalance_core.client.process import (
     BrokerUnreachableError,
     QueueAnswers,
 )
-from rebalance_core.client.rebalance_pass import Changed, PassRecord, run_pass
+from rebalance_core.client.rebalance_pass import PassRecord, QueueChange, run_pass
 from rebalance_core.model.queue import MessageQueue
 from tests.unit.replay.one_process import (
     ALL,
@@ -35,7 +35,7 @@ def test_a_first_pass_takes_the_share_and_starts_by_the_mode(version: str) -> No
     client = process(version)
     record = run_pass(client, view(("c2", "c1")), brokers())
     assert record.added == {T[0]: 100, T[1]: 100}
-    assert record.changed == {"T": Changed(4, frozenset(T[:2]))}
+    assert record.changed == {"T": QueueChange(4, frozenset(T[:2]))}
     assert set(client.table) == set(T[:2])
     assert record.heartbeats == 1
     assert record.balanced is (None if version == V4 else True)
@@ -100,7 +100,9 @@ def test_from_5_5_on_an_empty_queue_set_is_an_unknown_topic() -> None:
     before = client.threshold_for_queue
     record = run_pass(client, view(T=()), brokers())
     assert set(client.table) == set(T)
-    assert record == PassRecord(changed={"T": Changed(0, frozenset())}, heartbeats=1, balanced=True)
+    assert record == PassRecord(
+        changed={"T": QueueChange(0, frozenset())}, heartbeats=1, balanced=True
+    )
     assert client.threshold_for_queue == before == 2
     # it ends before the member list is asked for
     assert run_pass(client, view(None, T=()), brokers()) == record
@@ -117,7 +119,9 @@ def test_from_5_5_on_an_empty_member_list_is_a_failed_query() -> None:
 def test_an_unknown_topic_heartbeats_in_every_pass_of_5x_but_not_for_retry() -> None:
     missing = view(("c1",), **{"T": None, "%RETRY%G": None})
     record = run_pass(process(V5, pull_threshold_for_topic=7), missing, brokers())
-    assert record == PassRecord(changed={"T": Changed(0, frozenset())}, heartbeats=1, balanced=True)
+    assert record == PassRecord(
+        changed={"T": QueueChange(0, frozenset())}, heartbeats=1, balanced=True
+    )
     assert run_pass(process(V4), missing, brokers()) == PassRecord()
 
 
@@ -191,7 +195,7 @@ def test_config_adds_queues_of_other_topics_and_is_never_balanced() -> None:
     both = {"T": T, "U": (other,)}
     record = run_pass(client, view(("c1",), **both), world)
     assert set(record.added) == {T[0], other}
-    assert record.changed == {"T": Changed(4, frozenset({T[0], other}))}
+    assert record.changed == {"T": QueueChange(4, frozenset({T[0], other}))}
     assert record.balanced is False
     again = run_pass(client, view(("c1",), **both), world)
     assert again == PassRecord(balanced=False)

@@ -11,7 +11,7 @@ import pytest
 from rebalance_core.clockwork.batch import play_seeds, reason_of
 from rebalance_core.clockwork.batch.beginnings import Beginnings
 from rebalance_core.clockwork.batch.member_lists import MemberLists
-from rebalance_core.clockwork.batch.passes import Passes
+from rebalance_core.clockwork.batch.passes import Runner
 from rebalance_core.clockwork.batch.play import REGULAR, takes_locks
 from rebalance_core.clockwork.batch.segment_play import play_segment
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one, play_with_passes
@@ -161,14 +161,14 @@ STEADY_SEEDS = range(6)
 
 def played(script: Script, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many passes the batch plays; its log is the loop's."""
-    count, run = 0, Passes.run
+    count, run = 0, Runner.run
 
-    def counted(self: Passes, who: np.ndarray, begin: np.ndarray) -> object:
+    def counted(self: Runner, who: np.ndarray, begin: np.ndarray) -> object:
         nonlocal count
         count += len(who)
         return run(self, who, begin)
 
-    monkeypatch.setattr(Passes, "run", counted)
+    monkeypatch.setattr(Runner, "run", counted)
     found = rows_of(play_seeds(script, STEADY_SEEDS, EXACT))
     assert found == rows_of(play_seeds_one_by_one(script, STEADY_SEEDS, EXACT))
     assert found
@@ -214,14 +214,14 @@ def test_passes_look_lists_up_once_for_all_topics(monkeypatch: pytest.MonkeyPatc
         asked.append(len(found))
         return found
 
-    rounds, run = list[int](), Passes.run
+    rounds, run = list[int](), Runner.run
 
-    def counted(passes: Passes, who: np.ndarray, begin: np.ndarray) -> object:
+    def counted(passes: Runner, who: np.ndarray, begin: np.ndarray) -> object:
         rounds.append(len(who))
         return run(passes, who, begin)
 
     monkeypatch.setattr(MemberLists, "hashes_at", looked_up)
-    monkeypatch.setattr(Passes, "run", counted)
+    monkeypatch.setattr(Runner, "run", counted)
     script = story(
         *(topic(0, 3, name, "a") for name in "TUV"),
         *(joins(100 * n, f"c{n}") for n in range(5)),

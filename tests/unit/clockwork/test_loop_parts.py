@@ -21,7 +21,7 @@ from rebalance_core.clockwork.draws import (
     uniform,
     uniforms,
 )
-from rebalance_core.clockwork.loop.world import Agenda, Kind, PassClock
+from rebalance_core.clockwork.loop.world import EventQueue, Kind, PassClock
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.ownership_log import stretches_of
 from rebalance_core.clockwork.script_of import script_of
@@ -36,7 +36,7 @@ SECOND = 1_000_000
 
 def test_what_is_due_at_one_moment_is_done_by_kind_process_broker_and_turn() -> None:
     done: list[str] = []
-    agenda = Agenda()
+    agenda = EventQueue()
     for name, kind, process, broker in (
         ("pass", Kind.PASS, 0, -1),
         ("z hears of b", Kind.NOTICE, 2, 1),
@@ -53,7 +53,7 @@ def test_what_is_due_at_one_moment_is_done_by_kind_process_broker_and_turn() -> 
 
 
 def test_what_is_put_down_for_the_past_is_done_now() -> None:
-    agenda = Agenda()
+    agenda = EventQueue()
     times: list[int] = []
     agenda.put(10, Kind.PASS, lambda: agenda.put(3, Kind.POLL, lambda: times.append(agenda.now_us)))
     agenda.run_until(20)

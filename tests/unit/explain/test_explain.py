@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.cli.explain_text import render_explanation, start_lines
-from rebalance_core.explain.answer import Explanation, Start
+from rebalance_core.explain.answer import Explanation, PullStart
 from rebalance_core.explain.explainer import Explainer
 from rebalance_core.explain.view import GroupRows
 from rebalance_core.model.errors import UsageError
@@ -162,9 +162,9 @@ def test_what_the_owner_before_has_read_is_not_skipped() -> None:
     numbers = {"start_offset": 11, "start_offset_low": 9, "start_offset_high": 11,
                "stored_offset": 9, "min_offset": 0, "max_offset": 11, "corrected_offset": None,
                "skipped": 2}  # fmt: skip
-    handed_over = start_lines(Start("STORED", "OK", "", **numbers))[-1]
+    handed_over = start_lines(PullStart("STORED", "OK", "", **numbers))[-1]
     assert handed_over.startswith("skips nothing: the 2 messages since the newest commit seen")
-    at_the_end = start_lines(Start("MAX_OFFSET", "OK", "", **numbers))[-1]
+    at_the_end = start_lines(PullStart("MAX_OFFSET", "OK", "", **numbers))[-1]
     assert at_the_end == "skips 2 messages that were not committed"
 
 

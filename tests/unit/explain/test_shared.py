@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.cli.explain_text import render_explanation
-from rebalance_core.explain.answer import Explanation, Sharing, Taker
+from rebalance_core.explain.answer import Explanation, Sharers, Taker
 from rebalance_core.explain.explainer import Explainer
 from rebalance_core.explain.view import GroupRows
 from rebalance_core.model.events import Event
@@ -32,7 +32,7 @@ def explained(
     return found
 
 
-def sharing(found: Explanation) -> Sharing:
+def sharing(found: Explanation) -> Sharers:
     assert found.sharing is not None
     assert found.holders == ()
     return found.sharing

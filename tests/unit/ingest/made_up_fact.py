@@ -18,12 +18,12 @@ from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS
 from rebalance_core.ingest.parse import broker_log
 from rebalance_core.ingest.parse.java_text import between
-from rebalance_core.ingest.parse.log_lines import Fields, named
+from rebalance_core.ingest.parse.log_lines import LineFields, named
 
 _WORDS = "pull held back, group: "
 
 
-def _held_back(message: str) -> Fields:
+def _held_back(message: str) -> LineFields:
     return named(
         ("group", "topic", "reason"), between(message, _WORDS, ", topic: ", ", reason: ", "")
     )

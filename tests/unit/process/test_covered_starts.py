@@ -7,14 +7,14 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.audit.case import AuditRun
-from rebalance_core.audit.coverage import Coverage, Stretch, coverage_of
+from rebalance_core.audit.coverage import Coverage, LogSpan, coverage_of
 from rebalance_core.audit.rules.cluster import untold_outages
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.process.covered_starts import CoveredStarts
 from tests.unit.audit.group_rows import fact
 
-WHOLE = Coverage({"a": (Stretch(0, 900_000, from_start=True),)}, known=True)
+WHOLE = Coverage({"a": (LogSpan(0, 900_000, from_start=True),)}, known=True)
 
 
 def start(latest_ms: int, **fields: Any) -> dict[str, Any]:
@@ -55,27 +55,27 @@ def test_without_coverage_all_counts_as_told() -> None:
     ("stretches", "reason"),
     [
         ((), "NOT_COVERED"),
-        ((Stretch(300_000, 900_000, from_start=False),), "LOG_BEGINS"),
-        ((Stretch(0, 510_000, from_start=True), Stretch(600_000, 900_000, False)), "NOT_COVERED"),
-        ((Stretch(0, 450_000, from_start=True),), "LOG_ENDED"),
+        ((LogSpan(300_000, 900_000, from_start=False),), "LOG_BEGINS"),
+        ((LogSpan(0, 510_000, from_start=True), LogSpan(600_000, 900_000, False)), "NOT_COVERED"),
+        ((LogSpan(0, 450_000, from_start=True),), "LOG_ENDED"),
     ],
 )
 def test_what_no_log_tells_of_may_have_changed_the_answer(
-    stretches: tuple[Stretch, ...], reason: str
+    stretches: tuple[LogSpan, ...], reason: str
 ) -> None:
     (row,) = covered(Coverage({"a": stretches}, known=True), start(520_000))
     assert row == ("UNKNOWN", reason, 7, None, None)
 
 
 def test_what_comes_later_changes_nothing_before() -> None:
-    holes = (Stretch(0, 510_000, from_start=True), Stretch(600_000, 900_000, from_start=False))
+    holes = (LogSpan(0, 510_000, from_start=True), LogSpan(600_000, 900_000, from_start=False))
     early, late = covered(Coverage({"a": holes}, known=True), start(505_000), start(610_000))
     assert early == OK
     assert late == ("UNKNOWN", "NOT_COVERED", 7, None, None)
 
 
 def test_a_broker_that_has_a_slave_needs_the_name_servers() -> None:
-    late = Coverage(WHOLE.brokers, known=True, name_servers=(Stretch(300_000, 900_000, False),))
+    late = Coverage(WHOLE.brokers, known=True, name_servers=(LogSpan(300_000, 900_000, False),))
     assert covered(late, start(520_000)) == [OK]
     (row,) = covered(late, start(520_000), slaves=("a",))
     assert row[:2] == ("UNKNOWN", "LOG_BEGINS")
@@ -121,7 +121,7 @@ def test_a_start_that_failed_stays_failed() -> None:
 
 
 def test_what_changes_on_one_broker_moves_the_queues_of_others() -> None:
-    late = Coverage({**WHOLE.brokers, "b": (Stretch(300_000, 900_000, False),)}, known=True)
+    late = Coverage({**WHOLE.brokers, "b": (LogSpan(300_000, 900_000, False),)}, known=True)
     rows = covered(late, start(520_000), start(520_000, broker_name="b"))
     assert [row[:2] for row in rows] == [("UNKNOWN", "LOG_BEGINS")] * 2
 

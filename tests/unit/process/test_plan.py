@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rebalance_core.checks.input_tables import InputTables, read_input_tables
+from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import INPUT_TABLES, PLAN_OUTPUT_TABLES
@@ -20,8 +20,8 @@ from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.planning.scenario.file import parse_scenario, read_scenarios
 from rebalance_core.planning.scenario.scenario import Scenario, edit_history
 from rebalance_core.planning.sweep.plan_edits import (
+    EditPlan,
     EventFacts,
-    PlanEdits,
     interests_in,
     is_type,
     plan_edits,
@@ -47,7 +47,7 @@ from tests.unit.planning.scenario.groups import CLUSTER, END_MS, dump, join, num
 
 
 @pytest.fixture(scope="module")
-def inputs() -> InputTables:
+def inputs() -> ArrowTables:
     return read_input_tables(str(DATA / "nightly" / "tables"))
 
 
@@ -58,7 +58,7 @@ def variants() -> Variants:
     return variants_of(scenarios, strategies, (0,))
 
 
-def without(inputs: InputTables, *types: str) -> InputTables:
+def without(inputs: ArrowTables, *types: str) -> ArrowTables:
     table = inputs.tables["cluster_events"]
     kept = [kind not in types for kind in table["event_type"].to_pylist()]
     tables = {**inputs.tables, "cluster_events": table.filter(pa.array(kept))}
@@ -66,7 +66,7 @@ def without(inputs: InputTables, *types: str) -> InputTables:
 
 
 def test_parts_of_any_size_give_the_same_tables(
-    inputs: InputTables,
+    inputs: ArrowTables,
     variants: Variants,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -93,7 +93,7 @@ def test_parts_of_any_size_give_the_same_tables(
 
 
 def test_the_groups_that_have_owners(
-    inputs: InputTables, variants: Variants, tmp_path: Path
+    inputs: ArrowTables, variants: Variants, tmp_path: Path
 ) -> None:
     run_plan(inputs, variants, tmp_path / "first", PlanConfig(ownership_groups=2))
     run_plan(inputs, variants, tmp_path / "chosen", PlanConfig(group="*", ownership_groups=2))
@@ -106,14 +106,14 @@ def test_the_groups_that_have_owners(
 
 
 def test_a_pattern_that_fits_no_group_is_refused(
-    inputs: InputTables, variants: Variants, tmp_path: Path
+    inputs: ArrowTables, variants: Variants, tmp_path: Path
 ) -> None:
     with pytest.raises(InputRefused, match=r"--group notifi matches no group .* mean notify"):
         run_plan(inputs, variants, tmp_path / "plan", PlanConfig(group="notifi"))
 
 
 def test_without_a_group_the_tables_are_empty(
-    inputs: InputTables, variants: Variants, tmp_path: Path
+    inputs: ArrowTables, variants: Variants, tmp_path: Path
 ) -> None:
     given = without(inputs, *events.GROUP_EVENTS)
     result = run_plan(given, variants, tmp_path / "plan")
@@ -125,7 +125,7 @@ def test_without_a_group_the_tables_are_empty(
 
 
 def test_rows_that_are_all_bad_plan_nothing(
-    inputs: InputTables, variants: Variants, tmp_path: Path
+    inputs: ArrowTables, variants: Variants, tmp_path: Path
 ) -> None:
     table = inputs.tables["cluster_events"]
     place = table.column_names.index("event_type")
@@ -145,7 +145,7 @@ def test_rows_that_are_all_bad_plan_nothing(
 
 
 def test_a_table_that_is_there_stays(
-    inputs: InputTables, variants: Variants, tmp_path: Path
+    inputs: ArrowTables, variants: Variants, tmp_path: Path
 ) -> None:
     (tmp_path / "plan_steps").mkdir()
     with pytest.raises(OutputExists, match="plan_steps"):
@@ -186,7 +186,7 @@ def tables() -> dict[str, pa.Table]:
     new = {"cluster": settings["cluster"][0].as_py(), **SETTINGS}
     more = pa.Table.from_pylist([new], settings.schema)
     found["consumer_groups"] = pa.concat_tables([settings, more])
-    checked = check_tables(InputTables(found))
+    checked = check_tables(ArrowTables(found))
     assert checked.rejected.num_rows == 0
     return dict(checked.tables)
 
@@ -257,7 +257,7 @@ def histories_variants(*scenarios: Any) -> Variants:
     return variants_of(scenarios, read_strategies(["AVG"], []), (0,))
 
 
-def edits_of(tables: dict[str, pa.Table], *scenarios: Any) -> PlanEdits:
+def edits_of(tables: dict[str, pa.Table], *scenarios: Any) -> EditPlan:
     return plan_edits(EventFacts.of_tables(tables), histories_variants(*scenarios))
 
 

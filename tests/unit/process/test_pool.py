@@ -13,7 +13,7 @@ from rebalance_core.clockwork.measured import Measured
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.process import propagate
-from rebalance_core.process.propagate import Piece, played_pieces
+from rebalance_core.process.propagate import GroupFutures, played_futures
 from rebalance_core.replay.history import GroupHistory
 
 # Pieces of work in several processes; threads stand in for these.
@@ -21,28 +21,28 @@ from rebalance_core.replay.history import GroupHistory
 PIECES = 300
 
 
-def numbered(made: list[int]) -> Iterator[Piece]:
+def numbered(made: list[int]) -> Iterator[GroupFutures]:
     history = GroupHistory("c", "g", GroupSettings(), ())
     for number in range(PIECES):
         made.append(number)
-        yield Piece(number, history, range(1), last=True)
+        yield GroupFutures(number, history, range(1), last=True)
 
 
 def test_others_are_played_while_the_first_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
     later, made = Event(), list[int]()
 
-    def play(piece: Piece, options: PropagationOptions) -> list[Measured]:
+    def play(piece: GroupFutures, options: PropagationOptions) -> list[Measured]:
         if piece.group == 20:
             later.set()
         if piece.group == 0:
             assert later.wait(60), "nothing else was played"
         return []
 
-    monkeypatch.setattr(propagate, "play_piece", play)
+    monkeypatch.setattr(propagate, "play_futures", play)
     monkeypatch.setattr(
         propagate, "ProcessPoolExecutor", lambda processes, **_: ThreadPoolExecutor(processes)
     )
-    done = [piece.group for piece, _ in played_pieces(numbered(made), PropagationOptions(), 2)]
+    done = [piece.group for piece, _ in played_futures(numbered(made), PropagationOptions(), 2)]
     assert done == list(range(PIECES))
 
 
@@ -50,11 +50,11 @@ def test_a_piece_that_takes_long_holds_up_the_making_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     go, made = Event(), list[int]()
-    monkeypatch.setattr(propagate, "play_piece", lambda piece, options: go.wait(60) and [])
+    monkeypatch.setattr(propagate, "play_futures", lambda piece, options: go.wait(60) and [])
     monkeypatch.setattr(
         propagate, "ProcessPoolExecutor", lambda processes, **_: ThreadPoolExecutor(processes)
     )
-    played = played_pieces(numbered(made), PropagationOptions(), 2)
+    played = played_futures(numbered(made), PropagationOptions(), 2)
     with ThreadPoolExecutor(1) as reader:
         first = reader.submit(next, played)
         while len(made) < 2 * propagate.WAITING_PER_PROCESS:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from rebalance_core.checks.input_tables import InputTables, read_input_tables
+from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.contracts import REJECTED
@@ -22,13 +22,13 @@ FEW = PropagationOptions(seeds=12, handover_seeds=5)
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> InputTables:
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> ArrowTables:
     folder = write_tables(tmp_path_factory.mktemp("tables") / "in", unknown_member())
     return read_input_tables(str(folder))
 
 
 @pytest.fixture(scope="module")
-def made(inputs: InputTables) -> dict[str, pa.Table]:
+def made(inputs: ArrowTables) -> dict[str, pa.Table]:
     return propagate(inputs, FEW)
 
 
@@ -71,7 +71,7 @@ def test_who_was_lost_at_one_broker_lives_on(tmp_path: Path) -> None:
 
 
 def test_processes_and_pieces_change_nothing(
-    inputs: InputTables, made: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
+    inputs: ArrowTables, made: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(propagation, "PIECE_STEPS", 7)
     monkeypatch.setattr(propagation, "SLICE_ROWS", 1)
@@ -80,25 +80,25 @@ def test_processes_and_pieces_change_nothing(
 
 
 def test_several_processes_give_the_same(
-    inputs: InputTables, made: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
+    inputs: ArrowTables, made: dict[str, pa.Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(propagation, "PIECE_STEPS", 40)
     spread = propagate(inputs, FEW, processes=2)
     assert all(spread[name].equals(made[name]) for name in made)
 
 
-def test_seeds_are_numbers_of_futures(inputs: InputTables, made: dict[str, pa.Table]) -> None:
+def test_seeds_are_numbers_of_futures(inputs: ArrowTables, made: dict[str, pa.Table]) -> None:
     later = propagate(inputs, PropagationOptions(seeds=3, first_seed=2, handover_seeds=9))
     whole = made[HANDOVERS.name].to_pylist()
     assert later[HANDOVERS.name].to_pylist() == [row for row in whole if 2 <= row["seed"] < 5]
 
 
-def test_one_group(inputs: InputTables) -> None:
+def test_one_group(inputs: ArrowTables) -> None:
     made = propagate(inputs, PropagationOptions(seeds=2, group="let*"))
     assert set(made[PROPAGATION.name]["consumer_group"].to_pylist()) == {"letters"}
 
 
-def test_what_is_assumed_of_timers_counts(inputs: InputTables, made: dict[str, pa.Table]) -> None:
+def test_what_is_assumed_of_timers_counts(inputs: ArrowTables, made: dict[str, pa.Table]) -> None:
     clock = ClockOptions(phases=RANDOM_PHASES, lost_notices=1.0)
     unheard = propagate(inputs, PropagationOptions(seeds=12, clock=clock))[PROPAGATION.name]
     joins = [row["convergence_ms_p50"] for table in (made[PROPAGATION.name], unheard)
@@ -124,7 +124,7 @@ def test_a_group_whose_queues_are_shared_has_no_rows(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_given_up_leaves_no_process(
-    inputs: InputTables, monkeypatch: pytest.MonkeyPatch
+    inputs: ArrowTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(propagation, "PIECE_STEPS", 7)
 
@@ -138,7 +138,7 @@ def test_a_run_that_is_given_up_leaves_no_process(
     assert set(active_children()) == others
 
 
-def test_the_windows_of_diffs_contain_what_is_simulated(inputs: InputTables) -> None:
+def test_the_windows_of_diffs_contain_what_is_simulated(inputs: ArrowTables) -> None:
     """An action of a member comes no later than the ledger's ``latest_ms`` of the change."""
     latest: dict[tuple[str, int], int] = {}
     for row in simulate(inputs).diffs.to_pylist():

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 import rebalance_core
-from rebalance_core.checks.input_tables import InputTables, input_tables_of, read_input_tables
+from rebalance_core.checks.input_tables import ArrowTables, input_tables_of, read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.kernels.group_rows import REASONS
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.process.simulate import Ledger, simulate, simulate_and_write
+from rebalance_core.process.simulate import ArrowLedger, simulate, simulate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS
 from tests.recordings.tables import DATA, RECORDINGS, Row, Tables, ledger_of, replayed, rows
@@ -23,7 +23,7 @@ JOIN_LEAVE = DATA / "join-leave" / "tables"
 
 
 @pytest.fixture(scope="module")
-def fleet(tmp_path_factory: pytest.TempPathFactory) -> InputTables:
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> ArrowTables:
     """All recordings as one fleet: each is a cluster of its own name; rows in reverse order."""
     folder = tmp_path_factory.mktemp("fleet")
     for table in INPUT_TABLES:
@@ -37,7 +37,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> InputTables:
 
 
 @pytest.fixture(scope="module")
-def ledger(fleet: InputTables) -> Ledger:
+def ledger(fleet: ArrowTables) -> ArrowLedger:
     return simulate(fleet)
 
 
@@ -68,7 +68,7 @@ def rows_of(piece: list[Row] | dict[str, object]) -> list[Row]:
 
 
 @pytest.mark.parametrize("table", SIMULATED_TABLES)
-def test_a_fleet_gives_the_rows_of_the_replay(ledger: Ledger, table: str) -> None:
+def test_a_fleet_gives_the_rows_of_the_replay(ledger: ArrowLedger, table: str) -> None:
     expected = [row | {"cluster": name} for name in RECORDINGS for row in replayed(name)[table]]
     found = ledger.tables()[table].to_pylist()
     assert len(found) == len(expected)
@@ -76,7 +76,7 @@ def test_a_fleet_gives_the_rows_of_the_replay(ledger: Ledger, table: str) -> Non
     assert by_text(found) == by_text(expected)
 
 
-def test_columns_are_the_contract_s(ledger: Ledger) -> None:
+def test_columns_are_the_contract_s(ledger: ArrowLedger) -> None:
     for name, table in ledger.tables().items():
         assert table.schema.equals(LEDGER_TABLES[name].arrow_schema())
 
@@ -214,7 +214,7 @@ def test_wrong_options_are_refused_before_anything_runs() -> None:
         rebalance_core.simulate({"cluster_events": pa.table({"cluster": ["c"]})})
 
 
-def assert_equal(ledger: Ledger, expected: Tables) -> None:
+def assert_equal(ledger: ArrowLedger, expected: Tables) -> None:
     for name in SIMULATED_TABLES:
         assert by_text(ledger.tables()[name].to_pylist()) == by_text(expected[name]), name
 

@@ -18,7 +18,7 @@ from rebalance_core.producers.routes import (
     publish_list,
     static_queues,
 )
-from rebalance_core.producers.sending import Answer, Producer, ProducerSettings, send
+from rebalance_core.producers.sending import Producer, ProducerSettings, Reply, send
 from rebalance_core.producers.strategy import (
     FaultStrategy,
     FaultTable,
@@ -152,12 +152,12 @@ class Script:
     """Answers of every broker, in turn."""
 
     def __init__(self, *kinds: tuple[str, int]) -> None:
-        self.answers = [Answer(*kind) for kind in kinds]
+        self.answers = [Reply(*kind) for kind in kinds]
 
     def knows(self, broker_name: str) -> bool:
         return True
 
-    def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Answer:
+    def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Reply:
         return self.answers.pop(0)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rebalance_core.client.process import LocalOffsetStore
-from rebalance_core.client.rebalance_pass import Changed, run_pass
+from rebalance_core.client.rebalance_pass import QueueChange, run_pass
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.start_offset import NO_STORED_OFFSET
@@ -25,7 +25,7 @@ def test_broadcasting_takes_everything_and_locked_until_5_3_1(version: str) -> N
     record = run_pass(client, view(None), brokers())
     assert set(record.added) == set(T)
     assert bool(record.locks) is (version != "5.3.2")
-    assert record.changed == {"T": Changed(4, frozenset(T))}
+    assert record.changed == {"T": QueueChange(4, frozenset(T))}
 
 
 @pytest.mark.parametrize(("version", "file"), [(V4, {}), ("4.9.8", {T[3]: 70}), (V5, {T[3]: 70})])
@@ -61,6 +61,8 @@ def test_the_local_store_reads_its_memory_first_where_it_is_asked_to(memory_firs
 
 def test_broadcasting_drops_all_of_an_empty_route_and_keeps_an_unknown_one() -> None:
     client = holding(V5, *T, message_model="BROADCASTING")
-    assert run_pass(client, view(None, T=None), brokers()).changed == {"T": Changed(0, frozenset())}
+    assert run_pass(client, view(None, T=None), brokers()).changed == {
+        "T": QueueChange(0, frozenset())
+    }
     assert set(client.table) == set(T)
     assert sorted(run_pass(client, view(None, T=()), brokers()).removed) == list(T)

@@ -11,10 +11,10 @@ from rebalance_core.report.audit_report import (
     GroupBalance,
     GroupCounts,
     GroupTimeline,
+    OwnerSpan,
     Previous,
     QueueHistory,
     ShownFinding,
-    Stretch,
 )
 
 MIDNIGHT = 1_795_219_200_000  # 2026-11-21T00:00:00Z
@@ -60,7 +60,7 @@ def queue(
 ) -> QueueHistory:
     """A queue whose owners take turns, an hour each; the last one stays."""
     stretches = tuple(
-        Stretch(
+        OwnerSpan(
             FROM + at * HOUR,
             FROM + (at + 1) * HOUR if at + 1 < len(owners) else None,
             owner,
@@ -83,9 +83,9 @@ def busy_report() -> AuditReport:
         remedy="Start a consumer.",
     )
     flapping = finding("FLAPPING", "INFO", summary="came back", client_id="c9")
-    shared = QueueHistory("orders", "broker-a", 2, (Stretch(FROM, None, "c1", 2),))
+    shared = QueueHistory("orders", "broker-a", 2, (OwnerSpan(FROM, None, "c1", 2),))
     double = QueueHistory(
-        "orders", "broker-a", 3, (Stretch(FROM, None, "c1"), Stretch(FROM + HOUR, TO, "c2"))
+        "orders", "broker-a", 3, (OwnerSpan(FROM, None, "c1"), OwnerSpan(FROM + HOUR, TO, "c2"))
     )
     return report(
         verdict="FAILED",

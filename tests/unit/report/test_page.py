@@ -25,8 +25,8 @@ from rebalance_core.report.audit_report import (
     GroupBalance,
     GroupCounts,
     GroupTimeline,
+    OwnerSpan,
     Previous,
-    Stretch,
     audit_report,
     group_balances,
     group_timelines,
@@ -358,21 +358,21 @@ def reach(client: str, from_ms: int, to_ms: int | None, queue_id: int = -1) -> R
                to_ms=to_ms)  # fmt: skip
 
 
-def stretches(*rows: Row) -> list[tuple[int, tuple[Stretch, ...]]]:
+def stretches(*rows: Row) -> list[tuple[int, tuple[OwnerSpan, ...]]]:
     (timeline,) = group_timelines([NAME], {"pop_reach": rows})
     return [(queue.queue_id, queue.stretches) for queue in timeline.queues]
 
 
 def test_a_shared_queue_is_held_by_several_members() -> None:
     assert stretches(reach("x", 0, 50), reach("y", 20, None), reach("z", 30, 40, 1)) == [
-        (-1, (Stretch(0, None, SEVERAL),)),
-        (1, (Stretch(30, 40, "z"),)),
+        (-1, (OwnerSpan(0, None, SEVERAL),)),
+        (1, (OwnerSpan(30, 40, "z"),)),
     ]
 
 
 def test_stretches_with_nobody_between_them() -> None:
     assert stretches(reach("x", 0, 10), reach("x", 10, 20), reach("y", 30, None)) == [
-        (-1, (Stretch(0, 20, "x"), Stretch(30, None, "y")))
+        (-1, (OwnerSpan(0, 20, "x"), OwnerSpan(30, None, "y")))
     ]
 
 

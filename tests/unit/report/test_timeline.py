@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from rebalance_core.report.audit_report import Cause, GroupTimeline, QueueHistory, Stretch
-from rebalance_core.report.group_timeline import Picture, draw_timeline, flags_of, in_window
+from rebalance_core.report.audit_report import Cause, GroupTimeline, OwnerSpan, QueueHistory
+from rebalance_core.report.group_timeline import TimelineSvg, draw_timeline, flags_of, in_window
 from rebalance_core.report.timeline import (
     MOST_CELLS,
     NOBODY,
@@ -37,7 +37,7 @@ def draw(
     *queues: QueueHistory,
     causes: tuple[Cause, ...] = (),
     named: frozenset[tuple[str, str, int]] = frozenset(),
-) -> Picture:
+) -> TimelineSvg:
     return draw_timeline(GroupTimeline("g", queues, causes), FROM, TO, "t1", named)
 
 
@@ -49,8 +49,8 @@ def test_no_owner_is_hatched_and_named() -> None:
 
 
 def test_shared_queues_show_both_owners() -> None:
-    double = QueueHistory("t", "b", 0, (Stretch(FROM, None, "c1"), Stretch(FROM, None, "c2")))
-    twice = QueueHistory("t", "b", 1, (Stretch(FROM, None, "c1", 2),))
+    double = QueueHistory("t", "b", 0, (OwnerSpan(FROM, None, "c1"), OwnerSpan(FROM, None, "c2")))
+    twice = QueueHistory("t", "b", 1, (OwnerSpan(FROM, None, "c1", 2),))
     picture = draw(double, twice)
     assert {"A+B", "A×2"} <= set(words(picture.svg))
     assert [text for _, text in picture.signs] == ["shared: more than one process owns the queue"]
@@ -92,18 +92,18 @@ def test_a_queue_that_a_finding_names_is_pointed_at() -> None:
 
 def test_a_second_without_an_owner_is_seen() -> None:
     stretches = (
-        Stretch(FROM, FROM + HOUR, "a"),
-        Stretch(FROM + HOUR, FROM + HOUR + 1000, None, 0),
-        Stretch(FROM + HOUR + 1000, None, "a"),
+        OwnerSpan(FROM, FROM + HOUR, "a"),
+        OwnerSpan(FROM + HOUR, FROM + HOUR + 1000, None, 0),
+        OwnerSpan(FROM + HOUR + 1000, None, "a"),
     )
     cells = row_cells(segments(stretches, FROM, TO), AXIS, 3)
     assert [cell.width for cell in cells if cell.state == NOBODY] == [2.0]
 
 
 def test_crowds_of_changes_are_one_cell_and_keep_their_worst() -> None:
-    turns = [Stretch(FROM + at * 1000, FROM + (at + 1) * 1000, "ab"[at % 2]) for at in range(90)]
-    turns[40] = Stretch(FROM + 40_000, FROM + 41_000, None, 0)
-    cells = row_cells(segments([*turns, Stretch(FROM + 90_000, None, "a")], FROM, TO), AXIS, 3)
+    turns = [OwnerSpan(FROM + at * 1000, FROM + (at + 1) * 1000, "ab"[at % 2]) for at in range(90)]
+    turns[40] = OwnerSpan(FROM + 40_000, FROM + 41_000, None, 0)
+    cells = row_cells(segments([*turns, OwnerSpan(FROM + 90_000, None, "a")], FROM, TO), AXIS, 3)
     assert [(cell.changes, cell.state) for cell in cells] == [(89, NOBODY), (0, (("a", 1),))]
 
 
@@ -115,7 +115,7 @@ def test_a_picture_has_a_bounded_number_of_cells() -> None:
             "b",
             queue_id,
             tuple(
-                Stretch(FROM + at * step, FROM + (at + 1) * step, f"c{queue_id}-{at % 3}")
+                OwnerSpan(FROM + at * step, FROM + (at + 1) * step, f"c{queue_id}-{at % 3}")
                 for at in range(0, 5000, 1 + queue_id % 90)
             ),
         )
@@ -221,7 +221,7 @@ def test_ranges_name_unordered_and_repeated_ids_once() -> None:
 
 
 def test_a_time_without_a_stretch_is_not_nobody() -> None:
-    found = segments([Stretch(10, 20, "a"), Stretch(20, 30, None, 0)], 0, 40)
+    found = segments([OwnerSpan(10, 20, "a"), OwnerSpan(20, 30, None, 0)], 0, 40)
     assert found == (
         Segment(0, 10, None),
         Segment(10, 20, (("a", 1),)),
@@ -231,18 +231,22 @@ def test_a_time_without_a_stretch_is_not_nobody() -> None:
 
 
 def test_stretches_are_cut_to_the_window_and_open_ones_end_with_it() -> None:
-    found = segments([Stretch(-50, 5, "a"), Stretch(5, None, "b"), Stretch(90, 99, "c")], 0, 10)
+    found = segments(
+        [OwnerSpan(-50, 5, "a"), OwnerSpan(5, None, "b"), OwnerSpan(90, 99, "c")], 0, 10
+    )
     assert [(s.from_ms, s.to_ms) for s in found] == [(0, 5), (5, 10)]
 
 
 def test_equal_neighbours_are_one_segment() -> None:
-    assert len(segments([Stretch(0, 5, "a"), Stretch(5, 10, "a")], 0, 10)) == 1
+    assert len(segments([OwnerSpan(0, 5, "a"), OwnerSpan(5, 10, "a")], 0, 10)) == 1
 
 
 def test_two_clients_or_two_processes_are_shared() -> None:
     states = [
         s.state
-        for s in segments([Stretch(0, 9, "a"), Stretch(3, 6, "b"), Stretch(9, 12, "a", 2)], 0, 12)
+        for s in segments(
+            [OwnerSpan(0, 9, "a"), OwnerSpan(3, 6, "b"), OwnerSpan(9, 12, "a", 2)], 0, 12
+        )
     ]
     assert states == [(("a", 1),), (("a", 1), ("b", 1)), (("a", 1),), (("a", 2),)]
     assert [is_shared(state) for state in states] == [False, True, False, True]
@@ -256,7 +260,7 @@ def test_random_stretches_agree_with_every_instant_asked_alone() -> None:
         for _ in range(r.randrange(6)):
             start = r.randrange(-5, 25)
             end = r.choice((None, start + r.randrange(12)))
-            stretches.append(Stretch(start, end, r.choice("abc"), r.randrange(1, 3)))
+            stretches.append(OwnerSpan(start, end, r.choice("abc"), r.randrange(1, 3)))
         found = segments(stretches, 0, 20)
         assert [s.from_ms for s in found] == [0, *(s.to_ms for s in found[:-1])], f"seed {seed}"
         for at in range(20):
@@ -271,8 +275,8 @@ def test_random_stretches_agree_with_every_instant_asked_alone() -> None:
 
 def test_shares_count_time_and_queues_at_both_ends() -> None:
     histories = [
-        segments([Stretch(0, 5, "a"), Stretch(5, None, "b")], 0, 10),
-        segments([Stretch(0, None, "a")], 0, 10),
+        segments([OwnerSpan(0, 5, "a"), OwnerSpan(5, None, "b")], 0, 10),
+        segments([OwnerSpan(0, None, "a")], 0, 10),
     ]
     shares = client_shares(histories)
     assert [(s.client_id, s.share, s.queues_first, s.queues_last) for s in shares] == [

@@ -18,7 +18,7 @@ from rebalance_core.ingest.in_process import (
     understood,
     whole_refusals,
 )
-from rebalance_core.spark.ingest import Readers, read_splits
+from rebalance_core.spark.ingest import FileReaders, read_splits
 
 HEAD = "2026-11-21 11:28:35,123 INFO RocketmqClient - "
 COMMIT = "[persistAll] Group: g ClientId: c updateConsumeOffsetToBroker MessageQueue ["
@@ -69,7 +69,7 @@ def test_splits_are_counted_as_one_file(name: str, tmp_path: Path) -> None:
     expected = told(total_stats(collection, [reader.stats]))
     size = len("\n".join(lines))
     for start in range(1, size, 7):
-        readers = Readers({str(path): reader})
+        readers = FileReaders({str(path): reader})
         pieces = read_splits(batches(path, lines, [0, start]), readers)
         parts = [piece for piece in pieces if isinstance(piece, FileStats)]
         assert told(total_stats(collection, reversed(parts))) == expected, start

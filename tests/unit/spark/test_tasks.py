@@ -48,11 +48,11 @@ from rebalance_core.ingest.in_process import (
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.ingest import IngestCounts
-from rebalance_core.process.propagate import Groups
+from rebalance_core.process.propagate import GroupHistories
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark import checks, ingest
 from rebalance_core.spark.checks import KeyTask, RowTask, unknown_names
-from rebalance_core.spark.ingest import Assembling, completing
+from rebalance_core.spark.ingest import AssembleTask, completing
 from rebalance_core.spark.propagate import BucketGroups
 from rebalance_core.spark.task_tables import merged
 from tests.recordings.recorded_events import SHARED
@@ -218,7 +218,7 @@ def test_any_buckets_give_the_tables_of_a_process(
     expected = assemble(stated, context) | {"rejected": [rejected_row(WRONG)]}
 
     chunks = ingest.evidence_chunks([*pieces, WRONG], buckets)
-    assembling = Assembling(context, buckets)
+    assembling = AssembleTask(context, buckets)
     routed = [*assembling.routed(broker_tables(of_cluster, context), 0)]
     for task in tasks(chunks, buckets):
         routed += assembling(task)
@@ -252,7 +252,7 @@ def test_buckets_have_the_histories_of_a_process(
     rows = arrow_tables({name: ingested[name] for name in INPUT_TABLES if name in ingested})
     checked = check_tables(input_tables_of(rows))
     tables = checked.tables
-    here = list(Groups.of(checked, PropagationOptions(group=group)))
+    here = list(GroupHistories.of(checked, PropagationOptions(group=group)))
     mates = mates_of(joins_of(tables["cluster_events"]))
     assert len(mates) == 2
     routing = routing_of(interests(tables), buckets, pattern, mates=mates)

@@ -14,7 +14,7 @@ from rebalance_core.storage.place import (
     LocalAccess,
     NotReached,
     S3Access,
-    is_reached,
+    is_reachable,
     object_store,
     place_of,
     s3_access,
@@ -54,12 +54,12 @@ def test_both_schemes_of_s3_are_one() -> None:
 )
 def test_a_wrong_address_is_told(location: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        is_reached(location)
+        is_reachable(location)
 
 
 @pytest.mark.parametrize("location", ["gs://b/x", "abfss://c@a.dfs.core.windows.net/x", "s3a:/b/x"])
 def test_other_places_are_left_to_spark(location: str) -> None:
-    assert not is_reached(location)
+    assert not is_reachable(location)
     with pytest.raises(NotReached, match="only local folders, s3://, s3a://, hdfs:// are reached"):
         place_of(location)
 
@@ -75,11 +75,11 @@ def test_hdfs_without_its_library_is_told(monkeypatch: pytest.MonkeyPatch) -> No
 
     why_not_opened.cache_clear()
     monkeypatch.setattr(HadoopAccess, "open", failing)
-    assert not is_reached("hdfs://n:8020/x")
+    assert not is_reachable("hdfs://n:8020/x")
     with pytest.raises(NotReached, match=r"\(Unable to load libhdfs\); set JAVA_HOME, HADOOP_HOME"):
         place_of("hdfs://n:8020/x")
-    assert not is_reached("hdfs:///x")
-    assert not is_reached("hdfs://service/x")
+    assert not is_reachable("hdfs:///x")
+    assert not is_reachable("hdfs://service/x")
     assert seen == [("n", 8020), ("default", 0), ("service", 0)]
     why_not_opened.cache_clear()
 

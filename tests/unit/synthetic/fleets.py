@@ -10,18 +10,18 @@ from rebalance_core.synthetic.clusters import broker_events
 from rebalance_core.synthetic.days import group_events
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.groups import group_of
-from rebalance_core.synthetic.table_parts import PARTS, Piece
+from rebalance_core.synthetic.table_parts import PARTS, PartRows
 from rebalance_core.synthetic.topics import topic_events
 
 Row = dict[str, Any]
 
 
-def joined(pieces: Iterable[Piece]) -> list[Row]:
+def joined(pieces: Iterable[PartRows]) -> list[Row]:
     """The pieces of an entity's rows as one list of dicts."""
     return [row for piece in pieces for row in _dicts(piece)]
 
 
-def _dicts(piece: Piece) -> list[Row]:
+def _dicts(piece: PartRows) -> list[Row]:
     if isinstance(piece, list):
         return piece
     columns = [column.tolist() for column in piece.values()]

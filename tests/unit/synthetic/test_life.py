@@ -11,7 +11,7 @@ from rebalance_core.replay.history import replay_history
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.synthetic.days import group_events
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.groups import BY_INSTANCE, ONE_FOR_ALL, Group, group_of
+from rebalance_core.synthetic.groups import BY_INSTANCE, ONE_FOR_ALL, FleetGroup, group_of
 from tests.unit.synthetic.fleets import Row, history, joined, table
 
 PLAN = FleetPlan(2_000, 2, 3)
@@ -19,7 +19,7 @@ Life = list[Row]
 
 
 @pytest.fixture(scope="module")
-def groups() -> list[Group]:
+def groups() -> list[FleetGroup]:
     return [group_of(PLAN, number) for number in range(PLAN.groups)]
 
 
@@ -56,7 +56,7 @@ def test_events_come_in_order_and_name_live_members_only(lives: list[Life]) -> N
 
 
 def test_what_was_there_is_observed_and_nothing_else_is(
-    lives: list[Life], groups: list[Group]
+    lives: list[Life], groups: list[FleetGroup]
 ) -> None:
     for life, group in zip(lives, groups, strict=True):
         observed = [row for row in life if row.get("detail") == "OBSERVED"]
@@ -64,7 +64,7 @@ def test_what_was_there_is_observed_and_nothing_else_is(
         assert len(observed) == (group.size if group.batch_hour is None else 0)
 
 
-def test_sizes_follow_zipf(groups: list[Group]) -> None:
+def test_sizes_follow_zipf(groups: list[FleetGroup]) -> None:
     sizes = sorted(group.size for group in groups)
     share = len(sizes)
     assert 0.65 < sum(2 <= size <= 8 for size in sizes) / share < 0.85
@@ -86,7 +86,7 @@ def test_events_per_group_and_day(lives: list[Life]) -> None:
     assert top > 20 * median
 
 
-def test_every_setting_occurs(groups: list[Group]) -> None:
+def test_every_setting_occurs(groups: list[FleetGroup]) -> None:
     settings = [group.settings for group in groups]
     strategies = Counter(s.strategy.split("(")[0] for s in settings)
     assert set(strategies) == {
@@ -112,7 +112,7 @@ def test_every_setting_occurs(groups: list[Group]) -> None:
 
 
 def test_some_groups_pop_and_some_are_behind_proxies(
-    lives: list[Life], groups: list[Group]
+    lives: list[Life], groups: list[FleetGroup]
 ) -> None:
     popping = proxied = 0
     for life, group in zip(lives, groups, strict=True):
@@ -153,7 +153,7 @@ def test_members_set_things_of_their_own(lives: list[Life]) -> None:
 
 
 def test_ids_are_new_at_each_start_unless_an_instance_is_named(
-    lives: list[Life], groups: list[Group]
+    lives: list[Life], groups: list[FleetGroup]
 ) -> None:
     returned = 0
     for life, group in zip(lives, groups, strict=True):
@@ -176,7 +176,7 @@ def test_ids_are_new_at_each_start_unless_an_instance_is_named(
     assert returned > 20
 
 
-def test_some_client_ids_are_twice_in_the_list(lives: list[Life], groups: list[Group]) -> None:
+def test_some_client_ids_are_twice_in_the_list(lives: list[Life], groups: list[FleetGroup]) -> None:
     duplicates = half_open = 0
     for life, group in zip(lives, groups, strict=True):
         if group.naming == ONE_FOR_ALL:
@@ -200,7 +200,9 @@ def test_rolling_restarts_replace_everybody_a_few_at_a_time() -> None:
     assert min(sizes) > 0.5 * group_of(plan, number).size
 
 
-def test_rooms_of_clients_are_those_of_the_brokers(groups: list[Group], lives: list[Life]) -> None:
+def test_rooms_of_clients_are_those_of_the_brokers(
+    groups: list[FleetGroup], lives: list[Life]
+) -> None:
     checked = 0
     for group, life in zip(groups, lives, strict=True):
         if "NEARBY" in group.settings.strategy:

@@ -10,7 +10,7 @@ import pytest
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import DAY_MS, HOUR_MS
-from rebalance_core.synthetic.clusters import Outage, cluster_of
+from rebalance_core.synthetic.clusters import Downtime, cluster_of
 from rebalance_core.synthetic.fleet import RANGES, FleetPlan
 from rebalance_core.synthetic.groups import group_of
 from rebalance_core.synthetic.offsets import UNEVEN, away_ms, messages, weighted_ms
@@ -127,7 +127,7 @@ def test_who_commits(commits: list[Row]) -> None:
 
 def test_a_broker_that_is_away_is_not_asked_and_gets_no_messages() -> None:
     cluster = cluster_of(PLAN, 0)
-    outages = [Outage(10 * HOUR_MS, 12 * HOUR_MS, "CLOSED")]
+    outages = [Downtime(10 * HOUR_MS, 12 * HOUR_MS, "CLOSED")]
     at_ms = np.array([9, 10, 11, 12, 13], np.int64) * HOUR_MS
     away = away_ms(cluster, outages, at_ms)
     flow = weighted_ms(cluster, at_ms) - away

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.coverage import Coverage, Stretch
+from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.cluster import broker_flaps, down_brokers, name_servers_differ
 from rebalance_core.contracts.observed import STEADY
@@ -102,7 +102,7 @@ def test_a_broker_whose_own_log_starts_in_between_was_restarted() -> None:
 def test_a_broker_whose_log_ends_too_early_may_have_been_restarted(
     until_s: int, severity: str | None
 ) -> None:
-    log = (Stretch(0, until_s * 1000, from_start=True),)
+    log = (LogSpan(0, until_s * 1000, from_start=True),)
     covered = Coverage({"b": log}, known=True)
     flaps = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
     (found,) = broker_flaps(flaps, (), covered)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.audit.coverage import Coverage, Stretch
+from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.client_logs import no_broker_address, starved_timers
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
@@ -96,7 +96,7 @@ def test_a_route_change_learnt_late() -> None:
 
 def test_a_broker_may_be_back_where_the_name_server_s_log_has_a_hole() -> None:
     late, down = [failed("a", 9)], [event("BROKER_DOWN", 2)]
-    steady = Stretch(0, 9 * MINUTE_MS, from_start=True)
+    steady = LogSpan(0, 9 * MINUTE_MS, from_start=True)
     cut = (replace(steady, to_ms=4 * MINUTE_MS), replace(steady, from_ms=5 * MINUTE_MS,
            from_start=False))  # fmt: skip
     for stretches, severity in (((steady,), "WARNING"), (cut, "INFO")):

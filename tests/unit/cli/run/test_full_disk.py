@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.cli import main
-from rebalance_core.cli.run.output_folder import folder_here
+from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.terminal import ExitCode, exit_code_of
 
 
@@ -40,5 +40,5 @@ def test_a_small_file_is_written_whole_or_not_at_all(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        (folder_here(str(tmp_path)) / "_lock.json").create_text("{}")
+        (typed_place(str(tmp_path)) / "_lock.json").create_text("{}")
     assert list(tmp_path.iterdir()) == []

@@ -15,7 +15,7 @@ import pytest
 
 from rebalance_core.cli.main import main
 from rebalance_core.cli.options import JobOptions
-from rebalance_core.cli.run.output_folder import LOCK_NAME, OutputLock, folder_here, read_lock
+from rebalance_core.cli.run.output_folder import LOCK_NAME, OutputLock, read_lock, typed_place
 from rebalance_core.cli.run.run_record import OutputRun
 from rebalance_core.engine.table_writer import read_written
 from rebalance_core.model.errors import OutputExists
@@ -25,9 +25,9 @@ from tests.tree import TREE
 
 HOLD = """
 import sys, time
-from rebalance_core.cli.run.output_folder import folder_here
+from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.run.output_folder import OutputLock
-with OutputLock(folder_here(sys.argv[1])):
+with OutputLock(typed_place(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -52,7 +52,7 @@ def leave_lock(folder: Path, *, host: str, pid: int, age: timedelta) -> None:
 
 
 def test_the_lock_is_there_while_held_and_gone_after(tmp_path: Path) -> None:
-    folder = folder_here(str(tmp_path / "a" / "b"))
+    folder = typed_place(str(tmp_path / "a" / "b"))
     with OutputLock(folder):
         holder = read_lock(folder)
         assert holder is not None
@@ -63,7 +63,7 @@ def test_the_lock_is_there_while_held_and_gone_after(tmp_path: Path) -> None:
 def test_two_processes_are_kept_apart(tmp_path: Path) -> None:
     with other_process(tmp_path) as process:
         for break_lock in (False, True):
-            lock = OutputLock(folder_here(str(tmp_path)), break_lock=break_lock)
+            lock = OutputLock(typed_place(str(tmp_path)), break_lock=break_lock)
             with pytest.raises(OutputExists, match=f"another run holds it .process {process.pid} "):
                 lock.acquire()
 
@@ -72,7 +72,7 @@ def test_two_processes_are_kept_apart(tmp_path: Path) -> None:
 def test_the_lock_of_a_killed_process_of_this_host_is_taken_over(
     tmp_path: Path, waited_for: bool
 ) -> None:
-    folder = folder_here(str(tmp_path))
+    folder = typed_place(str(tmp_path))
     with other_process(tmp_path) as process:
         process.send_signal(signal.SIGKILL)
         if waited_for:
@@ -99,7 +99,7 @@ def test_the_lock_of_a_killed_process_of_this_host_is_taken_over(
 def test_only_what_this_system_knows_to_be_dead_is_taken_over(
     tmp_path: Path, changed: dict[str, str | None], taken_over: bool
 ) -> None:
-    folder = folder_here(str(tmp_path))
+    folder = typed_place(str(tmp_path))
     with OutputLock(folder):
         text = (tmp_path / LOCK_NAME).read_text()
     content = json.loads(text)
@@ -141,7 +141,7 @@ def test_another_hosts_lock_is_stale_after_ten_minutes(
     tmp_path: Path, minutes: int, breakable: bool
 ) -> None:
     leave_lock(tmp_path, host="elsewhere", pid=1, age=timedelta(minutes=minutes))
-    lock = OutputLock(folder_here(str(tmp_path)), break_lock=True)
+    lock = OutputLock(typed_place(str(tmp_path)), break_lock=True)
     if breakable:
         with lock:
             assert lock.broken is not None
@@ -152,7 +152,7 @@ def test_another_hosts_lock_is_stale_after_ten_minutes(
 
 
 def test_the_heartbeat_moves_and_a_lost_lock_is_noticed(tmp_path: Path) -> None:
-    folder = folder_here(str(tmp_path))
+    folder = typed_place(str(tmp_path))
     with OutputLock(folder, every=0.02) as lock:
         first = (tmp_path / LOCK_NAME).stat().st_ino
         deadline = time.monotonic() + 10
@@ -174,7 +174,7 @@ def test_the_heartbeat_moves_and_a_lost_lock_is_noticed(tmp_path: Path) -> None:
 def test_an_unreadable_lock_is_nobodys_to_break(tmp_path: Path) -> None:
     (tmp_path / LOCK_NAME).write_text("{}")
     with pytest.raises(OutputExists, match="cannot be read"):
-        OutputLock(folder_here(str(tmp_path)), break_lock=True).acquire()
+        OutputLock(typed_place(str(tmp_path)), break_lock=True).acquire()
 
 
 @pytest.mark.parametrize("moment", ["link", "open", "read", "start"])
@@ -198,7 +198,7 @@ def test_a_signal_while_the_lock_is_made_leaves_nothing(
         "start": (threading.Thread, "start"),
     }[moment]
     options = JobOptions(argv=())
-    run = OutputRun(folder_here(str(tmp_path / "out")), "simulate", options, {}, (), "process")
+    run = OutputRun(typed_place(str(tmp_path / "out")), "simulate", options, {}, (), "process")
     monkeypatch.setattr(place, name, signalled(getattr(place, name)))
     with pytest.raises(SystemExit), run:
         pytest.fail("the signal was lost")
@@ -219,7 +219,7 @@ def test_a_signal_while_a_lock_is_broken_leaves_that_lock(
 
     monkeypatch.setattr(LocalPlace, "delete", signalled)
     options = JobOptions(argv=(), break_lock=True)
-    run = OutputRun(folder_here(str(tmp_path)), "simulate", options, {}, (), "process")
+    run = OutputRun(typed_place(str(tmp_path)), "simulate", options, {}, (), "process")
     with pytest.raises(SystemExit), run:
         pytest.fail("the signal was lost")
     after = json.loads((tmp_path / LOCK_NAME).read_text())

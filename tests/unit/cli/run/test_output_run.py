@@ -10,8 +10,8 @@ import pytest
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.main import main
 from rebalance_core.cli.options import JobOptions
-from rebalance_core.cli.run.output_folder import LOCK_NAME, folder_here, refuse_own_input
-from rebalance_core.cli.run.run_record import Outcome, OutputRun, read_run
+from rebalance_core.cli.run.output_folder import LOCK_NAME, refuse_own_input, typed_place
+from rebalance_core.cli.run.run_record import OutputRun, RunOutcome, read_run
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.storage.place import Place, S3Access
 
@@ -27,18 +27,18 @@ DEAD = {
 
 def new_run(folder: Path, **flags: Any) -> OutputRun:
     options = JobOptions(argv=("simulate", "--output", str(folder)), **flags)
-    return OutputRun(folder_here(str(folder)), "simulate", options, {}, ["epochs"], "process")
+    return OutputRun(typed_place(str(folder)), "simulate", options, {}, ["epochs"], "process")
 
 
 def write_result(folder: Path, rows: int, **flags: Any) -> None:
     with new_run(folder, **flags) as run:
         run.clear()
         (folder / "epochs").mkdir()
-        run.finish(Outcome(outputs={"epochs": TableWritten(rows, "d")}))
+        run.finish(RunOutcome(outputs={"epochs": TableWritten(rows, "d")}))
 
 
 def rows_in(folder: Path) -> int:
-    return int(read_run(folder_here(str(folder)))["outputs"]["epochs"]["rows"])
+    return int(read_run(typed_place(str(folder)))["outputs"]["epochs"]["rows"])
 
 
 def test_a_result_is_replaced_only_when_told(tmp_path: Path) -> None:
@@ -53,10 +53,10 @@ def test_a_result_is_replaced_only_when_told(tmp_path: Path) -> None:
 
 def test_another_job_leaves_no_page_of_the_audit_before(tmp_path: Path) -> None:
     options = JobOptions(argv=("audit", "--output", str(tmp_path)))
-    with OutputRun(folder_here(str(tmp_path)), "audit", options, {}, ["epochs"], "process") as run:
+    with OutputRun(typed_place(str(tmp_path)), "audit", options, {}, ["epochs"], "process") as run:
         (tmp_path / "ingested" / "cluster_events").mkdir(parents=True)
         (tmp_path / "report.html").write_text("of that audit")
-        run.finish(Outcome(outputs={}))
+        run.finish(RunOutcome(outputs={}))
     write_result(tmp_path, 1, overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["_run.json", "epochs"]
 
@@ -110,7 +110,7 @@ def test_leftovers_of_a_dead_run_need_both_options(tmp_path: Path) -> None:
 def finish_without_lock(folder: Path) -> None:
     with new_run(folder) as run:
         (folder / LOCK_NAME).write_text(json.dumps(DEAD))
-        run.finish(Outcome(outputs={}))
+        run.finish(RunOutcome(outputs={}))
 
 
 def test_a_run_that_lost_its_lock_gives_no_result(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_the_tables_of_an_earlier_job_stay(
 
 
 def test_below_the_output_beside_it_and_elsewhere(tmp_path: Path) -> None:
-    folder = folder_here(str(tmp_path / "night"))
+    folder = typed_place(str(tmp_path / "night"))
     (tmp_path / "link").symlink_to(tmp_path / "night")
     for given in ("night", "night/ingested", "link/ingested", "other/../night"):
         with pytest.raises(OutputExists, match=r"--previous .* name another"):

@@ -6,7 +6,7 @@ import pytest
 
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_in
-from rebalance_core.cli.run.output_folder import folder_here, spark_location
+from rebalance_core.cli.run.output_folder import spark_location, typed_place
 from rebalance_core.cli.run.run_record import (
     RunRecord,
     find_run,
@@ -35,7 +35,7 @@ def record(**changes: Any) -> RunRecord:
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    folder = folder_here(str(tmp_path))
+    folder = typed_place(str(tmp_path))
     write_run(folder, record())
     found = read_run(folder)
     assert found["outputs"] == {"epochs": {"rows": 3, "digest": "ab"}}
@@ -44,7 +44,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_a_second_record_is_refused_and_the_first_stays(tmp_path: Path) -> None:
-    folder = folder_here(str(tmp_path))
+    folder = typed_place(str(tmp_path))
     write_run(folder, record())
     with pytest.raises(FileExistsError):
         write_run(folder, record(job="audit"))
@@ -56,7 +56,7 @@ def test_a_second_record_is_refused_and_the_first_stays(tmp_path: Path) -> None:
 def test_the_previous_contract_is_read_and_a_newer_one_refused(
     tmp_path: Path, change: int, readable: bool
 ) -> None:
-    folder = folder_here(str(tmp_path))
+    folder = typed_place(str(tmp_path))
     write_run(folder, record(contract_version=CONTRACT_VERSION + change))
     if readable:
         assert read_run(folder)["job"] == "simulate"
@@ -68,15 +68,15 @@ def test_the_previous_contract_is_read_and_a_newer_one_refused(
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"status": "OK"}'])
 def test_what_is_not_ours_is_no_record(tmp_path: Path, text: str) -> None:
     (tmp_path / "_run.json").write_text(text)
-    assert find_run(folder_here(str(tmp_path))) is None
+    assert find_run(typed_place(str(tmp_path))) is None
     with pytest.raises(InputRefused, match="no result"):
-        read_run(folder_here(str(tmp_path)))
+        read_run(typed_place(str(tmp_path)))
 
 
 def test_a_failed_run_is_no_result(tmp_path: Path) -> None:
-    write_run(folder_here(str(tmp_path)), record(status="FAILED", error="disk full"))
+    write_run(typed_place(str(tmp_path)), record(status="FAILED", error="disk full"))
     with pytest.raises(InputRefused, match="disk full"):
-        read_run(folder_here(str(tmp_path)))
+        read_run(typed_place(str(tmp_path)))
 
 
 def test_secrets_are_not_written_down() -> None:

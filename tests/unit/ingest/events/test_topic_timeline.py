@@ -91,6 +91,7 @@ def test_a_store_that_differs_dates_the_change_and_is_told() -> None:
     assert configs(*pieces) == [(5_500, 4, None), (100_000, 8, None)]
     (finding,) = topic_tables("T", pieces, CONTEXT)["findings"]
     assert finding["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
+    assert "T on a has read=8, write=4 and perm=6 in a:100, and" in finding["summary"]
 
 
 def test_a_store_copied_right_after_a_change_may_be_older_than_it() -> None:

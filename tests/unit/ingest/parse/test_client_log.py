@@ -4,7 +4,7 @@ import pytest
 
 from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.client_log import parse_client_line
-from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, Fields
+from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, LineFields
 
 NEW_HEAD = "2026-11-21 11:47:37.769 INFO  [32265] [RebalanceService] [o.a.r.c.Store#?:?] - "
 NEW_MS = 1795232857769  # GMT+8 whatever the host's zone
@@ -166,7 +166,7 @@ def test_a_heartbeat_is_one_fact_a_group() -> None:
         f"{NEW_HEAD}HeartbeatData [clientID=c@1, producerDataSet=[ProducerData [groupName=p]], "
         f"consumerDataSet=[{data('g')}, {data('h')}]]"
     )
-    found: list[Fields] = [dict(f.values) for f in read(line) if isinstance(f, Fact)]
+    found: list[LineFields] = [dict(f.values) for f in read(line) if isinstance(f, Fact)]
     assert [(f["group"], f["client_id"], f["topics"]) for f in found if f] == [
         ("g", "c@1", ["T"]),
         ("h", "c@1", ["T"]),

@@ -8,7 +8,7 @@ from rebalance_core.ingest.fact import Fact, Unread
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.client_log import parse_client_line
 from rebalance_core.ingest.parse.lock_and_pop_logs import parse_lock_line
-from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, Fields, ServerClock
+from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, LineFields, ServerClock
 
 AT = "2026-11-21 11:47:31 WARN AdminBrokerThread_16 - "
 QUEUE = "MessageQueue [topic=stock, brokerName=broker-c, queueId=0]"
@@ -94,7 +94,7 @@ def read_client(message: str) -> tuple[Fact | Unread, ...]:
         ),
     ],
 )
-def test_brokers_lines(message: str, kind: str, fields: Fields) -> None:
+def test_brokers_lines(message: str, kind: str, fields: LineFields) -> None:
     expected = (Fact(kind, POP_LOG_AT_MS, fields or {}, "b:1"),)
     assert parse_broker_line(BROKER_HEAD + message, "b:1", ServerClock()) == expected
 

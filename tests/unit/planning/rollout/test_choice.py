@@ -12,8 +12,8 @@ from rebalance_core.planning.rollout.choice import Searched, fronts, search_plan
 from rebalance_core.planning.rollout.futures import (
     DeployedGroup,
     Figures,
-    Piece,
     Rollouts,
+    Slice,
     deployed_group,
 )
 from rebalance_core.planning.rollout.search import Budgets, Prices, RolloutPlan, Search
@@ -55,7 +55,7 @@ def searched(
     search = Search("restart", "g", budgets or Budgets(), prices)
     rollouts = Rollouts(search, tuple(plans), (group(),))
 
-    def play(pieces: Sequence[Piece]) -> Iterator[Figures]:
+    def play(pieces: Sequence[Slice]) -> Iterator[Figures]:
         for piece in pieces:
             assert piece.seeds.start == played[piece.plan]
             played[piece.plan] += len(piece.seeds)
@@ -139,7 +139,7 @@ def test_no_budget_of_copies_where_nobody_knows_how_many_come() -> None:
     search = Search("restart", "g", Budgets(max_read_again=5.0))
     rollouts = Rollouts(search, PLANS[:2], (group(),))
 
-    def play(pieces: Sequence[Piece]) -> Iterator[Figures]:
+    def play(pieces: Sequence[Slice]) -> Iterator[Figures]:
         for piece in pieces:
             yield replace(made_up([1, 1], [1, 1], piece.seeds, piece.plan), replayed_milli=None)
 

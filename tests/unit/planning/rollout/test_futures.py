@@ -13,14 +13,14 @@ from rebalance_core.clockwork.ticks import Ticks
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model import events
 from rebalance_core.planning.rollout.futures import (
-    Piece,
     Rollouts,
+    Slice,
     at_rest,
     deployed_group,
     figures_of,
 )
 from rebalance_core.planning.rollout.search import RolloutPlan, Search
-from rebalance_core.process.propagate import Groups
+from rebalance_core.process.propagate import GroupHistories
 from rebalance_core.replay.history import GroupHistory
 from tests.tree import TREE
 from tests.unit.clockwork.futures import happens, joins, two_brokers
@@ -37,7 +37,7 @@ SEARCH = Search("restart", "*")
 
 def demo() -> list[GroupHistory]:
     checked = check_tables(read_input_tables(str(STEADY)))
-    return list(Groups.of(checked, PropagationOptions()))
+    return list(GroupHistories.of(checked, PropagationOptions()))
 
 
 def test_a_group_at_rest_has_what_is_there_at_the_end() -> None:
@@ -78,7 +78,7 @@ def test_figures_are_those_of_the_plain_loop(plan: int) -> None:
     groups = tuple(map(deployed_group, demo()))
     rollouts = Rollouts(SEARCH, PLANS, groups)
     for group in range(len(groups)):
-        piece = Piece(plan, group, range(7, 11))
+        piece = Slice(plan, group, range(7, 11))
         ours = rollouts.play(piece)
         its, begin_ms, script = rollouts._script(piece)
         seeds = np.array(piece.seeds, np.int64)
@@ -98,7 +98,7 @@ def test_what_was_before_makes_no_difference() -> None:
         group = deployed_group(its)
         whole = replace(group, history=replace(its, events=tuple(its.events)))
         found = [
-            Rollouts(SEARCH, PLANS[:1], (each,)).play(Piece(0, 0, range(200)))
+            Rollouts(SEARCH, PLANS[:1], (each,)).play(Slice(0, 0, range(200)))
             for each in (group, whole)
         ]
         for name in ("orphan_ms", "replayed_milli", "finish_ms"):
@@ -109,8 +109,8 @@ def test_what_was_before_makes_no_difference() -> None:
 
 def test_parts_of_seeds_are_those_of_the_whole() -> None:
     rollouts = Rollouts(SEARCH, PLANS, (deployed_group(demo()[0]),))
-    whole = rollouts.play(Piece(1, 0, range(6)))
-    parts = [rollouts.play(Piece(1, 0, seeds)) for seeds in (range(2), range(2, 6))]
+    whole = rollouts.play(Slice(1, 0, range(6)))
+    parts = [rollouts.play(Slice(1, 0, seeds)) for seeds in (range(2), range(2, 6))]
     assert whole.orphan_ms.tolist() == [*parts[0].orphan_ms, *parts[1].orphan_ms]
     assert whole.moves == parts[0].moves + parts[1].moves
 
@@ -120,5 +120,5 @@ def test_hand_overs_are_of_the_rollout_alone() -> None:
     rows = rollouts.handovers(0, 3).to_pylist()
     assert {row["seed"] for row in rows} == {0, 1, 2}
     assert {row["consumer_group"] for row in rows} == {"checkout", "ledger"}
-    begin_ms = rollouts._script(Piece(0, 0, range(1)))[1]
+    begin_ms = rollouts._script(Slice(0, 0, range(1)))[1]
     assert min(row["change_ms"] for row in rows) >= begin_ms
