@@ -6,7 +6,7 @@ members of each change: the client's line and the broker's are milliseconds apar
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
@@ -44,8 +44,6 @@ FIRST_MS = 30_000
 """A client that starts says so, and is a member so soon after the first line of its log."""
 APART_MS = 40_000
 """Joins so far apart are of clients that did not start together: longer than a heartbeat takes."""
-MOST_TRIED = 5
-"""Differences that may be the clocks', the most frequent ones."""
 
 Host = tuple[str, str]
 """Kind of log, and its folder."""
@@ -115,16 +113,15 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
     """
     counted = {one.name: one for one in stats}
     marks = _marks(collection.files, counted)
-    late = _late(collection.files, counted)
+    late, few = _late(collection.files, counted)
     offsets, unsure = _offsets(marks)
-    offsets |= _of_name_servers(marks)
+    unsure |= few
+    offsets |= _of_name_servers(marks, offsets, late)
     heads: dict[str, int] = {}
     beats: dict[str, int] = {}
     left: dict[Host, int] = {}
     clocks = _hosts_off(collection.files, counted, offsets)
     for file in collection.files:
-        if file.kind not in (BROKER_LOG, LOCK_LOG, CLIENT_LOG, NAMESRV_LOG):
-            continue
         host = (BROKER_LOG if file.kind == LOCK_LOG else file.kind), file.place
         behind = offsets.get(host, 0)
         stays = file.kind != NAMESRV_LOG and is_zone(behind) and host not in clocks
@@ -135,9 +132,8 @@ def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShi
             left[host] = left.get(host) or _left(host, offsets, marks)
         if behind:
             beats[file.name] = behind
-    named = [(n, h) for h in marks if h[0] == CLIENT_LOG for n in marks[h] if n.startswith(JOIN)]
-    several = Counter(name for name, _ in named)  # a client id of processes on two hosts
-    clients = {n[len(JOIN) :]: offsets[h] for n, h in named if h in clocks and several[n] == 1}
+    alone = _of_one_host(marks)
+    clients = {n[len(JOIN) :]: offsets[h] for h in clocks for n in alone[h] if n.startswith(JOIN)}
     return ClockShifts(heads, beats, offsets, left, late, clients, unsure)
 
 
@@ -172,10 +168,13 @@ def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) 
     return max((ms for ms in apart if ms <= LEAST_OFFSET_MS), default=SAME_MS)
 
 
-def _late(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) -> dict[str, int]:
+def _late(
+    files: Iterable[CollectedFile], counted: Mapping[str, FileStats]
+) -> tuple[dict[str, int], dict[Host, int]]:
     """By folder how much later than the epoch times in them the lines of a broker's log are.
 
-    Those that nearly all agree: not the lines of a moment at which the broker was frozen.
+    Those that nearly all agree: not the lines of a moment at which the broker was frozen. Apart
+    those of which too few lines tell that, all of them late.
     """
     found: dict[str, list[int]] = {}
     for file in files:
@@ -184,8 +183,14 @@ def _late(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) -> d
             found.setdefault(file.place, []).extend(
                 ms + one.shift_ms + SECOND_MS // 2 for ms in one.marks.get(LATE, ())
             )
-    late = {place: _of_most(sorted(of)) for place, of in found.items()}
-    return {place: ms for place, ms in late.items() if ms and abs(ms) > LEAST_OFFSET_MS}
+    late, few = dict[str, int](), dict[Host, int]()
+    for place, times in found.items():
+        usual = _of_most(sorted(times))
+        if usual is not None and abs(usual) > LEAST_OFFSET_MS:
+            late[place] = usual
+        elif times and usual is None and min(map(abs, times)) > LEAST_OFFSET_MS:
+            few[BROKER_LOG, place] = -times[0]
+    return late, few
 
 
 def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, int]]:
@@ -196,12 +201,14 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
     starts_logged = any(name.startswith(BEGUN) for names in marks.values() for name in names)
     behind_client = partial(_behind, starts_logged=starts_logged)
     edges: dict[Host, dict[Host, int]] = {}
-    apart = _apart(marks, starts_logged)
+    alone = _of_one_host(marks)
     for one, other in combinations(sorted(marks), 2):
         if one[0] == BROKER_LOG and other[0] in (BROKER_LOG, CLIENT_LOG):
             compare = _between if other[0] == BROKER_LOG else behind_client
-            behind = compare(marks[one], marks[other])
-            if behind is not None and (behind or other not in apart):
+            behind = compare(alone[one], alone[other])
+            if behind is None and compare(marks[one], marks[other]) == 0:
+                behind = 0
+            if behind is not None:
                 edges.setdefault(one, {})[other] = behind
                 edges.setdefault(other, {})[one] = -behind
     offsets: dict[Host, int] = {}
@@ -209,57 +216,70 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
     for host in sorted(edges):
         if host not in offsets and host not in unsure:
             found, rivals = _relative(host, edges)
-            offsets |= found
-            unsure |= rivals
+            together = {h for h, ms in found.items() if ms and _at_one_time(marks[h], h)}
+            offsets |= {h: ms for h, ms in found.items() if h not in together}
+            unsure |= rivals | {h: found[h] for h in together}
     return offsets, unsure
 
 
-def _apart(marks: Mapping[Host, Marks], starts_logged: bool) -> set[Host]:
-    """Clients of whose moments with any broker none is at the same time.
+def _at_one_time(broker: Marks, host: Host) -> bool:
+    """True if all clients came to a broker at one time.
 
-    That others came or went then, by chance, does not make their clock right.
+    It may have started, or have got their topics: that they were there before is no other clock.
     """
-    brokers = [of for (kind, _), of in marks.items() if kind == BROKER_LOG]
-    began = {h: _begun(of, starts_logged) for h, of in marks.items() if h[0] == CLIENT_LOG}
-    near = {
-        host: [ms for of in brokers for ms in _near(of, first)] for host, first in began.items()
-    }
-    at_once = {host for host, of in near.items() if any(-EARLY_MS <= ms <= SLOW_MS for ms in of)}
-    return {host for host, of in near.items() if of} - at_once
+    joins = [times[0] for name, times in broker.items() if name.startswith(JOIN)]
+    return host[0] == BROKER_LOG and max(joins, default=0) - min(joins, default=0) < APART_MS
 
 
-def _near(broker: Marks, client: Marks) -> list[int]:
-    """How much later the client wrote of what both name, of the moments that are nearest."""
-    shared = broker.keys() & client.keys() - {CHANGED}
-    return sorted(_nearest(client[name], ms) - ms for name in shared for ms in broker[name])
+def _of_one_host(marks: Mapping[Host, Marks]) -> dict[Host, Marks]:
+    """The marks without those of client ids that processes on several hosts have."""
+    hosts = Counter(n for (kind, _), of in marks.items() if kind == CLIENT_LOG for n in of)
+    shared = {n for n, count in hosts.items() if count > 1 and n.startswith(JOIN)}
+    return {host: {n: of[n] for n in of.keys() - shared} for host, of in marks.items()}
 
 
-def _of_name_servers(marks: Mapping[Host, Marks]) -> dict[Host, int]:
+def _of_name_servers(
+    marks: Mapping[Host, Marks], known: Mapping[Host, int], late: Mapping[str, int]
+) -> dict[Host, int]:
     """How far name servers' clocks are behind those of brokers that started.
 
     A broker registers in the `REGISTERED_MS` after its start: what explains most starts so is the
-    clocks' difference.
+    clocks' difference. Where brokers' clocks are not known, one broker does not tell.
+
+    Args:
+        marks: of all hosts.
+        known: how far clocks of brokers are behind.
+        late: how much later the lines of a broker are than its clock.
     """
     offsets: dict[Host, int] = {}
-    brokers = [host_marks for (kind, _), host_marks in marks.items() if kind == BROKER_LOG]
+    ups = [(host, name, ms + known.get(host, 0) - late.get(host[1], 0))
+           for host, of in marks.items() if host[0] == BROKER_LOG
+           for name in of for ms in of[name]]  # fmt: skip
     for host, host_marks in marks.items():
         if host[0] != NAMESRV_LOG:
             continue
-        starts = [(n, ms) for of in brokers for n in of.keys() & host_marks.keys() for ms in of[n]]
-        ahead = [(r - ms, (n, ms)) for n, ms in starts for r in host_marks[n]]
-        best = max((0, *sorted({ms for ms, _ in ahead})), key=partial(_explained, ahead))
-        behind = USUAL_REGISTERED_MS - best
-        if 2 * _explained(ahead, 0) >= len(starts) > 0:
+        starts = [one for one in ups if one[1] in host_marks]
+        ahead = [(ms - one[2], one) for one in starts for ms in host_marks[one[1]]]
+        explained = {ms: _explained(ahead, ms) for ms in (0, *sorted({ms for ms, _ in ahead}))}
+        best = max(explained, key=lambda ms: len(explained[ms]))
+        brokers = {broker for broker, _, _ in explained[best]}
+        if 2 * len(explained[0]) >= len(starts) > 0:
             offsets[host] = 0
-        elif _explained(ahead, best) >= max(LEAST_MATCHES, len(starts) // 2 + 1):
+        elif len(explained[best]) >= max(LEAST_MATCHES, len(starts) // 2 + 1) and (
+            len(brokers) >= LEAST_HOSTS or brokers <= known.keys()
+        ):
+            behind = USUAL_REGISTERED_MS - best
             behind = nearest_zone(behind, REGISTERED_MS) or behind
             offsets[host] = behind if abs(behind) > REGISTERED_MS else 0
     return offsets
 
 
-def _explained(ahead: Sequence[tuple[int, tuple[str, int]]], clock_ms: int) -> int:
-    """How many starts a name server heard of in time, if its clock is so far ahead."""
-    return len({one for ms, one in ahead if -EARLY_MS <= ms - clock_ms <= REGISTERED_MS})
+_Start = tuple[Host, str, int]
+
+
+def _explained(ahead: Iterable[tuple[int, _Start]], clock_ms: int) -> set[_Start]:
+    """The starts a name server heard of in time, if its clock is so far ahead."""
+    return {one for ms, one in ahead if -EARLY_MS <= ms - clock_ms <= REGISTERED_MS}
 
 
 def _marks(
@@ -289,44 +309,47 @@ def _marks(
 def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
     """How far the broker's clock is behind the client's; None: nothing shows it.
 
-    ``starts_logged``: logs of clients have their starts.
+    A moment of the broker's log can be any of the client's that says the same, and so any of these
+    differences is possible at which no process is seen before it began. One is known if most that
+    both write of clients is at it, or far more moments than at none; none, if somebody came then.
 
-    What both write of one client tells it, if most such moments agree. Else it is the difference at
-    which most moments agree that somebody came or went: none, where that explains them and not all
-    that they write of clients is off.
+    Args:
+        broker: its moments.
+        client: those of the client's host.
+        starts_logged: logs of clients have their starts.
     """
     began = _begun(client, starts_logged)
-    near = _near(broker, began)
-    named = _of_most(near)
-    if named is not None and -EARLY_MS <= named <= SLOW_MS:
-        return 0
+    shared = broker.keys() & began.keys() - {CHANGED}
+    # a later heartbeat may be nearer: the first ones of both are of one moment
+    first = sorted(client[name][0] - broker[name][0] for name in shared)
+    possible = partial(_is_possible, broker, client, starts_logged)
+    named = _of_most(first)
     if named is not None:
-        return named if starts_logged or not _is_later_heartbeat(named) else None
-    matches = _agree(broker, client, 0, SLOW_MS)
-    best = 0
-    # the nearest heartbeat may be a later one: the first of both are of one moment
-    first = sorted(client[n][0] - broker[n][0] for n in broker.keys() & began.keys() - {CHANGED})
-    for apart in (near, first):
-        for step, _ in Counter(ms // SAME_MS for ms in apart).most_common(MOST_TRIED):
-            like = sorted(ms for ms in apart if abs(ms - step * SAME_MS) <= 2 * SAME_MS)
-            behind = like[len(like) // 2]
-            found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
-            often = found > max(matches, CLEARLY * _agree(broker, client, 0, SLOW_MS))
-            often &= any(abs(ms - behind) <= 2 * SAME_MS for ms in first)  # no later heartbeat
-            if often and 2 * len(like) > len(apart) and abs(behind) > LEAST_OFFSET_MS:
-                best, matches = behind, found
-    if best and not starts_logged and _is_later_heartbeat(best):
-        return None
-    at_none = not near or any(-EARLY_MS <= ms <= SLOW_MS for ms in near)
-    return best if matches >= LEAST_MATCHES and (best or at_none) else None
+        named = 0 if -EARLY_MS <= named <= SLOW_MS else named
+        return named if possible(named) else None
+    none = _agree(broker, client, 0, SLOW_MS) if possible(0) else 0
+    behind = first[len(first) // 2] if first else 0
+    alike = sum(abs(ms - behind) <= 2 * SAME_MS for ms in first)
+    found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
+    often = 2 * alike > len(first) and found > max(LEAST_MATCHES - 1, CLEARLY * none)
+    if often and abs(behind) > LEAST_OFFSET_MS and possible(behind):
+        return behind
+    came = (_nearest(began[name], ms) - ms for name in shared for ms in broker[name])
+    at_once = any(-EARLY_MS <= ms <= SLOW_MS for ms in came)
+    return 0 if none >= LEAST_MATCHES and at_once else None
 
 
-def _is_later_heartbeat(behind_ms: int) -> bool:
-    """True if the first heartbeat of a client's log may be one of its later ones.
+def _is_possible(broker: Marks, client: Marks, starts_logged: bool, behind_ms: int) -> bool:
+    """False if by these clocks the broker saw a process before it was started.
 
-    Where no start is logged, the log may have been cut: its clock is not known to be ahead.
+    An id with a time in it (from 4.9) is of one process alone. Where no start is logged, the first
+    heartbeat of a log that was cut is a later one: its clock is not known to be ahead by those.
     """
-    return behind_ms > 0 and (behind_ms + EARLY_MS) % HEARTBEAT_MS <= EARLY_MS + SLOW_MS
+    beats_late = (behind_ms + EARLY_MS) % HEARTBEAT_MS <= EARLY_MS + SLOW_MS
+    begun = ((broker[n][0], client.get(BEGUN + n.removeprefix(JOIN))) for n in broker if "#" in n)
+    return (starts_logged or behind_ms <= 0 or not beats_late) and all(
+        not since or ms + behind_ms >= since[0] - SLOW_MS for ms, since in begun
+    )
 
 
 def _between(one: Marks, other: Marks) -> int | None:
@@ -426,16 +449,12 @@ def _relative(
     if any(alike(ms) == alike(usual) for ms in rivals):
         return {}, offsets
     result: dict[Host, int] = {}
+    right = {host for host, ms in offsets.items() if abs(ms - usual) <= LEAST_OFFSET_MS}
     for host, offset in offsets.items():
-        by_edges = [
-            offset - behind - offsets[other]
-            for other, behind in edges[host].items()
-            if abs(offsets[other] - usual) <= LEAST_OFFSET_MS
-        ]
-        agrees = all(abs(ms) <= LEAST_OFFSET_MS for ms in by_edges)
-        off = abs(offset - usual) > LEAST_OFFSET_MS
-        if agrees and (not off or len(by_edges) >= LEAST_HOSTS):
-            result[host] = offset - usual if off else 0
+        by_edges = [offset - ms - offsets[h] for h, ms in edges[host].items() if h in right]
+        enough = host in right or len(by_edges) >= LEAST_HOSTS
+        if enough and all(abs(ms) <= LEAST_OFFSET_MS for ms in by_edges):
+            result[host] = 0 if host in right else offset - usual
     return result, {}
 
 
@@ -454,9 +473,10 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
         found.append((f"{text} {corrected}", remedy, evidence))
     if shifts.unsure:
         hosts = ", ".join(f"{_FOLDERS[kind]}/{place}" for kind, place in sorted(shifts.unsure))
-        apart = max(shifts.unsure.values()) - min(shifts.unsure.values())
-        text = f"The clocks of {hosts} differ by up to {apart / SECOND_MS:.1f} s, by what they log "
-        text += "of the same clients, and nothing tells which is right: none is corrected."
+        apart = max(0, *shifts.unsure.values()) - min(0, *shifts.unsure.values())
+        others = " and of others" if len(shifts.unsure) == 1 else ""
+        text = f"The clocks of {hosts}{others} differ by up to {apart / SECOND_MS:.1f} s, by what "
+        text += "they log of the same clients, and nothing tells which is right: none is corrected."
         remedy = "Synchronise the hosts' clocks (chrony, NTP); collect logs of clients, which tell."
         found.append((text, remedy, {"folders": hosts, "apart_ms": apart}))
     for (kind, place), behind in sorted(shifts.offsets.items()):

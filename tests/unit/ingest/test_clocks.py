@@ -282,6 +282,45 @@ def test_a_later_heartbeat_is_not_the_moment_that_the_broker_saw(tmp_path: Path)
     assert row["clock_offset_ms"] is None or abs(row["clock_offset_ms"] - 60_000) < 1_000
 
 
+def test_no_broker_saw_a_process_before_it_began(tmp_path: Path) -> None:
+    """A minute ahead, it starts when clients come back to a broker: equal clocks look right."""
+    tables = skewed("broker-loss-4.9", "clients/l1", 60, tmp_path / "c")
+    assert {name: round(ms / 1000) for name, ms in offsets(tables).items()} == {"l1": -60}
+
+
+def test_a_moment_of_a_process_elsewhere_with_the_same_client_id_is_not_the_client_s(
+    tmp_path: Path,
+) -> None:
+    assert offsets(skewed("pathologies", "clients/y2", -5, tmp_path / "c")) == {}
+
+
+def test_a_name_server_s_clock_is_not_off_by_one_broker_s(tmp_path: Path) -> None:
+    """Of no other broker the log has a start that it heard of."""
+    tables = skewed("go-java", "brokers/broker-b", 60, tmp_path / "c")
+    assert "namesrv" not in offsets(tables)
+    assert not any("The clock of namesrv" in text for text in named(tables))
+
+
+def test_all_clients_at_once_are_no_proof_that_a_broker_s_clock_is_off(tmp_path: Path) -> None:
+    """They may have come to a broker long before it had a topic of theirs."""
+    tables = skewed("scale-out-4.9", "brokers/mq-west", 5, tmp_path / "c")
+    assert offsets(tables) == {}
+    (text,) = named(tables)
+    assert text.startswith("The clocks of brokers/mq-west and of others differ by up to ")
+    notes = {row["host"] for row in tables["coverage"] if CLOCK_UNSURE in (row["note"] or "")}
+    assert notes == {"mq-west"}
+
+
+def test_one_line_of_a_broker_later_than_the_time_in_it_is_said_and_not_corrected(
+    tmp_path: Path,
+) -> None:
+    """It was frozen, or its lines have another clock."""
+    tables = ingested(tmp_path, {"brokers/a/broker.log": JOIN.format("11:29:55", BEAT_MS)})
+    (text,) = named(tables)
+    assert text.startswith("The clocks of brokers/a and of others differ by up to 6")
+    assert offsets(tables) == {}
+
+
 # Times that are off by a whole zone: named, and read as corrected.
 
 BEAT_MS = 1_795_231_735_100  # 2026-11-21 11:28:55 GMT+8

@@ -28,10 +28,9 @@ from rebalance_core.planning.sweep.plan_edits import (
 )
 from rebalance_core.planning.sweep.plan_options import PlanConfig, SweepOptions
 from rebalance_core.planning.variants import Variants, read_strategies, variants_of
-from rebalance_core.process import plan
 from rebalance_core.process.plan import plan_forecast, run_plan
 from rebalance_core.process.plan_histories import Histories, first_groups
-from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, plan_pass
+from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, plan_pass, swept_groups
 from tests.plans import differing, rows_of
 from tests.recordings.tables import DATA
 from tests.tree import TREE
@@ -67,7 +66,6 @@ def test_parts_of_any_size_give_the_same_tables(
 ) -> None:
     whole, told = tmp_path / "whole", []
     result = run_plan(inputs, variants, whole)
-    swept_groups = plan.swept_groups
     monkeypatch.setattr(
         "rebalance_core.process.plan_pass.swept_groups",
         lambda *given, **named: swept_groups(*given, **named, rows_per_chunk=1),
