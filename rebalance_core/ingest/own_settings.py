@@ -81,9 +81,7 @@ def notice_events(ordered: Iterable[Evidence], context: ClusterContext) -> Itera
     for name in context.brokers:
         folder_of = {f.place: f for f in context.folders.values() if f.broker_name == name}
         lines = [p for p in pieces if p.place in folder_of and not folder_of[p.place].slave]
-        changes = [
-            p for p in lines if p.kind == "broker_property" and p.values["name"] in SWITCHES
-        ]
+        changes = [p for p in lines if p.kind == "broker_property" and p.values["name"] in SWITCHES]
         starts = [context.time_of(p) for p in lines if p.kind == "broker_starting"]
         if changes:
             yield from _by_log(name, changes, starts, context)
