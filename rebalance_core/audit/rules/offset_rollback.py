@@ -60,9 +60,10 @@ def find(case: GroupCase) -> Iterator[Finding]:
     cause_of = {fall: explained(case, fall.first_ms, fall.last_ms) for fall in falls}
     plain = [fall for fall in falls if cause_of[fall] is None and not duplicate_ids]
     known = [fall for fall in falls if fall not in plain]
-    for topic, clocks in sorted({(fall.queue[0], fall.clocks) for fall in plain}):
-        of = [fall for fall in plain if (fall.queue[0], fall.clocks) == (topic, clocks)]
-        yield _finding(of, "unless a client's clock is off" if clocks else None)
+    unknown = case.run.coverage.client_clock_unknown
+    for topic, unsure in sorted({(fall.queue[0], fall.clocks and unknown) for fall in plain}):
+        of = [f for f in plain if (f.queue[0], f.clocks and unknown) == (topic, unsure)]
+        yield _finding(of, "unless a client's clock is off" if unsure else None)
     if known:
         causes = sorted({cause for fall in known if (cause := cause_of[fall])})
         if duplicate_ids:
