@@ -270,7 +270,8 @@ def _created(message: str) -> LineFields:
     )
     if pieces is None or not pieces[0]:
         return None
-    found = {name: pieces[1].partition(f" {name}=")[2].partition(",")[0] for name in _INTERVALS}
+    after = {name: pieces[1].partition(f" {name}=")[2] for name in _INTERVALS}
+    found = {name: text[: text.find(",")] if "," in text else "" for name, text in after.items()}
     if all(found[name] in ("", str(usual)) for name, usual in _INTERVALS.items()):
         found = {}
     return {"client_id": pieces[0]} | found

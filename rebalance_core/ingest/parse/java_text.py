@@ -149,8 +149,8 @@ def consumer_data(text: str) -> dict[str, Any] | None:
         ", subscriptionDataSet=[",
         "",
     )
-    if pieces is None or not pieces[0]:
-        return None
+    if pieces is None or not pieces[0] or "]]" not in pieces[-1]:
+        return None  # torn, it lacks topics
     group, consume_type, model, where, _, subscriptions = pieces
     return {
         "group": group,

@@ -301,6 +301,7 @@ def test_properties_stand_in_other_lines_too_where_they_state_nothing() -> None:
         AT + "new consumer connected, group: g CONSUME_PASSIVELY CLUSTERING channel: Client",
         AT + f"unregister a consumer[] from consumerGroupInfo {CHANNEL}",
         AT + "update topic config, old:[TopicConfig [topicName=T",
+        AT + f"registerConsumer info changed, SDK address=1.1.1.1:1, consumerData={DATA[:-60]}",
         AT + "brokerPermission=RW",
         AT + "Min broker changed, old: 0-null, new x-1.1.1.1:1",
         AT + "Min broker changed, old: 0-null",
