@@ -33,6 +33,12 @@ def read(line: str) -> tuple[Fact | Unread, ...]:
              "offset": 4},
         ),
         (
+            "Created a new client Instance, InstanceIndex:0, ClientID:1.1.1.1@1, ClientConfig:"
+            "ClientConfig{namesrvAddr='n', pollNameServerInterval=30000, heartbeatBrokerInterval=3",
+            "client_created",  # torn in a number
+            {"client_id": "1.1.1.1@1"},
+        ),
+        (
             f"no broker found for mq {QUEUE}",  # Go
             "no_broker",
             {"topic": "T", "broker_name": "b@r", "queue_id": 3},
