@@ -225,16 +225,10 @@ class Futures:
         }
         return tuple(n for n, topic in enumerate(self.script.topics) if topic in subscribed)
 
-    @cached_property
-    def words(self) -> NDArray[np.uint64]:
-        """(lives, S) what the draws of an element begin with."""
-        entities = np.array([life.entity for life in self.script.lives], np.uint64)
-        return draws.words_of(self.seeds, entities[:, None])
-
     def words_for(self, timer: int) -> NDArray[np.uint64]:
-        """(lives, S) `words`, `draws.hashed_with` a timer."""
+        """(lives, S) `Ticks.words`, `draws.hashed_with` a timer."""
         if timer not in self._words_for:
-            self._words_for[timer] = draws.hashed_with(self.words, timer)
+            self._words_for[timer] = draws.hashed_with(self.ticks.words, timer)
         return self._words_for[timer]
 
     @property
