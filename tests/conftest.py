@@ -130,9 +130,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector the tests themselves: they stay to the end of the run."""
+    """Spare the garbage collector the tests themselves: they stay to the end of the run.
+
+    What tests make lies in few cycles, so it is looked for seldom.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_report_header() -> str:

@@ -5,6 +5,8 @@ written by the last commit of contract 2 (71ee52a2): `rebalance audit --collecti
 contract-2 --write-accepted known.toml`; without report.html and metrics.prom.
 """
 
+import contextlib
+import io
 import json
 import shutil
 from pathlib import Path
@@ -31,6 +33,17 @@ def audited(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any
     return facts
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The audit of the first night, which saw everything."""
+    folder, said = tmp_path_factory.mktemp("nights") / "first", io.StringIO()
+    words = ["--collection", str(COLLECTION), "--output", str(folder), "--json"]
+    with contextlib.redirect_stdout(said):
+        assert main("audit", words) == 3
+    assert json.loads(said.getvalue())["changes"] is None
+    return folder
+
+
 def damaged(tmp_path: Path, *patterns: str) -> Path:
     collection = tmp_path / "damaged"
     shutil.copytree(COLLECTION, collection)
@@ -52,14 +65,14 @@ def damaged(tmp_path: Path, *patterns: str) -> Path:
     ],
 )
 def test_a_night_that_saw_little_makes_nothing_gone_nor_new(
+    first: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     missing: tuple[str, ...],
     not_looked_at: int,
 ) -> None:
-    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    second, third = (tmp_path / name for name in ("second", "third"))
     whole = ("--collection", COLLECTION, "--output")
-    assert audited(capsys, *whole, first)["changes"] is None
     facts = audited(
         capsys, "--collection", damaged(tmp_path, *missing), "--output", second,
         "--previous", first,
@@ -78,10 +91,9 @@ def test_a_night_that_saw_little_makes_nothing_gone_nor_new(
 
 
 def test_names_of_clients_are_not_carried(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    audited(capsys, "--collection", COLLECTION, "--output", first)
+    second = tmp_path / "second"
     collection = damaged(tmp_path, "brokers/*")
     audited(
         capsys, "--collection", collection, "--output", second, "--previous", first,
