@@ -85,24 +85,30 @@ def owner_times(
     order = holdings.in_order(since)
     bounds = np.searchsorted(since[order], np.arange(shape[0] + 1))
     owners = _Owners.at_first(script, seeds)
-    for number, change_ms in enumerate(windows.change_ms.tolist()):
-        rows = order[bounds[number] : bounds[number + 1]]
-        seed = log.seed[rows].astype(np.int64)
-        owners.look_at(readable.mask(change_ms))
-        followed_ms = int(windows.followed_ms[number])
-        orphans, doubles = owners.orphans * followed_ms, owners.doubles * followed_ms
+    masks = [readable.mask(change_ms) for change_ms in windows.change_ms.tolist()]
+    begins = [n for n, each in enumerate(masks) if not n or (each != masks[n - 1]).any()]
+    for begin, end in pairwise([*begins, shape[0]]):  # the same queues are readable
+        rows = order[bounds[begin] : bounds[end]]
+        number, seed = since[rows], log.seed[rows].astype(np.int64)
+        owners.look_at(masks[begin])
         steps = owners.step(seed, log.queue[rows].astype(np.int64), log.delta[rows])
-        left_ms = np.maximum(followed_ms - np.maximum(at_ms[rows] - change_ms, 0), 0)
-        # Whole numbers below 2 ** 53: the sums of floats are exact.
-        times.orphan_ms[number] = orphans + _sums(seed, steps.orphans * left_ms, seeds)
-        times.double_ms[number] = doubles + _sums(seed, steps.doubles * left_ms, seeds)
-        owners.orphans += _sums(seed, steps.orphans, seeds)
-        owners.doubles += _sums(seed, steps.doubles, seeds)
+        late_ms = np.maximum(at_ms[rows] - windows.change_ms[number], 0)
+        left_ms = np.maximum(windows.followed_ms[number] - late_ms, 0)
+        cell, followed_ms = (number - begin) * seeds + seed, windows.followed_ms[begin:end, None]
+        for total_ms, now, more in (
+            (times.orphan_ms, owners.orphans, steps.orphans),
+            (times.double_ms, owners.doubles, steps.doubles),
+        ):
+            moved, moved_ms = _sums(cell, more, total_ms[begin:end]), more * left_ms
+            before = now + np.cumsum(moved, axis=0) - moved
+            total_ms[begin:end] = before * followed_ms + _sums(cell, moved_ms, before)
+            now += moved.sum(axis=0)
     return times
 
 
-def _sums(seed: Ints, values: Ints, seeds: int) -> Ints:
-    return np.bincount(seed, values, seeds).astype(np.int64)
+def _sums(cell: Ints, values: Ints, like: Ints) -> Ints:
+    # Whole numbers below 2 ** 53: the sums of floats are exact.
+    return np.bincount(cell, values, like.size).astype(np.int64).reshape(like.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +138,6 @@ class _Owners:
 
     def look_at(self, readable: Bools) -> None:
         """Count these queues from now on."""
-        if np.array_equal(readable, self.looked_at):
-            return
         self.looked_at = readable
         counts = self.counts[:, readable]
         self.orphans = (counts == 0).sum(axis=1, dtype=np.int64)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.answers import Moves
-from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, longest_pass_us
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.mixed_state import MixedState
 from rebalance_core.clockwork.batch.shares import QueueSets
@@ -140,7 +140,7 @@ def _known_us(futures: Futures, segment: PlaySegment) -> int:
     """Return the time from which on nothing in a segment knows what happens."""
     periods = futures.ticks.periods
     longest_us = max(int(each.max(initial=0)) for each in (periods.poll, periods.beat))
-    return segment.end_us + futures.longest_pass_us + longest_us + _AHEAD_US
+    return segment.end_us + longest_pass_us(futures.script) + longest_us + _AHEAD_US
 
 
 def _lives_alike(kept: _Checkpoint, standing: Standing, until_us: int) -> int | None:

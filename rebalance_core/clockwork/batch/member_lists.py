@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork import draws, ticks
-from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows, longest_pass_us
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.draws import Operation, Timer
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
@@ -80,7 +80,7 @@ class MemberLists:
     ) -> None:
         self._futures, self._segment, self._lives = futures, segment, lives
         self._routes = routes
-        self._heard_us = segment.end_us + futures.longest_pass_us
+        self._heard_us = segment.end_us + longest_pass_us(futures.script)
         self.hashes = np.array([futures.traits[life].hash for life in lives], np.uint64)
         client_ids = [futures.script.lives[life].client_id for life in lives]
         keys = [java_string_key(client_id) for client_id in client_ids]

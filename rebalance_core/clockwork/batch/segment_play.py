@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rebalance_core.clockwork import ticks
 from rebalance_core.clockwork.batch.answers import Moves, PassOutcome
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows
+from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows, longest_pass_us
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists, WakeUps
@@ -68,6 +68,7 @@ class _SegmentPlay:
         self._orderly = self._passes.orderly
         self._blind = self._routes.blind.reshape(len(lives), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
+        self._longest_pass_us = longest_pass_us(futures.script)
         self._changes = SortedRows(self._list_changes())
         self._woken = np.full(len(self._elements.ids), ticks.NEVER)
         self._woken_after = np.full(len(self._woken), ticks.NEVER)
@@ -281,7 +282,7 @@ class _SegmentPlay:
         for place in self.fresh:
             assert place.known is not None
             known = np.where(
-                self._routes.blind, begin, place.known.reshape(-1) - self._futures.longest_pass_us
+                self._routes.blind, begin, place.known.reshape(-1) - self._longest_pass_us
             )
             soonest = np.maximum(begin, known)
             missing = (place.since.reshape(-1) > begin) & ~place.joins.reshape(-1)
