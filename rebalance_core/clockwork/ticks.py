@@ -44,7 +44,9 @@ from rebalance_core.clockwork.draws import (
     Delay,
     Timer,
     all_below,
+    draws_of,
     uniforms,
+    words_of,
 )
 from rebalance_core.clockwork.options import MS_US, RANDOM_PHASES, SECOND_US, ClockOptions
 from rebalance_core.clockwork.script import Life, LoggedTime, RouteVersion, Script, came_first
@@ -163,7 +165,7 @@ class EventTimes:
                 continue
             at = np.maximum(self.states_us(life)[-1], self.true_us(life.ending.moment))
             if self._others_leaving(life, within_us=0):
-                at += STOP_AFTER.many(uniforms(self.seeds, life.entity, Timer.STOP_AFTER))
+                at += STOP_AFTER.many(draws_of(self.words[life.index], Timer.STOP_AFTER))
             rows.append(at)
         return self._by_life(rows)
 
@@ -174,7 +176,7 @@ class EventTimes:
         for life in self.script.lives:
             others = self._others_leaving(life)
             if others:
-                draws = uniforms(self.seeds, life.entity, Timer.UNLOCK)
+                draws = draws_of(self.words[life.index], Timer.UNLOCK)
                 rows[life.index] = rows[life.index] + others * UNLOCK_TOGETHER.many(draws)
         return self._by_life(rows)
 
@@ -188,7 +190,7 @@ class EventTimes:
         for life in self.script.lives:
             if life.ending is None or not life.ending.graceful:
                 continue
-            draws = uniforms(self.seeds, life.entity, Timer.LEAVE_BEGIN)
+            draws = draws_of(self.words[life.index], Timer.LEAVE_BEGIN)
             others = self._others_leaving(life)
             length = others * LEAVE_BEGIN_TOGETHER.many(draws)
             rows[life.index] = rows[life.index] + (length if others else LEAVE_BEGIN.many(draws))
@@ -201,7 +203,7 @@ class EventTimes:
         late = np.zeros(shape, np.int64)
         for life in self.script.lives:
             if self._others_leaving(life):
-                draws = uniforms(self.seeds, life.entity, Timer.SLOW_NOTICE)
+                draws = draws_of(self.words[life.index], Timer.SLOW_NOTICE)
                 late[life.index] = NOTICE_TOGETHER.many(draws)
         return late
 
@@ -288,8 +290,11 @@ class EventTimes:
         draws = uniforms(self.seeds, entity, Timer.SILENCE, number)
         return SHORTEST_SILENCE_US + all_below(draws, SILENCE_SPREAD_US)
 
-    def _entities(self) -> NDArray[np.uint64]:
-        return np.array([life.entity for life in self.script.lives], np.uint64)
+    @cached_property
+    def words(self) -> NDArray[np.uint64]:
+        """(lives, S) what the draws of a life begin with."""
+        entities = np.array([life.entity for life in self.script.lives], np.uint64)
+        return words_of(self.seeds, entities[:, None])
 
     def _by_life(self, rows: list[Times]) -> Times:
         return np.stack(rows) if rows else np.empty((0, len(self.seeds)), np.int64)
@@ -330,21 +335,20 @@ class ClientTimes(EventTimes):
     @cached_property
     def created(self) -> Times:
         """(lives, S): when the client was created."""
-        entities = self._entities()[:, None]
-        start_up = START_UP.many(self._start_up_draws(entities))
+        start_up = START_UP.many(self._start_up_draws())
         if self.options.start_up_ms is not None:
             start_up = np.full_like(start_up, self.options.start_up_ms * MS_US)
         longest = np.maximum(self.periods.poll, self.periods.beat)
-        phase = all_below(uniforms(self.seeds, entities, Timer.PHASE), longest)
+        phase = all_below(draws_of(self.words, Timer.PHASE), longest)
         unknown = np.where(self.unknown_phase[:, None], phase, 0)
         created: Times = self.joined - start_up - unknown
         return created
 
-    def _start_up_draws(self, entities: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def _start_up_draws(self) -> NDArray[np.uint64]:
         """(lives, S): in some futures those that started together are as slow as their first."""
-        drawn = uniforms(self.seeds, entities, Timer.START_UP)
+        drawn = draws_of(self.words, Timer.START_UP)
         first = self._first_of_start()
-        alike = uniforms(self.seeds, entities[first], Timer.START_TOGETHER) < _SHARE_ALIKE
+        alike = draws_of(self.words[first], Timer.START_TOGETHER) < _SHARE_ALIKE
         return np.where(alike, drawn[first], drawn)
 
     def _first_of_start(self) -> NDArray[np.int64]:
@@ -367,7 +371,7 @@ class ClientTimes(EventTimes):
     @cached_property
     def own_start(self) -> Times:
         """(lives, S): when the timers that a client has by itself start: `lockAll`."""
-        draws = uniforms(self.seeds, self._entities()[:, None], Timer.TIMERS_AFTER)
+        draws = draws_of(self.words, Timer.TIMERS_AFTER)
         started: Times = self.created + TIMERS_AFTER.many(draws)
         return started
 
@@ -418,9 +422,7 @@ class ClientTimes(EventTimes):
         """(lives, S): where the clock of passes stands at first; of who joins, at its creation."""
         if not self.script.changes:
             return self.created
-        entities = self._entities()[:, None]
-        draws = uniforms(self.seeds, entities, Timer.PASS_PHASE)
-        phase = all_below(draws, self.periods.wait)
+        phase = all_below(draws_of(self.words, Timer.PASS_PHASE), self.periods.wait)
         observed = np.array([life.observed for life in self.script.lives], bool)[:, None]
         before = self.script.begin_us - phase
         # of an instance that runs already, the clock goes on: it is not known when it passed last
@@ -432,8 +434,7 @@ class ClientTimes(EventTimes):
     @cached_property
     def pass_length(self) -> Times:
         """(lives, S): of each pass of the process, through all groups of its instance."""
-        draws = uniforms(self.seeds, self._entities()[:, None], Timer.PASS_LENGTH)
-        length = PASS_LENGTH.many(draws)
+        length = PASS_LENGTH.many(draws_of(self.words, Timer.PASS_LENGTH))
         for life, shared in zip(self.script.lives, self.script.sharing, strict=True):
             for _, each in shared:
                 draws = uniforms(self.seeds, each.entity, Timer.PASS_LENGTH)
@@ -447,8 +448,7 @@ class ClientTimes(EventTimes):
 
     def poll_answered_us(self, life: int, number: NDArray[np.int64]) -> Times:
         """When the answer of a route poll is in use. ``number``: (..., S)."""
-        entity = self.script.lives[life].entity
-        draws = uniforms(self.seeds, entity, Timer.ROUTE_ANSWER, number)
+        draws = draws_of(self.words[life], Timer.ROUTE_ANSWER, number)
         return self.poll_us(life, number) + ROUTE_ANSWER.many(draws)
 
     def first_poll_from(self, life: int, at_us: Times) -> NDArray[np.int64]:
@@ -519,30 +519,32 @@ class ListTimes(ClientTimes):
         """
         shape = len(self.script.lives), len(self.script.brokers), len(self.seeds)
         times = np.full(shape, NEVER, np.int64)
+        alike: dict[tuple[int, ...], list[int]] = {}
         for life in self.script.lives:
-            given = np.array(life.first_brokers, int)
             if life.observed:
-                times[life.index, given] = BEFORE_ALL
-            elif len(given):
-                times[life.index, given] = self._at_join(life, given)
+                times[life.index, list(life.first_brokers)] = BEFORE_ALL
+            else:
+                alike.setdefault(life.first_brokers, []).append(life.index)
+        for given, lives in alike.items():
+            at = self._at_join(np.array(lives), np.array(given, np.int64))
+            times[np.ix_(lives, given)] = at
         return times
 
-    def _at_join(self, life: Life, given: NDArray[np.int64]) -> Times:
-        rank = np.argsort(np.argsort(self.broker_rank[given]))[:, None]
-        rank = np.broadcast_to(rank, (len(given), len(self.seeds)))
-        joined = self.joined[life.index]
-        earliest = np.maximum(self.created[life.index], joined - LONGEST_LEAD_MS * MS_US)
+    def _at_join(self, lives: NDArray[np.int64], given: NDArray[np.int64]) -> Times:
+        """(lives, given, S) of lives that register with the same brokers."""
+        rank = np.argsort(np.argsort(self.broker_rank[given]))
+        joined = self.joined[lives, None]
+        earliest = np.maximum(self.created[lives, None], joined - LONGEST_LEAD_MS * MS_US)
         if self.script.settings.consumer_type in _HEARTBEAT_ONLY_BY_TIMER:
             # A slow start() waits for the route, and so does the first heartbeat.
-            first = self.beats_start[life.index] + FIRST_HEARTBEAT_US
-            at = first + self._steps(life, rank + 1, 0, REGISTRATION_STEP)
+            first = self.beats_start[lives, None] + FIRST_HEARTBEAT_US
+            at = first + self._steps(lives, rank + 1, 0, REGISTRATION_STEP)
         else:
-            draws = uniforms(self.seeds, life.entity, Timer.REGISTRATION_LEAD)
-            steps = self._steps(life, len(given) - 1 - rank, 0, REGISTRATION_STEP)
-            at = joined - LAST_LEAD.many(draws) - steps
+            lead = LAST_LEAD.many(draws_of(self.words[lives, None], Timer.REGISTRATION_LEAD))
+            at = joined - lead - self._steps(lives, len(given) - 1 - rank, 0, REGISTRATION_STEP)
         # At one time it would matter which of two came first.
-        life_offset = life.index * len(given) % _APART_US
-        times: Times = np.maximum(at, earliest + rank + life_offset)
+        offset = rank + lives[:, None] * len(given) % _APART_US
+        times: Times = np.maximum(at, earliest + offset[:, :, None])
         return times
 
     @cached_property
@@ -553,38 +555,39 @@ class ListTimes(ClientTimes):
         """
         shape = len(self.script.lives), len(self.script.brokers), len(self.seeds)
         times = np.full(shape, NEVER, np.int64)
-        brokers = np.arange(len(self.script.brokers))[:, None]
+        kinds: tuple[list[int], ...] = [], [], []
         for life in self.script.lives:
-            ending = life.ending
-            if ending is None or not len(brokers):
-                continue
-            at = self.ended[life.index]
-            if ending.graceful:
-                rank = np.broadcast_to(self.broker_rank[:, None], shape[1:])
-                draws = uniforms(self.seeds, life.entity, Timer.BROKER_STEP, _LEAVING)
-                steps = UNREGISTRATION_STEP.many(draws)
-                steps = steps + self._steps(life, rank, _LEAVING + 1, UNREGISTRATION_NEXT)
-                times[life.index] = self.stopped[life.index] + steps
-            elif ending.notified:
-                close = CHANNEL_CLOSE.many(uniforms(self.seeds, life.entity, Timer.CHANNEL_CLOSE))
-                draws = uniforms(self.seeds, life.entity, Timer.CLOSE_STEP, brokers)
-                times[life.index] = at + close + CLOSE_STEP.many(draws)
-            else:
-                draws = uniforms(self.seeds, life.entity, Timer.SCAN_PHASE, brokers)
-                scan = all_below(draws, CHANNEL_SCAN_MS * MS_US)
-                seen = list(life.first_brokers) or list(range(len(brokers)))
-                times[life.index] = at + np.maximum(scan - scan[seen].min(axis=0), 0)
+            if life.ending is not None and self.script.brokers:
+                kinds[0 if life.ending.graceful else 1 if life.ending.notified else 2].append(
+                    life.index
+                )
+        graceful, closed, silent = (np.array(lives, np.int64) for lives in kinds)
+        words = self.words[graceful, None]
+        steps = UNREGISTRATION_STEP.many(draws_of(words, Timer.BROKER_STEP, _LEAVING))
+        steps = steps + self._steps(graceful, self.broker_rank, _LEAVING + 1, UNREGISTRATION_NEXT)
+        times[graceful] = self.stopped[graceful, None] + steps
+        brokers = np.arange(shape[1])[:, None]
+        words = self.words[closed, None]
+        close = CHANNEL_CLOSE.many(draws_of(words, Timer.CHANNEL_CLOSE))
+        step = CLOSE_STEP.many(draws_of(words, Timer.CLOSE_STEP, brokers))
+        times[closed] = self.ended[closed, None] + close + step
+        for number in silent.tolist():
+            draws = draws_of(self.words[number], Timer.SCAN_PHASE, brokers)
+            scan = all_below(draws, CHANNEL_SCAN_MS * MS_US)
+            seen = list(self.script.lives[number].first_brokers) or slice(None)
+            late = np.maximum(scan - scan[seen].min(axis=0), 0)
+            times[number] = self.ended[number] + late
         return times
 
-    def _steps(self, life: Life, rank: NDArray[np.int64], tick: int, step: Delay) -> Times:
-        """Return how long a client's requests to ``rank`` brokers take, one after the other."""
-        most = int(rank.max(initial=0))
-        draws = uniforms(
-            self.seeds, life.entity, Timer.BROKER_STEP, tick + np.arange(most)[:, None]
-        )
-        total = np.zeros((most + 1, len(self.seeds)), np.int64)
-        np.cumsum(step.many(draws), axis=0, out=total[1:])
-        return np.take_along_axis(total, rank, axis=0)
+    def _steps(
+        self, lives: NDArray[np.int64], rank: NDArray[np.int64], tick: int, step: Delay
+    ) -> Times:
+        """(lives, rank, S) how long requests to ``rank`` brokers take, one after the other."""
+        ticks = tick + np.arange(int(rank.max(initial=0)))[:, None]
+        draws = draws_of(self.words[lives, None], Timer.BROKER_STEP, ticks)
+        total = np.zeros((len(lives), len(ticks) + 1, len(self.seeds)), np.int64)
+        np.cumsum(step.many(draws), axis=1, out=total[:, 1:])
+        return total[:, rank]
 
 
 # Since when name servers answer with a version of a route, and when clients hear of it.
@@ -633,8 +636,7 @@ class RouteTimes(EventTimes):
         shape = len(self.script.lives), len(self.seeds)
         if not self.options.late_share:
             return np.zeros(shape, np.int64)
-        entities = self._entities()[:, None]
-        draws = uniforms(self.seeds, entities, Timer.NAME_SERVER)
+        draws = draws_of(self.words, Timer.NAME_SERVER)
         late = draws < np.uint64(round(self.options.late_share * (1 << 32)))
         return np.where(late, self.options.late_ms * MS_US, 0)
 

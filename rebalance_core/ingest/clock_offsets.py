@@ -429,8 +429,8 @@ def _relative(
 ) -> tuple[dict[Host, int], dict[Host, int]]:
     """Offsets of all hosts that are compared with the root or others of them; most have none.
 
-    One that those with the usual clock do not agree on is left out. Where no clock is usual they
-    are what `ClockShifts.unsure` has.
+    One that those with the usual clock do not agree on is left out. Where no clock is usual, or one
+    host alone tells that a broker is off, they are what `ClockShifts.unsure` has.
     """
     offsets, waiting = {root: 0}, [root]
     while waiting:
@@ -449,13 +449,14 @@ def _relative(
     if any(alike(ms) == alike(usual) for ms in rivals):
         return {}, offsets
     result: dict[Host, int] = {}
+    unsure: dict[Host, int] = {}
     right = {host for host, ms in offsets.items() if abs(ms - usual) <= LEAST_OFFSET_MS}
     for host, offset in offsets.items():
         by_edges = [offset - ms - offsets[h] for h, ms in edges[host].items() if h in right]
         enough = host in right or len(by_edges) >= LEAST_HOSTS
-        if enough and all(abs(ms) <= LEAST_OFFSET_MS for ms in by_edges):
-            result[host] = 0 if host in right else offset - usual
-    return result, {}
+        if all(abs(ms) <= LEAST_OFFSET_MS for ms in by_edges) and (enough or host[0] == BROKER_LOG):
+            (result if enough else unsure)[host] = 0 if host in right else offset - usual
+    return result, unsure
 
 
 _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"}

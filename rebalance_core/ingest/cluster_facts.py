@@ -1,6 +1,6 @@
 """Rows of ``observed_facts`` on the cluster: what was collected, expected and registered."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rebalance_core.ingest.broker_folders import HEARD_MS, STARTS, without_graceful_stops
@@ -29,9 +29,11 @@ from rebalance_core.ingest.file_findings import WRONG_FILE_SHARE, broker_stores
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.log_rows import FactRows, add_log_rows
 from rebalance_core.ingest.observed_facts import dump
+from rebalance_core.ingest.own_settings import SWITCHES
 from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.rows import Row
 from rebalance_core.ingest.store_copies import STORE_NAMES
+from rebalance_core.model.times import MINUTE_MS
 
 LOG, STORE = "log", "store"
 BROKERS = "brokers/"
@@ -70,7 +72,7 @@ def cluster_facts(
     _proxies(rows, collection, context)
     counted = own_evidence(pieces, context)
     ordered = sorted(counted, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
-    for piece in ordered:
+    for piece in (*ordered, *_unbooted(ordered, context)):
         _stated(rows, piece, context.time_of(piece))
     _registered(rows, collection, ordered, context)
     _broker_stores(rows, context)
@@ -250,6 +252,22 @@ def _stated(rows: FactRows, piece: Evidence, at_ms: int) -> None:
         rows.add("BROKER_IN_CLUSTER", at_ms, source, details, broker_name=v["broker_name"])
     else:
         add_log_rows(rows, piece, at_ms)
+
+
+def _unbooted(ordered: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
+    """The first line of each start whose last one, that the broker is up, is not there."""
+    begun: dict[str, Evidence] = {}
+    for piece in ordered:
+        if piece.kind == "broker_booted":
+            begun.pop(piece.place, None)
+        elif piece.kind == "broker_starting" or (
+            piece.kind == "broker_property" and piece.values["name"] not in SWITCHES
+        ):
+            first = begun.setdefault(piece.place, piece)
+            if context.time_of(piece) - context.time_of(first) > MINUTE_MS:
+                yield replace(first, kind="broker_booted")
+                begun[piece.place] = piece
+    yield from (replace(piece, kind="broker_booted") for piece in begun.values())
 
 
 def _registered(

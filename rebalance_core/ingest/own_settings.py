@@ -81,9 +81,7 @@ def notice_events(ordered: Iterable[Evidence], context: ClusterContext) -> Itera
     for name in context.brokers:
         folder_of = {f.place: f for f in context.folders.values() if f.broker_name == name}
         lines = [p for p in pieces if p.place in folder_of and not folder_of[p.place].slave]
-        changes = [
-            p for p in lines if p.kind == "broker_property" and p.values["name"] in _SWITCHES
-        ]
+        changes = [p for p in lines if p.kind == "broker_property" and p.values["name"] in SWITCHES]
         starts = [context.time_of(p) for p in lines if p.kind == "broker_starting"]
         if changes:
             yield from _by_log(name, changes, starts, context)
@@ -91,7 +89,7 @@ def notice_events(ordered: Iterable[Evidence], context: ClusterContext) -> Itera
             yield from _by_dumps(name, pieces, context)
 
 
-_SWITCHES = (ALL_NOTICES, AT_ONCE)
+SWITCHES = (ALL_NOTICES, AT_ONCE)
 
 
 def _by_log(
@@ -102,7 +100,7 @@ def _by_log(
     printed = {at_ms for at_ms, *_ in moments}
     fresh = [at for at in starts if not any(abs(at - ms) <= AROUND_START_MS for ms in printed)]
     last = changes[-1].source
-    moments += [(at_ms, last, switch, True) for at_ms in fresh for switch in _SWITCHES]
+    moments += [(at_ms, last, switch, True) for at_ms in fresh for switch in SWITCHES]
     yield from _turns(name, sorted(moments))
 
 
@@ -113,7 +111,7 @@ def _by_dumps(name: str, pieces: list[Evidence], context: ClusterContext) -> Ite
         settings = piece.values.get("settings", {}) if piece.kind == "server_settings" else {}
         if context.addresses.get(piece.values.get("address", "")) != name:
             continue
-        for switch in _SWITCHES:
+        for switch in SWITCHES:
             if switch in settings:
                 on = settings[switch].strip() == "true"
                 moments.append(
@@ -125,7 +123,7 @@ def _by_dumps(name: str, pieces: list[Evidence], context: ClusterContext) -> Ite
 
 def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator[Row]:
     """An event wherever a broker tells in another way than before."""
-    switches, before = dict.fromkeys(_SWITCHES, True), ON
+    switches, before = dict.fromkeys(SWITCHES, True), ON
     for at_ms, source, switch, on in moments:
         switches[switch] = on
         mode = OFF if not switches[ALL_NOTICES] else ON if switches[AT_ONCE] else BATCHED

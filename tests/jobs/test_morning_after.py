@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.jobs.test_notebook import check_copy, notebook
+from tests.jobs.test_notebook import check_copy, notebook, source_of
 from tests.tree import TREE
 
 NAME = "the_morning_after"
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.unit, pytest.mark.xdist_group("notebook")]
 def test_it_runs_and_its_executed_copy_printed_the_same(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    printed = notebook(tmp_path_factory.mktemp("morning"), NAME)
+    printed = notebook(tmp_path_factory.mktemp("morning"), source_of(NAME))
     assert "18 findings, 8 causes" in printed
     assert "DUPLICATE_CLIENT_ID         notify         -> 2 DOUBLE_OWNER, 2 ORPHAN" in printed
     check_copy(NAME, printed)

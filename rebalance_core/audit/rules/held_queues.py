@@ -84,15 +84,22 @@ def find_zombie(case: GroupCase) -> Iterator[Finding]:
 
 
 def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
-    """One finding a client that holds queues and has not pulled them for two minutes (no. 19)."""
+    """One finding a client that holds queues and has not pulled them for two minutes (no. 19).
+
+    A pull from before the client was a member is one by a clock that is off.
+    """
     prediction = Prediction(case)
     quiet = {None, *suspended_clients(case)}
+    begun: dict[str | None, int] = {}
+    for row in case.rows("memberships"):
+        begun[row["client_id"]] = min(row["from_ms"], begun.get(row["client_id"], row["from_ms"]))
     silent: dict[str, list[Row]] = {}
     for fact in fresh(case, case.facts("HELD_QUEUE")):
         pulled, at_ms = number(fact, "last_pull_ms", 0), fact["first_ms"]
         if fact["client_id"] in quiet or flag(fact, "dropped"):
             continue
-        if pulled <= 0 or at_ms - pulled <= PULL_MAX_IDLE_MS:
+        since_ms = max(begun.get(fact["client_id"], 0) - MINUTE_MS, 0)
+        if not since_ms < pulled < at_ms - PULL_MAX_IDLE_MS:
             continue
         held = [
             row

@@ -32,7 +32,10 @@ STALE_STORE_MS = OFFSET_PERSIST_MS + OFFSET_FLUSH_MS + STORE_COPY_MS
 
 @dataclass(frozen=True, slots=True)
 class CommitRollback:
-    """Commits on one queue that went back from one offset to another, by somebody if known."""
+    """Commits on one queue that went back from one offset to another, by somebody if known.
+
+    ``clocks``: the two were dated by different hosts, one of them a client.
+    """
 
     queue: MessageQueue
     high: int
@@ -40,6 +43,7 @@ class CommitRollback:
     first_ms: int
     last_ms: int
     who: str
+    clocks: bool = False
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -56,8 +60,10 @@ def find(case: GroupCase) -> Iterator[Finding]:
     cause_of = {fall: explained(case, fall.first_ms, fall.last_ms) for fall in falls}
     plain = [fall for fall in falls if cause_of[fall] is None and not duplicate_ids]
     known = [fall for fall in falls if fall not in plain]
-    for topic in sorted({fall.queue[0] for fall in plain}):
-        yield _finding([fall for fall in plain if fall.queue[0] == topic], None)
+    unknown = case.run.coverage.client_clock_unknown
+    for topic, unsure in sorted({(fall.queue[0], fall.clocks and unknown) for fall in plain}):
+        of = [f for f in plain if (f.queue[0], f.clocks and unknown) == (topic, unsure)]
+        yield _finding(of, "unless a client's clock is off" if unsure else None)
     if known:
         causes = sorted({cause for fall in known if (cause := cause_of[fall])})
         if duplicate_ids:
@@ -105,7 +111,8 @@ def _observed(case: GroupCase) -> list[CommitRollback]:
             elif row["observed_ms"] - high["observed_ms"] > STALE_STORE_MS:
                 fallen.append(
                     CommitRollback(queue, high["committed_offset"], row["committed_offset"],
-                          row["observed_ms"], row["observed_ms"], row.get("client_id") or "")
+                          row["observed_ms"], row["observed_ms"], row.get("client_id") or "",
+                          clocks=row.get("client_id") != high.get("client_id"))
                 )  # fmt: skip
                 high = row
     return fallen
@@ -147,7 +154,8 @@ RULE = Rule(
     "OFFSET_ROLLBACK",
     WARNING,
     "An offset was committed below an earlier one: messages are read again. INFO after a "
-    "rebalance or with duplicate client ids, which explain it.",
+    "rebalance or with duplicate client ids, which explain it, and where only a client's log and "
+    "another file together show it.",
     "OFFSET_WENT_BACK, committed_offsets",
     "If somebody reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. Else look at "
     "the hosts named: two processes that commit one queue, or one restarted from an old copy.",

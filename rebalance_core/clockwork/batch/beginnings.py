@@ -101,8 +101,7 @@ class Beginnings:
         found = {len(segments)}
         for cut_us in self.cuts_us:
             until_us = [_known_us(standing.futures, each) for each in segments]
-            # the last of a script has no end, as nothing comes after it
-            found.add(min(sum(each <= cut_us for each in until_us), len(segments) - 1))
+            found.add(sum(each <= cut_us for each in until_us))
         return frozenset(found - {0})
 
     def keep(self, standing: Standing, played: Sequence[PlaySegment]) -> None:

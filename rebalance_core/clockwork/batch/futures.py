@@ -225,16 +225,10 @@ class Futures:
         }
         return tuple(n for n, topic in enumerate(self.script.topics) if topic in subscribed)
 
-    @cached_property
-    def words(self) -> NDArray[np.uint64]:
-        """(lives, S) what the draws of an element begin with."""
-        entities = np.array([life.entity for life in self.script.lives], np.uint64)
-        return draws.words_of(self.seeds, entities[:, None])
-
     def words_for(self, timer: int) -> NDArray[np.uint64]:
-        """(lives, S) `words`, `draws.hashed_with` a timer."""
+        """(lives, S) `Ticks.words`, `draws.hashed_with` a timer."""
         if timer not in self._words_for:
-            self._words_for[timer] = draws.hashed_with(self.words, timer)
+            self._words_for[timer] = draws.hashed_with(self.ticks.words, timer)
         return self._words_for[timer]
 
     @property
@@ -260,8 +254,12 @@ class Futures:
     @cached_property
     def longest_pass_us(self) -> int:
         """From a pass's begin to its end, at most."""
-        others_us = len(self.script.mates) * draws.PASS_LENGTH.longest
-        return LONGEST_PASS_US + others_us + longest_timeouts_us(self.script)
+        return _longest_pass_us(self.script)
+
+
+def _longest_pass_us(script: Script) -> int:
+    others_us = len(script.mates) * draws.PASS_LENGTH.longest
+    return LONGEST_PASS_US + others_us + longest_timeouts_us(script)
 
 
 def longest_timeouts_us(script: Script) -> int:
@@ -309,8 +307,8 @@ class PlaySegment:
 def segments_of(script: Script) -> Iterator[PlaySegment]:
     """The segments of a script, in order; those of one stretch touch."""
     longest_ms = max((life.intervals.min_interval_ms for life in script.lives), default=0)
-    over_us = max(0, longest_ms - REBALANCE_MIN_INTERVAL_MS) * MS_US
-    look_back_us = LOOK_BACK_US + over_us + longest_timeouts_us(script)
+    later_us = max(0, longest_ms - REBALANCE_MIN_INTERVAL_MS) * MS_US
+    look_back_us = LOOK_BACK_US + later_us + longest_timeouts_us(script)
     stretches = list(stretches_of(script))
     following = [stretch.begin_us for stretch in stretches[1:]]
     for stretch, next_us in zip(stretches, [*following, NEVER], strict=True):
@@ -320,11 +318,12 @@ def segments_of(script: Script) -> Iterator[PlaySegment]:
             if cut_us - cuts[-1][0] >= SHORTEST_US:
                 cuts.append((cut_us, number))
         cuts.append((stretch.end_us, stretch.changes.stop))
+        over_us = stretch.end_us + _longest_pass_us(script)
         for (begin_us, first), (end_us, last) in pairwise(cuts):
             yield PlaySegment(
                 begin_us=begin_us,
                 end_us=end_us,
-                asks_until_us=next_us if end_us == stretch.end_us else end_us,
+                asks_until_us=min(next_us, over_us) if end_us == stretch.end_us else end_us,
                 since_us=begin_us - look_back_us,
                 changes=range(first, last),
                 after_gap=begin_us == stretch.begin_us,

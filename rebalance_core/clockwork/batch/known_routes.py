@@ -238,7 +238,7 @@ class KnownRoutes:
         if (tick < 0).all():
             return np.full(tick.shape, BEFORE_ALL, np.int64)
         started = self._futures.ticks.timers_start[self._lives]
-        words = self._futures.words[self._lives]
+        words = self._futures.ticks.words[self._lives]
         delay = draws.ROUTE_ANSWER.many(draws.draws_of(words, Timer.ROUTE_ANSWER, tick))
         at = started + FIRST_POLL_US + tick * self._futures.ticks.periods.poll[self._lives]
         return np.where(tick < 0, BEFORE_ALL, at + delay)

@@ -142,7 +142,7 @@ class LockHolds:
         draws = uniforms(
             self._futures.seeds[seeds], self._broker_entity[queues], Timer.BACKLOG, queues
         )
-        words = self._futures.words[lives, seeds]
+        words = self._futures.ticks.words[lives, seeds]
         waits = np.where(
             self._forced[lives],
             LISTENER.many(draws_of(words, Timer.LISTENER, queues)),

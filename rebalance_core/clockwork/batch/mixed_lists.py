@@ -176,7 +176,7 @@ class TopicTables:
         self._elements, self._routes, self._lists = elements, routes, lists
         self._agenda, self._wakes, self._mixed = agenda, wakes, mixed
         futures, lives = elements.futures, elements.lives
-        self._words = futures.words[lives]
+        self._words = futures.ticks.words[lives]
         version = parse_version(futures.script.settings.broker_version)
         self._newest_wins = version >= NEWEST_NOTICE_WINS
         tells = [not futures.traits[life].broadcasting for life in lives.tolist()]

@@ -131,12 +131,15 @@ class _MixedPlay:
         return found
 
     def _hear(self, until_us: Times) -> Times:
-        """Tell brokers all they learn before a time; returns (S,) until when all of it is known."""
-        until_us = np.minimum(until_us, NEVER)
+        """Tell brokers what they learn before a time; returns (S,) until when all of it is known.
+
+        Once one tells somebody, passes go on as far as they may, so that all futures keep step.
+        """
+        until_us, sent = np.minimum(until_us, NEVER), np.zeros(1, bool)
         while True:
             at = self._agenda.next_us()
             seeds = np.flatnonzero(at < until_us)
-            if not len(seeds):
+            if sent.any() or not len(seeds):
                 return np.minimum(at, until_us)
             sent = self._tables.hear(self._agenda.take(seeds))
             soonest = at[seeds] + NOTICE.shortest + SOONEST_US

@@ -142,8 +142,8 @@ def transition_row(
         beginnings: as of `play_seeds`.
     """
     slices = _slices(history, futures, clock, beginnings)
-    parts = propagation(each.partial for each in slices).to_pylist()
-    steps = [row for row in parts if row["change_ms"] >= first_ms]
+    counted = pc.field("change_ms") >= first_ms
+    steps = propagation(each.partial.filter(counted) for each in slices).to_pylist()
     gap_ms, overlap_ms = _between(slices, first_ms)
     return {
         "cluster": history.cluster,

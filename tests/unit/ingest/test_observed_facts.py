@@ -52,6 +52,21 @@ def facts(folder: Path, files: dict[str, str], kind: str) -> list[dict[str, Any]
     return [row for row in tables["observed_facts"] if row["kind"] == kind]
 
 
+def test_any_line_of_a_start_shows_that_the_broker_started_and_each_start_is_one(
+    tmp_path: Path,
+) -> None:
+    def start(minute: int, *, up: bool) -> str:
+        at = f"2026-11-21 11:{minute:02}:0"
+        head = f"{at}0 INFO main - brokerRole=ASYNC_MASTER\n{at}1 INFO main - brokerPermission=6\n"
+        return head + up * f"{at}4 INFO main - The broker[a, 127.0.0.1:1] boot success. x\n"
+
+    changed = "2026-11-21 11:50:00 INFO t - Replace, key: realTimeNotifyConsumerChange, value: "
+    log = "".join(start(at, up=up) for at, up in ((1, True), (20, False), (40, False), (45, True)))
+    log += changed + "true -> false\n"
+    rows = facts(tmp_path, {"brokers/a/broker.log": log}, "BROKER_STARTED")
+    assert sorted(row["first_ms"] // 60_000 % 60 for row in rows) == [1, 20, 40, 45]
+
+
 def store(*groups: str) -> str:
     return GROUPS % ",".join(GROUP_ENTRY % (group, group) for group in groups)
 

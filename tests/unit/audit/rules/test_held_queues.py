@@ -59,6 +59,8 @@ def test_pulled_lately_dropped_or_taken_just_now() -> None:
     assert findings_of(SILENT, group(held(500, last_pull_ms=ms(300), dropped=True))) == []
     assert findings_of(SILENT, group(held(100, last_pull_ms=ms(-300)))) == []
     assert findings_of(SILENT, group(held(500, client="y", last_pull_ms=ms(300)))) == []
+    by_another_clock = held(500, last_pull_ms=ms(500) - 8 * 3_600_000)
+    assert findings_of(SILENT, group(by_another_clock)) == []
 
 
 def test_mqadmin_says_for_how_long_it_is_blocked() -> None:

@@ -1,8 +1,10 @@
 """Offsets that went back, and resets that were not kept."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.coverage import Coverage
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.unit.audit.cases import Row, case_of, commit, fact, findings_of, join, severities, topic
 
@@ -48,6 +50,18 @@ def test_looks_at_the_store_that_fall() -> None:
 def test_a_store_that_is_older_than_the_log() -> None:
     near = [commit(0, 30, at=500, client="x"), commit(0, 10, at=505)]
     assert findings_of(OFFSET_ROLLBACK, case_of(*TWO, commits=near)) == []
+
+
+def test_a_client_s_log_and_a_store_have_two_clocks() -> None:
+    far = [commit(0, 30, at=500, client="x"), commit(0, 10, at=700)]
+    case = case_of(*TWO, commits=far)
+    assert severities(OFFSET_ROLLBACK, case) == ["WARNING"]
+    unknown = Coverage(known=False, client_clock_unknown=True)
+    (one,) = findings_of(OFFSET_ROLLBACK, replace(case, run=replace(case.run, coverage=unknown)))
+    assert one.severity == "INFO"
+    assert "unless a client's clock is off" in one.summary
+    same = [commit(0, 30, at=500, client="x"), commit(0, 10, at=700, client="x")]
+    assert severities(OFFSET_ROLLBACK, case_of(*TWO, commits=same)) == ["WARNING"]
 
 
 # RESET_NOT_KEPT: a reset that a broker took and that no later commit shows.
