@@ -18,11 +18,6 @@ LANES := unit or conformance or spark or jobs
 NOT_BY_DEFAULT := not (oracle or slow or bench)
 # Two workers; tests/conftest.py gives all tests that share a Spark session to one of them.
 SIDE_BY_SIDE := -n 2
-# Tests write many small files, in memory where there is room: a fifth of the time of an audit.
-TEMPORARY := $(shell df --output=avail -m /dev/shm 2>/dev/null | awk 'END { exit !($$1 > 4000) }' \
-  && ! grep -q ' /dev/shm .*noexec' /proc/mounts && echo /dev/shm || echo $${TMPDIR:-/tmp})
-IN_MEMORY = TMPDIR=$$(mktemp -d $(TEMPORARY)/rebalance-XXXXXX); export TMPDIR; \
-  trap 'rm -rf "$$TMPDIR"' EXIT;
 
 .PHONY: help setup demo test test-unit test-all test-catalogs test-sparks test-wheel oracle conformance fidelity degraded calendar prometheus mutants notebook bench \
   bench-full bench-check lint format dist docs lock clean
@@ -47,11 +42,10 @@ demo: setup ## Simulate one bundled recording in a process and on Spark, and aud
 	  || { code=$$?; echo; echo "rebalance ended with exit code $$code"; test $$code -eq 3; }
 
 test: setup ## Run the lanes unit, conformance, spark and jobs
-	$(IN_MEMORY) $(BIN)/python -m pytest -m "($(LANES)) and $(NOT_BY_DEFAULT)" $(SIDE_BY_SIDE) \
-	  --durations=20
+	$(BIN)/python -m pytest -m "($(LANES)) and $(NOT_BY_DEFAULT)" $(SIDE_BY_SIDE) --durations=20
 
 test-unit: setup ## Run the lane that needs no JVM (4 minutes)
-	$(IN_MEMORY) $(BIN)/python -m pytest -m "unit and $(NOT_BY_DEFAULT)" $(SIDE_BY_SIDE)
+	$(BIN)/python -m pytest -m "unit and $(NOT_BY_DEFAULT)" $(SIDE_BY_SIDE)
 
 test-all: setup ## Run every test but the oracle, the slow ones too
 	$(BIN)/python -m pytest -m "not oracle"

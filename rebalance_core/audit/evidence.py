@@ -12,7 +12,7 @@ from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROADCASTING, CLIENT_REBALANCE
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, utc
-from rebalance_core.model.verdicts import ASSIGNED, INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
+from rebalance_core.model.verdicts import ASSIGNED, EQUAL, INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 CLIENT_LOG, OFFSETS = "rocketmq_client.log", "consumerOffset.json"
 RETURNED, STOPPED, CLOCK = "return", "stop", "clock"
@@ -352,8 +352,17 @@ def _strategy_gap(case: GroupCase) -> Gap | None:
     return Gap(NOT_COVERED, min(dividing - told), None, None, kind=STRATEGY)
 
 
-def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings; those that lack evidence are for information, with the reason."""
+def without_evidence(
+    rule: Rule, case: GroupCase, found: Iterable[Finding], verdict: str
+) -> Iterator[Finding]:
+    """The findings; those that lack evidence are for information, with the reason.
+
+    Args:
+        rule: whose.
+        case: the group.
+        found: by the rule.
+        verdict: of the group: EQUAL shows that all divide as they are taken to.
+    """
     for finding in found:
         severity = finding.severity or rule.severity
         gap = None
@@ -362,7 +371,8 @@ def without_evidence(rule: Rule, case: GroupCase, found: Iterable[Finding]) -> I
             gap = _client_hole(case, finding, client_id) if rule.needs.roles else None
             gap = gap or _unseen_change(case, finding)
             gap = gap or gap_of(case, rule.needs, finding.first_ms, finding.last_ms)
-            gap = gap or (_strategy_gap(case) if rule.by_owners else None)
+            if rule.by_owners and verdict != EQUAL:
+                gap = gap or _strategy_gap(case)
         yield finding if gap is None else as_not_sure(finding, gap)
 
 

@@ -93,7 +93,7 @@ def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str,
     findings += failed
     known = strategy_is_known(case)
     for rule in RULES if not is_system_group(case.consumer_group) else ():
-        findings += _by_rule(rule, case) if known or not rule.by_owners else []
+        findings += _by_rule(rule, case, result.verdict) if known or not rule.by_owners else []
     rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]
     rows = with_known(rows, of_group(case)) if rows else rows
     rows += [dict(row) for row in case.rows("findings")]
@@ -255,7 +255,11 @@ def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
 
 def _covered(case: GroupCase, result: ComparisonResult) -> Findings:
     found = comparison_findings(case, result)
-    return [(rule, one) for rule, each in found for one in without_evidence(rule, case, [each])]
+    return [
+        (rule, one)
+        for rule, each in found
+        for one in without_evidence(rule, case, [each], result.verdict)
+    ]
 
 
 def _nothing_stands(found: Findings) -> Finding | None:
@@ -266,11 +270,11 @@ def _nothing_stands(found: Findings) -> Finding | None:
     return next((one for _, one in differing if "not_covered" in one.evidence), None)
 
 
-def _by_rule(rule: Rule, case: GroupCase) -> Findings:
+def _by_rule(rule: Rule, case: GroupCase, verdict: str) -> Findings:
     if rule.find is None:
         return []
     try:
-        return [(rule, one) for one in without_evidence(rule, case, rule.find(case))]
+        return [(rule, one) for one in without_evidence(rule, case, rule.find(case), verdict)]
     except Exception as error:  # as above
         return [_failed(rule.rule_id, case, error)]
 
