@@ -299,5 +299,4 @@ BLOCKED_ORDER = Rule(
     "thread dump of the group's clients: a listener hangs.",
     find_blocked_order,
     files=("consumer_order_info_json",),
-    needs=CAUSES,
 )
