@@ -228,6 +228,7 @@ def omitted(case: GroupCase, progress: list[Row]) -> set[str]:
         row["client_id"]
         for row in case.facts("DUMP")
         if row["details"]["command"] == "consumerStatus"
+        and row["client_id"] is not None
         and _is_unanswered(row)
         and abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS
     }

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from rebalance_core.audit.findings import RULE_FAILED
 from rebalance_core.cli.main import main
 from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
 from tests.degraded.damages import SETTINGS
@@ -254,7 +255,8 @@ def _starts(name: str, audited: Audited) -> list[str]:
 def undeserved(files: Files, audited: Audited) -> Iterator[tuple[str, str]]:
     """(kind, text) of findings above INFO that a group does not deserve.
 
-    Kind ``other rule``: the group deserves one of that severity, but not this.
+    Kind ``other rule``: the group deserves one of that severity, but not this; nothing deserves
+    that a rule fails.
     """
     for group, named in audited.findings.items():
         before = whole(files.name).findings.get(group, {})
@@ -265,7 +267,8 @@ def undeserved(files: Files, audited: Audited) -> Iterator[tuple[str, str]]:
         worst = max(right.values(), default=0)
         for rule, severity in loud.items():
             if severity > right.get(rule, 0):
-                kind = "other rule" if severity <= worst else f"false {SEVERITIES[severity]}"
+                other = severity <= worst and rule != RULE_FAILED.rule_id
+                kind = "other rule" if other else f"false {SEVERITIES[severity]}"
                 yield kind, f"{SEVERITIES[severity]} {rule} {group or 'of the cluster'}"
 
 

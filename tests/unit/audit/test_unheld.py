@@ -156,6 +156,10 @@ def test_who_does_not_answer_leaves_no_queue_to_nobody() -> None:
     (one,) = found(group, "QUEUES_NOT_TOLD")
     assert "1 of 2 members does not tell their queues (CPP): 2 queues not verified" in one.summary
     assert one.evidence["members"] == B
+    cut = [row | {"client_id": None, "details": row["details"] | {"rows": "0"}}
+           for row in status("the list of the group, cut off", DUMPED_MS)]  # fmt: skip
+    assert found(case(*nobody, *answered, *cut, observed_members=group.rows("observed_members")),
+                 "QUEUES_NOT_TOLD") == [one]  # fmt: skip
     all_told = case(*nobody, *answered, *status(B, DUMPED_MS + 500, 2, 3),
                     observed_members=listed(A, B))  # fmt: skip
     assert compare(all_told).verdict == EQUAL
