@@ -3,7 +3,7 @@
 import gc
 import os
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
@@ -69,22 +69,6 @@ SESSION_SETTINGS = {
 }
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(
-    collector: pytest.Collector,
-) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Let the second worker collect from the end, so that each compiles one half of a new tree."""
-    report = yield
-    if collects_backwards(collector.config) and isinstance(collector, pytest.Directory):
-        report.result.reverse()
-    return report
-
-
-def collects_backwards(config: pytest.Config) -> bool:
-    """For the second worker; the order in which tests begin is the same in all of them."""
-    return getattr(config, "workerinput", {}).get("workerid") == "gw1"
-
-
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadScopeScheduling":
     """One worker begins with all tests that share the session: two at once starve each other.
@@ -116,11 +100,10 @@ def begins(nodeid: str) -> int:
     return 1 if nodeid.startswith(LONG) else 2
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark every test with the lane whose folder it lies in, unless it names one itself."""
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: (begins(item.nodeid), item.nodeid.partition("::")[0]))
+        items.sort(key=lambda item: begins(item.nodeid))
     for item in items:
         named = any(item.get_closest_marker(lane) for lane in LANES)
         if TESTS in item.path.parents and not named:
