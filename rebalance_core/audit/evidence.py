@@ -16,7 +16,7 @@ from rebalance_core.model.verdicts import ASSIGNED, EQUAL, INFO, LOG_BEGINS, LOG
 
 CLIENT_LOG, OFFSETS = "rocketmq_client.log", "consumerOffset.json"
 RETURNED, STOPPED, CLOCK = "return", "stop", "clock"
-ASSIGNS, STRATEGY = "assign", "strategy"
+ASSIGNS, STRATEGY, QUEUES = "assign", "strategy", "queues"
 
 
 def group_brokers(case: GroupCase) -> set[str]:
@@ -29,8 +29,14 @@ def group_brokers(case: GroupCase) -> set[str]:
 
 def shown_brokers(case: GroupCase) -> set[str]:
     """Brokers whose queues dumps show as the group's, whatever is known of its topics there."""
+    return {broker for _, broker in _shown_pairs(case, retry=True)}
+
+
+def _shown_pairs(case: GroupCase, *, retry: bool = False) -> set[tuple[str, str]]:
+    """Topics, and brokers that have them, of the queues that dumps show as the group's."""
     rows = (*case.facts("HELD_QUEUE"), *case.facts("QUEUE_PROGRESS"))
-    return {row["broker_name"] for row in rows}
+    pairs = {(row["topic"], row["broker_name"]) for row in rows}
+    return {pair for pair in pairs if retry or not is_retry_topic(pair[0])}
 
 
 def contradicted(case: GroupCase) -> bool:
@@ -118,6 +124,11 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
     What a log that begins late does not have, the file tells that shows the topic.
     """
     run, end_ms = case.run, end_of(case)
+    untold = _shown_pairs(case) - {
+        (row["topic"], row["broker_name"]) for row in case.rows("topics")
+    }
+    if untold and run.coverage.known:
+        return Gap(NOT_COVERED, min(broker for _, broker in untold), None, None, kind=QUEUES)
     for broker in sorted(group_brokers(case)):
         stored_ms = run.coverage.topic_stores.get(broker, 0)
         since_ms = max(first_ms, stored_ms, _shown_ms(case, broker) + MINUTE_MS)
@@ -396,6 +407,8 @@ def gap_text(gap: Gap) -> str:
         return f"no file tells by which strategy {gap.host} divides"
     if gap.kind == ASSIGNS:
         return "no file tells whether every lite pull member divides what it subscribes"
+    if gap.kind == QUEUES:
+        return f"dumps show queues on {gap.host} of a topic that no other file tells of"
     if not gap.host:
         return "members came, went or changed their topics, and no line of a log shows it"
     if gap.kind == RETURNED and gap.from_ms is not None:
@@ -421,6 +434,8 @@ def settled_by(gap: Gap) -> str:
         return f"Dump consumerStatus -i {gap.host}, or collect its rocketmq_client.log."
     if gap.kind == ASSIGNS:
         return "Dump consumerStatus of the group: its members' properties tell."
+    if gap.kind == QUEUES:
+        return f"Copy topics.json of {gap.host}, or dump topicRoute of the group's topics."
     if not gap.host:
         return "Collect broker.log of every broker, with all rotated files, and dump again."
     if gap.kind == OFFSETS:
