@@ -121,6 +121,18 @@ def dumped(*holders: str) -> GroupCase:
     return covered(case, (0, 1000), begins=True)
 
 
+def test_a_topic_whose_queues_a_dump_shows_is_there() -> None:
+    """All lines on its creation are lost: it is frozen for want of a topic by the ledger alone."""
+    lists = listed_at("a", 890, A)
+    absent = covered(case_of(join(A), members=lists), (0, 1000), begins=True)
+    assert found(absent, "FROZEN_GROUP")["severity"] == "ERROR"
+    shown = covered(case_of(join(A), facts=progress(A), members=lists), (0, 1000), begins=True)
+    row = found(shown, "FROZEN_GROUP")
+    assert row["severity"] == "INFO"
+    assert "dumps show queues on a of a topic that no other file tells of" in row["summary"]
+    assert row["remedy"].startswith("Copy topics.json of a")
+
+
 def shown(case: GroupCase) -> tuple[ComparisonResult, str]:
     result = compare(case)
     return result, settling(case, result) or ""
