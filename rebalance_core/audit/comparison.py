@@ -15,6 +15,7 @@ from rebalance_core.audit.dumps import (
     fresh,
     go_clients,
     is_system_group,
+    last_reading,
     proxy_answers,
     queue_of,
     unreadable_topics,
@@ -94,8 +95,19 @@ class ComparisonResult:
 def compare(case: GroupCase) -> ComparisonResult:
     """Compare all observations of a group with its ledger."""
     if not case.members:
-        return ComparisonResult(verdicts.OFFLINE)
+        return _without_members(case)
     return replace(_judged(case), unasked=tuple(sorted(_unasked(case))))
+
+
+def _without_members(case: GroupCase) -> ComparisonResult:
+    """Return OFFLINE; UNKNOWN where offsets went on in a time that a log does not tell of."""
+    offline = ComparisonResult(verdicts.OFFLINE)
+    read = last_reading(case) if case.run.coverage.known else None
+    gap = None if read is None else evidence.logs_gap(case, *read)
+    if gap is None:
+        return offline
+    lacking = f"its offsets went on, and {evidence.gap_text(gap)}"
+    return unknown(offline, verdicts.NOT_COVERED, lacking, settled_by(gap))
 
 
 def _judged(case: GroupCase) -> ComparisonResult:

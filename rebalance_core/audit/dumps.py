@@ -16,7 +16,7 @@ from rebalance_core.model.queue import (
     is_system_topic,
     retry_topic,
 )
-from rebalance_core.model.times import HEARTBEAT_MS, REBALANCE_WAIT_MS
+from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS
 from rebalance_core.model.verdicts import EMPTY
 from rebalance_core.protocol.members import ALI_ONS, GO, library_of
 
@@ -376,6 +376,24 @@ def unseen_reading(case: GroupCase) -> UnseenReading | None:
         _denied_by(case),
         tuple(sorted({queue.topic for queue in seen if queue.topic.startswith(pop_retry)})),
     )
+
+
+def last_reading(case: GroupCase) -> tuple[int, int] | None:
+    """Between which moments offsets advanced last though no member is known, epoch ms.
+
+    None: they did not after the last member went and its commits were stored, or brokers say that
+    nobody is online.
+    """
+    if is_system_group(case.consumer_group) or _denied_by(case):
+        return None
+    since_ms = max((row["to_ms"] or 0 for row in case.rows("memberships")), default=0)
+    spans = [
+        (before[0], after[0])
+        for moments in _offsets_over_time(case).values()
+        for before, after in pairwise(sorted(moments))
+        if after[1] > before[1] and before[0] > since_ms + MINUTE_MS
+    ]
+    return max(spans, key=lambda span: span[1], default=None)
 
 
 def _offsets_over_time(case: GroupCase) -> dict[MessageQueue, set[tuple[int, int]]]:
