@@ -77,6 +77,27 @@ def test_no_event_explains_it_needs_a_log_that_would_have_it(
     assert ("broker.log" in row["remedy"]) is bool(reason)
 
 
+@pytest.mark.parametrize(
+    ("at_s", "log_ends_s", "denied", "verdict"),
+    [
+        (600, 1000, False, "OFFLINE"),  # somebody behind a proxy: PROXY_GROUP_UNSEEN
+        (600, 450, False, "UNKNOWN"),
+        (600, 450, True, "OFFLINE"),
+        (440, 450, False, "OFFLINE"),
+        (170, 100, False, "OFFLINE"),  # what the member that went at 100 s had committed
+    ],
+)
+def test_offsets_that_went_on_when_no_log_tells_of_members(
+    at_s: float, log_ends_s: float, denied: bool, verdict: str
+) -> None:
+    facts = [fact("NOT_ONLINE", 50, broker_name="a")] if denied else []
+    commits = [commit(0, 9, at=at_s - 20), commit(0, 20, at=at_s)]
+    case = case_of(topic(), join(A), leave(A, 100), facts=facts, commits=commits)
+    result = compare(covered(case, (0, log_ends_s)))
+    assert result.verdict == verdict
+    assert ("broker.log of a" in result.settled_by) is (verdict == "UNKNOWN")
+
+
 def test_a_log_that_begins_with_the_broker_s_start_lacks_nothing() -> None:
     row = found(covered(fell_back(), (500, 1000), begins=True), "OFFSET_ROLLBACK")
     assert row["severity"] == "WARNING"
