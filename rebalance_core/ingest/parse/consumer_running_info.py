@@ -21,7 +21,7 @@ from rebalance_core.strategies import name_of_class
 
 # ``ProcessQueueInfo [commitOffset=…, …]``: one queue in the process queue table of a client.
 
-_QUEUE_LONGS = {
+QUEUE_LONGS = {
     "commit_offset": "commitOffset",
     "cached_messages": "cachedMsgCount",
     "cached_min_offset": "cachedMsgMinOffset",
@@ -29,7 +29,7 @@ _QUEUE_LONGS = {
     "try_unlock_times": "tryUnlockTimes",
 }
 _SIZE = "cachedMsgSizeInMiB"
-_TIMES = {
+TIMES = {
     "last_lock_ms": "lastLockTimestamp",
     "last_pull_ms": "lastPullTimestamp",
     "last_consume_ms": "lastConsumeTimestamp",
@@ -46,9 +46,9 @@ def queue_values(text: str, time_zone: tzinfo) -> dict[str, Any]:
     """
     fields = _fields(text, "ProcessQueueInfo [", "=")
     return {
-        **{name: long_of(_field(fields, key), key) for name, key in _QUEUE_LONGS.items()},
+        **{name: long_of(_field(fields, key), key) for name, key in QUEUE_LONGS.items()},
         "cached_mib": long_of(fields[_SIZE], _SIZE) if _SIZE in fields else None,
-        **{name: packed_ms(_field(fields, key), time_zone) for name, key in _TIMES.items()},
+        **{name: packed_ms(_field(fields, key), time_zone) for name, key in TIMES.items()},
         "locked": _queue_flag(fields, "locked"),
         "dropped": _queue_flag(fields, "droped"),
     }

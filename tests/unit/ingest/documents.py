@@ -38,7 +38,8 @@ def parse_all(pattern: str, parse: Parse, *others: Callable[..., Any]) -> Counte
     """
     counts: Counter[str] = Counter()
     kinds: dict[str, str] = {}
-    for function in (parse, *others, read_output, data_version):
+    functions: list[Callable[..., Any]] = [parse, *others, read_output, data_version]
+    for function in functions:
         kinds |= documented(function)
     for name, text in collected(pattern):
         for fact in parse(text, name):
