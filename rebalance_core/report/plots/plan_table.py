@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from rebalance_core.report.plots.style import (
@@ -21,6 +21,7 @@ from rebalance_core.report.plots.style import (
     TOP,
     PlotRows,
     bare,
+    hatched,
     head,
     nothing_to_draw,
     page,
@@ -102,24 +103,20 @@ def _draw_names(axes: Axes, names: dict[str, list[str]], widths: list[float]) ->
 
 
 def _draw_cells(axes: Axes, rows: Any) -> None:
-    hatched: dict[int, list[Any]] = {IDLE: [], UNOWNED: []}
+    troubled: dict[int, list[Any]] = {IDLE: [], UNOWNED: []}
     for number, row in enumerate(rows.to_dict("records")):
         top = HEAD / ROW + number
         for column, (text, trouble) in enumerate(_texts(row)):
             x, y = (column + 0.06, column + 0.94), (top + 0.08, top + 0.92)
             if trouble:
-                hatched[column].append([(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])])
+                troubled[column].append([(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])])
             axes.text(
                 column + 0.5, top + 0.52, text, ha="center", va="center", size=SMALL,
                 color=INK if text != "n/a" else QUIET, weight="bold" if trouble else "normal",
                 bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.2} if trouble else None,
             )  # fmt: skip
     for column, hatch, edge in ((IDLE, IDLE_HATCH, INK), (UNOWNED, NOBODY_HATCH, ALARM)):
-        axes.add_collection(
-            PolyCollection(
-                hatched[column], facecolors=PAPER, edgecolors=edge, linewidths=0.6, hatch=hatch
-            )
-        )
+        hatched(axes, troubled[column], hatch, edge)
 
 
 def _draw_lines(axes: Axes, names: list[str], left: float) -> None:
