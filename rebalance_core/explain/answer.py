@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rebalance_core.explain import settlement
 from rebalance_core.explain.formula import Formula, formula_of, pop_formula
 from rebalance_core.explain.settlement import Settlement
-from rebalance_core.explain.view import Row, subscribes
+from rebalance_core.explain.view import Row, queue_of, subscribes
 from rebalance_core.model.group_settings import BROADCASTING, JAVA
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.start_offset import (
@@ -42,9 +42,8 @@ PULLED_TOO = "it pulls what others pop: both commit to one offset, so messages a
 _BEHIND_PROXIES = {
     settlement.PROXY: "behind a proxy: every client takes from every readable broker, "
     "whoever else is there",
-    settlement.PROXY_FIFO: "behind a proxy, in order: every client takes from every "
-    "queue, whoever else is "
-    "there",
+    settlement.PROXY_FIFO: "behind a proxy, in order: every client takes from every queue, "
+    "whoever else is there",
 }
 
 
@@ -105,20 +104,16 @@ def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
     """Give the reason of a client whose pass does not take the queue."""
     outcome, topic = settled.outcome(member), settled.topic
     texts = {
-        settlement.SUSPENDED: "the member is suspended: it runs no pass and keeps what "
-        "it held; whoever "
-        "computes the queue for itself reads it too",
-        settlement.NO_QUEUE: f"FROZEN: {topic} has no readable queue, so every member "
-        f"keeps what it held",
-        settlement.THROWS: f"FROZEN: {member['strategy']} throws "
-        f"({settled.thrown(member)}), so the member "
-        "keeps what it held",
-        settlement.BROKER_MODE: f"FROZEN: the brokers allocate and do not know "
-        f"{member['strategy']}, so the "
-        "member keeps what it held",
-        settlement.OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is "
-        f"not worked out again;"
-        f" {NAME_IT}",
+        settlement.SUSPENDED: "the member is suspended: it runs no pass and keeps what it held; "
+        "whoever computes the queue for itself reads it too",
+        settlement.NO_QUEUE: f"FROZEN: {topic} has no readable queue, so every member keeps what "
+        "it held",
+        settlement.THROWS: f"FROZEN: {member['strategy']} throws ({settled.thrown(member)}), so "
+        "the member keeps what it held",
+        settlement.BROKER_MODE: "FROZEN: the brokers allocate and do not know "
+        f"{member['strategy']}, so the member keeps what it held",
+        settlement.OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is not "
+        f"worked out again; {NAME_IT}",
     }
     if outcome in texts:
         return outcome, texts[outcome], None
@@ -395,11 +390,7 @@ def start_of(
 ) -> PullStart | None:
     """The start of a client that added the queue in that epoch; None for what was so initially."""
     for row in pull_starts:
-        if (
-            row["epoch"] == epoch
-            and row["client_id"] == client_id
-            and (row["topic"], row["broker_name"], row["queue_id"]) == queue
-        ):
+        if row["epoch"] == epoch and row["client_id"] == client_id and queue_of(row) == queue:
             numbers = (row[name] for name in PullStart.__slots__[3:])
             return PullStart(row["rule"], row["status"], RULE_TEXTS[row["rule"]], *numbers)
     return None

@@ -15,7 +15,7 @@ from rebalance_core.explain.answer import (
     Taker,
 )
 from rebalance_core.explain.settlement import Settlement, Settlements
-from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown
+from rebalance_core.explain.view import GroupRows, Row, View, covering, queue_of, refuse_unknown
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
 from rebalance_core.model.group_settings import JAVA
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -37,13 +37,6 @@ class Explainer:
         self.rows = rows
         self._settlements = Settlements(rows)
 
-    def epoch_at(self, at_ms: int) -> Row | None:
-        """The epoch of that instant; None outside the ledger."""
-        for row in self.rows.epochs:
-            if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"]):
-                return row
-        return None
-
     def explain(self, queue: MessageQueue, at_ms: int) -> Explanation:
         """The explanation of a queue at an instant; of a shared topic, -1 is a whole broker.
 
@@ -52,7 +45,7 @@ class Explainer:
             KeyError: no epoch of the rows covers the instant, or the queue has no row in it and is
                 none of a shared topic's.
         """
-        row = self.epoch_at(at_ms)
+        row = self.rows.epoch_at(at_ms)
         if row is None:
             raise KeyError(at_ms)
         view, before = (self._settlements.view(row["epoch"] - ago) for ago in (0, 1))
@@ -150,19 +143,17 @@ class Explainer:
         view = settled.view
         since = [
             row
-            for row in self.rows.pop_reach
+            for row in covering(self.rows.pop_reach, view.epoch)
             if row["client_id"] == client_id
             and row["topic"] == queue.topic
-            and row["from_epoch"] <= view.epoch
-            and (row["to_epoch"] is None or view.epoch < row["to_epoch"])
-            and settled.names(frozenset([_entry(row)]), queue)
+            and settled.names(frozenset([queue_of(row)]), queue)
         ]
         oldest = min(since, key=lambda row: int(row["from_epoch"]))
         return Taker(
             client_id,
             sum(member["client_id"] == client_id for member in view.members),
             view.client_ids.index(client_id) if client_id in view.client_ids else None,
-            tuple(queue_text(entry) for entry in sorted(map(_entry, since))),
+            tuple(queue_text(entry) for entry in sorted(map(queue_of, since))),
             answer.taker_reason(settled, queue, client_id),
             answer.pulls(settled, queue, client_id),
             oldest["from_epoch"],
@@ -260,7 +251,7 @@ class Explainer:
             if diff["action"] == "ADD"
             and diff["client_id"] == client_id
             and diff["epoch"] <= epoch
-            and (diff["topic"], diff["broker_name"], diff["queue_id"]) == queue
+            and queue_of(diff) == queue
         ]
         if not added:
             return None
@@ -342,7 +333,3 @@ def _sharing_notes(sharing: Sharers, settled: Settlement, queue: MessageQueue) -
             "that gave up asking, or set the mode to PULL"
         )
     return tuple(notes)
-
-
-def _entry(row: Row) -> MessageQueue:
-    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])

@@ -377,8 +377,8 @@ class _Run:
         for cycle in self.cycles.values():
             for place, sends in cycle.take_counts().items():
                 queue = queues[place]
-                counts.attempts[queue] = counts.attempts.get(queue, 0) + sends
-                counts.stored[queue] = counts.stored.get(queue, 0) + sends
+                counts.attempts[queue] += sends
+                counts.stored[queue] += sends
                 if self.choices:
                     self.chosen[queue] += sends
 

@@ -1,11 +1,12 @@
 """What is counted of one producer: phases in which brokers behave alike, sends, avoided brokers."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from rebalance_core.contracts.producers import BY_FAILURE, BY_LATENCY
 from rebalance_core.model.queue import MessageQueue
@@ -148,8 +149,6 @@ def route_changes(
 
 # What is counted of one producer under one variant.
 
-Key = TypeVar("Key")
-
 
 class Choice(NamedTuple):
     """How often a queue was chosen in one stretch; times are ms from the start."""
@@ -185,11 +184,11 @@ class PhaseTally:
     """messages not sent, as a send before them held the thread"""
     waited_ms: int = 0
     """time that remarkable sends held the thread"""
-    attempts: dict[MessageQueue, int] = field(default_factory=dict)
-    stored: dict[MessageQueue, int] = field(default_factory=dict)
-    slow: dict[str, int] = field(default_factory=dict)
+    attempts: Counter[MessageQueue] = field(default_factory=Counter)
+    stored: Counter[MessageQueue] = field(default_factory=Counter)
+    slow: Counter[str] = field(default_factory=Counter)
     """attempts by broker that took `SLOW_SEND_MS` and more, failed ones too"""
-    errors: dict[str, int] = field(default_factory=dict)
+    errors: Counter[str] = field(default_factory=Counter)
     """attempts by broker that failed"""
     recovery_ms: dict[str, int] = field(default_factory=dict)
     """by broker: from the end of its disturbance to the first choice of it"""
@@ -209,17 +208,13 @@ class PhaseTally:
         last = len(record.reports) - 1
         for number, (pick, report) in enumerate(zip(record.picks, record.reports, strict=False)):
             queue = MessageQueue(topic, pick.broker_name, pick.queue_id)
-            _one_more(self.attempts, queue)
+            self.attempts[queue] += 1
             if report.latency_ms >= SLOW_SEND_MS:
-                _one_more(self.slow, pick.broker_name)
+                self.slow[pick.broker_name] += 1
             if stored and number == last:
-                _one_more(self.stored, queue)
+                self.stored[queue] += 1
             else:
-                _one_more(self.errors, pick.broker_name)
-
-
-def _one_more(counts: dict[Key, int], key: Key) -> None:
-    counts[key] = counts.get(key, 0) + 1
+                self.errors[pick.broker_name] += 1
 
 
 @dataclass(slots=True)
