@@ -61,12 +61,12 @@ class Reason:
 
 
 def not_told(settled: Settlement) -> str:
-    """Why mqAll is not known, of a settlement that is not."""
+    """Say why mqAll is not known, of a settlement that is not."""
     return NOT_TOLD if settled.view.states is None else NOT_LISTED
 
 
 def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
-    """Why this client holds the queue."""
+    """Say why this client holds the queue."""
     processes = [member for member in settled.view.members if member["client_id"] == client_id]
     if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
@@ -121,7 +121,7 @@ def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
 
 
 def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
-    """Why nobody holds the queue."""
+    """Say why nobody holds the queue."""
     members = settled.view.members
     if not members:
         return Reason(EMPTY, "the group has no member")
@@ -260,7 +260,7 @@ def _formula(settled: Settlement, member: Row, queue: MessageQueue) -> Formula |
 
 
 def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
-    """Why this client, which a row names, may take from the queue; of -1 any of the broker."""
+    """Say why this client, which a row names, may take from the queue; of -1 any of the broker."""
     processes = settled.view.processes_of.get(client_id)
     if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
@@ -295,7 +295,7 @@ def pulls(settled: Settlement, queue: MessageQueue, client_id: str) -> bool:
 
 
 def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
-    """Why no client may take from a queue that can be read."""
+    """Say why no client may take from a queue that can be read."""
     if not settled.known:
         return Reason(UNKNOWN, not_told(settled))
     assert settled.shared is not None

@@ -76,7 +76,7 @@ class ClientPass:
         return [head, *steps, *notes]
 
     def facts(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return what JSON has of it."""
         return {
             "cluster": self.cluster,
             "consumer_group": self.consumer_group,

@@ -107,7 +107,7 @@ class View:
 
     @property
     def unreadable(self) -> int:
-        """How many of them cannot be read, though somebody holds them."""
+        """Count those that cannot be read, though somebody holds them."""
         return len(self.holders) - int(self.row["queues"])
 
     def readable(self, topic: str) -> tuple[MessageQueue, ...] | None:

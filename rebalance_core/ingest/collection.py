@@ -397,7 +397,7 @@ class Collection:
         return tuple(sorted({*self.broker_folders, *self.settings.brokers}))
 
     def path_of(self, file: CollectedFile) -> Path:
-        """Where the file lies."""
+        """Return where the file lies."""
         return self.root / file.name
 
 

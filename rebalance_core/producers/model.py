@@ -66,7 +66,7 @@ class LognormalLatency:
         return _NORMAL.cdf(-self._slow_deviation)
 
     def slow_ms(self, u: float) -> int:
-        """By the inverse of the tail, which stays exact far out."""
+        """Return the inverse of the tail, which stays exact far out."""
         deviation = -_NORMAL.inv_cdf(max(u * self.slow_share, 1e-300))
         slow = self.median_ms * math.exp(self._sigma * deviation)
         return max(math.floor(slow), SLOW_SEND_MS)
@@ -207,7 +207,7 @@ BOTH_GENERATIONS = (parse_version("4.9"), parse_version("5.3"))
 def variants_of(
     model: ProducerModel, versions: Sequence[Version] = BOTH_GENERATIONS
 ) -> dict[str, tuple[Variant, ...]]:
-    """By group its own variant first, then each version without and with fault tolerance.
+    """Return by group its own variant, then each version without and with fault tolerance.
 
     Args:
         model: What is simulated.

@@ -60,7 +60,7 @@ class Behaviour:
         return self.errors + (1 - self.errors) * self.latency.slow_share
 
     def gap(self, u: float) -> int:
-        """How many requests pass before a remarkable one: geometric, from one number."""
+        """Count the requests that pass before a remarkable one: geometric, from one number."""
         share = self.remarkable_share
         if share <= 0:
             return NEVER
@@ -120,7 +120,7 @@ def _phase(model: ProducerModel, from_ms: int, to_ms: int) -> Phase:
 def route_changes(
     model: ProducerModel, client_id: str, poll_ms: int
 ) -> list[tuple[int, frozenset[str]]]:
-    """When a client's route changes, and the brokers that are missing from then on.
+    """Return when a client's route changes, and the brokers that are missing from then on.
 
     The name server drops a broker as its connection closes, or, if it is silent, once its
     registration expires; the client hears of it at its next poll, whose place in the period is the

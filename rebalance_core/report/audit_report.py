@@ -243,7 +243,7 @@ GroupName = tuple[str, str]
 def group_timelines(
     worst: Iterable[GroupName], tables: Mapping[str, ReportRows]
 ) -> tuple[GroupTimeline, ...]:
-    """Who owned the queues of these groups; none of a group whose members read every queue.
+    """Return who owned the queues of these groups; none of one whose members read every queue.
 
     Args:
         worst: (cluster, group) of those wanted.
@@ -267,7 +267,7 @@ def group_timelines(
 def group_balances(
     worst: Iterable[GroupName], tables: Mapping[str, ReportRows]
 ) -> tuple[GroupBalance, ...]:
-    """How even these groups are; arguments as of `group_timelines`."""
+    """Return how even these groups are; arguments as of `group_timelines`."""
     loads, metrics = (_by_group(tables[name]) for name in ("consumer_load", "group_metrics"))
     return tuple(_balance(name, loads.get(name, []), metrics.get(name, [])) for name in worst)
 

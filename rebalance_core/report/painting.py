@@ -233,7 +233,7 @@ def pooled(counts: Sequence[int], most: int, whole: bool = True) -> list[float]:
 
 
 def group_bar(groups: GroupCounts) -> Markup:
-    """How the compared groups split, in one bar."""
+    """Draw how the compared groups split, in one bar."""
     kinds = (
         (groups.equal, "#cbd5e1"),
         (groups.shared, "#93c5fd"),

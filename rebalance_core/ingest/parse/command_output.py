@@ -49,7 +49,7 @@ def filled(value: str, name: str) -> str:
 
 
 def is_truncated(value: str, width: int) -> bool:
-    """Whether `UtilAll.frontStringAtLeast` may have truncated the name: it fills its column."""
+    """Return True if `UtilAll.frontStringAtLeast` may have cut the name: it fills its column."""
     return len(value) >= width
 
 

@@ -290,7 +290,7 @@ class Unwrapper:
             self._begun[piece.stream] = piece, where
 
     def rest(self) -> Iterator[tuple[str, str, str]]:
-        """As `lines`, those of which the file does not have the end."""
+        """Yield as `lines` those of which the file does not have the end."""
         for piece, where in self._begun.values():
             yield from self._inner(piece, where)
         self._begun.clear()
