@@ -75,7 +75,7 @@ class SendingThread:
         self._detect(now_ms)
 
     def next_change(self, now_ms: int) -> int:
-        """Return when the state changes next by itself: phase, route, probe, end of an isolation."""
+        """Return when the state changes next by itself: phase, route, probe, isolation."""
         times = [self.phase.to_ms]
         times += [self._changes[0][0]] if self._changes else []
         items = self.producer.strategy.faults.items.values()
