@@ -11,18 +11,7 @@ from rebalance_core.explain.settlement import Settlement
 from rebalance_core.explain.view import Row, queue_of, subscribes
 from rebalance_core.model.group_settings import BROADCASTING, JAVA
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.start_offset import (
-    BROKER_ZERO,
-    FIRST_ZERO,
-    LOCAL_STORE,
-    MAX_OFFSET,
-    PULL_ALWAYS_ZERO,
-    QUERY_FAILED,
-    RETRY_MAX,
-    RETRY_ZERO,
-    STORED,
-    TIMESTAMP_SEARCH,
-)
+from rebalance_core.protocol import start_offset
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.pop import WHOLE_BROKER, pops_whole_brokers
 from rebalance_core.strategies.registry import NAME_IT
@@ -351,19 +340,21 @@ def _popped(settled: Settlement, queue: MessageQueue, member: Row) -> Reason:
 # Where an owner began to read.
 
 RULE_TEXTS = {
-    STORED: "the group has committed on this queue, or somebody held it: it goes on from the "
-    "stored offset",
-    BROKER_ZERO: "nothing is committed and the broker answers 0: the queue's minimum is 0 and its "
-    "first message still at hand",
-    MAX_OFFSET: "nothing is committed: CONSUME_FROM_LAST_OFFSET starts at the end",
-    FIRST_ZERO: "nothing is committed: CONSUME_FROM_FIRST_OFFSET starts at 0",
-    TIMESTAMP_SEARCH: "nothing is committed: CONSUME_FROM_TIMESTAMP starts at the first message "
-    "not older than the timestamp",
-    RETRY_ZERO: "nothing is committed: a retry topic starts at 0",
-    RETRY_MAX: "nothing is committed: a retry topic starts at its end under CONSUME_FROM_TIMESTAMP",
-    LOCAL_STORE: "BROADCASTING: the client's own offset file counts",
-    PULL_ALWAYS_ZERO: "a PULL consumer starts at 0: the application keeps the offsets",
-    QUERY_FAILED: "the start fails: the queue does not exist, or the client rejects the mode",
+    start_offset.STORED: "the group has committed on this queue, or somebody held it: it goes on "
+    "from the stored offset",
+    start_offset.BROKER_ZERO: "nothing is committed and the broker answers 0: the queue's minimum "
+    "is 0 and its first message still at hand",
+    start_offset.MAX_OFFSET: "nothing is committed: CONSUME_FROM_LAST_OFFSET starts at the end",
+    start_offset.FIRST_ZERO: "nothing is committed: CONSUME_FROM_FIRST_OFFSET starts at 0",
+    start_offset.TIMESTAMP_SEARCH: "nothing is committed: CONSUME_FROM_TIMESTAMP starts at the "
+    "first message not older than the timestamp",
+    start_offset.RETRY_ZERO: "nothing is committed: a retry topic starts at 0",
+    start_offset.RETRY_MAX: "nothing is committed: a retry topic starts at its end under "
+    "CONSUME_FROM_TIMESTAMP",
+    start_offset.LOCAL_STORE: "BROADCASTING: the client's own offset file counts",
+    start_offset.PULL_ALWAYS_ZERO: "a PULL consumer starts at 0: the application keeps the offsets",
+    start_offset.QUERY_FAILED: "the start fails: the queue does not exist, or the client rejects "
+    "the mode",
     None: "no observation says where it starts",
 }
 

@@ -30,18 +30,14 @@ from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.model.times import utc_ms
 from rebalance_core.protocol import start_offset
 from rebalance_core.protocol.members import ORDER_LOCK_MS
-from rebalance_core.protocol.start_offset import (
-    BROKER_ZERO,
-    FIRST_OFFSET,
-    FIRST_ZERO,
-    RETRY_MAX,
-    TIMESTAMP,
-    TIMESTAMP_SEARCH,
-)
 
 UNKNOWN = "UNKNOWN"
-_MODES = {FIRST_ZERO: FIRST_OFFSET, TIMESTAMP_SEARCH: TIMESTAMP, RETRY_MAX: TIMESTAMP}
-_STORED = (start_offset.STORED, start_offset.LOCAL_STORE, BROKER_ZERO)
+_MODES = {
+    start_offset.FIRST_ZERO: start_offset.FIRST_OFFSET,
+    start_offset.TIMESTAMP_SEARCH: start_offset.TIMESTAMP,
+    start_offset.RETRY_MAX: start_offset.TIMESTAMP,
+}
+_STORED = (start_offset.STORED, start_offset.LOCAL_STORE, start_offset.BROKER_ZERO)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,7 +132,7 @@ class BrokerDirectory:
         return self._listed.get(address, [])
 
     def role(self, address: str) -> tuple[int, bool] | None:
-        """Return when it was last stated, and True of a slave; None: not stated, or routes differ."""
+        """Return when it was last stated, True of a slave; None: not stated, or routes differ."""
         if address in self._listed:
             at_ms, slave, _ = max(enumerate(self._listed[address]), key=_when)[1]
             stood_in = address in self._as_slaves and self.names[address] in self.acting
