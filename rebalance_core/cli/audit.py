@@ -401,7 +401,8 @@ def _page(
 
     worst = audited.worst_groups(request.settings.audit.timelines)
     report = audit_report(
-        outcome,
+        outcome.cluster,
+        outcome.record(),
         MEANINGS,
         audited.shown(FINDINGS_ON_PAGE, with_info=True),
         group_rows(audited.result.verdicts, audited.result.findings, is_system_group),

@@ -8,21 +8,10 @@ from dataclasses import dataclass, field
 from rebalance_core.explain import settlement
 from rebalance_core.explain.formula import Formula, formula_of, pop_formula
 from rebalance_core.explain.settlement import Settlement
-from rebalance_core.explain.view import Row, subscribes
+from rebalance_core.explain.view import Row, queue_of, subscribes
 from rebalance_core.model.group_settings import BROADCASTING, JAVA
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.start_offset import (
-    BROKER_ZERO,
-    FIRST_ZERO,
-    LOCAL_STORE,
-    MAX_OFFSET,
-    PULL_ALWAYS_ZERO,
-    QUERY_FAILED,
-    RETRY_MAX,
-    RETRY_ZERO,
-    STORED,
-    TIMESTAMP_SEARCH,
-)
+from rebalance_core.protocol import start_offset
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.pop import WHOLE_BROKER, pops_whole_brokers
 from rebalance_core.strategies.registry import NAME_IT
@@ -42,9 +31,8 @@ PULLED_TOO = "it pulls what others pop: both commit to one offset, so messages a
 _BEHIND_PROXIES = {
     settlement.PROXY: "behind a proxy: every client takes from every readable broker, "
     "whoever else is there",
-    settlement.PROXY_FIFO: "behind a proxy, in order: every client takes from every "
-    "queue, whoever else is "
-    "there",
+    settlement.PROXY_FIFO: "behind a proxy, in order: every client takes from every queue, "
+    "whoever else is there",
 }
 
 
@@ -62,12 +50,12 @@ class Reason:
 
 
 def not_told(settled: Settlement) -> str:
-    """Why mqAll is not known, of a settlement that is not."""
+    """Say why mqAll is not known, of a settlement that is not."""
     return NOT_TOLD if settled.view.states is None else NOT_LISTED
 
 
 def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
-    """Why this client holds the queue."""
+    """Say why this client holds the queue."""
     processes = [member for member in settled.view.members if member["client_id"] == client_id]
     if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
@@ -105,20 +93,16 @@ def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
     """Give the reason of a client whose pass does not take the queue."""
     outcome, topic = settled.outcome(member), settled.topic
     texts = {
-        settlement.SUSPENDED: "the member is suspended: it runs no pass and keeps what "
-        "it held; whoever "
-        "computes the queue for itself reads it too",
-        settlement.NO_QUEUE: f"FROZEN: {topic} has no readable queue, so every member "
-        f"keeps what it held",
-        settlement.THROWS: f"FROZEN: {member['strategy']} throws "
-        f"({settled.thrown(member)}), so the member "
-        "keeps what it held",
-        settlement.BROKER_MODE: f"FROZEN: the brokers allocate and do not know "
-        f"{member['strategy']}, so the "
-        "member keeps what it held",
-        settlement.OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is "
-        f"not worked out again;"
-        f" {NAME_IT}",
+        settlement.SUSPENDED: "the member is suspended: it runs no pass and keeps what it held; "
+        "whoever computes the queue for itself reads it too",
+        settlement.NO_QUEUE: f"FROZEN: {topic} has no readable queue, so every member keeps what "
+        "it held",
+        settlement.THROWS: f"FROZEN: {member['strategy']} throws ({settled.thrown(member)}), so "
+        "the member keeps what it held",
+        settlement.BROKER_MODE: "FROZEN: the brokers allocate and do not know "
+        f"{member['strategy']}, so the member keeps what it held",
+        settlement.OTHER: f"{member['strategy']} is none of RocketMQ's strategies: it is not "
+        f"worked out again; {NAME_IT}",
     }
     if outcome in texts:
         return outcome, texts[outcome], None
@@ -126,7 +110,7 @@ def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
 
 
 def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
-    """Why nobody holds the queue."""
+    """Say why nobody holds the queue."""
     members = settled.view.members
     if not members:
         return Reason(EMPTY, "the group has no member")
@@ -265,7 +249,7 @@ def _formula(settled: Settlement, member: Row, queue: MessageQueue) -> Formula |
 
 
 def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
-    """Why this client, which a row names, may take from the queue; of -1 any of the broker."""
+    """Say why this client, which a row names, may take from the queue; of -1 any of the broker."""
     processes = settled.view.processes_of.get(client_id)
     if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
@@ -300,7 +284,7 @@ def pulls(settled: Settlement, queue: MessageQueue, client_id: str) -> bool:
 
 
 def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
-    """Why no client may take from a queue that can be read."""
+    """Say why no client may take from a queue that can be read."""
     if not settled.known:
         return Reason(UNKNOWN, not_told(settled))
     assert settled.shared is not None
@@ -356,19 +340,21 @@ def _popped(settled: Settlement, queue: MessageQueue, member: Row) -> Reason:
 # Where an owner began to read.
 
 RULE_TEXTS = {
-    STORED: "the group has committed on this queue, or somebody held it: it goes on from the "
-    "stored offset",
-    BROKER_ZERO: "nothing is committed and the broker answers 0: the queue's minimum is 0 and its "
-    "first message still at hand",
-    MAX_OFFSET: "nothing is committed: CONSUME_FROM_LAST_OFFSET starts at the end",
-    FIRST_ZERO: "nothing is committed: CONSUME_FROM_FIRST_OFFSET starts at 0",
-    TIMESTAMP_SEARCH: "nothing is committed: CONSUME_FROM_TIMESTAMP starts at the first message "
-    "not older than the timestamp",
-    RETRY_ZERO: "nothing is committed: a retry topic starts at 0",
-    RETRY_MAX: "nothing is committed: a retry topic starts at its end under CONSUME_FROM_TIMESTAMP",
-    LOCAL_STORE: "BROADCASTING: the client's own offset file counts",
-    PULL_ALWAYS_ZERO: "a PULL consumer starts at 0: the application keeps the offsets",
-    QUERY_FAILED: "the start fails: the queue does not exist, or the client rejects the mode",
+    start_offset.STORED: "the group has committed on this queue, or somebody held it: it goes on "
+    "from the stored offset",
+    start_offset.BROKER_ZERO: "nothing is committed and the broker answers 0: the queue's minimum "
+    "is 0 and its first message still at hand",
+    start_offset.MAX_OFFSET: "nothing is committed: CONSUME_FROM_LAST_OFFSET starts at the end",
+    start_offset.FIRST_ZERO: "nothing is committed: CONSUME_FROM_FIRST_OFFSET starts at 0",
+    start_offset.TIMESTAMP_SEARCH: "nothing is committed: CONSUME_FROM_TIMESTAMP starts at the "
+    "first message not older than the timestamp",
+    start_offset.RETRY_ZERO: "nothing is committed: a retry topic starts at 0",
+    start_offset.RETRY_MAX: "nothing is committed: a retry topic starts at its end under "
+    "CONSUME_FROM_TIMESTAMP",
+    start_offset.LOCAL_STORE: "BROADCASTING: the client's own offset file counts",
+    start_offset.PULL_ALWAYS_ZERO: "a PULL consumer starts at 0: the application keeps the offsets",
+    start_offset.QUERY_FAILED: "the start fails: the queue does not exist, or the client rejects "
+    "the mode",
     None: "no observation says where it starts",
 }
 
@@ -395,11 +381,7 @@ def start_of(
 ) -> PullStart | None:
     """The start of a client that added the queue in that epoch; None for what was so initially."""
     for row in pull_starts:
-        if (
-            row["epoch"] == epoch
-            and row["client_id"] == client_id
-            and (row["topic"], row["broker_name"], row["queue_id"]) == queue
-        ):
+        if row["epoch"] == epoch and row["client_id"] == client_id and queue_of(row) == queue:
             numbers = (row[name] for name in PullStart.__slots__[3:])
             return PullStart(row["rule"], row["status"], RULE_TEXTS[row["rule"]], *numbers)
     return None

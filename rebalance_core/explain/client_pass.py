@@ -8,7 +8,15 @@ from rebalance_core.client.one_pass import RebalancePass, pass_lines, rebalance_
 from rebalance_core.client.process import QueueAnswers
 from rebalance_core.client.rebalance_pass import Step
 from rebalance_core.explain.settlement import Settlements, strategy_of
-from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown, subscribes
+from rebalance_core.explain.view import (
+    GroupRows,
+    Row,
+    View,
+    covering,
+    queue_of,
+    refuse_unknown,
+    subscribes,
+)
 from rebalance_core.model.clients import profile_of_row, rules_version
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import (
@@ -22,18 +30,14 @@ from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.model.times import utc_ms
 from rebalance_core.protocol import start_offset
 from rebalance_core.protocol.members import ORDER_LOCK_MS
-from rebalance_core.protocol.start_offset import (
-    BROKER_ZERO,
-    FIRST_OFFSET,
-    FIRST_ZERO,
-    RETRY_MAX,
-    TIMESTAMP,
-    TIMESTAMP_SEARCH,
-)
 
 UNKNOWN = "UNKNOWN"
-_MODES = {FIRST_ZERO: FIRST_OFFSET, TIMESTAMP_SEARCH: TIMESTAMP, RETRY_MAX: TIMESTAMP}
-_STORED = (start_offset.STORED, start_offset.LOCAL_STORE, BROKER_ZERO)
+_MODES = {
+    start_offset.FIRST_ZERO: start_offset.FIRST_OFFSET,
+    start_offset.TIMESTAMP_SEARCH: start_offset.TIMESTAMP,
+    start_offset.RETRY_MAX: start_offset.TIMESTAMP,
+}
+_STORED = (start_offset.STORED, start_offset.LOCAL_STORE, start_offset.BROKER_ZERO)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class ClientPass:
         return [head, *steps, *notes]
 
     def facts(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return what JSON has of it."""
         return {
             "cluster": self.cluster,
             "consumer_group": self.consumer_group,
@@ -94,8 +98,7 @@ def client_pass(rows: GroupRows, loads: Iterable[Row], client_id: str, at_ms: in
         UsageError: the time is outside the ledger, or the client is no member then.
     """
     settlements = Settlements(rows)
-    row = next((e for e in rows.epochs if e["from_ms"] <= at_ms
-                and (e["to_ms"] is None or at_ms < e["to_ms"])), None)  # fmt: skip
+    row = rows.epoch_at(at_ms)
     if row is None:
         raise UsageError(f"--at {utc_ms(at_ms)} is outside the ledger of this group")
     view, before = (settlements.view(row["epoch"] - ago) for ago in (0, 1))
@@ -125,9 +128,10 @@ def client_pass(rows: GroupRows, loads: Iterable[Row], client_id: str, at_ms: in
     if member["suspended"]:
         notes.append("the client is suspended: it runs no pass, and keeps what it holds")
     else:
-        starts = {_queue(s): s for s in rows.pull_starts
+        starts = {queue_of(s): s for s in rows.pull_starts
                   if s["client_id"] == client_id and s["epoch"] == row["epoch"]}  # fmt: skip
-        load = _load(loads, client_id, row["epoch"])
+        own_loads = (one for one in loads if one["client_id"] == client_id)
+        load = next(iter(covering(own_loads, row["epoch"])), None)
         done = _pass_of(settlements, view, before, member, starts, _is_ordered(rows, row["epoch"]))
         done = replace(done, record=replace(
             done.record, steps=[_as_known(step, starts, load) for step in done.steps]
@@ -143,14 +147,6 @@ def client_pass(rows: GroupRows, loads: Iterable[Row], client_id: str, at_ms: in
     return ClientPass(
         row["cluster"], row["consumer_group"], at_ms, row["epoch"], done, agrees, tuple(notes)
     )
-
-
-def _load(loads: Iterable[Row], client_id: str, epoch: int) -> Row | None:
-    for row in loads:
-        over = row["to_epoch"] is not None and row["to_epoch"] <= epoch
-        if row["client_id"] == client_id and row["from_epoch"] <= epoch and not over:
-            return row
-    return None
 
 
 def _pass_of(
@@ -250,7 +246,3 @@ def _notes(view: View, member: Row, *, agrees: bool | None) -> list[str]:
         notes.append("the ledger has other queues for it after this epoch: it kept what it held "
                      "where this pass could not run, or passes of others count")  # fmt: skip
     return notes
-
-
-def _queue(row: Row) -> MessageQueue:
-    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])

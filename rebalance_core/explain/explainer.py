@@ -4,18 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from rebalance_core.explain import answer, settlement
-from rebalance_core.explain.answer import (
-    Acquisition,
-    EpochCause,
-    Explanation,
-    Holder,
-    Lists,
-    Reason,
-    Sharers,
-    Taker,
-)
 from rebalance_core.explain.settlement import Settlement, Settlements
-from rebalance_core.explain.view import GroupRows, Row, View, refuse_unknown
+from rebalance_core.explain.view import GroupRows, Row, View, covering, queue_of, refuse_unknown
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
 from rebalance_core.model.group_settings import JAVA
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -37,14 +27,7 @@ class Explainer:
         self.rows = rows
         self._settlements = Settlements(rows)
 
-    def epoch_at(self, at_ms: int) -> Row | None:
-        """The epoch of that instant; None outside the ledger."""
-        for row in self.rows.epochs:
-            if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"]):
-                return row
-        return None
-
-    def explain(self, queue: MessageQueue, at_ms: int) -> Explanation:
+    def explain(self, queue: MessageQueue, at_ms: int) -> answer.Explanation:
         """The explanation of a queue at an instant; of a shared topic, -1 is a whole broker.
 
         Raises:
@@ -52,7 +35,7 @@ class Explainer:
             KeyError: no epoch of the rows covers the instant, or the queue has no row in it and is
                 none of a shared topic's.
         """
-        row = self.epoch_at(at_ms)
+        row = self.rows.epoch_at(at_ms)
         if row is None:
             raise KeyError(at_ms)
         view, before = (self._settlements.view(row["epoch"] - ago) for ago in (0, 1))
@@ -73,7 +56,7 @@ class Explainer:
         earlier = None if before is None else tuple(sorted(before.held_by(queue)))
         shown = {holder.client_id for holder in holders} or _designated(nobody)
         shown |= set(earlier or ())
-        return Explanation(
+        return answer.Explanation(
             cluster=row["cluster"],
             consumer_group=row["consumer_group"],
             queue=queue,
@@ -91,7 +74,7 @@ class Explainer:
 
     def _explain_shared(
         self, row: Row, view: View, before: View | None, queue: MessageQueue, at_ms: int
-    ) -> Explanation:
+    ) -> answer.Explanation:
         settled = self._settlements.of(row["epoch"], queue.topic)
         reached = [
             settled.names(entries, queue) for entries in view.reach.get(queue.topic, {}).values()
@@ -102,7 +85,7 @@ class Explainer:
         sharing = self._sharing(settled, before, queue)
         takers = {taker.client_id for taker in sharing.takers}
         earlier = set(sharing.takers_before or ())
-        return Explanation(
+        return answer.Explanation(
             cluster=row["cluster"],
             consumer_group=row["consumer_group"],
             queue=queue,
@@ -119,14 +102,16 @@ class Explainer:
             sharing=sharing,
         )
 
-    def _sharing(self, settled: Settlement, before: View | None, queue: MessageQueue) -> Sharers:
+    def _sharing(
+        self, settled: Settlement, before: View | None, queue: MessageQueue
+    ) -> answer.Sharers:
         """How members share the topic, and the clients that may take from a queue of it."""
         view = settled.view
         outcomes = {settled.outcome(member) for member in view.members}
         row = view.shared[queue.topic]
         share = row.get("share_queue_num") if settlement.POP in outcomes else None
         since = self._since(queue.topic, view.epoch)
-        return Sharers(
+        return answer.Sharers(
             since_epoch=since["epoch"],
             since_ms=since["from_ms"],
             pops=settlement.POP in outcomes,
@@ -146,23 +131,21 @@ class Explainer:
             differs=tuple(sorted(settled.differing)) if settled.known else (),
         )
 
-    def _taker(self, settled: Settlement, queue: MessageQueue, client_id: str) -> Taker:
+    def _taker(self, settled: Settlement, queue: MessageQueue, client_id: str) -> answer.Taker:
         view = settled.view
         since = [
             row
-            for row in self.rows.pop_reach
+            for row in covering(self.rows.pop_reach, view.epoch)
             if row["client_id"] == client_id
             and row["topic"] == queue.topic
-            and row["from_epoch"] <= view.epoch
-            and (row["to_epoch"] is None or view.epoch < row["to_epoch"])
-            and settled.names(frozenset([_entry(row)]), queue)
+            and settled.names(frozenset([queue_of(row)]), queue)
         ]
         oldest = min(since, key=lambda row: int(row["from_epoch"]))
-        return Taker(
+        return answer.Taker(
             client_id,
             sum(member["client_id"] == client_id for member in view.members),
             view.client_ids.index(client_id) if client_id in view.client_ids else None,
-            tuple(queue_text(entry) for entry in sorted(map(_entry, since))),
+            tuple(queue_text(entry) for entry in sorted(map(queue_of, since))),
             answer.taker_reason(settled, queue, client_id),
             answer.pulls(settled, queue, client_id),
             oldest["from_epoch"],
@@ -191,10 +174,10 @@ class Explainer:
             epoch -= 1
         return next(row for row in self.rows.epochs if row["epoch"] == epoch)
 
-    def _event(self, row: Row) -> EpochCause:
+    def _event(self, row: Row) -> answer.EpochCause:
         diffs = [diff for diff in self.rows.diffs if diff["epoch"] == row["epoch"]]
         latest = [diff["latest_ms"] for diff in diffs]
-        return EpochCause(
+        return answer.EpochCause(
             row["epoch"],
             row["from_ms"],
             row["to_ms"],
@@ -223,11 +206,11 @@ class Explainer:
         )  # fmt: skip
         return longest if longest > NOTIFIED_MS else None
 
-    def _lists(self, view: View, queue: MessageQueue, clients: set[str]) -> Lists:
+    def _lists(self, view: View, queue: MessageQueue, clients: set[str]) -> answer.Lists:
         settled = self._settlements.of(view.epoch, queue.topic)
         known = settled.known
         readable = settled.queues if known or settled.shared is None else ()
-        return Lists(
+        return answer.Lists(
             view.epoch,
             tuple(map(queue_text, readable)),
             tuple(view.client_ids),
@@ -238,10 +221,10 @@ class Explainer:
 
     def _holder(
         self, settled: Settlement, queue: MessageQueue, client_id: str, processes: int
-    ) -> Holder:
+    ) -> answer.Holder:
         ids = settled.view.client_ids
         taken = self._acquisition(queue, client_id, settled.view.epoch)
-        return Holder(
+        return answer.Holder(
             client_id,
             processes,
             ids.index(client_id) if client_id in ids else None,
@@ -252,7 +235,9 @@ class Explainer:
             else answer.start_of(self.rows.pull_starts, queue, client_id, taken.epoch),
         )
 
-    def _acquisition(self, queue: MessageQueue, client_id: str, epoch: int) -> Acquisition | None:
+    def _acquisition(
+        self, queue: MessageQueue, client_id: str, epoch: int
+    ) -> answer.Acquisition | None:
         """The client's last ADD of the queue up to the epoch."""
         added = [
             diff
@@ -260,14 +245,14 @@ class Explainer:
             if diff["action"] == "ADD"
             and diff["client_id"] == client_id
             and diff["epoch"] <= epoch
-            and (diff["topic"], diff["broker_name"], diff["queue_id"]) == queue
+            and queue_of(diff) == queue
         ]
         if not added:
             return None
         last = max(added, key=lambda diff: int(diff["epoch"]))
         columns = ("epoch", "change_ms", "earliest_ms", "latest_ms", "kind", "cause")
         values: dict[str, Any] = {column: last[column] for column in columns}
-        return Acquisition(**values, from_client=last["other_client_id"])
+        return answer.Acquisition(**values, from_client=last["other_client_id"])
 
 
 def queue_text(queue: MessageQueue) -> str:
@@ -275,7 +260,7 @@ def queue_text(queue: MessageQueue) -> str:
     return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
 
 
-def _designated(nobody: Reason | None) -> set[str]:
+def _designated(nobody: answer.Reason | None) -> set[str]:
     return set() if nobody is None or nobody.client_id is None else {nobody.client_id}
 
 
@@ -324,7 +309,9 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
         )
 
 
-def _sharing_notes(sharing: Sharers, settled: Settlement, queue: MessageQueue) -> tuple[str, ...]:
+def _sharing_notes(
+    sharing: answer.Sharers, settled: Settlement, queue: MessageQueue
+) -> tuple[str, ...]:
     """Return notes on a shared topic beside the rule, the gravest first."""
     if not settled.known:
         return (f"why its clients may take from it is {answer.not_told(settled)}",)
@@ -342,7 +329,3 @@ def _sharing_notes(sharing: Sharers, settled: Settlement, queue: MessageQueue) -
             "that gave up asking, or set the mode to PULL"
         )
     return tuple(notes)
-
-
-def _entry(row: Row) -> MessageQueue:
-    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
@@ -16,6 +16,24 @@ from rebalance_core.strategies.custom import CustomStrategy
 from rebalance_core.strategies.go import GoConsistentHash, GoMachineRoom
 from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby, queues_in_rooms
 from rebalance_core.strategies.pop import pops_whole_brokers
+
+
+class _Question(NamedTuple):
+    """Who gets a queue: the arguments of `formula_of`."""
+
+    queue: MessageQueue
+    queues: Sequence[MessageQueue]
+    client_ids: Sequence[str]
+    client_id: str | None
+
+    def index_at(self, entry: int) -> int:
+        """The index in cidAll whose share is written out, of a queue that falls to ``entry``."""
+        return entry if self.client_id is None else self.client_ids.index(self.client_id)
+
+    def first_owner(self, entry: int) -> str | None:
+        """The client of an entry if it is the id's first: upstream asks for indexOf(currentCID)."""
+        owner = self.client_ids[entry]
+        return owner if self.client_ids.index(owner) == entry else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +67,18 @@ def formula_of(
         client_ids: cidAll, not empty.
         client_id: whose share to write out; None: that of the client at ``entry``.
     """
+    asked = _Question(queue, queues, client_ids, client_id)
     for kind, formula in _FORMULAS:
         if isinstance(strategy, kind):
-            return formula(strategy, queue, queues, client_ids, client_id)
+            return formula(strategy, asked)
     return Formula(str(strategy), (f"{strategy.name}: no formula is known here",))
 
 
-def _first_owner(client_ids: Sequence[str], entry: int) -> str | None:
-    """The client of an entry if it is the id's first one: upstream asks for indexOf(currentCID)."""
-    owner = client_ids[entry]
-    return owner if client_ids.index(owner) == entry else None
-
-
-def _average(
-    strategy: Averagely,
-    queue: MessageQueue,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    client_id: str | None,
-) -> Formula:
-    size, members, place = len(queues), len(client_ids), queues.index(queue)
-    mod = size % members
+def _average(strategy: Averagely, asked: _Question) -> Formula:
+    size, members = len(asked.queues), len(asked.client_ids)
+    mod, place = size % members, asked.queues.index(asked.queue)
     entry = _entry_of_slice(size, members, place)
-    index = entry if client_id is None else client_ids.index(client_id)
+    index = asked.index_at(entry)
     share = average_slice(index, size, members)
     has_extra = mod > 0 and index < mod
     average = 1 if size <= members else size // members + has_extra
@@ -98,7 +105,7 @@ def _average(
         "index": index, "mqAll": size, "cidAll": members, "mod": mod, "averageSize": average,
         "startIndex": share.start, "range": count, "queueIndex": place,
     }  # fmt: skip
-    return Formula(str(strategy), lines, values, entry, _first_owner(client_ids, entry))
+    return Formula(str(strategy), lines, values, entry, asked.first_owner(entry))
 
 
 def _entry_of_slice(size: int, members: int, place: int) -> int:
@@ -110,73 +117,44 @@ def _entry_of_slice(size: int, members: int, place: int) -> int:
     return place // (average + 1) if place < wide else mod + (place - wide) // average
 
 
-def _circle(
-    strategy: AveragelyByCircle,
-    queue: MessageQueue,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    client_id: str | None,
-) -> Formula:
-    place, members = queues.index(queue), len(client_ids)
+def _circle(strategy: AveragelyByCircle, asked: _Question) -> Formula:
+    place, members = asked.queues.index(asked.queue), len(asked.client_ids)
     entry = place % members
-    index = entry if client_id is None else client_ids.index(client_id)
+    index = asked.index_at(entry)
     lines = (
         f"every cidAll-th queue from the index on: i % cidAll = {place} % {members} = {entry}; "
         f"the index is {index}",
     )
     values = {"index": index, "cidAll": members, "queueIndex": place, "remainder": entry}
-    return Formula(str(strategy), lines, values, entry, _first_owner(client_ids, entry))
+    return Formula(str(strategy), lines, values, entry, asked.first_owner(entry))
 
 
-def _config(
-    strategy: Config,
-    queue: MessageQueue,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    client_id: str | None,
-) -> Formula:
+def _config(strategy: Config, asked: _Question) -> Formula:
     listed = strategy.queues or ()
-    if queue not in listed:
+    if asked.queue not in listed:
         return Formula(str(strategy), (f"not among the {len(listed)} queues of the list",))
-    place = listed.index(queue)
+    place = listed.index(asked.queue)
     line = f"the list has it at {place + 1} of {len(listed)}, whoever else holds it"
-    return Formula(str(strategy), (line,), {"listIndex": place, "listed": len(listed)}, None,
-                   client_id)  # fmt: skip
+    values = {"listIndex": place, "listed": len(listed)}
+    return Formula(str(strategy), (line,), values, None, asked.client_id)
 
 
-def _machine_room(
-    strategy: MachineRoom,
-    queue: MessageQueue,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    client_id: str | None,
-) -> Formula:
-    lines, values, entry = _room_formula(strategy, queue, queues, client_ids, client_id)
-    owner = None if entry is None else _first_owner(client_ids, entry)
-    return Formula(str(strategy), lines, values, entry, owner)
-
-
-def _nearby(
-    strategy: MachineRoomNearby,
-    queue: MessageQueue,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    client_id: str | None,
-) -> Formula:
+def _nearby(strategy: MachineRoomNearby, asked: _Question) -> Formula:
+    queue, queues, client_ids, client_id = asked
     room = strategy.rooms.broker_room(queue)
     near = [q for q in queues if strategy.rooms.broker_room(q) == room]
     ids = [cid for cid in client_ids if strategy.rooms.client_room(cid) == room]
-    asked = ids or list(client_ids)
-    sharers = f"its {len(ids)} members" if ids else f"all {len(asked)} members, as none is there"
+    sharing = ids or list(client_ids)
+    sharers = f"its {len(ids)} members" if ids else f"all {len(sharing)} members, as none is there"
     head = f"{queue.broker_name} is in room {room}: its {len(near)} queues are shared by {sharers}"
     inner = formula_of(
-        strategy.inner, queue, near, asked, client_id if client_id in asked else None
+        strategy.inner, queue, near, sharing, client_id if client_id in sharing else None
     )
     entry = inner.entry
     if entry is not None:
         # Entries of one id stand together, so its k-th of the room is its k-th of all.
-        of_id = asked[entry]
-        entry += client_ids.index(of_id) - asked.index(of_id)
+        of_id = sharing[entry]
+        entry += client_ids.index(of_id) - sharing.index(of_id)
     return Formula(
         str(strategy),
         (head, *(f"{strategy.inner.name}: {line}" for line in inner.lines)),
@@ -186,16 +164,10 @@ def _nearby(
     )
 
 
-def _ring(
-    strategy: ConsistentHash,
-    queue: MessageQueue,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    client_id: str | None,
-) -> Formula:
-    hashing = strategy.hashing
+def _ring(strategy: ConsistentHash, asked: _Question) -> Formula:
+    hashing, client_ids = strategy.hashing, asked.client_ids
     points, owners = build_ring(tuple(client_ids), strategy.virtual_nodes, hashing)
-    place = ring_point(str(queue), hashing)
+    place = ring_point(str(asked.queue), hashing)
     index = bisect_left(points, place)
 
     def node(owner: str, point: int) -> str:
@@ -203,27 +175,21 @@ def _ring(
         return next(name for name in names if ring_point(name, hashing) == point)
 
     function = "first 4 bytes of md5" if isinstance(hashing, str) else str(hashing)
-    head = f'queue: {function}("{queue}") = {place}'
+    head = f'queue: {function}("{asked.queue}") = {place}'
     return _next_node(strategy, client_ids, head, place, points, owners, index, node)
 
 
-def _go_ring(
-    strategy: GoConsistentHash,
-    queue: MessageQueue,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    client_id: str | None,
-) -> Formula:
-    points, owners = go.build_go_ring(tuple(client_ids), strategy.virtual_nodes)
-    place = go.go_ring_point(str(queue))
+def _go_ring(strategy: GoConsistentHash, asked: _Question) -> Formula:
+    points, owners = go.build_go_ring(tuple(asked.client_ids), strategy.virtual_nodes)
+    place = go.go_ring_point(str(asked.queue))
     index = bisect_right(points, place)
 
     def node(owner: str, point: int) -> str:
         names = (f"{n}{owner}" for n in range(strategy.virtual_nodes))
         return next(name for name in names if go.go_ring_point(name) == point)
 
-    head = f'queue: crc32("{queue}") = {place}'
-    return _next_node(strategy, client_ids, head, place, points, owners, index, node)
+    head = f'queue: crc32("{asked.queue}") = {place}'
+    return _next_node(strategy, asked.client_ids, head, place, points, owners, index, node)
 
 
 def _next_node(
@@ -255,13 +221,8 @@ def _next_node(
     return Formula(str(strategy), lines, values, client_ids.index(owner), owner)
 
 
-def _go_machine_room(
-    strategy: GoMachineRoom,
-    queue: MessageQueue,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    client_id: str | None,
-) -> Formula:
+def _go_machine_room(strategy: GoMachineRoom, asked: _Question) -> Formula:
+    queue, queues, client_ids, _ = asked
     inside, members = len(strategy.in_rooms(queues)), len(client_ids)
     size, rest = divmod(inside, members)
     rooms = ", ".join(strategy.consumer_idcs) or "none"
@@ -278,13 +239,8 @@ def _go_machine_room(
     return Formula(str(strategy), lines, values, entry, owner)
 
 
-def _custom(
-    strategy: CustomStrategy,
-    queue: MessageQueue,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    client_id: str | None,
-) -> Formula:
+def _custom(strategy: CustomStrategy, asked: _Question) -> Formula:
+    queue, queues, client_ids, client_id = asked
     owners = []
     for one in dict.fromkeys(client_ids):
         with suppress(AllocationError):  # of others
@@ -299,26 +255,20 @@ def _custom(
     return Formula(str(strategy), (head,), values, entry, owner)
 
 
-def _room_formula(
-    strategy: MachineRoom,
-    queue: MessageQueue,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    client_id: str | None,
-) -> tuple[tuple[str, ...], dict[str, Any], int | None]:
-    """The lines, the numbers, and the index in cidAll that gets the queue; None: no client does.
-
-    Arguments as `formula_of`.
-    """
+def _machine_room(strategy: MachineRoom, asked: _Question) -> Formula:
     rooms = ", ".join(strategy.consumer_idcs or ()) or "none"
-    inside = queues_in_rooms(tuple(queues), strategy.consumer_idcs)
-    head = f"{len(inside)} of {len(queues)} queues are on brokers room@name of the rooms {rooms}"
-    if queue not in inside:
-        return (head, f"{queue.broker_name} is not: nobody gets its queues"), {}, None
-    place, members = inside.index(queue), len(client_ids)
+    inside = queues_in_rooms(tuple(asked.queues), strategy.consumer_idcs)
+    head = (
+        f"{len(inside)} of {len(asked.queues)} queues are on brokers room@name of the rooms {rooms}"
+    )
+    if asked.queue not in inside:
+        return Formula(
+            str(strategy), (head, f"{asked.queue.broker_name} is not: nobody gets its queues")
+        )
+    place, members = inside.index(asked.queue), len(asked.client_ids)
     size, rest = divmod(len(inside), members)
     entry = place // size if place < size * members else place - size * members
-    index = entry if client_id is None else client_ids.index(client_id)
+    index = asked.index_at(entry)
     tail = f" and [{index + size * members}]" if rest > index else ""
     lines = (
         head,
@@ -328,13 +278,10 @@ def _room_formula(
         "of them",
     )
     values = {
-        "index": index,
-        "inRooms": len(inside),
-        "size": size,
-        "remainder": rest,
+        "index": index, "inRooms": len(inside), "size": size, "remainder": rest,
         "queueIndex": place,
-    }
-    return lines, values, entry
+    }  # fmt: skip
+    return Formula(str(strategy), lines, values, entry, asked.first_owner(entry))
 
 
 _FORMULAS: tuple[tuple[type[AllocationStrategy], Callable[..., Formula]], ...] = (
@@ -372,7 +319,7 @@ def pop_formula(
     if pops_whole_brokers(share, len(client_ids)):
         return _everything(name, client_ids, client_id, share)
     if len(client_ids) > len(queues):
-        return _one(name, queue, queues, client_ids, client_id, share)
+        return _one(name, _Question(queue, queues, client_ids, client_id), share)
     index = client_ids.index(client_id)
     formula = formula_of(inner, queue, queues, client_ids)
     steps = _steps_to(formula.entry, index, client_ids, share)
@@ -397,16 +344,9 @@ def _everything(name: str, client_ids: Sequence[str], client_id: str, share: int
     return Formula(name, (line,), values, client_ids.index(client_id), client_id)
 
 
-def _one(
-    name: str,
-    queue: MessageQueue,
-    queues: Sequence[MessageQueue],
-    client_ids: Sequence[str],
-    client_id: str,
-    share: int,
-) -> Formula:
-    index, size, members = client_ids.index(client_id), len(queues), len(client_ids)
-    place = queues.index(queue)
+def _one(name: str, asked: _Question, share: int) -> Formula:
+    index, size, members = asked.index_at(0), len(asked.queues), len(asked.client_ids)
+    place = asked.queues.index(asked.queue)
     lines = (
         f"cidAll {members} > mqAll {size}: one queue each",
         f"index % mqAll = {index} % {size} = {index % size}; this queue is mqAll[{place}]",
@@ -415,7 +355,7 @@ def _one(
         "index": index, "mqAll": size, "cidAll": members, "remainder": index % size,
         "queueIndex": place, "shareQueueNum": share,
     }  # fmt: skip
-    return Formula(name, lines, values, index, client_id)
+    return Formula(name, lines, values, index, asked.client_id)
 
 
 def _steps_to(entry: int | None, index: int, client_ids: Sequence[str], most: int) -> int:

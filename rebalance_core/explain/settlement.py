@@ -95,13 +95,13 @@ class _Shares(AllocationStrategy):
 
     @property
     def keeps_to_topic(self) -> bool:
-        """As of the strategy."""
+        """Return what the strategy says."""
         return self._strategy is None or self._strategy.keeps_to_topic
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """As of the strategy. Raises `AllocationError` where there is none."""
+        """Allocate by the strategy. Raises `AllocationError` where there is none."""
         if self._strategy is None:
             raise AllocationError(f"unknown strategy {self._text}", "")
         key = id(queues), id(client_ids)

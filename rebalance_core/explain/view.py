@@ -42,6 +42,13 @@ class GroupRows:
     queue_states: Sequence[Row] | None = None
     """None: a ledger of contract 2, which does not have them."""
 
+    def epoch_at(self, at_ms: int) -> Row | None:
+        """Return the epoch of that instant; None outside the ledger."""
+        for row in self.epochs:
+            if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"]):
+                return row
+        return None
+
 
 @dataclass(frozen=True)
 class View:
@@ -100,7 +107,7 @@ class View:
 
     @property
     def unreadable(self) -> int:
-        """How many of them cannot be read, though somebody holds them."""
+        """Count those that cannot be read, though somebody holds them."""
         return len(self.holders) - int(self.row["queues"])
 
     def readable(self, topic: str) -> tuple[MessageQueue, ...] | None:
@@ -133,27 +140,21 @@ def view_of(rows: GroupRows, epoch: Row) -> View:
     """The view of one of the group's epochs."""
     number = epoch["epoch"]
     holders: dict[MessageQueue, Counter[str]] = {}
-    for row in _covering(rows.ownership, number):
-        queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
-        held = holders.setdefault(queue, Counter())
+    for row in covering(rows.ownership, number):
+        held = holders.setdefault(queue_of(row), Counter())
         if row["client_id"] is not None:
             held[row["client_id"]] += row["holders"]
-    members = tuple(_covering(rows.memberships, number))
+    members = tuple(covering(rows.memberships, number))
     shared = {row["topic"]: row for row in rows.pop_metrics if row["epoch"] == number}
     counts = {
         row["topic"]: int(row["queues"])
         for row in rows.group_metrics
         if row["epoch"] == number and row["topic"] is not None
     }
-    reach = _reach(_covering(rows.pop_reach, number))
-    states = (
-        None
-        if rows.queue_states is None
-        else {
-            MessageQueue(row["topic"], row["broker_name"], row["queue_id"]): row
-            for row in _covering(rows.queue_states, number)
-        }
-    )
+    reach = _reach(covering(rows.pop_reach, number))
+    states = None
+    if rows.queue_states is not None:
+        states = {queue_of(row): row for row in covering(rows.queue_states, number)}
     return View(epoch, members, holders, shared, reach, counts, states)
 
 
@@ -217,7 +218,7 @@ def refuse_unknown(
 def _reach(rows: Iterable[Row]) -> dict[str, dict[str, frozenset[MessageQueue]]]:
     found: dict[str, dict[str, set[MessageQueue]]] = {}
     for row in rows:
-        queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
+        queue = queue_of(row)
         found.setdefault(queue.topic, {}).setdefault(row["client_id"], set()).add(queue)
     return {
         topic: {client_id: frozenset(entries) for client_id, entries in clients.items()}
@@ -225,7 +226,13 @@ def _reach(rows: Iterable[Row]) -> dict[str, dict[str, frozenset[MessageQueue]]]
     }
 
 
-def _covering(rows: Iterable[Row], epoch: int) -> list[Row]:
+def queue_of(row: Row) -> MessageQueue:
+    """Return the queue that a row names."""
+    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
+
+
+def covering(rows: Iterable[Row], epoch: int) -> list[Row]:
+    """Select rows of stretches by an epoch that lies in them."""
     return [
         row
         for row in rows

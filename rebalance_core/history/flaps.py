@@ -98,8 +98,9 @@ def churn_of(changes: pa.Table) -> pa.Table:
     made = rows.group_by([*_SUBJECT, "hour_ms"], use_threads=False).aggregate(
         [*((name, "sum") for name in numbers), ("at_ms", "min")]
     )
-    names = {"at_ms_min": "first_ms", **{f"{name}_sum": name for name in numbers}}
-    return made.rename_columns([names.get(name, name) for name in made.column_names])
+    return made.rename_columns(
+        {"at_ms_min": "first_ms"} | {f"{name}_sum": name for name in numbers}
+    )
 
 
 # Groups and hosts that flap: many short stays, or changes at the same hour each night.
@@ -182,8 +183,9 @@ def _hours_by_subject(
 
 def _candidates(rows: pa.Table, name: str, covered: Mapping[int, int]) -> pa.Array:
     """The subjects with enough short stays in one night, or changes in one hour of many nights."""
-    hour = pc.divide(pc.subtract(rows["hour_ms"], _day_ms(rows["hour_ms"])), HOUR_MS)
-    rows = rows.append_column("hour", hour)
+    hours = pc.divide(rows["hour_ms"], HOUR_MS)
+    of_day = pc.subtract(hours, pc.multiply(pc.divide(hours, 24), 24))
+    rows = rows.append_column("hour", of_day)
     stays = rows.group_by([name, "night"]).aggregate([("short", "sum")])
     flapping = stays.filter(pc.greater_equal(stays["short_sum"], FLAPS))[name]
     times = rows.group_by([name, "hour"]).aggregate([("night", "count_distinct")])
@@ -191,10 +193,6 @@ def _candidates(rows: pa.Table, name: str, covered: Mapping[int, int]) -> pa.Arr
     often = max(LEAST_SHARE * LEAST_NIGHTS, LEAST_SHARE * least)
     recurring = times.filter(pc.greater_equal(times["night_count_distinct"], often))[name]
     return pa.chunked_array([*flapping.chunks, *recurring.chunks], pa.string()).unique()
-
-
-def _day_ms(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.multiply(pc.divide(times, DAY_MS), DAY_MS)
 
 
 def _covered_hours(nights: Iterable[Mapping[str, Any]]) -> Counter[int]:

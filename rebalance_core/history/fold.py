@@ -208,9 +208,8 @@ def _whole(table: Table, parts: Sequence[pa.Table | pa.RecordBatch]) -> pa.Table
 
 def _settled(propagated: Sequence[Run], reader_of: ReaderOf) -> pa.Table | None:
     """The 99 % of how long each change takes, of all runs of `propagate`; None: there is none."""
-    found = []
-    for run in propagated:
-        found.append(reader_of(run)("propagation", [*_GROUP, "change_ms", "convergence_ms_p99"]))
+    columns = [*_GROUP, "change_ms", "convergence_ms_p99"]
+    found = [reader_of(run)("propagation", columns) for run in propagated]
     return pa.concat_tables(found) if found else None
 
 

@@ -167,8 +167,7 @@ def _group_rows(
 def _grouped(rows: pa.Table, *sums: tuple[str, str, str]) -> pa.Table:
     """Aggregate by group: (column, function, name of the result), in the order of the rows."""
     made = rows.group_by(_GROUP, use_threads=False).aggregate([one[:2] for one in sums])
-    names = {f"{column}_{function}": name for column, function, name in sums}
-    return made.rename_columns([names.get(name, name) for name in made.column_names])
+    return made.rename_columns({f"{column}_{function}": name for column, function, name in sums})
 
 
 def _of_epochs(epochs: pa.Table, end_ms: int) -> pa.Table:

@@ -132,7 +132,7 @@ class BrokerDirectory:
         return self._listed.get(address, [])
 
     def role(self, address: str) -> tuple[int, bool] | None:
-        """When it was stated last, and True for a slave; None: not stated, or routes differ."""
+        """Return when it was last stated, True of a slave; None: not stated, or routes differ."""
         if address in self._listed:
             at_ms, slave, _ = max(enumerate(self._listed[address]), key=_when)[1]
             stood_in = address in self._as_slaves and self.names[address] in self.acting
@@ -363,7 +363,7 @@ _LOSSES = ("broker_removed", "replica_removed", "broker_channel_closed", "broker
 
 
 def silences(ordered: Sequence[Evidence]) -> dict[int, str]:
-    """By number of a piece of evidence the name server of which it is the last before its start.
+    """Return the name server of each piece that is its last before a start, by number of the piece.
 
     Nothing tells how long it lived after that. While it did it logged each broker that it lost, so
     what another one lost since then it did not have either.

@@ -104,7 +104,7 @@ class BrokerHistory:
         return 0 if others and known >= first else since_ms
 
     def first_route(self, folder: BrokerFolder, since_ms: int) -> int | None:
-        """When a name server first had a master whose log begins with its start, if it did then."""
+        """Return when a name server first had a master whose log begins with its start, if so."""
         first, known = self._first_start(folder, since_ms), self.registered.get(folder.broker_name)
         if folder.slave or first is None or known is None:
             return None
@@ -269,7 +269,7 @@ class ClusterContext:
         return all(self.log_begins.get(name, at_ms + 1) <= at_ms for name in self.brokers)
 
     def starts_at(self, piece: Evidence) -> list[int]:
-        """When the broker or proxy in whose log the piece stands started, epoch ms."""
+        """Return when the broker or proxy in whose log the piece stands started, epoch ms."""
         if piece.source.startswith(PROXIES):
             place = PROXIES + piece.source.removeprefix(PROXIES).partition("/")[0]
             return [at_ms for at_ms, _ in self.proxies.starts.get(place, ())]
@@ -287,7 +287,7 @@ class ClusterContext:
         return inside or self.is_masterless(broker, from_ms)
 
     def became_master(self, broker: str, at_ms: int) -> int | None:
-        """When the master of then took the role over; None: it was always the same one, or gone."""
+        """Return when the master of then took over; None: it was always the same one, or gone."""
         by_turns = broker in switched(self.folders.values())
         turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
         return turns[-1].at_ms if by_turns and turns and not turns[-1].is_down else None
@@ -312,7 +312,7 @@ class ClusterContext:
 
     @cached_property
     def exported(self) -> Mapping[str, int | None]:
-        """When each JSON store beside a RocksDB was exported, by its file; None: nobody knows."""
+        """Return when each JSON store beside a RocksDB was exported, by file; None: not known."""
         of_folders = self.rocksdb.values()
         return {name: at_ms for one in of_folders for name, at_ms in one.dates.items()}
 
@@ -336,7 +336,7 @@ class ClusterContext:
         return bool(self.logged) and all(self.log_had_ended(p, at_ms) for p in self.logged)
 
     def time_of(self, piece: Evidence) -> int:
-        """When the evidence was true."""
+        """Return when the evidence was true."""
         at_ms = self.exported.get(piece.source) or piece.at_ms
         return self.end_ms if at_ms is None else at_ms
 

@@ -9,16 +9,12 @@ from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
     CLIENT_LOG,
-    GROUPS,
     LOCAL_OFFSETS,
     LOCK_LOG,
-    MODES,
     NAMESRV_LOG,
-    OFFSETS,
-    ORDER_INFO,
     PROXIES,
     PROXY_LOG,
-    TOPICS,
+    STORES,
     CollectedFile,
     Collection,
     identify,
@@ -41,11 +37,7 @@ LOG_NAMES = {BROKER_LOG: "broker.log", NAMESRV_LOG: "namesrv.log", PROXY_LOG: "p
 _BROKER_FILES = {
     BROKER_LOG: (LOG, "broker.log"),
     LOCK_LOG: (LOG, "lock.log"),
-    TOPICS: (STORE, "topics.json"),
-    GROUPS: (STORE, "subscriptionGroup.json"),
-    OFFSETS: (STORE, "consumerOffset.json"),
-    MODES: (STORE, "messageRequestMode.json"),
-    ORDER_INFO: (STORE, "consumerOrderInfo.json"),
+    **{kind: (STORE, name) for name, kind in STORES.items()},
 }
 _REGISTERS = ("broker_registered", "broker_address", "broker_known")
 

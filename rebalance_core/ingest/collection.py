@@ -50,7 +50,7 @@ PROXIES = "proxy/"
 """Where proxies' files lie; the place of a proxy's file or dump is this and the proxy's name."""
 STORE_LISTING, ROCKSDB_SIGN = "store_listing", "rocksdb_sign"
 
-_STORES = {
+STORES = {
     "topics.json": TOPICS,
     "subscriptionGroup.json": GROUPS,
     "consumerOffset.json": OFFSETS,
@@ -193,9 +193,9 @@ def _broker(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | Non
         written = int(config["ms"]) if config and config["ms"] else None
         return CollectedFile(name, ROCKSDB_SIGN, parts[1], size, written)
     config = _CONFIG.match(parts[-2])
-    if config is not None and parts[-1] in _STORES:
+    if config is not None and parts[-1] in STORES:
         written = int(config["ms"]) if config["ms"] else None
-        return CollectedFile(name, _STORES[parts[-1]], parts[1], size, written)
+        return CollectedFile(name, STORES[parts[-1]], parts[1], size, written)
     return None
 
 
@@ -277,7 +277,7 @@ def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:
     """
     newest: dict[tuple[str, ...], CollectedFile] = {}
     for file in files:
-        if file.kind in _STORES.values():
+        if file.kind in STORES.values():
             key: tuple[str, ...] = (file.place, file.kind)
         elif file.arguments and file.arguments[0] in (*STORE_COMMANDS, EXPORT_METADATA):
             key = (file.kind, *file.arguments)
@@ -397,7 +397,7 @@ class Collection:
         return tuple(sorted({*self.broker_folders, *self.settings.brokers}))
 
     def path_of(self, file: CollectedFile) -> Path:
-        """Where the file lies."""
+        """Return where the file lies."""
         return self.root / file.name
 
 

@@ -175,7 +175,7 @@ _REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local")
 
 
 def thinning_of(part: str) -> dict[str, Thinning]:
-    """How the evidence of a part that repeats is thinned, by its kind."""
+    """Return how evidence of a part that repeats is thinned, by its kind."""
     of_logs = {
         fact.kind: fact.thinning
         for fact in LOG_FACTS.values()
@@ -201,7 +201,7 @@ def _address(kind: str) -> tuple[str, str]:
 def evidence_of(
     file: CollectedFile, fact: Fact, position: int, brokers: Collection[str]
 ) -> Iterator[Evidence]:
-    """Where the fact counts; nothing for facts that no table is made of.
+    """Yield the fact for each part that it counts in; nothing of facts that no table is made of.
 
     Args:
         file: the file that states it.

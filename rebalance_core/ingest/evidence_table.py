@@ -100,7 +100,7 @@ class Repeats:
         self._first: dict[tuple[object, ...], tuple[object, ...]] = {}
 
     def is_new(self, piece: Evidence, fields: str) -> bool:
-        """Whether the piece says something new.
+        """Return True if the piece says something new.
 
         Args:
             piece: Any.

@@ -291,7 +291,7 @@ def _rocksdb(context: ClusterContext) -> Iterator[Row]:
 
 
 def broker_stores(context: ClusterContext) -> Iterator[tuple[str, BrokerStore]]:
-    """By broker; a slave's store is a copy of its master's."""
+    """Yield stores by broker; a slave's is a copy of its master's, and left out."""
     for folder, store in sorted(context.rocksdb.items()):
         of_folder = context.folders[folder]
         if of_folder.authoritative:

@@ -119,9 +119,7 @@ ADMIN_PARSERS: dict[str, DocumentParser] = {
     "statsAll": parse_other,
     "updateBrokerConfig": parse_other,
     **dict.fromkeys(CONTROLLER_COMMANDS, parse_other),
-    "rocksDBConfigToJson": parse_rocksdb_config,
-    "exportMetadataInRocksDB": parse_rocksdb_config,
-    "exported": parse_rocksdb_config,
+    **dict.fromkeys(collection.STORE_COMMANDS, parse_rocksdb_config),
 }
 ZONED_COMMANDS = ("consumerProgress", "consumerStatus", "topicStatus")
 
@@ -283,11 +281,8 @@ class FileReader:
             self._clock = ProxyClock() if self.file.kind == collection.PROXY_LOG else ServerClock()
         self._unwrapper = None
         if self.file.wrapping:
-            zone, of_client = (
-                Clock(log_lines.zone_named(self.zone)),
-                self.file.kind == collection.CLIENT_LOG,
-            )
-            words = WORDS[self.file.kind]
+            zone = Clock(log_lines.zone_named(self.zone))
+            words, of_client = WORDS[self.file.kind], self.file.kind == collection.CLIENT_LOG
             self._unwrapper = Unwrapper(self.file.wrapping, words, of_client, zone.second_ms)
 
     def read_line(self, text: str, source: str, position: int) -> Iterator[Evidence | Unread]:

@@ -251,7 +251,7 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
 
 
 def whole_refusals(stats: Iterable[FileStats]) -> dict[str, Unread]:
-    """By file the one row of ``rejected`` of each that was refused as a whole for one reason."""
+    """Return by file the one row of ``rejected`` of each that was refused whole for one reason."""
     return {
         one.name: Unread(
             one.name, one.first_line, one.refused_whole, f"all {one.lines} lines: {one.why}"
@@ -299,7 +299,7 @@ _NOT_RECORDED = (
 
 
 def with_lines(rejected: Mapping[str, int], files: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many lines were refused by code, where a file refused whole is one row.
+    """Count lines refused by code, where a file refused whole is one row.
 
     Args:
         rejected: how often each code occurs in ``rejected``.

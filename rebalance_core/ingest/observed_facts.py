@@ -26,6 +26,7 @@ _HELD = (
     "last_pull_ms", "last_consume_ms",
 )  # fmt: skip
 _POPPED = ("wait_ack_count", "dropped", "last_pop_ms")
+_OF_QUEUES = {"client_queue": ("HELD_QUEUE", _HELD), "client_pop_queue": ("POP_QUEUE", _POPPED)}
 HEARTBEAT_INTERVAL = "heartbeatBrokerInterval"
 """ClientConfig: how often a client tells the brokers that it lives, in ms."""
 _POP_SETTINGS = {"invisible_ms": "popInvisibleTime", "threads": "consumeThreadMin"}
@@ -110,11 +111,6 @@ def _order(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     rows.add("ORDER_BLOCK", at_ms, piece.source, details, **where)
 
 
-def _popped(rows: FactRows, piece: Evidence, at_ms: int) -> None:
-    details = {name: piece.values[name] for name in _POPPED}
-    queue_row(rows, "POP_QUEUE", piece, at_ms, details, piece.values.get("client_file"))
-
-
 def _settings(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     found = piece.values["properties"]
     beat = found.get(HEARTBEAT_INTERVAL, "")
@@ -155,8 +151,9 @@ def _client_topic(rows: FactRows, piece: Evidence, at_ms: int) -> None:
 
 
 def _held(rows: FactRows, piece: Evidence, at_ms: int) -> None:
-    details = {name: piece.values[name] for name in _HELD}
-    queue_row(rows, "HELD_QUEUE", piece, at_ms, details, piece.values.get("client_file"))
+    kind, names = _OF_QUEUES[piece.kind]
+    details = {name: piece.values[name] for name in names}
+    queue_row(rows, kind, piece, at_ms, details, piece.values.get("client_file"))
 
 
 def _stuck(rows: FactRows, piece: Evidence, at_ms: int) -> None:
@@ -180,7 +177,7 @@ DOCUMENT_READERS: dict[str, DocumentReader] = {
     "member": _connection,
     "client_subscription": _client_topic,
     "client_queue": _held,
-    "client_pop_queue": _popped,
+    "client_pop_queue": _held,
     "client": _settings,
     "client_rates": _rate,
     "order_info": _order,

@@ -94,9 +94,7 @@ EXPORT_MS = 10_000
 older than this counts as current, as that of a stock broker does, which writes each 5 to 10 s."""
 
 STORE_NAMES = {
-    collection.TOPICS: "topics.json",
-    collection.GROUPS: "subscriptionGroup.json",
-    collection.OFFSETS: "consumerOffset.json",
+    kind: name for name, kind in collection.STORES.items() if kind in collection.CONFIG_STORES
 }
 _FACTS = {
     collection.TOPICS: ("topic_config", "exported_topic"),

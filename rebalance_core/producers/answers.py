@@ -10,7 +10,7 @@ from rebalance_core.contracts.planning import QUEUE_RATES
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.producers.model import ProducerGroup, ProducerModel, Variant
 from rebalance_core.producers.producer_run import run_producer
-from rebalance_core.producers.tally import Phase, PhaseTally, Tally, phases_of
+from rebalance_core.producers.tally import Choice, Isolation, Phase, PhaseTally, Tally, phases_of
 
 # What some producers come to, as Arrow tables; parts of several add up to the whole.
 
@@ -151,8 +151,7 @@ def _choices(
 ) -> Iterable[Row]:
     who = _producer(model, group, number)
     for choice in tally.choices:
-        times = {"from_ms": model.start_ms + choice.from_ms, "to_ms": model.start_ms + choice.to_ms}
-        yield {**who, "topic": group.topic, **choice._asdict(), **times}
+        yield {**who, "topic": group.topic, **choice._asdict(), **_times(model, choice)}
 
 
 def _isolations(
@@ -162,8 +161,7 @@ def _isolations(
         yield {
             **_producer(model, group, number),
             "broker_name": one.broker_name,
-            "from_ms": model.start_ms + one.from_ms,
-            "to_ms": model.start_ms + one.to_ms,
+            **_times(model, one),
             "latency_ms": one.latency_ms,
             "reason": one.reason,
         }
@@ -175,9 +173,6 @@ def _producer(model: ProducerModel, group: ProducerGroup, number: int) -> Row:
         "producer_group": group.name,
         "client_id": group.client_id(number),
     }
-
-
-_VARIANT = TALLY_KEY[1:5]
 
 
 def answer_tables(
@@ -198,16 +193,14 @@ def answer_tables(
     return {t.name: pa.Table.from_pylist(r, t.arrow_schema()) for t, r in made.items()}
 
 
-def _stretch(model: ProducerModel, phase: Phase) -> Row:
-    return {
-        "phase": phase.label,
-        "from_ms": model.start_ms + phase.from_ms,
-        "to_ms": model.start_ms + phase.to_ms,
-    }
+def _times(model: ProducerModel, one: Phase | Choice | Isolation) -> Row:
+    """Epoch times of a stretch."""
+    return {"from_ms": model.start_ms + one.from_ms, "to_ms": model.start_ms + one.to_ms}
 
 
 def _named(model: ProducerModel, phase: Phase, row: Row) -> Row:
-    return {"cluster": row["cluster"], **{n: row[n] for n in _VARIANT}, **_stretch(model, phase)}
+    names = {name: row[name] for name in TALLY_KEY[:5]}
+    return {**names, "phase": phase.label, **_times(model, phase)}
 
 
 def _outcomes(model: ProducerModel, phases: Sequence[Phase], rows: list[Row]) -> Iterator[Row]:
@@ -276,8 +269,7 @@ def _rates(
                         "topic": topic,
                         "broker_name": broker.name,
                         "queue_id": queue_id,
-                        "from_ms": model.start_ms + phase.from_ms,
-                        "to_ms": model.start_ms + phase.to_ms,
+                        **_times(model, phase),
                         "messages_per_second": messages / seconds,
                     }
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Protocol
 
 from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.times import SEND_TIMEOUT_MS, SLOW_SEND_MS
@@ -17,19 +16,6 @@ from rebalance_core.producers.sending import CONNECT, RETRY_TIMES
 
 _NORMAL = NormalDist()
 _P99 = _NORMAL.inv_cdf(0.99)
-
-
-class Latency(Protocol):
-    """The latency of a broker's answers in ms."""
-
-    @property
-    def slow_share(self) -> float:
-        """Share of answers that take `SLOW_SEND_MS` or longer."""
-        ...
-
-    def slow_ms(self, u: float) -> int:
-        """The latency of a slow answer: the quantile ``u`` of the slow ones."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +66,7 @@ class LognormalLatency:
         return _NORMAL.cdf(-self._slow_deviation)
 
     def slow_ms(self, u: float) -> int:
-        """By the inverse of the tail, which stays exact far out."""
+        """Return the inverse of the tail, which stays exact far out."""
         deviation = -_NORMAL.inv_cdf(max(u * self.slow_share, 1e-300))
         slow = self.median_ms * math.exp(self._sigma * deviation)
         return max(math.floor(slow), SLOW_SEND_MS)
@@ -93,6 +79,10 @@ class LognormalLatency:
     def _slow_deviation(self) -> float:
         return math.log(SLOW_SEND_MS / self.median_ms) / self._sigma
 
+
+Latency = FixedLatency | UniformLatency | LognormalLatency
+"""Of a broker's answers: ``slow_share`` take `SLOW_SEND_MS` or longer; ``slow_ms`` of a number is
+the latency at that quantile of the slow ones."""
 
 # What is simulated: brokers, what disturbs them, and who sends.
 
@@ -217,7 +207,7 @@ BOTH_GENERATIONS = (parse_version("4.9"), parse_version("5.3"))
 def variants_of(
     model: ProducerModel, versions: Sequence[Version] = BOTH_GENERATIONS
 ) -> dict[str, tuple[Variant, ...]]:
-    """By group its own variant first, then each version without and with fault tolerance.
+    """Return by group its own variant, then each version without and with fault tolerance.
 
     Args:
         model: What is simulated.

@@ -59,7 +59,7 @@ class Cycle:
         return list(self._turns)
 
     def most(self, counter: Counter) -> int:
-        """How many sends are sure not to wrap the counter; 0: walk."""
+        """Count sends that are sure not to wrap the counter; 0: walk."""
         if counter.value is None or (not counter.masked and counter.value < 0):
             return 0
         left = POSITIVE_MASK - (counter.value & POSITIVE_MASK) - self._size
@@ -73,13 +73,13 @@ class Cycle:
         return (place + 1) % self._size
 
     def sends_before(self, broker: str, start: int, passed: int) -> int:
-        """How many sends come before the broker is chosen after it was ``passed`` times."""
+        """Count the sends that come before the broker is chosen after it was ``passed`` times."""
         turns = self._turns[broker]
         rounds, index = divmod(bisect_left(turns, start) + passed, len(turns))
         return turns[index] + rounds * len(self._places) - start
 
     def chosen(self, broker: str, start: int, sends: int) -> int:
-        """How often the broker is chosen in the next sends."""
+        """Count how often the broker is chosen in the next sends."""
         turns = self._turns[broker]
         rounds, rest = divmod(start + sends, len(self._places))
         return rounds * len(turns) + bisect_left(turns, rest) - bisect_left(turns, start)
@@ -103,7 +103,7 @@ class Cycle:
         counter.value = java_int(value + advance)
 
     def take_counts(self) -> dict[int, int]:
-        """How often each place of the list was chosen since the last time; begins anew."""
+        """Count how often each place of the list was chosen since the last time, and begin anew."""
         counts: dict[int, int] = {}
         extra = 0
         for place, change in zip(self._places, self._change, strict=False):
@@ -377,8 +377,8 @@ class _Run:
         for cycle in self.cycles.values():
             for place, sends in cycle.take_counts().items():
                 queue = queues[place]
-                counts.attempts[queue] = counts.attempts.get(queue, 0) + sends
-                counts.stored[queue] = counts.stored.get(queue, 0) + sends
+                counts.attempts[queue] += sends
+                counts.stored[queue] += sends
                 if self.choices:
                     self.chosen[queue] += sends
 

@@ -1,6 +1,7 @@
 """What producers chose and avoided, from recorded results of their sends."""
 
 import re
+from collections import Counter as Counts
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -117,7 +118,7 @@ class BrokerCounts:
 class ClientReplay:
     """The choices, counts and isolations of one client's results."""
 
-    choices: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    choices: Counts[tuple[str, str, int]] = field(default_factory=Counts)
     """attempts by topic, broker and number of the slice since the epoch"""
     counts: dict[tuple[str, str], BrokerCounts] = field(default_factory=dict)
     """by topic and broker"""
@@ -160,13 +161,11 @@ def replay_client(
             log.covers(other, began_ms) for other in others
         )
         stretch = (result.topic, result.broker_name, began_ms // slice_ms)
-        made.choices[stretch] = made.choices.get(stretch, 0) + 1
-        strategy.report(
-            result.broker_name, result.latency_ms, isolation, reachable, result.event_ms
-        )
+        made.choices[stretch] += 1
         report = Report(
             result.broker_name, result.latency_ms, isolation, reachable, result.event_ms
         )
+        strategy.report(*report)
         log.note(report, strategy.faults)
     made.isolations = list(log.all())
     return made

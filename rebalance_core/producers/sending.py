@@ -18,13 +18,8 @@ STORE_STATUSES = {
 }
 """Answers that carry a SendStatus: only the first is stored as asked for."""
 CODE_PREFIX = "code:"
-CONNECT, SEND_REQUEST, TIMEOUT, INTERRUPTED, NO_ADDRESS = FAILURES = (
-    "connect",
-    "send_request",
-    "timeout",
-    "interrupted",
-    "no_address",
-)
+CONNECT, SEND_REQUEST, TIMEOUT = "connect", "send_request", "timeout"
+INTERRUPTED, NO_ADDRESS = "interrupted", "no_address"
 SEND_FAILURES = (CONNECT, SEND_REQUEST, INTERRUPTED)
 """Failures before the request is out: the timeout of the request does not cut them short."""
 

@@ -184,7 +184,7 @@ class FaultTable:
 
 
 def latency_level(latency_ms: int, profile: ProducerProfile) -> int:
-    """How many entries of latencyMax the latency reaches: 0 is faster than all."""
+    """Count the entries of latencyMax that the latency reaches: 0 is faster than all."""
     return bisect_right(profile.latency_max_ms, latency_ms)
 
 

@@ -1,11 +1,12 @@
 """What is counted of one producer: phases in which brokers behave alike, sends, avoided brokers."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from rebalance_core.contracts.producers import BY_FAILURE, BY_LATENCY
 from rebalance_core.model.queue import MessageQueue
@@ -59,7 +60,7 @@ class Behaviour:
         return self.errors + (1 - self.errors) * self.latency.slow_share
 
     def gap(self, u: float) -> int:
-        """How many requests pass before a remarkable one: geometric, from one number."""
+        """Count the requests that pass before a remarkable one: geometric, from one number."""
         share = self.remarkable_share
         if share <= 0:
             return NEVER
@@ -119,7 +120,7 @@ def _phase(model: ProducerModel, from_ms: int, to_ms: int) -> Phase:
 def route_changes(
     model: ProducerModel, client_id: str, poll_ms: int
 ) -> list[tuple[int, frozenset[str]]]:
-    """When a client's route changes, and the brokers that are missing from then on.
+    """Return when a client's route changes, and the brokers that are missing from then on.
 
     The name server drops a broker as its connection closes, or, if it is silent, once its
     registration expires; the client hears of it at its next poll, whose place in the period is the
@@ -147,8 +148,6 @@ def route_changes(
 
 
 # What is counted of one producer under one variant.
-
-Key = TypeVar("Key")
 
 
 class Choice(NamedTuple):
@@ -185,11 +184,11 @@ class PhaseTally:
     """messages not sent, as a send before them held the thread"""
     waited_ms: int = 0
     """time that remarkable sends held the thread"""
-    attempts: dict[MessageQueue, int] = field(default_factory=dict)
-    stored: dict[MessageQueue, int] = field(default_factory=dict)
-    slow: dict[str, int] = field(default_factory=dict)
+    attempts: Counter[MessageQueue] = field(default_factory=Counter)
+    stored: Counter[MessageQueue] = field(default_factory=Counter)
+    slow: Counter[str] = field(default_factory=Counter)
     """attempts by broker that took `SLOW_SEND_MS` and more, failed ones too"""
-    errors: dict[str, int] = field(default_factory=dict)
+    errors: Counter[str] = field(default_factory=Counter)
     """attempts by broker that failed"""
     recovery_ms: dict[str, int] = field(default_factory=dict)
     """by broker: from the end of its disturbance to the first choice of it"""
@@ -209,17 +208,13 @@ class PhaseTally:
         last = len(record.reports) - 1
         for number, (pick, report) in enumerate(zip(record.picks, record.reports, strict=False)):
             queue = MessageQueue(topic, pick.broker_name, pick.queue_id)
-            _one_more(self.attempts, queue)
+            self.attempts[queue] += 1
             if report.latency_ms >= SLOW_SEND_MS:
-                _one_more(self.slow, pick.broker_name)
+                self.slow[pick.broker_name] += 1
             if stored and number == last:
-                _one_more(self.stored, queue)
+                self.stored[queue] += 1
             else:
-                _one_more(self.errors, pick.broker_name)
-
-
-def _one_more(counts: dict[Key, int], key: Key) -> None:
-    counts[key] = counts.get(key, 0) + 1
+                self.errors[pick.broker_name] += 1
 
 
 @dataclass(slots=True)

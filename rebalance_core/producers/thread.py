@@ -55,7 +55,7 @@ class SendingThread:
         return self.tally.phases[self.phase_number]
 
     def time_of(self, tick: int) -> int:
-        """When a message is due, ms from the start."""
+        """Return when a message is due, ms from the start."""
         return (self.first_us + tick * self.interval_us) // 1000
 
     def first_tick(self, time_ms: int) -> int:
@@ -75,7 +75,7 @@ class SendingThread:
         self._detect(now_ms)
 
     def next_change(self, now_ms: int) -> int:
-        """When the state changes next by itself: phases, routes, probes, ends of isolations."""
+        """Return when the state changes next by itself: phase, route, probe, isolation."""
         times = [self.phase.to_ms]
         times += [self._changes[0][0]] if self._changes else []
         items = self.producer.strategy.faults.items.values()
@@ -131,7 +131,7 @@ class SendingThread:
         self.isolations.forget_removed(faults, record.end_ms)
 
     def draws_used(self) -> dict[str, int]:
-        """How many remarkable answers were drawn in this phase; those of outages are not drawn."""
+        """Count the remarkable answers drawn in this phase; those of outages are not drawn."""
         number, behaviours = self.phase_number, self.phase.behaviours
         return {b: self._events[b, number] for b, how in behaviours.items() if not how.outage}
 

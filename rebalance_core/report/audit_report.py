@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 from rebalance_core.model import verdicts
 from rebalance_core.model.group_settings import BROADCASTING
@@ -243,7 +243,7 @@ GroupName = tuple[str, str]
 def group_timelines(
     worst: Iterable[GroupName], tables: Mapping[str, ReportRows]
 ) -> tuple[GroupTimeline, ...]:
-    """Who owned the queues of these groups; none of a group whose members read every queue.
+    """Return who owned the queues of these groups; none of one whose members read every queue.
 
     Args:
         worst: (cluster, group) of those wanted.
@@ -267,7 +267,7 @@ def group_timelines(
 def group_balances(
     worst: Iterable[GroupName], tables: Mapping[str, ReportRows]
 ) -> tuple[GroupBalance, ...]:
-    """How even these groups are; arguments as of `group_timelines`."""
+    """Return how even these groups are; arguments as of `group_timelines`."""
     loads, metrics = (_by_group(tables[name]) for name in ("consumer_load", "group_metrics"))
     return tuple(_balance(name, loads.get(name, []), metrics.get(name, [])) for name in worst)
 
@@ -367,64 +367,9 @@ FINDINGS_ON_PAGE = 500
 CHANGES_ON_PAGE = 50
 
 
-class Counted(Protocol):
-    """Findings of a rule, severity and acceptance."""
-
-    @property
-    def rule_id(self) -> str:
-        """The rule."""
-
-    @property
-    def severity(self) -> str:
-        """The severity of the findings."""
-
-    @property
-    def accepted(self) -> bool:
-        """True if they are accepted."""
-
-    @property
-    def findings(self) -> int:
-        """How many."""
-
-
-class AuditSummary(Protocol):
-    """An audit in short: an `AuditOutcome`."""
-
-    @property
-    def cluster(self) -> str:
-        """Names of the clusters."""
-
-    @property
-    def verdict(self) -> RunVerdict:
-        """One word for all findings."""
-
-    @property
-    def fail_on(self) -> str:
-        """The least severity that fails the run."""
-
-    @property
-    def start_ms(self) -> int:
-        """Start of what was audited, epoch ms UTC."""
-
-    @property
-    def end_ms(self) -> int:
-        """Its end."""
-
-    @property
-    def counts(self) -> Sequence[Counted]:
-        """All findings."""
-
-    @property
-    def groups(self) -> Mapping[str, int]:
-        """Groups by verdict of the comparison."""
-
-    @property
-    def causes(self) -> Mapping[str, int]:
-        """Causes of the open findings by severity."""
-
-
 def audit_report(
-    outcome: AuditSummary,
+    cluster: str,
+    audit: Row,
     rules: Mapping[str, str],
     shown: Sequence[ShownFinding],
     groups: Sequence[GroupRow],
@@ -437,7 +382,8 @@ def audit_report(
     """Build what the page shows.
 
     Args:
-        outcome: the verdict and the counts.
+        cluster: names of the clusters.
+        audit: the verdict and the counts, as `_run.json` has them.
         rules: meaning of every rule.
         shown: the worst findings, at most `FINDINGS_ON_PAGE`.
         groups: every group.
@@ -448,19 +394,19 @@ def audit_report(
         finished_ms: when the audit ended, epoch ms UTC.
     """
     return AuditReport(
-        cluster=outcome.cluster,
-        verdict=outcome.verdict,
-        fail_on=outcome.fail_on,
-        from_ms=outcome.start_ms,
-        to_ms=outcome.end_ms,
+        cluster=cluster,
+        verdict=audit["verdict"],
+        fail_on=audit["fail_on"],
+        from_ms=audit["start_ms"],
+        to_ms=audit["end_ms"],
         generated_ms=finished_ms,
         library_version=LIBRARY_VERSION,
-        counts=_by_severity(outcome.counts),
-        causes=outcome.causes,
-        groups=_group_counts(outcome.groups),
+        counts=_by_severity(audit["findings"]),
+        causes=audit["causes"],
+        groups=_group_counts(audit["groups"]),
         findings=tuple(shown),
-        rules={one.rule_id: rules.get(one.rule_id, "") for one in outcome.counts},
-        more=_not_shown(outcome.counts, shown),
+        rules={rule_id: rules.get(rule_id, "") for rule_id in audit["findings"]},
+        more=_not_shown(audit["findings"], shown),
         previous=previous,
         timelines=group_timelines(worst, tables),
         balance=group_balances(worst, tables),
@@ -475,18 +421,19 @@ def shown_finding(row: Row) -> ShownFinding:
     return ShownFinding(**{**row, "evidence": evidence})
 
 
-def _by_severity(counts: Iterable[Counted]) -> dict[str, int]:
+def _by_severity(findings: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Add up the open findings of all rules."""
     severities: Counter[str] = Counter()
-    for count in counts:
-        if not count.accepted:
-            severities[count.severity] += count.findings
+    for of_rule in findings.values():
+        severities.update(of_rule)
+    del severities["accepted"]
     return dict(severities)
 
 
-def _not_shown(counts: Iterable[Counted], shown: Iterable[ShownFinding]) -> dict[str, int]:
-    more: Counter[str] = Counter()
-    for count in counts:
-        more[count.rule_id] += count.findings
+def _not_shown(
+    findings: Mapping[str, Mapping[str, int]], shown: Iterable[ShownFinding]
+) -> dict[str, int]:
+    more = Counter({rule_id: sum(of_rule.values()) for rule_id, of_rule in findings.items()})
     more.subtract(one.rule_id for one in shown)
     return {rule: count for rule, count in sorted(more.items()) if count > 0}
 

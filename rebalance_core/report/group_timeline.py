@@ -15,6 +15,8 @@ from rebalance_core.report.timeline import (
     TimelineRow,
     cells_of,
     client_shares,
+    clients_in,
+    places,
     rows_of,
     segments,
 )
@@ -67,21 +69,6 @@ LABEL_COLUMNS, TOPIC_COLUMNS = 34, 120
 AFTER_NAME = Markup("&#8206; ")  # a left-to-right mark: the ids stay behind an Arabic name
 
 
-def places(rows: Sequence[TimelineRow]) -> tuple[list[float], list[tuple[float, str]], float]:
-    """The top of each row, the base line and name of each topic, the bottom of all."""
-    tops: list[float] = []
-    topics: list[tuple[float, str]] = []
-    y, topic = float(HEAD), None
-    for row in rows:
-        if row.topic != topic:
-            topic = row.topic
-            topics.append((y + TOPIC_ROW - 6, topic))
-            y += TOPIC_ROW
-        tops.append(y)
-        y += ROW
-    return tops, topics, y
-
-
 def draw_grid(axis: Axis, bottom: float) -> Markup:
     """A line for each tick, its time above and below."""
     ticks = [(axis.at(time_ms), text) for time_ms, text in axis.ticks()]
@@ -119,7 +106,7 @@ def draw_labels(
     ]
     headings = [
         tag("text", tag("title", topic), shortened(topic, TOPIC_COLUMNS), x=0, y=y, class_="t")
-        for y, topic in topics
+        for y, topic in ((top + TOPIC_ROW - 6, topic) for top, topic in topics)
     ]
     return joined(headings + names)
 
@@ -231,7 +218,7 @@ def draw_timeline(
     drawn = client_shares(row.history for row in rows.shown for _ in row.queue_ids)
     palette = Palette(marks_of([share.client_id for share in drawn]), prefix)
     causes = in_window(timeline.causes, axis)
-    seen = palette.clients_in(cells)
+    seen = clients_in(cells)
     whole = {share.client_id: share for share in shares}
     return TimelineSvg(
         timeline.cluster,
@@ -261,7 +248,7 @@ def _drawing(
     axis: Axis,
     flags: Iterable[Flag],
 ) -> Markup:
-    tops, topics, bottom = places(rows)
+    tops, topics, bottom = places(rows, float(HEAD), ROW, TOPIC_ROW)
     height = bottom + 22
     placed = [(top, cell) for top, row in zip(tops, cells, strict=True) for cell in row]
     return tag(

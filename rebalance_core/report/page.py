@@ -55,7 +55,7 @@ class PageItem:
 
     @property
     def rules_below(self) -> list[tuple[str, int]]:
-        """How many findings of each rule follow."""
+        """Count the findings of each rule that follow."""
         return sorted(Counter(one.finding.rule_id for one in self.consequences).items())
 
 
@@ -183,7 +183,7 @@ def failing(report: AuditReport) -> int:
 def named_queues(
     findings: Iterable[ShownFinding],
 ) -> dict[tuple[str, str], frozenset[tuple[str, str, int]]]:
-    """By (cluster, group), the queues that a finding names."""
+    """Collect the queues that a finding names, by (cluster, group)."""
     named: dict[tuple[str, str], set[tuple[str, str, int]]] = {}
     for f in findings:
         whole = f.topic is not None and f.broker_name is not None and f.queue_id is not None

@@ -9,14 +9,13 @@ from markupsafe import Markup
 from rebalance_core.report import svg
 from rebalance_core.report.audit_report import GroupBalance, GroupCounts
 from rebalance_core.report.svg import Mark
-from rebalance_core.report.timeline import NOBODY, Cell, is_shared
+from rebalance_core.report.timeline import NOBODY, Cell, clients_in, is_shared, text_of_cell
 
 # Paints the cells of a timeline: one path for each client, whatever the number of its cells.
 
 Placed = tuple[float, Cell]  # the top of its row, and the cell
 LETTER_PX = 7
 THIN_PX = 4
-NO_OWNER_TEXT = "no owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +25,9 @@ class Palette:
     marks: Mapping[str, Mark]
     prefix: str
 
-    def clients_in(self, cells: Iterable[Sequence[Cell]]) -> set[str]:
-        """The clients that cells are painted for."""
-        drawn = (cell for row in cells for cell in row if not cell.changes)
-        return {client for cell in drawn for client, _ in cell.state or ()}
-
     def definitions(self, cells: Sequence[Sequence[Cell]]) -> Markup:
         """The patterns that the cells need."""
-        seen = self.clients_in(cells)
+        seen = clients_in(cells)
         marks = [mark for client, mark in self.marks.items() if client in seen]
         patterns = [svg.definition(mark, self.prefix) for mark in marks]
         return svg.joined(
@@ -120,24 +114,13 @@ class Palette:
 
     def _words(self, placed: Iterable[Placed], height: float) -> Iterable[Markup]:
         for top, cell in placed:
-            word = self._word(cell)
-            if word and cell.width >= LETTER_PX * len(word) + 4:
+            holders = dict(cell.state or ())
+            held = [(self.marks[one].label, holders[one]) for one in self._clients(cell)]
+            word = text_of_cell(cell, held)
+            if cell.width >= LETTER_PX * len(word) + 4:
                 yield svg.tag(
                     "text", word, x=cell.left + cell.width / 2, y=top + height - 3, class_="m"
                 )
-
-    def _word(self, cell: Cell) -> str:
-        if cell.changes:
-            return f"{cell.changes:,} changes"
-        if not cell.state:
-            return NO_OWNER_TEXT
-        clients = self._clients(cell)
-        holders = dict(cell.state)
-        labels = [
-            self.marks[c].label + (f"×{holders[c]}" if holders[c] > 1 else "") for c in clients[:2]
-        ]
-        more = [f"{len(clients) - 2}"] if len(clients) > 2 else []
-        return "+".join(labels) + "".join(f" and {count} more" for count in more)
 
     def _clients(self, cell: Cell) -> list[str]:
         """The cell's clients, those with the largest share first."""
@@ -250,7 +233,7 @@ def pooled(counts: Sequence[int], most: int, whole: bool = True) -> list[float]:
 
 
 def group_bar(groups: GroupCounts) -> Markup:
-    """How the compared groups split, in one bar."""
+    """Draw how the compared groups split, in one bar."""
     kinds = (
         (groups.equal, "#cbd5e1"),
         (groups.shared, "#93c5fd"),

@@ -3,9 +3,9 @@ history.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from markupsafe import Markup
 
@@ -180,20 +180,16 @@ def rows_of(
 
 
 def fold_neighbours(rows: Sequence[TimelineRow]) -> list[TimelineRow]:
-    """Runs of rows of one topic and broker with the same history become one row."""
-    run, last = 0, None
-    runs = []
-    for row in rows:
-        run += _same(row) != last
-        last = _same(row)
-        runs.append(run)
-    numbers = iter(runs)
-    return _folded(rows, lambda _: next(numbers))
+    """Make runs of rows of one topic and broker with the same history one row."""
+    return [_folded(list(run)) for _, run in groupby(rows, key=_same)]
 
 
 def fold_equal(rows: Sequence[TimelineRow]) -> list[TimelineRow]:
-    """All rows of one topic and broker with the same history become one, where the first was."""
-    return _folded(rows, _same)
+    """Make all rows of one topic and broker with the same history one, where the first was."""
+    together: dict[Hashable, list[TimelineRow]] = {}
+    for row in rows:
+        together.setdefault(_same(row), []).append(row)
+    return [_folded(group) for group in together.values()]
 
 
 def ranges(queue_ids: Iterable[int]) -> str:
@@ -224,22 +220,14 @@ def _same(row: TimelineRow) -> tuple[str, str, tuple[Segment, ...]]:
     return row.topic, row.broker_name, row.history
 
 
-def _folded(
-    rows: Sequence[TimelineRow], group_by: Callable[[TimelineRow], Hashable]
-) -> list[TimelineRow]:
-    together: dict[Hashable, list[TimelineRow]] = {}
-    for row in rows:
-        together.setdefault(group_by(row), []).append(row)
-    return [
-        TimelineRow(
-            group[0].topic,
-            group[0].broker_name,
-            tuple(queue_id for row in group for queue_id in row.queue_ids),
-            group[0].history,
-            any(row.named for row in group),
-        )
-        for group in together.values()
-    ]
+def _folded(rows: Sequence[TimelineRow]) -> TimelineRow:
+    return TimelineRow(
+        rows[0].topic,
+        rows[0].broker_name,
+        tuple(queue_id for row in rows for queue_id in row.queue_ids),
+        rows[0].history,
+        any(row.named for row in rows),
+    )
 
 
 # A time axis: where the ticks are and what they say.
@@ -304,6 +292,48 @@ class Cell:
     width: float
     state: State
     changes: int = 0
+
+
+def clients_in(cells: Iterable[Sequence[Cell]]) -> set[str]:
+    """Return the clients that cells are painted for."""
+    drawn = (cell for row in cells for cell in row if not cell.changes)
+    return {client for cell in drawn for client, _ in cell.state or ()}
+
+
+def text_of_cell(cell: Cell, held: Sequence[tuple[str, int]]) -> str:
+    """Say who has a queue: ``held`` are the marks of its clients and their numbers of holders."""
+    if cell.changes:
+        return f"{cell.changes:,} changes"
+    if not held:
+        return "no owner"
+    labels = [mark + (f"×{holders}" if holders > 1 else "") for mark, holders in held]
+    return "+".join(labels[:2]) + (f" and {len(labels) - 2} more" if labels[2:] else "")
+
+
+def places(
+    rows: Sequence[TimelineRow], begin: float, high: float, head: float
+) -> tuple[list[float], list[tuple[float, str]], float]:
+    """Lay out rows below each other, under a head for each topic.
+
+    Args:
+        rows: in their order.
+        begin: the top of the first head.
+        high: the height of a row.
+        head: the height of a head.
+
+    Returns:
+        The top of each row; the top and topic of each head; the bottom of all.
+    """
+    tops: list[float] = []
+    heads: list[tuple[float, str]] = []
+    at, topic = begin, None
+    for row in rows:
+        if row.topic != topic:
+            heads.append((at, row.topic))
+            at, topic = at + head, row.topic
+        tops.append(at)
+        at += high
+    return tops, heads, at
 
 
 def cells_of(rows: Sequence[TimelineRow], axis: Axis) -> list[list[Cell]]:

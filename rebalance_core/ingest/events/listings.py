@@ -169,7 +169,7 @@ def listed_values(piece: Evidence, subscriptions: Mapping[str, list[str]]) -> di
 
 
 def start_times(pieces: Iterable[Evidence]) -> dict[str, int]:
-    """When each client that ``consumerStatus`` lists says it started, epoch ms."""
+    """Return when each client that ``consumerStatus`` lists says it started, epoch ms."""
     return {
         p.values["client_file"]: p.values["start_ms"]
         for p in pieces
@@ -398,7 +398,7 @@ def _best(piece: Evidence, second: int, before: int, notified: list[int]) -> int
 
 
 def beat_ms(piece: Evidence, second: int) -> int:
-    """When the connection's first heartbeat came, if that agrees with the line's second."""
+    """Return when the connection's first heartbeat came, if that agrees with the line's second."""
     beat = int(piece.values["beat_ms"])
     return beat if second - SECOND_MS <= beat < second + SECOND_MS else second
 

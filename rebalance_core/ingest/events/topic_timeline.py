@@ -37,11 +37,8 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
         return None
     piece, values = answered, answered.values
     observed_ms = context.time_of(piece)
-    if piece.kind == "committed":
+    if piece.kind in ("committed", "offset_reset"):
         broker, offset = values["broker"], values["offset"]
-    elif piece.kind == "offset_reset":
-        broker, offset = values["broker"], values["offset"]
-        observed_ms += SECOND_MS - 1
     elif piece.kind == "commit_refused":
         queue = piece.key, values["topic"], piece.place, values["queue_id"]
         before = [
@@ -50,10 +47,8 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
         if not before:
             return None
         broker, offset = piece.place, before[-1][1]
-        observed_ms += SECOND_MS - 1
     elif piece.kind == "offset_went_back":
         broker, offset = piece.place, values["asked"]
-        observed_ms += SECOND_MS - 1
     elif piece.kind == "queue_progress":
         if (
             values["consumer_offset"] == 0
@@ -66,6 +61,8 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
         broker, offset = values.get("broker_name") or piece.place, values["committed_offset"]
     if offset < 0:
         return None
+    if piece.kind in ("offset_reset", "commit_refused", "offset_went_back"):
+        observed_ms += SECOND_MS - 1
     return {
         "consumer_group": piece.key,
         "topic": values["topic"],

@@ -56,7 +56,7 @@ class Presence:
         ]
 
     def processes(self, at_ms: int) -> int:
-        """How many processes there are at that moment."""
+        """Count the processes that are there at that moment."""
         return sum(len(self.channels(client_id, at_ms)) for client_id in self.stays)
 
     def clients(self, from_ms: int, to_ms: int) -> list[str]:
@@ -267,7 +267,7 @@ class SubscriptionVersions:
     def of_silent(
         self, broker: str, table: SubscriptionTable, topics: TopicsByMember, events: Iterable[Row]
     ) -> dict[ConnectedMember, dict[str, int]]:
-        """When a silent member subscribed a topic that another member brought before.
+        """Return when a silent member subscribed a topic that another member brought before.
 
         The next newer subVersion is its own if it alone lacked the topic and nothing moved the
         queues of the others; else nothing is known.

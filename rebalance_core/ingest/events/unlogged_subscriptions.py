@@ -130,7 +130,10 @@ def unlogged_subscriptions(
     changes = {id(row): row for stay in stays for row in stay.changes}
     kept = [row for row in events if id(row) not in before or id(row) in changes]
     added = [row for number, row in changes.items() if number not in before]
-    return kept + added, [*_told(group, sources), *_unknown(group, unknown)]
+    return kept + added, [
+        *_not_logged(group, sources, *_TOLD),
+        *_not_logged(group, unknown, *_UNKNOWN),
+    ]
 
 
 def _stays(events: Iterable[Row]) -> list[_Stay]:
@@ -322,29 +325,30 @@ def _event(group: str, kind: str, at_ms: int, source: str, stay: _Stay, topic: s
     )  # fmt: skip
 
 
-def _told(group: str, sources: dict[str, str]) -> Iterator[Row]:
+_TOLD = (
+    "No broker's log has what {} subscribes; dumps, the client's own log or the group's other "
+    "members tell it.",
+    "Collect broker.log of every broker; brokers drop INFO lines under load.",
+    INFO,
+)
+_UNKNOWN = (
+    "No file tells what {} subscribes. The queues that it would hold are not nobody's, but whose "
+    "they are is not known: the group is not compared.",
+    "Collect consumerStatus of every member, and broker.log of every broker; or state "
+    "subscriptions of the group in the collection's consumer_groups.jsonl.",
+    WARNING,
+)
+
+
+def _not_logged(
+    group: str, sources: dict[str, str], text: str, remedy: str, severity: str
+) -> Iterator[Row]:
     if sources:
         yield finding(
             "INGEST_SUBSCRIPTION_NOT_LOGGED",
-            f"No broker's log has what {_some(sources)} subscribes; dumps, the client's own log or "
-            "the group's other members tell it.",
-            "Collect broker.log of every broker; brokers drop INFO lines under load.",
-            INFO,
-            consumer_group=group,
-            client_id=next(iter(sources)) if len(sources) == 1 else None,
-            evidence=dict([*sources.items()][:SHOWN]),
-        )
-
-
-def _unknown(group: str, sources: dict[str, str]) -> Iterator[Row]:
-    if sources:
-        yield finding(
-            "INGEST_SUBSCRIPTION_NOT_LOGGED",
-            f"No file tells what {_some(sources)} subscribes. The queues that it would hold are "
-            "not nobody's, but whose they are is not known: the group is not compared.",
-            "Collect consumerStatus of every member, and broker.log of every broker; or state "
-            "subscriptions of the group in the collection's consumer_groups.jsonl.",
-            WARNING,
+            text.format(_some(sources)),
+            remedy,
+            severity,
             consumer_group=group,
             client_id=next(iter(sources)) if len(sources) == 1 else None,
             evidence=dict([*sources.items()][:SHOWN]),

@@ -6,7 +6,7 @@ from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import java_text, lock_and_pop_logs, log_lines
 from rebalance_core.ingest.parse.channels import channel_info
 from rebalance_core.ingest.parse.lock_and_pop_logs import QUERY
-from rebalance_core.ingest.parse.log_lines import Clock, LineFields, LogLine, Template
+from rebalance_core.ingest.parse.log_lines import Clock, LineFields, LogLine, Template, marked
 
 _AUTO = "auto create a subscription group, "
 _ADMIN = "create new subscription group, "
@@ -36,13 +36,11 @@ def _group_config(message: str) -> LineFields:
 
 
 def _auto(message: str) -> LineFields:
-    fields = _group_config(message)
-    return None if fields is None else fields | {"by": "auto"}
+    return log_lines.with_fields(_group_config(message), by="auto")
 
 
 def _admin(message: str) -> LineFields:
-    fields = _group_config(message)
-    return None if fields is None else fields | {"by": "admin"}
+    return log_lines.with_fields(_group_config(message), by="admin")
 
 
 def _group_updated(message: str) -> LineFields:
@@ -81,14 +79,6 @@ def _changed(message: str) -> LineFields:
     return fields if old == new else fields | {"old": old, "new": new}
 
 
-def _refused(message: str) -> LineFields:
-    return log_lines.named(("group", "topic"), java_text.between(message, _REFUSED, ", topic:", ""))
-
-
-def _unknown(message: str) -> LineFields:
-    return log_lines.named(("group",), [message.removeprefix(_UNKNOWN)])
-
-
 def _not_latest(message: str) -> LineFields:
     """``…group: {} {}``: what follows the group is its expression."""
     return log_lines.named(("group",), [message.removeprefix(_NOT_LATEST).partition(" ")[0]])
@@ -119,7 +109,7 @@ def _back(message: str) -> LineFields:
         return None
     host, key, queue, asked, stored = pieces
     topic, _, group = key.rpartition("@")
-    queue_id = java_text.whole(queue, java_text._INT_MAX)
+    queue_id = java_text.whole(queue, java_text.INT_MAX)
     try:
         offsets = {
             "asked": java_text.long_of(asked, "offset"),
@@ -157,8 +147,8 @@ GROUP_TEMPLATES: tuple[Template, ...] = (
     ("subscription_changed", _SUBSCRIPTION_CHANGED, _changed),
     ("group_topic", _ADDED, _added),
     *(("group_emptied", words, _last_word) for words in _EMPTIED),
-    ("no_subscription", _REFUSED, _refused),
-    ("group_not_known", _UNKNOWN, _unknown),
+    ("no_subscription", _REFUSED, marked(("group", "topic"), _REFUSED, ", topic:", "")),
+    ("group_not_known", _UNKNOWN, marked(("group",), _UNKNOWN, "")),
     ("subscription_not_latest", _NOT_LATEST, _not_latest),
     ("offset_corrected", _CORRECTED, _corrected),
     ("offset_went_back", _BACK, _back),
@@ -196,8 +186,8 @@ def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread,
         if pieces is None:
             return (log_lines.not_read(text, source, RESET),)
         broker, queue, _, rest = pieces
-        queue_id = java_text.whole(queue, java_text._INT_MAX)
-        offset = java_text.whole(rest.partition(",")[0].rstrip("}"), java_text._LONG_MAX)
+        queue_id = java_text.whole(queue, java_text.INT_MAX)
+        offset = java_text.whole(rest.partition(",")[0].rstrip("}"), java_text.LONG_MAX)
         if not broker or queue_id is None or offset is None or not group or not topic:
             return (log_lines.not_read(text, source, RESET),)
         fields = {
@@ -214,7 +204,7 @@ def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread,
 def commit_refused(message: str) -> LineFields:
     """``…Group={}, Topic={}, QueueId={}, Offset={}``: the offset that is stored stays."""
     pieces = java_text.between(message, REFUSED, ", Topic=", ", QueueId=", ", Offset=", "")
-    queue_id = java_text.whole(pieces[2], java_text._INT_MAX) if pieces else None
+    queue_id = java_text.whole(pieces[2], java_text.INT_MAX) if pieces else None
     fields = log_lines.named(("group", "topic"), pieces[:2] if pieces else None)
     return None if fields is None or queue_id is None else fields | {"queue_id": queue_id}
 
@@ -227,7 +217,10 @@ _EXPIRED = "SCAN: remove expired channel from ConsumerManager consumerTable. cha
 _CLOSED = "NETTY EVENT: remove not active channel["
 _CLOSED_END = "] from ConsumerGroupInfo groupChannelTable, consumer group: "
 _CHANGED = "registerConsumer info changed"
+_BOOTED = marked(("broker", "address"), "The broker[", ", ", "] boot success")
 _FULL = "event queue size["
+"""``event queue size[10001] enough, so drop this event NettyEvent [type=CLOSE, …]``"""
+_DROPPED = marked(("size", "type"), _FULL, "] enough, so drop this event NettyEvent [type=", ", ")
 
 
 def _connected(message: str) -> LineFields:
@@ -283,14 +276,6 @@ def _expired(message: str) -> LineFields:
     return fields
 
 
-def _dropped(message: str) -> LineFields:
-    """``event queue size[10001] enough, so drop this event NettyEvent [type=CLOSE, …]``."""
-    return log_lines.named(
-        ("size", "type"),
-        java_text.between(message, _FULL, "] enough, so drop this event NettyEvent [type=", ", "),
-    )
-
-
 def _created(message: str) -> LineFields:
     return java_text.topic_config(message[message.find("TopicConfig [") :])
 
@@ -312,12 +297,6 @@ def _permission(message: str) -> LineFields:
     perm = message.removeprefix("brokerPermission=")
     number = java_text.whole(perm, java_text.PERM_MAX)
     return None if number is None else {"perm": number}
-
-
-def _booted(message: str) -> LineFields:
-    return log_lines.named(
-        ("broker", "address"), java_text.between(message, "The broker[", ", ", "] boot success")
-    )
 
 
 def _property(message: str) -> LineFields:
@@ -387,7 +366,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("topic_loaded", "load exist local topic, ", _created),
     ("topic_deleted", "delete topic config OK, topic: ", _deleted),
     ("broker_starting", "brokerPermission=", _permission),
-    ("broker_booted", "The broker[", _booted),
+    ("broker_booted", "The broker[", _BOOTED),
     *(("broker_property", name, _property) for name in (*_PROPERTIES, *_OFF_AT_START)),
     *(("broker_property", f"{_REPLACED}{name}, value: ", _replaced) for name in _SWITCHES),
     ("broker_follows", "Update slave ", _follows),
@@ -397,7 +376,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_copy_failed", "SyncSubscriptionGroup Exception, ", _follows),
     ("broker_role", _ROLE, _role),
     ("min_broker", "Min broker changed, old: ", _min_broker),
-    ("channel_event_dropped", _FULL, _dropped),
+    ("channel_event_dropped", _FULL, _DROPPED),
     ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),
     ("commit_refused", REFUSED, commit_refused),
     *GROUP_TEMPLATES,

@@ -120,10 +120,8 @@ def channel_info(text: str) -> dict[str, Any] | None:
     if not found or pieces is None or not channel.startswith(_INFO):
         return None
     client_id, language, version, beat = pieces
-    ordinal, beat_ms = (
-        java_text.whole(version, java_text._INT_MAX),
-        java_text.whole(beat, java_text.MS_MAX),
-    )
+    ordinal = java_text.whole(version, java_text.INT_MAX)
+    beat_ms = java_text.whole(beat, java_text.MS_MAX)
     if not client_id or ordinal is None or beat_ms is None:
         return None
     client = {"client_id": client_id, "language": language, "version": ordinal, "beat_ms": beat_ms}

@@ -11,7 +11,7 @@ from rebalance_core.ingest.parse import java_text, lock_and_pop_logs, log_lines
 from rebalance_core.ingest.parse.go_and_cpp_logs import LANGUAGE, NO_BROKER, NO_OFFSET
 from rebalance_core.ingest.parse.java_text import whole
 from rebalance_core.ingest.parse.lock_and_pop_logs import FORBIDDEN, pop_forbidden
-from rebalance_core.ingest.parse.log_lines import ClientClock, LineFields, LogLine, Template
+from rebalance_core.ingest.parse.log_lines import ClientClock, LineFields, LogLine, Template, marked
 from rebalance_core.model.times import HEARTBEAT_MS, OFFSET_PERSIST_MS, ROUTE_POLL_MS
 
 # Lines of a client's log on what failed: members, strategies, heartbeats, pulls
@@ -23,7 +23,7 @@ PULL_FAILED = ("execute the pull request exception", "An error occurred in pull 
 REJECTED = "[REJECTREQUEST]"
 """In the exception of a pull that a busy broker, or a slave that is not to be read, refuses."""
 BROADCAST = "] can not consume by broadcast way"
-_REBALANCE = "doRebalance, "
+REBALANCE = "doRebalance, "
 _NOT_LISTED = "[BUG] ConsumerGroup: "
 _EXPIRED = "[BUG]doRebalance, "
 _THREW = "allocate message queue exception. strategy name: "
@@ -35,7 +35,7 @@ _FAILED = ("] failed", "] exception, because the broker not up")
 
 def no_member_list(message: str) -> LineFields:
     """``doRebalance, {group} {topic}, get consumer id list failed``."""
-    pieces = java_text.between(message, _REBALANCE, NO_LIST)
+    pieces = java_text.between(message, REBALANCE, NO_LIST)
     words = pieces[0].split(" ") if pieces else []
     return log_lines.named(("group", "topic"), words) if len(words) == 2 else None
 
@@ -162,6 +162,13 @@ TROUBLE_WORDS = (
 _QUEUES_TELL = ("CONFIG", "MACHINE_ROOM")
 _ALLOCATED = "rebalanced result changed. allocateMessageQueueStrategyName="
 _UPDATE = " updateConsumeOffsetToBroker "
+_PAUSE = "consumer was paused, execute pull request later. instanceName="
+_NOTICE = "receive broker's notification["
+_NOTIFIED = marked(
+    ("address", "group"), _NOTICE, "], the consumer group: ", " changed, rebalance immediately"
+)
+# The line of a Go or C++ client, as `Translator` writes it.
+_LANGUAGE = marked(("language", "client_id", "group"), LANGUAGE, ", clientId=", ", group=", "")
 _TRUNCATED = ", truncateMessageQueueNotMyTopic remove unnecessary mq, "
 
 
@@ -209,7 +216,7 @@ def _committed(message: str) -> LineFields:
         return None
     queues = java_text.message_queues(pieces[2])
     text = pieces[2].rpartition("] ")[2]
-    offset = -1 if text == "-1" else whole(text, java_text._LONG_MAX)  # -1: nothing to commit yet
+    offset = -1 if text == "-1" else whole(text, java_text.LONG_MAX)  # -1: nothing to commit yet
     if len(queues) != 1 or offset is None or not pieces[0]:
         return None
     topic, broker, queue_id = queues[0]
@@ -223,11 +230,6 @@ def _committed(message: str) -> LineFields:
     }
 
 
-def _paused(message: str) -> LineFields:
-    words = "consumer was paused, execute pull request later. instanceName="
-    return log_lines.named(("instance", "group"), java_text.between(message, words, ", group=", ""))
-
-
 def _last_word(name: str) -> Callable[[str], LineFields]:
     def read(message: str) -> LineFields:
         return log_lines.named((name,), [message.rpartition(", ")[2].strip()])
@@ -235,25 +237,11 @@ def _last_word(name: str) -> Callable[[str], LineFields]:
     return read
 
 
-def _notified(message: str) -> LineFields:
-    words = "receive broker's notification["
-    pieces = java_text.between(
-        message, words, "], the consumer group: ", " changed, rebalance immediately"
-    )
-    return log_lines.named(("address", "group"), pieces)
-
-
 def _left_broker(message: str) -> LineFields:
     pieces = java_text.between(
         message, "unregister client[Producer: ", " Consumer: ", "] from broker["
     )
     return None if pieces is None else {"group": pieces[1]}
-
-
-def _language(message: str) -> LineFields:
-    """Read the line of a Go or C++ client, as `Translator` writes it."""
-    pieces = java_text.between(message, LANGUAGE, ", clientId=", ", group=", "")
-    return log_lines.named(("language", "client_id", "group"), pieces)
 
 
 def _order_lock(message: str) -> LineFields:
@@ -292,11 +280,11 @@ TEMPLATES: tuple[Template, ...] = (
     ("allocated", "client " + _ALLOCATED, _allocated),
     ("allocated", _ALLOCATED, _allocated),
     ("broker_allocated", "broker " + _ALLOCATED, _broker_allocated),
-    ("client_language", LANGUAGE, _language),
-    ("paused", "consumer was paused, execute pull request later. instanceName=", _paused),
+    ("client_language", LANGUAGE, _LANGUAGE),
+    ("paused", _PAUSE, marked(("instance", "group"), _PAUSE, ", group=", "")),
     ("suspended", "suspend this consumer, ", _last_word("group")),
     ("resumed", "resume this consumer, ", _last_word("group")),
-    ("notified", "receive broker's notification[", _notified),
+    ("notified", _NOTICE, _NOTIFIED),
     ("left_broker", "unregister client[Producer: ", _left_broker),
     ("order_lock", "message queue lock ", _order_lock),
     ("order_lock", "the message queue lock ", _order_lock),
@@ -305,7 +293,6 @@ TEMPLATES: tuple[Template, ...] = (
 )
 _BEGINNINGS = tuple(words for _, words, _ in TEMPLATES)
 HEARTBEAT = "HeartbeatData [clientID="
-REBALANCE = "doRebalance, "
 WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *TROUBLE_WORDS, *lock_and_pop_logs.CLIENT_WORDS)
 
 

@@ -49,7 +49,7 @@ def filled(value: str, name: str) -> str:
 
 
 def is_truncated(value: str, width: int) -> bool:
-    """Whether `UtilAll.frontStringAtLeast` may have truncated the name: it fills its column."""
+    """Return True if `UtilAll.frontStringAtLeast` may have cut the name: it fills its column."""
     return len(value) >= width
 
 
@@ -103,17 +103,6 @@ def _epoch_ms(match: re.Match[str] | None, text: str, time_zone: tzinfo) -> int:
 # on standard error and ends with 0. A collection that keeps only standard output has an empty
 # file there; one that keeps both has the stack, and here its root cause.
 
-KINDS = {
-    "no_output": (
-        "the command printed nothing of its own on standard output, as it does when it fails: what "
-        "it asks for does not exist, or it could not ask; no fields"
-    ),
-    "admin_error": (
-        "the command failed: exception (class of the root cause), code (of the answer, see "
-        "ResponseCode; None if nobody answered), message"
-    ),
-}
-
 NOT_ONLINE = 206
 """``ResponseCode.CONSUMER_NOT_ONLINE``."""
 
@@ -159,7 +148,14 @@ class Output:
 
 
 def read_output(text: str, source: str) -> Output:
-    """Takes the output apart: ANSI codes and CR go, noise goes, stacks become facts."""
+    """Take the output apart: ANSI codes and CR go, noise goes, stacks become facts.
+
+    Facts:
+        no_output: the command printed nothing of its own on standard output, as it does when it
+            fails: what it asks for does not exist, or it could not ask; no fields
+        admin_error: the command failed: exception (class of the root cause), code (of the answer,
+            see ResponseCode; None if nobody answered), message
+    """
     lines: list[Line] = []
     stacks: list[_Stack] = []
     others: list[Fact | Unread] = []

@@ -11,15 +11,13 @@ from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.java_text import INT_MAX, long_of
 from rebalance_core.ingest.parse.json_tables import (
-    DATA_VERSION,
-    DATA_VERSION_KIND,
     Entry,
     Results,
     name_of,
     object_of,
     read_document,
 )
-from rebalance_core.ingest.parse.offset_stores import JsonStore, Stated
+from rebalance_core.ingest.parse.offset_stores import Stated, read_store
 from rebalance_core.model.group_settings import DEFAULT_SHARE_QUEUE_NUM, PULL_MODE, RequestMode
 from rebalance_core.model.times import SECOND_MS
 
@@ -43,22 +41,19 @@ FORM_OF_FOLDER = {"topics": ROCKSDB, "metadata": SINGLE_ROCKSDB, "rdb": ROCKSDB_
 DIGITS = 20
 """A longer number is neither a size nor a time."""
 
-KINDS = {
-    "store_form": (
-        "how the broker keeps its configurations: forms (JSON, or those of RocksDB whose sign is "
-        "there), modified (pairs of a JSON store and when it was written, epoch ms: where the "
-        "listing says so)"
-    )
-}
-
 _SIGN = re.compile(rf"(?:.*/)?config(?:-\d+)?/(?P<folder>{'|'.join(FORM_OF_FOLDER)})/CURRENT")
 _STORE = re.compile(r"(?:.*/)?config/(?P<name>(?:topics|subscriptionGroup|consumerOffset)\.json)")
 
 
 def parse_store_listing(text: str, source: str) -> list[Fact | Unread]:
-    """The fact of `KINDS` from a listing.
+    """Read a listing.
 
     Paths may begin at the store or anywhere above it. Never raises; linear in the text.
+
+    Facts:
+        store_form: how the broker keeps its configurations: forms (JSON, or those of RocksDB whose
+            sign is there), modified (pairs of a JSON store and when it was written, epoch ms: where
+            the listing says so)
     """
     paths = list(_paths(text))
     if not any("config/" in path for path, _ in paths):
@@ -74,7 +69,7 @@ def parse_store_listing(text: str, source: str) -> list[Fact | Unread]:
 
 
 def parse_rocksdb_sign(text: str, source: str) -> list[Fact | Unread]:
-    """The fact of `KINDS` from a copied file CURRENT; its path tells the form, not its text."""
+    """Read the same of a copied file CURRENT; its path tells the form, not its text."""
     return [_form({PurePosixPath(source).parts[-2]} & FORM_OF_FOLDER.keys(), {}, source)]
 
 
@@ -98,30 +93,27 @@ def _paths(text: str) -> Iterator[tuple[str, int | None]]:
 
 # ``subscriptionGroup.json`` of a broker: the consumer groups it accepts and how.
 
-GROUP_KINDS = {
-    "subscription_group": (
-        "a consumer group on the broker whose file this is: consumer_group, consume_enable, "
-        "consume_broadcast_enable, consume_from_min_enable, consume_message_orderly (5.x), "
-        "notify_consumer_ids_changed_enable (4.9.1), retry_queue_nums, retry_max_times, broker_id, "
-        "which_broker_when_consume_slowly, consume_timeout_minute (5.x), group_sys_flag (5.x), "
-        "subscriptions (5.x: pairs of topic and expression), attributes (5.x); None where the "
-        "version that wrote the file has no such field"
-    ),
-    "forbidden": "a group may not read a topic (5.x): consumer_group, topic, flags (bits, not 0)",
-    DATA_VERSION_KIND: DATA_VERSION,
-}
-
 
 def parse_subscription_group_json(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `GROUP_KINDS` from the text of the store of `SubscriptionGroupManager`.
+    """Read the store of `SubscriptionGroupManager`.
 
     Never raises; linear in the text.
+
+    Facts:
+        subscription_group: a consumer group on the broker whose file this is: consumer_group,
+            consume_enable, consume_broadcast_enable, consume_from_min_enable,
+            consume_message_orderly (5.x), notify_consumer_ids_changed_enable (4.9.1),
+            retry_queue_nums, retry_max_times, broker_id, which_broker_when_consume_slowly,
+            consume_timeout_minute (5.x), group_sys_flag (5.x), subscriptions (5.x: pairs of topic
+            and expression), attributes (5.x); None where the version that wrote the file has no
+            such field
+        forbidden: a group may not read a topic (5.x): consumer_group, topic, flags (bits, not 0)
     """
-    return _GROUPS.parse(text, source)
+    return read_store(text, source, "subscriptionGroupTable", _group, forbiddenTable=_forbidden)
 
 
 def group_values(key: str, value: Any) -> Mapping[str, Any]:
-    """The fields of one ``SubscriptionGroupConfig``.
+    """Read one ``SubscriptionGroupConfig``.
 
     Raises:
         Unreadable: a field holds something else than its type.
@@ -163,30 +155,24 @@ def _forbidden(key: str, value: Any) -> Stated:
             yield "forbidden", {"consumer_group": group, "topic": topic, "flags": bits}
 
 
-_GROUPS = JsonStore("subscriptionGroupTable", _group, {"forbiddenTable": _forbidden})
-
-
 # ``topics.json`` of a broker: the queues and permission of each topic there.
-
-TOPIC_KINDS = {
-    "topic_config": (
-        "a topic on the broker whose file this is: topic, read_queue_nums, write_queue_nums, perm "
-        "(bits: 4 read, 2 write, 1 inherit), order, topic_sys_flag, attributes (5.x; else empty)"
-    ),
-    DATA_VERSION_KIND: DATA_VERSION,
-}
 
 
 def parse_topics_json(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `TOPIC_KINDS` from the text of the store of `TopicConfigManager`.
+    """Read the store of `TopicConfigManager`.
 
     Never raises; linear in the text.
+
+    Facts:
+        topic_config: a topic on the broker whose file this is: topic, read_queue_nums,
+            write_queue_nums, perm (bits: 4 read, 2 write, 1 inherit), order, topic_sys_flag,
+            attributes (5.x; else empty)
     """
-    return _TOPICS.parse(text, source)
+    return read_store(text, source, "topicConfigTable", _topic)
 
 
 def topic_values(key: str, value: Any) -> Mapping[str, Any]:
-    """The fields of one ``TopicConfig``.
+    """Read one ``TopicConfig``.
 
     Raises:
         Unreadable: a field is missing or no number.
@@ -208,26 +194,20 @@ def _topic(key: str, value: Any) -> Stated:
     yield "topic_config", topic_values(key, value)
 
 
-_TOPICS = JsonStore("topicConfigTable", _topic)
-
-
 # ``messageRequestMode.json`` of a broker (5.x): which groups pop which topics.
-
-REQUEST_MODE_KINDS = {
-    "request_mode": (
-        "the mode in which a group gets messages of a topic from the broker whose file this is: "
-        "consumer_group, topic, mode (as the detail of REQUEST_MODE); a switch back is written "
-        "as PULL, what was never set has no entry and is PULL"
-    )
-}
 
 
 def parse_message_request_mode_json(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `REQUEST_MODE_KINDS` from the text of the store of `MessageRequestModeManager`.
+    """Read the store of `MessageRequestModeManager`.
 
     Never raises; linear in the text.
+
+    Facts:
+        request_mode: the mode in which a group gets messages of a topic from the broker whose file
+            this is: consumer_group, topic, mode (as the detail of REQUEST_MODE); a switch back is
+            written as PULL, what was never set has no entry and is PULL
     """
-    return _REQUEST_MODES.parse(text, source)
+    return read_store(text, source, "messageRequestModeMap", _modes, versioned=False)
 
 
 def _modes(key: str, value: Any) -> Stated:
@@ -253,23 +233,19 @@ def _mode(entry: Entry, what: str) -> RequestMode:
     return RequestMode(share)
 
 
-_REQUEST_MODES = JsonStore("messageRequestModeMap", _modes, versioned=False)
-
-
 # ``rmq-proxy.json``: what a proxy was told at its start.
-
-PROXY_CONFIG_KINDS = {
-    "proxy_mode": "mode: CLUSTER (a process of its own) or LOCAL (inside a broker)"
-}
 
 MODES = ("CLUSTER", "LOCAL")
 """ProxyMode; RocketMQ takes any letter case."""
 
 
 def parse_proxy_config_json(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `PROXY_CONFIG_KINDS`; none where the file leaves the mode to the default.
+    """Read the mode; no fact where the file leaves it to the default.
 
     Never raises.
+
+    Facts:
+        proxy_mode: mode: CLUSTER (a process of its own) or LOCAL (inside a broker)
     """
     return read_document(text, source, _facts)
 

@@ -21,15 +21,7 @@ from rebalance_core.strategies import name_of_class
 
 # ``ProcessQueueInfo [commitOffset=…, …]``: one queue in the process queue table of a client.
 
-QUEUE_FIELDS = (
-    "commit_offset, cached_messages, cached_min_offset, cached_max_offset, cached_mib (None: its "
-    "version, 3.x or an early 4.x, does not print it), locked (an order lock; 4.9 and "
-    "broadcasting print it too), try_unlock_times, dropped, last_lock_ms, "
-    "last_pull_ms, last_consume_ms"
-)
-POP_FIELDS = "wait_ack_count, dropped, last_pop_ms"
-
-_QUEUE_LONGS = {
+QUEUE_LONGS = {
     "commit_offset": "commitOffset",
     "cached_messages": "cachedMsgCount",
     "cached_min_offset": "cachedMsgMinOffset",
@@ -37,7 +29,7 @@ _QUEUE_LONGS = {
     "try_unlock_times": "tryUnlockTimes",
 }
 _SIZE = "cachedMsgSizeInMiB"
-_TIMES = {
+TIMES = {
     "last_lock_ms": "lastLockTimestamp",
     "last_pull_ms": "lastPullTimestamp",
     "last_consume_ms": "lastConsumeTimestamp",
@@ -45,7 +37,7 @@ _TIMES = {
 
 
 def queue_values(text: str, time_zone: tzinfo) -> dict[str, Any]:
-    """The fields of `QUEUE_FIELDS` from ``ProcessQueueInfo.toString()``.
+    """Read ``ProcessQueueInfo.toString()``: see ``client_queue`` of `parse_running_info`.
 
     Times are printed by mqadmin, so in the local time of its machine, not of the client's.
 
@@ -54,16 +46,16 @@ def queue_values(text: str, time_zone: tzinfo) -> dict[str, Any]:
     """
     fields = _fields(text, "ProcessQueueInfo [", "=")
     return {
-        **{name: long_of(_field(fields, key), key) for name, key in _QUEUE_LONGS.items()},
+        **{name: long_of(_field(fields, key), key) for name, key in QUEUE_LONGS.items()},
         "cached_mib": long_of(fields[_SIZE], _SIZE) if _SIZE in fields else None,
-        **{name: packed_ms(_field(fields, key), time_zone) for name, key in _TIMES.items()},
+        **{name: packed_ms(_field(fields, key), time_zone) for name, key in TIMES.items()},
         "locked": _queue_flag(fields, "locked"),
         "dropped": _queue_flag(fields, "droped"),
     }
 
 
 def pop_queue_values(text: str) -> dict[str, Any]:
-    """The fields of `POP_FIELDS` from ``PopProcessQueueInfo.toString()`` (5.x).
+    """Read ``PopProcessQueueInfo.toString()`` (5.x): see ``client_pop_queue``.
 
     Raises:
         Unreadable: it is written otherwise.
@@ -102,15 +94,6 @@ def _queue_flag(fields: dict[str, str], name: str) -> bool:
 # (``MixAll.object2Properties``), and a few more that start with ``PROP_``
 # (``ConsumerRunningInfo``).
 
-CLIENT_FIELDS = (
-    "consumer_group, consumer_type (PUSH, LITE_PULL, PULL), strategy (name as getName() prints it; "
-    "its own class when it is no strategy of RocketMQ), message_model, consume_from_where, "
-    "consume_timestamp (yyyyMMddHHmmss in the client's local time), ordered, client_rebalance "
-    "(False: the broker assigns), version, start_ms, client_ip and instance_name (5.x), "
-    "namesrv_addr, pull_threshold_for_queue, pull_threshold_size_for_queue, "
-    "pull_threshold_for_topic, pull_threshold_size_for_topic, properties (all, name to text)"
-)
-
 _TEXTS = {
     "consumer_group": "consumerGroup",
     "message_model": "messageModel",
@@ -131,7 +114,7 @@ _LONGS = {
 
 
 def client_values(properties: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of `CLIENT_FIELDS`; None for each that this version or type does not print.
+    """Read the properties of a client; None for what this version or type does not print.
 
     Raises:
         Unreadable: a number is none.
@@ -177,25 +160,6 @@ def _flag(text: str | None) -> bool | None:
 # Written by ``ConsumerRunningInfo.formatString``. The rows under ``#Consumer MQ Detail#`` are the
 # process queue table: what the client owns at that moment, dropped queues and zombies included.
 
-KINDS = {
-    "client": (
-        f"the consumer, its properties: {CLIENT_FIELDS}, queues_told (the table of its queues is "
-        "there as a whole: another follows it)"
-    ),
-    "client_subscription": "a topic the client subscribes: topic, expression, class_filter",
-    "client_offset": "the commit offset once more: topic, broker_name, queue_id, commit_offset",
-    "client_queue": f"a queue the client holds: topic, broker_name, queue_id, {QUEUE_FIELDS}",
-    "client_pop_queue": (
-        "a queue it pops (5.x): topic, broker_name, queue_id (-1: any of the broker's), "
-        f"{POP_FIELDS}"
-    ),
-    "client_rates": (
-        "speeds of one topic: topic, pull_rt, pull_tps, consume_rt, consume_ok_tps, "
-        "consume_failed_tps, consume_failed_msgs (of the last hour)"
-    ),
-    "user_info": "what the application lets the client say: key, value",
-}
-
 ANY_QUEUE = -1  # what a member pops where every queue of a broker is everybody's (rocketmq.md §2.8)
 PROPERTIES = "#Consumer Properties#"
 JSTACK = "#Consumer jstack#"
@@ -213,9 +177,30 @@ _RATES = ("pull_rt", "pull_tps", "consume_rt", "consume_ok_tps", "consume_failed
 
 
 def parse_running_info(lines: list[Line], source: str, time_zone: tzinfo) -> list[Fact | Unread]:
-    """The facts of `KINDS` from the lines of one client's file; one that is cut off is refused.
+    """Read the lines of one client's file; one that is cut off is refused.
 
     The stacks at the end of a run with ``-s`` make no facts.
+
+    Facts:
+        client: the consumer, its properties: consumer_group, consumer_type (PUSH, LITE_PULL, PULL),
+            strategy (name as getName() prints it; its own class when it is no strategy of
+            RocketMQ), message_model, consume_from_where, consume_timestamp (yyyyMMddHHmmss in the
+            client's local time), ordered, client_rebalance (False: the broker assigns), version,
+            start_ms, client_ip and instance_name (5.x), namesrv_addr, pull_threshold_for_queue,
+            pull_threshold_size_for_queue, pull_threshold_for_topic, pull_threshold_size_for_topic,
+            properties (all, name to text), queues_told (the table of its queues is there as a
+            whole: another follows it)
+        client_subscription: a topic the client subscribes: topic, expression, class_filter
+        client_offset: the commit offset once more: topic, broker_name, queue_id, commit_offset
+        client_queue: a queue the client holds: topic, broker_name, queue_id, commit_offset,
+            cached_messages, cached_min_offset, cached_max_offset, cached_mib (None: its version,
+            3.x or an early 4.x, does not print it), locked (an order lock; 4.9 and broadcasting
+            print it too), try_unlock_times, dropped, last_lock_ms, last_pull_ms, last_consume_ms
+        client_pop_queue: a queue it pops (5.x): topic, broker_name, queue_id (-1: any of the
+            broker's), wait_ack_count, dropped, last_pop_ms
+        client_rates: speeds of one topic: topic, pull_rt, pull_tps, consume_rt, consume_ok_tps,
+            consume_failed_tps, consume_failed_msgs (of the last hour)
+        user_info: what the application lets the client say: key, value
     """
     client = _Client(time_zone)
     facts = read_lines(lines, client.read)

@@ -12,7 +12,7 @@ from typing import Any
 
 from rebalance_core.ingest.fact import BAD_ENTRY, Fact, Unread, Unreadable, shown
 from rebalance_core.ingest.parse.command_output import NOT_ONLINE
-from rebalance_core.ingest.parse.consumer_running_info import client_values
+from rebalance_core.ingest.parse.consumer_running_info import QUEUE_LONGS, TIMES, client_values
 from rebalance_core.ingest.parse.java_text import count_of, long_of
 from rebalance_core.ingest.parse.json_tables import (
     Entry,
@@ -24,16 +24,6 @@ from rebalance_core.ingest.parse.json_tables import (
 )
 
 _CODE = re.compile(r"\bCODE: *(\d+)")
-_QUEUE_LONGS = {
-    "commit_offset": "commitOffset",
-    "cached_messages": "cachedMsgCount",
-    "cached_min_offset": "cachedMsgMinOffset",
-    "cached_max_offset": "cachedMsgMaxOffset",
-    "try_unlock_times": "tryUnlockTimes",
-    "last_lock_ms": "lastLockTimestamp",
-    "last_pull_ms": "lastPullTimestamp",
-    "last_consume_ms": "lastConsumeTimestamp",
-}
 
 
 def dashboard_answer(command: str, text: str, source: str) -> list[Fact | Unread] | None:
@@ -169,7 +159,7 @@ def _of_queue(
 def _pulled(value: Any) -> tuple[str, dict[str, Any]]:
     info = Entry(value, "mqTable")
     return "client_queue", {
-        **{name: _long(value, key) for name, key in _QUEUE_LONGS.items()},
+        **{name: _long(value, key) for name, key in (QUEUE_LONGS | TIMES).items()},
         "cached_mib": info.optional_long("cachedMsgSizeInMiB"),
         "locked": bool(info.flag("locked")),
         "dropped": bool(info.flag("droped")),

@@ -147,11 +147,18 @@ _STATES = (
 def _fields(text: str) -> dict[str, Any]:
     if not text.startswith("{"):
         return {name: _unquoted(value) for name, value in _FIELD.findall(text)}
+    return json_object(text) or {}
+
+
+def json_object(line: str) -> dict[str, Any] | None:
+    """The JSON object that the line is; None for any other line."""
+    if not line.startswith("{"):
+        return None
     try:
-        document = json.loads(text)
+        document = json.loads(line)
     except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}
+        return None
+    return document if isinstance(document, dict) else None
 
 
 def _unquoted(value: str) -> str:

@@ -130,7 +130,6 @@ class PrintfRow:
 
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1  # PermName.PERM_READ and the others
 PERM_MAX = 15
-_INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
 MS_MAX = 10**14
 _LONG_DIGITS = 19
 _NS_PER_MS = 10**6
@@ -169,12 +168,8 @@ def _subscriptions(text: str) -> dict[str, Any]:
     DefaultMQPullConsumer sends 0, which tells nothing.
     """
     topics = subscribed_topics(text)
-    versions: dict[str, int] = {}
-    for part in text.split("SubscriptionData [classFilterMode=")[1:]:
-        pieces = between(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
-        version = sub_version_ms(pieces[3]) if pieces is not None and pieces[1] else None
-        if pieces is not None and version:
-            versions[pieces[1]] = version
+    stated = ((topic, sub_version_ms(version)) for _, topic, _, version in _stated(text))
+    versions = {topic: version for topic, version in stated if version}
     return {
         "topics": sorted(topics),
         "expressions": topics,
@@ -189,7 +184,7 @@ def sub_version_ms(text: str) -> int | None:
     >>> sub_version_ms("1795644419126"), sub_version_ms("1795644419126412828"), sub_version_ms("-1")
     (1795644419126, 1795644419126, None)
     """
-    number = whole(text, _LONG_MAX)
+    number = whole(text, LONG_MAX)
     if number is None or number <= MS_MAX:
         return number
     return number // _NS_PER_MS if len(text) == _LONG_DIGITS else None
@@ -197,12 +192,16 @@ def sub_version_ms(text: str) -> int | None:
 
 def subscribed_topics(text: str) -> dict[str, str]:
     """Expressions by topic of ``SubscriptionData […, topic=…, subString=…, …], …``."""
-    topics: dict[str, str] = {}
+    stated = ((topic, expression) for _, topic, expression, _ in _stated(text))
+    return {topic: text.rpartition(", tagsSet=")[0] or text for topic, text in stated}
+
+
+def _stated(text: str) -> Iterator[list[str]]:
+    """Class filter, topic, expression and version of each subscription that names a topic."""
     for part in text.split("SubscriptionData [classFilterMode=")[1:]:
         pieces = between(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
         if pieces is not None and pieces[1]:
-            topics[pieces[1]] = pieces[2].rpartition(", tagsSet=")[0] or pieces[2]
-    return topics
+            yield pieces
 
 
 def topic_config(text: str) -> dict[str, Any] | None:
@@ -221,8 +220,8 @@ def _queue_numbers(text: str, what: str, begin: str, end: str) -> dict[str, Any]
         return None
     name, read, write, perm = pieces
     numbers = {
-        "read": whole(read, _INT_MAX),
-        "write": whole(write, _INT_MAX),
+        "read": whole(read, INT_MAX),
+        "write": whole(write, INT_MAX),
         "perm": perm_bits(perm),
     }
     return None if None in numbers.values() else {what: name, **numbers}
@@ -247,7 +246,7 @@ def message_queues(text: str) -> list[tuple[str, str, int]]:
     queues = []
     for part in text.split("MessageQueue [topic=")[1:]:
         pieces = between(part, "", ", brokerName=", ", queueId=", "]")
-        queue_id = None if pieces is None else whole(pieces[2], _INT_MAX)
+        queue_id = None if pieces is None else whole(pieces[2], INT_MAX)
         if pieces is not None and queue_id is not None:
             queues.append((pieces[0], pieces[1], queue_id))
     return queues

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
@@ -202,12 +202,12 @@ def _is_name(key: object) -> bool:
 # Tables inside a fastjson document: a map of names to entries, and entries of checked fields.
 
 DATA_VERSION_KIND = "data_version"
-DATA_VERSION = "how often a store changed (counter, state_version) and when last (timestamp_ms)"
 
 # A name with one of these came through a broken copy or a wrong charset.
 _BROKEN = re.compile("[\x00-\x1f\x7f\ufffd\ud800-\udfff]")
 
 Results = Iterator[Fact | Unread]
+Value = TypeVar("Value")
 
 
 def read_document(
@@ -293,51 +293,44 @@ class Entry:
         self._what = what
 
     def count(self, name: str, default: int | None = None) -> int:
-        """A number from 0 that fits a Java int; the default when the field is missing."""
+        """Return a number from 0 that fits a Java int; the default when the field is missing."""
         if default is not None and name not in self._fields:
             return default
         return count_of(self._fields.get(name), f"{name} of {self._what}")
 
     def optional_count(self, name: str) -> int | None:
-        """As `count`, None when the version that wrote the file has no such field."""
+        """Return what `count` does, None when the version that wrote the file has no such field."""
         return self.count(name) if self._fields.get(name) is not None else None
 
     def optional_long(self, name: str) -> int | None:
-        """A 64-bit number, None when the field is missing."""
+        """Return a 64-bit number, None when the field is missing."""
         value = self._fields.get(name)
         return None if value is None else long_of(value, f"{name} of {self._what}")
 
     def flag(self, name: str) -> bool | None:
-        """A boolean, None when the field is missing."""
-        value = self._fields.get(name)
-        if value is not None and not isinstance(value, bool):
-            raise Unreadable(
-                fact.BAD_ENTRY, f"{name} of {self._what} is {fact.shown(value)}, not a boolean"
-            )
-        return value
+        """Return a boolean, None when the field is missing."""
+        return self._of_type(bool, "a boolean", name)
 
     def text(self, name: str) -> str | None:
-        """A text, None when the field is missing."""
-        value = self._fields.get(name)
-        if value is not None and not isinstance(value, str):
-            raise Unreadable(
-                fact.BAD_ENTRY, f"{name} of {self._what} is {fact.shown(value)}, not a text"
-            )
-        return value
+        """Return a text, None when the field is missing."""
+        return self._of_type(str, "a text", name)
 
     def mapping(self, name: str) -> Mapping[Any, Any]:
-        """An object, empty when the field is missing."""
+        """Return an object, empty when the field is missing."""
         value = self._fields.get(name)
         return {} if value is None else object_of(value, f"{name} of {self._what}")
 
     def items(self, name: str) -> list[Any]:
-        """A list, empty when the field is missing."""
+        """Return a list, empty when the field is missing."""
+        return self._of_type(list, "a list", name) or []
+
+    def _of_type(self, kind: type[Value], what: str, name: str) -> Value | None:
         value = self._fields.get(name)
-        if value is not None and not isinstance(value, list):
+        if value is not None and not isinstance(value, kind):
             raise Unreadable(
-                fact.BAD_ENTRY, f"{name} of {self._what} is {fact.shown(value)}, not a list"
+                fact.BAD_ENTRY, f"{name} of {self._what} is {fact.shown(value)}, not {what}"
             )
-        return value or []
+        return value
 
 
 def name_of(value: Any, what: str) -> str:
@@ -352,17 +345,21 @@ def name_of(value: Any, what: str) -> str:
 
 
 def data_version(document: Mapping[str, Any], source: str) -> Results:
-    """The fact of the store's ``dataVersion``, where it has one (`DataVersion`)."""
-    if document.get("dataVersion") is None:
-        return
-    try:
-        entry = Entry(document["dataVersion"], "dataVersion")
+    """Read the store's ``dataVersion``, where it has one (`DataVersion`).
+
+    Facts:
+        data_version: how often a store changed (counter, state_version) and when last
+            (timestamp_ms)
+    """
+
+    def version(_: str, value: Any) -> Iterator[Fact]:
+        entry = Entry(value, "dataVersion")
         values = {
             "counter": entry.optional_long("counter"),
             "state_version": entry.optional_long("stateVersion"),
             "timestamp_ms": entry.optional_long("timestamp"),
         }
-    except Unreadable as refusal:
-        yield fact.unread(source, raw_entry("dataVersion", document["dataVersion"]), refusal)
-        return
-    yield Fact(DATA_VERSION_KIND, None, values, source)
+        yield Fact(DATA_VERSION_KIND, None, values, source)
+
+    stated = document.get("dataVersion")
+    return entries({} if stated is None else {"dataVersion": stated}, source, version)

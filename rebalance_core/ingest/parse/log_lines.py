@@ -2,14 +2,14 @@
 
 import zlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, unread
-from rebalance_core.ingest.parse.java_text import MS_MAX
+from rebalance_core.ingest.parse.java_text import MS_MAX, between
 from rebalance_core.model.times import SECOND_MS
 
 # Clocks of log files: text of a time to epoch milliseconds UTC.
@@ -290,6 +290,11 @@ def named(names: Iterable[str], pieces: list[str] | None) -> LineFields:
     if pieces is None or not all(pieces):
         return None
     return dict(zip(names, pieces, strict=True))
+
+
+def marked(names: Sequence[str], *marks: str) -> LineParser:
+    """Make the reader of messages whose fields stand `between` marks."""
+    return lambda message: named(names, between(message, *marks))
 
 
 # Lines of a log, within limits: a gzip bomb or a hole in a file is a message, no dead job.

@@ -9,7 +9,6 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from rebalance_core.ingest.fact import BAD_NUMBER, UNPARSABLE_LINE, Fact, Unread, Unreadable, shown
-from rebalance_core.ingest.parse import command_output, consumer_running_info
 from rebalance_core.ingest.parse.command_output import (
     NOT_ONLINE,
     Line,
@@ -30,23 +29,6 @@ from rebalance_core.ingest.parse.java_text import PrintfRow, count_of, decimal_o
 #
 # Printed by ``ConsumerConnectionSubCommand``. What follows the members is said of the group on
 # that broker, not of a member: the subscription table holds what the last heartbeats said.
-
-CONNECTION_KINDS = {
-    "member": (
-        "a connection of the group at the broker asked: client_id, client_addr, language, version, "
-        "and of the group there subscriptions (pairs of topic and expression), consume_type, "
-        "message_model, consume_from_where (None: the output ends before it), partial (only there, "
-        "and true, where the output is cut off: others may be members, too)"
-    ),
-    "group_connection": (
-        "the group at the broker asked: members (connections listed), subscriptions, consume_type, "
-        "message_model, consume_from_where"
-    ),
-    "no_members": (
-        "the broker asked knows no member of the group: code (206; None: nothing was printed)"
-    ),
-    "admin_error": command_output.KINDS["admin_error"],
-}
 
 _SUBSCRIPTION_ROW = PrintfRow("%-20s %s")
 _ADDRESS = re.compile(r"\S+:[0-9]{1,5}")
@@ -71,10 +53,20 @@ _LAST_GROUP_LINE = "ConsumeFromWhere"
 
 
 def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `CONNECTION_KINDS` from the output of one run.
+    """Read the output of one run.
 
     An empty output is `no_members`: upstream prints the refusal on standard error. So is a stack
     with code 206, while any other failure is an `admin_error` and says nothing of members.
+
+    Facts:
+        member: a connection of the group at the broker asked: client_id, client_addr, language,
+            version, and of the group there subscriptions (pairs of topic and expression),
+            consume_type, message_model, consume_from_where (None: the output ends before it),
+            partial (only there, and true, where the output is cut off: others may be members, too)
+        group_connection: the group at the broker asked: members (connections listed),
+            subscriptions, consume_type, message_model, consume_from_where
+        no_members: the broker asked knows no member of the group: code (206; None: nothing was
+            printed)
     """
     output = read_output(text, source)
     table = _ConnectionTable()
@@ -173,23 +165,6 @@ def _subscription(line: Line) -> tuple[str, str]:
 #
 # Printed by ``ConsumerProgressSubCommand``; with ``-s true`` it shows who holds each queue.
 
-PROGRESS_KINDS = {
-    "queue_progress": (
-        "a queue of the group asked for: topic, topic_truncated, broker_name, "
-        "broker_name_truncated (the name fills its column and may have been truncated), queue_id, "
-        "broker_offset, consumer_offset (0 also when nothing is committed), diff, inflight (5.x), "
-        "last_time_ms (None: N/A), with_clients (run with -s true), client_ip (the holder's client "
-        "id up to its first @; None: no holder)"
-    ),
-    "progress_total": "an end line of one group: name (consume_tps, diff, inflight), total",
-    "group_progress": (
-        "a group, when none was asked for: consumer_group, consumer_group_truncated, members "
-        "(entries at one broker; 0 is offline), version (lowest of the members), consume_type "
-        "(PUSH, PULL), message_model, tps, diff"
-    ),
-    **command_output.KINDS,
-}
-
 # After the topic: 64 wide since 4.9.3, 32 before; the header is padded like the rows.
 _QUEUE = "  %-32s  %-4s  %-20s  %-20s  "
 _QUEUE_ROWS = {
@@ -213,7 +188,18 @@ _NOBODY = "N/A"
 def parse_consumer_progress(
     text: str, source: str, *, time_zone: tzinfo = UTC
 ) -> list[Fact | Unread]:
-    """The facts of `PROGRESS_KINDS` from one output, 4.9 or 5.x, with or without ``-g``, ``-s``.
+    """Read one output, 4.9 or 5.x, with or without ``-g``, ``-s``.
+
+    Facts:
+        queue_progress: a queue of the group asked for: topic, topic_truncated, broker_name,
+            broker_name_truncated (the name fills its column and may have been truncated), queue_id,
+            broker_offset, consumer_offset (0 also when nothing is committed), diff, inflight (5.x),
+            last_time_ms (None: N/A), with_clients (run with -s true), client_ip (the holder's
+            client id up to its first @; None: no holder)
+        progress_total: an end line of one group: name (consume_tps, diff, inflight), total
+        group_progress: a group, when none was asked for: consumer_group, consumer_group_truncated,
+            members (entries at one broker; 0 is offline), version (lowest of the members),
+            consume_type (PUSH, PULL), message_model, tps, diff
 
     Args:
         text: the output.
@@ -323,23 +309,6 @@ class _ProgressTable:
 # Printed by ``ConsumerStatusSubCommand``: a list on standard output, and a file for each client;
 # with ``-i`` the text of that file is the output.
 
-STATUS_KINDS = {
-    "listed_client": (
-        "a connection whose client answered, true when it was asked (at_ms): client_id, version; "
-        "an id that two processes share is listed twice and answers once"
-    ),
-    "same_subscription": (
-        "whether all clients subscribe the same (upstream checks push groups that run for 2 min, "
-        "else says yes): same"
-    ),
-    "stuck_queue": (
-        "a queue that mqadmin warns of: client_id, topic, broker_name, queue_id, trouble (lock: "
-        "not locked for count ms; unlock: tried count times; consume: nothing for count ms), count"
-    ),
-    **consumer_running_info.KINDS,
-    **command_output.KINDS,
-}
-
 _COMMAND_LINE = re.compile(r"\bmqadmin\S*+ consumerStatus(?: [^\n]*?)? -(?:i|-clientId)[ =](\S++)")
 _ASKED = re.compile(r" ([0-9]{13})/")
 _UNHEADED = re.compile(r"[0-9]{3}  \S.* [0-9]{13}/\S")
@@ -362,7 +331,16 @@ _REBALANCE = ("Rebalance OK", "Rebalance Failed")
 def parse_consumer_status(
     text: str, source: str, *, time_zone: tzinfo = UTC
 ) -> list[Fact | Unread]:
-    """The facts of `STATUS_KINDS` from the list of a group, or from the file of one client.
+    """Read the list of a group, or by `parse_running_info` the file of one client.
+
+    Facts:
+        listed_client: a connection whose client answered, true when it was asked (at_ms):
+            client_id, version; an id that two processes share is listed twice and answers once
+        same_subscription: whether all clients subscribe the same (upstream checks push groups that
+            run for 2 min, else says yes): same
+        stuck_queue: a queue that mqadmin warns of: client_id, topic, broker_name, queue_id, trouble
+            (lock: not locked for count ms; unlock: tried count times; consume: nothing for count
+            ms), count
 
     Args:
         text: standard output, or the file of a client.

@@ -8,7 +8,6 @@ from typing import Any
 
 from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
-from rebalance_core.ingest.parse import command_output
 from rebalance_core.ingest.parse.command_output import Line, foreign, read_lines, read_output, whole
 from rebalance_core.ingest.parse.config_stores import (
     group_values,
@@ -17,8 +16,6 @@ from rebalance_core.ingest.parse.config_stores import (
     topic_values,
 )
 from rebalance_core.ingest.parse.json_tables import (
-    DATA_VERSION,
-    DATA_VERSION_KIND,
     Entry,
     Results,
     data_version,
@@ -33,14 +30,6 @@ from rebalance_core.ingest.parse.offset_stores import parse_consumer_offset_json
 # The first has two ways. By RPC the brokers write JSON files on their own disks, and standard
 # output only says so. Local mode (``-p``) opens a store and prints its content: JSON, or a line
 # an entry.
-
-ROCKSDB_KINDS = {
-    "rocksdb_export": "brokers were asked by RPC to write their JSON files: done; whole_cluster",
-    "rocksdb_unreadable": "local mode could not open the store; what it said: message",
-    "rocksdb_printed": "local mode opened the store and printed nothing, as with -e; no fields",
-    **command_output.KINDS,
-}
-"""Beside those of the stores whose content local mode prints."""
 
 _RPC = "Use [rpc mode] call "
 _LOCAL = "Use [local mode] "
@@ -57,9 +46,14 @@ _ENTRY = re.compile(
 
 
 def parse_rocksdb_config(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `ROCKSDB_KINDS`, or of the store whose content was printed.
+    """Read the output of one run; the store whose content was printed as that store.
 
     Never raises; linear in the text.
+
+    Facts:
+        rocksdb_export: brokers were asked by RPC to write their JSON files: done; whole_cluster
+        rocksdb_unreadable: local mode could not open the store; what it said: message
+        rocksdb_printed: local mode opened the store and printed nothing, as with -e; no fields
     """
     body = text.lstrip("\ufeff \t\r\n")
     if body.startswith(_LOCAL):
@@ -119,35 +113,27 @@ def _export(whole_cluster: bool, done: bool, source: str) -> Fact:
 # Written by ``ExportMetadataCommand``, ``ExportMetricsCommand`` and ``ExportConfigsCommand``;
 # standard output only says where to.
 
-EXPORT_KINDS = {
-    "exported_topic": (
-        "as topic_config of topics.json (topic, read_queue_nums, write_queue_nums, perm, order, "
-        "topic_sys_flag, attributes), and summed: True when it is of a whole cluster (-c): queue "
-        "numbers are sums over its brokers and the rest is of one of them"
-    ),
-    "exported_subscription_group": (
-        "as subscription_group of subscriptionGroup.json (consumer_group and its settings: "
-        "consume_enable, consume_broadcast_enable, consume_from_min_enable, "
-        "consume_message_orderly, notify_consumer_ids_changed_enable, retry_queue_nums, "
-        "retry_max_times, broker_id, which_broker_when_consume_slowly, consume_timeout_minute, "
-        "group_sys_flag, subscriptions, attributes), and summed as above (retry_queue_nums)"
-    ),
-    "broker_metrics": (
-        "a broker of exportMetrics: broker_name, admin_version (upstream calls the version of "
-        "mqadmin rocketmqVersion), clients (pairs of language and version of all its consumers), "
-        "quota (as printed)"
-    ),
-    "cluster_metrics": "the sums over the brokers of exportMetrics: total_data (as printed)",
-    "broker_config": "non-default settings of exportConfigs: broker_name, properties",
-    "cluster_scale": "exportConfigs: name_servers, master_brokers, slave_brokers",
-    "exported_to": "standard output of the command: path of the file it wrote",
-    DATA_VERSION_KIND: DATA_VERSION,
-    **command_output.KINDS,
-}
-
 
 def parse_export(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `EXPORT_KINDS` from a file or from the standard output of any of the three."""
+    """Read a file, or the standard output, of any of the three.
+
+    Facts:
+        exported_topic: as topic_config of topics.json (topic, read_queue_nums, write_queue_nums,
+            perm, order, topic_sys_flag, attributes), and summed: True when it is of a whole cluster
+            (-c): queue numbers are sums over its brokers and the rest is of one of them
+        exported_subscription_group: as subscription_group of subscriptionGroup.json (consumer_group
+            and its settings: consume_enable, consume_broadcast_enable, consume_from_min_enable,
+            consume_message_orderly, notify_consumer_ids_changed_enable, retry_queue_nums,
+            retry_max_times, broker_id, which_broker_when_consume_slowly, consume_timeout_minute,
+            group_sys_flag, subscriptions, attributes), and summed as above (retry_queue_nums)
+        broker_metrics: a broker of exportMetrics: broker_name, admin_version (upstream calls the
+            version of mqadmin rocketmqVersion), clients (pairs of language and version of all its
+            consumers), quota (as printed)
+        cluster_metrics: the sums over the brokers of exportMetrics: total_data (as printed)
+        broker_config: non-default settings of exportConfigs: broker_name, properties
+        cluster_scale: exportConfigs: name_servers, master_brokers, slave_brokers
+        exported_to: standard output of the command: path of the file it wrote
+    """
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
         return read_document(text, source, _parse)
     output = read_output(text, source)

@@ -6,7 +6,6 @@ from typing import Any
 
 from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
-from rebalance_core.ingest.parse import command_output
 from rebalance_core.ingest.parse.command_output import (
     Line,
     dashed_ms,
@@ -26,23 +25,18 @@ from rebalance_core.ingest.parse.json_tables import Entry, Results, entries, nam
 # Printed by ``ClusterListSubCommand``. Each release moves its load columns; only the first five
 # and the last are read.
 
-CLUSTER_LIST_KINDS = {
-    "broker": (
-        "a broker process that the name server knows: cluster, broker_name, broker_id (0 is the "
-        "master), addr, version (None: it did not answer), activated (5.x)"
-    ),
-    "broker_totals": (
-        "messages of a broker (-m): cluster, broker_name, in_yesterday, out_yesterday, in_today, "
-        "out_today"
-    ),
-    **command_output.KINDS,
-}
-
 _TOTALS_ROW = PrintfRow("%-16s  %-32s %14s %14s %14s %s")
 
 
 def parse_cluster_list(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `CLUSTER_LIST_KINDS` from the output of one run, with or without ``-m``."""
+    """Read the output of one run, with or without ``-m``.
+
+    Facts:
+        broker: a broker process that the name server knows: cluster, broker_name, broker_id (0 is
+            the master), addr, version (None: it did not answer), activated (5.x)
+        broker_totals: messages of a broker (-m): cluster, broker_name, in_yesterday, out_yesterday,
+            in_today, out_today
+    """
     output = read_output(text, source)
     return [*read_lines(output.lines, _BrokerTable().read), *output.others]
 
@@ -107,13 +101,6 @@ def _totals(line: Line) -> Fact:
 # Both print ``============<address>============`` and a line ``%-50s= %s`` for each property, of
 # a whole cluster (-c) ``Master: <address>`` and ``My Master: <address>=====Slave: <address>``.
 
-SERVER_CONFIG_KINDS = {
-    "server_settings": (
-        "a broker or name server that answered: address, and settings, those of SETTINGS that it "
-        "has, by name"
-    ),
-    **command_output.KINDS,
-}
 SETTINGS = (
     "brokerName", "brokerId", "slaveReadEnable", "enableSlaveActingMaster", "supportActingMaster",
     "notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange",
@@ -127,7 +114,12 @@ _NO_MASTER = "NO_MASTER"
 
 
 def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `SERVER_CONFIG_KINDS` from the output of one run."""
+    """Read the output of one run.
+
+    Facts:
+        server_settings: a broker or name server that answered: address, and settings, those of
+            SETTINGS that it has, by name
+    """
     output = read_output(text, source)
     results: list[Fact | Unread] = []
     settings: dict[str, str] | None = None
@@ -162,21 +154,18 @@ def _broker_address(line: Line) -> str:
 # answers with names of topics among them (``ConsumerManager.queryTopicConsumeByWho``), so a group
 # here is a hint, never a member.
 
-TOPIC_LIST_KINDS = {
-    "topic": (
-        "a topic: cluster (None without -c, or unknown), topic, topic_truncated (the name fills "
-        "its column and may have been truncated), consumer_group (None without -c, or none), "
-        "consumer_group_truncated"
-    ),
-    **command_output.KINDS,
-}
-
 _LISTED_TOPIC = PrintfRow("%-20s  %-64s  %s")
 _NAME_WIDTH = 64
 
 
 def parse_topic_list(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `TOPIC_LIST_KINDS` from the output of one run, with or without ``-c``."""
+    """Read the output of one run, with or without ``-c``.
+
+    Facts:
+        topic: a topic: cluster (None without -c, or unknown), topic, topic_truncated (the name
+            fills its column and may have been truncated), consumer_group (None without -c, or
+            none), consumer_group_truncated
+    """
     output = read_output(text, source)
     headed = False
 
@@ -206,25 +195,20 @@ def parse_topic_list(text: str, source: str) -> list[Fact | Unread]:
 #
 # Printed by ``TopicRouteSubCommand``: fastjson of a ``TopicRouteData``, or a table with ``-l``.
 
-TOPIC_ROUTE_KINDS = {
-    "route_queues": (
-        "queues of the topic asked for on one broker: broker_name, read_queue_nums, "
-        "write_queue_nums, perm"
-    ),
-    "route_broker": (
-        "a broker that has the topic: cluster, broker_name, addresses (broker id to address; id 0 "
-        "is the master), acting (5.x: its slaves may act as master)"
-    ),
-    "order_topic_conf": "the queues of an ordered topic, from the name server: conf",
-    "queue_mapping": "a static topic (5.x): broker_name, mapping (as printed)",
-    **command_output.KINDS,
-}
-
 _NAMES = PrintfRow("%-45s %-32s %s")
 
 
 def parse_topic_route(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `TOPIC_ROUTE_KINDS` from the output of one run, of either form."""
+    """Read the output of one run, of either form.
+
+    Facts:
+        route_queues: queues of the topic asked for on one broker: broker_name, read_queue_nums,
+            write_queue_nums, perm
+        route_broker: a broker that has the topic: cluster, broker_name, addresses (broker id to
+            address; id 0 is the master), acting (5.x: its slaves may act as master)
+        order_topic_conf: the queues of an ordered topic, from the name server: conf
+        queue_mapping: a static topic (5.x): broker_name, mapping (as printed)
+    """
     output = read_output(text, source)
     lines = output.lines
     if lines and not lines[0].text.lstrip().startswith("{"):
@@ -318,23 +302,19 @@ def _row(line: Line) -> Fact:
 #
 # Printed by ``TopicStatusSubCommand``; queues 0 to the larger of read and write queue number.
 
-TOPIC_STATUS_KINDS = {
-    "queue_offsets": (
-        "a queue of the topic asked for: broker_name, broker_name_truncated (the name fills its "
-        "column and may have been truncated), queue_id, min_offset, max_offset, last_updated_ms "
-        "(None: never written, or its last message is gone)"
-    ),
-    "topic_put_tps": "messages per second put into the topic (5.x): tps",
-    **command_output.KINDS,
-}
-
 _QUEUE_STATUS = PrintfRow("%-32s  %-4s  %-20s  %-20s    %s")
 _BROKER_WIDTH = 32
 _TPS = "Topic Put TPS: "
 
 
 def parse_topic_status(text: str, source: str, *, time_zone: tzinfo = UTC) -> list[Fact | Unread]:
-    """The facts of `TOPIC_STATUS_KINDS` from the output of one run.
+    """Read the output of one run.
+
+    Facts:
+        queue_offsets: a queue of the topic asked for: broker_name, broker_name_truncated (the name
+            fills its column and may have been truncated), queue_id, min_offset, max_offset,
+            last_updated_ms (None: never written, or its last message is gone)
+        topic_put_tps: messages per second put into the topic (5.x): tps
 
     Args:
         text: the output.

@@ -3,14 +3,11 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.ingest.fact import BAD_ENTRY, Fact, Unread, Unreadable, shown
 from rebalance_core.ingest.parse.java_text import count_of, long_of
 from rebalance_core.ingest.parse.json_tables import (
-    DATA_VERSION,
-    DATA_VERSION_KIND,
     Entry,
     Results,
     data_version,
@@ -30,32 +27,35 @@ EntryReader = Callable[[Any, Any], Stated]
 """From an entry's key and value; raises `Unreadable`, and then nothing of the entry is used."""
 
 
-@dataclass(frozen=True)
-class JsonStore:
-    """A file that a broker or client writes with fastjson.
+def read_store(
+    text: str,
+    source: str,
+    table: str,
+    read: EntryReader,
+    versioned: bool = True,
+    **more: EntryReader,
+) -> list[Fact | Unread]:
+    """Read a file that a broker or client writes with fastjson; an `Unread` for what is no fact.
 
-    Attributes:
+    Never raises; linear in the text.
+
+    Args:
+        text: the file.
+        source: its name.
         table: the table that makes the file what it is.
         read: the reader of its entries.
-        others: readers of tables that only some versions write, by name.
         versioned: False for a store without a ``dataVersion``.
+        more: readers of tables that only some versions write, by name.
     """
 
-    table: str
-    read: EntryReader
-    others: Mapping[str, EntryReader] = field(default_factory=dict)
-    versioned: bool = True
-
-    def parse(self, text: str, source: str) -> list[Fact | Unread]:
-        """The facts of the file; an `Unread` for what is none. Never raises; linear in the text."""
-        return read_document(text, source, self._facts)
-
-    def _facts(self, document: Mapping[str, Any], source: str) -> Results:
-        yield from _facts_of(table_of(document, self.table), self.read, source)
-        for name, read in self.others.items():
-            yield from _facts_of(Entry(document, "the document").mapping(name), read, source)
-        if self.versioned:
+    def facts(document: Mapping[str, Any], source: str) -> Results:
+        yield from _facts_of(table_of(document, table), read, source)
+        for name, read_other in more.items():
+            yield from _facts_of(Entry(document, "the document").mapping(name), read_other, source)
+        if versioned:
             yield from data_version(document, source)
+
+    return read_document(text, source, facts)
 
 
 def _facts_of(table: Mapping[Any, Any], read: EntryReader, source: str) -> Results:
@@ -67,19 +67,6 @@ def _facts_of(table: Mapping[Any, Any], read: EntryReader, source: str) -> Resul
 
 # ``consumerOffset.json`` of a broker: what each group has committed on the broker's own queues.
 
-COMMITTED_KINDS = {
-    "committed_offset": (
-        "an offset that a group has committed on a queue of the broker whose file this is: "
-        "consumer_group, topic, queue_id, committed_offset"
-    ),
-    "broadcast_offset": (
-        "what the broker notes of a broadcasting group (5.x, key topic@group@broadcast): the "
-        "lowest of its clients; consumer_group, topic, queue_id, committed_offset"
-    ),
-    "lmq_offset": "an offset of a light message queue: key (topic@group), committed_offset",
-    DATA_VERSION_KIND: DATA_VERSION,
-}
-
 SEPARATOR = "@"
 """``ConsumerOffsetManager.TOPIC_GROUP_SEPARATOR``; neither topics nor groups may hold one."""
 BROADCAST = "broadcast"
@@ -87,12 +74,20 @@ BROADCAST = "broadcast"
 
 
 def parse_consumer_offset_json(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `COMMITTED_KINDS` from the text of the store of `ConsumerOffsetManager`.
+    """Read the store of `ConsumerOffsetManager`.
 
     ``groupTopicMap`` of 5.x repeats the keys of the table and makes no facts. Never raises; linear
     in the text.
+
+    Facts:
+        committed_offset: an offset that a group has committed on a queue of the broker whose file
+            this is: consumer_group, topic, queue_id, committed_offset
+        broadcast_offset: what the broker notes of a broadcasting group (5.x, key
+            topic@group@broadcast): the lowest of its clients; consumer_group, topic, queue_id,
+            committed_offset
+        lmq_offset: an offset of a light message queue: key (topic@group), committed_offset
     """
-    return _CONSUMER_OFFSETS.parse(text, source)
+    return read_store(text, source, "offsetTable", _offsets, lmqOffsetTable=_light_offset)
 
 
 def _offsets(key: str, value: Any) -> Stated:
@@ -127,31 +122,24 @@ def _names(key: Any) -> tuple[str, str, str]:
     raise Unreadable(BAD_ENTRY, f"{shown(key)} is not <topic>@<group>")
 
 
-_CONSUMER_OFFSETS = JsonStore("offsetTable", _offsets, {"lmqOffsetTable": _light_offset})
-
-
 # ``consumerOrderInfo.json`` of a broker (5.x): what each FIFO group popped last of each queue.
-
-ORDER_INFO_KINDS = {
-    "order_info": (
-        "the messages of one queue that a FIFO group popped last: consumer_group, topic, queue_id, "
-        "attempt_id (None: the version that wrote it has none), commit_bits, offsets, pop_ms, "
-        "invisible_ms, next_visible_ms (latest of those renewed), blocked_until_ms (None: each was "
-        "acknowledged, or the file does not tell)"
-    )
-}
-
 
 LONG_BITS = 64
 """commitOffsetBit is a Java long, which shifts by the number modulo 64."""
 
 
 def parse_consumer_order_info_json(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `ORDER_INFO_KINDS` from the text of the store of `ConsumerOrderInfoManager`.
+    """Read the store of `ConsumerOrderInfoManager`.
 
     Never raises; linear in the text.
+
+    Facts:
+        order_info: the messages of one queue that a FIFO group popped last: consumer_group, topic,
+            queue_id, attempt_id (None: the version that wrote it has none), commit_bits, offsets,
+            pop_ms, invisible_ms, next_visible_ms (latest of those renewed), blocked_until_ms (None:
+            each was acknowledged, or the file does not tell)
     """
-    return _ORDER_INFO.parse(text, source)
+    return read_store(text, source, "table", _queues, versioned=False)
 
 
 def _queues(key: str, value: Any) -> Stated:
@@ -192,26 +180,20 @@ def _order(entry: Entry, what: str) -> Mapping[str, Any]:
     }
 
 
-_ORDER_INFO = JsonStore("table", _queues, versioned=False)
-
-
 # ``offsets.json`` of a BROADCASTING client: what it has read, on its own disk.
-
-LOCAL_OFFSET_KINDS = {
-    "local_offset": (
-        "an offset in the local store of a client; the path of the file holds client id and "
-        "group: topic, broker_name, queue_id, committed_offset"
-    )
-}
 
 
 def parse_local_offset_json(text: str, source: str) -> list[Fact | Unread]:
-    """The facts of `LOCAL_OFFSET_KINDS` from a file of `LocalFileOffsetStore`, of either form.
+    """Read a file of `LocalFileOffsetStore`, of either form.
 
     Up to 5.x the keys are objects; a stricter codec writes them as texts that hold the object.
     Never raises; linear in the text.
+
+    Facts:
+        local_offset: an offset in the local store of a client; the path of the file holds client id
+            and group: topic, broker_name, queue_id, committed_offset
     """
-    return _LOCAL_OFFSETS.parse(text, source)
+    return read_store(text, source, "offsetTable", _offset, versioned=False)
 
 
 def _offset(key: Any, value: Any) -> Stated:
@@ -234,6 +216,3 @@ def _queue(key: Any) -> Any:
         return read_relaxed_json(key)
     except Unreadable:
         raise Unreadable(BAD_ENTRY, f"the key {shown(key)} is not a queue") from None
-
-
-_LOCAL_OFFSETS = JsonStore("offsetTable", _offset, versioned=False)

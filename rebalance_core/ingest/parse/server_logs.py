@@ -13,11 +13,13 @@ from rebalance_core.ingest.parse.log_lines import (
     LogLine,
     ServerClock,
     Template,
+    marked,
 )
 from rebalance_core.model.times import MINUTE_MS
 
 # namesrv.log: brokers that register, leave, are cut off or expire (rocketmq.md §10.4).
 
+_REMOVED = "unregisterBroker, remove name from brokerAddrTable OK, "
 _REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "
 
 
@@ -52,17 +54,6 @@ def _repeated(message: str) -> bool:
     _, _, change = message.partition("] master address change from ")
     old, _, new = change.partition(" to ")
     return old == new
-
-
-def _removed(message: str) -> LineFields:
-    return log_lines.named(
-        ("broker",), between(message, "unregisterBroker, remove name from brokerAddrTable OK, ", "")
-    )
-
-
-def _removed_4_9(message: str) -> LineFields:
-    """Also ``remove brokerName[…], clusterName[…] from clusterAddrTable``, which says it twice."""
-    return log_lines.named(("broker",), between(message, "remove brokerName[", "]"))
 
 
 def _replica(message: str) -> LineFields:
@@ -105,8 +96,9 @@ _STOPS = "shutdown hook was invoked"
 NAMESRV_TEMPLATES: tuple[Template, ...] = (
     ("broker_registered", "new broker registered, ", _registered),
     ("broker_address", "cluster [", _named),
-    ("broker_removed", "unregisterBroker, remove name from brokerAddrTable OK, ", _removed),
-    ("broker_removed", "remove brokerName[", _removed_4_9),
+    ("broker_removed", _REMOVED, marked(("broker",), _REMOVED, "")),
+    # also ``remove brokerName[…], clusterName[…] from clusterAddrTable``, which says it twice
+    ("broker_removed", "remove brokerName[", marked(("broker",), "remove brokerName[", "]")),
     ("replica_removed", _REPLICA_REMOVED, _replica),
     ("replica_removed", "remove brokerAddr[", _replica_4_9),
     ("broker_channel_closed", "the broker's channel destroyed, ", lambda message: {}),

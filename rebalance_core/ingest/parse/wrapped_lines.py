@@ -6,7 +6,6 @@ RocketMQ's own head, another one with a known date, or one without a date, whose
 of the carrier. What cannot be told apart for certain stays as it is, and is refused further on.
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from rebalance_core.ingest.fact import WRONG_FILE, Unreadable
-from rebalance_core.ingest.parse.go_and_cpp_logs import CPP, GO, Translator
+from rebalance_core.ingest.parse.go_and_cpp_logs import CPP, GO, Translator, json_object
 from rebalance_core.ingest.parse.log_lines import LEVELS, SERVER_ZONE, STACK_LINE
 
 FIRST_LINES = 50
@@ -55,9 +54,6 @@ class CarriedLine(NamedTuple):
 
 _COLOUR = re.compile("\x1b\\[[\\d;]*m")
 _CRI = re.compile(rf"({_RFC_3339}) (stdout|stderr) ([FP])(?::\S*)? (.*)", re.DOTALL)
-_POD = re.compile(r"\[pod/([^\]\s]+)\] (.*)", re.DOTALL)
-_SERVICE = re.compile(rf"(?!{_LEVEL}\b)([A-Za-z][\w.-]*) *\| (.*)", re.DOTALL)
-_TIMED = re.compile(rf"({_RFC_3339})(?: (.*)|)", re.DOTALL)
 _MESSAGES, _TIMES = ("log", "line", "message", "msg"), ("time", "timestamp", "@timestamp", "ts")
 _LEVELS, _THREADS = ("level", "log.level", "severity"), ("thread_name", "thread")
 
@@ -71,30 +67,15 @@ def _cri(line: str) -> CarriedLine | None:
     return found and CarriedLine(found[4], found[1], stream=found[2], whole=found[3] == "F")
 
 
-def _of_pod(line: str) -> CarriedLine | None:
-    found = _POD.fullmatch(line)
-    return found and CarriedLine(found[2], name=found[1])
+def _before_text(pattern: str) -> Callable[[str], CarriedLine | None]:
+    """Make the reader of lines that a pattern fits, whose groups are fields of `CarriedLine`."""
+    form = re.compile(pattern, re.DOTALL)
 
+    def read(line: str) -> CarriedLine | None:
+        found = form.fullmatch(line)
+        return found and CarriedLine(**found.groupdict(default=""))
 
-def _of_service(line: str) -> CarriedLine | None:
-    found = _SERVICE.fullmatch(line)
-    return found and CarriedLine(found[2], name=found[1])
-
-
-def _timed(line: str) -> CarriedLine | None:
-    found = _TIMED.fullmatch(line)
-    return found and CarriedLine(found[2] or "", found[1])
-
-
-def json_object(line: str) -> dict[str, Any] | None:
-    """The JSON object that the line is; None for any other line."""
-    if not line.startswith("{"):
-        return None
-    try:
-        document = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
+    return read
 
 
 def _json(line: str) -> CarriedLine | None:
@@ -133,10 +114,12 @@ def _head_of(fields: dict[str, Any]) -> str:
 CARRIERS: dict[str, Callable[[str], CarriedLine | None]] = {
     "a terminal's colours": _uncoloured,
     "a container's log as CRI writes it": _cri,
-    "kubectl logs --prefix": _of_pod,
-    "docker compose logs": _of_service,
+    "kubectl logs --prefix": _before_text(r"\[pod/(?P<name>[^\]\s]+)\] (?P<text>.*)"),
+    "docker compose logs": _before_text(
+        rf"(?!{_LEVEL}\b)(?P<name>[A-Za-z][\w.-]*) *\| (?P<text>.*)"
+    ),
     "JSON of Docker or a log collector": _json,
-    "a time before each line": _timed,
+    "a time before each line": _before_text(rf"(?P<time>{_RFC_3339})(?: (?P<text>.*)|)"),
 }
 """What may stand around lines, by its name in findings, in the order in which they are tried."""
 
@@ -307,7 +290,7 @@ class Unwrapper:
             self._begun[piece.stream] = piece, where
 
     def rest(self) -> Iterator[tuple[str, str, str]]:
-        """As `lines`, those of which the file does not have the end."""
+        """Yield as `lines` those of which the file does not have the end."""
         for piece, where in self._begun.values():
             yield from self._inner(piece, where)
         self._begun.clear()

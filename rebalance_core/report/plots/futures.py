@@ -120,7 +120,7 @@ Row = dict[str, Any]
 
 
 def draw_worst_future(handovers: PlotRows) -> Figure:
-    """Who had which queue around the change that left queues without an owner for the longest.
+    """Draw who had which queue around the change that left queues unowned for the longest.
 
     Of all changes and futures the one whose gaps add up to most; queues that did not move then are
     left out.

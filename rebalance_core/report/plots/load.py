@@ -92,11 +92,7 @@ def draw_bands(axes: Axes, bands: list[Band], axis: Axis, highest: float) -> Non
     axes.step(at, most, where="post", color=style.INK, linewidth=1.3)
     axes.step(at, fewest, where="post", color=style.QUIET, linewidth=0.8)
     axes.step(at, average, where="post", color=style.ACCENT, linewidth=1.2, linestyle=(0, (4, 2)))
-    axes.set_xlim(0, axis.width)
-    axes.set_ylim(0, max(highest, 1) * 1.1)
-    style.few_ticks(axes, 4)
-    axes.set_xticks([])
-    style.grid(axes)
+    _frame(axes, axis, max(highest, 1) * 1.1, 4)
 
 
 def draw_idle(axes: Axes, bands: list[Band], axis: Axis) -> None:
@@ -115,9 +111,13 @@ def draw_idle(axes: Axes, bands: list[Band], axis: Axis) -> None:
         hatch=style.IDLE_HATCH,
         linewidth=0.4,
     )
+    _frame(axes, axis, max(*members, 1) * 1.15, 2)
+
+
+def _frame(axes: Axes, axis: Axis, top: float, ticks: int) -> None:
     axes.set_xlim(0, axis.width)
-    axes.set_ylim(0, max(*members, 1) * 1.15)
-    style.few_ticks(axes, 2)
+    axes.set_ylim(0, top)
+    style.few_ticks(axes, ticks)
     axes.set_xticks([])
     style.grid(axes)
 
@@ -226,16 +226,7 @@ def _cells(axes: Axes, axis: Axis, cells: list[tuple[int, int, int | None, int, 
     axes.add_collection(
         PolyCollection(held, facecolors=shades, edgecolors=style.PAPER, linewidths=0.6, zorder=1)
     )
-    axes.add_collection(
-        PolyCollection(
-            idle,
-            facecolors=style.PAPER,
-            edgecolors=style.INK,
-            linewidths=0.5,
-            hatch=style.IDLE_HATCH,
-            zorder=1.5,
-        )
-    )
+    style.hatched(axes, idle, style.IDLE_HATCH, line=0.5, z=1.5)
 
 
 def _samples(frame: Any) -> list[Any]:

@@ -14,7 +14,7 @@ from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queue
 from rebalance_core.report import timeline
 from rebalance_core.report.audit_report import OwnerSpan, QueueHistory
 from rebalance_core.report.plots import style
-from rebalance_core.report.timeline import Cell, TimelineRow, TimelineRows
+from rebalance_core.report.timeline import Cell, TimelineRows
 
 # Marks that distinguish the clients of one picture: a letter or number, a tint and a hatch.
 
@@ -93,7 +93,7 @@ def draw_ownership(ownership: style.PlotRows) -> Figure:
     feet = _feet(rows, marks)
     columns = 1 if not samples else max(1, min(3, -(-len(samples) // 2)))
     legend = 0.2 + 0.18 * -(-len(samples) // columns)
-    tops, heads = _places(rows.shown)
+    tops, heads, _ = timeline.places(rows.shown, 0.0, 1.0, 1.0)
     high = (tops[-1] + 1) * ROW
     title, subtitle = f"{TITLE}: {style.short(group, 44)}", _subtitle(len(histories), axis)
     figure = style.page(title, subtitle, high + 0.4 + legend, feet)
@@ -146,20 +146,6 @@ def _histories(frame: Any, ends: Sequence[int | None]) -> list[QueueHistory]:
     ]
 
 
-def _places(rows: Sequence[TimelineRow]) -> tuple[list[float], list[tuple[float, str]]]:
-    """The top of each row, and of each topic's name above its first row; in rows."""
-    tops: list[float] = []
-    heads: list[tuple[float, str]] = []
-    at, topic = 0.0, None
-    for row in rows:
-        if row.topic != topic:
-            heads.append((at, row.topic))
-            at, topic = at + 1.0, row.topic
-        tops.append(at)
-        at += 1.0
-    return tops, heads
-
-
 def _paint(axes: Axes, placed: Iterable[tuple[float, Cell]], marks: Mapping[str, Style]) -> None:
     """One collection for each kind of paint, whatever the number of cells."""
     boxes: dict[tuple[str, str, str, float], list[Corners]] = {}
@@ -204,7 +190,8 @@ def _box(left: float, right: float, low: float, high: float) -> Corners:
 
 
 def _word(axes: Axes, top: float, cell: Cell, marks: Mapping[str, Style]) -> None:
-    word = _said(cell, marks)
+    held = [(marks[client].label, holders) for client, holders in cell.state or ()]
+    word = timeline.text_of_cell(cell, held)
     if cell.width > 100 * style.LETTER * (len(word) + 0.8):
         axes.text(
             cell.left + cell.width / 2, top + 0.53, word, ha="center", va="center",
@@ -213,26 +200,8 @@ def _word(axes: Axes, top: float, cell: Cell, marks: Mapping[str, Style]) -> Non
         )  # fmt: skip
 
 
-def _said(cell: Cell, marks: Mapping[str, Style]) -> str:
-    if cell.changes:
-        return f"{cell.changes:,} changes"
-    if cell.state == timeline.NOBODY or cell.state is None:
-        return "no owner"
-    named = [
-        marks[client].label + (f"×{holders}" if holders > 1 else "")
-        for client, holders in cell.state
-    ]
-    return "+".join(named[:2]) + (f" and {len(named) - 2} more" if named[2:] else "")
-
-
 def _clients(marks: Mapping[str, Style], cells: Iterable[Sequence[Cell]]) -> list[Any]:
-    drawn = {
-        client
-        for row in cells
-        for cell in row
-        if not cell.changes
-        for client, _ in cell.state or ()
-    }
+    drawn = timeline.clients_in(cells)
     seen = [client for client in marks if client in drawn]
     samples = [
         Patch(

@@ -4,32 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from rebalance_core.report.plots.style import (
-    ALARM,
-    IDLE_HATCH,
-    INK,
-    LETTER,
-    LINE,
-    MONO,
-    NOBODY_HATCH,
-    PAPER,
-    QUIET,
-    SMALL,
-    TOP,
-    PlotRows,
-    bare,
-    head,
-    nothing_to_draw,
-    page,
-    panel,
-    short,
-    styled,
-    table,
-    whole,
-)
+from rebalance_core.report.plots import style
 
 TITLE = "What if: before and after"
 KEYS = ("consumer_group", "scenario", "strategy")
@@ -46,8 +24,8 @@ SHOWN = ("consumers", "queues", "most of\none", "peak /\naverage", "idle", "no o
 IDLE, UNOWNED = SHOWN.index("idle"), SHOWN.index("no owner")
 
 
-@styled
-def draw_summary(summary: PlotRows) -> Figure:
+@style.styled
+def draw_summary(summary: style.PlotRows) -> Figure:
     """A row for each row of `plan_summary`, in their order; idle and ownerless cells are hatched.
 
     What differs is written "before → after". Columns of names with one value only are not drawn.
@@ -55,19 +33,21 @@ def draw_summary(summary: PlotRows) -> Figure:
     Raises:
         UsageError: Columns are missing.
     """
-    frame = table(summary, COLUMNS, DEFAULTS)
+    frame = style.table(summary, COLUMNS, DEFAULTS)
     if frame.empty:
-        return nothing_to_draw(TITLE, "No plan.")
+        return style.nothing_to_draw(TITLE, "No plan.")
     named = [name for name in KEYS if frame[name].nunique() > 1] or ["strategy"]
     rows = frame.head(MOST_ROWS)
     names = {name: [_name(row, name) for row in rows.to_dict("records")] for name in named}
-    widths = [0.25 + LETTER * max(len(n) for n in [*values, key]) for key, values in names.items()]
+    widths = [
+        0.25 + style.LETTER * max(len(n) for n in [*values, key]) for key, values in names.items()
+    ]
     left = 0.2 + sum(widths)
     high = HEAD + ROW * len(rows)
     width = left + COLUMN * len(SHOWN) + 0.25
-    figure = page(TITLE, _one_value(frame, named), high, _feet(frame), width)
-    axes = panel(figure, left, TOP - 0.15, COLUMN * len(SHOWN), high)
-    bare(axes)
+    figure = style.page(TITLE, _one_value(frame, named), high, _feet(frame), width)
+    axes = style.panel(figure, left, style.TOP - 0.15, COLUMN * len(SHOWN), high)
+    style.bare(axes)
     axes.set_xlim(0, len(SHOWN))
     axes.set_ylim(high / ROW, 0)
     _draw_names(axes, names, widths)
@@ -78,48 +58,48 @@ def draw_summary(summary: PlotRows) -> Figure:
 
 def _name(row: dict[str, Any], name: str) -> str:
     mark = "" if name != "strategy" or row["of_rocketmq"] else " *"
-    return short(str(row[name]), 40) + mark
+    return style.short(str(row[name]), 40) + mark
 
 
 def _one_value(frame: Any, named: list[str]) -> str:
-    same = [short(str(frame[name].iloc[0]), 50) for name in KEYS if name not in named]
+    same = [style.short(str(frame[name].iloc[0]), 50) for name in KEYS if name not in named]
     return ", ".join(same) or f"{len(frame):,} plans"
 
 
 def _draw_names(axes: Axes, names: dict[str, list[str]], widths: list[float]) -> None:
     at = -sum(widths) / COLUMN
-    style: dict[str, Any] = {"size": SMALL, "color": INK, "clip_on": False}
+    shown: dict[str, Any] = {"size": style.SMALL, "color": style.INK, "clip_on": False}
     for (key, values), width in zip(names.items(), widths, strict=True):
         words = key.replace("consumer_", "")
-        axes.text(at, (HEAD - 0.12) / ROW, words, va="baseline", weight="bold", **style)
+        axes.text(at, (HEAD - 0.12) / ROW, words, va="baseline", weight="bold", **shown)
         for number, name in enumerate(values):
             if number == 0 or key == "strategy" or name != values[number - 1]:
                 top = HEAD / ROW + number + 0.5
-                axes.text(at, top, name, va="center", family=MONO, **style)
+                axes.text(at, top, name, va="center", family=style.MONO, **shown)
         at += width / COLUMN
     for column, words in enumerate(SHOWN):
-        head(axes, column + 0.5, (HEAD - 0.12) / ROW, words, 0.13 / ROW)
+        style.head(axes, column + 0.5, (HEAD - 0.12) / ROW, words, 0.13 / ROW)
 
 
 def _draw_cells(axes: Axes, rows: Any) -> None:
-    hatched: dict[int, list[Any]] = {IDLE: [], UNOWNED: []}
+    box = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.2}
+    troubled: dict[int, list[Any]] = {IDLE: [], UNOWNED: []}
     for number, row in enumerate(rows.to_dict("records")):
         top = HEAD / ROW + number
         for column, (text, trouble) in enumerate(_texts(row)):
             x, y = (column + 0.06, column + 0.94), (top + 0.08, top + 0.92)
             if trouble:
-                hatched[column].append([(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])])
+                troubled[column].append([(x[0], y[0]), (x[1], y[0]), (x[1], y[1]), (x[0], y[1])])
             axes.text(
-                column + 0.5, top + 0.52, text, ha="center", va="center", size=SMALL,
-                color=INK if text != "n/a" else QUIET, weight="bold" if trouble else "normal",
-                bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.2} if trouble else None,
+                column + 0.5, top + 0.52, text, ha="center", va="center", size=style.SMALL,
+                color=style.INK if text != "n/a" else style.QUIET,
+                weight="bold" if trouble else "normal", bbox=box if trouble else None,
             )  # fmt: skip
-    for column, hatch, edge in ((IDLE, IDLE_HATCH, INK), (UNOWNED, NOBODY_HATCH, ALARM)):
-        axes.add_collection(
-            PolyCollection(
-                hatched[column], facecolors=PAPER, edgecolors=edge, linewidths=0.6, hatch=hatch
-            )
-        )
+    for column, hatch, edge in (
+        (IDLE, style.IDLE_HATCH, style.INK),
+        (UNOWNED, style.NOBODY_HATCH, style.ALARM),
+    ):
+        style.hatched(axes, troubled[column], hatch, edge)
 
 
 def _draw_lines(axes: Axes, names: list[str], left: float) -> None:
@@ -129,7 +109,7 @@ def _draw_lines(axes: Axes, names: list[str], left: float) -> None:
         [(left if first else 0, HEAD / ROW + number), (len(SHOWN), HEAD / ROW + number)]
         for number, first in rows
     ]
-    colours = [QUIET if first else LINE for _, first in rows]
+    colours = [style.QUIET if first else style.LINE for _, first in rows]
     axes.add_collection(LineCollection(spans, colors=colours, linewidths=0.7, clip_on=False))
 
 
@@ -147,7 +127,7 @@ def _texts(row: dict[str, Any]) -> Iterator[tuple[str, bool]]:
 def _number(value: Any, name: str) -> str:
     if value is None or value != value:
         return "-"
-    return f"{value:.2f}" if name in ("peak_ratio", "amplification") else whole(float(value))
+    return f"{value:.2f}" if name in ("peak_ratio", "amplification") else style.whole(float(value))
 
 
 def _feet(frame: Any) -> list[str]:
@@ -157,5 +137,5 @@ def _feet(frame: Any) -> list[str]:
     if not frame["of_rocketmq"].all():
         feet.append("* not RocketMQ's: RocketMQ has no such strategy.")
     reasons = sorted({text for text in frame["caveat"] if isinstance(text, str)})
-    feet += [short(f"n/a: moved / fewest means nothing: {text}", 120) for text in reasons[:3]]
+    feet += [style.short(f"n/a: moved / fewest means nothing: {text}", 120) for text in reasons[:3]]
     return feet

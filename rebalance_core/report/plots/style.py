@@ -13,6 +13,7 @@ import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 from matplotlib.legend import Legend
@@ -162,6 +163,17 @@ def head(axes: Axes, x: float, y: float, text: str, line: float) -> None:
             x, y - number * line, words, ha="center", va="baseline", size=SMALL - 0.5,
             weight="bold", color=INK, clip_on=False,
         )  # fmt: skip
+
+
+def hatched(
+    axes: Axes, cells: Sequence[Any], hatch: str, edge: str = INK, line: float = 0.6, z: float = 1
+) -> None:
+    """Draw cells, each by its corners, that stand out by their hatch."""
+    axes.add_collection(
+        PolyCollection(
+            cells, facecolors=PAPER, edgecolors=edge, linewidths=line, hatch=hatch, zorder=z
+        )
+    )
 
 
 def few_ticks(axes: Axes, most: int) -> None:

@@ -212,15 +212,7 @@ def draw_cells(
                 shades.append(style.shade(present[-1], most))
             _number(axes, (at + 0.5, top + 0.52), present, row, row.idle[at], most)
     axes.add_collection(PolyCollection(held, facecolors=shades, edgecolors="none"))
-    axes.add_collection(
-        PolyCollection(
-            idle,
-            facecolors=style.PAPER,
-            edgecolors=style.INK,
-            linewidths=0.6,
-            hatch=style.IDLE_HATCH,
-        )
-    )
+    style.hatched(axes, idle, style.IDLE_HATCH)
     axes.set_yticks(
         [at for at, _ in labels], [label for _, label in labels], family=style.MONO, color=style.INK
     )

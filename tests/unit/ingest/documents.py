@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse.command_output import read_output
+from rebalance_core.ingest.parse.json_tables import data_version
 from tests.tree import TREE
 
 DATA = TREE / "tests" / "recordings" / "data"
@@ -22,12 +24,23 @@ def collected(pattern: str) -> Iterator[tuple[str, str]]:
             yield f"{recording}/{name}", path.read_bytes().decode()
 
 
-def parse_all(pattern: str, parse: Parse, kinds: dict[str, str]) -> Counter[str]:
+def documented(function: Callable[..., Any]) -> dict[str, str]:
+    """What the docstring of a parser says of each kind of its facts."""
+    listed = (function.__doc__ or "").partition("    Facts:\n")[2].partition("\n\n")[0]
+    return dict(re.findall(r"^ {8}(\w+): ((?:.|\n {12})*)", listed, re.MULTILINE))
+
+
+def parse_all(pattern: str, parse: Parse, *others: Callable[..., Any]) -> Counter[str]:
     """How many facts of each kind the collected files hold; asserts that all of it is read.
 
-    Every field of every fact must be named in the text of its kind.
+    Every field of every fact must be named where the docstring of the parser, or of one of the
+    others that it calls, tells of its kind.
     """
     counts: Counter[str] = Counter()
+    kinds: dict[str, str] = {}
+    functions: list[Callable[..., Any]] = [parse, *others, read_output, data_version]
+    for function in functions:
+        kinds |= documented(function)
     for name, text in collected(pattern):
         for fact in parse(text, name):
             assert isinstance(fact, Fact), fact

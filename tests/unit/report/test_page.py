@@ -164,7 +164,7 @@ def test_rules_that_found_nothing_are_not_explained() -> None:
     outcome = audit_outcome([found | {"fingerprint": "f", "caused_by": None}], [], runs, "ERROR")
     rules = {"R": "fired", "S": "did not"}
     tables = dict.fromkeys(TABLES_OF_GROUPS, ())
-    shown = audit_report(outcome, rules, (), (), (), tables, None, (), 2)
+    shown = audit_report("c", outcome.record(), rules, (), (), (), tables, None, (), 2)
     assert shown.rules == {"R": "fired"}
 
 

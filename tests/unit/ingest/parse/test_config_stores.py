@@ -4,10 +4,6 @@ import pytest
 
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.parse.config_stores import (
-    GROUP_KINDS,
-    KINDS,
-    REQUEST_MODE_KINDS,
-    TOPIC_KINDS,
     parse_message_request_mode_json,
     parse_proxy_config_json,
     parse_rocksdb_sign,
@@ -61,7 +57,7 @@ def test_what_is_none_is_refused() -> None:
 
 def test_every_recording() -> None:
     pattern = r"brokers/.*/messageRequestMode\.json$"
-    counts = parse_all(pattern, parse_message_request_mode_json, REQUEST_MODE_KINDS)
+    counts = parse_all(pattern, parse_message_request_mode_json)
     assert counts["files"] >= 12
     assert counts["request_mode"] >= 100
 
@@ -128,7 +124,7 @@ def test_subscription_group_json_another_store_is_told_apart() -> None:
 
 def test_subscription_group_json_every_recording() -> None:
     pattern = r"brokers/.*/subscriptionGroup\.json$"
-    counts = parse_all(pattern, parse_subscription_group_json, GROUP_KINDS)
+    counts = parse_all(pattern, parse_subscription_group_json)
     assert counts["files"] >= 1
     assert counts["subscription_group"] > 5 * counts["files"]
 
@@ -219,7 +215,7 @@ def test_topics_json_another_store_is_told_apart() -> None:
 
 
 def test_topics_json_every_recording() -> None:
-    counts = parse_all(r"brokers/.*/topics\.json$", parse_topics_json, TOPIC_KINDS)
+    counts = parse_all(r"brokers/.*/topics\.json$", parse_topics_json)
     assert counts["files"] >= 1
     assert counts["topic_config"] > 10 * counts["files"]
 
@@ -283,5 +279,5 @@ def test_a_copied_sign(path: str, form: str) -> None:
 
 
 def test_every_listing_collected_is_read() -> None:
-    counts = parse_all(r"brokers/[^/]+/store-files", parse_store_listing, KINDS)
+    counts = parse_all(r"brokers/[^/]+/store-files", parse_store_listing)
     assert counts == {"store_form": 20, "files": 20}

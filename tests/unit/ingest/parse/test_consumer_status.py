@@ -3,11 +3,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rebalance_core.ingest.fact import Fact
-from rebalance_core.ingest.parse.mqadmin_consumers import (
-    STATUS_KINDS,
-    client_of_output,
-    parse_consumer_status,
-)
+from rebalance_core.ingest.parse.consumer_running_info import parse_running_info
+from rebalance_core.ingest.parse.mqadmin_consumers import client_of_output, parse_consumer_status
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.test_command_output import NO_BROKER
 
@@ -211,7 +208,7 @@ def test_a_failure_and_nothing() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"mqadmin/\d+-consumerStatus", parse_consumer_status, STATUS_KINDS)
+    counts = parse_all(r"mqadmin/\d+-consumerStatus", parse_consumer_status, parse_running_info)
     assert counts["client"] >= 1
     assert counts["client_queue"] == counts["client_offset"] > counts["client"]
 

@@ -6,8 +6,6 @@ import pytest
 
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.parse.mqadmin_consumers import (
-    CONNECTION_KINDS,
-    PROGRESS_KINDS,
     parse_consumer_connection,
     parse_consumer_progress,
 )
@@ -127,9 +125,7 @@ def test_another_table_is_told_apart() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(
-        r"mqadmin/\d+-consumerConnection", parse_consumer_connection, CONNECTION_KINDS
-    )
+    counts = parse_all(r"mqadmin/\d+-consumerConnection", parse_consumer_connection)
     assert counts["files"] >= 1
     assert counts["member"] > counts["files"]
     assert counts["group_connection"] + counts["no_members"] == counts["files"]
@@ -300,6 +296,6 @@ def test_a_failure_and_nothing() -> None:
 
 
 def test_consumer_progress_every_recording() -> None:
-    counts = parse_all(r"mqadmin/\d+-consumerProgress", parse_consumer_progress, PROGRESS_KINDS)
+    counts = parse_all(r"mqadmin/\d+-consumerProgress", parse_consumer_progress)
     assert counts["files"] >= 1
     assert counts["queue_progress"] > 5 * counts["files"]

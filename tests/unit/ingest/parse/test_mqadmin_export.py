@@ -4,12 +4,7 @@ import pytest
 
 from rebalance_core.ingest.fact import Fact
 from rebalance_core.ingest.parse import config_stores, offset_stores
-from rebalance_core.ingest.parse.mqadmin_export import (
-    EXPORT_KINDS,
-    ROCKSDB_KINDS,
-    parse_export,
-    parse_rocksdb_config,
-)
+from rebalance_core.ingest.parse.mqadmin_export import parse_export, parse_rocksdb_config
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
 from tests.unit.ingest.parse.test_command_output import NO_BROKER
 
@@ -85,7 +80,7 @@ def test_what_is_no_export_is_refused() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"mqadmin/\d+-(exportMetrics|metrics)", parse_export, EXPORT_KINDS)
+    counts = parse_all(r"mqadmin/\d+-(exportMetrics|metrics)", parse_export)
     assert counts["broker_metrics"] >= counts["exported_to"] >= 1
 
 
@@ -143,10 +138,10 @@ def test_what_is_not_understood_is_refused(text: str, code: str) -> None:
 
 
 def test_every_output_collected_is_read() -> None:
-    stores = (config_stores.TOPIC_KINDS, config_stores.GROUP_KINDS, offset_stores.COMMITTED_KINDS)
-    known = {kind: text for of_store in (*stores, ROCKSDB_KINDS) for kind, text in of_store.items()}
     pattern = r"mqadmin/\d+-(rocksDBConfigToJson|exportMetadataInRocksDB|exported)-"
-    counts = parse_all(pattern, parse_rocksdb_config, known)
+    stores = (config_stores.parse_topics_json, config_stores.parse_subscription_group_json)
+    offsets = offset_stores.parse_consumer_offset_json
+    counts = parse_all(pattern, parse_rocksdb_config, *stores, offsets)
     assert counts["rocksdb_export"] == 21
     assert counts["rocksdb_unreadable"] == 25
     assert counts["rocksdb_printed"] == 1

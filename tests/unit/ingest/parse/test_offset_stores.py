@@ -3,9 +3,6 @@
 import pytest
 
 from rebalance_core.ingest.parse.offset_stores import (
-    COMMITTED_KINDS,
-    LOCAL_OFFSET_KINDS,
-    ORDER_INFO_KINDS,
     parse_consumer_offset_json,
     parse_consumer_order_info_json,
     parse_local_offset_json,
@@ -80,7 +77,7 @@ def test_bad_numbers_are_refused_by_name() -> None:
 
 
 def test_every_recording() -> None:
-    counts = parse_all(r"consumerOffset\.json$", parse_consumer_offset_json, COMMITTED_KINDS)
+    counts = parse_all(r"consumerOffset\.json$", parse_consumer_offset_json)
     assert counts["files"] >= 1
     assert counts["committed_offset"] > 5 * counts["files"]
 
@@ -145,7 +142,7 @@ def test_what_is_none_is_refused() -> None:
 
 def test_the_recording() -> None:
     pattern = r"brokers/.*/consumerOrderInfo\.json$"
-    counts = parse_all(pattern, parse_consumer_order_info_json, ORDER_INFO_KINDS)
+    counts = parse_all(pattern, parse_consumer_order_info_json)
     assert counts["files"] >= 8
     assert counts["order_info"] >= 16
 
@@ -190,6 +187,6 @@ def test_a_key_that_is_no_queue_is_refused() -> None:
 
 def test_local_offset_json_every_recording() -> None:
     pattern = r"clients/.*/offsets\.json$"
-    counts = parse_all(pattern, parse_local_offset_json, LOCAL_OFFSET_KINDS)
+    counts = parse_all(pattern, parse_local_offset_json)
     assert counts["files"] >= 1
     assert counts["local_offset"] > counts["files"]
