@@ -1,16 +1,17 @@
 """Model files: TOML with ``[[broker]]``, ``[[brown_out]]``, ``[[outage]]``, ``[[producers]]``."""
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rebalance_core.contracts.paths import toml_text
-from rebalance_core.model.clients import Version, parse_version
+from rebalance_core.model.clients import parse_version
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import SEND_TIMEOUT_MS
-from rebalance_core.planning.scenario.edit import EditKey, number, one_of, required, whole, words
-from rebalance_core.planning.scenario.file import TomlLines
+from rebalance_core.planning.scenario import edit
+from rebalance_core.planning.scenario.edit import EditKey, required
+from rebalance_core.planning.scenario.file import TomlLines, read_values
 from rebalance_core.producers.model import (
     BrokerModel,
     BrownOut,
@@ -41,7 +42,7 @@ def latency(value: Any) -> Latency:
     """A distribution: a table with ``distribution`` and its parameters, in ms."""
     if not isinstance(value, dict):
         raise ValueError(f"expected a table such as {_EXAMPLE}")
-    form = one_of(*_FORMS)(value.get("distribution"))
+    form = edit.one_of(*_FORMS)(value.get("distribution"))
     names = _FORMS[form]
     for key in value:
         if key != "distribution" and key not in names:
@@ -61,70 +62,49 @@ def latency(value: Any) -> Latency:
 
 def _milliseconds(name: str, value: Any) -> float:
     try:
-        return float(number(0, MOST_MS)(value))
+        return float(edit.number(0, MOST_MS)(value))
     except ValueError as error:
         raise ValueError(f"{name} = {value!r}: {error}") from None
 
 
-def version(value: Any) -> Version:
-    """A version of the client."""
-    try:
-        return parse_version(words(value))
-    except UsageError as error:
-        raise ValueError(str(error)) from None
-
-
-def share(value: Any) -> float:
-    """A number from 0 to 1."""
-    fits = isinstance(value, int | float) and not isinstance(value, bool)
-    if not fits or not 0 <= value <= 1:
-        raise ValueError("expected a number from 0 to 1")
-    return float(value)
-
-
-def flag(value: Any) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        raise ValueError("expected true or false")
-    return value
-
+_share = edit.number_that(lambda value: 0 <= value <= 1, "from 0 to 1")
 
 TOP: Mapping[str, EditKey] = {
-    "name": required(words),
-    "description": required(words),
-    "cluster": EditKey(words, "model"),
-    "seed": EditKey(whole(0, 2**63 - 1), 0),
-    "start_ms": EditKey(whole(946_684_800_000, 7_289_654_399_999), 1_767_571_200_000),
-    "seconds": required(whole(1, MOST_SECONDS)),
-    "slice_seconds": EditKey(whole(1, MOST_SECONDS), 60),
+    "name": required(edit.words),
+    "description": required(edit.words),
+    "cluster": EditKey(edit.words, "model"),
+    "seed": EditKey(edit.whole(0, 2**63 - 1), 0),
+    "start_ms": EditKey(edit.whole(946_684_800_000, 7_289_654_399_999), 1_767_571_200_000),
+    "seconds": required(edit.whole(1, MOST_SECONDS)),
+    "slice_seconds": EditKey(edit.whole(1, MOST_SECONDS), 60),
 }
 _STRETCH: Mapping[str, EditKey] = {
-    "broker": required(words),
-    "from_second": required(whole(0, MOST_SECONDS)),
-    "to_second": required(whole(1, MOST_SECONDS)),
+    "broker": required(edit.words),
+    "from_second": required(edit.whole(0, MOST_SECONDS)),
+    "to_second": required(edit.whole(1, MOST_SECONDS)),
 }
 TABLES: Mapping[str, Mapping[str, EditKey]] = {
     "broker": {
-        "name": required(words),
-        "queues": required(whole(1, 65_536)),
+        "name": required(edit.words),
+        "queues": required(edit.whole(1, 65_536)),
         "latency": required(latency),
     },
-    "brown_out": {**_STRETCH, "latency": required(latency), "errors": EditKey(share, 0.0)},
+    "brown_out": {**_STRETCH, "latency": required(latency), "errors": EditKey(_share, 0.0)},
     "outage": {
         **_STRETCH,
-        "answer": EditKey(one_of(CONNECT, TIMEOUT), CONNECT),
-        "stays_in_route": EditKey(flag, False),
+        "answer": EditKey(edit.one_of(CONNECT, TIMEOUT), CONNECT),
+        "stays_in_route": EditKey(edit.yes_or_no, False),
     },
     "producers": {
-        "group": required(words),
-        "topic": required(words),
-        "clients": required(whole(1, 1_000_000)),
-        "sends_per_second": required(number(0, 100_000)),
-        "client_version": EditKey(version, parse_version("5.3")),
-        "fault_tolerance": EditKey(flag, False),
-        "detector": EditKey(flag, False),
-        "retries": EditKey(whole(0, 100), RETRY_TIMES),
-        "timeout_ms": EditKey(whole(1, MOST_MS), SEND_TIMEOUT_MS),
+        "group": required(edit.words),
+        "topic": required(edit.words),
+        "clients": required(edit.whole(1, 1_000_000)),
+        "sends_per_second": required(edit.number(0, 100_000)),
+        "client_version": EditKey(edit.parsed(parse_version), parse_version("5.3")),
+        "fault_tolerance": EditKey(edit.yes_or_no, False),
+        "detector": EditKey(edit.yes_or_no, False),
+        "retries": EditKey(edit.whole(0, 100), RETRY_TIMES),
+        "timeout_ms": EditKey(edit.whole(1, MOST_MS), SEND_TIMEOUT_MS),
     },
 }
 """By name of an array of tables its keys; defaults are upstream's where they are RocketMQ's."""
@@ -152,10 +132,9 @@ def parse_model(text: str, file: str) -> ProducerModel:
     top = _values(
         {key: value for key, value in content.items() if key not in TABLES},
         TOP,
-        f"{file}:",
-        lambda key: lines.of_key(key),
-        mistakes,
         (*TOP, *TABLES),
+        lambda key: f"{file}:{lines.of_key(key)}",
+        mistakes,
     )
     tables: dict[str, list[Values]] = {}
     for name, keys in TABLES.items():
@@ -168,10 +147,9 @@ def parse_model(text: str, file: str) -> ProducerModel:
             _values(
                 one,
                 keys,
-                f"{file}:",
-                lambda key, name=name, i=i: lines.of_key(key, name, i),
-                mistakes,
                 keys,
+                lambda key, name=name, i=i: f"{file}:{lines.of_key(key, name, i)}",
+                mistakes,
             )
             for i, one in enumerate(given)
         ]
@@ -185,27 +163,17 @@ def parse_model(text: str, file: str) -> ProducerModel:
 def _values(
     table: Mapping[str, Any],
     keys: Mapping[str, EditKey],
-    place: str,
-    line_of: Any,
+    known: Collection[str],
+    place_of: Any,
     mistakes: list[str],
-    valid: Any,
 ) -> Values:
     """The values of one table, defaults included; mistakes are added."""
-    values = {name: key.default for name, key in keys.items()}
-    for name, value in table.items():
-        where = f"{place}{line_of(name)}: "
-        if name not in keys:
-            hint = did_you_mean(name, valid)
-            mistakes.append(f"{where}unknown key {name}{hint} (valid keys: {', '.join(valid)})")
-            continue
-        try:
-            values[name] = keys[name].read(value)
-        except ValueError as error:
-            mistakes.append(f"{where}{name} = {value!r}: {error}")
+    values, wrong = read_values(table, keys, known=known)
     for name, key in keys.items():
         if key.required and name not in table:
-            mistakes.append(f"{place}{line_of(name)}: {name} is missing")
-    return values
+            wrong.append((name, f"{name} is missing"))
+    mistakes += [f"{place_of(name)}: {text}" for name, text in wrong]
+    return {name: key.default for name, key in keys.items()} | values
 
 
 def _contradictions(

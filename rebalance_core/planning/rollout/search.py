@@ -1,9 +1,10 @@
 """What a search for a rollout is asked, as a TOML file says it, and the plans there are."""
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from rebalance_core.planning.scenario.deploys import (
     Turn,
 )
 from rebalance_core.planning.scenario.edit import EditKey, ValueReader, read_moment
-from rebalance_core.planning.scenario.file import TomlLines
+from rebalance_core.planning.scenario.file import TomlLines, read_values
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
 from rebalance_core.planning.scenario.scenario import Scenario
 
@@ -53,15 +54,15 @@ class RolloutPlan:
     def edit(self, change: str, groups: str) -> Deploy:
         """The edit of a scenario that deploys groups in this way."""
         what, _, value = change.partition("=")
-        values = {
+        values: dict[str, Any] = {
             "at": read_moment(AT), "group": (groups,), "surge": self.surge,
             "unavailable": self.unavailable, "pause": self.pause_ms, "order": self.order,
             "down": self.down_ms, "ready_after": self.ready_ms, "graceful": self.graceful,
             "address": self.address,
         }  # fmt: skip
         if what == SWITCH_STRATEGY:
-            return SwitchStrategy.of(values | {"strategy": value})
-        return RollingRestart.of(values | ({"version": value} if what == UPGRADE else {}))
+            return SwitchStrategy(**values, strategy=value)
+        return RollingRestart(**values, version=value if what == UPGRADE else None)
 
     def scenario(self, change: str, groups: str) -> Scenario:
         """The scenario of that edit alone."""
@@ -127,6 +128,34 @@ RESTART, UPGRADE, SWITCH_STRATEGY = CHANGES = ("restart", "upgrade", "switch-str
 DEFAULT = "25%"
 """Of surge and unavailable: RollingUpdate's in Kubernetes."""
 MOST_PLANS = 2_000
+AMOUNTS: tuple[Amount, ...] = (0, 1, "25%", "50%", "100%")
+
+
+_from_0_up = edit.number_that(lambda value: 0 <= value < inf, "from 0 up")
+
+
+def several(read: ValueReader) -> ValueReader:
+    """One value or a list of them."""
+
+    def each(value: Any) -> tuple[Any, ...]:
+        if value == []:
+            raise ValueError("expected a value or a list of them")
+        return tuple(map(read, value if isinstance(value, list) else [value]))
+
+    return each
+
+
+def read_change(value: Any) -> str:
+    """Read the change that is deployed."""
+    what, equals, text = edit.words(value).partition("=")
+    if what == SWITCH_STRATEGY and text:
+        return f"{what}={edit.strategy(text)}"
+    if what == UPGRADE and text:
+        return f"{what}={edit.version(text)}"
+    if what == RESTART and not equals:
+        return what
+    hint = did_you_mean(what, CHANGES)
+    raise ValueError(f'expected "restart", "upgrade=VERSION" or "switch-strategy=TEXT"{hint}')
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +178,9 @@ class Prices:
     more pod.
     """
 
-    copy: float = 0.0
-    no_owner_s: float = 0.0
-    pod_hour: float = 0.0
+    copy: float = edit.key(_from_0_up, 0.0)
+    no_owner_s: float = edit.key(_from_0_up, 0.0)
+    pod_hour: float = edit.key(_from_0_up, 0.0)
 
 
 @dataclass(frozen=True)
@@ -161,18 +190,18 @@ class Search:
     Every combination of ``surge``, ``unavailable``, ``pause`` and ``order`` is a plan.
     """
 
-    change: str
-    groups: str
+    change: str = edit.needed(read_change)
+    groups: str = edit.needed(edit.words)
     budgets: Budgets = Budgets()
     prices: Prices | None = None
-    surge: tuple[Amount, ...] = (0, 1, "25%", "50%", "100%")
-    unavailable: tuple[Amount, ...] = (0, 1, "25%", "50%", "100%")
-    pause: tuple[int, ...] = (0, 5_000, 15_000, 60_000)
-    order: tuple[str, ...] = (deploys.RANDOM,)
-    down: int = DOWN_MS
-    ready_after: int = 0
-    graceful: bool = True
-    address: str = deploys.NEW
+    surge: tuple[Amount, ...] = edit.key(several(deploys.amount), AMOUNTS)
+    unavailable: tuple[Amount, ...] = edit.key(several(deploys.amount), AMOUNTS)
+    pause: tuple[int, ...] = edit.key(several(read_duration), (0, 5_000, 15_000, 60_000))
+    order: tuple[str, ...] = edit.key(several(edit.one_of(*deploys.ORDERS)), (deploys.RANDOM,))
+    down: int = edit.key(read_duration, DOWN_MS)
+    ready_after: int = edit.key(read_duration, 0)
+    graceful: bool = edit.key(edit.yes_or_no, True)
+    address: str = edit.key(edit.one_of(*deploys.ADDRESSES), deploys.NEW)
 
     def default(self) -> RolloutPlan:
         """The plan of a Deployment that says nothing of its strategy."""
@@ -212,62 +241,18 @@ class Search:
 # The file.
 
 
-def at_least(low: float) -> ValueReader:
-    """A number from ``low`` up."""
-
-    def read(value: Any) -> float:
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
-        if not fits or not low <= value < float("inf"):
-            raise ValueError(f"expected a number from {low:g} up")
-        return float(value)
-
-    return read
-
-
-def several(read: ValueReader) -> ValueReader:
-    """One value or a list of them."""
-
-    def each(value: Any) -> tuple[Any, ...]:
-        if value == []:
-            raise ValueError("expected a value or a list of them")
-        return tuple(map(read, value if isinstance(value, list) else [value]))
-
-    return each
-
-
-def read_change(value: Any) -> str:
-    """Read the change that is deployed."""
-    what, equals, text = edit.words(value).partition("=")
-    if what == SWITCH_STRATEGY and text:
-        return f"{what}={edit.strategy(text)}"
-    if what == UPGRADE and text:
-        return f"{what}={edit.version(text)}"
-    if what == RESTART and not equals:
-        return what
-    hint = did_you_mean(what, CHANGES)
-    raise ValueError(f'expected "restart", "upgrade=VERSION" or "switch-strategy=TEXT"{hint}')
-
-
-_TOP = {"change": edit.required(read_change), "groups": edit.required(edit.words)}
+_OF_SEARCH = edit.keys_of(Search)
+_TOP = {name: key for name, key in _OF_SEARCH.items() if key.required}
 _TABLES: Mapping[str, Mapping[str, EditKey]] = {
     "budgets": {
-        "max_read_again": EditKey(at_least(0)),
-        "max_no_owner_s": EditKey(at_least(0)),
-        "max_double_s": EditKey(at_least(0)),
+        "max_read_again": EditKey(_from_0_up),
+        "max_no_owner_s": EditKey(_from_0_up),
+        "max_double_s": EditKey(_from_0_up),
         "min_members": EditKey(edit.whole(0, 1_000_000)),
         "finish_within": EditKey(read_duration),
     },
-    "prices": {name: EditKey(at_least(0)) for name in ("copy", "no_owner_s", "pod_hour")},
-    "plans": {
-        "surge": EditKey(several(deploys.amount)),
-        "unavailable": EditKey(several(deploys.amount)),
-        "pause": EditKey(several(read_duration)),
-        "order": EditKey(several(edit.one_of(*deploys.ORDERS))),
-        "down": EditKey(read_duration),
-        "ready_after": EditKey(read_duration),
-        "graceful": EditKey(deploys.yes_or_no),
-        "address": EditKey(edit.one_of(*deploys.ADDRESSES)),
-    },
+    "prices": edit.keys_of(Prices),
+    "plans": {name: key for name, key in _OF_SEARCH.items() if not key.required},
 }
 
 
@@ -317,22 +302,15 @@ class _Reading:
         self.mistakes.append(f"{self.file}:{self.lines.of_key(key, table)}: {text}")
 
     def values(
-        self, table: str, given: Any, keys: Mapping[str, EditKey], valid: Iterable[str]
+        self, table: str, given: Any, keys: Mapping[str, EditKey], known: Collection[str]
     ) -> dict[str, Any]:
         """The values read; what is wrong is noted."""
         if not isinstance(given, dict):
             self.mistake(table, "", f"{table} must be a table that begins with [{table}]")
             return {}
-        found = {}
-        for key, value in given.items():
-            if key not in keys:
-                hint = f"{did_you_mean(key, valid)} (valid: {', '.join(valid)})"
-                self.mistake(key, table, f"unknown key {key}{hint}")
-                continue
-            try:
-                found[key] = keys[key].read(value)
-            except ValueError as error:
-                self.mistake(key, table, f"{key} = {value!r}: {error}")
+        found, wrong = read_values(given, keys, known=known, valid="valid")
+        for key, text in wrong:
+            self.mistake(key, table, text)
         for key, declared in keys.items():
             if declared.required and key not in given:
                 self.mistakes.append(f"{self.file}:1: {key} is missing")

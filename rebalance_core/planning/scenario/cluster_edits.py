@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from rebalance_core.model.group_settings import (
     BROKER_REBALANCE,
@@ -15,7 +15,7 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.times import read_duration
 from rebalance_core.planning.scenario import edit
 from rebalance_core.planning.scenario.cluster_life import ClusterLife, TopicSettings, topic_settings
-from rebalance_core.planning.scenario.edit import Edit, EditKey, GroupEdit
+from rebalance_core.planning.scenario.edit import Edit, GroupEdit
 from rebalance_core.planning.scenario.group_life import GroupLife, MemberData
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
 from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
@@ -27,8 +27,7 @@ from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
 class BrokerLoss(Edit):
     """Remove brokers for ``back_after``, or until the end."""
 
-    broker: tuple[str, ...]
-    back_after: int | None
+    broker: tuple[str, ...] = edit.needed(edit.patterns)
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
         """The brokers."""
@@ -47,13 +46,9 @@ class LoseBroker(BrokerLoss):
     """
 
     KIND = "lose_broker"
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        "broker": edit.required(edit.patterns),
-        "how": EditKey(edit.one_of("stopped", "closed", "expired"), "closed"),
-        "back_after": EditKey(read_duration),
-    }
 
-    how: str
+    how: str = edit.key(edit.one_of("stopped", "closed", "expired"), "closed")
+    back_after: int | None = edit.key(read_duration)
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
         """Take them down."""
@@ -73,13 +68,9 @@ class LoseMaster(BrokerLoss):
     """
 
     KIND = "lose_master"
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        "broker": edit.required(edit.patterns),
-        "slaves": EditKey(edit.one_of("refused", "slave_read", "acting"), "refused"),
-        "back_after": EditKey(read_duration),
-    }
 
-    slaves: str
+    slaves: str = edit.key(edit.one_of("refused", "slave_read", "acting"), "refused")
+    back_after: int | None = edit.key(read_duration)
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
         """Take their masters away."""
@@ -100,21 +91,13 @@ class LoseRoom(Edit):
     """
 
     KIND = "lose_room"
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        "room": edit.required(edit.texts),
-        "separator": EditKey(edit.words, DEFAULT_ROOM_SEPARATOR),
-        "broker_prefixes": EditKey(edit.texts),
-        "client_prefixes": EditKey(edit.texts),
-        "how": EditKey(edit.one_of("crash", "expired"), "expired"),
-        "back_after": EditKey(read_duration),
-    }
 
-    room: tuple[str, ...]
-    separator: str
-    broker_prefixes: tuple[str, ...] | None
-    client_prefixes: tuple[str, ...] | None
-    how: str
-    back_after: int | None
+    room: tuple[str, ...] = edit.needed(edit.texts)
+    separator: str = edit.key(edit.words, DEFAULT_ROOM_SEPARATOR)
+    broker_prefixes: tuple[str, ...] | None = edit.key(edit.texts)
+    client_prefixes: tuple[str, ...] | None = edit.key(edit.texts)
+    how: str = edit.key(edit.one_of("crash", "expired"), "expired")
+    back_after: int | None = edit.key(read_duration)
 
     def concerns_group(self, consumer_group: str) -> bool:
         """Every group may have members there."""
@@ -162,21 +145,13 @@ class ScaleQueues(Edit):
     """
 
     KIND = "scale_queues"
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        "topic": edit.required(edit.patterns),
-        "broker": EditKey(edit.patterns, ("*",)),
-        "queues": EditKey(edit.whole(0, MOST_QUEUES)),
-        "read": EditKey(edit.whole(0, MOST_QUEUES)),
-        "write": EditKey(edit.whole(0, MOST_QUEUES)),
-        "factor": EditKey(edit.number(0, 1_024)),
-    }
 
-    topic: tuple[str, ...]
-    broker: tuple[str, ...]
-    queues: int | None
-    read: int | None
-    write: int | None
-    factor: float | None
+    topic: tuple[str, ...] = edit.needed(edit.patterns)
+    broker: tuple[str, ...] = edit.key(edit.patterns, ("*",))
+    queues: int | None = edit.key(edit.whole(0, MOST_QUEUES))
+    read: int | None = edit.key(edit.whole(0, MOST_QUEUES))
+    write: int | None = edit.key(edit.whole(0, MOST_QUEUES))
+    factor: float | None = edit.key(edit.number(0, 1_024))
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -226,21 +201,13 @@ class NewTopic(Edit):
     """
 
     KIND = "new_topic"
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        "name": edit.required(edit.words),
-        "queues": edit.required(edit.whole(1, MOST_QUEUES)),
-        "broker": EditKey(edit.patterns, ("*",)),
-        "subscribed_by": EditKey(edit.patterns, ()),
-        "subscribe_after": EditKey(read_duration, 0),
-        "every": EditKey(read_duration, 0),
-    }
 
-    name: str
-    queues: int
-    broker: tuple[str, ...]
-    subscribed_by: tuple[str, ...]
-    subscribe_after: int
-    every: int
+    name: str = edit.needed(edit.words)
+    queues: int = edit.needed(edit.whole(1, MOST_QUEUES))
+    broker: tuple[str, ...] = edit.key(edit.patterns, ("*",))
+    subscribed_by: tuple[str, ...] = edit.key(edit.patterns, ())
+    subscribe_after: int = edit.key(read_duration, 0)
+    every: int = edit.key(read_duration, 0)
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
         """Brokers and groups."""
@@ -299,18 +266,11 @@ class SwitchRequestMode(GroupEdit):
     """
 
     KIND = "switch_request_mode"
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        "group": edit.required(edit.patterns),
-        "topic": EditKey(edit.patterns, ("*",)),
-        "mode": edit.required(edit.one_of(POP, PULL)),
-        "share_queue_num": EditKey(edit.whole(-1, LARGEST_SHARE_QUEUE_NUM)),
-        "rebalance_mode": EditKey(edit.one_of(CLIENT_REBALANCE, BROKER_REBALANCE)),
-    }
 
-    topic: tuple[str, ...]
-    mode: str
-    share_queue_num: int | None
-    rebalance_mode: str | None
+    topic: tuple[str, ...] = edit.key(edit.patterns, ("*",))
+    mode: str = edit.needed(edit.one_of(POP, PULL))
+    share_queue_num: int | None = edit.key(edit.whole(-1, LARGEST_SHARE_QUEUE_NUM))
+    rebalance_mode: str | None = edit.key(edit.one_of(CLIENT_REBALANCE, BROKER_REBALANCE))
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

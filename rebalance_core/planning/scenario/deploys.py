@@ -5,12 +5,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.times import read_duration
 from rebalance_core.planning.scenario import edit
-from rebalance_core.planning.scenario.edit import LOSS_DETAILS, EditKey, GroupEdit
+from rebalance_core.planning.scenario.edit import LOSS_DETAILS, GroupEdit
 from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, MemberData
 from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS, MOST_CONSUMERS
 
@@ -108,13 +108,6 @@ MEETING_STOPS_MS = 2_000
 go, and nobody frees these for a minute (docs/fidelity.md, P4 and P2 of the recorded rollouts)."""
 
 
-def yes_or_no(value: Any) -> bool:
-    """True or false."""
-    if not isinstance(value, bool):
-        raise ValueError("expected true or false")
-    return value
-
-
 @dataclass(frozen=True, kw_only=True)
 class Deploy(GroupEdit):
     """Every member is replaced once: ``percent`` of them ``every`` so often, or by a `Pace`.
@@ -130,30 +123,16 @@ class Deploy(GroupEdit):
     an instance name come back under the same id on another channel where it is kept.
     """
 
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        "group": edit.required(edit.patterns),
-        "percent": EditKey(edit.number(0, 100), 10.0),
-        "every": EditKey(read_duration, EVERY_MS),
-        "down": EditKey(read_duration, DOWN_MS),
-        "surge": EditKey(amount),
-        "unavailable": EditKey(amount),
-        "ready_after": EditKey(read_duration, 0),
-        "pause": EditKey(read_duration, 0),
-        "order": EditKey(edit.one_of(*ORDERS), RANDOM),
-        "graceful": EditKey(yes_or_no, True),
-        "address": EditKey(edit.one_of(*ADDRESSES)),
-    }
-
-    percent: float
-    every: int
-    down: int
-    surge: Amount | None
-    unavailable: Amount | None
-    ready_after: int
-    pause: int
-    order: str
-    graceful: bool
-    address: str | None
+    percent: float = edit.key(edit.number(0, 100), 10.0)
+    every: int = edit.key(read_duration, EVERY_MS)
+    down: int = edit.key(read_duration, DOWN_MS)
+    surge: Amount | None = edit.key(amount)  # noqa: RUF009  # a field, made once
+    unavailable: Amount | None = edit.key(amount)  # noqa: RUF009  # a field, made once
+    ready_after: int = edit.key(read_duration, 0)
+    pause: int = edit.key(read_duration, 0)
+    order: str = edit.key(edit.one_of(*ORDERS), RANDOM)
+    graceful: bool = edit.key(edit.yes_or_no, True)
+    address: str | None = edit.key(edit.one_of(*ADDRESSES))
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -256,14 +235,9 @@ class RollingRestart(Deploy):
     """The same program again, or with ``version`` a client library of that version."""
 
     KIND = "rolling_restart"
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        **Deploy.KEYS,
-        "how": EditKey(edit.one_of(*LOSS_DETAILS)),
-        "version": EditKey(edit.version),
-    }
 
-    how: str | None
-    version: str | None
+    how: str | None = edit.key(edit.one_of(*LOSS_DETAILS))
+    version: str | None = edit.key(edit.version)
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -300,14 +274,9 @@ class SwitchStrategy(Deploy):
     """
 
     KIND = "switch_strategy"
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        **Deploy.KEYS,
-        "strategy": edit.required(edit.strategy),
-        "how": EditKey(edit.one_of(AT_ONCE, ROLLING)),
-    }
 
-    strategy: str
-    how: str | None
+    strategy: str = edit.needed(edit.strategy)
+    how: str | None = edit.key(edit.one_of(AT_ONCE, ROLLING))
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

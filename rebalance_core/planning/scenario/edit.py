@@ -4,9 +4,9 @@ keys are read.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from rebalance_core.model.clients import parse_language, parse_version
 from rebalance_core.model.errors import RebalanceError, did_you_mean
@@ -83,6 +83,21 @@ def required(read: ValueReader) -> EditKey:
     return EditKey(read, required=True)
 
 
+def key(read: ValueReader, default: Any = None) -> Any:
+    """Declare a field of an `Edit` to be a key of the file, which may be left out."""
+    return field(default=default, metadata={"key": EditKey(read, default)})
+
+
+def needed(read: ValueReader) -> Any:
+    """Declare a field of an `Edit` to be a key of the file that must be given."""
+    return field(metadata={"key": required(read)})
+
+
+def keys_of(table: Any) -> dict[str, EditKey]:
+    """Return the keys that the fields of a dataclass are, in their order."""
+    return {one.name: one.metadata["key"] for one in fields(table) if "key" in one.metadata}
+
+
 def words(value: Any) -> str:
     """Text that is not empty."""
     if not isinstance(value, str) or not value.strip():
@@ -132,49 +147,57 @@ def whole(low: int, high: int) -> ValueReader:
     return read
 
 
-def number(low: float, high: float) -> ValueReader:
-    """A number above ``low`` and up to ``high``."""
+def number_that(fits: Callable[[float], bool], valid: str) -> ValueReader:
+    """Return a reader of numbers that fit; ``valid`` says in words which do."""
 
     def read(value: Any) -> float:
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
-        if not fits or not low < value <= high:
-            raise ValueError(f"expected a number above {low:g} and up to {high:g}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
+            raise ValueError(f"expected a number {valid}")
         return float(value)
 
     return read
 
 
-def strategy(value: Any) -> str:
-    """A strategy text, printed as the parser prints it."""
-    try:
-        return str(parse_strategy(words(value)))
-    except RebalanceError as error:
-        raise ValueError(str(error)) from None
+def number(low: float, high: float) -> ValueReader:
+    """Return a reader of numbers above ``low`` and up to ``high``."""
+    return number_that(lambda value: low < value <= high, f"above {low:g} and up to {high:g}")
 
 
-def language(value: Any) -> str:
-    """The language of a client."""
-    try:
-        return parse_language(words(value))
-    except RebalanceError as error:
-        raise ValueError(str(error)) from None
+def yes_or_no(value: Any) -> bool:
+    """Read true or false."""
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")
+    return value
 
 
-def version(value: Any) -> str:
-    """A RocketMQ version."""
-    try:
-        parse_version(words(value))
-    except RebalanceError as error:
-        raise ValueError(str(error)) from None
-    return str(value)
+def parsed(parse: Callable[[str], Any]) -> ValueReader:
+    """Return a reader of text by a function that raises errors of ours."""
+
+    def read(value: Any) -> Any:
+        try:
+            return parse(words(value))
+        except RebalanceError as error:
+            raise ValueError(str(error)) from None
+
+    return read
+
+
+def _of_version(text: str) -> str:
+    parse_version(text)
+    return text
+
+
+language = parsed(parse_language)
+version = parsed(_of_version)
+"""Reads a RocketMQ version; the text stays as it is."""
+strategy = parsed(lambda text: str(parse_strategy(text)))
+"""Reads a strategy text, printed as the parser prints it."""
 
 
 # What an edit is: a frozen value of a scenario file that acts on groups, the cluster or both.
 
 LOSS_DETAILS = {"leave": None, "crash": "CLOSED", "expired": "EXPIRED"}
 """How a member goes: it says so, its connection is seen closing, or only the scan finds out."""
-
-COMMON_KEYS = {"at": EditKey(read_moment, END_MOMENT), "cluster": EditKey(patterns, ("*",))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,22 +209,14 @@ class Edit:
     """
 
     KIND: ClassVar[str]
-    KEYS: ClassVar[Mapping[str, EditKey]]
 
-    at: Moment
-    cluster: tuple[str, ...]
+    at: Moment = key(read_moment, END_MOMENT)  # noqa: RUF009  # a field, made once
+    cluster: tuple[str, ...] = key(patterns, ("*",))
 
     @classmethod
     def keys(cls) -> dict[str, EditKey]:
-        """All keys of the kind."""
-        return COMMON_KEYS | dict(cls.KEYS)
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        """The edit with these read values, defaults for the others."""
-        names = {field.name for field in fields(cls)}
-        assert names == set(cls.keys()), f"{cls.__name__}: fields and keys differ"
-        return cls(**{name: values.get(name, key.default) for name, key in cls.keys().items()})
+        """Return all keys of the kind, in the order of the fields."""
+        return keys_of(cls)
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -240,7 +255,7 @@ class Edit:
 class GroupEdit(Edit):
     """An edit of the groups that ``group`` matches."""
 
-    group: tuple[str, ...]
+    group: tuple[str, ...] = needed(patterns)
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
         """The groups."""

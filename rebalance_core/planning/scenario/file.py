@@ -6,7 +6,7 @@ May import: other modules of `planning.scenario`, `model`, `strategies`. Begin w
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from rebalance_core.planning.scenario.cluster_edits import (
     SwitchRequestMode,
 )
 from rebalance_core.planning.scenario.deploys import RollingRestart, SwitchStrategy
-from rebalance_core.planning.scenario.edit import Edit, words
+from rebalance_core.planning.scenario.edit import Edit, EditKey, words
 from rebalance_core.planning.scenario.member_edits import (
     AddConsumers,
     MixedSubscriptions,
@@ -224,35 +224,43 @@ def _edit(
             hint = did_you_mean(str(kind), EDIT_KINDS)
             mistakes.append(f"{file}:{line}: unknown kind {kind!r}{hint} (kinds: {listed})")
         return None
-    problems = [
-        f"{file}:{lines.of_key(key, 'edit', index)}: {message}"
-        for key, message in _edit_mistakes(table, EDIT_KINDS[kind])
-    ]
-    mistakes += problems
-    if problems:
-        return None
-    keys = EDIT_KINDS[kind].keys()
-    return EDIT_KINDS[kind].of(
-        {key: keys[key].read(value) for key, value in table.items() if key != "kind"}
-    )
+    given = {key: value for key, value in table.items() if key != "kind"}
+    edit = EDIT_KINDS[kind]
+    values, wrong = read_values(given, edit.keys(), f" of {kind}")
+    for key, declared in edit.keys().items():
+        if declared.required and key not in table:
+            wrong.append(("kind", f"{kind} needs {key}"))
+    for key, message in edit.contradictions(table):
+        wrong.append((key, f"{kind if key == 'kind' else key} {message}"))
+    mistakes += [f"{file}:{lines.of_key(key, 'edit', index)}: {text}" for key, text in wrong]
+    return None if wrong else edit(**values)
 
 
-def _edit_mistakes(table: Mapping[str, Any], kind: type[Edit]) -> Iterator[tuple[str, str]]:
-    """(key, what is wrong) of one table."""
-    keys = kind.keys()
-    for key, value in table.items():
-        if key == "kind":
-            continue
+def read_values(
+    given: Mapping[str, Any],
+    keys: Mapping[str, EditKey],
+    whose: str = "",
+    known: Collection[str] | None = None,
+    valid: str = "valid keys",
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return the values of a table as its keys read them, and (key, what is wrong) of the others.
+
+    Args:
+        given: the table.
+        keys: those of its kind.
+        whose: where an unknown key was looked for, in words.
+        known: all keys that may stand there, also those that are tables; None: ``keys``.
+        valid: what the message calls them.
+    """
+    known = keys if known is None else known
+    values, wrong = dict[str, Any](), list[tuple[str, str]]()
+    for key, value in given.items():
         if key not in keys:
-            hint = did_you_mean(key, keys)
-            yield key, f"unknown key {key} of {kind.KIND}{hint} (valid keys: {', '.join(keys)})"
+            hint = f"{did_you_mean(key, known)} ({valid}: {', '.join(known)})"
+            wrong.append((key, f"unknown key {key}{whose}{hint}"))
             continue
         try:
-            keys[key].read(value)
+            values[key] = keys[key].read(value)
         except ValueError as error:
-            yield key, f"{key} = {value!r}: {error}"
-    for key, declared in keys.items():
-        if declared.required and key not in table:
-            yield "kind", f"{kind.KIND} needs {key}"
-    for key, message in kind.contradictions(table):
-        yield key, f"{kind.KIND} {message}" if key == "kind" else f"{key} {message}"
+            wrong.append((key, f"{key} = {value!r}: {error}"))
+    return values, wrong

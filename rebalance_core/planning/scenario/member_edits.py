@@ -3,11 +3,11 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from rebalance_core.model.times import MINUTE_MS, read_duration
 from rebalance_core.planning.scenario import edit
-from rebalance_core.planning.scenario.edit import EditKey, GroupEdit
+from rebalance_core.planning.scenario.edit import GroupEdit
 from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, MemberData
 
 # add_consumers: more processes of a group, like those that it has.
@@ -26,18 +26,11 @@ class AddConsumers(GroupEdit):
     """
 
     KIND = "add_consumers"
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        "group": edit.required(edit.patterns),
-        "count": EditKey(edit.whole(1, MOST_CONSUMERS)),
-        "share": EditKey(edit.number(0, 100)),
-        "every": EditKey(read_duration, 0),
-        "language": EditKey(edit.language),
-    }
 
-    count: int | None
-    share: float | None
-    every: int
-    language: str | None
+    count: int | None = edit.key(edit.whole(1, MOST_CONSUMERS))
+    share: float | None = edit.key(edit.number(0, 100))
+    every: int = edit.key(read_duration, 0)
+    language: str | None = edit.key(edit.language)
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -74,18 +67,11 @@ class RemoveConsumers(GroupEdit):
     """
 
     KIND = "remove_consumers"
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        "group": edit.required(edit.patterns),
-        "count": EditKey(edit.whole(1, MOST_CONSUMERS)),
-        "share": EditKey(edit.number(0, 1)),
-        "how": EditKey(edit.one_of(*edit.LOSS_DETAILS), "leave"),
-        "every": EditKey(read_duration, 0),
-    }
 
-    count: int | None
-    share: float | None
-    how: str
-    every: int
+    count: int | None = edit.key(edit.whole(1, MOST_CONSUMERS))
+    share: float | None = edit.key(edit.number(0, 1))
+    how: str = edit.key(edit.one_of(*edit.LOSS_DETAILS), "leave")
+    every: int = edit.key(read_duration, 0)
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -133,20 +119,12 @@ class MixedSubscriptions(GroupEdit):
     """
 
     KIND = "mixed_subscriptions"
-    KEYS: ClassVar[Mapping[str, EditKey]] = {
-        "group": edit.required(edit.patterns),
-        "percent": edit.required(edit.number(0, 100)),
-        "extra": EditKey(edit.words),
-        "lacking": EditKey(edit.words),
-        "every": EditKey(read_duration, EVERY_MS),
-        "down": EditKey(read_duration, DOWN_MS),
-    }
 
-    percent: float
-    extra: str | None
-    lacking: str | None
-    every: int
-    down: int
+    percent: float = edit.needed(edit.number(0, 100))
+    extra: str | None = edit.key(edit.words)
+    lacking: str | None = edit.key(edit.words)
+    every: int = edit.key(read_duration, EVERY_MS)
+    down: int = edit.key(read_duration, DOWN_MS)
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
