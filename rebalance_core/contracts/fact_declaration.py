@@ -69,7 +69,6 @@ class LogFact:
         kind: its name in the templates.
         log: BROKER, LOCK, NAME_SERVER, CLIENT or PROXY.
         part: CLUSTER, GROUP, TOPIC or COMMIT.
-        key: the field that names the group or topic; empty for the cluster.
         fields: the fields of the fact, and what it means.
         thinning: what a large job keeps of it; None: every statement.
         with_pid: it carries `PROCESS_ID`, as all runs of a client append to one file.
@@ -84,7 +83,6 @@ class LogFact:
     kind: str
     log: str
     part: str
-    key: str
     fields: str
     thinning: Thinning | None = None
     with_pid: bool = False
@@ -98,8 +96,42 @@ class LogFact:
             raise ValueError(f"{self.kind}: observed_facts has rows on groups and the cluster only")
         if (self.facts_only or self.details) and not self.rows:
             raise ValueError(f"{self.kind}: no kind of observed_facts is declared for it")
-        if bool(self.key) == (self.part == CLUSTER):
-            raise ValueError(f"{self.kind}: only the cluster has no field that names it")
+
+    @property
+    def key(self) -> str:
+        """The field that names the group or topic; empty for the cluster."""
+        return {GROUP: "group", COMMIT: "group", TOPIC: "topic", CLUSTER: ""}[self.part]
+
+
+def trouble(
+    kind: str,
+    log: str,
+    part: str,
+    fields: str,
+    row: str,
+    meaning: str,
+    *,
+    thinning: Thinning = ONE_A_SECOND,
+    with_pid: bool = False,
+    details: tuple[str, ...] = (),
+) -> LogFact:
+    """Declare refusals, drops or failures of which `observed_facts` alone has rows, its episodes.
+
+    Args:
+        kind: as in `LogFact`; so are log, part and fields.
+        log: the log that states it.
+        part: CLUSTER or GROUP.
+        fields: the fields of the fact, and what it means.
+        row: the kind of ``observed_facts``.
+        meaning: what that kind states; its ``times`` counts the windows of `thinning`.
+        thinning: as in `LogFact`; so are with_pid and details.
+        with_pid: it carries `PROCESS_ID`.
+        details: the fields that are details of the row, or `LOG_FOLDER`.
+    """
+    rows = (FactKind(row, meaning, EPISODES, thinning.window_ms or SECOND_MS),)
+    return LogFact(
+        kind, log, part, fields, thinning, with_pid, facts_only=True, rows=rows, details=details
+    )
 
 
 def log_facts(facts: Iterable[LogFact]) -> dict[str, LogFact]:

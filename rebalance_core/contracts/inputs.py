@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from rebalance_core.contracts.table import Table, columns
+from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
 from rebalance_core.model.events import EVENT_TYPES
 from rebalance_core.model.group_settings import (
     CONSUME_FROM_WHERE,
@@ -163,7 +163,7 @@ QUEUE_OFFSETS = Table(
         head_cached? BOOLEAN entry 0 is in page cache; null: not known; counts only when max > 0
         """
     ),
-    key=("cluster", "topic", "broker_name", "queue_id", "observed_ms"),
+    key=("cluster", *QUEUE_KEY, "observed_ms"),
     required=False,
 )
 
@@ -182,15 +182,7 @@ COMMITTED_OFFSETS = Table(
         committed_offset BIGINT the offset the next owner would read
         """
     ),
-    key=(
-        "cluster",
-        "consumer_group",
-        "topic",
-        "broker_name",
-        "queue_id",
-        "client_id",
-        "observed_ms",
-    ),
+    key=("cluster", "consumer_group", *QUEUE_KEY, "client_id", "observed_ms"),
     required=False,
 )
 

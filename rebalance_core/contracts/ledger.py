@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rebalance_core.contracts.table import Table, columns
+from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
 from rebalance_core.model.group_settings import MESSAGE_MODELS, REBALANCE_MODES
 from rebalance_core.model.verdicts import EPOCH_STATUSES, SEVERITIES, START_STATUSES, VERDICTS
 
@@ -134,15 +134,7 @@ POP_REACH = Table(
         to_ms? BIGINT start of to_epoch; null: open
         """
     ),
-    key=(
-        "cluster",
-        "consumer_group",
-        "topic",
-        "broker_name",
-        "queue_id",
-        "client_id",
-        "from_epoch",
-    ),
+    key=("cluster", "consumer_group", *QUEUE_KEY, "client_id", "from_epoch"),
     since=2,
 )
 
@@ -188,7 +180,7 @@ QUEUE_STATES = Table(
         to_epoch? INT first epoch after it; null: open
         """
     ),
-    key=("cluster", "consumer_group", "topic", "broker_name", "queue_id", "from_epoch"),
+    key=("cluster", "consumer_group", *QUEUE_KEY, "from_epoch"),
     since=3,
 )
 
@@ -241,15 +233,7 @@ OWNERSHIP = Table(
         to_ms? BIGINT start of to_epoch; null: open
         """
     ),
-    key=(
-        "cluster",
-        "consumer_group",
-        "topic",
-        "broker_name",
-        "queue_id",
-        "client_id",
-        "from_epoch",
-    ),
+    key=("cluster", "consumer_group", *QUEUE_KEY, "client_id", "from_epoch"),
 )
 
 DIFFS = Table(
@@ -273,16 +257,7 @@ DIFFS = Table(
         cause STRING the first of the epoch's causes
         """
     ),
-    key=(
-        "cluster",
-        "consumer_group",
-        "epoch",
-        "topic",
-        "broker_name",
-        "queue_id",
-        "action",
-        "client_id",
-    ),
+    key=("cluster", "consumer_group", "epoch", *QUEUE_KEY, "action", "client_id"),
 )
 
 PULL_STARTS = Table(
@@ -314,7 +289,7 @@ PULL_STARTS = Table(
         """,
         status=START_STATUSES,
     ),
-    key=("cluster", "consumer_group", "epoch", "topic", "broker_name", "queue_id", "client_id"),
+    key=("cluster", "consumer_group", "epoch", *QUEUE_KEY, "client_id"),
 )
 
 MEMBERSHIPS = Table(
@@ -408,8 +383,6 @@ REJECTED = Table(
 )
 
 
-# The tables a simulation and an audit write. Begin with `simulated`.
-
 SIMULATED_TABLES = {
     table.name: table
     for table in (
@@ -429,21 +402,3 @@ SIMULATED_TABLES = {
 
 LEDGER_TABLES = SIMULATED_TABLES | {REJECTED.name: REJECTED}
 """Everything `simulate` writes."""
-
-__all__ = [
-    "CONSUMER_LOAD",
-    "DIFFS",
-    "EPOCHS",
-    "FINDINGS",
-    "GROUP_METRICS",
-    "GROUP_VERDICTS",
-    "LEDGER_TABLES",
-    "MEMBERSHIPS",
-    "OWNERSHIP",
-    "POP_METRICS",
-    "POP_REACH",
-    "PULL_STARTS",
-    "QUEUE_STATES",
-    "REJECTED",
-    "SIMULATED_TABLES",
-]

@@ -24,143 +24,120 @@ from rebalance_core.contracts.fact_declaration import (
     FactKind,
     LogFact,
     log_facts,
+    trouble,
 )
-from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, MINUTE_MS
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS
 
 # Facts that a broker's broker.log and lock.log state.
 
 BROKER_LOG = (
     LogFact(
-        "consumer_connected", BROKER, GROUP, "group",
+        "consumer_connected", BROKER, GROUP,
         "group, consume_type, message_model and the fields of channel_info",
         of_slaves=True,
     ),
     LogFact(
-        "consumer_data", BROKER, GROUP, "group",
+        "consumer_data", BROKER, GROUP,
         "channel (remote address) and the fields of consumer_data",
         of_slaves=True,
         rows=(CLIENT_TOPIC,),
     ),
     LogFact(
-        "consumer_left", BROKER, GROUP, "group",
+        "consumer_left", BROKER, GROUP,
         "group and channel_info: UNREGISTER_CLIENT, a graceful leave",
         of_slaves=True,
     ),
     LogFact(
-        "consumer_closed", BROKER, GROUP, "group",
+        "consumer_closed", BROKER, GROUP,
         "group and channel_info: its connection was seen closing",
         of_slaves=True,
-        rows=(
-            FactKind(
-                "CONNECTION_CLOSED", "a member's connection closed", MOMENTS
-            ),
-        ),
+        rows=(FactKind("CONNECTION_CLOSED", "a member's connection closed", MOMENTS),),
     ),
     LogFact(
-        "consumer_expired", BROKER, GROUP, "group",
+        "consumer_expired", BROKER, GROUP,
         "group, channel: removed by the scan; no client id is printed",
         of_slaves=True,
     ),
     LogFact(
-        "group_topic", BROKER, GROUP, "group",
+        "group_topic", BROKER, GROUP,
         "group, topic, expression: new to the group's table; names no member",
         of_slaves=True,
     ),
     LogFact(
-        "group_emptied", BROKER, GROUP, "group",
+        "group_emptied", BROKER, GROUP,
         "group: its last member is gone, and its table with it",
         of_slaves=True,
     ),
+    LogFact("topic_created", BROKER, TOPIC, "topic, read, write, perm: queues are new and empty"),
+    LogFact("topic_updated", BROKER, TOPIC, "topic, read, write, perm, and old: the same before"),
     LogFact(
-        "topic_created", BROKER, TOPIC, "topic",
-        "topic, read, write, perm: queues are new and empty",
-    ),
-    LogFact(
-        "topic_updated", BROKER, TOPIC, "topic",
-        "topic, read, write, perm, and old: the same before",
-    ),
-    LogFact(
-        "topic_loaded", BROKER, TOPIC, "topic",
+        "topic_loaded", BROKER, TOPIC,
         "topic, read, write, perm: was there when the broker started",
     ),
-    LogFact("topic_deleted", BROKER, TOPIC, "topic", "topic"),
+    LogFact("topic_deleted", BROKER, TOPIC, "topic"),
     LogFact(
-        "broker_starting", BROKER, CLUSTER, "",
+        "broker_starting", BROKER, CLUSTER,
         "perm: brokerPermission; the broker's consumer table is empty",
     ),
     LogFact(
-        "broker_booted", BROKER, CLUSTER, "", "broker, address",
+        "broker_booted", BROKER, CLUSTER,
+        "broker, address",
         rows=(FactKind("BROKER_STARTED", "the broker is up: a restart", MOMENTS),),
     ),
-    LogFact(
-        "channel_event_dropped", BROKER, CLUSTER, "",
+    trouble(
+        "channel_event_dropped", BROKER, CLUSTER,
         "size, type (CONNECT, CLOSE, IDLE, EXCEPTION): an overloaded broker forgets that a "
         "connection opened or closed",
-        thinning=ONE_A_SECOND,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "CHANNEL_EVENTS_DROPPED",
-                "the queue of channel events was full: type of those dropped",
-                EPISODES,
-            ),
-        ),
+        "CHANNEL_EVENTS_DROPPED",
+        "the queue of channel events was full: type of those dropped",
         details=("type",),
     ),
     LogFact(
-        "broker_property", BROKER, CLUSTER, "",
+        "broker_property", BROKER, CLUSTER,
         "name (brokerName, brokerId: 4.9; brokerRole, slaveReadEnable, enableSlaveActingMaster; "
         "notifyConsumerIdsChangedEnable, realTimeNotifyConsumerChange: where false, or changed "
         "later) and value, at the start",
     ),
     LogFact(
-        "broker_follows", BROKER, CLUSTER, "",
+        "broker_follows", BROKER, CLUSTER,
         "address of the master that this slave copies from",
         thinning=ONE_A_MINUTE,
     ),
     LogFact(
-        "broker_copy_failed", BROKER, CLUSTER, "",
+        "broker_copy_failed", BROKER, CLUSTER,
         "address of the master that this slave copies from, in vain",
         thinning=ONE_A_MINUTE,
     ),
     LogFact(
-        "broker_role", BROKER, CLUSTER, "",
+        "broker_role", BROKER, CLUSTER,
         "address, slave (else master): what the controller made of this broker (5.x); brokerRole "
         "of its settings means nothing then",
     ),
     LogFact(
-        "min_broker", BROKER, CLUSTER, "",
+        "min_broker", BROKER, CLUSTER,
         "broker_id, address: the replica with the lowest id now, as a slave logs that may act as "
         "master; 0 is the master, else that slave acts (5.x)",
     ),
+    LogFact("broker_stopping", BROKER, CLUSTER, "no field: the shutdown hook runs"),
     LogFact(
-        "broker_stopping", BROKER, CLUSTER, "", "no field: the shutdown hook runs",
-    ),
-    LogFact(
-        "group_created", BROKER, GROUP, "group", "group, by (auto, admin)",
+        "group_created", BROKER, GROUP,
+        "group, by (auto, admin)",
         facts_only=True,
-        rows=(
-            FactKind(
-                "GROUP_CREATED",
-                "by (auto, admin)",
-                MOMENTS,
-            ),
-        ),
+        rows=(FactKind("GROUP_CREATED", "by (auto, admin)", MOMENTS),),
         details=("by",),
     ),
     LogFact(
-        "group_updated", BROKER, GROUP, "group",
+        "group_updated", BROKER, GROUP,
         "group; was and now: notifyConsumerIdsChangedEnable, where the line has it",
     ),
     LogFact(
-        "group_deleted", BROKER, GROUP, "group", "group",
+        "group_deleted", BROKER, GROUP,
+        "group",
         facts_only=True,
-        rows=(
-            FactKind("GROUP_DELETED", "the group was deleted", MOMENTS),
-        ),
+        rows=(FactKind("GROUP_DELETED", "the group was deleted", MOMENTS),),
     ),
     LogFact(
-        "subscription_changed", BROKER, GROUP, "group",
+        "subscription_changed", BROKER, GROUP,
         "group, topic; version: a heartbeat brought a newer subVersion, old and new where the "
         "expression changed too; without it a heartbeat lacked the topic and took it out of the "
         "group's table",
@@ -168,9 +145,7 @@ BROKER_LOG = (
         thinning=ONE_A_SECOND,
         facts_only=True,
         rows=(
-            FactKind(
-                "TAGS_CHANGED", "the topic's expression changed: old, new", EPISODES
-            ),
+            FactKind("TAGS_CHANGED", "the topic's expression changed: old, new", EPISODES),
             FactKind(
                 "TOPIC_DROPPED",
                 "a heartbeat without the topic took it out of the group's table",
@@ -178,86 +153,56 @@ BROKER_LOG = (
             ),
         ),
     ),
-    LogFact(
-        "no_subscription", BROKER, GROUP, "group", "group, topic: a pull was refused",
-        thinning=ONE_A_SECOND,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "NO_SUBSCRIPTION",
-                "a pull was refused: the group's table at the broker lacks the topic",
-                EPISODES,
-            ),
-        ),
+    trouble(
+        "no_subscription", BROKER, GROUP,
+        "group, topic: a pull was refused",
+        "NO_SUBSCRIPTION",
+        "a pull was refused: the group's table at the broker lacks the topic",
     ),
-    LogFact(
-        "subscription_not_latest", BROKER, GROUP, "group",
+    trouble(
+        "subscription_not_latest", BROKER, GROUP,
         "group: a pull was refused, as the member's subscription is newer than the broker's",
-        thinning=ONE_A_SECOND,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "SUBSCRIPTION_NOT_LATEST",
-                "pulls were refused until a heartbeat brought the member's newer subscription",
-                EPISODES,
-            ),
-        ),
+        "SUBSCRIPTION_NOT_LATEST",
+        "pulls were refused until a heartbeat brought the member's newer subscription",
     ),
-    LogFact(
-        "group_not_known", BROKER, GROUP, "group",
+    trouble(
+        "group_not_known", BROKER, GROUP,
         "group: a pull was refused, CODE 24; no member of the group is registered",
-        thinning=ONE_A_SECOND,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "GROUP_NOT_KNOWN",
-                "a pull was refused: the broker has no member of the group",
-                EPISODES,
-            ),
-        ),
+        "GROUP_NOT_KNOWN",
+        "a pull was refused: the broker has no member of the group",
     ),
-    LogFact(
-        "offset_corrected", BROKER, GROUP, "group",
+    trouble(
+        "offset_corrected", BROKER, GROUP,
         "group, topic, asked, given: a pull beyond an end of its queue was sent elsewhere",
-        thinning=ONE_A_SECOND,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "OFFSET_CORRECTED",
-                "a pull of an offset that the queue lacks was moved: asked, given",
-                EPISODES,
-            ),
-        ),
+        "OFFSET_CORRECTED",
+        "a pull of an offset that the queue lacks was moved: asked, given",
         details=("asked", "given"),
     ),
-    LogFact(
-        "offset_went_back", BROKER, GROUP, "group",
+    trouble(
+        "offset_went_back", BROKER, GROUP,
         "group, topic, queue_id, host, asked, stored: a commit too low",
-        thinning=ONE_A_SECOND,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "OFFSET_WENT_BACK",
-                "commits below the stored one: client_host (at most 5), highest_stored, "
-                "lowest_asked",
-                EPISODES,
-            ),
-        ),
+        "OFFSET_WENT_BACK",
+        "commits below the stored one: client_host (at most 5), highest_stored, lowest_asked",
     ),
     LogFact(
-        "offset_reset", BROKER, GROUP, "group",
+        "offset_reset", BROKER, GROUP,
         "group, topic, broker, queue_id, offset: an administrator's reset, kept by the broker "
         "(useServerSideResetOffset, 5.2+)",
-        rows=(FactKind("OFFSET_RESET", "an administrator's reset that the broker took: offset",
-                       MOMENTS),),
+        rows=(
+            FactKind(
+                "OFFSET_RESET",
+                "an administrator's reset that the broker took: offset",
+                MOMENTS,
+            ),
+        ),
         details=("offset",),
     ),
     LogFact(
-        "commit_refused", BROKER, COMMIT, "group",
+        "commit_refused", BROKER, COMMIT,
         "group, topic, queue_id: a client committed before it had seen a reset; the reset stays",
     ),
     LogFact(
-        "broker_allocation_failed", BROKER, GROUP, "group",
+        "broker_allocation_failed", BROKER, GROUP,
         "group, topic, strategy, message: QueryAssignment (5.x)",
         thinning=ONE_A_SECOND,
         facts_only=True,
@@ -268,11 +213,12 @@ BROKER_LOG = (
 
 LOCK_LOG = (
     LogFact(
-        "queue_locked", LOCK, GROUP, "group", "group: a member asked this broker for an order lock",
+        "queue_locked", LOCK, GROUP,
+        "group: a member asked this broker for an order lock",
         thinning=ONE_A_SECOND,
     ),
     LogFact(
-        "lock_refused", LOCK, GROUP, "group",
+        "lock_refused", LOCK, GROUP,
         "group, topic, broker_name, queue_id, client_id (who asked), owner",
         thinning=ONE_A_SECOND,
         rows=(
@@ -292,48 +238,45 @@ LOCK_LOG = (
 
 NAME_SERVER_LOG = (
     LogFact(
-        "broker_registered", NAME_SERVER, CLUSTER, "",
+        "broker_registered", NAME_SERVER, CLUSTER,
         "address; a replica that was not there before",
     ),
     LogFact(
-        "broker_address", NAME_SERVER, CLUSTER, "",
+        "broker_address", NAME_SERVER, CLUSTER,
         "broker, address: the name of a master's new address (4.9)",
     ),
     LogFact(
-        "broker_known", NAME_SERVER, CLUSTER, "",
+        "broker_known", NAME_SERVER, CLUSTER,
         "broker, address: the same, repeated at every registration of a master (4.9)",
         thinning=ONE_A_PLACE,
     ),
+    LogFact("broker_removed", NAME_SERVER, CLUSTER, "broker: no replica of that name is left here"),
     LogFact(
-        "broker_removed", NAME_SERVER, CLUSTER, "",
-        "broker: no replica of that name is left here",
-    ),
-    LogFact(
-        "replica_removed", NAME_SERVER, CLUSTER, "",
+        "replica_removed", NAME_SERVER, CLUSTER,
         "address: one process of a broker is out of the route here",
     ),
     LogFact(
-        "topic_registered", NAME_SERVER, TOPIC, "topic",
+        "topic_registered", NAME_SERVER, TOPIC,
         "topic, broker_name, read, write, perm: the first queues of a topic",
     ),
     LogFact(
-        "topic_route", NAME_SERVER, TOPIC, "topic",
+        "topic_route", NAME_SERVER, TOPIC,
         "topic, broker_name, read, write, perm, and old: the same before",
     ),
     LogFact(
-        "broker_channel_closed", NAME_SERVER, CLUSTER, "",
+        "broker_channel_closed", NAME_SERVER, CLUSTER,
         "no field: a broker's channel was seen closing",
     ),
     LogFact(
-        "name_server_property", NAME_SERVER, CLUSTER, "",
+        "name_server_property", NAME_SERVER, CLUSTER,
         "name (supportActingMaster) and value, at the start (5.x)",
     ),
     LogFact(
-        "name_server_starting", NAME_SERVER, CLUSTER, "",
+        "name_server_starting", NAME_SERVER, CLUSTER,
         "no field: a name server starts, and knows no broker yet",
     ),
-    LogFact("name_server_stopping", NAME_SERVER, CLUSTER, "", "no field: it shuts down"),
-    LogFact("broker_expired", NAME_SERVER, CLUSTER, "", "address: no registration for 120 s"),
+    LogFact("name_server_stopping", NAME_SERVER, CLUSTER, "no field: it shuts down"),
+    LogFact("broker_expired", NAME_SERVER, CLUSTER, "address: no registration for 120 s"),
 )  # fmt: skip
 
 
@@ -341,14 +284,11 @@ NAME_SERVER_LOG = (
 
 PROXY_LOG = (
     LogFact(
-        "proxy_starting", PROXY, CLUSTER, "",
+        "proxy_starting", PROXY, CLUSTER,
         "no field: the proxy starts; its consumer table is empty",
     ),
-    LogFact("proxy_mode", PROXY, CLUSTER, "", "mode (CLUSTER, LOCAL), as it starts"),
-    LogFact(
-        "proxy_alive", PROXY, CLUSTER, "",
-        "no field: it logged of a member; one fact a minute",
-    ),
+    LogFact("proxy_mode", PROXY, CLUSTER, "mode (CLUSTER, LOCAL), as it starts"),
+    LogFact("proxy_alive", PROXY, CLUSTER, "no field: it logged of a member; one fact a minute"),
 )  # fmt: skip
 
 
@@ -356,58 +296,58 @@ PROXY_LOG = (
 
 CLIENT_LOG = (
     LogFact(
-        "client_created", CLIENT, CLUSTER, "",
+        "client_created", CLIENT, CLUSTER,
         "client_id, pollNameServerInterval, heartbeatBrokerInterval and "
         "persistConsumerOffsetInterval (ms) of a client that has not the usual ones",
     ),
     LogFact(
-        "allocated", CLIENT, GROUP, "group",
+        "allocated", CLIENT, GROUP,
         "group, client_id, topic, strategy, queues (where they tell the parameters)",
         thinning=ONE_A_PLACE,
         with_pid=True,
     ),
     LogFact(
-        "broker_allocated", CLIENT, GROUP, "group",
+        "broker_allocated", CLIENT, GROUP,
         "group, client_id, topic, strategy, mode (None: no queue), whole_brokers (any of its "
         "queues stands for all of a broker): QueryAssignment",
         with_pid=True,
     ),
     LogFact(
-        "heartbeat", CLIENT, GROUP, "group",
+        "heartbeat", CLIENT, GROUP,
         "client_id and the fields of consumer_data; one fact a group",
         with_pid=True,
         rows=(CLIENT_TOPIC,),
     ),
     LogFact(
-        "client_language", CLIENT, GROUP, "group",
+        "client_language", CLIENT, GROUP,
         "group, client_id, language: of a Go or C++ client, by the form of its log",
         thinning=ONE_A_PLACE,
     ),
+    LogFact("committed", CLIENT, COMMIT, "group, client_id, topic, broker, queue_id, offset"),
+    LogFact("suspended", CLIENT, GROUP, "group", with_pid=True),
+    LogFact("resumed", CLIENT, GROUP, "group", with_pid=True),
     LogFact(
-        "committed", CLIENT, COMMIT, "group", "group, client_id, topic, broker, queue_id, offset",
-    ),
-    LogFact("suspended", CLIENT, GROUP, "group", "group", with_pid=True),
-    LogFact("resumed", CLIENT, GROUP, "group", "group", with_pid=True),
-    LogFact(
-        "paused", CLIENT, GROUP, "group",
+        "paused", CLIENT, GROUP,
         "group, instance: pulls of a suspended consumer, once a second",
         thinning=ONE_A_SECOND,
         with_pid=True,
     ),
     LogFact(
-        "unsubscribed", CLIENT, GROUP, "group",
+        "unsubscribed", CLIENT, GROUP,
         "group, topic: its queues were dropped by truncateMessageQueueNotMyTopic",
     ),
     LogFact(
-        "left_broker", CLIENT, GROUP, "group", "group: the client unregistered from one broker",
+        "left_broker", CLIENT, GROUP,
+        "group: the client unregistered from one broker",
         with_pid=True,
     ),
     LogFact(
-        "order_lock", CLIENT, GROUP, "group", "group: the client asked for an order lock",
+        "order_lock", CLIENT, GROUP,
+        "group: the client asked for an order lock",
         thinning=ONE_A_SECOND,
     ),
     LogFact(
-        "notified", CLIENT, GROUP, "group",
+        "notified", CLIENT, GROUP,
         "group, address: a broker sent CHANGE, at once after the group's members changed",
         thinning=replace(ONE_A_SECOND, per_place=False),
         rows=(
@@ -419,34 +359,22 @@ CLIENT_LOG = (
         ),
         details=("address",),
     ),
-    LogFact(
-        "no_member_list", CLIENT, GROUP, "group",
+    trouble(
+        "no_member_list", CLIENT, GROUP,
         "group, topic: no broker asked answered with the group's members",
-        thinning=ONE_A_SECOND,
+        "NO_MEMBER_LIST",
+        "a client got no list of members for the topic: log",
         with_pid=True,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "NO_MEMBER_LIST", "a client got no list of members for the topic: log", EPISODES
-            ),
-        ),
         details=(LOG_FOLDER,),
     ),
-    LogFact(
-        "not_in_member_list", CLIENT, GROUP, "group",
+    trouble(
+        "not_in_member_list", CLIENT, GROUP,
         "group, client_id, listed (how many ids the broker answered)",
-        thinning=ONE_A_SECOND,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "NOT_IN_MEMBER_LIST",
-                "a client was not in the list of members: listed (how many), log",
-                EPISODES,
-            ),
-        ),
+        "NOT_IN_MEMBER_LIST",
+        "a client was not in the list of members: listed (how many), log",
     ),
     LogFact(
-        "pull_expired", CLIENT, GROUP, "group",
+        "pull_expired", CLIENT, GROUP,
         "group, topic, broker_name, queue_id: not pulled for pullMaxIdleTime (120 s), given up by "
         "the pass that finds it so and taken anew",
         with_pid=True,
@@ -461,7 +389,7 @@ CLIENT_LOG = (
         details=(LOG_FOLDER,),
     ),
     LogFact(
-        "allocation_failed", CLIENT, CLUSTER, "",
+        "allocation_failed", CLIENT, CLUSTER,
         "strategy, message: the strategy threw; no group is printed",
         thinning=ONE_A_MINUTE,
         with_pid=True,
@@ -469,74 +397,46 @@ CLIENT_LOG = (
         rows=(ALLOCATION_FAILED,),
         details=("strategy", "message", LOG_FOLDER, PROCESS_ID),
     ),
-    LogFact(
-        "heartbeat_failed", CLIENT, CLUSTER, "", "broker_name, address",
+    trouble(
+        "heartbeat_failed", CLIENT, CLUSTER,
+        "broker_name, address",
+        "HEARTBEAT_FAILED",
+        "a client's heartbeat failed: address, log, pid (5.1+); no group or client; times "
+        "are minutes",
         thinning=ONE_A_MINUTE,
         with_pid=True,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "HEARTBEAT_FAILED",
-                "a client's heartbeat failed: address, log, pid (5.1+); no group or client; times "
-                "are minutes",
-                EPISODES,
-                MINUTE_MS,
-            ),
-        ),
         details=("address", LOG_FOLDER, PROCESS_ID),
     ),
-    LogFact(
-        "no_broker", CLIENT, CLUSTER, "",
+    trouble(
+        "no_broker", CLIENT, CLUSTER,
         "topic, broker_name, queue_id: a Go client's routes have no address of the queue's broker",
+        "NO_BROKER_ADDRESS",
+        "a Go client had no address of the queue's broker and did not pull: log; no "
+        "group or client; times are minutes",
         thinning=ONE_A_MINUTE,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "NO_BROKER_ADDRESS",
-                "a Go client had no address of the queue's broker and did not pull: log; no "
-                "group or client; times are minutes",
-                EPISODES,
-                MINUTE_MS,
-            ),
-        ),
         details=(LOG_FOLDER,),
     ),
-    LogFact(
-        "nothing_committed", CLIENT, GROUP, "group",
+    trouble(
+        "nothing_committed", CLIENT, GROUP,
         "group, topic, broker_name, queue_id: a broker told a Go client that the group has "
         "committed nothing on the queue (code 22)",
+        "NOTHING_COMMITTED",
+        "by a broker's answer the group has committed nothing on the queue: log; times are minutes",
         thinning=ONE_A_MINUTE,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "NOTHING_COMMITTED",
-                "by a broker's answer the group has committed nothing on the queue: log; times "
-                "are minutes",
-                EPISODES,
-                MINUTE_MS,
-            ),
-        ),
         details=(LOG_FOLDER,),
     ),
     LogFact(
-        "pull_refused", CLIENT, CLUSTER, "",
+        "pull_refused", CLIENT, CLUSTER,
         "address of the broker that refused a pull ([REJECTREQUEST]): a slave not to be read",
         thinning=ONE_A_MINUTE,
     ),
-    LogFact(
-        "broadcast_refused", CLIENT, GROUP, "group",
+    trouble(
+        "broadcast_refused", CLIENT, GROUP,
         "group, and where the line before tells them (5.x) topic, broker_name",
-        thinning=ONE_A_SECOND,
+        "BROADCAST_REFUSED",
+        "a pull was refused: the group forbids broadcasting: log; topic and broker_name in "
+        "5.x only",
         with_pid=True,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "BROADCAST_REFUSED",
-                "a pull was refused: the group forbids broadcasting: log; topic and broker_name in "
-                "5.x only",
-                EPISODES,
-            ),
-        ),
         details=(LOG_FOLDER,),
     ),
 )  # fmt: skip
@@ -545,81 +445,44 @@ CLIENT_LOG = (
 # Facts on POP that broker.log and rocketmq_client.log state (rocketmq.md §14).
 
 POP_FACTS = (
-    LogFact(
-        "no_assignment", BROKER, GROUP, "group",
+    trouble(
+        "no_assignment", BROKER, GROUP,
         "group, topic, reason (NO_MEMBERS, NO_TOPIC): QueryAssignment had no answer",
-        thinning=ONE_A_SECOND,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "NO_ASSIGNMENT",
-                "a broker had no assignment to answer: reason (NO_MEMBERS, NO_TOPIC)",
-                EPISODES,
-            ),
-        ),
+        "NO_ASSIGNMENT",
+        "a broker had no assignment to answer: reason (NO_MEMBERS, NO_TOPIC)",
         details=("reason",),
     ),
-    LogFact(
-        "strategy_unsupported", BROKER, CLUSTER, "",
+    trouble(
+        "strategy_unsupported", BROKER, CLUSTER,
         "strategy, client_addr: QueryAssignment knows AVG and AVG_BY_CIRCLE; no group is printed",
+        "STRATEGY_UNSUPPORTED",
+        "an assignment by a strategy that brokers do not know: strategy, "
+        "client_addr; times are minutes",
         thinning=ONE_A_MINUTE,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "STRATEGY_UNSUPPORTED",
-                "an assignment by a strategy that brokers do not know: strategy, "
-                "client_addr; times are minutes",
-                EPISODES,
-                MINUTE_MS,
-            ),
-        ),
         details=("strategy", "client_addr"),
     ),
-    LogFact(
-        "pop_timed_out", CLIENT, GROUP, "group",
+    trouble(
+        "pop_timed_out", CLIENT, GROUP,
         "group, topic, invisible_ms: its invisible time was over before a message was consumed",
-        thinning=ONE_A_SECOND,
+        "POP_TIMED_OUT",
+        "popped messages were dropped unconsumed, their invisible time over: invisible_ms, log",
         with_pid=True,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "POP_TIMED_OUT",
-                "popped messages were dropped unconsumed, their invisible time over: "
-                "invisible_ms, log",
-                EPISODES,
-            ),
-        ),
         details=("invisible_ms", LOG_FOLDER),
     ),
-    LogFact(
-        "pop_forbidden", CLIENT, CLUSTER, "",
+    trouble(
+        "pop_forbidden", CLIENT, CLUSTER,
         "address (of the broker; empty where the line ends before): POP needs timerWheelEnable",
-        thinning=ONE_A_SECOND,
+        "POP_FORBIDDEN",
+        "a broker with timerWheelEnable=false refused POP: address, log, pid",
         with_pid=True,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "POP_FORBIDDEN",
-                "a broker with timerWheelEnable=false refused POP: address, log, pid",
-                EPISODES,
-            ),
-        ),
         details=("address", LOG_FOLDER, PROCESS_ID),
     ),
-    LogFact(
-        "missing_route", CLIENT, CLUSTER, "",
+    trouble(
+        "missing_route", CLIENT, CLUSTER,
         "topic: no name server has a route of it",
-        thinning=ONE_A_SECOND,
+        "MISSING_ROUTE",
+        "a client asks for a topic without a route: log, pid; no group or client",
         with_pid=True,
-        facts_only=True,
-        rows=(
-            FactKind(
-                "MISSING_ROUTE",
-                "a client asks for a topic without a route: log, pid; no group or "
-                "client",
-                EPISODES,
-            ),
-        ),
         details=(LOG_FOLDER, PROCESS_ID),
     ),
 )  # fmt: skip

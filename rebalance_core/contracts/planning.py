@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from rebalance_core.contracts.propagation import HANDOVERS
-from rebalance_core.contracts.table import Column, Table, columns
+from rebalance_core.contracts.table import QUEUE_KEY, Column, Table, columns
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.verdicts import EPOCH_STATUSES
 
@@ -21,7 +21,7 @@ QUEUE_RATES = Table(
         messages_per_second DOUBLE mean rate, 0 or more
         """
     ),
-    key=("cluster", "topic", "broker_name", "queue_id", "from_ms"),
+    key=("cluster", *QUEUE_KEY, "from_ms"),
     required=False,
 )
 
@@ -181,7 +181,7 @@ PLAN_OWNERSHIP = Table(
         owners_after ARRAY<STRING> client ids; empty: none, or no such queue
         """
     ),
-    key=(*VARIANT_KEY, "topic", "broker_name", "queue_id"),
+    key=(*VARIANT_KEY, *QUEUE_KEY),
 )
 
 PLAN_OUTPUT_TABLES = {

@@ -1,7 +1,7 @@
 """The tables of producers, and the words they hold."""
 
 from rebalance_core.contracts.planning import QUEUE_RATES
-from rebalance_core.contracts.table import Table, columns
+from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
 
 # How an attempt to send ended, in words, and why a broker is avoided.
 
@@ -70,7 +70,7 @@ PUBLISH_CHOICES = Table(
         sends BIGINT attempts to send, 1 or more
         """
     ),
-    key=("cluster", "producer_group", "client_id", "topic", "broker_name", "queue_id", "from_ms"),
+    key=("cluster", "producer_group", "client_id", *QUEUE_KEY, "from_ms"),
 )
 
 BROKER_ISOLATIONS = Table(
@@ -155,17 +155,3 @@ PRODUCER_OUTPUT_TABLES = {
 """What `producers` writes, beside ``queue_rates`` and ``rejected``."""
 
 PRODUCER_WRITTEN = (*PRODUCER_OUTPUT_TABLES, QUEUE_RATES.name)
-
-
-# The tables of producers, and the words they hold: begin with `tables`.
-
-__all__ = [
-    "BROKER_ISOLATIONS",
-    "PRODUCER_INPUT_TABLES",
-    "PRODUCER_OUTCOMES",
-    "PRODUCER_OUTPUT_TABLES",
-    "PRODUCER_SHARES",
-    "PRODUCER_WRITTEN",
-    "PUBLISH_CHOICES",
-    "SEND_RESULTS",
-]

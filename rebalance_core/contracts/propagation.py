@@ -1,6 +1,6 @@
 """The tables of simulated time: how a change spreads through a group, and what it costs."""
 
-from rebalance_core.contracts.table import Table, columns
+from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
 
 _CHANGE = """
     change_ms BIGINT the change: from_ms of its epoch
@@ -33,9 +33,7 @@ HANDOVERS = Table(
         "cluster",
         "consumer_group",
         "seed",
-        "topic",
-        "broker_name",
-        "queue_id",
+        *QUEUE_KEY,
         "from_client_id",
         "to_client_id",
         "drop_ms",

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 # The declaration of a table, and the schemas that derive from it.
 
+QUEUE_KEY = ("topic", "broker_name", "queue_id")
+"""The columns that name a queue of a cluster."""
+
 ISSUES_TYPE = "ARRAY<STRUCT<code: STRING, message: STRING>>"
 
 

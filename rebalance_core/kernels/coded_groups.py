@@ -293,10 +293,8 @@ def read_observations(
     queue_id, at_ms = given.ints("queue_id"), given.ints("observed_ms")
     low, high = given.ints("min_offset"), given.ints("max_offset")
     empty_is_zero = groups.empty_queue_is_zero[group]
-    cached, uncached = (
-        given.bools("head_cached", null=False),
-        ~given.bools("head_cached", null=True),
-    )
+    cached = given.bools("head_cached", null=False)
+    uncached = ~given.bools("head_cached", null=True)
     zero = (low <= 0) & np.where(high <= 0, empty_is_zero, cached)
     never_zero = (low > 0) | np.where(high <= 0, ~empty_is_zero, uncached)
     order = np.lexsort((at_ms, queue_id, broker, topic, group))

@@ -37,10 +37,8 @@ class TopicBrokers:
         keys = segments.pair(self.group[known], self.broker[known])
         order = np.argsort(keys, kind="stable")
         keys, known = keys[order], known[order]
-        wanted = segments.pair(group, broker)
-        first = np.searchsorted(keys, wanted)
-        count = np.searchsorted(keys, wanted, side="right") - first
-        return np.repeat(np.arange(len(group)), count), known[segments.ranges(first, count)]
+        asker, row = segments.matching(keys, segments.pair(group, broker))
+        return asker, known[row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +74,8 @@ class RouteChanges:
 def listed_places(coded: CodedGroups) -> TopicBrokers:
     """Where the CONFIG lists of the groups' members have a queue, in any order."""
     lists, divisions = coded.lists, coded.divisions
-    first = np.searchsorted(lists.allocation, divisions.listed)
-    count = np.searchsorted(lists.allocation, divisions.listed, side="right") - first
-    row = segments.ranges(first, count)
-    return TopicBrokers(np.repeat(divisions.listing, count), lists.topic[row], lists.broker[row])
+    at, row = segments.matching(lists.allocation, divisions.listed)
+    return TopicBrokers(divisions.listing[at], lists.topic[row], lists.broker[row])
 
 
 def topic_configs(events: Events, groups: Groups) -> TopicConfigs:
@@ -96,8 +92,8 @@ def topic_configs(events: Events, groups: Groups) -> TopicConfigs:
     known = np.unique(np.stack([group, topic, broker])[:, configured], axis=1)
     known_topics = segments.pair(known[0], known[1])
     everywhere = ~configured & (broker < 0)
-    first = np.searchsorted(known_topics, segments.pair(group, topic))
-    count = np.searchsorted(known_topics, segments.pair(group, topic), side="right") - first
+    first, end = segments.equal_range(known_topics, segments.pair(group, topic))
+    count = end - first
     of_broker = np.where(everywhere, count, 1)
     row = np.repeat(np.arange(len(about)), of_broker)
     spread = known[2][segments.ranges(first[everywhere], count[everywhere])]
@@ -118,17 +114,15 @@ def retry_creations(
 
     That moment is the first at which some topic is both subscribed and configured on the broker.
     """
-    on = _configured_periods(configs)
-    wanted = groups.has_retry[on.group]
-    on = _Configured(*(a[wanted] for a in (on.group, on.topic, on.broker, on.start, on.end)))
+    group, topic, broker, ordinal = configs.group, configs.topic, configs.broker, configs.ordinal
+    row, end = segments.on_periods((group, topic, broker), ordinal, configs.configured)
+    wanted = groups.has_retry[group[row]]
+    row, end = row[wanted], end[wanted]
     keys = segments.pair(subscribed.group, subscribed.topic)
-    first = np.searchsorted(keys, segments.pair(on.group, on.topic))
-    count = np.searchsorted(keys, segments.pair(on.group, on.topic), side="right") - first
-    one = np.repeat(np.arange(len(on.group)), count)
-    other = segments.ranges(first, count)
-    start = np.maximum(on.start[one], subscribed.start[other])
-    both = start < np.minimum(on.end[one], subscribed.end[other])
-    group, broker, start = on.group[one][both], on.broker[one][both], start[both]
+    one, other = segments.matching(keys, segments.pair(group[row], topic[row]))
+    start = np.maximum(ordinal[row][one], subscribed.start[other])
+    both = start < np.minimum(end[one], subscribed.end[other])
+    group, broker, start = group[row][one][both], broker[row][one][both], start[both]
     order = np.lexsort((start, broker, group))
     group, broker, start = group[order], broker[order], start[order]
     born = segments.first_of_run(group, broker)
@@ -146,25 +140,6 @@ def retry_periods(creations: TopicConfigs) -> TopicPeriods:
     return TopicPeriods(
         creations.group[first], creations.topic[first], creations.ordinal[first], never
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Configured:
-    group: Ints
-    topic: Ints
-    broker: Ints
-    start: Ints
-    end: Ints
-
-
-def _configured_periods(configs: TopicConfigs) -> _Configured:
-    group, topic, broker, on = configs.group, configs.topic, configs.broker, configs.configured
-    first = segments.first_of_run(group, topic, broker)
-    turns = on != np.where(first, False, np.roll(on, 1))
-    group, topic, broker, on = (a[turns] for a in (group, topic, broker, on))
-    ordinal = configs.ordinal[turns]
-    end = np.where(segments.last_of_run(group, topic, broker), segments.NEVER, np.roll(ordinal, -1))
-    return _Configured(group[on], topic[on], broker[on], ordinal[on], end[on])
 
 
 def follow_routes(
@@ -202,10 +177,8 @@ def follow_routes(
     order = np.lexsort((at, of))
     at, of, is_config, value = at[order], of[order], is_config[order], value[order]
     first = segments.first_of_run(of)
-    config, broker_event = (
-        segments.last_true(is_config, first),
-        segments.last_true(~is_config, first),
-    )
+    config = segments.last_true(is_config, first)
+    broker_event = segments.last_true(~is_config, first)
     up = np.where(broker_event >= 0, value[broker_event], 1)
     after = np.where(config >= 0, value[config], 0) * up
     before = np.where(first, 0, np.roll(after, 1))
@@ -215,13 +188,9 @@ def follow_routes(
 
 def _broker_events(events: Events, known: TopicBrokers) -> tuple[Ints, Ints]:
     """(ordinal, topic broker) of every broker event and every topic on that broker."""
-    order = np.lexsort((known.broker, known.group))
-    keys = segments.pair(known.group[order], known.broker[order])
     about = np.flatnonzero((events.type == UP) | (events.type == DOWN))
-    wanted = segments.pair(events.group[about], events.broker[about])
-    first = np.searchsorted(keys, wanted)
-    count = np.searchsorted(keys, wanted, side="right") - first
-    return np.repeat(about, count), order[segments.ranges(first, count)]
+    at, on = known.of(events.group[about], events.broker[about])
+    return about[at], on
 
 
 def index_of(known: TopicBrokers, group: Ints, topic: Ints, broker: Ints) -> Ints:
@@ -302,19 +271,13 @@ def find_turns(
     changes = membership.changes
     causing[changes.ordinal[changes.before != changes.after]] = True
     instant = events.instant[changes.ordinal]
-    first, last = (
-        segments.first_of_run(changes.process, instant),
-        segments.last_of_run(changes.process, instant),
-    )
+    first, last = segments.ends_of_runs(changes.process, instant)
     differs = changes.before[first] != changes.after[last]
     changed[instant[last][differs]] = True
     group_topic = topics.index(known.group, known.topic)[routes.topic_broker]
     causing[routes.ordinal[topics.active(group_topic, routes.ordinal)]] = True
     instant = events.instant[routes.ordinal]
-    first, last = (
-        segments.first_of_run(routes.topic_broker, instant),
-        segments.last_of_run(routes.topic_broker, instant),
-    )
+    first, last = segments.ends_of_runs(routes.topic_broker, instant)
     differs = routes.before[first] != routes.after[last]
     at_end = _last_ordinals(events)[instant[last]]
     differs &= topics.active(group_topic[last], at_end)

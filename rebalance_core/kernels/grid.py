@@ -63,7 +63,8 @@ class Grid:
         return replace(
             self, active=self.active & cells, read=self.read & cells, queues=self.queues * cells,
             frozen=frozen, readable=readable,
-            most_readable=_most(readable, self.broker_first), elsewhere=~cells,
+            most_readable=segments.extreme(np.maximum, readable, self.broker_first, 0),
+            elsewhere=~cells,
         )  # fmt: skip
 
 
@@ -81,11 +82,9 @@ def build_grid(
     topic_first = segments.pointers(epochs_of[topics.group])
     topic_of = topics.index(brokers.group, brokers.topic)
     broker_first = segments.pointers(epochs_of[brokers.group])
-    active = _spread(
-        events, epochs, topics, topic_first, topics.of_period, topics.start, topics.end
-    )
-    index = topics.index(subscribed.group, subscribed.topic)
-    read = _spread(events, epochs, topics, topic_first, index, subscribed.start, subscribed.end)
+    given = events, epochs, topics, topic_first
+    active = spread(*given, topics.periods)
+    read = spread(*given, subscribed)
     epoch = segments.ranges(epochs.of_group[:-1][topics.group], np.diff(topic_first))
     retry_cell = _cells_of(topics.index(retry.group, retry.topic), topic_first, len(read))
     read |= retry_cell & active & (epochs.live[epoch] > 0)
@@ -97,26 +96,17 @@ def build_grid(
     frozen = read & (queues == 0)
     return Grid(
         topics, brokers, topic_of, topic_first, broker_first, active, read, queues, frozen,
-        per_broker, _most(per_broker, broker_first),
+        per_broker, segments.extreme(np.maximum, per_broker, broker_first, 0),
         np.zeros(len(active), np.bool_),
     )  # fmt: skip
-
-
-def _most(readable: Ints, broker_first: Ints) -> Ints:
-    most = np.zeros(len(broker_first) - 1, np.int64)
-    filled = np.diff(broker_first) > 0
-    if filled.any():
-        most[filled] = np.maximum.reduceat(readable, broker_first[:-1][filled])
-    return most
 
 
 def spread(
     events: Events, epochs: Epochs, topics: GroupTopics, topic_first: Ints, given: TopicPeriods
 ) -> Bools:
     """By topic cell: whether one of these periods covers the end of the instant."""
-    index = topics.index(given.group, given.topic)
-    known = given.where(index >= 0)
-    return _spread(events, epochs, topics, topic_first, index[index >= 0], known.start, known.end)
+    ones = np.ones(len(given.start), np.int64)
+    return spread_values(events, epochs, topics, topic_first, given, ones) > 0
 
 
 def spread_values(
@@ -128,9 +118,14 @@ def spread_values(
     values: Ints,
 ) -> Ints:
     """By topic cell: the value of the one period that covers the end of the instant; 0: none."""
-    index = topics.index(given.group, given.topic)
-    known, values = given.where(index >= 0), values[index >= 0]
-    return np.cumsum(_steps(events, epochs, topics, topic_first, index[index >= 0], known, values))
+    group_topic = topics.index(given.group, given.topic)
+    known = group_topic >= 0
+    given, values, group_topic = given.where(known), values[known], group_topic[known]
+    offset = topic_first[:-1][group_topic] - epochs.of_group[:-1][given.group]
+    step = np.zeros(topic_first[-1] + 1, np.int64)
+    np.add.at(step, offset + _epoch_after(events, epochs, given.group, given.start), values)
+    np.add.at(step, offset + _epoch_after(events, epochs, given.group, given.end), -values)
+    return np.cumsum(step[:-1])
 
 
 def _cells_of(group_topic: Ints, topic_first: Ints, count: int) -> Bools:
@@ -146,39 +141,6 @@ def _epoch_after(events: Events, epochs: Epochs, group: Ints, ordinal: Ints) -> 
     happens = ordinal < segments.NEVER
     instant = events.instant[np.where(happens, ordinal, 0)]
     return np.where(happens, epochs.from_instant[instant], epochs.of_group[group + 1])
-
-
-def _spread(
-    events: Events,
-    epochs: Epochs,
-    topics: GroupTopics,
-    topic_first: Ints,
-    group_topic: Ints,
-    start: Ints,
-    end: Ints,
-) -> Bools:
-    """By topic cell: whether one of these periods covers the end of the instant."""
-    given = TopicPeriods(topics.group[group_topic], topics.topic[group_topic], start, end)
-    ones = np.ones(len(start), np.int64)
-    return np.cumsum(_steps(events, epochs, topics, topic_first, group_topic, given, ones)) > 0
-
-
-def _steps(
-    events: Events,
-    epochs: Epochs,
-    topics: GroupTopics,
-    topic_first: Ints,
-    group_topic: Ints,
-    given: TopicPeriods,
-    values: Ints,
-) -> Ints:
-    """By topic cell: what it has more than the cell before."""
-    group = topics.group[group_topic]
-    offset = topic_first[:-1][group_topic] - epochs.of_group[:-1][group]
-    step = np.zeros(topic_first[-1] + 1, np.int64)
-    np.add.at(step, offset + _epoch_after(events, epochs, group, given.start), values)
-    np.add.at(step, offset + _epoch_after(events, epochs, group, given.end), -values)
-    return step[:-1]
 
 
 def _readable(
@@ -241,12 +203,9 @@ class OutageSpans:
 
     def of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
         """Where the outages of each group's broker begin, and end."""
-        keys, wanted = (
-            segments.pair(self.group, self.broker),
-            segments.pair(group, np.maximum(broker, 0)),
-        )
-        end = np.searchsorted(keys, wanted, side="right")
-        return np.where(broker < 0, end, np.searchsorted(keys, wanted)), end
+        wanted = segments.pair(group, np.maximum(broker, 0))
+        first, end = segments.equal_range(segments.pair(self.group, self.broker), wanted)
+        return np.where(broker < 0, end, first), end
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +228,10 @@ def master_turns(events: Events) -> MasterTurns:
     event = np.flatnonzero(down | (events.type == type_code(MASTER_UP)))
     event = event[np.lexsort((event, events.broker[event], events.group[event]))]
     keys = events.group[event], events.broker[event], events.instant[event]
-    begins = np.flatnonzero(segments.first_of_run(*keys))
-    window_ms = np.zeros(0, np.int64)
-    if len(begins):
-        window_ms = np.maximum.reduceat(events.window_ms[event], begins)
-    event = event[segments.last_of_run(*keys)]
+    first, last = segments.ends_of_runs(*keys)
+    bounds = np.append(np.flatnonzero(first), len(event))
+    window_ms = segments.extreme(np.maximum, events.window_ms[event], bounds, 0)
+    event = event[last]
     now = down[event]
     was = np.roll(now, 1)
     was[segments.first_of_run(events.group[event], events.broker[event])] = False
@@ -332,10 +290,7 @@ def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
     at[of] = epoch[during]
     at_ms = np.zeros(len(instants), np.int64)
     at_ms[of] = events.at_ms[event[during]]
-    rank = (
-        np.arange(len(at))
-        - np.flatnonzero(segments.first_of_run(at))[np.cumsum(segments.first_of_run(at)) - 1]
-    )
+    rank = segments.rank(at)
     for turn in range(int(rank.max(initial=-1)) + 1):
         some = np.flatnonzero(rank == turn)
         e = at[some]

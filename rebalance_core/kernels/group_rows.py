@@ -159,10 +159,7 @@ class Divisions:
     @property
     def number(self) -> Ints:
         """The number of each strategy among those of its group."""
-        first = np.flatnonzero(segments.first_of_run(self.group))
-        return np.arange(len(self.group)) - np.repeat(
-            first, np.diff(np.append(first, len(self.group)))
-        )
+        return segments.rank(self.group)
 
     @property
     def most(self) -> int:

@@ -77,14 +77,10 @@ def _several(prepared: PreparedGroups) -> Periods:
     shared = Periods.union(
         np.zeros(len(opens), np.int64), client[opens], epoch[opens], np.append(epoch, 0)[opens + 1]
     )
-    begin, end = runs.from_epoch[run], runs.to_epoch[run]
-    asker, period = shared.meeting(np.zeros_like(run), runs.client[run], begin, end)
-    return Periods.union(
-        np.zeros_like(asker),
-        process[asker],
-        np.maximum(begin[asker], shared.begin[period]),
-        np.minimum(end[asker], shared.end[period]),
+    asker, begin, end = shared.parts(
+        np.zeros_like(run), runs.client[run], runs.from_epoch[run], runs.to_epoch[run]
     )
+    return Periods.union(np.zeros_like(asker), process[asker], begin, end)
 
 
 def _of_piece(
@@ -123,14 +119,10 @@ def _channels(
         return Periods(nothing, nothing, nothing, nothing)
     epoch = cells.epoch[spans.begin]
     until = epoch + spans.end - spans.begin
-    at, period = several.meeting(np.zeros_like(spans.process), spans.process, epoch, until)
+    at, begin, end = several.parts(np.zeros_like(spans.process), spans.process, epoch, until)
     offset = (spans.begin - epoch)[at]
-    return Periods.union(
-        spans.segment[at],
-        prepared.membership.processes.channel[spans.process[at]] + 1,
-        np.maximum(epoch[at], several.begin[period]) + offset,
-        np.minimum(until[at], several.end[period]) + offset,
-    )
+    channel = prepared.membership.processes.channel[spans.process[at]]
+    return Periods.union(spans.segment[at], channel + 1, begin + offset, end + offset)
 
 
 def _of_shared_topics(sharing: SharedLoads) -> Iterator[pa.RecordBatch]:
@@ -139,11 +131,10 @@ def _of_shared_topics(sharing: SharedLoads) -> Iterator[pa.RecordBatch]:
     prepared, holdings = answers.prepared, answers.holdings
     for cells in holdings.laid_out(np.ones(len(prepared.grid.topics.group), np.int64)):
         readable = cells.readable
-        begin = np.flatnonzero(readable & segments.first_of_run(readable, cells.segment))
-        end = np.flatnonzero(readable & segments.last_of_run(readable, cells.segment)) + 1
+        begin, last = segments.stretches(readable, cells.segment)
         none = pa.array(np.zeros(len(begin) + 1, np.int32))
         yield _state_rows(
-            prepared, holdings.queues, cells, begin, end, readable[begin],
+            prepared, holdings.queues, cells, begin, last + 1, readable[begin],
             pa.ListArray.from_arrays(none, pa.array([], pa.string())),
         )  # fmt: skip
 

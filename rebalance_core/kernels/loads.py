@@ -162,10 +162,8 @@ class SharedClients:
         epoch, client = roster.epoch[entry], roster.client(entry)
         begins = segments.first_of_run(group, client)
         begins[1:] |= epoch[1:] != epoch[:-1] + 1
-        first, last = (
-            np.flatnonzero(begins),
-            np.flatnonzero(segments.last_of_run(np.cumsum(begins))),
-        )
+        first = np.flatnonzero(begins)
+        last = np.flatnonzero(segments.last_of_run(np.cumsum(begins)))
         self._stays = Periods(group[first], client[first], epoch[first], epoch[last] + 1)
         self._node = node[first] - epoch[first]
 
@@ -187,15 +185,9 @@ class SharedClients:
         Arguments as of `add_owned`.
         """
         cells = piece.cells
-        readable = cells.readable
-        opens = np.flatnonzero(readable & segments.first_of_run(readable, cells.segment))
-        closes = np.flatnonzero(readable & segments.last_of_run(readable, cells.segment))
-        of = cells.segment[opens]
-        open_ = Periods(of, np.zeros_like(of), opens, closes + 1)
+        readable = Periods.of_stretches(cells.readable, cells.segment, np.arange(len(cells)))
         begin, end = held.begin + 1, np.minimum(held.end + 1, cells.first[held.major + 1])
-        row, period = open_.meeting(held.major, np.zeros_like(held.major), begin, end)
-        begin = np.maximum(begin[row], open_.begin[period])
-        end = np.minimum(end[row], open_.end[period])
+        row, begin, end = readable.parts(held.major, np.zeros_like(held.major), begin, end)
         self._add(queues, piece, (held.major[row], held.minor[row], begin, end), counts)
 
     def _add(
@@ -337,11 +329,8 @@ def load_rows(
     entry = roster.by_client
     if len(roster.twice):
         entry = entry[roster.copy[entry] == 0]
-    group, client, epoch = (
-        prepared.epochs.group[roster.epoch[entry]],
-        roster.client(entry),
-        roster.epoch[entry],
-    )
+    client, epoch = roster.client(entry), roster.epoch[entry]
+    group = prepared.epochs.group[epoch]
     turns = segments.first_of_run(
         group,
         client,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels import loads
+from rebalance_core.kernels import loads, segments
 from rebalance_core.kernels.cells import NOBODY, Block, Broadcast, Shared
 from rebalance_core.kernels.coded_groups import NO_SHARE
 from rebalance_core.kernels.codes import coded
@@ -28,9 +28,9 @@ from rebalance_core.kernels.ownership.prepared_groups import (
     SharedTopics,
     sharing_groups,
 )
-from rebalance_core.kernels.ownership.sharing import continued, covered, held_by
+from rebalance_core.kernels.ownership.sharing import continued, held_by
 from rebalance_core.kernels.roster import clustering
-from rebalance_core.kernels.segments import Bools, Counts, Ints, extreme, pointers, ranges, sums
+from rebalance_core.kernels.segments import Bools, Counts, Ints
 from rebalance_core.kernels.table_rows import group_columns, nullable, table_rows
 
 # The rows of ``group_metrics``: movement beside balance, per topic and for the whole group.
@@ -193,8 +193,8 @@ def _minimum_moves(
     members = prepared.roster.distinct[epoch]
     smaller, larger = np.divmod(grid.queues, np.maximum(members, 1))
     share = smaller.astype(np.int32)[topic_members.topic_cell]
-    keeps = sums(np.minimum(kept, share), topic_members.first)
-    keeps += np.minimum(larger, sums(kept > share, topic_members.first))
+    keeps = segments.sums(np.minimum(kept, share), topic_members.first)
+    keeps += np.minimum(larger, segments.sums(kept > share, topic_members.first))
     known = (members > 0) & ~grid.frozen & prepared.roster.uniform[epoch]
     known &= ~_has_broadcasting(prepared)[epoch]
     # of a queue whose lock nobody gives nobody new can be the owner
@@ -206,20 +206,20 @@ def _has_broadcasting(prepared: PreparedGroups) -> Bools:
     """By epoch: some member reads every queue."""
     runs = prepared.roster.runs
     mine = ~clustering(prepared.coded, prepared.membership)[runs.state]
-    return covered(runs.from_epoch[mine], runs.to_epoch[mine], len(prepared.epochs)) > 0
+    return segments.covered(runs.from_epoch[mine], runs.to_epoch[mine], len(prepared.epochs)) > 0
 
 
 def balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:
     """Members, most queues, fewest queues and members without one, of each segment."""
     mine = np.flatnonzero(counted)
-    bounds = pointers(counted)[first]
+    bounds = segments.pointers(counted)[first]
     queues = queues[mine]
     return np.stack(
         [
             np.diff(bounds),
-            extreme(np.maximum, queues, bounds, 0),
-            extreme(np.minimum, queues, bounds, 0),
-            sums(queues == 0, bounds),
+            segments.extreme(np.maximum, queues, bounds, 0),
+            segments.extreme(np.minimum, queues, bounds, 0),
+            segments.sums(queues == 0, bounds),
         ]
     )
 
@@ -246,7 +246,7 @@ def _whole(
         > 0
     )
     of_members = balance(reading, queues, prepared.roster.first)
-    of_members[-1] = sums(reading & (queues == 0) & ~shares, prepared.roster.first)
+    of_members[-1] = segments.sums(reading & (queues == 0) & ~shares, prepared.roster.first)
     shown = total(np.ones(len(topics.epoch), np.int64))
     return _Rows(
         np.arange(count), np.full(count, -1), total(topics.queues), total(topics.moved),
@@ -315,7 +315,9 @@ def pop_metric_rows(reach: ClientReach, shared: SharedTopics) -> pa.RecordBatch:
     clients, most_queues, fewest_queues, _ = balance(members.subscribed, queues, members.first)
     shown = np.flatnonzero(shared.cells)
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
-    epoch = ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))[shown]
+    epoch = segments.ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))[
+        shown
+    ]
     share = shared.share[shown]
     return table_rows(
         "pop_metrics",
@@ -354,7 +356,7 @@ class _Meetings:
         self._add(reach.readable_brokers(reach.whole))
         for cells, single in reach.blocks():
             offset = (cells.first[:-1] - cells.epoch[cells.first[:-1]])[single.major]
-            clients = covered(single.begin + offset, single.end + offset, len(cells))
+            clients = segments.covered(single.begin + offset, single.end + offset, len(cells))
             clients += of_brokers[cells.broker_cell]
             cell = np.flatnonzero(cells.readable)
             topic_cell, clients = cells.topic_cell[cell], clients[cell]
@@ -368,7 +370,7 @@ class _Meetings:
         """By broker cell: clients that may take from every queue."""
         whole, grid, epochs = self._reach.whole, self.prepared.grid, self.prepared.epochs
         first = grid.broker_first[whole.major] - epochs.of_group[grid.brokers.group[whole.major]]
-        return covered(first + whole.begin, first + whole.end, len(grid.readable))
+        return segments.covered(first + whole.begin, first + whole.end, len(grid.readable))
 
     def _add(self, taken: TakerSpans) -> None:
         group = self.prepared.grid.topics.group[taken.group_topic]

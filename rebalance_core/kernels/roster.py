@@ -11,9 +11,9 @@ from rebalance_core.kernels.cells import ABSENT, NOBODY
 from rebalance_core.kernels.coded_groups import GONE, CodedGroups, Events, Membership
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints
-from rebalance_core.kernels.topics import GroupTopics
+from rebalance_core.kernels.topics import GroupTopics, behind_proxies
 from rebalance_core.model.clients import JAVA_PROFILE, ClientProfile, member_profile
-from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
+from rebalance_core.model.group_settings import BROADCASTING
 
 # Stretches of epochs in which a process is a member with the same settings.
 
@@ -44,10 +44,7 @@ def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[R
     """
     changes = membership.changes
     instant = events.instant[changes.ordinal]
-    first, last = (
-        segments.first_of_run(changes.process, instant),
-        segments.last_of_run(changes.process, instant),
-    )
+    first, last = segments.ends_of_runs(changes.process, instant)
     process, state, mode = changes.process[last], changes.after[last], changes.start_mode[last]
     turned = changes.before[first] != state
     begins = segments.first_of_run(process)
@@ -119,8 +116,7 @@ def clustering(coded: CodedGroups, membership: Membership) -> Bools:
 
 def retrying(coded: CodedGroups, membership: Membership) -> Bools:
     """By state: its members subscribe the retry topic, if their group has one."""
-    proxied = np.isin(coded.names.words, [PROXY_REBALANCE])
-    return clustering(coded, membership) & ~proxied[membership.states.rebalance_mode]
+    return clustering(coded, membership) & ~behind_proxies(coded, membership)
 
 
 def profiles_of(coded: CodedGroups, membership: Membership) -> list[ClientProfile]:
@@ -215,10 +211,19 @@ class Roster:
         if len(self.twice):
             group = self.runs.group[self.run[:-2]]
             at = np.flatnonzero(np.isin(group, self.twice))
-            first = segments.first_of_run(self.epoch[at], self.client(at))
-            begin = np.maximum.accumulate(np.where(first, np.arange(len(at)), 0))
-            copy[at] = np.arange(len(at)) - begin
+            copy[at] = segments.rank(self.epoch[at], self.client(at))
         return copy
+
+    def processes_of(self, first: Ints) -> Ints:
+        """How many processes the client of each entry has, the entry being its first."""
+        last = self._last_copy
+        return last[np.searchsorted(last[:-1], first)] - first + 1
+
+    @cached_property
+    def _last_copy(self) -> Ints:
+        """The last entry of each client in its epoch; then a 0."""
+        ends = np.append(self.copy[1:] == 0, True)
+        return np.append(np.flatnonzero(ends[: len(self)]), 0)
 
     @cached_property
     def distinct(self) -> Ints:
@@ -338,17 +343,14 @@ def build_roster(
     twice = overlapping(runs)
     runs = by_process(runs, twice) if len(twice) else runs
     subscriptions = membership.states.subscriptions[runs.state]
-    steps = np.zeros(len(epochs) + 1, np.int64)
-    np.add.at(steps, runs.from_epoch, 1)
-    np.add.at(steps, runs.to_epoch, -1)
-    first = segments.pointers(np.cumsum(steps[:-1]))
+    first = segments.pointers(segments.covered(runs.from_epoch, runs.to_epoch, len(epochs)))
     many = np.bincount(topics.group, minlength=len(coded.groups)) > MASK_BITS
     many &= ~uniform_groups(runs, subscriptions, len(coded.groups))
     reading = find_reading(coded, membership, runs, topics, many)
     roster = Roster(
         runs,
         np.where(many[runs.group], 0, _masks(coded, topics, runs, subscriptions)),
-        np.minimum(topic_slots(topics), MASK_BITS),
+        np.minimum(segments.rank(topics.group), MASK_BITS),
         np.sort(segments.pair(reading.run, reading.group_topic)),
         first,
         np.zeros(0, np.bool_),
@@ -359,17 +361,10 @@ def build_roster(
     return replace(roster, uniform=fewest == segments.extreme(np.maximum, sets, first, 0))
 
 
-def topic_slots(topics: GroupTopics) -> Ints:
-    """The index of each group topic among those of its group."""
-    first = np.flatnonzero(segments.first_of_run(topics.group))
-    return np.arange(len(topics.group)) - np.repeat(
-        first, np.diff(np.append(first, len(topics.group)))
-    )
-
-
 def _masks(coded: CodedGroups, topics: GroupTopics, runs: Runs, subscriptions: Ints) -> Ints:
     """Bits by the group topics' slots; the retry topic is everybody's."""
-    slots = np.append(topic_slots(topics), 0)  # index -1 is there even if no group has a topic
+    # of each group topic among those of its group; index -1 is there even if no group has one
+    slots = np.append(segments.rank(topics.group), 0)
     rows, topic = coded.topic_sets.members(subscriptions)
     group_topic = topics.index(runs.group[rows], topic)
     bits = np.where(group_topic >= 0, np.int64(1) << np.minimum(slots[group_topic], MASK_BITS), 0)

@@ -4,6 +4,7 @@ moment.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -59,10 +60,37 @@ def first_of_run(*keys: AnyInts) -> Bools:
 
 def last_of_run(*keys: AnyInts) -> Bools:
     """True where any of the keys differs from the row after; the last row is True."""
+    return ends_of_runs(*keys)[1]
+
+
+def ends_of_runs(*keys: AnyInts) -> tuple[Bools, Bools]:
+    """`first_of_run` and `last_of_run`."""
     first = first_of_run(*keys)
     last = np.ones(len(first), np.bool_)
     last[:-1] = first[1:]
-    return last
+    return first, last
+
+
+def stretches(value: AnyInts | Bools, segment: Ints) -> tuple[Ints, Ints]:
+    """The first and the last row of every stretch of one value above 0 within a segment.
+
+    >>> first, last = stretches(np.array([0, 2, 2, 1, 1]), np.array([0, 0, 0, 0, 1]))
+    >>> first.tolist(), last.tolist()
+    ([1, 3, 4], [2, 3, 4])
+    """
+    first, last = ends_of_runs(value, segment)
+    return np.flatnonzero(first & (value > 0)), np.flatnonzero(last & (value > 0))
+
+
+def rank(*keys: AnyInts) -> Ints:
+    """The number of each row in its run of equal keys, counted from 0.
+
+    >>> rank(np.array([5, 5, 7, 7, 7])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    first = np.flatnonzero(first_of_run(*keys))
+    lengths = np.diff(np.append(first, len(keys[0])))
+    return np.arange(len(keys[0])) - np.repeat(first, lengths)
 
 
 def last_true(mask: Bools, first: Bools) -> Ints:
@@ -118,6 +146,44 @@ def find(keys: Ints, wanted: Ints) -> Ints:
         return np.full(len(wanted), -1, np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[at] == wanted, at, -1)
+
+
+def on_periods(keys: Sequence[Ints], ordinal: Ints, on: Bools) -> tuple[Ints, Ints]:
+    """(row that begins it, ordinal that ends it) of each period in which a key is on.
+
+    Args:
+        keys: of each row; those with equal ones stand together, and are off before the first.
+        ordinal: when each row happens; rising within a key.
+        on: by row: the key is on from then.
+    """
+    turns = np.flatnonzero(on != np.where(first_of_run(*keys), False, np.roll(on, 1)))
+    last = last_of_run(*(key[turns] for key in keys))
+    end = np.where(last, NEVER, np.roll(ordinal[turns], -1))
+    begins = on[turns]
+    return turns[begins], end[begins]
+
+
+def equal_range(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """Where the rows of sorted keys equal to each wanted value begin, and end."""
+    return np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
+
+
+def matching(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """(index of the asker, row) of every row of sorted keys that is equal to a wanted value.
+
+    >>> asker, row = matching(np.array([3, 3, 4]), np.array([4, 5, 3]))
+    >>> asker.tolist(), row.tolist()
+    ([0, 2, 2], [2, 0, 1])
+    """
+    first, end = equal_range(keys, wanted)
+    count = end - first
+    return np.repeat(np.arange(len(wanted)), count), ranges(first, count)
+
+
+def covered(begin: Ints, end: Ints, rows: int) -> Ints:
+    """By row: how many stretches [begin, end) cover it."""
+    steps = np.bincount(begin, minlength=rows + 1) - np.bincount(end, minlength=rows + 1)
+    return np.cumsum(steps[:-1])
 
 
 def pair(high: AnyInts, low: AnyInts) -> Ints:
@@ -177,6 +243,13 @@ class Periods:
         last = last_of_run(number)
         return cls(major[starts], minor[starts], begin[starts], running_max(end, number)[last])
 
+    @classmethod
+    def of_stretches(cls, value: AnyInts | Bools, major: Ints, moment: Ints) -> Periods:
+        """By (major, 0) the moments of the rows of each of the `stretches`."""
+        first, last = stretches(value, major)
+        of = major[first]
+        return cls(of, np.zeros_like(of), moment[first], moment[last] + 1)
+
     def __len__(self) -> int:
         return len(self.begin)
 
@@ -202,6 +275,15 @@ class Periods:
         last = np.searchsorted(self._begins, pair(rank, end))
         count = np.where(self._keys[rank] == key, np.maximum(0, last - first), 0)
         return np.repeat(np.arange(len(key)), count), ranges(first, count)
+
+    def parts(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+        """(index of the asker, begin, end) of what each of the `meeting` periods shares with it."""
+        asker, period = self.meeting(major, minor, begin, end)
+        return (
+            asker,
+            np.maximum(begin[asker], self.begin[period]),
+            np.minimum(end[asker], self.end[period]),
+        )
 
 
 def begins_of_union(first: Bools, begin: Ints, end: Ints) -> Bools:

@@ -56,21 +56,20 @@ class GroupTopics:
     start: Ints
     end: Ints
 
+    @property
+    def periods(self) -> TopicPeriods:
+        """When each of them is active."""
+        of = self.of_period
+        return TopicPeriods(self.group[of], self.topic[of], self.start, self.end)
+
     def index(self, group: Ints, topic: Ints) -> Ints:
         """The group topic of each (group, topic); -1: never read."""
         return segments.find(segments.pair(self.group, self.topic), segments.pair(group, topic))
 
     def active(self, group_topic: Ints, ordinal: Ints) -> Bools:
         """Whether each group topic is active right after the event of this ordinal."""
-        if not len(self.start):
-            return np.zeros(len(ordinal), np.bool_)
-        at = np.searchsorted(
-            segments.pair(self.of_period, self.start),
-            segments.pair(group_topic, ordinal),
-            side="right",
-        )
-        period = np.maximum(at - 1, 0)
-        return (at > 0) & (self.of_period[period] == group_topic) & (ordinal < self.end[period])
+        active = Periods(self.of_period, np.zeros_like(self.of_period), self.start, self.end)
+        return active.at(group_topic, np.zeros_like(group_topic), ordinal) >= 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +162,8 @@ def _topics_of(
 
 def periods(group: Ints, topic: Ints, ordinal: Ints, on: Bools) -> TopicPeriods:
     """Periods in which a topic is on; it is off before its first row."""
-    first = segments.first_of_run(group, topic)
-    turns = on != np.where(first, False, np.roll(on, 1))
-    group, topic, ordinal, on = (a[turns] for a in (group, topic, ordinal, on))
-    end = np.where(segments.last_of_run(group, topic), segments.NEVER, np.roll(ordinal, -1))
-    return TopicPeriods(group[on], topic[on], ordinal[on], end[on])
+    row, end = segments.on_periods((group, topic), ordinal, on)
+    return TopicPeriods(group[row], topic[row], ordinal[row], end)
 
 
 # The topics of each group over time: those that members read or left behind, and retry topics.
@@ -266,9 +262,8 @@ def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> Topic
     order = np.lexsort((start, row))
     row, start = row[order], start[order]
     stops = np.full(len(row), segments.NEVER)
-    closing = np.flatnonzero(
-        ~segments.last_of_run(row)
-    )  # all but a row's last part end where one is empty
+    # all but a row's last part end where one is empty
+    closing = np.flatnonzero(~segments.last_of_run(row))
     stops[closing] = empty.start[bare][np.lexsort((empty.start[bare], at))]
     kept = start < stops
     return TopicPeriods(retry.group[row[kept]], retry.topic[row[kept]], start[kept], stops[kept])
@@ -346,10 +341,7 @@ class PopModes:
         """
         modes = self.modes
         at = instant[modes.ordinal]
-        first, end = (
-            turns(modes.group, modes.topic, at)
-            for turns in (segments.first_of_run, segments.last_of_run)
-        )
+        first, end = segments.ends_of_runs(modes.group, modes.topic, at)
         asked = self._is_asked(modes, last[at])[end]
         return at[end][(modes.before[first] != modes.after[end]) & asked]
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import (
     ABSENT,
     NOBODY,
@@ -30,7 +31,7 @@ from rebalance_core.kernels.ownership.layout import Kernels, Layout, Stays, broa
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.ownership.sharing import Sharing
 from rebalance_core.kernels.roster import ALL_TOPICS
-from rebalance_core.kernels.segments import Bools, Ints, extreme, find, first_of_run, pair, sums
+from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 
 # Who holds each queue of all groups in each epoch: the kernel of each strategy, and where it
@@ -76,8 +77,10 @@ class Holdings:
     def _carried(self) -> Bools:
         """By topic broker: its topic is frozen in some epoch, or its order locks are not given."""
         grid, lockless = self._prepared.grid, self._prepared.lockless
-        frozen = extreme(np.logical_or, grid.frozen, grid.topic_first, False)
-        return frozen[grid.topic_of] | extreme(np.logical_or, lockless, grid.broker_first, False)
+        frozen = segments.extreme(np.logical_or, grid.frozen, grid.topic_first, False)
+        return frozen[grid.topic_of] | segments.extreme(
+            np.logical_or, lockless, grid.broker_first, False
+        )
 
     @cached_property
     def _kernels(self) -> Kernels:
@@ -167,8 +170,8 @@ class Holdings:
     def _always_divided(self) -> Ints:
         """By topic broker: so many of its first queues are divided in every epoch."""
         epochs, grid = self._prepared.epochs, self._prepared.grid
-        live = extreme(np.minimum, epochs.live, epochs.of_group, 0) > 0
-        fewest = extreme(np.minimum, grid.readable, grid.broker_first, 0)
+        live = segments.extreme(np.minimum, epochs.live, epochs.of_group, 0) > 0
+        fewest = segments.extreme(np.minimum, grid.readable, grid.broker_first, 0)
         return fewest * live[grid.brokers.group]
 
     def _carry(self, entry: Ints, cells: Cells) -> None:
@@ -182,8 +185,7 @@ class Holdings:
         opening = cells.first[cells.segment] == cell
         entry[opening & lockless & (entry >= 0)] = NOBODY
         following = np.flatnonzero((frozen | lockless) & ~opening)
-        begins = first_of_run(following - np.arange(len(following)))
-        ago = np.arange(len(following)) - np.flatnonzero(begins)[np.cumsum(begins) - 1]
+        ago = segments.rank(following - np.arange(len(following)))
         order = np.argsort(ago, kind="stable")
         bounds = np.searchsorted(ago[order], np.arange(int(ago.max(initial=-1)) + 2))
         group_topic = self.queues.group_topic[cells.queue]
@@ -215,7 +217,7 @@ class Turns:
 def client_turns(piece: Shared) -> Turns:
     """The turns of a piece, by cell and client."""
     tenures, cells = piece.tenures, piece.cells
-    touches = ~first_of_run(tenures.segment, tenures.client)
+    touches = ~segments.first_of_run(tenures.segment, tenures.client)
     touches &= tenures.begin == np.roll(tenures.end, 1)
     before = np.where(touches, np.roll(tenures.processes, 1), 0)
     ending = tenures.end < cells.first[tenures.segment + 1]
@@ -258,13 +260,13 @@ class SharedMembers:
             (is_add, np.arange(len(spans.begin)), spans.begin, 0),
             (~is_add, ending, spans.end[ending], 1),
         ):
-            key = pair(at, by_client[span])
+            key = segments.pair(at, by_client[span])
             order = np.lexsort((spans.process[span], key))
             key, span, at = key[order], span[order], at[order]
             left = self._present.at(np.zeros_like(at), spans.process[span], epoch[at]) < 0
-            bounds = np.append(np.flatnonzero(first_of_run(key)), len(key))
-            row = find(key[bounds[:-1]], pair(cell[mine], client[mine]))
-            gone[mine] = (sums(~left, bounds) == 0)[row]
+            bounds = np.append(np.flatnonzero(segments.first_of_run(key)), len(key))
+            row = segments.find(key[bounds[:-1]], segments.pair(cell[mine], client[mine]))
+            gone[mine] = (segments.sums(~left, bounds) == 0)[row]
             first = bounds[:-1][row]
             node = spans.node[span[first]] + epoch[at[first]] - ago
             entry[mine] = self._prepared.roster.entry_at[node]
@@ -276,10 +278,8 @@ class SharedMembers:
         begin, end = held.begin + 1, np.minimum(held.end + 1, cells.first[held.major + 1])
         offset = (cells.first[:-1] - cells.epoch[cells.first[:-1]])[held.major]
         group_topic = self._queues.group_topic[cells.queue[held.major]]
-        row, period = self._reading.meeting(group_topic, held.minor, begin - offset, end - offset)
-        low = np.maximum(begin[row], self._reading.begin[period] + offset[row])
-        high = np.minimum(end[row], self._reading.end[period] + offset[row])
-        return sharing.covered(low, high, len(cells))
+        row, low, high = self._reading.parts(group_topic, held.minor, begin - offset, end - offset)
+        return segments.covered(low + offset[row], high + offset[row], len(cells))
 
 
 Kinds: TypeAlias = NDArray[np.int8]

@@ -28,7 +28,7 @@ from rebalance_core.kernels.ownership.owners import (
     OwnersByPlace,
 )
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.segments import Ints
 
 # The queues that CONFIG lists give to members.
 
@@ -55,9 +55,8 @@ def listed_queues(prepared: PreparedGroups) -> ListedQueues:
     lists, divisions = prepared.coded.lists, prepared.coded.divisions
     if not len(divisions.listed):
         return ListedQueues(divisions.listed, divisions.listed)
-    first = np.searchsorted(lists.allocation, divisions.listed)
-    count = np.searchsorted(lists.allocation, divisions.listed, side="right") - first
-    row, group = segments.ranges(first, count), np.repeat(divisions.listing, count)
+    of, row = segments.matching(lists.allocation, divisions.listed)
+    group = divisions.listing[of]
     at = index_of(prepared.grid.brokers, group, lists.topic[row], lists.broker[row])
     epochs = np.diff(prepared.epochs.of_group)[group]
     read = (at >= 0) & (epochs > 0)
@@ -283,9 +282,8 @@ def find_stays(prepared: PreparedGroups) -> Stays:
     topics, runs = prepared.grid.topics, prepared.roster.runs
     everyone = (prepared.coded.groups.kind == EVERYONE) & ~prepared.shared
     run = np.flatnonzero(everyone[runs.group])
-    of_group = np.searchsorted(topics.group, np.arange(len(prepared.coded.groups) + 1))
-    counts = np.diff(of_group)[runs.group[run]]
-    group_topic, run = segments.ranges(of_group[runs.group[run]], counts), np.repeat(run, counts)
+    at, group_topic = segments.matching(topics.group, runs.group[run])
+    run = run[at]
     subscribed = prepared.roster.reads(run, group_topic)
     group_topic, run = group_topic[subscribed], run[subscribed]
     order = np.argsort(group_topic, kind="stable")
@@ -319,16 +317,14 @@ def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cel
     grid, topic_cell = prepared.grid, cells.topic_cell
     read = grid.read[topic_cell]
     taken = cells.readable & read
-    first, last = _stretches(taken | grid.frozen[topic_cell], cells.segment)
+    first, last = segments.stretches(taken | grid.frozen[topic_cell], cells.segment)
     at = np.arange(len(cells))
     next_taken = np.minimum.accumulate(np.where(taken, at, len(cells))[::-1])[::-1]
 
     group_topic = queues.group_topic[cells.queue[cells.segment[first]]]
     counts = np.diff(stays.first)[group_topic]
-    stay, of = (
-        segments.ranges(stays.first[group_topic], counts),
-        np.repeat(np.arange(len(first)), counts),
-    )
+    stay = segments.ranges(stays.first[group_topic], counts)
+    of = np.repeat(np.arange(len(first)), counts)
     offset = (first - cells.epoch[first])[of]
     begin = np.maximum(stays.begin[stay] + offset, first[of])
     end = np.minimum(stays.end[stay] + offset, last[of] + 1)
@@ -342,23 +338,13 @@ def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cel
     starts = segments.first_of_run(segment, client)  # another process of the client goes on
     starts[1:] |= begin[1:] != end[:-1]
     begin, end = begin[starts], end[segments.last_of_run(np.cumsum(starts))]
-    steps = np.bincount(begin, minlength=len(cells) + 1)
-    steps -= np.bincount(end, minlength=len(cells) + 1)
     return Broadcast(
         cells,
         cells.readable & ~read,
-        np.cumsum(steps[:-1]),
+        segments.covered(begin, end, len(cells)),
         segment[starts],
         client[starts],
         begin,
         end,
         stays.node[stay[starts]],
-    )
-
-
-def _stretches(mask: Bools, segment: Ints) -> tuple[Ints, Ints]:
-    """The first and the last cell of every stretch of True within a segment."""
-    return (
-        np.flatnonzero(mask & segments.first_of_run(mask, segment)),
-        np.flatnonzero(mask & segments.last_of_run(mask, segment)),
     )

@@ -58,8 +58,6 @@ class PopAnswers:
         self._number = coded.divisions.numbers(self._group, allocation)
         self._share = shared.share
         self._find_regimes(shared)
-        ends = np.append(prepared.roster.copy[1:] == 0, True)
-        self._last_copy = np.append(np.flatnonzero(ends[: len(prepared.roster)]), 0)
 
     def _find_regimes(self, shared: SharedTopics) -> None:
         """By topic cell: which branch of ``allocate4Pop`` answers."""
@@ -110,13 +108,9 @@ class PopAnswers:
             )
         ]
         row, begin, end = (np.concatenate(columns) for columns in zip(*found, strict=True))
-        first = np.searchsorted(grid.topic_of, self._topic[row])
-        count = np.searchsorted(grid.topic_of, self._topic[row], side="right") - first
-        broker, of = segments.ranges(first, count), np.repeat(np.arange(len(row)), count)
+        of, broker = segments.matching(grid.topic_of, self._topic[row])
         readable = self.readable_brokers(grid.readable > 0)
-        at, period = readable.meeting(broker, np.zeros_like(broker), begin[of], end[of])
-        begin = np.maximum(begin[of[at]], readable.begin[period])
-        end = np.minimum(end[of[at]], readable.end[period])
+        at, begin, end = readable.parts(broker, np.zeros_like(broker), begin[of], end[of])
         broker, process = broker[at], self._process[row[of[at]]]
         return Periods.union(
             broker, process, begin, self._kept(grid.topic_of[broker], process, end)
@@ -132,11 +126,7 @@ class PopAnswers:
         sizes = np.diff(grid.broker_first)
         of = np.repeat(np.arange(len(sizes)), sizes)
         epoch = segments.ranges(epochs.of_group[:-1][grid.brokers.group], sizes)
-        opens, closes = (
-            segments.first_of_run(of, value) & (value > 0),
-            segments.last_of_run(of, value) & (value > 0),
-        )
-        return Periods(of[opens], np.zeros_like(of[opens]), epoch[opens], epoch[closes] + 1)
+        return Periods.of_stretches(value, of, epoch)
 
     def _kept(self, topic: Ints, process: Ints, end: Ints) -> Ints:
         """Until when what ends here is kept: the topic may have no readable queue from then on."""
@@ -166,7 +156,7 @@ class PopAnswers:
         epoch = cells.epoch[cell]
         first, share = roster.first[epoch], self._share[cells.topic_cell[cell]]
         members = roster.first[epoch + 1] - first
-        count = np.minimum(members, share + self._processes(owner))
+        count = np.minimum(members, share + roster.processes_of(owner))
         of = np.repeat(np.arange(len(cell)), count)
         step = segments.ranges(np.zeros(len(cell), np.int64), count)
         asker = first[of] + ((owner - first - share)[of] + step) % members[of]
@@ -183,10 +173,8 @@ class PopAnswers:
         queues = self._queues_of[cells.topic_cell[cell]]
         members = roster.first[epoch + 1] - roster.first[epoch]
         count = -((place - members) // queues)
-        of, turn = (
-            np.repeat(np.arange(len(cell)), count),
-            segments.ranges(np.zeros_like(count), count),
-        )
+        of = np.repeat(np.arange(len(cell)), count)
+        turn = segments.ranges(np.zeros_like(count), count)
         asker = (roster.first[epoch] + place)[of] + turn * queues[of]
         return self._of_askers(cells, cell[of], asker, None)
 
@@ -203,7 +191,7 @@ class PopAnswers:
         roster = self.prepared.roster
         first_of_id = roster.copy[asker] == 0
         cell, asker = cell[first_of_id], asker[first_of_id]
-        count = self._processes(asker)
+        count = roster.processes_of(asker)
         cell, entry = np.repeat(cell, count), segments.ranges(asker, count)
         segment, epoch, process = cells.segment[cell], cells.epoch[cell], roster.process(entry)
         topic = self.holdings.queues.group_topic[cells.queue[segment]]
@@ -214,24 +202,15 @@ class PopAnswers:
         segment, process, epoch = segment[known], process[known], epoch[known]
         return segment, process, epoch, epoch + 1
 
-    def _processes(self, first: Ints) -> Ints:
-        """How many processes the client of each entry has, the entry being its first."""
-        last = self._last_copy
-        return last[np.searchsorted(last[:-1], first)] - first + 1
-
     def _by_proxies(self, cells: Cells) -> Stints:
         """Every queue, for members of ordered groups that are behind a proxy."""
         ordered = self.prepared.coded.groups.ordered[self._group]
         rows = np.flatnonzero(self._takers.proxied & ordered)
-        first, last = (
-            np.flatnonzero(cells.readable & turns(cells.readable, cells.segment))
-            for turns in (segments.first_of_run, segments.last_of_run)
-        )
-        segment, of = cells.segment[first], self._topic[rows]
+        first, last = segments.stretches(cells.readable, cells.segment)
+        segment = cells.segment[first]
         topic = self.holdings.queues.group_topic[cells.queue[segment]]
-        at = np.searchsorted(of, topic)
-        count = np.searchsorted(of, topic, side="right") - at
-        stretch, row = np.repeat(np.arange(len(first)), count), rows[segments.ranges(at, count)]
+        stretch, at = segments.matching(self._topic[rows], topic)
+        row = rows[at]
         begin = np.maximum(cells.epoch[first][stretch], self._begin[row])
         end = np.minimum(cells.epoch[last][stretch] + 1, self._end[row])
         meets = begin < end
@@ -244,14 +223,8 @@ class PopAnswers:
         begin = cells.epoch[spans.begin]
         end = begin + spans.end - spans.begin
         topic = self.holdings.queues.group_topic[cells.queue[spans.segment]]
-        pulls = self._pulls()
-        at, period = pulls.meeting(topic, spans.process, begin, end)
-        return (
-            spans.segment[at],
-            spans.process[at],
-            np.maximum(begin[at], pulls.begin[period]),
-            np.minimum(end[at], pulls.end[period]),
-        )
+        at, begin, end = self._pulls().parts(topic, spans.process, begin, end)
+        return spans.segment[at], spans.process[at], begin, end
 
     def _pulls(self) -> Periods:
         """By (group topic, process) the epochs in which it pulls what others pop."""
@@ -314,39 +287,23 @@ class ClientReach:
         """Return which whole brokers are readable, by (topic broker, taker)."""
         grid, answers = self.answers.prepared.grid, self.answers
         readable = answers.readable_brokers(grid.readable)
-        at, period = readable.meeting(
+        at, begin, end = readable.parts(
             taken.major, np.zeros_like(taken.major), taken.begin, taken.end
         )
-        begin = np.maximum(taken.begin[at], readable.begin[period])
         opening = answers.prepared.epochs.of_group[grid.brokers.group[taken.major[at]]]
         cell = grid.broker_first[taken.major[at]] + begin - opening
         return TakerSpans(
-            grid.topic_of[taken.major[at]],
-            taken.minor[at],
-            begin,
-            np.minimum(taken.end[at], readable.end[period]),
-            grid.readable[cell],
+            grid.topic_of[taken.major[at]], taken.minor[at], begin, end, grid.readable[cell]
         )
 
     def readable_queues(self, cells: Cells, taken: Periods) -> TakerSpans:
         """Return which single queues are readable, by (segment, taker)."""
-        opens, closes = (
-            np.flatnonzero(cells.readable & turns(cells.readable, cells.segment))
-            for turns in (segments.first_of_run, segments.last_of_run)
-        )
-        of = cells.segment[opens]
-        readable = Periods(of, np.zeros_like(of), cells.epoch[opens], cells.epoch[closes] + 1)
-        at, period = readable.meeting(
+        readable = Periods.of_stretches(cells.readable, cells.segment, cells.epoch)
+        at, begin, end = readable.parts(
             taken.major, np.zeros_like(taken.major), taken.begin, taken.end
         )
         group_topic = self.answers.holdings.queues.group_topic[cells.queue[taken.major[at]]]
-        return TakerSpans(
-            group_topic,
-            taken.minor[at],
-            np.maximum(taken.begin[at], readable.begin[period]),
-            np.minimum(taken.end[at], readable.end[period]),
-            np.ones(len(at), np.int64),
-        )
+        return TakerSpans(group_topic, taken.minor[at], begin, end, np.ones(len(at), np.int64))
 
 
 def without(given: Periods, major: Ints, others: Periods) -> tuple[Ints, Ints, Ints]:

@@ -5,7 +5,7 @@ for each.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -47,10 +47,6 @@ class Passes:
     """The strategy: index into the strategies of the coded."""
     number: Ints
     """Of the strategy in its group, as `Divisions.number`; -1: none that divides."""
-
-    def where(self, rows: Bools | Ints) -> Passes:
-        """Some of the stretches."""
-        return Passes(*(getattr(self, f.name)[rows] for f in fields(self)))
 
     @property
     def periods(self) -> Periods:
@@ -117,26 +113,20 @@ def _reading(prepared: PreparedGroups) -> TopicRuns:
 
 def _kinds(prepared: PreparedGroups, model: Ints, allocation: Ints) -> Ints:
     kinds = np.array([*map(group_rows.kind_of, prepared.coded.strategies), -1], np.int64)
-    words = prepared.coded.names.words
-    everyone = np.isin(words, [BROADCASTING])[model]
+    everyone = np.isin(prepared.coded.names.words, [BROADCASTING])[model]
     return np.where(everyone, group_rows.EVERYONE, kinds[allocation])
 
 
 def _kept(prepared: PreparedGroups, reading: TopicRuns, suspended: Bools) -> Ints:
     """By run and topic: until when the process is a member that reads the topic or is suspended."""
     runs = prepared.roster.runs
-    process, pairs = (
-        runs.process[reading.run],
-        segments.first_of_run(reading.group_topic, runs.process[reading.run]),
-    )
+    process = runs.process[reading.run]
+    pairs = segments.first_of_run(reading.group_topic, process)
     asleep = np.flatnonzero(suspended & prepared.shared[runs.group])
     by_process = np.argsort(process[pairs], kind="stable")
-    sorted_process = process[pairs][by_process]
-    first = np.searchsorted(sorted_process, runs.process[asleep])
-    count = np.searchsorted(sorted_process, runs.process[asleep], side="right") - first
-    topic = reading.group_topic[pairs][by_process][segments.ranges(first, count)]
-    run = np.concatenate([reading.run, np.repeat(asleep, count)])
-    topic = np.concatenate([reading.group_topic, topic])
+    at, row = segments.matching(process[pairs][by_process], runs.process[asleep])
+    run = np.concatenate([reading.run, asleep[at]])
+    topic = np.concatenate([reading.group_topic, reading.group_topic[pairs][by_process][row]])
     held = Periods.union(topic, runs.process[run], runs.from_epoch[run], runs.to_epoch[run])
     at = held.at(reading.group_topic, process, runs.from_epoch[reading.run])
     return held.end[at]
@@ -158,17 +148,11 @@ def parts(
 ) -> tuple[Ints, Ints, Ints]:
     """(row, begin, end) of each part of [begin, end) in which the row's topic cells are True."""
     grid, epochs = prepared.grid, prepared.epochs
-    first = grid.topic_first[:-1]
-    of_cell = np.repeat(np.arange(len(first)), np.diff(grid.topic_first))
-    opens = np.flatnonzero(mask & segments.first_of_run(mask, of_cell))
-    closes = np.flatnonzero(mask & segments.last_of_run(mask, of_cell))
-    of = of_cell[opens]
-    offset = (epochs.of_group[:-1][grid.topics.group] - first)[of]
-    true = Periods(of, np.zeros_like(of), opens + offset, closes + 1 + offset)
-    asker, period = true.meeting(group_topic[rows], np.zeros_like(rows), begin[rows], end[rows])
-    row = rows[asker]
-    begin, end = np.maximum(begin[row], true.begin[period]), np.minimum(end[row], true.end[period])
-    return row, begin, end
+    sizes = np.diff(grid.topic_first)
+    epoch = segments.ranges(epochs.of_group[:-1][grid.topics.group], sizes)
+    true = Periods.of_stretches(mask, np.repeat(np.arange(len(sizes)), sizes), epoch)
+    asker, begin, end = true.parts(group_topic[rows], np.zeros_like(rows), begin[rows], end[rows])
+    return rows[asker], begin, end
 
 
 # Who holds the queues of shared groups: spans of cells, one for each process.
@@ -195,8 +179,6 @@ class Sharing:
         order = np.argsort(keys, kind="stable")
         self._listing, self._list_keys = listed[order], keys[order]
         self._lists = listed_queues(prepared).sorted_among(queues)
-        ends = np.append(prepared.roster.copy[1:] == 0, True)
-        self._last_copy = np.append(np.flatnonzero(ends[: len(prepared.roster)]), 0)
         self._hashes = [
             prepared.coded.divided_by(number).groups.kind == group_rows.RING
             for number in range(prepared.coded.divisions.most)
@@ -227,7 +209,7 @@ class Sharing:
         spans = _joined(
             segment, self._passes.process[stretch], begin, end, self._passes.node[stretch]
         )
-        holders = covered(spans.begin, spans.end, len(cells))
+        holders = segments.covered(spans.begin, spans.end, len(cells))
         client = self._prepared.membership.processes.client[spans.process]
         return Shared(
             cells, cells.readable & (holders == 0), holders, spans, _tenures(spans, client)
@@ -243,7 +225,7 @@ class Sharing:
         copy = roster.copy[owner]
         mine = (copy == 0) | self._hashes[number][self._prepared.epochs.group[cells.epoch[cell]]]
         cell, first = cell[mine], (owner - copy)[mine]
-        count = self._processes(first)
+        count = roster.processes_of(first)
         cell, entry = np.repeat(cell, count), segments.ranges(first, count)
         segment, epoch = cells.segment[cell], cells.epoch[cell]
         group_topic = self._queues.group_topic[cells.queue[segment]]
@@ -260,51 +242,29 @@ class Sharing:
         passes = self._passes
         return np.where(end == passes.end[stretch], passes.kept[stretch], end)
 
-    def _processes(self, first: Ints) -> Ints:
-        """How many processes the client of each entry has, the entry being its first."""
-        last = self._last_copy
-        return last[np.searchsorted(last[:-1], first)] - first + 1
-
     def _listed(self, cells: Cells) -> Stints:
         """Members with a CONFIG list have the queues on it, existing or not (rocketmq.md §2.4)."""
         passes, lists = self._passes, self._lists
-        first = np.searchsorted(lists.key, cells.queue)
-        count = np.searchsorted(lists.key, cells.queue, side="right") - first
-        segment, row = np.repeat(np.arange(len(count)), count), segments.ranges(first, count)
+        segment, row = segments.matching(lists.key, cells.queue)
         group_topic = self._queues.group_topic[cells.queue[segment]]
         keys = segments.pair(group_topic, lists.allocation[row])
-        first = np.searchsorted(self._list_keys, keys)
-        count = np.searchsorted(self._list_keys, keys, side="right") - first
-        stretch = self._listing[segments.ranges(first, count)]
-        return np.repeat(segment, count), stretch, passes.begin[stretch], passes.kept[stretch]
+        at, row = segments.matching(self._list_keys, keys)
+        stretch = self._listing[row]
+        return segment[at], stretch, passes.begin[stretch], passes.kept[stretch]
 
     def _everyones(self, cells: Cells) -> Stints:
         """BROADCASTING members read every queue there is."""
         passes, stretches = self._passes, self._everyone
-        first, last = (
-            np.flatnonzero(cells.readable & turns(cells.readable, cells.segment))
-            for turns in (segments.first_of_run, segments.last_of_run)
-        )
+        first, last = segments.stretches(cells.readable, cells.segment)
         segment = cells.segment[first]
         group_topic = self._queues.group_topic[cells.queue[segment]]
-        of = passes.group_topic[stretches]
-        begin = np.searchsorted(of, group_topic)
-        count = np.searchsorted(of, group_topic, side="right") - begin
-        row, stretch = (
-            np.repeat(np.arange(len(first)), count),
-            stretches[segments.ranges(begin, count)],
-        )
+        row, of = segments.matching(passes.group_topic[stretches], group_topic)
+        stretch = stretches[of]
         begin = np.maximum(cells.epoch[first][row], passes.begin[stretch])
         end = np.minimum(cells.epoch[last][row] + 1, passes.end[stretch])
         meets = begin < end
         row, stretch, begin, end = row[meets], stretch[meets], begin[meets], end[meets]
         return segment[row], stretch, begin, self._until(stretch, end)
-
-
-def covered(begin: Ints, end: Ints, cells: int) -> Ints:
-    """By cell: how many stretches cover it."""
-    steps = np.bincount(begin, minlength=cells + 1) - np.bincount(end, minlength=cells + 1)
-    return np.cumsum(steps[:-1])
 
 
 def _joined(segment: Ints, process: Ints, begin: Ints, end: Ints, node: Ints) -> Spans:
@@ -344,4 +304,4 @@ def continued(held: Periods, cells: int) -> Ints:
         held: as `held_by` gives it.
         cells: how many there are.
     """
-    return covered(held.begin + 1, held.end, cells)
+    return segments.covered(held.begin + 1, held.end, cells)

@@ -30,7 +30,7 @@ def _held_back(message: str) -> LineFields:
 
 
 DECLARATION = LogFact(
-    "pull_held_back", BROKER, GROUP, "group", "group, topic, reason",
+    "pull_held_back", BROKER, GROUP, "group, topic, reason",
     thinning=ONE_A_SECOND,
     facts_only=True,
     rows=(FactKind("PULL_HELD_BACK", "the broker held back a pull: reason", EPISODES),),

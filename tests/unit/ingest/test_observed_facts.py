@@ -15,7 +15,6 @@ from rebalance_core.contracts.fact_declaration import (
     ONE_A_SECOND,
     TOPIC,
     FactKind,
-    LogFact,
     fact_kinds,
     log_facts,
 )
@@ -355,7 +354,5 @@ def test_rows_are_on_groups_and_the_cluster(part: str) -> None:
 def test_a_declaration_says_where_its_fact_belongs() -> None:
     with pytest.raises(ValueError, match="no kind of observed_facts"):
         replace(DECLARATION, rows=())
-    with pytest.raises(ValueError, match="only the cluster"):
-        replace(DECLARATION, key="")
-    with pytest.raises(ValueError, match="only the cluster"):
-        LogFact("k", "broker.log", CLUSTER, "group", "group")
+    assert DECLARATION.key == "group"
+    assert replace(DECLARATION, part=CLUSTER).key == ""
