@@ -8,7 +8,7 @@ from tests.jobs.test_notebook import check_copy, notebook, source_of
 from tests.tree import TREE
 
 NAME = "the_morning_after"
-pytestmark = [pytest.mark.unit, pytest.mark.xdist_group("notebook")]
+pytestmark = pytest.mark.unit
 
 
 def test_it_runs_and_its_executed_copy_printed_the_same(
