@@ -73,7 +73,8 @@ def _before_text(pattern: str) -> Callable[[str], CarriedLine | None]:
 
     def read(line: str) -> CarriedLine | None:
         found = form.fullmatch(line)
-        return found and CarriedLine(**found.groupdict(default=""))
+        groups: dict[str, Any] = found.groupdict(default="") if found else {}
+        return CarriedLine(**groups) if groups else None
 
     return read
 
