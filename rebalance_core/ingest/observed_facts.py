@@ -26,6 +26,10 @@ _HELD = (
     "last_pull_ms", "last_consume_ms",
 )  # fmt: skip
 _POPPED = ("wait_ack_count", "dropped", "last_pop_ms")
+_OF_TOPICS = {
+    "client_rates": ("CONSUME_RATE", "consume_rt_ms", "consume_rt"),
+    "client_subscription": ("CLIENT_TOPIC", "expression", "expression"),
+}
 _OF_QUEUES = {"client_queue": ("HELD_QUEUE", _HELD), "client_pop_queue": ("POP_QUEUE", _POPPED)}
 HEARTBEAT_INTERVAL = "heartbeatBrokerInterval"
 """ClientConfig: how often a client tells the brokers that it lives, in ms."""
@@ -112,24 +116,16 @@ def _order(rows: FactRows, piece: Evidence, at_ms: int) -> None:
 
 
 def _settings(rows: FactRows, piece: Evidence, at_ms: int) -> None:
-    found = piece.values["properties"]
+    found, client_id = piece.values["properties"], piece.values.get("client_file")
+    if not client_id:
+        return
     beat = found.get(HEARTBEAT_INTERVAL, "")
-    if beat.isdecimal() and int(beat) != HEARTBEAT_MS and piece.values.get("client_file"):
-        client_id = piece.values["client_file"]
+    if beat.isdecimal() and int(beat) != HEARTBEAT_MS:
         rows.add("HEARTBEAT_INTERVAL", at_ms, piece.source, {"interval_ms": beat},
                  client_id=client_id)  # fmt: skip
     details = {name: found[key] for name, key in _POP_SETTINGS.items() if key in found}
-    if len(details) == len(_POP_SETTINGS) and piece.values.get("client_file"):
-        client_id = piece.values["client_file"]
+    if len(details) == len(_POP_SETTINGS):
         rows.add("POP_SETTINGS", at_ms, piece.source, details, client_id=client_id)
-
-
-def _rate(rows: FactRows, piece: Evidence, at_ms: int) -> None:
-    v = piece.values
-    if v.get("client_file") and not is_retry_topic(v["topic"]):
-        details = {"consume_rt_ms": v["consume_rt"]}
-        where = {"topic": v["topic"], "client_id": v["client_file"]}
-        rows.add("CONSUME_RATE", at_ms, piece.source, details, **where)
 
 
 def _connection(rows: FactRows, piece: Evidence, at_ms: int) -> None:
@@ -143,11 +139,10 @@ def _connection(rows: FactRows, piece: Evidence, at_ms: int) -> None:
 
 
 def _client_topic(rows: FactRows, piece: Evidence, at_ms: int) -> None:
-    v = piece.values
+    v, (kind, name, field) = piece.values, _OF_TOPICS[piece.kind]
     if v.get("client_file") and not is_retry_topic(v["topic"]):
-        details = {"expression": v["expression"]}
         where = {"topic": v["topic"], "client_id": v["client_file"]}
-        rows.add("CLIENT_TOPIC", at_ms, piece.source, details, **where)
+        rows.add(kind, at_ms, piece.source, {name: v[field]}, **where)
 
 
 def _held(rows: FactRows, piece: Evidence, at_ms: int) -> None:
@@ -179,7 +174,7 @@ DOCUMENT_READERS: dict[str, DocumentReader] = {
     "client_queue": _held,
     "client_pop_queue": _held,
     "client": _settings,
-    "client_rates": _rate,
+    "client_rates": _client_topic,
     "order_info": _order,
     "stuck_queue": _stuck,
     "queue_progress": _progress,

@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter as Counts
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from rebalance_core.model.queue import MessageQueue
@@ -104,12 +105,10 @@ class Cycle:
 
     def take_counts(self) -> dict[int, int]:
         """Count how often each place of the list was chosen since the last time, and begin anew."""
-        counts: dict[int, int] = {}
-        extra = 0
-        for place, change in zip(self._places, self._change, strict=False):
-            extra += change
+        counts: Counts[int] = Counts()
+        for place, extra in zip(self._places, accumulate(self._change), strict=False):
             if self._whole + extra:
-                counts[place] = counts.get(place, 0) + self._whole + extra
+                counts[place] += self._whole + extra
         self._whole = 0
         self._change = [0] * (len(self._places) + 1)
         return counts

@@ -44,11 +44,9 @@ class Brokers(Protocol):
 
     def knows(self, broker_name: str) -> bool:
         """True if the client has an address of the broker's master."""
-        ...
 
     def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Reply:
         """Return what the next request to this broker meets; asked once for each request."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

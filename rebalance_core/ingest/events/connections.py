@@ -395,17 +395,7 @@ class Connections:
 
     def _leave(self) -> ConnectionChange:
         last = self._removals[-1]
-        last_of_all = len(self.live) == 1
-        first = self._removals[0] if last_of_all else last
-        name = self._names.get(last.channel)
-        name = name if name in self.live else self.live[-1]
-        self.live.remove(name)
-        together = self._removals if last_of_all else [last]
-        return ConnectionChange(
-            first.at_ms,
-            False,
-            name,
-            first.source,
-            scanned=any(r.scanned for r in together),
-            graceful=any(r.graceful for r in together),
-        )
+        together = self._removals if len(self.live) == 1 else [last]
+        first = together[0]
+        scanned, graceful = (any(r.scanned for r in together), any(r.graceful for r in together))
+        return self._end(_Removal(first.at_ms, last.channel, first.source, scanned, graceful))

@@ -89,7 +89,7 @@ def _corrected(message: str) -> LineFields:
     pieces = java_text.between(
         message, _CORRECTED, ", groupId=", ", requestOffset=", ", newOffset=", ", suggestBrokerId="
     )
-    fields = log_lines.named(("topic", "group"), pieces[:2] if pieces else None)
+    fields = log_lines.named(("topic", "group"), pieces)
     if fields is None or pieces is None:
         return None
     try:
@@ -205,7 +205,7 @@ def commit_refused(message: str) -> LineFields:
     """``…Group={}, Topic={}, QueueId={}, Offset={}``: the offset that is stored stays."""
     pieces = java_text.between(message, REFUSED, ", Topic=", ", QueueId=", ", Offset=", "")
     queue_id = java_text.whole(pieces[2], java_text.INT_MAX) if pieces else None
-    fields = log_lines.named(("group", "topic"), pieces[:2] if pieces else None)
+    fields = log_lines.named(("group", "topic"), pieces)
     return None if fields is None or queue_id is None else fields | {"queue_id": queue_id}
 
 

@@ -42,7 +42,7 @@ def no_member_list(message: str) -> LineFields:
 
 def _not_listed(message: str) -> LineFields:
     pieces = java_text.between(message, _NOT_LISTED, " The consumerId: ", " not in cidAll: [", "")
-    fields = log_lines.named(("group", "client_id"), pieces[:2] if pieces else None)
+    fields = log_lines.named(("group", "client_id"), pieces)
     if fields is None or pieces is None:
         return None
     ids = pieces[2].rpartition("]")[0]
@@ -65,7 +65,7 @@ def _pull_expired(message: str) -> LineFields:
 
 def _threw(message: str) -> LineFields:
     pieces = java_text.between(message, _THREW, ", ex: ", "")
-    fields = log_lines.named(("strategy",), pieces[:1] if pieces else None)
+    fields = log_lines.named(("strategy",), pieces)
     if fields is None or pieces is None:
         return None
     # an exception that is also the last argument is printed as a stack, and {} stays
@@ -183,9 +183,7 @@ def _allocated(message: str) -> LineFields:
         "rebalanceResultSet=[",
         "",
     )
-    fields = log_lines.named(
-        ("strategy", "group", "topic", "client_id"), pieces[:4] if pieces else None
-    )
+    fields = log_lines.named(("strategy", "group", "topic", "client_id"), pieces)
     if fields is None or pieces is None:
         return None
     if fields["strategy"].startswith(_QUEUES_TELL):
@@ -198,9 +196,7 @@ def _broker_allocated(message: str) -> LineFields:
         message, "broker " + _ALLOCATED, ", group=", ", topic=", ", clientId=", ", assignmentSet=",
         ""
     )  # fmt: skip
-    fields = log_lines.named(
-        ("strategy", "group", "topic", "client_id"), pieces[:4] if pieces else None
-    )
+    fields = log_lines.named(("strategy", "group", "topic", "client_id"), pieces)
     if fields is None or pieces is None:
         return None
     modes = [mode for mode in ("POP", "PULL") if f"], Mode={mode}]" in pieces[4]]

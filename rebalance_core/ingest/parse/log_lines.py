@@ -286,10 +286,11 @@ def with_fields(fields: LineFields, **more: Any) -> LineFields:
 
 
 def named(names: Iterable[str], pieces: list[str] | None) -> LineFields:
-    """Fields of these names, None if the pieces are missing or one is empty."""
-    if pieces is None or not all(pieces):
+    """Name the first pieces; None if they are missing or one of those named is empty."""
+    if pieces is None:
         return None
-    return dict(zip(names, pieces, strict=True))
+    fields = dict(zip(names, pieces, strict=False))
+    return fields if all(fields.values()) else None
 
 
 def marked(names: Sequence[str], *marks: str) -> LineParser:

@@ -54,6 +54,7 @@ class CarriedLine(NamedTuple):
 
 _COLOUR = re.compile("\x1b\\[[\\d;]*m")
 _CRI = re.compile(rf"({_RFC_3339}) (stdout|stderr) ([FP])(?::\S*)? (.*)", re.DOTALL)
+_TIMED = re.compile(rf"({_RFC_3339})(?: (.*)|)", re.DOTALL)
 _MESSAGES, _TIMES = ("log", "line", "message", "msg"), ("time", "timestamp", "@timestamp", "ts")
 _LEVELS, _THREADS = ("level", "log.level", "severity"), ("thread_name", "thread")
 
@@ -67,15 +68,20 @@ def _cri(line: str) -> CarriedLine | None:
     return found and CarriedLine(found[4], found[1], stream=found[2], whole=found[3] == "F")
 
 
-def _before_text(pattern: str) -> Callable[[str], CarriedLine | None]:
-    """Make the reader of lines that a pattern fits, whose groups are fields of `CarriedLine`."""
+def _named(pattern: str) -> Callable[[str], CarriedLine | None]:
+    """Make the reader of lines that begin with a name, by a pattern of name and text."""
     form = re.compile(pattern, re.DOTALL)
 
     def read(line: str) -> CarriedLine | None:
         found = form.fullmatch(line)
-        return found and CarriedLine(**found.groupdict(default=""))
+        return found and CarriedLine(found[2], name=found[1])
 
     return read
+
+
+def _timed(line: str) -> CarriedLine | None:
+    found = _TIMED.fullmatch(line)
+    return found and CarriedLine(found[2] or "", found[1])
 
 
 def _json(line: str) -> CarriedLine | None:
@@ -114,12 +120,10 @@ def _head_of(fields: dict[str, Any]) -> str:
 CARRIERS: dict[str, Callable[[str], CarriedLine | None]] = {
     "a terminal's colours": _uncoloured,
     "a container's log as CRI writes it": _cri,
-    "kubectl logs --prefix": _before_text(r"\[pod/(?P<name>[^\]\s]+)\] (?P<text>.*)"),
-    "docker compose logs": _before_text(
-        rf"(?!{_LEVEL}\b)(?P<name>[A-Za-z][\w.-]*) *\| (?P<text>.*)"
-    ),
+    "kubectl logs --prefix": _named(r"\[pod/([^\]\s]+)\] (.*)"),
+    "docker compose logs": _named(rf"(?!{_LEVEL}\b)([A-Za-z][\w.-]*) *\| (.*)"),
     "JSON of Docker or a log collector": _json,
-    "a time before each line": _before_text(rf"(?P<time>{_RFC_3339})(?: (?P<text>.*)|)"),
+    "a time before each line": _timed,
 }
 """What may stand around lines, by its name in findings, in the order in which they are tried."""
 

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
 from rebalance_core.report.plots import style
-from rebalance_core.report.plots.strategy_points import DOTS, spread
+from rebalance_core.report.plots.strategy_points import DOTS, name_beside, spread
 from rebalance_core.report.plots.style import PlotRows
 
 TITLE = "How long a rollout takes, and what it costs"
@@ -113,22 +113,11 @@ def _labels(axes: Axes, named: Any, column: str, high: float) -> None:
         ordered.itertuples(), shown, spread(wanted, LABEL, high), strict=True
     ):
         y = top - down / high * (top - low)
-        axes.plot(
-            [row.finish_s_p50, right, right * further], [value, y, y], color=style.LINE,
-            linewidth=0.8, clip_on=False, zorder=1,
-        )  # fmt: skip
-        place: dict[str, Any] = {"xy": (right * further**1.3, y), "annotation_clip": False}
-        axes.annotate(
-            style.short(str(row.plan_id), 60), xytext=(0, 1), textcoords="offset points",
-            va="bottom", size=style.SMALL - 0.5, weight="bold", color=style.INK, **place,
-        )  # fmt: skip
         detail = (
             f"{row.finish_s_p50:,.0f} s, {style.whole(float(getattr(row, column)))} {WHAT[column]}"
         )
-        axes.annotate(
-            detail, xytext=(0, -1), textcoords="offset points", va="top", size=style.SMALL - 0.5,
-            color=style.QUIET, **place,
-        )  # fmt: skip
+        across = (row.finish_s_p50, right, right * further, right * further**1.3)
+        name_beside(axes, across, (value, y), style.short(str(row.plan_id), 60), detail)
 
 
 def _samples(frame: Any, marks: dict[str | None, str]) -> list[Any]:

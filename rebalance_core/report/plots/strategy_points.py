@@ -159,23 +159,41 @@ def _labels(axes: Axes, points: Sequence[_Point], high: float) -> None:
     inch = (right - axes.get_xlim()[0]) / (ACROSS)
     for point, down in zip(ordered, spread(wanted, LABEL, high), strict=True):
         y = top - down / high * (top - low)
-        axes.plot(
-            [point.moved, right, right + 0.22 * inch], [point.mean_peak, y, y], color=style.LINE,
-            linewidth=0.8, clip_on=False, zorder=1,
-        )  # fmt: skip
-        place: dict[str, Any] = {
-            "xy": (right + 0.28 * inch, y),
-            "annotation_clip": False,
-            "color": style.INK,
-        }
-        axes.annotate(
-            style.short(point.name, 56), xytext=(0, 1), textcoords="offset points", va="bottom",
-            family=style.MONO, size=style.SMALL - 0.5, weight="bold", **place,
-        )  # fmt: skip
-        axes.annotate(
-            style.short(point.detail, 82), xytext=(0, -1), textcoords="offset points", va="top",
-            size=style.SMALL - 0.5, **{**place, "color": style.QUIET},
-        )  # fmt: skip
+        across = (point.moved, right, right + 0.22 * inch, right + 0.28 * inch)
+        name, detail = style.short(point.name, 56), style.short(point.detail, 82)
+        name_beside(axes, across, (point.mean_peak, y), name, detail, style.MONO)
+
+
+def name_beside(
+    axes: Axes,
+    across: tuple[float, float, float, float],
+    up: tuple[float, float],
+    name: str,
+    detail: str,
+    family: str | None = None,
+) -> None:
+    """Write the name of a point and what is told of it beside the axes, with a line to it.
+
+    Args:
+        axes: with their limits.
+        across: of the point, the edge of the axes, the end of the line and the name.
+        up: of the point, and of the name.
+        name: in bold letters.
+        detail: below the name.
+        family: the font of the name; None: the picture's.
+    """
+    (x, edge, end, begin), (value, y) = across, up
+    axes.plot(
+        [x, edge, end], [value, y, y], color=style.LINE, linewidth=0.8, clip_on=False, zorder=1
+    )
+    place: dict[str, Any] = {
+        "xy": (begin, y), "annotation_clip": False, "textcoords": "offset points",
+        "size": style.SMALL - 0.5,
+    }  # fmt: skip
+    axes.annotate(
+        name, xytext=(0, 1), va="bottom", family=family, weight="bold", color=style.INK, **place
+    )
+    axes.annotate(detail, xytext=(0, -1), va="top", color=style.QUIET, **place)
 
 
 def spread(wanted: Sequence[float], apart: float, room: float) -> list[float]:
