@@ -25,9 +25,9 @@ WITH_SESSION = ("tests/spark/", "tests/jobs/", "tests/oracle/")
 ALONE = (
     "tests/jobs/test_cli_process.py",
     "tests/jobs/test_explain_job.py",
+    "tests/jobs/test_morning_after.py",
     "tests/jobs/test_notebook.py",
     "tests/jobs/test_object_store.py",
-    "tests/jobs/test_own_frames.py",
 )
 """Files whose tests share no session; those that need a JVM start one in a process of their own."""
 LONG = (
@@ -58,6 +58,10 @@ SESSION_SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     # Planning again after each stage is what small runs spend most time on; tests/jobs do it.
     "spark.sql.adaptive.enabled": "false",
+    # A few rows are computed before code for them is compiled: a quarter of what tests of catalogs
+    # took. Jobs under spark-submit compile it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.default.parallelism": "2",
     "spark.driver.extraJavaOptions": FAST_JVM,
     "spark.driver.memory": "2g",

@@ -20,9 +20,8 @@ from rebalance_core.contracts import (
     REJECTED,
     Table,
 )
-from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.spark import propagate
-from tests.recordings.tables import DATA
+from tests.recordings.tables import DATA, ingested_recording
 from tests.tree import TREE
 from tests.unit.process.propagation_inputs import unknown_member, write_tables
 from tests.unit.producers.recorded import write_input
@@ -141,7 +140,7 @@ def tables(tmp_path: Path) -> Path:
     """Tables of an ingest as JSON lines, some of which are none."""
     folder = tmp_path / "tables"
     folder.mkdir()
-    ingested = ingest_collection(DATA / "pathologies" / "collection").tables
+    ingested = ingested_recording("pathologies").tables
     for name in INGESTED_TABLES:
         lines = [json.dumps(row) for row in ingested.get(name, [])]
         (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))

@@ -14,7 +14,7 @@ import pytest
 
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.jvm import require_java_home
-from tests.conftest import FAST_JVM
+from tests.conftest import FAST_JVM, SESSION_SETTINGS
 from tests.recordings.tables import DATA
 from tests.tree import TREE
 
@@ -148,7 +148,7 @@ def test_the_terminal_shows_our_lines_alone_and_with_debug_all(
 ) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/log4j2.properties").write_text(CHATTY)
-    quick = f"spark.driver.extraJavaOptions {FAST_JVM}\nspark.ui.enabled false\n"
+    quick = "".join(f"{name} {value}\n" for name, value in SESSION_SETTINGS.items())
     (tmp_path / "conf/spark-defaults.conf").write_text(quick)
     (tables / "queue_offsets.jsonl.gz").write_bytes(gzip.compress(ROWS)[:-100])
     words = ("--input", tables, "--output", tmp_path / "out", "--run-on", "spark")

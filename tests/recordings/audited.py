@@ -2,25 +2,29 @@
 
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
-from rebalance_core.process.audit import audit_unwritten, unwritten_inputs
-from tests.recordings.tables import DATA, Tables
+from rebalance_core.ingest.in_process import Ingested, read_collection
+from rebalance_core.process import audit
+from tests.recordings.tables import DATA, Tables, ingested_recording
 
 
 @cache
 def audited(recording: str) -> Tables:
     """``findings`` and ``group_verdicts`` of a recording's collection."""
-    return audit_folder(DATA / recording / "collection")
+    return audit_folder(DATA / recording / "collection", ingested_recording(recording))
 
 
-def audit_folder(folder: Path) -> Tables:
-    """The same of any collection."""
-    inputs = unwritten_inputs(open_collection(folder), Assumptions())
+def audit_folder(folder: Path, ingested: Ingested | None = None) -> Tables:
+    """The same of any collection, of which may be given what a test has read of it already."""
+    read = mock.Mock(return_value=ingested) if ingested else read_collection
+    with mock.patch.object(audit, "read_collection", read):
+        inputs = audit.unwritten_inputs(open_collection(folder), Assumptions())
     limits = BadRowLimits(max_bad_share=1)
-    forecast, result = audit_unwritten(inputs, SimulationOptions(), limits)
+    forecast, result = audit.audit_unwritten(inputs, SimulationOptions(), limits)
     assert result is not None, forecast.refusal
     return {"findings": result.findings, "group_verdicts": result.verdicts}

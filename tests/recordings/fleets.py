@@ -7,8 +7,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts import ALL_TABLES, INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.ingest.in_process import ingest_collection
-from tests.recordings.tables import DATA, Row
+from tests.recordings.tables import Row, ingested_recording
 
 FLEET = ("nightly", "silent-loss", "pop")
 
@@ -28,5 +27,5 @@ def table_of(name: str, rows: Iterable[Row]) -> pa.Table:
 
 
 def _ingested(recording: str, table: str) -> Iterator[Row]:
-    for row in ingest_collection(DATA / recording / "collection").tables[table]:
+    for row in ingested_recording(recording).tables[table]:
         yield row | ({"cluster": recording} if "cluster" in row else {})

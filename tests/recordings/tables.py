@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from rebalance_core.engine.mates import mates_of
+from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
@@ -38,6 +40,12 @@ def derived_tables(recording: str) -> Tables:
     """The input tables that come with a recording."""
     folder = DATA / recording / "tables"
     return {path.stem: rows(path) for path in sorted(folder.glob("*.jsonl"))}
+
+
+@cache
+def ingested_recording(recording: str) -> Ingested:
+    """What `ingest` makes of the collection of a recording; nobody changes it."""
+    return ingest_collection(DATA / recording / "collection")
 
 
 def histories(tables: Tables) -> Iterator[GroupHistory]:
@@ -81,8 +89,9 @@ def with_mates(found: Sequence[GroupHistory]) -> Iterator[GroupHistory]:
         yield replace(one, mates=tuple(by_name[mate] for mate in mates.get(name, ())))
 
 
+@cache
 def replayed(recording: str) -> Tables:
-    """The ledger of a recording's derived tables by the plain replay."""
+    """The ledger of a recording's derived tables by the plain replay; nobody changes it."""
     return ledger_of(derived_tables(recording))
 
 

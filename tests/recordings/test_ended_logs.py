@@ -13,7 +13,7 @@ from rebalance_core.model.queue import is_system_topic
 from rebalance_core.model.times import SECOND_MS
 from tests.recordings.audited import audit_folder
 from tests.recordings.cut_logs import cut_collection
-from tests.recordings.tables import DATA, RECORDINGS, Row
+from tests.recordings.tables import DATA, RECORDINGS, Row, ingested_recording
 
 START_MS = 6_500
 """A client says when start() began; on a busy host its first heartbeat came so much later."""
@@ -37,7 +37,7 @@ def logs_of_one_broker(log: str) -> bool:
 
 @cache
 def whole(name: str) -> list[Row]:
-    return ingest_collection(DATA / name / "collection").tables["cluster_events"]
+    return ingested_recording(name).tables["cluster_events"]
 
 
 def moment(name: str, share: float) -> int:

@@ -12,9 +12,8 @@ from itertools import pairwise
 
 import pytest
 
-from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.audited import audited
-from tests.recordings.tables import DATA, Row, Tables, ledger_of, rows
+from tests.recordings.tables import DATA, Row, Tables, ingested_recording, ledger_of, rows
 from tests.recordings.truth import (
     BEFORE_MS,
     Queue,
@@ -47,7 +46,7 @@ _QUEUE = re.compile(r"topic=(\S+), brokerName=(\S+), queueId=(\d+)")
 
 @cache
 def ledger() -> Tables:
-    return ledger_of(ingest_collection(DATA / NAME / "collection").tables)
+    return ledger_of(ingested_recording(NAME).tables)
 
 
 def happened() -> list[Row]:
@@ -187,7 +186,7 @@ def test_what_java_members_took_and_where_they_began_is_in_the_windows_and_bound
 
 
 def test_nothing_is_misread() -> None:
-    done = ingest_collection(DATA / NAME / "collection")
+    done = ingested_recording(NAME)
     assert done.tables["rejected"] == ledger()["rejected"] == []
     assert [one for one in done.stats if one.understood != one.lines] == []
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
-from tests.recordings.tables import DATA, Row, Tables, ledger_of, rows
+from tests.recordings.tables import DATA, Row, Tables, ingested_recording, ledger_of, rows
 from tests.recordings.test_ingest_slaves import events_of, held, owned, rest_points
 from tests.recordings.truth import check_moves, check_starts, read_truth
 
@@ -21,7 +21,7 @@ MIDDLE_MS = 500
 
 @cache
 def ingested() -> Ingested:
-    return ingest_collection(DATA / NAME / "collection")
+    return ingested_recording(NAME)
 
 
 @cache

@@ -5,15 +5,14 @@ from functools import cache
 import pytest
 
 from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
-from rebalance_core.ingest.in_process import ingest_collection
-from tests.recordings.tables import DATA, RECORDINGS, Row
+from tests.recordings.tables import DATA, RECORDINGS, Row, ingested_recording
 
 OPTIONAL = {column.name for column in OBSERVED_FACTS.columns if column.nullable}
 
 
 @cache
 def stated(name: str) -> list[Row]:
-    return ingest_collection(DATA / name / "collection").tables["observed_facts"]
+    return ingested_recording(name).tables["observed_facts"]
 
 
 def facts(name: str, kind: str, group: str | None = None) -> list[Row]:

@@ -4,8 +4,7 @@
 
 from functools import cache
 
-from rebalance_core.ingest.in_process import ingest_collection
-from tests.recordings.tables import DATA, Row, Tables, ledger_of, rows
+from tests.recordings.tables import DATA, Row, Tables, ingested_recording, ledger_of, rows
 from tests.recordings.test_ingest_slaves import events_of, held, owned
 
 NAME, GROUP = "intervals-2", "beats"
@@ -14,7 +13,7 @@ BROKERS = {"broker-a", "broker-b"}
 
 @cache
 def tables() -> Tables:
-    return ingest_collection(DATA / NAME / "collection").tables
+    return ingested_recording(NAME).tables
 
 
 def at_one_broker() -> list[Row]:

@@ -11,7 +11,7 @@ import pytest
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from tests.recordings.audited import audit_folder, audited
-from tests.recordings.tables import DATA, Row, Tables, ledger_of, replayed
+from tests.recordings.tables import DATA, Row, Tables, ingested_recording, ledger_of, replayed
 from tests.recordings.truth import covers, read_truth
 
 
@@ -102,7 +102,7 @@ def test_a_healthy_group_stays_so_without_the_line_of_what_a_member_subscribes(
         assert {row["severity"] for row in findings(done, "INGEST_SUBSCRIPTION_NOT_LOGGED")} <= {
             "INFO"
         }, name
-        damaged, whole = audit_folder(folder), audited(name)
+        damaged, whole = audit_folder(folder, done), audited(name)
         for table, columns in (
             ("group_verdicts", ("consumer_group", "verdict")),
             ("findings", ("rule_id", "severity", "consumer_group")),
@@ -123,15 +123,16 @@ def test_lines_dropped_at_random_make_no_error(name: str, tmp_path: Path) -> Non
         folder = collection_of(name, tmp_path / str(share))
         for log in sorted(folder.glob("brokers/*/broker*.log*")):
             rewrite(log, lambda _, share=share: rng.random() >= share)  # type: ignore[misc]
-        assert strangers(ingest_collection(folder)) == []
-        found = audit_folder(folder)["findings"]
+        done = ingest_collection(folder)
+        assert strangers(done) == []
+        found = audit_folder(folder, done)["findings"]
         made = {(r["rule_id"], r["consumer_group"]) for r in found if r["severity"] == "ERROR"}
         assert made - {("COLLECTION_INCOMPLETE", None)} <= errors, share
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in DATA.iterdir() if path.is_dir()))
 def test_who_is_shown_holding_a_queue_subscribes_its_topic(name: str) -> None:
-    done = ingest_collection(DATA / name / "collection")
+    done = ingested_recording(name)
     assert strangers(done) == []
     assert findings(done, "INGEST_SUBSCRIPTION_NOT_LOGGED") == []
 
@@ -154,7 +155,7 @@ def test_without_anything_that_tells_a_subscription_the_group_is_unknown(tmp_pat
     (told,) = [row for row in findings(done, "INGEST_SUBSCRIPTION_NOT_LOGGED")
                if row["consumer_group"] == "order-service"]  # fmt: skip
     assert told["severity"] == "WARNING"
-    tables = audit_folder(folder)
+    tables = audit_folder(folder, done)
     (verdict,) = [row for row in tables["group_verdicts"]
                   if row["consumer_group"] == "order-service"]  # fmt: skip
     assert (verdict["verdict"], verdict["reason"]) == ("UNKNOWN", "SUBSCRIPTION")
@@ -191,7 +192,7 @@ def test_the_end_of_a_whole_group_that_no_log_has_is_seen_in_its_dumps(tmp_path:
         for path in folder.glob("mqadmin/*-consumerProgress-s-batch-loader.txt")
     )
     assert lost["event_ms"] == shown_ms
-    (verdict,) = [row for row in audit_folder(folder)["group_verdicts"]
+    (verdict,) = [row for row in audit_folder(folder, done)["group_verdicts"]
                   if row["consumer_group"] == "batch-loader"]  # fmt: skip
     assert verdict["verdict"] == "OFFLINE"
 

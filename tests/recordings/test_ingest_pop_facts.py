@@ -2,8 +2,7 @@
 
 from functools import cache
 
-from rebalance_core.ingest.in_process import ingest_collection
-from tests.recordings.tables import DATA, Row
+from tests.recordings.tables import Row, ingested_recording
 
 INVISIBLE_MS = "20000"
 """popInvisibleTime of all clients of the recording."""
@@ -13,7 +12,7 @@ LONG_POLLING_MS = 20_000
 
 @cache
 def stated() -> list[Row]:
-    return ingest_collection(DATA / "pop" / "collection").tables["observed_facts"]
+    return ingested_recording("pop").tables["observed_facts"]
 
 
 def facts(kind: str) -> list[Row]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
-from tests.recordings.tables import DATA, Row, Tables, rows
+from tests.recordings.tables import DATA, Row, Tables, ingested_recording, rows
 
 NAME = "grpc"
 GRPC = {"g-push": "GA", "g-slow": "GA", "g-fifo": "GF", "g-simple": "GS"}
@@ -28,7 +28,7 @@ SECOND_MS = 1_000
 
 @cache
 def ingested() -> Ingested:
-    return ingest_collection(DATA / NAME / "collection")
+    return ingested_recording(NAME)
 
 
 def tables() -> Tables:

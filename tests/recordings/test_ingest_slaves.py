@@ -14,7 +14,7 @@ import pytest
 
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.recorded_events import REPLICATED, REPLICATED_GROUPS, tables_of
-from tests.recordings.tables import DATA, Row, Tables, ledger_of, rows
+from tests.recordings.tables import DATA, Row, Tables, ingested_recording, ledger_of, rows
 from tests.recordings.truth import (
     BEFORE_MS,
     Queue,
@@ -44,7 +44,7 @@ REST_POINTS = {"slave": 7, "slave-read": 5}
 
 @cache
 def tables(name: str) -> Tables:
-    return ingest_collection(DATA / name / "collection").tables
+    return ingested_recording(name).tables
 
 
 @cache

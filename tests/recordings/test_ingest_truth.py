@@ -11,7 +11,15 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
-from tests.recordings.tables import DATA, RECORDINGS, Tables, ledger_of, replayed, rows
+from tests.recordings.tables import (
+    DATA,
+    RECORDINGS,
+    Tables,
+    ingested_recording,
+    ledger_of,
+    replayed,
+    rows,
+)
 from tests.recordings.truth import (
     RETRY,
     Comparison,
@@ -46,7 +54,7 @@ class Fidelity:
 
 @cache
 def ingested(name: str) -> Ingested:
-    return ingest_collection(DATA / name / "collection")
+    return ingested_recording(name)
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from rebalance_core.replay.invariants import check_ledger
-from tests.recordings.tables import DATA, Row, Tables, histories, ledger_of
+from tests.recordings.tables import DATA, Row, Tables, histories, ingested_recording, ledger_of
 from tests.recordings.truth import BEFORE_MS, Truth, covers, read_truth
 from tests.unit.kernels.fleets import assert_equal, kernel_tables, replay_rows
 
@@ -30,7 +30,7 @@ LATE_MS = 20_000
 
 @cache
 def ingested() -> Ingested:
-    return ingest_collection(DATA / NAME / "collection")
+    return ingested_recording(NAME)
 
 
 @cache

@@ -12,7 +12,6 @@ import pytest
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.events import (
     BROKER_DOWN,
     BROKER_UP,
@@ -21,7 +20,7 @@ from rebalance_core.model.events import (
     TOPIC_DELETED,
 )
 from rebalance_core.process.simulate import simulate
-from tests.recordings.tables import DATA, Row, Tables
+from tests.recordings.tables import Row, Tables, ingested_recording
 
 RECORDINGS = ("broker-loss-4.9", "nightly", "pop", "slave-read", "timing")
 """Brokers that go, many groups, shared queues, masters that go, many changes."""
@@ -33,7 +32,7 @@ Ledger = dict[str, Counter[str]]
 
 @cache
 def ingested(name: str) -> Tables:
-    tables = ingest_collection(DATA / name / "collection").tables
+    tables = ingested_recording(name).tables
     return {table: tables.get(table, []) for table in INPUT_TABLES}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from tests.recordings.audited import audit_folder
-from tests.recordings.tables import DATA, Row, Tables, ledger_of, rows
+from tests.recordings.tables import DATA, Row, Tables, ingested_recording, ledger_of, rows
 from tests.recordings.truth import (
     Queue,
     Truth,
@@ -52,7 +52,7 @@ TAKEN_AWAY = {
 
 @cache
 def ingested() -> Ingested:
-    return ingest_collection(DATA / NAME / "collection")
+    return ingested_recording(NAME)
 
 
 @cache

@@ -11,10 +11,9 @@ import pytest
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.propagation import PropagationOptions
-from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.process.propagate import propagate
 from tests.recordings.recorded_events import SHARED
-from tests.recordings.tables import DATA
+from tests.recordings.tables import ingested_recording
 from tests.recordings.timings import compared as comparison
 from tests.recordings.timings.compared import Compared, Given, compared
 from tests.recordings.timings.timeline import GAP
@@ -53,7 +52,7 @@ def near(latencies: list[Compared]) -> float:
 
 
 def test_the_tables_of_one_group_are_the_same_alone_and_among_all() -> None:
-    ingested = ingest_collection(DATA / SHARED / "collection").tables
+    ingested = ingested_recording(SHARED).tables
     tables = arrow_tables({name: ingested[name] for name in INPUT_TABLES if name in ingested})
     everything = propagate(tables, PropagationOptions(seeds=30))
     alone = propagate(tables, PropagationOptions(seeds=30, group="orders-app"))

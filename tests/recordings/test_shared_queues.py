@@ -5,7 +5,6 @@ from functools import cache
 
 import pytest
 
-from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.recorded_events import tables_of
 from tests.recordings.shared_queues import (
     Agreement,
@@ -15,7 +14,7 @@ from tests.recordings.shared_queues import (
     deliveries,
     shared_at,
 )
-from tests.recordings.tables import DATA, Row, Tables, ledger_of, rows
+from tests.recordings.tables import DATA, Row, Tables, ingested_recording, ledger_of, rows
 
 NAME = "pop"
 LATE_MS = 8_000
@@ -50,7 +49,7 @@ FROM_FILES, FROM_EVENTS = "the operators' files", "the recorder's events"
 @cache
 def ledger(source: str) -> Tables:
     if source == FROM_FILES:
-        return ledger_of(ingest_collection(DATA / NAME / "collection").tables)
+        return ledger_of(ingested_recording(NAME).tables)
     tables = tables_of(NAME, GROUPS)
     lines = rows(DATA / NAME / "truth" / f"{PULLS_IN_MIXED}.jsonl")
     pulls = {line["client_id"] for line in lines if line["kind"] == "started"}
@@ -110,7 +109,7 @@ def test_a_wrong_ledger_is_told(check: object, table: str) -> None:
 @cache
 def behind_proxies(source: str) -> Tables:
     if source == FROM_FILES:
-        return ledger_of(ingest_collection(DATA / PROXIES / "collection").tables)
+        return ledger_of(ingested_recording(PROXIES).tables)
     return ledger_of(tables_of(PROXIES, PROXY_GROUPS))
 
 

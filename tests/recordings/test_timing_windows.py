@@ -15,18 +15,17 @@ from rebalance_core.clockwork.holdings import windows_of
 from rebalance_core.clockwork.options import HALF_SECOND_MS, ClockOptions
 from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.clockwork.ticks import FIRST_HEARTBEAT_US
-from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import GroupHistory
 from tests.recordings.tables import (
-    DATA,
     RECORDINGS,
     Row,
     Tables,
     derived_tables,
     histories,
+    ingested_recording,
     strategy_for,
 )
 
@@ -42,7 +41,7 @@ EARLY_MS = {
 
 def files_tables(name: str) -> Tables:
     """What the operators' files give."""
-    return ingest_collection(DATA / name / "collection").tables
+    return ingested_recording(name).tables
 
 
 LATE_PASSES = {

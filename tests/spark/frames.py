@@ -1,10 +1,26 @@
 """Frames compared as frames, by chispa."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from chispa import assert_df_equality
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Collected:
+    """The part of a frame that chispa reads; its rows are sorted here, not by a job of Spark's."""
+
+    frame: DataFrame
+
+    @property
+    def schema(self) -> StructType:
+        return self.frame.schema
+
+    def collect(self) -> list[Row]:
+        return sorted(self.frame.collect(), key=repr)
 
 
 def assert_same_rows(found: DataFrame, expected: DataFrame) -> None:
@@ -16,7 +32,7 @@ def assert_same_rows(found: DataFrame, expected: DataFrame) -> None:
     assert_df_equality(
         _nullable(found),
         _nullable(expected),
-        ignore_row_order=True,
+        transforms=[Collected],
         ignore_metadata=True,
         allow_nan_equality=True,
     )

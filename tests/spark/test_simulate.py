@@ -12,7 +12,6 @@ from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import interests_of
-from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import UsageError
 from rebalance_core.process import simulate as in_process
 from rebalance_core.process.generate import generate_and_write
@@ -27,6 +26,7 @@ from tests.recordings.tables import (
     Row,
     Tables,
     derived_tables,
+    ingested_recording,
     ledger_of,
     replayed,
 )
@@ -44,7 +44,7 @@ def tables_of(recording: str) -> Tables:
 
 
 def ingested() -> Tables:
-    return ingest_collection(DATA / POP / "collection").tables
+    return ingested_recording(POP).tables
 
 
 @pytest.fixture(scope="module")

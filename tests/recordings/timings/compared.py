@@ -16,10 +16,16 @@ from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.script_of import script_of
-from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.group_settings import BROADCASTING
 from tests.recordings.recorded_events import REPLICATED
-from tests.recordings.tables import DATA, RECORDINGS, Tables, histories, with_mates
+from tests.recordings.tables import (
+    DATA,
+    RECORDINGS,
+    Tables,
+    histories,
+    ingested_recording,
+    with_mates,
+)
 from tests.recordings.timings.actions import observed_actions, observed_runs
 from tests.recordings.timings.changes import Change, changes_of
 from tests.recordings.timings.client_logs import marks_of
@@ -146,7 +152,7 @@ def compared(
 
 def _given_tables(name: str, derived: Tables, given: Given) -> Tables:
     if given == Given.FILES:
-        return ingest_collection(DATA / name / "collection").tables
+        return ingested_recording(name).tables
     return recorder_tables(name, derived) if given == Given.RECORDER else derived
 
 

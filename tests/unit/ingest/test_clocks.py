@@ -16,7 +16,7 @@ from rebalance_core.contracts.observed import CLOCK_UNSURE
 from rebalance_core.ingest.clock_offsets import ClockShifts
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.in_process import ingest_collection
-from tests.recordings.tables import DATA
+from tests.recordings.tables import DATA, ingested_recording
 
 # Clocks of hosts against each other: named, and read as corrected.
 
@@ -72,7 +72,7 @@ def named(tables: Any) -> list[str]:
 def test_a_clock_that_is_off_is_named_and_corrected(
     recording: str, host: str, seconds: int, tmp_path: Path
 ) -> None:
-    whole = ingest_collection(DATA / recording / "collection").tables
+    whole = ingested_recording(recording).tables
     tables = skewed(recording, host, seconds, tmp_path / "c")
     (text,) = named(tables)
     assert host in text
@@ -101,7 +101,7 @@ def test_the_clock_of_a_name_server_is_compared_with_starts_of_brokers(
     (text,) = named(tables)
     assert "namesrv" in text
     assert "Its times are read as corrected." in text
-    whole = ingest_collection(DATA / "timing" / "collection").tables
+    whole = ingested_recording("timing").tables
     for row, same in zip(_of_brokers(tables), _of_brokers(whole), strict=True):
         assert row["event_type"] == same["event_type"]
         whole_zone = seconds % 3600 == 0
@@ -124,7 +124,7 @@ def test_moments_of_others_alone_make_no_difference_of_clocks(tmp_path: Path) ->
 
 def test_whole_recordings_have_clocks_that_agree() -> None:
     for recording in ("scale-out-4.9", "silent-loss", "slave-read", "pathologies", "rocksdb"):
-        tables = ingest_collection(DATA / recording / "collection").tables
+        tables = ingested_recording(recording).tables
         assert (named(tables), offsets(tables)) == ([], {}), recording
 
 
@@ -173,7 +173,7 @@ def test_a_log_that_was_cut_by_whole_heartbeats_has_no_clock_that_is_ahead(tmp_p
 
 def test_lines_of_a_broker_later_than_the_epoch_times_in_them(tmp_path: Path) -> None:
     """Its clock is right, as the stamps are, and the times of its lines are not."""
-    whole = ingest_collection(DATA / "timing" / "collection").tables
+    whole = ingested_recording("timing").tables
     shutil.copytree(DATA / "timing" / "collection", tmp_path / "c")
     path = tmp_path / "c" / "brokers" / "broker-a" / "broker.log.gz"
     late = HEAD.sub(lambda m: _later(m[1], 60), gzip.decompress(path.read_bytes()))

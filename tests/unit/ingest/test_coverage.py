@@ -13,8 +13,7 @@ from rebalance_core.ingest.coverage import was_away
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import FileReader
-from rebalance_core.ingest.in_process import ingest_collection
-from tests.recordings.tables import DATA
+from tests.recordings.tables import ingested_recording
 from tests.unit.ingest.parse.test_consumer_status import CLIENT, OLD, PROMPT
 from tests.unit.ingest.test_clocks import ingested
 
@@ -88,7 +87,7 @@ def test_the_order_of_lines_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_starts_begins_its_own_coverage() -> None:
-    tables = ingest_collection(DATA / "join-leave" / "collection").tables
+    tables = ingested_recording("join-leave").tables
     logs = [row for row in tables["coverage"] if row["kind"] == "broker_log"]
     assert [row["note"] for row in logs] == [FROM_START] * 2
 

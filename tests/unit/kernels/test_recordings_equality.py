@@ -9,10 +9,9 @@ import pytest
 from hypothesis import strategies as st
 
 from rebalance_core.contracts import SIMULATED_TABLES
-from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.events import CONSUMER_JOIN, Event
 from rebalance_core.replay.history import GroupHistory
-from tests.recordings.tables import DATA, RECORDINGS, derived_tables, histories
+from tests.recordings.tables import RECORDINGS, derived_tables, histories, ingested_recording
 from tests.unit.kernels.fleets import (
     GroupName,
     Tables,
@@ -41,7 +40,7 @@ IRREGULAR: dict[GroupName, str] = {}
 def fleet() -> tuple[GroupHistory, ...]:
     """The groups of all recordings; names repeat, so each recording is a cluster of its own."""
     tables = {name: derived_tables(name) for name in RECORDINGS}
-    tables |= {name: ingest_collection(DATA / name / "collection").tables for name in SHARING}
+    tables |= {name: ingested_recording(name).tables for name in SHARING}
     return tuple(
         replace(group, cluster=name) for name, found in tables.items() for group in histories(found)
     )

@@ -12,7 +12,6 @@ from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.ledger_pass import HistoriesWithMates
 from rebalance_core.engine.options import engine_options
-from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.group_settings import RequestMode
 from rebalance_core.planning.movement import best_of
 from rebalance_core.planning.rollout.futures import deployed_group
@@ -26,7 +25,7 @@ from rebalance_core.process.plan import run_plan
 from rebalance_core.replay.history import GroupHistory
 from tests.plans import rows_of
 from tests.recordings.recorded_events import SHARED
-from tests.recordings.tables import DATA
+from tests.recordings.tables import DATA, ingested_recording
 from tests.tree import TREE
 from tests.unit.engine.test_fan_out import arrow_tables
 from tests.unit.planning.scenario.groups import dump, join
@@ -165,7 +164,7 @@ FIGURE = "orphan_queue_seconds"
 
 
 def tables() -> dict[str, pa.Table]:
-    ingested = ingest_collection(DATA / SHARED / "collection").tables
+    ingested = ingested_recording(SHARED).tables
     return arrow_tables({name: ingested[name] for name in INPUT_TABLES if name in ingested})
 
 

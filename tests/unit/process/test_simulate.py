@@ -11,13 +11,21 @@ import rebalance_core
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of, read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.kernels.group_rows import REASONS
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.process.simulate import ArrowLedger, simulate, simulate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS
-from tests.recordings.tables import DATA, RECORDINGS, Row, Tables, ledger_of, replayed, rows
+from tests.recordings.tables import (
+    DATA,
+    RECORDINGS,
+    Row,
+    Tables,
+    ingested_recording,
+    ledger_of,
+    replayed,
+    rows,
+)
 
 JOIN_LEAVE = DATA / "join-leave" / "tables"
 
@@ -83,7 +91,7 @@ def test_columns_are_the_contract_s(ledger: ArrowLedger) -> None:
 
 @pytest.mark.parametrize("engine", ["vectorized", "reference"])
 def test_request_modes_reach_their_own_group_alone(tmp_path: Path, engine: str) -> None:
-    tables = ingest_collection(DATA / "pop" / "collection").tables
+    tables = ingested_recording("pop").tables
     for name in INPUT_TABLES:
         lines = map(json.dumps, tables[name])
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")

@@ -41,7 +41,6 @@ from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
 from rebalance_core.ingest.in_process import (
     context_of,
     given_groups,
-    ingest_collection,
     read_file,
     reader_of,
 )
@@ -56,7 +55,7 @@ from rebalance_core.spark.ingest import AssembleTask, completing
 from rebalance_core.spark.propagate import BucketGroups
 from rebalance_core.spark.task_tables import merged
 from tests.recordings.recorded_events import SHARED
-from tests.recordings.tables import DATA
+from tests.recordings.tables import DATA, ingested_recording
 from tests.row_cases import COMMITS, DEFAULTS, EVENTS, rows_by_table
 from tests.unit.engine.test_fan_out import arrow_tables
 from tests.unit.engine.test_routing import interests, split
@@ -248,7 +247,7 @@ def name_of(history: GroupHistory) -> str:
 def test_buckets_have_the_histories_of_a_process(
     group: str | None, pattern: str | None, buckets: int
 ) -> None:
-    ingested = ingest_collection(DATA / SHARED / "collection").tables
+    ingested = ingested_recording(SHARED).tables
     rows = arrow_tables({name: ingested[name] for name in INPUT_TABLES if name in ingested})
     checked = check_tables(input_tables_of(rows))
     tables = checked.tables
