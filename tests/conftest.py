@@ -28,6 +28,7 @@ ALONE = (
     "tests/jobs/test_morning_after.py",
     "tests/jobs/test_notebook.py",
     "tests/jobs/test_object_store.py",
+    "tests/jobs/test_own_frames.py",
 )
 """Files whose tests share no session; those that need a JVM start one in a process of their own."""
 LONG = (
