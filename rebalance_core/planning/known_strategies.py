@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.movement import figures_of_epoch, previous_owner
+from rebalance_core.planning.movement import STEP_FIGURES, figures_of_epoch, previous_owner
 from rebalance_core.planning.strategies import (
     ConsistentHashBounded,
     HypotheticalStrategy,
@@ -221,10 +221,6 @@ Row = dict[str, Any]
 STEPS, OWNERSHIP = "steps", "ownership"
 ANY_STRATEGY = "AVG"
 """Of all members of the epochs: with one strategy for all, a switch of strategy begins no epoch."""
-_FIGURES = (
-    "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
-    "max_queues", "min_queues", "peak_ratio", "idle_members",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -300,7 +296,7 @@ def step_row(epoch: Epoch) -> Row:
     holders = Counter(chain.from_iterable(epoch.holdings.values()))
     readable = chain.from_iterable(epoch.readable.values())
     shared = _of_shared_topics(epoch)
-    of_group = {name: figures[name] for name in _FIGURES}
+    of_group = {name: figures[name] for name in STEP_FIGURES}
     if shared["pop_queues"] and not of_group["queues"]:  # metrics count subscribers of owned queues
         of_group["members"] = len({client_id for client_id, _ in epoch.members})
     return {

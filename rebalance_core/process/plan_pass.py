@@ -32,9 +32,9 @@ from rebalance_core.planning.sweep.passes import (
 from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS, EditPlan
 from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.transitions import (
+    TRANSITION_SCHEMA,
     TRANSITIONS,
     SharedBeginnings,
-    transition_table,
 )
 from rebalance_core.planning.sweep.transitions import Row as StepRow
 from rebalance_core.planning.variants import Variants
@@ -136,7 +136,10 @@ def _transitions(
             )
             for number, row in costs:
                 rows.setdefault(number, []).append(row)
-    return {number: {TRANSITIONS: transition_table(made)} for number, made in rows.items()}
+    return {
+        number: {TRANSITIONS: pa.Table.from_pylist(made, TRANSITION_SCHEMA)}
+        for number, made in rows.items()
+    }
 
 
 def _engine_passes(
