@@ -379,7 +379,7 @@ def _rows(
         "gap_ms": pa.array(moved.unread_ms),
         "overlap_ms": pa.array(moved.overlap_ms),
         "replayed": pa.array(whole, mask=replayed == UNKNOWN),
-        "skipped": _zeros_where(certain),
+        "skipped": pa.array(np.zeros(count, np.int64), mask=~certain),
     }
     schema = HANDOVERS.arrow_schema()
     return pa.table([arrays[name] for name in schema.names], schema=schema)
@@ -394,7 +394,3 @@ def _clients(script: Script, held: MeasuredHoldings, rows: Ints) -> pa.Array:
     life = np.where(rows >= 0, held.life[rows] if len(held.life) else NONE, 0)
     names = pa.array([each.client_id for each in script.lives], pa.string())
     return names.take(pa.array(life, mask=rows < 0))
-
-
-def _zeros_where(certain: Bools) -> pa.Array:
-    return pa.array(np.zeros(len(certain), np.int64), mask=~certain)
