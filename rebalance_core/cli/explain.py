@@ -1,5 +1,6 @@
 """`explain`: read the rows of one group around one instant, work the owner out again, say why."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -276,7 +277,7 @@ def _is_strategy(assumed: str) -> bool:
     return assumed == "strategy" or assumed.startswith("parameters of ")
 
 
-def _is_at(row: Row, queue: MessageQueue, epoch: int) -> bool:
+def _is_at(row: Mapping[str, Any], queue: MessageQueue, epoch: int) -> bool:
     in_time = row["from_epoch"] <= epoch and (row["to_epoch"] is None or epoch < row["to_epoch"])
     return in_time and tuple(row[column] for column in QUEUE_COLUMNS) == queue
 

@@ -18,7 +18,6 @@ from rebalance_core.planning.strategies import (
     Previous,
     by_topic,
 )
-from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
 from rebalance_core.replay.intervals import ownership_rows
 from rebalance_core.replay.pop_tables import pop_metric_rows
@@ -225,18 +224,13 @@ ANY_STRATEGY = "AVG"
 
 @dataclass(frozen=True)
 class HypotheticalStrategies:
-    """Hypothetical strategies by their numbers; called once for every group, in the tasks.
+    """Hypothetical strategies by their numbers; asked once for every group, in the tasks.
 
     Cost: that of the replay, hundreds of times that of the kernels.
     """
 
     strategies: Sequence[tuple[int, PlanningStrategy]]
     include_retry_topics: bool
-
-    def __call__(self, table: str, history: GroupHistory) -> Iterator[tuple[int, list[Row]]]:
-        """(number of the strategy, its rows of ``steps`` or ``ownership``)."""
-        for number, made in self.tables((table,), history):
-            yield number, made[table]
 
     def tables(
         self, wanted: Sequence[str], history: GroupHistory
@@ -254,14 +248,10 @@ def unallocated_replay(history: GroupHistory, include_retry_topics: bool = True)
     """The epochs of a group whose members all have one strategy; no queue has an owner in them."""
     return replay_events(
         history,
-        _nothing_held,
+        lambda view, before: Settled({}, frozenset()),
         include_retry_topics=include_retry_topics,
         strategy_override=ANY_STRATEGY,
     )
-
-
-def _nothing_held(view: GroupView, before: Settled) -> Settled:
-    return Settled({}, frozenset())
 
 
 def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
@@ -321,8 +311,7 @@ def _of_shared_topics(epoch: Epoch) -> Row:
     }
 
 
-def _step_rows(replay: Replay) -> list[Row]:
-    return [step_row(epoch) for epoch in replay.epochs]
-
-
-_ROWS_OF = {STEPS: _step_rows, OWNERSHIP: ownership_rows}
+_ROWS_OF: dict[str, Callable[[Replay], list[Row]]] = {
+    STEPS: lambda replay: list(map(step_row, replay.epochs)),
+    OWNERSHIP: ownership_rows,
+}

@@ -316,10 +316,7 @@ class ClusterLife(Timeline):
         self._keep_unless(masterless.held, row)
 
     def _keep_unless(self, held: int, row: Row) -> None:
-        if held:
-            self.log.drop(row)
-        else:
-            self.log.keep(row)
+        (self.log.drop if held else self.log.keep)(row)
 
     def _recorded_config(self, row: Row) -> None:
         topic, name = row["topic"], row["broker_name"]
