@@ -1,7 +1,11 @@
 """`explain`: read the rows of one group around one instant, work the owner out again, say why."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
 
 from rebalance_core.cli.explain_text import render_explanation
 from rebalance_core.cli.job_options import ExplainOptions
@@ -20,10 +24,6 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.storage.place import place_of
 from rebalance_core.strategies.pop import WHOLE_BROKER
-
-if TYPE_CHECKING:
-    import pyarrow.dataset as ds
-
 
 # The few rows of a ledger that `explain` needs, read from its Parquet folders without Spark.
 
@@ -44,11 +44,12 @@ class LedgerFolder:
         self._place = place_of(location)
         read_run(typed_place(location))
 
-    def rows(self, table: str, condition: "ds.Expression | None", *columns: str) -> list[Row]:
-        """The rows of a table for which the condition holds; all columns unless some are named."""
-        import pyarrow as pa
-        import pyarrow.dataset as ds
+    def has(self, table: str) -> bool:
+        """True if the ledger has the table."""
+        return bool((self._place / table).is_folder())
 
+    def rows(self, table: str, condition: ds.Expression | None, *columns: str) -> list[Row]:
+        """The rows of a table for which the condition holds; all columns unless some are named."""
         place = self._place / table
         try:
             if not place.is_folder():
@@ -68,8 +69,6 @@ class LedgerFolder:
         Raises:
             UsageError: no cluster has it, or several and none is named.
         """
-        import pyarrow.dataset as ds
-
         names = ("cluster", "consumer_group")
         epochs = self.rows("epochs", ds.field("consumer_group") == group, *names)
         clusters: list[str] = sorted({row["cluster"] for row in epochs})
@@ -96,9 +95,7 @@ class LedgerFolder:
         Raises:
             UsageError: the instant is outside the group's ledger, or the queue has no row then.
         """
-        import pyarrow.dataset as ds
-
-        of_group = (ds.field("cluster") == cluster) & (ds.field("consumer_group") == group)
+        of_group = _of_group(cluster, group)
         epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
         epoch = _epoch_at(epochs, at_ms, group)
         metrics = self._if_there("pop_metrics", of_group)
@@ -111,29 +108,45 @@ class LedgerFolder:
         of_queue = of_group
         for column, value in zip(QUEUE_COLUMNS, queue, strict=True):
             of_queue = of_queue & (ds.field(column) == value)
-        ownership = self.rows("ownership", of_group & covers)
         until = ds.field("epoch") <= epoch
-        shared = {row["topic"] for row in metrics if row["epoch"] == epoch}
-        memberships = self.rows("memberships", of_group & covers)
-        if queue.topic not in shared and not any(_is_at(row, queue, epoch) for row in ownership):
-            refuse_unknown(
-                memberships, queue, memberships
-            )  # it may hold the queue, which has no row then
-            raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
         added = of_queue & until & (ds.field("action") == "ADD")
-        of_these = (ds.field("epoch") <= epoch) & (ds.field("epoch") >= first)
+        rows = self._group_rows(
+            epochs,
+            metrics,
+            of_group & covers,
+            diffs=added | (of_group & (ds.field("epoch") == epoch)),
+            starts=of_queue & until,
+            figures=of_group & until & (ds.field("epoch") >= first),
+        )
+        shared = {row["topic"] for row in metrics if row["epoch"] == epoch}
+        held = any(_is_at(row, queue, epoch) for row in rows.ownership)
+        if queue.topic not in shared and not held:
+            # it may hold the queue, which has no row then
+            refuse_unknown(rows.memberships, queue, rows.memberships)
+            raise UsageError(self._no_queue(of_group, of_queue, queue, at_ms, group))
+        return rows
+
+    def _group_rows(
+        self,
+        epochs: list[Row],
+        pop_metrics: list[Row],
+        covers: ds.Expression,
+        *,
+        diffs: ds.Expression,
+        starts: ds.Expression,
+        figures: ds.Expression,
+    ) -> GroupRows:
+        """Read the rows of a group; ``covers``: of intervals."""
         return GroupRows(
             epochs=epochs,
-            ownership=ownership,
-            memberships=memberships,
-            diffs=self.rows("diffs", added | (of_group & (ds.field("epoch") == epoch))),
-            pull_starts=self.rows("pull_starts", of_queue & until),
-            pop_reach=self._if_there("pop_reach", of_group & covers),
-            pop_metrics=metrics,
-            group_metrics=self._if_there("group_metrics", of_group & of_these),
-            queue_states=self.rows("queue_states", of_group & covers)
-            if (self._place / "queue_states").is_folder()
-            else None,
+            ownership=self.rows("ownership", covers),
+            memberships=self.rows("memberships", covers),
+            diffs=self.rows("diffs", diffs),
+            pull_starts=self.rows("pull_starts", starts),
+            pop_reach=self._if_there("pop_reach", covers),
+            pop_metrics=pop_metrics,
+            group_metrics=self._if_there("group_metrics", figures),
+            queue_states=self.rows("queue_states", covers) if self.has("queue_states") else None,
         )
 
     def groups_of(
@@ -144,8 +157,6 @@ class LedgerFolder:
         Raises:
             UsageError: there is none.
         """
-        import pyarrow.dataset as ds
-
         names = ("cluster", "consumer_group", "client_id")
         rows = self.rows("memberships", ds.field("client_id") == client_id, *names)
         found = {
@@ -163,8 +174,6 @@ class LedgerFolder:
 
     def was_member(self, cluster: str, group: str, client_id: str, at_ms: int) -> bool:
         """True if the client was in the group at that time."""
-        import pyarrow.dataset as ds
-
         rows_of = _of_group(cluster, group) & (ds.field("client_id") == client_id)
         rows_of = rows_of & (ds.field("from_ms") <= at_ms)
         ends = ds.field("to_ms").is_null() | (ds.field("to_ms") > at_ms)
@@ -174,8 +183,6 @@ class LedgerFolder:
         self, cluster: str, group: str, client_id: str, at_ms: int
     ) -> tuple[GroupRows, list[Row]]:
         """Read the rows of a group around the epoch of that instant, and the client's loads."""
-        import pyarrow.dataset as ds
-
         of_group = _of_group(cluster, group)
         epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
         epoch = _epoch_at(epochs, at_ms, group)
@@ -183,18 +190,10 @@ class LedgerFolder:
         covers = covers & (ds.field("to_epoch").is_null() | (ds.field("to_epoch") > epoch - 2))
         of_client = of_group & (ds.field("client_id") == client_id)
         at = ds.field("epoch") == epoch
-        rows = GroupRows(
-            epochs=epochs,
-            ownership=self.rows("ownership", covers),
-            memberships=self.rows("memberships", covers),
-            diffs=self.rows("diffs", of_group & at),
-            pull_starts=self.rows("pull_starts", of_client & at),
-            pop_reach=self._if_there("pop_reach", covers),
-            pop_metrics=self._if_there("pop_metrics", of_group),
-            group_metrics=self._if_there("group_metrics", of_group & at),
-            queue_states=self.rows("queue_states", covers)
-            if (self._place / "queue_states").is_folder()
-            else None,
+        metrics = self._if_there("pop_metrics", of_group)
+        starts, figures = of_client & at, of_group & at
+        rows = self._group_rows(
+            epochs, metrics, covers, diffs=figures, starts=starts, figures=figures
         )
         return rows, self.rows("consumer_load", of_client)
 
@@ -205,9 +204,7 @@ class LedgerFolder:
         That no file names the strategy by which the owner is worked out, and that a dump shows the
         queue with nobody.
         """
-        import pyarrow.dataset as ds
-
-        of_group = (ds.field("cluster") == cluster) & (ds.field("consumer_group") == group)
+        of_group = _of_group(cluster, group)
         found = self._if_there("findings", of_group & ds.field("rule_id").isin(_DOUBTS))
         return tuple(
             row["summary"]
@@ -217,22 +214,19 @@ class LedgerFolder:
             and (row["rule_id"] != NOT_READ or row["first_ms"] <= at_ms + MINUTE_MS)
         )
 
-    def _if_there(self, table: str, condition: "ds.Expression", *columns: str) -> list[Row]:
+    def _if_there(self, table: str, condition: ds.Expression, *columns: str) -> list[Row]:
         """Rows of a table; none if the ledger has no such table, as those of contract 1."""
-        exists = (self._place / table).is_folder()
-        return self.rows(table, condition, *columns) if exists else []
+        return self.rows(table, condition, *columns) if self.has(table) else []
 
     def _no_queue(
         self,
-        of_group: "ds.Expression",
-        of_queue: "ds.Expression",
+        of_group: ds.Expression,
+        of_queue: ds.Expression,
         queue: MessageQueue,
         at_ms: int,
         group: str,
     ) -> str:
         """Say why a queue has no row at the time."""
-        import pyarrow.dataset as ds
-
         text = "/".join(map(str, queue))
         if queue.queue_id == WHOLE_BROKER:
             return (
@@ -263,15 +257,8 @@ class LedgerFolder:
         )
 
 
-def _of_group(cluster: str, group: str) -> "ds.Expression":
-    import pyarrow.dataset as ds
-
+def _of_group(cluster: str, group: str) -> ds.Expression:
     return (ds.field("cluster") == cluster) & (ds.field("consumer_group") == group)
-
-
-def _is_strategy(assumed: str) -> bool:
-    """True if what was assumed is the strategy or its parameters, and no other setting."""
-    return assumed == "strategy" or assumed.startswith("parameters of ")
 
 
 def _epoch_at(epochs: list[Row], at_ms: int, group: str) -> int:
@@ -285,7 +272,12 @@ def _epoch_at(epochs: list[Row], at_ms: int, group: str) -> int:
     )
 
 
-def _is_at(row: Row, queue: MessageQueue, epoch: int) -> bool:
+def _is_strategy(assumed: str) -> bool:
+    """True if what was assumed is the strategy or its parameters, and no other setting."""
+    return assumed == "strategy" or assumed.startswith("parameters of ")
+
+
+def _is_at(row: Mapping[str, Any], queue: MessageQueue, epoch: int) -> bool:
     in_time = row["from_epoch"] <= epoch and (row["to_epoch"] is None or epoch < row["to_epoch"])
     return in_time and tuple(row[column] for column in QUEUE_COLUMNS) == queue
 

@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from html import escape
 from io import StringIO
 from pathlib import Path
@@ -341,27 +341,15 @@ def _texts(strategies: Iterable[Any]) -> list[str]:
     return [strategy_text(one) for one in strategies]
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Tables in memory, asked like a folder of them."""
-
-    tables: Mapping[str, pa.Table]
-    exists: bool = True
-
-    def __truediv__(self, name: str) -> _Place:
-        return _Place({}, name in self.tables)
-
-    def is_folder(self) -> bool:
-        """True if there is such a table."""
-        return self.exists
-
-
 class _LedgerHere(LedgerFolder):
     """The tables of a ledger in memory, read as those of a folder are."""
 
     def __init__(self, tables: Mapping[str, pa.Table]) -> None:
-        self._place = _Place(tables)  # type: ignore[assignment]  # what of it is asked
         self._tables = tables
+
+    def has(self, table: str) -> bool:
+        """True if there is such a table."""
+        return table in self._tables
 
     def rows(
         self, table: str, condition: ds.Expression | None, *columns: str

@@ -27,6 +27,115 @@ from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches
 from rebalance_core.process.rollouts import SEARCHED, WARNINGS
 
+# `plan`: settings, place, lock, run, record, summary, in this order. One run: every variant.
+
+WRITTEN = (*PLAN_OUTPUT_TABLES, REJECTED.name)
+PEAK = "peak_messages_per_second"
+
+
+def run(options: PlanOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    if options.list_scenarios:
+        return _bundled_scenarios()
+    settings = settings_of(options)
+    if options.queue_rates is not None:
+        check_readable("--queue-rates", options.queue_rates, options.input_format)
+    inputs = tables_of(options.input, options.input_format)
+    places = [*(inputs.values() or [options.input]), options.queue_rates]
+    carrier = carrier_of("plan", options, settings, places)
+    if options.searched is not None and not options.dry_run:
+        return run_searched(options, carrier, _config(options, settings), inputs)
+    services, config = carrier.services(), _config(options, settings)
+    if options.dry_run:
+        carrier.check_free()
+        tables, _ = _read(carrier, services, options, inputs)
+        forecast, warnings = carrier.call(
+            services.plan_forecast, tables, options.variants, config, warn=warn
+        )
+        for warning in warnings:
+            warn(warning)
+        report = RowReport(forecast)
+        facts = dry_run_facts(options, inputs, report)
+        return JobReport(render_dry_run(facts, report), facts, report.exit_code)
+    for warning in idle_switches(options.variants):
+        warn(warning)
+    with carrier.running(WRITTEN) as output:
+        records = carrier.records(inputs)
+        tables, rates = _read(carrier, services, options, inputs)
+
+        def begin(rows: Mapping[str, int]) -> None:
+            output.clear()
+            variants, events = len(options.variants), rows["cluster_events"]
+            say(f"planning {variants:,} variants of {events:,} events")
+
+        result = carrier.call(
+            services.run_plan,
+            tables,
+            options.variants,
+            carrier.output(),
+            config,
+            of="groups, each in every history",
+            queue_rates=rates,
+            before_writing=begin,
+            warn=warn,
+        )
+        for warning in result.warnings:
+            warn(warning)
+        record = output.finish(outcome_of(result, records, seed=_only_seed(options)))
+    _warn_of_rates(options, result)
+    rows = {name: table.rows for name, table in result.tables.items()}
+    facts = plan_facts(options, result.scenarios, result.league, rows, record.seconds, carrier.name)
+    return JobReport(render_plan(facts), facts)
+
+
+def _bundled_scenarios() -> JobReport:
+    """The names that `--scenario` takes beside files, and the question that each asks."""
+    names = bundled("scenarios")
+    texts = {one.name: one.description for one in read_scenarios(names)}
+    wide = max(map(len, texts))
+    lines = [f"{name:<{wide}}  {text}" for name, text in texts.items()]
+    return JobReport(joined(lines), {"job": "plan", "scenarios": texts})
+
+
+def _read(
+    carrier: Carrier, services: ModuleType, options: PlanOptions, inputs: Mapping[str, str]
+) -> tuple[Any, Any]:
+    """The recorded history, and the rates of queues, which are checked here."""
+    tables = carrier.input_tables(inputs)
+    if options.queue_rates is None:
+        return tables, None
+    place, name = carrier.location(options.queue_rates), f"--queue-rates {options.queue_rates}"
+    return tables, carrier.call(services.read_queue_rates, place, options.input_format, name=name)
+
+
+def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
+    return PlanConfig(
+        include_retry_topics=settings.include_retry_topics,
+        group=options.group if options.searched is None else options.searched.groups,
+        ownership_groups=settings.plan.ownership_groups,
+        futures=settings.plan.futures,
+        handler_ms=options.handler_time,
+        start_up_ms=options.start_up_time,
+        max_queue_nums=settings.limits.max_queue_nums,
+        bad_rows=bad_row_limits(settings),
+    )
+
+
+def _only_seed(options: PlanOptions) -> int | None:
+    """The seed, if there is but one; several are in the arguments."""
+    seeds = {history.seed for history in options.variants.histories}
+    return seeds.pop() if len(seeds) == 1 else None
+
+
+def _warn_of_rates(options: PlanOptions, result: Any) -> None:
+    owned = [row for row in result.scenarios if not row["shared"]]
+    if options.queue_rates and owned and not any(row[PEAK] is not None for row in owned):
+        warn(
+            f"--queue-rates {options.queue_rates}: no rate is of a queue that a member holds; do "
+            "cluster, topic and broker names agree with the input's?"
+        )
+
+
 # `plan --search`: the rollout that hurts least, told, drawn, and as files to deploy with.
 
 SEARCH_WRITTEN = (*SEARCH_TABLES, REJECTED.name, *BESIDE_TABLES["plan"])
@@ -140,112 +249,3 @@ def _cells(row: Mapping[str, Any], is_chosen: bool) -> list[str]:
         f"{row['peak_members']:,}",
         "-" if cost is None else f"{cost:,.2f}",
     ]
-
-
-# `plan`: settings, place, lock, run, record, summary, in this order. One run: every variant.
-
-WRITTEN = (*PLAN_OUTPUT_TABLES, REJECTED.name)
-PEAK = "peak_messages_per_second"
-
-
-def run(options: PlanOptions) -> JobReport:
-    """Run the job; the report for stdout."""
-    if options.list_scenarios:
-        return _bundled_scenarios()
-    settings = settings_of(options)
-    if options.queue_rates is not None:
-        check_readable("--queue-rates", options.queue_rates, options.input_format)
-    inputs = tables_of(options.input, options.input_format)
-    places = [*(inputs.values() or [options.input]), options.queue_rates]
-    carrier = carrier_of("plan", options, settings, places)
-    if options.searched is not None and not options.dry_run:
-        return run_searched(options, carrier, _config(options, settings), inputs)
-    services, config = carrier.services(), _config(options, settings)
-    if options.dry_run:
-        carrier.check_free()
-        tables, _ = _read(carrier, services, options, inputs)
-        forecast, warnings = carrier.call(
-            services.plan_forecast, tables, options.variants, config, warn=warn
-        )
-        for warning in warnings:
-            warn(warning)
-        report = RowReport(forecast)
-        facts = dry_run_facts(options, inputs, report)
-        return JobReport(render_dry_run(facts, report), facts, report.exit_code)
-    for warning in idle_switches(options.variants):
-        warn(warning)
-    with carrier.running(WRITTEN) as output:
-        records = carrier.records(inputs)
-        tables, rates = _read(carrier, services, options, inputs)
-
-        def begin(rows: Mapping[str, int]) -> None:
-            output.clear()
-            variants, events = len(options.variants), rows["cluster_events"]
-            say(f"planning {variants:,} variants of {events:,} events")
-
-        result = carrier.call(
-            services.run_plan,
-            tables,
-            options.variants,
-            carrier.output(),
-            config,
-            of="groups, each in every history",
-            queue_rates=rates,
-            before_writing=begin,
-            warn=warn,
-        )
-        for warning in result.warnings:
-            warn(warning)
-        record = output.finish(outcome_of(result, records, seed=_only_seed(options)))
-    _warn_of_rates(options, result)
-    rows = {name: table.rows for name, table in result.tables.items()}
-    facts = plan_facts(options, result.scenarios, result.league, rows, record.seconds, carrier.name)
-    return JobReport(render_plan(facts), facts)
-
-
-def _bundled_scenarios() -> JobReport:
-    """The names that `--scenario` takes beside files, and the question that each asks."""
-    names = bundled("scenarios")
-    texts = {one.name: one.description for one in read_scenarios(names)}
-    wide = max(map(len, texts))
-    lines = [f"{name:<{wide}}  {text}" for name, text in texts.items()]
-    return JobReport(joined(lines), {"job": "plan", "scenarios": texts})
-
-
-def _read(
-    carrier: Carrier, services: ModuleType, options: PlanOptions, inputs: Mapping[str, str]
-) -> tuple[Any, Any]:
-    """The recorded history, and the rates of queues, which are checked here."""
-    tables = carrier.input_tables(inputs)
-    if options.queue_rates is None:
-        return tables, None
-    place, name = carrier.location(options.queue_rates), f"--queue-rates {options.queue_rates}"
-    return tables, carrier.call(services.read_queue_rates, place, options.input_format, name=name)
-
-
-def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
-    return PlanConfig(
-        include_retry_topics=settings.include_retry_topics,
-        group=options.group if options.searched is None else options.searched.groups,
-        ownership_groups=settings.plan.ownership_groups,
-        futures=settings.plan.futures,
-        handler_ms=options.handler_time,
-        start_up_ms=options.start_up_time,
-        max_queue_nums=settings.limits.max_queue_nums,
-        bad_rows=bad_row_limits(settings),
-    )
-
-
-def _only_seed(options: PlanOptions) -> int | None:
-    """The seed, if there is but one; several are in the arguments."""
-    seeds = {history.seed for history in options.variants.histories}
-    return seeds.pop() if len(seeds) == 1 else None
-
-
-def _warn_of_rates(options: PlanOptions, result: Any) -> None:
-    owned = [row for row in result.scenarios if not row["shared"]]
-    if options.queue_rates and owned and not any(row[PEAK] is not None for row in owned):
-        warn(
-            f"--queue-rates {options.queue_rates}: no rate is of a queue that a member holds; do "
-            "cluster, topic and broker names agree with the input's?"
-        )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rebalance_core.cli import options
 from rebalance_core.cli.job_options import (
     LARGEST_SEED,
     OUTPUT,
@@ -11,16 +12,7 @@ from rebalance_core.cli.job_options import (
     input_format_option,
     refuse_empty_time,
 )
-from rebalance_core.cli.options import (
-    RowOptions,
-    flag,
-    instant,
-    number,
-    one_of,
-    option,
-    share,
-    whole,
-)
+from rebalance_core.cli.options import RowOptions, flag, instant, one_of, option, share, whole
 from rebalance_core.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -170,7 +162,7 @@ LAST_LATE_MS = 24 * 3_600_000
 def _late(text: str) -> tuple[float, int]:
     """Reads how many clients learn later, and by how much."""
     part, colon, ms = text.partition(":")
-    late_ms = number(ms)
+    late_ms = options.number(ms)
     if not colon or late_ms is None or not 0 <= late_ms <= LAST_LATE_MS:
         raise ValueError("expected SHARE:MS, at most a day, e.g. 0.5:30000")
     try:

@@ -12,13 +12,7 @@ from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_of
 from rebalance_core.cli.run.run_record import outcome_of, redact_text
-from rebalance_core.cli.settings import (
-    Settings,
-    bad_row_limits,
-    flatten,
-    ledger_config,
-    settings_of,
-)
+from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config, settings_of
 from rebalance_core.cli.terminal import RowReport, table
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.engine.options import SimulationOptions
@@ -120,7 +114,7 @@ def _dry_run(
     lines = [*terminal.DRY_RUN, *report.input_lines(shown)]
     lines += terminal.output_lines(options.output, tuple(LEDGER_TABLES))
     lines += ["", f"engine  {options.engine}", "", "settings"]
-    lines += [f"  {key} = {value}" for key, value in flatten(settings.as_dict())]
+    lines += [f"  {key} = {value}" for key, value in of_settings.flatten(settings.as_dict())]
     return JobReport(terminal.joined([*lines, *report.lines()]), facts, report.exit_code)
 
 

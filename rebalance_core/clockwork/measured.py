@@ -91,13 +91,13 @@ def owner_times(
         rows = order[bounds[begin] : bounds[end]]
         number, seed = since[rows], log.seed[rows].astype(np.int64)
         owners.look_at(masks[begin])
-        steps = owners.step(seed, log.queue[rows].astype(np.int64), log.delta[rows])
+        orphans, doubles = owners.step(seed, log.queue[rows].astype(np.int64), log.delta[rows])
         late_ms = np.maximum(at_ms[rows] - windows.change_ms[number], 0)
         left_ms = np.maximum(windows.followed_ms[number] - late_ms, 0)
         cell, followed_ms = (number - begin) * seeds + seed, windows.followed_ms[begin:end, None]
         for total_ms, now, more in (
-            (times.orphan_ms, owners.orphans, steps.orphans),
-            (times.double_ms, owners.doubles, steps.doubles),
+            (times.orphan_ms, owners.orphans, orphans),
+            (times.double_ms, owners.doubles, doubles),
         ):
             moved, moved_ms = _sums(cell, more, total_ms[begin:end]), more * left_ms
             before = now + np.cumsum(moved, axis=0) - moved
@@ -109,14 +109,6 @@ def owner_times(
 def _sums(cell: Ints, values: Ints, like: Ints) -> Ints:
     # Whole numbers below 2 ** 53: the sums of floats are exact.
     return np.bincount(cell, values, like.size).astype(np.int64).reshape(like.shape)
-
-
-@dataclass(frozen=True, eq=False)
-class _Steps:
-    """The change that each row of a log makes to its seed's orphans and doubles."""
-
-    orphans: Ints
-    doubles: Ints
 
 
 @dataclass(eq=False)
@@ -143,8 +135,12 @@ class _Owners:
         self.orphans = (counts == 0).sum(axis=1, dtype=np.int64)
         self.doubles = np.maximum(counts - 1, 0).sum(axis=1, dtype=np.int64)
 
-    def step(self, seed: Ints, queue: Ints, delta: NDArray[np.int8]) -> _Steps:
-        """Apply rows of a log, which are in order."""
+    def step(self, seed: Ints, queue: Ints, delta: NDArray[np.int8]) -> tuple[Ints, Ints]:
+        """Apply rows of a log, which are in order.
+
+        Returns:
+            The change that each makes to its seed's orphans, and to its doubles.
+        """
         cell = seed * self.counts.shape[1] + queue
         order = holdings.in_order(seed, queue)
         cell, change = cell[order], delta[order].astype(np.int64)
@@ -156,10 +152,10 @@ class _Owners:
         before = after - change
         flat[cell[last]] = after[last]
         seen = self.looked_at[queue[order]]
-        steps = _Steps(np.zeros(len(cell), np.int64), np.zeros(len(cell), np.int64))
-        steps.orphans[order] = seen * ((after == 0).astype(np.int64) - (before == 0))
-        steps.doubles[order] = seen * (np.maximum(after - 1, 0) - np.maximum(before - 1, 0))
-        return steps
+        orphans, doubles = np.zeros((2, len(cell)), np.int64)
+        orphans[order] = seen * ((after == 0).astype(np.int64) - (before == 0))
+        doubles[order] = seen * (np.maximum(after - 1, 0) - np.maximum(before - 1, 0))
+        return orphans, doubles
 
 
 # What some seeds say of each change, such that the parts of all seeds add up exactly.
@@ -379,7 +375,7 @@ def _rows(
         "gap_ms": pa.array(moved.unread_ms),
         "overlap_ms": pa.array(moved.overlap_ms),
         "replayed": pa.array(whole, mask=replayed == UNKNOWN),
-        "skipped": _zeros_where(certain),
+        "skipped": pa.array(np.zeros(count, np.int64), mask=~certain),
     }
     schema = HANDOVERS.arrow_schema()
     return pa.table([arrays[name] for name in schema.names], schema=schema)
@@ -394,7 +390,3 @@ def _clients(script: Script, held: MeasuredHoldings, rows: Ints) -> pa.Array:
     life = np.where(rows >= 0, held.life[rows] if len(held.life) else NONE, 0)
     names = pa.array([each.client_id for each in script.lives], pa.string())
     return names.take(pa.array(life, mask=rows < 0))
-
-
-def _zeros_where(certain: Bools) -> pa.Array:
-    return pa.array(np.zeros(len(certain), np.int64), mask=~certain)

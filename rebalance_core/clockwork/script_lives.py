@@ -184,16 +184,8 @@ def _reachable(state: GroupState, member: Member) -> Collection[str]:
 _MASTER = "MASTER"
 
 
-@dataclass(frozen=True, slots=True)
-class NamedRoute:
-    """A route version before queues have numbers."""
-
-    moment: LoggedTime | None
-    queues: tuple[MessageQueue, ...]
-    brokers: tuple[int, ...]
-    hearing: tuple[int, ...]
-    masterless: tuple[int, ...]
-    gone: bool
+NamedRoute = tuple[RouteVersion, tuple[MessageQueue, ...]]
+"""A route version before its queues have numbers, and these queues."""
 
 
 @dataclass(slots=True)
@@ -211,9 +203,10 @@ class RouteBook:
             hearing = [self.replicas.hearing(name, routes.masterless) for name in names]
             queues = tuple(routes.readable_queues(topic))
             known = self.versions.setdefault(topic, [])
-            route = NamedRoute(
+            route = RouteVersion(
                 moment,
-                queues,
+                entity=0,
+                queues=(),
                 brokers=tuple(self.replicas.asked(name, routes.masterless) for name in names),
                 hearing=tuple(chain(*hearing)),
                 masterless=tuple(
@@ -221,13 +214,14 @@ class RouteBook:
                 ),
                 gone=not names,
             )
-            if not known or replace(known[-1], moment=moment) != route:
-                known.append(route)
+            last, last_queues = known[-1] if known else (None, ())
+            if last is None or (replace(last, moment=moment), last_queues) != (route, queues):
+                known.append((route, queues))
 
     def reads(self, broker_name: str) -> bool:
         """Some topic is on the broker."""
         number = self.replicas.numbers.get(broker_name)
-        return any(number in each[-1].hearing for each in self.versions.values())
+        return any(number in each[-1][0].hearing for each in self.versions.values())
 
 
 @dataclass(slots=True)
@@ -296,16 +290,3 @@ class BrokerBook:
 
     def _life(self, number: int) -> BrokerLife:
         return next(life for life in reversed(self.lives) if life.broker == number)
-
-
-def numbered(named: NamedRoute, entity: int, queues: Mapping[MessageQueue, int]) -> RouteVersion:
-    """A route version with the script's numbers of queues."""
-    return RouteVersion(
-        moment=named.moment,
-        entity=entity,
-        queues=tuple(queues[queue] for queue in named.queues),
-        brokers=named.brokers,
-        hearing=named.hearing,
-        masterless=named.masterless,
-        gone=named.gone,
-    )

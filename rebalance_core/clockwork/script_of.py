@@ -22,7 +22,6 @@ from rebalance_core.clockwork.script_lives import (
     LifeBook,
     NamedRoute,
     RouteBook,
-    numbered,
     replicas_of,
 )
 from rebalance_core.model import events
@@ -153,7 +152,7 @@ class _Builder:
         topics = tuple(sorted(self._routes.versions, key=java_string_key))
         named = {topic: self._routes.versions[topic] for topic in topics}
         queues = sort_queues(
-            {queue for versions in named.values() for each in versions for queue in each.queues}
+            {queue for versions in named.values() for _, queues in versions for queue in queues}
         )
         numbers = {queue: number for number, queue in enumerate(queues)}
         lives = with_shared_timers(self._lives.lives, mates) if mates else tuple(self._lives.lives)
@@ -248,14 +247,14 @@ class _Builder:
     ) -> tuple[RouteVersion, ...]:
         history = self._history
         return tuple(
-            numbered(
+            replace(
                 each,
-                draws.entity_of(
+                entity=draws.entity_of(
                     history.cluster, "route", topic, str(each.moment and each.moment.event_us)
                 ),
-                queues,
+                queues=tuple(queues[queue] for queue in of_route),
             )
-            for each in versions
+            for each, of_route in versions
         )
 
     def _initial(

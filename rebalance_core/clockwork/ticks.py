@@ -451,34 +451,11 @@ class ClientTimes(EventTimes):
         draws = draws_of(self.words[life], Timer.ROUTE_ANSWER, number)
         return self.poll_us(life, number) + ROUTE_ANSWER.many(draws)
 
-    def first_poll_from(self, life: int, at_us: Times) -> NDArray[np.int64]:
-        """The number of the first route poll at or after a time; (..., S)."""
-        first = self.timers_start[life] + FIRST_POLL_US
-        return _first_from(first, self.periods.poll[life], at_us)
-
     def heartbeat_us(self, life: int, number: NDArray[np.int64]) -> Times:
         """Tick of a heartbeat."""
         first = self.beats_start[life] + FIRST_HEARTBEAT_US
         tick: Times = first + number * self.periods.beat[life]
         return tick
-
-    def first_heartbeat_from(self, life: int, at_us: Times) -> NDArray[np.int64]:
-        """The number of the first heartbeat tick at or after a time; (..., S)."""
-        first = self.beats_start[life] + FIRST_HEARTBEAT_US
-        return _first_from(first, self.periods.beat[life], at_us)
-
-    def last_lock_renewal(self, life: int, at_us: Times) -> Times:
-        """The last tick of lockAll at or before a time; `BEFORE_ALL` if there was none."""
-        first = self.own_start[life] + FIRST_LOCK_RENEWAL_US
-        number = (at_us - first) // LOCK_RENEWAL_US
-        tick = first + number * LOCK_RENEWAL_US
-        times: Times = np.where(number < 0, BEFORE_ALL, tick)
-        return times
-
-
-def _first_from(first: Times, period: Times, at_us: Times) -> NDArray[np.int64]:
-    numbers: NDArray[np.int64] = np.maximum(-((first - at_us) // period), 0)
-    return numbers
 
 
 # When clients register with brokers as they join, and when brokers lose them as they go.

@@ -242,6 +242,12 @@ class TableWriters:
         """Add some rows of a table."""
         self._writers[table].write(rows)
 
+    def write_tables(self, tables: Mapping[str, pa.Table]) -> None:
+        """Add the rows of some tables."""
+        for name, rows in tables.items():
+            for batch in rows.to_batches():
+                self.write(name, batch)
+
     def written(self) -> Mapping[str, TableWritten]:
         """Rows and digest of every table."""
         return {name: digest.result for name, digest in self.digests().items()}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.movement import figures_of_epoch, previous_owner
+from rebalance_core.planning.movement import STEP_FIGURES, figures_of_epoch, previous_owner
 from rebalance_core.planning.strategies import (
     ConsistentHashBounded,
     HypotheticalStrategy,
@@ -18,7 +18,6 @@ from rebalance_core.planning.strategies import (
     Previous,
     by_topic,
 )
-from rebalance_core.replay.group_state import GroupView
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
 from rebalance_core.replay.intervals import ownership_rows
 from rebalance_core.replay.pop_tables import pop_metric_rows
@@ -221,26 +220,17 @@ Row = dict[str, Any]
 STEPS, OWNERSHIP = "steps", "ownership"
 ANY_STRATEGY = "AVG"
 """Of all members of the epochs: with one strategy for all, a switch of strategy begins no epoch."""
-_FIGURES = (
-    "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
-    "max_queues", "min_queues", "peak_ratio", "idle_members",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class HypotheticalStrategies:
-    """Hypothetical strategies by their numbers; called once for every group, in the tasks.
+    """Hypothetical strategies by their numbers; asked once for every group, in the tasks.
 
     Cost: that of the replay, hundreds of times that of the kernels.
     """
 
     strategies: Sequence[tuple[int, PlanningStrategy]]
     include_retry_topics: bool
-
-    def __call__(self, table: str, history: GroupHistory) -> Iterator[tuple[int, list[Row]]]:
-        """(number of the strategy, its rows of ``steps`` or ``ownership``)."""
-        for number, made in self.tables((table,), history):
-            yield number, made[table]
 
     def tables(
         self, wanted: Sequence[str], history: GroupHistory
@@ -258,14 +248,10 @@ def unallocated_replay(history: GroupHistory, include_retry_topics: bool = True)
     """The epochs of a group whose members all have one strategy; no queue has an owner in them."""
     return replay_events(
         history,
-        _nothing_held,
+        lambda view, before: Settled({}, frozenset()),
         include_retry_topics=include_retry_topics,
         strategy_override=ANY_STRATEGY,
     )
-
-
-def _nothing_held(view: GroupView, before: Settled) -> Settled:
-    return Settled({}, frozenset())
 
 
 def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
@@ -300,7 +286,7 @@ def step_row(epoch: Epoch) -> Row:
     holders = Counter(chain.from_iterable(epoch.holdings.values()))
     readable = chain.from_iterable(epoch.readable.values())
     shared = _of_shared_topics(epoch)
-    of_group = {name: figures[name] for name in _FIGURES}
+    of_group = {name: figures[name] for name in STEP_FIGURES}
     if shared["pop_queues"] and not of_group["queues"]:  # metrics count subscribers of owned queues
         of_group["members"] = len({client_id for client_id, _ in epoch.members})
     return {
@@ -325,8 +311,7 @@ def _of_shared_topics(epoch: Epoch) -> Row:
     }
 
 
-def _step_rows(replay: Replay) -> list[Row]:
-    return [step_row(epoch) for epoch in replay.epochs]
-
-
-_ROWS_OF = {STEPS: _step_rows, OWNERSHIP: ownership_rows}
+_ROWS_OF: dict[str, Callable[[Replay], list[Row]]] = {
+    STEPS: lambda replay: list(map(step_row, replay.epochs)),
+    OWNERSHIP: ownership_rows,
+}

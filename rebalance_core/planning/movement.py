@@ -56,6 +56,12 @@ def previous_owner(
 # The figures are those of the ledger's `group_metrics`, computed by the replay's own code; this
 # file only makes an epoch of one step, and says where amplification means nothing.
 
+STEP_FIGURES = (
+    "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
+    "max_queues", "min_queues", "peak_ratio", "idle_members",
+)  # fmt: skip
+"""Columns of ``group_metrics`` that ``plan_steps`` has."""
+
 Holders: TypeAlias = Mapping[MessageQueue, "str | tuple[str, ...] | None"]
 """Who holds each queue: a client id, several, or none (None, () or no key)."""
 

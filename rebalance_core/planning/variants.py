@@ -9,9 +9,9 @@ from typing import Any
 from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.model.group_settings import RequestMode, parse_request_mode
 from rebalance_core.planning.known_strategies import planning_strategy
-from rebalance_core.planning.scenario.cluster_life import ClusterNames, EditedRows
+from rebalance_core.planning.scenario.cluster_life import EditedRows
 from rebalance_core.planning.scenario.edit import matches
-from rebalance_core.planning.scenario.scenario import Scenario, group_edits, shared_edits, unmatched
+from rebalance_core.planning.scenario.scenario import Scenario, group_edits, shared_edits
 from rebalance_core.planning.strategies import PlanningStrategy
 
 BASELINE = "baseline"
@@ -197,12 +197,6 @@ def first_edits(history: History, ends: Mapping[str, int]) -> dict[str, int]:
 def scenarios_of(variants: Variants) -> list[Scenario]:
     """The scenarios, each once."""
     return list({h.scenario.name: h.scenario for h in variants.histories if h.scenario}.values())
-
-
-def unmatched_patterns(variants: Variants, clusters: Mapping[str, ClusterNames]) -> Iterator[str]:
-    """Return what `unmatched` says of every scenario."""
-    for scenario in scenarios_of(variants):
-        yield from unmatched(scenario, clusters)
 
 
 @dataclass(frozen=True)

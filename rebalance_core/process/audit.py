@@ -149,8 +149,7 @@ def audit_and_write(
         _write(writers, part.shown(ready.rows(part, progress), ready.salt))
         refuse_rejected(checked.counts, part.facts.rejected, config.bad_rows, hidden)
         result = ready.result(part)
-        for name, found in result.tables(findings_per_rule).items():
-            _write(writers, ((name, rows) for rows in found.to_batches()))
+        writers.write_tables(result.tables(findings_per_rule))
     tables = writers.written()
     counts = {**checked.counts, **inputs.seen.counts}
     return AuditWritten(result, ledger_written(tables, part.facts, counts, config.worst_groups))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -270,22 +270,6 @@ Case = tuple[str, str, CaseRows]
 _TOPIC = ("cluster", "topic")
 _QUEUE = ("topic", "broker_name", "queue_id")
 _QUEUE_END = ("cluster", *_QUEUE, "observed_ms", "min_offset", "max_offset", "head_cached")
-
-
-def group_cases(
-    tables: Mapping[str, pa.Table], progress: Callable[[int, int], object] | None = None
-) -> Iterator[Case]:
-    """Cluster, group and the group's rows by table, for every group.
-
-    Args:
-        tables: the input tables, the observed tables, findings and the ledger, by name.
-        progress: told how many groups are done, of how many.
-    """
-    grouped = by_group(case_tables(tables))
-    for done, case in enumerate(cases_of(grouped), 1):
-        yield case
-        if progress is not None:
-            progress(done, len(grouped))
 
 
 def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,9 +33,7 @@ from rebalance_core.process.audit_cases import (
     by_group,
     case_tables,
     cases_of,
-    group_cases,
     names_of,
-    read_cluster_tables,
 )
 from rebalance_core.process.audited import AuditResult, Row
 from rebalance_core.process.covered_starts import CoveredStarts
@@ -371,25 +368,3 @@ def _noted(
 def _plain(table: str, rows: pa.RecordBatch) -> pa.Table:
     """The rows with names as texts."""
     return pa.Table.from_batches([rows]).cast(SIMULATED_TABLES[table].arrow_schema())
-
-
-# The audit of tables with their ledger: every cluster judged, then every group.
-
-
-def audit_tables(
-    tables: Mapping[str, pa.Table],
-    *,
-    progress: Callable[[int, int], object] | None = None,
-    **options: Any,
-) -> AuditResult:
-    """Judge every cluster and group of tables with a ledger; `run.audit_and_write` makes it.
-
-    Cost: memory for the tables, and for the rows of some groups, all findings and all verdicts.
-
-    Args:
-        tables: input tables, observed tables, ingest's findings and the ledger, by name.
-        progress: told how many groups are judged, of how many.
-        options: those of `audit_clusters`.
-    """
-    audited = audit_clusters(read_cluster_tables(tables), **options)
-    return audited.result(run_group_rules(audited.groups, group_cases(tables, progress)))

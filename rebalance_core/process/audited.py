@@ -119,11 +119,6 @@ class AuditWritten:
 # What the page of an audit shows, from the tables as they were written.
 
 
-def rows_of_groups(read: ReadWritten, groups: Sequence[GroupName]) -> dict[str, ReportRows]:
-    """Rows of `TABLES_OF_GROUPS`: what the page shows of the groups."""
-    return {name: _newest_rows(read, name, groups, time) for name, time in TABLES_OF_GROUPS.items()}
-
-
 def shown_findings(
     findings: Iterable[Mapping[str, Any]], limit: int, redaction: Redaction | None = None
 ) -> list[ShownFinding]:
@@ -164,10 +159,6 @@ class PreviousAudit:
     earlier: Sequence[Earlier]
     truncated: Sequence[str]
     gone: frozenset[str] = frozenset()
-
-    def changes(self, findings: Iterable[Mapping[str, Any]], looked: AuditedScope) -> Changes:
-        """Compare with the previous audit: what is new, still there, gone and not looked at."""
-        return changes_since(findings, self.earlier, looked, self.truncated, self.gone)
 
 
 def previous_audit(
@@ -210,21 +201,6 @@ def _carried(text: str) -> list[Earlier]:
     return [Earlier(line["finding"], tuple(line["needs"])) for line in lines]
 
 
-def shown_changes(end_ms: int, changes: Changes, redaction: Redaction | None) -> Previous:
-    """The changes as the page shows them.
-
-    ``redaction``: for earlier findings, which may tell of clients; None: they may.
-    """
-    unseen = [one.finding for one in changes.not_looked_at]
-    return Previous(
-        end_ms,
-        tuple(shown_findings((*changes.new, *changes.reopened), CHANGES_ON_PAGE)),
-        tuple(shown_findings(changes.gone, CHANGES_ON_PAGE, redaction)),
-        tuple(shown_findings(unseen, CHANGES_ON_PAGE, redaction)),
-        changes.counts,
-    )
-
-
 # An audit that was written: what it found, what its page shows, what changed.
 
 
@@ -255,13 +231,13 @@ class FinishedAudit:
 
         ``files``: what this audit read, for ``_run.json``.
         """
-        if self.previous is None:
+        before, found = self.previous, self.result
+        if before is None:
             return None
-        found = self.result
         looked = AuditedScope.by(
             found.runs, found.incomplete, found.verdicts, found.findings, Files(files)
         )
-        return self.previous.changes(found.findings, looked)
+        return changes_since(found.findings, before.earlier, looked, before.truncated, before.gone)
 
     def gone_lines(self, changes: Changes) -> str:
         """Fingerprints of what is gone by now, for the run after: one a line, in order."""
@@ -273,10 +249,20 @@ class FinishedAudit:
     def shown_changes(
         self, changes: Changes | None, redaction: Redaction | None
     ) -> Previous | None:
-        """The same for the page; ``redaction``: for earlier findings, which may tell of clients."""
+        """Return the same as the page shows it; None: none was given.
+
+        ``redaction``: for earlier findings, which may tell of clients; None: they may.
+        """
         if self.previous is None or changes is None:
             return None
-        return shown_changes(self.previous.end_ms, changes, redaction)
+        unseen = [one.finding for one in changes.not_looked_at]
+        return Previous(
+            self.previous.end_ms,
+            tuple(shown_findings((*changes.new, *changes.reopened), CHANGES_ON_PAGE)),
+            tuple(shown_findings(changes.gone, CHANGES_ON_PAGE, redaction)),
+            tuple(shown_findings(unseen, CHANGES_ON_PAGE, redaction)),
+            changes.counts,
+        )
 
     def truncated(self) -> Sequence[str]:
         """Rules of which the previous audit did not keep all findings."""
@@ -298,9 +284,10 @@ class FinishedAudit:
         lists = by_cause((one.fingerprint, one.caused_by) for one in ordered)
         return [ordered[at] for one in lists[:causes] for at in one[: causes + 1]]
 
-    def rows_of_groups(self, groups: Sequence[tuple[str, str]]) -> dict[str, ReportRows]:
-        """Rows of the ledger as written, for the page."""
-        return rows_of_groups(self.read, groups)
+    def rows_of_groups(self, groups: Sequence[GroupName]) -> dict[str, ReportRows]:
+        """Return the rows of `TABLES_OF_GROUPS` as written, for the page."""
+        tables = TABLES_OF_GROUPS.items()
+        return {name: _newest_rows(self.read, name, groups, time) for name, time in tables}
 
     @cached_property
     def _findings(self) -> list[dict[str, Any]]:

@@ -30,9 +30,7 @@ def write_history(tables: Mapping[str, pa.Table], output: Location) -> Mapping[s
         OutputExists: a table is there already.
     """
     with TableWriters(output, tuple(HISTORY_TABLES)) as writers:
-        for name, rows in tables.items():
-            for batch in rows.to_batches():
-                writers.write(name, batch)
+        writers.write_tables(tables)
     return writers.written()
 
 

@@ -136,8 +136,7 @@ def run_plan(
                 summary.append(batch)
         whole = pa.Table.from_batches(summary, planning.PLAN_SUMMARY.arrow_schema())
         league = plan_league(whole, facts.sound)
-        for batch in league.to_batches():
-            writers.write(planning.PLAN_LEAGUE.name, batch)
+        writers.write_tables({planning.PLAN_LEAGUE.name: league})
     return PlanResult(
         tables=writers.written(),
         inputs=checked.counts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -32,9 +32,9 @@ from rebalance_core.planning.sweep.passes import (
 from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS, EditPlan
 from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.transitions import (
+    TRANSITION_SCHEMA,
     TRANSITIONS,
     SharedBeginnings,
-    transition_table,
 )
 from rebalance_core.planning.sweep.transitions import Row as StepRow
 from rebalance_core.planning.variants import Variants
@@ -87,12 +87,16 @@ def swept_groups(
         shared: With the other histories of the plan; None: there is none.
     """
     for begin, end in grouped.chunks(rows_per_chunk):
-        passes = [STEPS]
-        if _any_owned(grouped, begin, end, sweep.ownership_of):
+        columns = (
+            column.slice(begin, end - begin) for column in (grouped.clusters, grouped.groups)
+        )
+        names = list(zip(*(column.to_pylist() for column in columns), strict=True))
+        passes, shown = [STEPS], sweep.ownership_of
+        if shown is None or any(pair in shown for pair in names):
             passes.append(OWNERSHIP)
         kernels = [*passes, STARTS] if sweep.options.committed_offsets_given else passes
         tables = grouped.of(begin, end)
-        timed = _transitions(grouped, begin, end, sweep, timed_next, histories, shared)
+        timed = _transitions(names, sweep, timed_next, histories, shared)
         for number, text in sweep.strategies:
             options = replace(sweep.options, strategy_override=text)
             made = _engine_passes(kernels, tables, options, sweep)
@@ -106,19 +110,8 @@ def swept_groups(
             yield from _hypothetical(grouped, begin, end, passes, sweep)
 
 
-def _any_owned(
-    grouped: GroupedRows, begin: int, end: int, groups: Collection[tuple[str, str]] | None
-) -> bool:
-    if groups is None:
-        return True
-    columns = (names.slice(begin, end - begin) for names in (grouped.clusters, grouped.groups))
-    return any(pair in groups for pair in zip(*(c.to_pylist() for c in columns), strict=True))
-
-
 def _transitions(
-    grouped: GroupedRows,
-    begin: int,
-    end: int,
+    names: Iterable[tuple[str, str]],
     sweep: Sweep,
     timed_next: Callable[[str], object] | None,
     histories: HistoriesWithMates | None,
@@ -126,8 +119,7 @@ def _transitions(
 ) -> dict[int, dict[str, pa.Table]]:
     """By strategy what changes cost until they settled; groups that are not simulated lack."""
     rows: dict[int, list[StepRow]] = {}
-    names = (column.slice(begin, end - begin) for column in (grouped.clusters, grouped.groups))
-    for pair in zip(*(c.to_pylist() for c in names), strict=True):
+    for pair in names:
         if histories is not None and sweep.transitions.wants(*pair):
             if timed_next is not None:
                 timed_next("/".join(pair))
@@ -136,7 +128,10 @@ def _transitions(
             )
             for number, row in costs:
                 rows.setdefault(number, []).append(row)
-    return {number: {TRANSITIONS: transition_table(made)} for number, made in rows.items()}
+    return {
+        number: {TRANSITIONS: pa.Table.from_pylist(made, TRANSITION_SCHEMA)}
+        for number, made in rows.items()
+    }
 
 
 def _engine_passes(

@@ -83,9 +83,9 @@ def simulate_and_write(
     with TableWriters(output, (*PRODUCER_WRITTEN, REJECTED.name)) as writers:
         for part in _parts(model, versions, progress):
             tallies = added_up(pa.concat_tables([tallies, part.pop(TALLIES.name)]))
-            _write(writers, part)
+            writers.write_tables(part)
         answers = answer_tables(model, variants_of(model, versions), tallies)
-        _write(writers, answers)
+        writers.write_tables(answers)
     return Written(writers.written(), answers)
 
 
@@ -98,12 +98,6 @@ def _parts(
         yield simulated_parts(model, variants, numbers)
         if progress is not None:
             progress(numbers.stop, model.producers)
-
-
-def _write(writers: TableWriters, tables: Mapping[str, pa.Table]) -> None:
-    for name, rows in tables.items():
-        for batch in rows.to_batches():
-            writers.write(name, batch)
 
 
 # Recorded results of producers replayed in this process.
@@ -162,7 +156,7 @@ def replay_and_write(
     if before_writing is not None:
         before_writing()
     with TableWriters(output, (*PRODUCER_WRITTEN, REJECTED.name)) as writers:
-        _write(writers, replayed.tables)
+        writers.write_tables(replayed.tables)
     codes = replayed.rejections.codes
     return Written(writers.written(), replayed.tables, codes, replayed.counts)
 

@@ -282,13 +282,11 @@ def propagate_and_write(
         processes = min(usable_cores(), max(1, looked.pieces(options)))
     facts = PropagationFacts()
     with TableWriters(output, WRITTEN) as writers:
-        for batch in looked.rejected.to_batches():
-            writers.write(REJECTED.name, batch)
+        writers.write_tables({REJECTED.name: looked.rejected})
         for name, rows in _rows(looked, options, processes, progress):
             if name == PROPAGATION.name:
                 facts.add(rows)
-            for batch in rows.to_batches():
-                writers.write(name, batch)
+            writers.write_tables({name: rows})
     return Written(
         tables=writers.written(),
         facts=survey_facts(looked.surveys) | facts.totals(),

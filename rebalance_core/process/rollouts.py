@@ -71,9 +71,7 @@ def run_search(
     with TableWriters(output, WRITTEN) as writers:
         rejected = write_rejected(writers, checked, options)
         searched = search_plans(rollouts, lambda pieces: played_here(rollouts, pieces, progress))
-        for name, table in search_tables(searched).items():
-            for batch in table.to_batches():
-                writers.write(name, batch)
+        writers.write_tables(search_tables(searched))
     facts = {SEARCHED: searched, WARNINGS: warnings}
     return Written(writers.written(), facts, rejected, checked.counts)
 

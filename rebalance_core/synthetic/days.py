@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
@@ -263,7 +264,8 @@ def half_open(life: MemberLife) -> None:
         seat.process = new
         rest_ms = CHANNEL_EXPIRY_MS - life.draws.between(0, HEARTBEAT_MS)
         rest_ms += life.draws.between(0, CHANNEL_SCAN_MS)
-        life.after(rest_ms, _lose, life, old)
+        lost = partial(life.tell, old, events.CONSUMER_LOST, detail=events.EXPIRED)
+        life.after(rest_ms, lost)
 
 
 def second_copy(life: MemberLife) -> None:
@@ -300,18 +302,11 @@ def subscribe(life: MemberLife) -> None:
         process = seat.process
         assert process is not None
         delay_ms = life.draws.between(0, 20 * SECOND_MS)
-        life.after(delay_ms, _tell_topic, life, process, events.SUBSCRIBE, topic)
+        tell = partial(life.tell, process, topic=topic)
+        life.after(delay_ms, tell, events.SUBSCRIBE)
         if life.draws.chance(0.9):
             back_ms = int(life.draws.scattered(20.0 * MINUTE_MS, 6.0 * HOUR_MS))
-            life.after(delay_ms + back_ms, _tell_topic, life, process, events.UNSUBSCRIBE, topic)
-
-
-def _tell_topic(life: MemberLife, process: FleetProcess, event_type: str, topic: str) -> None:
-    life.tell(process, event_type, topic=topic)
-
-
-def _lose(life: MemberLife, process: FleetProcess) -> None:
-    life.tell(process, events.CONSUMER_LOST, detail=events.EXPIRED)
+            life.after(delay_ms + back_ms, tell, events.UNSUBSCRIBE)
 
 
 def _new_release(life: MemberLife) -> None:

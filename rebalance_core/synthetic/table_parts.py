@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 
 import pyarrow as pa
 
@@ -34,16 +35,7 @@ class Part:
     rows: Callable[[FleetPlan, int], Iterator[PartRows]]
 
 
-def _clusters(plan: FleetPlan) -> int:
-    return plan.clusters
-
-
-def _topics(plan: FleetPlan) -> int:
-    return plan.topics
-
-
-def _groups(plan: FleetPlan) -> int:
-    return plan.groups
+_clusters, _topics, _groups = map(attrgetter, ("clusters", "topics", "groups"))
 
 
 def group_row(plan: FleetPlan, number: int) -> Iterator[list[Row]]:

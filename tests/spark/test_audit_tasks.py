@@ -21,10 +21,11 @@ from rebalance_core.process.audit_cases import (
     cluster_tables_of,
     observed,
 )
-from rebalance_core.process.audit_pass import AuditPart, AuditPass, audit_clusters, audit_tables
+from rebalance_core.process.audit_pass import AuditPart, AuditPass, audit_clusters
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark.audit import AuditRouting, AuditTask
 from tests.recordings.fleets import ingested_fleet, table_of
+from tests.unit.process.whole_audits import audit_tables
 
 pytestmark = pytest.mark.unit
 

@@ -176,11 +176,11 @@ class MemberLists:
 
     def _numbers(self) -> list[int]:
         """Broker lives that overlap the segment."""
-        found = []
-        for number, (up, down) in enumerate(self._futures.broker_lives):
-            if up.min() < self._heard_us and down.max() > self._segment.begin_us:
-                found.append(number)
-        return found
+        return [
+            number
+            for number, (up, down) in enumerate(self._futures.broker_lives)
+            if up.min() < self._heard_us and down.max() > self._segment.begin_us
+        ]
 
     def _list(self, number: int) -> MemberList:
         futures, lives = self._futures, self._lives

@@ -16,11 +16,8 @@ from rebalance_core.clockwork.batch.mixed_state import Calendar, MixedElements, 
 from rebalance_core.clockwork.batch.passes import Runner
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.draws import DROP_AFTER, NOTICE, PASS_LENGTH
-from rebalance_core.clockwork.loop.rebalancing import (
-    CHANNEL_ACTIVE,
-    CHANNEL_AFTER_US,
-    SAMPLE_AFTER_US,
-)
+from rebalance_core.clockwork.loop import rebalancing
+from rebalance_core.clockwork.loop.rebalancing import CHANNEL_AFTER_US, SAMPLE_AFTER_US
 from rebalance_core.clockwork.ticks import NEVER, Times
 from rebalance_core.model.group_settings import PUSH
 
@@ -67,7 +64,7 @@ class _MixedPlay:
         self._passes = Runner(self._elements, self._routes, self._lists, shares, sets, moves, locks)
         self._started = self._own_wake_ups()
         versions = [futures.traits[life].version for life in lives.tolist()]
-        active = np.array([v >= CHANNEL_ACTIVE for v in versions])
+        active = np.array([v >= rebalancing.CHANNEL_ACTIVE for v in versions])
         self._channel_active = active[self._elements.life]
         self._fresh = any(place.is_fresh for place in self._lists.lists)
         # a pass has to know who is listed when it asks

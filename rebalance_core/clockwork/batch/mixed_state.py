@@ -367,7 +367,9 @@ class Calendar:
 
     def next_us(self) -> Times:
         """(S,) when the next event is; `NEVER`: none is left in the segment."""
-        self._next = self._next_known_us(), self._next_beat_us(), self._next_ask_us()
+        beats = self.beat_us.min(axis=0, initial=NEVER)
+        asks = self.channel_us.min(axis=(0, 1), initial=NEVER)
+        self._next: tuple[Times, Times, Times] = self._next_known_us(), beats, asks
         found = np.minimum(np.minimum(*self._next[:2]), self._next[2])
         return np.where(found < self._until_us, found, NEVER)
 
@@ -410,12 +412,6 @@ class Calendar:
         keys = self._keys[self._seeds, self._at]
         at = keys // (_KINDS * len(self._lives) * self._states) + self._segment.since_us
         return np.where(keys < NEVER, at, NEVER)
-
-    def _next_beat_us(self) -> Times:
-        return np.asarray(self.beat_us.min(axis=0, initial=NEVER), np.int64)
-
-    def _next_ask_us(self) -> Times:
-        return np.asarray(self.channel_us.min(axis=(0, 1), initial=NEVER), np.int64)
 
     def _known(self, lists: list[MemberList], ended: Times) -> Ints:
         """(S, K + 1) keys of what no pass can change, sorted; the last is `NEVER`."""

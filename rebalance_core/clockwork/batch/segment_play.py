@@ -19,11 +19,8 @@ from rebalance_core.clockwork.batch.passes import LATER_US, Runner
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
 from rebalance_core.clockwork.batch.steady import Steady
 from rebalance_core.clockwork.draws import DROP_AFTER
-from rebalance_core.clockwork.loop.rebalancing import (
-    CHANNEL_ACTIVE,
-    CHANNEL_AFTER_US,
-    SAMPLE_AFTER_US,
-)
+from rebalance_core.clockwork.loop import rebalancing
+from rebalance_core.clockwork.loop.rebalancing import CHANNEL_AFTER_US, SAMPLE_AFTER_US
 from rebalance_core.clockwork.ticks import Times
 
 Ints = NDArray[np.int64]
@@ -73,7 +70,7 @@ class _SegmentPlay:
         self._woken = np.full(len(self._elements.ids), ticks.NEVER)
         self._woken_after = np.full(len(self._woken), ticks.NEVER)
         versions = [futures.traits[life].version for life in lives.tolist()]
-        self._channel_active = np.array([v >= CHANNEL_ACTIVE for v in versions])[
+        self._channel_active = np.array([v >= rebalancing.CHANNEL_ACTIVE for v in versions])[
             self._elements.life
         ]
 

@@ -97,7 +97,7 @@ def schedule_life(world: World, life: Life) -> None:
     if not life.ghost:
         comes_us = min([future.created[index], *(at_us for at_us, _ in registered)])
         if not life.observed:
-            agenda.put(comes_us, Kind.SCRIPT, partial(_come, world, life), process=index)
+            agenda.put(comes_us, Kind.SCRIPT, partial(come, world, life), process=index)
             started = partial(_started, world, index)
             agenda.put(future.joined[index], Kind.NOTICE, started, process=index)
         for number, at_us in list(enumerate(future.states_us(life)))[1:]:
@@ -176,10 +176,6 @@ def come(world: World, life: Life) -> Client:
     if not world.idle:
         schedule_timers(world, client)
     return client
-
-
-def _come(world: World, life: Life) -> None:
-    come(world, life)
 
 
 def schedule_timers(world: World, client: Client) -> None:

@@ -164,7 +164,7 @@ class Kind(IntEnum):
     PASS = 8
 
 
-Action: TypeAlias = Callable[[], None]
+Action: TypeAlias = Callable[[], object]
 NOBODY = -1
 """Process or broker of an entry that concerns none."""
 

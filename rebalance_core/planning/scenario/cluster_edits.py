@@ -14,10 +14,11 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.times import read_duration
 from rebalance_core.planning.scenario import edit
-from rebalance_core.planning.scenario.cluster_life import ClusterLife, TopicSettings, topic_settings
+from rebalance_core.planning.scenario.cluster_life import TOPIC_COLUMNS, ClusterLife, TopicSettings
 from rebalance_core.planning.scenario.edit import Edit, GroupEdit
 from rebalance_core.planning.scenario.group_life import GroupLife, MemberData
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
+from rebalance_core.protocol.routes import DEFAULT_PERM
 from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
 
 # lose_broker: brokers without a replica left, and back if they come back.
@@ -121,8 +122,7 @@ class LoseRoom(Edit):
             if self.back_after is None:
                 life.remove(member, source, detail)
             else:
-                down_ms = self.back_after + DOWN_MS
-                life.restart(member, source, down_ms=down_ms, detail=detail)
+                life.replace(member, source, self.back_after + DOWN_MS, detail=detail)
 
     def _inside(self, name: str, prefixes: tuple[str, ...] | None) -> bool:
         if prefixes is not None:
@@ -229,7 +229,8 @@ class NewTopic(Edit):
             if broker in life.configs.get(self.name, {}):
                 life.log.warn(f"{source}: topic {self.name} is on broker {broker} already")
             else:
-                settings = topic_settings(self.queues, self.queues)
+                values = (self.queues, self.queues, DEFAULT_PERM)
+                settings = dict(zip(TOPIC_COLUMNS, values, strict=True))
                 life.configure(self.name, broker, settings, source)
 
     def on_group(self, life: GroupLife, source: str) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model import events
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.protocol.routes import DEFAULT_PERM
 
 # Rows that a scenario adds, changes and drops, and the numbers that keep their keys unique.
 #
@@ -317,10 +316,7 @@ class ClusterLife(Timeline):
         self._keep_unless(masterless.held, row)
 
     def _keep_unless(self, held: int, row: Row) -> None:
-        if held:
-            self.log.drop(row)
-        else:
-            self.log.keep(row)
+        (self.log.drop if held else self.log.keep)(row)
 
     def _recorded_config(self, row: Row) -> None:
         topic, name = row["topic"], row["broker_name"]
@@ -348,8 +344,3 @@ class ClusterLife(Timeline):
         masterless.held -= 1
         if masterless.is_over:
             self.log.add(self.now_ms, events.MASTER_UP, source, broker_name=name)
-
-
-def topic_settings(read: int, write: int, perm: int = DEFAULT_PERM) -> TopicSettings:
-    """The columns of a TOPIC_CONFIG."""
-    return {"read_queue_nums": read, "write_queue_nums": write, "perm": perm}

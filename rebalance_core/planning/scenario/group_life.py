@@ -273,37 +273,19 @@ class GroupLife(Timeline):
             self.tell(member, lost, source, detail=detail)
             member.state = GONE
 
-    def restart(
-        self,
-        member: EditedMember,
-        source: str,
-        *,
-        down_ms: int,
-        detail: str | None = None,
-        change: JoinRule | None = None,
-    ) -> None:
-        """A live member leaves and comes back as a new process; one that is gone stays gone.
-
-        Args:
-            member: who.
-            source: named in the rows.
-            down_ms: from the end of the old process to the join of the new one.
-            detail: how it is lost; None: it leaves.
-            change: makes the new process's settings of the old one's.
-        """
-        self.replace(member, source, down_ms, None, detail, change)
-
     def replace(
         self,
         member: EditedMember,
         source: str,
         join_after_ms: int,
-        stays_ms: int | None,
+        stays_ms: int | None = None,
         detail: str | None = None,
         change: JoinRule | None = None,
         new_address: bool = False,
     ) -> None:
-        """A live member gets a successor, which joins after it has stopped, or first.
+        """Give a live member a successor, which joins after it has stopped, or first.
+
+        One that is gone stays gone.
 
         Args:
             member: who.

@@ -1,14 +1,14 @@
 """Edits of members: consumers added or removed, other subscriptions."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rebalance_core.model.times import MINUTE_MS, read_duration
 from rebalance_core.planning.scenario import edit
 from rebalance_core.planning.scenario.edit import GroupEdit
-from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, MemberData
+from rebalance_core.planning.scenario.group_life import GroupLife, MemberData
 
 # add_consumers: more processes of a group, like those that it has.
 
@@ -95,18 +95,6 @@ DOWN_MS = 10_000
 EVERY_MS = MINUTE_MS
 
 
-def in_steps(
-    life: GroupLife,
-    members: Sequence[EditedMember],
-    at_once: int,
-    every_ms: int,
-    act: Callable[[EditedMember], None],
-) -> None:
-    """Plan an act for each member, ``at_once`` members ``every_ms``, the first ones now."""
-    for i, member in enumerate(members):
-        life.after(i // at_once * every_ms, act, member)
-
-
 # mixed_subscriptions: a deploy after which some members subscribe a topic that others do not.
 
 
@@ -151,7 +139,5 @@ class MixedSubscriptions(GroupEdit):
             more, fewer = ([topic] if topic else [] for topic in (self.extra, self.lacking))
             return life.resubscribed(settings, more=more, fewer=fewer)
 
-        def restart(member: EditedMember) -> None:
-            life.restart(member, source, down_ms=self.down, change=changed)
-
-        in_steps(life, chosen, 1, self.every, restart)
+        for i, member in enumerate(chosen):
+            life.after(i * self.every, life.replace, member, source, self.down, None, None, changed)

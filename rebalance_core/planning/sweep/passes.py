@@ -16,6 +16,7 @@ from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.group_settings import BROKER_REBALANCE, PROXY_REBALANCE, RequestMode
 from rebalance_core.model.verdicts import UNKNOWN
 from rebalance_core.planning.known_strategies import OWNERSHIP, STEPS, HypotheticalStrategies
+from rebalance_core.planning.movement import STEP_FIGURES
 from rebalance_core.planning.sweep.member_settings import Group, MemberSettings, member_settings
 from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.transitions import (
@@ -28,10 +29,6 @@ from rebalance_core.planning.variants import Variants
 from rebalance_core.planning.what_if.allocation import Redelivery, redelivery_after_death
 from rebalance_core.protocol.start_offset import STORED
 
-_FIGURES = (
-    "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
-    "max_queues", "min_queues", "peak_ratio", "idle_members",
-)  # fmt: skip
 _OF_EPOCH = ("causes", "status", "orphaned", "shared", "pop_queues")
 _EPOCH = (*GROUP, "epoch")
 OF_OWNED = (
@@ -61,7 +58,7 @@ def step_rows(epochs: pa.Table, metrics: pa.Table, shared: pa.Table) -> pa.Table
     assert epochs.num_rows == whole.num_rows
     columns = {name: epochs[name] for name in _EPOCH}
     columns |= {"change_ms": epochs["from_ms"]}
-    columns |= {name: epochs[name] for name in _OF_EPOCH} | {n: whole[n] for n in _FIGURES}
+    columns |= {name: epochs[name] for name in _OF_EPOCH} | {n: whole[n] for n in STEP_FIGURES}
     # metrics count subscribers of owned queues only
     everyone = pc.if_else(all_shared(columns), epochs["distinct_members"], whole["members"])
     columns |= {"members": everyone}

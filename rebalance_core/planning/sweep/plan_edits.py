@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +19,8 @@ from rebalance_core.engine.routing import Interests, interests_of
 from rebalance_core.model import events
 from rebalance_core.planning.scenario.cluster_life import ClusterNames
 from rebalance_core.planning.scenario.edit import matches
-from rebalance_core.planning.scenario.scenario import queues_in
-from rebalance_core.planning.variants import (
-    EditsByHistory,
-    Variants,
-    scenarios_of,
-    unmatched_patterns,
-)
+from rebalance_core.planning.scenario.scenario import queues_in, unmatched
+from rebalance_core.planning.variants import EditsByHistory, Variants, scenarios_of
 
 EVENTS, GROUPS = "cluster_events", "consumer_groups"
 CLUSTER, WARNING = "_cluster", "_warning"
@@ -158,6 +154,8 @@ class EventFacts(PackedTables):
         shared: The events of brokers and topics, columns of the contract; any order.
     """
 
+    SCHEMAS: ClassVar = {"ends": _ENDS, "names": _NAMES, "set_up": _SET_UP, "shared": _EVENT}
+
     ends: pa.Table
     names: pa.Table
     set_up: pa.Table
@@ -172,14 +170,9 @@ class EventFacts(PackedTables):
     @classmethod
     def merged(cls, parts: Iterable[EventFacts]) -> EventFacts:
         """Merge the facts of all parts."""
-        found = [_facts(), *parts]
-        ends = pa.concat_tables([part.ends for part in found])
-        return cls(
-            _lasts(ends),
-            _distinct(pa.concat_tables([part.names for part in found])),
-            _distinct(pa.concat_tables([part.set_up for part in found])),
-            pa.concat_tables([part.shared for part in found]),
-        )
+        found = cls.joined(parts)
+        names, set_up = _distinct(found["names"]), _distinct(found["set_up"])
+        return cls(_lasts(found["ends"]), names, set_up, found["shared"])
 
     def end_ms(self) -> dict[str, int]:
         """The last event of every cluster, epoch ms."""
@@ -198,12 +191,12 @@ class EventFacts(PackedTables):
 def event_facts(table: str, rows: pa.Table) -> EventFacts | None:
     """Facts of some used rows of an input table; None: rows of this table say nothing."""
     if table == GROUPS:
-        return _facts(set_up=_distinct(rows.select(_SET_UP.names)))
+        return EventFacts.of(set_up=_distinct(rows.select(_SET_UP.names)))
     if table != EVENTS:
         return None
     names = [_distinct(_named(rows, column)) for column in _NAMED]
     of_group = is_type(rows, events.GROUP_EVENTS)
-    return _facts(
+    return EventFacts.of(
         ends=_lasts(rows.select(_ENDS.names)),
         names=pa.concat_tables(names),
         shared=rows.filter(pc.invert(of_group)).select(_EVENT.names),
@@ -213,17 +206,6 @@ def event_facts(table: str, rows: pa.Table) -> EventFacts | None:
 def is_type(rows: pa.Table, types: Sequence[str]) -> pa.ChunkedArray:
     """By row of cluster_events: it is of one of these types."""
     return pc.is_in(rows["event_type"], value_set=pa.array(types, pa.string()))
-
-
-def _facts(**tables: pa.Table) -> EventFacts:
-    """Facts of these tables; the others are empty."""
-    schemas = {"ends": _ENDS, "names": _NAMES, "set_up": _SET_UP, "shared": _EVENT}
-    return EventFacts(
-        **{
-            name: tables[name].cast(schema) if name in tables else schema.empty_table()
-            for name, schema in schemas.items()
-        }
-    )
 
 
 def _lasts(ends: pa.Table) -> pa.Table:
@@ -312,8 +294,9 @@ def plan_edits(facts: EventFacts, variants: Variants) -> EditPlan:
         warnings.update(warned["source"].to_pylist())
     # without a scenario no name is read
     clusters = facts.clusters() if scenarios_of(variants) else {}
-    unmatched = tuple(unmatched_patterns(variants, clusters))
-    return EditPlan(edits, tuple(shared), unmatched, frozenset(warnings))
+    lacking_names = [unmatched(scenario, clusters) for scenario in scenarios_of(variants)]
+    told = tuple(chain.from_iterable(lacking_names))
+    return EditPlan(edits, tuple(shared), told, frozenset(warnings))
 
 
 def interests_in(recorded: Interests, facts: EventFacts, edits: EditPlan) -> Interests:

@@ -207,11 +207,6 @@ def with_rates_going_on(history: GroupHistory) -> GroupHistory:
     return replace(history, queue_offsets=(*(history.queue_offsets or ()), *later))
 
 
-def transition_table(rows: Sequence[Row]) -> pa.Table:
-    """Rows of the pass as a table."""
-    return pa.Table.from_pylist(list(rows), TRANSITION_SCHEMA)
-
-
 def _under(history: GroupHistory, strategy: str | None) -> GroupHistory:
     """The history with this strategy for everybody; None: as it is."""
     if strategy is None:

@@ -173,7 +173,10 @@ def allocation_of(
         shared=tuple(queue for queue in owners if holders[queue] > 1),
         frozen_topics=epoch.frozen_topics,
         figures=movement_of_epoch(epoch),
-        pop=_pop_figures(epoch),
+        pop={
+            row["topic"]: PopFigures(**{name: row[name] for name in PopFigures.__slots__})
+            for row in pop_metric_rows(epoch)
+        },
         reach={client_id: len(of.queues) for client_id, of in client_reaches(epoch).items()},
         unused_modes=_unused_modes(group, epoch),
         redelivery=redelivery_after_death(group.rebalance_mode, invisible_time_s)
@@ -192,13 +195,6 @@ def _unused_modes(group: PlannedGroup, epoch: Epoch) -> tuple[str, ...]:
     popped = {t for t, shared in epoch.shared.items() if shared.share_queue_num is not None}
     modes = group.request_modes.items()
     return tuple(topic for topic, mode in modes if mode.is_pop and topic not in popped)
-
-
-def _pop_figures(epoch: Epoch) -> dict[str, PopFigures]:
-    return {
-        row["topic"]: PopFigures(**{name: row[name] for name in PopFigures.__slots__})
-        for row in pop_metric_rows(epoch)
-    }
 
 
 def changed_owners(

@@ -208,22 +208,17 @@ class PlannedGroup:
             ordered=self.ordered,
         )
         members = self._members()
+        modes = self.request_modes.items()
+        pop_shares = {t: m.share_queue_num for t, m in modes if m.share_queue_num is not None}
         shared = {
             topic: SharedTopic(self.queues.get(topic, ()), share_queue_num)
             for topic, share_queue_num in shared_topics(
-                members.values(), self._pop_shares(), settings
+                members.values(), pop_shares, settings
             ).items()
         }
         alone = sorted(self.topics - shared.keys(), key=java_string_key)
         readable = {topic: self.queues.get(topic, ()) for topic in alone}
         return GroupView(settings, members, readable, shared)
-
-    def _pop_shares(self) -> dict[str, int]:
-        return {
-            topic: mode.share_queue_num
-            for topic, mode in self.request_modes.items()
-            if mode.share_queue_num is not None
-        }
 
     def _members(self) -> dict[ProcessKey, Member]:
         members: dict[ProcessKey, Member] = {}

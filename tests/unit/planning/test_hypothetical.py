@@ -113,11 +113,11 @@ def test_bounded_hash_keeps_its_bound(seed: int) -> None:
 def test_every_strategy_gets_its_number_and_the_group_s_names() -> None:
     given_history = history(topic(0, 4), join(1, "x"), join(2, "y"))
     numbered = [(3, planning_strategy("STICKY_BALANCED"))]
-    rows_of = HypotheticalStrategies(numbered, include_retry_topics=False)
-    [(number, steps)] = rows_of(STEPS, given_history)
+    asked = HypotheticalStrategies(numbered, include_retry_topics=False)
+    [(number, made)] = asked.tables((STEPS, OWNERSHIP), given_history)
+    steps, held = made[STEPS], made[OWNERSHIP]
     assert (number, [row["moved"] for row in steps]) == (3, [4, 2])
     assert {(row["cluster"], row["consumer_group"]) for row in steps} == {("c", "g")}
-    [(_, held)] = rows_of(OWNERSHIP, given_history)
     last = {row["queue_id"]: row["client_id"] for row in held if row["to_epoch"] is None}
     assert last == {0: "x", 1: "x", 2: "y", 3: "y"}
 

@@ -30,10 +30,11 @@ from rebalance_core.engine.table_writer import TableWriters, Written, read_writt
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process.audit import AuditInputs, audit_and_write, audit_unwritten
 from rebalance_core.process.audit_cases import READ_TABLES, observed, read_observed
-from rebalance_core.process.audit_pass import audit_tables, redacted
+from rebalance_core.process.audit_pass import redacted
 from rebalance_core.process.simulate import simulate, simulate_and_write
 from tests.recordings.fleets import ingested_fleet, table_of
 from tests.recordings.tables import replayed
+from tests.unit.process.whole_audits import audit_tables
 
 # A whole audit in a process against its parts: a ledger made alone, then judged as a whole.
 

@@ -15,8 +15,10 @@ from rebalance_core.model import events
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.process import audit_cases as module
 from rebalance_core.process.audit_cases import (
+    by_group,
+    case_tables,
+    cases_of,
     ends_of_queues,
-    group_cases,
     missing_routes,
     topic_states,
     turning_commits,
@@ -223,11 +225,9 @@ def test_every_group_gets_its_rows(
         for row in tables[name]
         if row.get("consumer_group")
     }
-    told: list[tuple[int, int]] = []
-    cases = group_cases(arrow, progress=lambda done, total: told.append((done, total)))
+    cases = cases_of(by_group(case_tables(arrow)))
     found = {(cluster, group): rows for cluster, group, rows in cases}
     assert found.keys() == named
-    assert told == [(done, len(named)) for done in range(1, len(named) + 1)]
     for (cluster, group), rows in found.items():
         place = {"cluster": cluster, "consumer_group": group}
         topics = plain_topics(tables, cluster, group)
@@ -255,7 +255,7 @@ def test_the_random_tables_have_what_is_tested() -> None:
 
 def test_no_row_at_all() -> None:
     tables = {name: table_of(name, []) for name in random_tables(0)}
-    assert list(group_cases(tables)) == []
+    assert list(cases_of(by_group(case_tables(tables)))) == []
 
 
 def test_an_end_that_went_back_is_kept_with_the_one_before() -> None:
