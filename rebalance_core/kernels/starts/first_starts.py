@@ -52,6 +52,8 @@ RULES = (
     QUERY_FAILED,
     PULL_ALWAYS_ZERO,
 ) = range(len(RULES))
+OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
+"""Rules whose answer is another one when the topic is deleted and made anew."""
 OK, FAILED, UNKNOWN = range(len(START_STATUSES))  # codes, in the order of the words
 
 

@@ -11,15 +11,12 @@ from rebalance_core.kernels.ownership.changes import INITIAL, Differ, Holdings, 
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_true, pair
 from rebalance_core.kernels.starts.first_starts import (
-    BROKER_ZERO,
     LOCAL_STORE,
-    MAX_OFFSET,
+    OF_THE_QUEUE,
     OK,
     PULL_ALWAYS_ZERO,
-    RETRY_MAX,
     RULES,
     STORED,
-    TIMESTAMP_SEARCH,
     UNKNOWN,
     RoleSwitchArrays,
     Starts,
@@ -111,10 +108,6 @@ def put_popped(
     offset = np.where(stored >= 0, estimate, NONE)
     status = np.where(stored >= 0, OK, UNKNOWN)
     starts.update(rows, Starts(np.full(len(rows), STORED), offset, low, high, status))
-
-
-OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
-"""Rules whose answer is another one when the topic is deleted and made anew."""
 
 
 class PullStartArrays:
