@@ -321,12 +321,12 @@ class Rejections:
         return type(self)({group: one for group, one in self._found.items() if group[0] in names})
 
     def times(self, code: str) -> int:
-        """How often a code occurs, in rows of any table."""
+        """Count a code in the rows of all tables."""
         return self.codes.get(code, 0)
 
     @property
     def codes(self) -> dict[str, int]:
-        """How often each code occurs, by its name; a row may have several."""
+        """The count of each code, by its name; a row may have several."""
         counts: dict[str, int] = {}
         for (_, code), (times, _) in sorted(self._found.items(), key=lambda found: found[0][1]):
             counts[code] = counts.get(code, 0) + times

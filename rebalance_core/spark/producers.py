@@ -204,7 +204,7 @@ def replay_forecast(
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
 ) -> RowForecast:
-    """How `replay_and_write` would end for the rows of its input; writes nothing."""
+    """Foretell how `replay_and_write` would end for its input; writes nothing."""
     with _replayed(session, inputs, options, warn) as replayed:
         return forecast_of(replayed.counts, replayed.facts.rejected, limits)
 

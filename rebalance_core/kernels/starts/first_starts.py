@@ -166,7 +166,7 @@ class RoleSwitchArrays:
         return self._first[self._broker[queue]]
 
     def until(self, queue: Ints, at_ms: Ints) -> Ints:
-        """How many of each queue's switches began not later than a moment."""
+        """Count each queue's switches that began not later than a moment."""
         first = self.first(queue)
         end = self._end[self._broker[queue]]
         return segments.bisect(self.began_ms, first, end, at_ms, right=True) - first

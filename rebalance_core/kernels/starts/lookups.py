@@ -144,7 +144,7 @@ class SeenOffsets:
         self._never_zeros = segments.pointers(rows.never_zero[self._order])
 
     def any(self, queue: Ints) -> Bools:
-        """Whether the queue was ever observed."""
+        """True where the queue was ever observed."""
         return self._end[queue] > self._first[queue]
 
     def newest(self, queue: Ints, at_ms: Ints) -> Ints:
