@@ -27,6 +27,19 @@ def one_row(schema: pa.Schema, *values: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def arrow_schema_of(ddl: str) -> pa.Schema:
+    """The Arrow schema of the plain columns of a Spark DDL string.
+
+    >>> arrow_schema_of("name STRING, chunk BINARY").types
+    [DataType(string), DataType(binary)]
+    """
+    columns = (column.split(" ") for column in ddl.split(", "))
+    return pa.schema([(name, _KINDS[kind]) for name, kind in columns])
+
+
+_KINDS = {"INT": pa.int32(), "BIGINT": pa.int64(), "STRING": pa.string(), "BINARY": pa.binary()}
+
+
 def unpack(packed: bytes | pa.Buffer) -> pa.Table:
     """The rows of `pack`."""
     return pa.ipc.open_stream(packed).read_all()

@@ -35,29 +35,20 @@ from rebalance_core.contracts.table import ISSUES_TYPE, RAW, READ_ISSUES, SOURCE
 _MOST_CODES = 2**62
 
 
-@dataclass(frozen=True, eq=False)
-class Duplicates:
-    """Rows of a table that share a key.
-
-    Attributes:
-        repeats: numbers of the rows that repeat one that is kept.
-        differing: the issue of rows whose key others with different content have too.
-    """
-
-    repeats: np.ndarray
-    differing: Issue
-
-
-def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
+def duplicate_keys(table: Table, rows: pa.Table) -> tuple[np.ndarray, Issue]:
     """Compare the conformed rows that have the same key.
 
     Rows are equal if all columns but ``source`` are: the same event may stand in two logs. Of
     equal rows the one with the least source is kept. Rows with a field that did not read, or
     without a value that the key needs, have no key.
+
+    Returns:
+        Numbers of the rows that repeat one that is kept, and the issue of rows whose key others
+        with different content have too.
     """
     none = np.zeros(0, np.int64)
     if not table.key or not len(rows):
-        return Duplicates(none, Issue(none, "DUPLICATE_KEY", []))
+        return none, Issue(none, "DUPLICATE_KEY", [])
     keyed = np.flatnonzero(has_key(table, rows))
     keys = rows.select(table.key)
     codes = _codes(keys.columns if len(keyed) == len(rows) else keys.take(keyed).columns)
@@ -74,7 +65,7 @@ def duplicate_keys(table: Table, rows: pa.Table) -> Duplicates:
     differing = several.filter(pa.array(differ))
     times = np.bincount(groups)[groups[differ]] if len(groups) else none
     messages = _messages(table, differing, times)
-    return Duplicates(shared[repeat], Issue(shared[differ], "DUPLICATE_KEY", messages))
+    return shared[repeat], Issue(shared[differ], "DUPLICATE_KEY", messages)
 
 
 def has_key(table: Table, rows: pa.Table | pa.RecordBatch) -> np.ndarray:
@@ -246,12 +237,12 @@ def with_issues(table: Table, rows: pa.Table, max_queue_nums: int) -> pa.Table:
 
 def by_keys(table: Table, rows: pa.Table) -> Checked:
     """Rows of `with_issues`, used or rejected; all rows of one key must be among them."""
-    duplicates = duplicate_keys(table, rows)
-    of_keys = issues_array(len(rows), [duplicates.differing])
+    repeats, differing = duplicate_keys(table, rows)
+    of_keys = issues_array(len(rows), [differing])
     issues = joined_issues(_one_array(rows.column(ISSUES)), of_keys)
     bad = np.asarray(pc.list_value_length(issues)) > 0
     used = ~bad
-    used[duplicates.repeats] = False
+    used[repeats] = False
     good = rows.select([*table.column_names, SOURCE, RAW])
     good = good if used.all() else good.filter(pa.array(used))
     return Checked(
@@ -321,12 +312,12 @@ class Rejections:
         return type(self)({group: one for group, one in self._found.items() if group[0] in names})
 
     def times(self, code: str) -> int:
-        """How often a code occurs, in rows of any table."""
+        """Count a code in the rows of all tables."""
         return self.codes.get(code, 0)
 
     @property
     def codes(self) -> dict[str, int]:
-        """How often each code occurs, by its name; a row may have several."""
+        """The count of each code, by its name; a row may have several."""
         counts: dict[str, int] = {}
         for (_, code), (times, _) in sorted(self._found.items(), key=lambda found: found[0][1]):
             counts[code] = counts.get(code, 0) + times

@@ -1,8 +1,8 @@
 """What the brokers answer to a client during a pass: offsets and order locks, and who is down."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.errors import RebalanceError
@@ -119,39 +119,57 @@ LOCAL_STORE_ERASES = (5, 2, 0)
 LOCAL_STORE_ERASES_V4 = (4, 9, 8)
 
 
-class OffsetStore(Protocol):
+class OffsetStore(ABC):
     """``OffsetStore`` of one process. Offsets in memory win only where ``memory_first`` is set."""
 
+    def __init__(self) -> None:
+        self._memory: dict[MessageQueue, int] = {}
+
     def read(self, queue: MessageQueue, brokers: BrokerAnswers, *, memory_first: bool) -> int:
-        """The stored offset, -1 none, -2 error."""
+        """READ_FROM_STORE or MEMORY_FIRST_THEN_STORE: the stored offset, -1 none, -2 error.
+
+        An offset from the store is remembered.
+        """
+        if memory_first and queue in self._memory:
+            return self._memory[queue]
+        offset = self._stored(queue, brokers)
+        if offset >= 0:
+            self._memory[queue] = offset
+        return offset
+
+    @abstractmethod
+    def _stored(self, queue: MessageQueue, brokers: BrokerAnswers) -> int:
+        """The offset in the store, -1 none, -2 error."""
 
     def update(self, queue: MessageQueue, offset: int) -> None:
         """Consumption went on: the offset in memory."""
+        self._memory[queue] = offset
 
+    @abstractmethod
     def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
         """Stores the offset in memory; returns it if it was sent to a broker, else None."""
 
+    @abstractmethod
     def remove(self, queue: MessageQueue) -> None:
         """Forgets the offset in memory."""
 
+    @abstractmethod
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
         """Erase, unsent, the entries of queues that are not in use, as persistAll does."""
 
     def in_memory(self) -> dict[MessageQueue, int]:
         """Return the offsets in memory."""
+        return dict(self._memory)
 
 
-class RemoteOffsetStore:
+class RemoteOffsetStore(OffsetStore):
     """Offsets kept by the brokers (CLUSTERING)."""
 
     def __init__(self, version: Version) -> None:
+        super().__init__()
         self._version = version
-        self._memory: dict[MessageQueue, int] = {}
 
-    def read(self, queue: MessageQueue, brokers: BrokerAnswers, *, memory_first: bool) -> int:
-        """READ_FROM_STORE or MEMORY_FIRST_THEN_STORE; an answer of the broker is remembered."""
-        if memory_first and queue in self._memory:
-            return self._memory[queue]
+    def _stored(self, queue: MessageQueue, brokers: BrokerAnswers) -> int:
         try:
             offset = brokers.query_committed(queue)
         except BrokerRefusedError:
@@ -159,14 +177,7 @@ class RemoteOffsetStore:
             return NO_STORED_OFFSET if self._version.is_v4 else STORED_OFFSET_ERROR
         except BrokerUnreachableError:
             return STORED_OFFSET_ERROR
-        if offset is None:
-            return NO_STORED_OFFSET
-        self._memory[queue] = offset
-        return offset
-
-    def update(self, queue: MessageQueue, offset: int) -> None:
-        """See `OffsetStore.update`."""
-        self._memory[queue] = offset
+        return NO_STORED_OFFSET if offset is None else offset
 
     def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
         """One-way commit: a broker that is down never sees it, and the client gets no error."""
@@ -179,42 +190,28 @@ class RemoteOffsetStore:
         """See `OffsetStore.remove`."""
         self._memory.pop(queue, None)
 
-    def in_memory(self) -> dict[MessageQueue, int]:
-        """See `OffsetStore.in_memory`."""
-        return dict(self._memory)
-
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
         """Nothing happens while the process holds no queue: upstream returns early."""
         if in_use:
             self._memory = {queue: n for queue, n in self._memory.items() if queue in in_use}
 
 
-class LocalOffsetStore:
+class LocalOffsetStore(OffsetStore):
     """Offsets in the client's own file (BROADCASTING).
 
     ``file`` is the content of the file; processes of one client id on one machine share it.
     """
 
     def __init__(self, version: Version, file: dict[MessageQueue, int]) -> None:
+        super().__init__()
         self._erases = version >= LOCAL_STORE_ERASES or (
             version.is_v4 and version >= LOCAL_STORE_ERASES_V4
         )
-        self._memory: dict[MessageQueue, int] = {}
         self.file = file
 
-    def read(self, queue: MessageQueue, brokers: BrokerAnswers, *, memory_first: bool) -> int:
+    def _stored(self, queue: MessageQueue, brokers: BrokerAnswers) -> int:
         """The file's entry; no broker is asked, so no answer is an error."""
-        if memory_first and queue in self._memory:
-            return self._memory[queue]
-        offset = self.file.get(queue)
-        if offset is None:
-            return NO_STORED_OFFSET
-        self._memory[queue] = offset
-        return offset
-
-    def update(self, queue: MessageQueue, offset: int) -> None:
-        """See `OffsetStore.update`."""
-        self._memory[queue] = offset
+        return self.file.get(queue, NO_STORED_OFFSET)
 
     def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
         """Writes the file where the version does; no broker hears of it."""
@@ -226,10 +223,6 @@ class LocalOffsetStore:
         """Does nothing in the versions before `LOCAL_STORE_ERASES`."""
         if self._erases:
             self._memory.pop(queue, None)
-
-    def in_memory(self) -> dict[MessageQueue, int]:
-        """See `OffsetStore.in_memory`."""
-        return dict(self._memory)
 
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
         """The memory keeps everything; what persistAll writes is the file's keeper's business."""

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.kernels.codes import COMMITS, EVENTS, GROUPS, OFFSETS, TABLES, encode
-from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
+from rebalance_core.kernels.segments import Bools, Ints, matching, pointers
 from rebalance_core.model import events
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
@@ -192,10 +192,8 @@ class _Interests:
 
     def groups_of(self, key: Ints) -> Pairs:
         """Each row once for each group with an interest in its key; -1 is nobody's."""
-        first = np.searchsorted(self.key, key, side="left")
-        count = np.searchsorted(self.key, key, side="right") - first
-        row = np.repeat(np.arange(len(key)), count)
-        return row, self.group[ranges(first, count)]
+        row, at = matching(self.key, key)
+        return row, self.group[at]
 
 
 class _Keys:

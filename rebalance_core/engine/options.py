@@ -166,7 +166,7 @@ def row_forecast(
     refuse: Callable[[], object],
     simulated: Callable[[], Rejections],
 ) -> RowForecast:
-    """How a run would end for its rows: what it does in turn, but for writing.
+    """Foretell how a run would end for its rows: does what it does in turn, but for writing.
 
     Args:
         counts: of the checks.

@@ -263,7 +263,7 @@ def slowness(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def survey_facts(surveys: Iterable[Survey]) -> dict[str, Any]:
-    """How much there is to simulate, and what is left out."""
+    """Sum up how much there is to simulate, and what is left out."""
     found = list(surveys)
     reasons = Counter(survey.reason for survey in found if survey.reason != REGULAR)
     return {

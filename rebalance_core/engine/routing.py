@@ -80,8 +80,7 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
         wanted: a glob of groups' names; None: all, of which there may be none.
         interests: of the whole input.
     """
-    names = pc.unique((interests or Interests.of()).groups["consumer_group"])
-    _refuse_no_match(wanted, names.to_pylist(), " with consumer events")
+    _refuse_no_match(wanted, interests, " with consumer events")
 
 
 def refuse_unnamed_group(wanted: str | None, interests: Interests | None) -> None:
@@ -91,12 +90,12 @@ def refuse_unnamed_group(wanted: str | None, interests: Interests | None) -> Non
         wanted: as there.
         interests: of the whole input (`interests_of_named`).
     """
+    _refuse_no_match(wanted, interests, "")
+
+
+def _refuse_no_match(wanted: str | None, interests: Interests | None, kind: str) -> None:
     names = pc.unique((interests or Interests.of()).groups["consumer_group"])
-    _refuse_no_match(wanted, names.to_pylist(), "")
-
-
-def _refuse_no_match(wanted: str | None, names: Iterable[str], kind: str) -> None:
-    known = sorted(names)
+    known = sorted(names.to_pylist())
     if wanted is None or any(matches(wanted, name) for name in known):
         return
     found = f"{len(known):,} groups" if len(known) != 1 else f"the group {known[0]}"

@@ -33,19 +33,7 @@ from rebalance_core.kernels.group_rows import Divisions, Groups, StrategyFor
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_true, pair
 from rebalance_core.model import events
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.events import (
-    CONSUMER_JOIN,
-    CONSUMER_LEAVE,
-    CONSUMER_LOST,
-    CONSUMER_RESUME,
-    CONSUMER_SUSPEND,
-    EVENT_TYPES,
-    EXPIRED,
-    OBSERVED,
-    SUBSCRIBE,
-    UNSUBSCRIBE,
-    Event,
-)
+from rebalance_core.model.events import EVENT_TYPES, EXPIRED, OBSERVED, Event
 from rebalance_core.model.group_settings import Intervals, parse_request_mode
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, MessageQueue
 from rebalance_core.protocol.members import notices_of, window_ms
@@ -547,9 +535,9 @@ def _one_row_a_group(given: Columns, group: Ints, count: int) -> Columns:
 # (`Settings`), or `GONE`.
 
 GONE = -1
-JOIN, LEAVE, LOST = map(type_code, (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST))
-SUBSCRIBES, UNSUBSCRIBES = map(type_code, (SUBSCRIBE, UNSUBSCRIBE))
-SUSPENDS, RESUMES = map(type_code, (CONSUMER_SUSPEND, CONSUMER_RESUME))
+JOIN, LEAVE, LOST, SUBSCRIBES, UNSUBSCRIBES, SUSPENDS, RESUMES = map(
+    type_code, events.CONSUMER_EVENTS
+)
 
 _WORDS = ("strategy", "version", "message_model", "rebalance_mode", "rules", "language")
 

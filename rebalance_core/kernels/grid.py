@@ -160,7 +160,7 @@ def _readable(
 
 
 def places(grid: Grid, counts: Ints, key: Ints | None = None) -> Places:
-    """How queues of one topic are numbered when only some brokers count.
+    """Number the queues of one topic over those brokers that count.
 
     Args:
         grid: of all groups.
@@ -202,7 +202,7 @@ class OutageSpans:
     """What the slaves do, the last that is known of it: as `Events.mode`."""
 
     def of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
-        """Where the outages of each group's broker begin, and end."""
+        """Find where the outages of each group's broker begin, and end; broker -1 has none."""
         wanted = segments.pair(group, np.maximum(broker, 0))
         first, end = segments.equal_range(segments.pair(self.group, self.broker), wanted)
         return np.where(broker < 0, end, first), end

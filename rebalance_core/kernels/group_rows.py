@@ -20,11 +20,10 @@ from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     BROKER_STRATEGIES,
+    CONSUMER_TYPES,
     INTERVALS,
     JAVA,
-    LITE_PULL,
     PROXY_REBALANCE,
-    PULL,
     PUSH,
     GroupSettings,
 )
@@ -234,7 +233,7 @@ def strategies_of_groups(divisions: Divisions, groups: int) -> Ints:
 
 StrategyFor = Callable[[tuple[str, str]], AllocationStrategy]
 
-TYPES = (PUSH, LITE_PULL, PULL)
+TYPES = CONSUMER_TYPES
 DEFAULTS = GroupSettings()
 OWN_WORDS = {
     "strategy": "strategy",

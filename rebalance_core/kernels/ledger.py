@@ -1,6 +1,6 @@
 """The rows of every ledger table for a block of groups; the small tables are made here."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -332,84 +332,36 @@ def ledger_rows(
         names_coded: the names in tables of `CODED` are dictionary arrays, as `coded_schema` has
             them; else every table has its contract's types.
     """
-    rows = _TABLES[table](prepared, holdings, sharing)
+    rows = _rows_of_table(table, prepared, holdings, sharing)
     if names_coded or table not in CODED:
         return rows
     return (batch.cast(plain_schema(table)) for batch in rows)
 
 
-def _epochs(prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None) -> Batches:
-    yield epoch_rows(prepared, holdings)
-
-
-def _ownership(
-    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
+def _rows_of_table(
+    table: str, prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> Batches:
-    for piece in holdings.pieces():
-        yield ownership_rows(prepared, holdings.queues, piece)
-
-
-def _diffs(prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None) -> Batches:
-    differ = Differ(prepared, holdings.queues)
-    for piece in holdings.pieces():
-        yield diff_rows(prepared, holdings.queues, differ.changes(piece))
-
-
-def _memberships(
-    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
-) -> Batches:
-    yield membership_rows(prepared)
-
-
-def _consumer_load(
-    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
-) -> Batches:
-    yield load_rows(prepared, holdings, sharing)
-
-
-def _group_metrics(
-    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
-) -> Batches:
-    yield metric_rows(prepared, holdings, sharing)
-
-
-def _pull_starts(
-    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
-) -> Batches:
-    starts = PullStartArrays(prepared, holdings)
-    for piece in holdings.pieces():
-        yield starts.rows(piece)
-
-
-def _pop_reach(
-    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
-) -> Batches:
-    if sharing is not None:
-        yield from pop_reach_rows(sharing.reach)
-
-
-def _pop_metrics(
-    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
-) -> Batches:
-    if sharing is not None:
-        yield pop_metric_rows(sharing.reach, sharing.topics)
-
-
-def _queue_states(
-    prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
-) -> Batches:
-    yield from queue_state_rows(prepared, holdings, sharing)
-
-
-_TABLES: dict[str, Callable[[PreparedGroups, Holdings, SharedLoads | None], Batches]] = {
-    "epochs": _epochs,
-    "ownership": _ownership,
-    "diffs": _diffs,
-    "pull_starts": _pull_starts,
-    "memberships": _memberships,
-    "consumer_load": _consumer_load,
-    "group_metrics": _group_metrics,
-    "pop_reach": _pop_reach,
-    "pop_metrics": _pop_metrics,
-    "queue_states": _queue_states,
-}
+    queues = holdings.queues
+    match table:
+        case "epochs":
+            yield epoch_rows(prepared, holdings)
+        case "ownership":
+            yield from (ownership_rows(prepared, queues, piece) for piece in holdings.pieces())
+        case "diffs":
+            changes = map(Differ(prepared, queues).changes, holdings.pieces())
+            yield from (diff_rows(prepared, queues, some) for some in changes)
+        case "pull_starts":
+            starts = PullStartArrays(prepared, holdings)
+            yield from map(starts.rows, holdings.pieces())
+        case "memberships":
+            yield membership_rows(prepared)
+        case "consumer_load":
+            yield load_rows(prepared, holdings, sharing)
+        case "group_metrics":
+            yield metric_rows(prepared, holdings, sharing)
+        case "pop_reach" if sharing is not None:
+            yield from pop_reach_rows(sharing.reach)
+        case "pop_metrics" if sharing is not None:
+            yield pop_metric_rows(sharing.reach, sharing.topics)
+        case "queue_states":
+            yield from queue_state_rows(prepared, holdings, sharing)

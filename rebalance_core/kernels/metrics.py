@@ -135,9 +135,8 @@ class _Moves:
 
     @classmethod
     def of(cls, changes: OwnerChanges) -> _Moves:
-        return cls(
-            changes.cell[changes.is_add], changes.cell[changes.is_add & (changes.kind == VOLUNTARY)]
-        )
+        cell, kind = changes.cell[changes.is_add], changes.kind[changes.is_add]
+        return cls(cell, cell[kind == VOLUNTARY])
 
 
 def _add_block(
@@ -241,10 +240,8 @@ def _whole(
     queues = np.bincount(
         topic_members.entry[countable], per_topic_member[countable], minlength=entries
     ).astype(np.int64)
-    reading = (
-        np.bincount(topic_members.entry[countable & topic_members.subscribed], minlength=entries)
-        > 0
-    )
+    read = topic_members.entry[countable & topic_members.subscribed]
+    reading = np.bincount(read, minlength=entries) > 0
     of_members = balance(reading, queues, prepared.roster.first)
     of_members[-1] = segments.sums(reading & (queues == 0) & ~shares, prepared.roster.first)
     shown = total(np.ones(len(topics.epoch), np.int64))
@@ -315,9 +312,7 @@ def pop_metric_rows(reach: ClientReach, shared: SharedTopics) -> pa.RecordBatch:
     clients, most_queues, fewest_queues, _ = balance(members.subscribed, queues, members.first)
     shown = np.flatnonzero(shared.cells)
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
-    epoch = segments.ranges(epochs.of_group[:-1][grid.topics.group], np.diff(grid.topic_first))[
-        shown
-    ]
+    epoch = loads.epochs_of_cells(prepared)[shown]
     share = shared.share[shown]
     return table_rows(
         "pop_metrics",

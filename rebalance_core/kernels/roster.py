@@ -206,7 +206,7 @@ class Roster:
 
     @cached_property
     def copy(self) -> Counts:
-        """How many entries of the same client stand before each entry in its epoch."""
+        """The number of entries of the same client before each entry in its epoch."""
         copy = np.zeros(len(self), np.int32)
         if len(self.twice):
             group = self.runs.group[self.run[:-2]]
@@ -215,7 +215,7 @@ class Roster:
         return copy
 
     def processes_of(self, first: Ints) -> Ints:
-        """How many processes the client of each entry has, the entry being its first."""
+        """Count the processes of the client of each entry, which must be its first in the epoch."""
         last = self._last_copy
         return last[np.searchsorted(last[:-1], first)] - first + 1
 
@@ -227,7 +227,7 @@ class Roster:
 
     @cached_property
     def distinct(self) -> Ints:
-        """How many clients each epoch has."""
+        """The number of clients of each epoch."""
         return segments.sums(self.copy == 0, self.first)
 
     @cached_property
@@ -270,11 +270,11 @@ class Roster:
         return self._processes[self.run[entry]]
 
     def subscribes(self, entry: AnyInts, group_topic: Ints) -> Bools:
-        """Whether each entry's member subscribes a group topic."""
+        """True where each entry's member subscribes a group topic."""
         return self.reads(self.run[entry], group_topic)
 
     def reads(self, run: AnyInts, group_topic: Ints) -> Bools:
-        """Whether the member of each run subscribes a group topic."""
+        """True where the member of each run subscribes a group topic."""
         topics = self._topics[run]
         found: Bools = (topics >> self.topic_slots[group_topic]) & 1 > 0
         if len(self.subscribed):

@@ -164,7 +164,7 @@ def on_periods(keys: Sequence[Ints], ordinal: Ints, on: Bools) -> tuple[Ints, In
 
 
 def equal_range(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Where the rows of sorted keys equal to each wanted value begin, and end."""
+    """Find where the rows of sorted keys equal to each wanted value begin, and end."""
     return np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
 
 

@@ -10,16 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.kernels.cells import (
-    ABSENT,
-    NOBODY,
-    Block,
-    Broadcast,
-    Piece,
-    Queues,
-    Shared,
-    Tenures,
-)
+from rebalance_core.kernels.cells import ABSENT, NOBODY, Block, Broadcast, Piece, Queues, Shared
 from rebalance_core.kernels.codes import coded
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NEVER, AnyInts, Bools, Ints, first_of_run
@@ -144,7 +135,7 @@ def _with_nobody(piece: Broadcast | Shared) -> tuple[Ints, Ints, Ints, Ints]:
     ends = np.append(turns[1:], len(piece.cells))
     free = piece.nobody[turns]
     held = piece.tenures if isinstance(piece, Shared) else piece
-    processes = held.processes if isinstance(held, Tenures) else np.ones_like(held.begin)
+    processes = piece.tenures.processes if isinstance(piece, Shared) else np.ones_like(held.begin)
     return (
         np.concatenate([held.begin, turns[free]]),
         np.concatenate([held.end, ends[free]]),

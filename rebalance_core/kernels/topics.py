@@ -67,7 +67,7 @@ class GroupTopics:
         return segments.find(segments.pair(self.group, self.topic), segments.pair(group, topic))
 
     def active(self, group_topic: Ints, ordinal: Ints) -> Bools:
-        """Whether each group topic is active right after the event of this ordinal."""
+        """True where the group topic is active right after the event of this ordinal."""
         active = Periods(self.of_period, np.zeros_like(self.of_period), self.start, self.end)
         return active.at(group_topic, np.zeros_like(group_topic), ordinal) >= 0
 

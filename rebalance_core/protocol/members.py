@@ -206,7 +206,7 @@ def window_ms(
 
 
 def notices_of(event: Event, brokers: str, *, notified: bool) -> str:
-    """How members are told of an event: one of `NOTICE_MODES`.
+    """Tell how members hear of an event: one of `NOTICE_MODES`.
 
     The group's switch holds for joins and leaves alone; a channel that closes is told whatever it
     says (rocketmq.md §6.2).

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.errors import StartOffsetError, UsageError
-from rebalance_core.model.group_settings import LAST_OFFSET, LITE_PULL, PULL, PUSH
+from rebalance_core.model.group_settings import CONSUMER_TYPES, LAST_OFFSET, LITE_PULL, PULL, PUSH
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import FIRST_OFFSET_PERSIST_MS, OFFSET_FLUSH_MS
 
@@ -15,8 +15,6 @@ from rebalance_core.model.times import FIRST_OFFSET_PERSIST_MS, OFFSET_FLUSH_MS
 #
 # Upstream: ``computePullFromWhereWithException`` of ``RebalancePushImpl``,
 # ``RebalanceLitePullImpl`` and ``RebalancePullImpl``.
-
-CONSUMER_TYPES = (PUSH, LITE_PULL, PULL)
 
 FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
 TIMESTAMP = "CONSUME_FROM_TIMESTAMP"

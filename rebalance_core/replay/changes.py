@@ -30,7 +30,7 @@ class OwnerChange:
 def holders_by_queue(
     holdings: Holdings, wanted: Set[MessageQueue] | None = None
 ) -> dict[MessageQueue, dict[str, int]]:
-    """How many processes of each client id hold a queue; of the wanted queues, or of all."""
+    """Count the processes of each client id that hold a queue; of the wanted queues, or of all."""
     holders: dict[MessageQueue, dict[str, int]] = {}
     for (client_id, _), queues in holdings.items():
         for queue in queues if wanted is None else queues & wanted:

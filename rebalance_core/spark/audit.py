@@ -309,7 +309,7 @@ def audit_unwritten(
     warn: Callable[[str], object] | None = None,
     **rule_options: Any,
 ) -> tuple[RowForecast, AuditResult | None]:
-    """How `audit_and_write` would end for its rows, and what it would find; writes nothing.
+    """Foretell how `audit_and_write` would end, and what it would find; writes nothing.
 
     None: it would refuse the rows.
     """

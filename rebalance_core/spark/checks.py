@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import unknown_columns
-from rebalance_core.checks.packed_rows import by_bucket, one_row, pack, unpack
+from rebalance_core.checks.packed_rows import arrow_schema_of, by_bucket, one_row, pack, unpack
 from rebalance_core.checks.row_checks import Checked, Rejections, by_keys, key_buckets, with_issues
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.checks.row_limits import BadRowLimits, Content, RowCounts, refuse_bad_rows
@@ -47,30 +47,12 @@ StatsOf = Callable[[str, pa.Table], TaskStats | None]
 """From used rows of a table to what they say, if that is something."""
 
 KEYED_DDL = "bucket INT, name STRING, row_count INT, unknown STRING, chunk BINARY"
-_KEYED = pa.schema(
-    [
-        ("bucket", pa.int32()),
-        ("name", pa.string()),
-        ("row_count", pa.int32()),
-        ("unknown", pa.string()),
-        ("chunk", pa.binary()),
-    ]
-)
+_KEYED = arrow_schema_of(KEYED_DDL)
 CHECKED_DDL = (
     "name STRING, row_count BIGINT, bad BIGINT, unknown STRING, note BINARY, used BINARY, "
     "rejected BINARY"
 )
-_CHECKED = pa.schema(
-    [
-        ("name", pa.string()),
-        ("row_count", pa.int64()),
-        ("bad", pa.int64()),
-        ("unknown", pa.string()),
-        ("note", pa.binary()),
-        ("used", pa.binary()),
-        ("rejected", pa.binary()),
-    ]
-)
+_CHECKED = arrow_schema_of(CHECKED_DDL)
 _ROWS_AT_ONCE = 1 << 17
 """So many rows are packed, or compared by their keys, together; more if one bucket has more."""
 

@@ -445,24 +445,14 @@ _UNPACKED = 10
 """A log is so many times as large as its .gz, about."""
 
 
-@dataclass(frozen=True, eq=False)
-class IngestedRows:
-    """A collection that was read.
-
-    Attributes:
-        rows: What `completing` makes the tables of; lazy.
-        stats: How each file was understood.
-    """
-
-    rows: DataFrame
-    stats: tuple[FileStats, ...]
-
-
 @contextmanager
 def ingest(
     spark: SparkSession, collection: Collection, assumed: Assumptions | None = None
-) -> Iterator[IngestedRows]:
-    """Read every file of a collection once; what the files say is kept until the end."""
+) -> Iterator[tuple[DataFrame, tuple[FileStats, ...]]]:
+    """Read every file of a collection once; what the files say is kept until the end.
+
+    Gives the rows of which `completing` makes the tables, lazy, and how each file was understood.
+    """
     assumed = assumed or Assumptions()
     size = sum(file.size * (_UNPACKED if file.gzipped else 1) for file in collection.files)
     buckets = max(cores_of(spark), -(-size // _BYTES_A_BUCKET))
@@ -496,7 +486,7 @@ def ingest(
         rows = of_keys.mapInArrow(in_tasks(assembling), ROUTED_DDL).unionAll(
             frame_of(spark, of_driver, ROUTED_DDL)
         )
-        yield IngestedRows(by_number(rows, buckets, "bucket"), tuple(stats))
+        yield by_number(rows, buckets, "bucket"), tuple(stats)
     finally:
         evidence.unpersist()
 
@@ -530,14 +520,14 @@ def ingest_and_write(
     Raises:
         OutputExists: A table is in the folder already.
     """
-    with ingest(session, collection, assumed) as ingested:
+    with ingest(session, collection, assumed) as (rows, stats):
         if before_writing is not None:
             before_writing()
         with task_tables(session, output, tuple(INGESTED_TABLES)) as tables:
             names = tuple(INGESTED_TABLES)
-            counts = tables.make(ingested.rows, completing, IngestCounts, names)
+            counts = tables.make(rows, completing, IngestCounts, names)
             written = tables.finish()
-    return IngestWritten(written, ingested.stats, counts)
+    return IngestWritten(written, stats, counts)
 
 
 @contextmanager
@@ -546,7 +536,7 @@ def ingested_tables(
 ) -> Iterator[dict[str, DataFrame]]:
     """The tables of a collection, lazy, with the contract's columns; kept until the end."""
     with (
-        ingest(session, collection, assumed) as ingested,
-        closing(kept_tables(ingested.rows, completing, IngestCounts)) as kept,
+        ingest(session, collection, assumed) as (rows, _),
+        closing(kept_tables(rows, completing, IngestCounts)) as kept,
     ):
         yield {name: kept.rows(name) for name in INGESTED_TABLES}

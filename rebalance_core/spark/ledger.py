@@ -302,7 +302,7 @@ def simulation_forecast(
     *,
     warn: Callable[[str], object],
 ) -> RowForecast:
-    """How `simulate_and_write` would end for the rows of its input; `warn` hears of columns."""
+    """Foretell how `simulate_and_write` would end for its input; `warn` hears of columns."""
     checked = check_and_count(tables, options.max_queue_nums, (interests_of,), warn)
     with closing(checked):
         interests = checked.stats(Interests)

@@ -183,7 +183,7 @@ def plan_forecast(
     *,
     warn: Callable[[str], object] | None = None,
 ) -> tuple[RowForecast, tuple[str, ...]]:
-    """How `run_plan` would end for the rows of its input, and its warnings; writes nothing."""
+    """Foretell how `run_plan` would end for its input, and its warnings; writes nothing."""
     options = options or PlanConfig()
     checked = checks.check_and_count(inputs, options.max_queue_nums, _NOTINGS, warn)
     with closing(checked):

@@ -184,17 +184,17 @@ def replay_and_write(
         InputRefused: No row, or too many bad ones.
         OutputExists: A table is in the folder already.
     """
-    with _replayed(session, inputs, options, warn) as replayed:
-        refuse_results(replayed.counts, limits, replayed.facts.rejected)
+    with _replayed(session, inputs, options, warn) as (kept, counts, facts):
+        refuse_results(counts, limits, facts.rejected)
         if before_writing is not None:
             before_writing()
-        answers = recorded_answers(replayed.facts.tallies)
+        answers = recorded_answers(facts.tallies)
         with task_tables(session, output, (*PRODUCER_WRITTEN, REJECTED.name)) as tables:
-            replayed.kept.write(tables, (*DETAILED, REJECTED.name))
+            kept.write(tables, (*DETAILED, REJECTED.name))
             for name, rows in answers.items():
                 tables.add(name, rows)
             written = tables.finish()
-    return Written(written, answers, replayed.facts.rejected.codes, replayed.counts)
+    return Written(written, answers, facts.rejected.codes, counts)
 
 
 def replay_forecast(
@@ -204,18 +204,9 @@ def replay_forecast(
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
 ) -> RowForecast:
-    """How `replay_and_write` would end for the rows of its input; writes nothing."""
-    with _replayed(session, inputs, options, warn) as replayed:
-        return forecast_of(replayed.counts, replayed.facts.rejected, limits)
-
-
-@dataclass(frozen=True, eq=False)
-class _Replayed:
-    """Rows that tasks made of the results, and what they counted."""
-
-    kept: KeptTables[ProducerStats]
-    counts: Mapping[str, RowCounts]
-    facts: ProducerStats
+    """Foretell how `replay_and_write` would end for its input; writes nothing."""
+    with _replayed(session, inputs, options, warn) as (_, counts, facts):
+        return forecast_of(counts, facts.rejected, limits)
 
 
 @contextmanager
@@ -224,8 +215,11 @@ def _replayed(
     inputs: GivenTables,
     options: ResultsOptions,
     warn: Callable[[str], object] | None,
-) -> Iterator[_Replayed]:
-    """Checked, replayed and counted; what is kept meanwhile is released."""
+) -> Iterator[tuple[KeptTables[ProducerStats], Mapping[str, RowCounts], ProducerStats]]:
+    """Give the rows that tasks made of the checked results, the counts, and what tasks counted.
+
+    What is kept meanwhile is released.
+    """
     with ExitStack() as released:
         checked = check_and_count(inputs, stats_of=(_brokers_seen,), warn=warn)
         released.callback(checked.close)
@@ -238,7 +232,7 @@ def _replayed(
         released.callback(kept.close)
         facts = kept.facts()
         counts[SEND_RESULTS.name] = replace(of_results, bad=of_results.bad + facts.refused)
-        yield _Replayed(kept, counts, facts)
+        yield kept, counts, facts
 
 
 @dataclass(frozen=True)

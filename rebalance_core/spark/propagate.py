@@ -247,7 +247,7 @@ def propagation_forecast(
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
 ) -> tuple[RowForecast, dict[str, Any]]:
-    """How `propagate_and_write` would end for the rows of its input, and how much there is to do.
+    """Foretell how `propagate_and_write` would end for its input, and how much there is to do.
 
     Plays and writes nothing; `survey_facts` are empty where the rows are refused.
     """

@@ -7,14 +7,14 @@ from typing import Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from rebalance_core.checks.packed_rows import one_row, pack, unpack
+from rebalance_core.checks.packed_rows import arrow_schema_of, one_row, pack, unpack
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.spark.checks import CheckedFrames
 from rebalance_core.spark.older_sparks import by_number
 
 REJECTED = "rejected"
 ROUTED_DDL = "bucket INT, name STRING, chunk BINARY"
-ROUTED_SCHEMA = pa.schema([("bucket", pa.int32()), ("name", pa.string()), ("chunk", pa.binary())])
+ROUTED_SCHEMA = arrow_schema_of(ROUTED_DDL)
 
 
 class RowRouting(Protocol):

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.digest import TableDigest, TableWritten
-from rebalance_core.checks.packed_rows import one_row, pack, unpack
+from rebalance_core.checks.packed_rows import arrow_schema_of, one_row, pack, unpack
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.paths import ATTEMPTS, SHARE_IT
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters, batches_of_file
@@ -62,10 +62,8 @@ def merged(kind: Callable[[], FactsT], parts: Iterable[FactsT]) -> FactsT:
 
 _MOVES_AT_ONCE = 8
 
-_FILES_SCHEMA = pa.schema(
-    [("attempt", pa.string()), ("digests", pa.binary()), ("facts", pa.binary())]
-)
 _FILES_DDL = "attempt STRING, digests BINARY, facts BINARY"
+_FILES_SCHEMA = arrow_schema_of(_FILES_DDL)
 
 
 def one_attempt(
@@ -206,7 +204,7 @@ def _numbered(file: int) -> str:
 
 _FACTS = "_note"
 _DDL = "name STRING, chunk BINARY"
-_SCHEMA = pa.schema([("name", pa.string()), ("chunk", pa.binary())])
+_SCHEMA = arrow_schema_of(_DDL)
 
 
 class TaskTables(Protocol):

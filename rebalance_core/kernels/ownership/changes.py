@@ -124,7 +124,7 @@ class Holdings:
             yield cells
 
     def shared_piece(self, cells: Cells, owned: Iterable[tuple[int, Ints, Ints]]) -> Shared:
-        """Who holds cells of shared groups; ``owned`` as `divided` gives it."""
+        """Find who holds cells of shared groups; ``owned`` as `divided` gives it."""
         return self._sharing.piece(cells, owned)
 
     def divided(self, cells: Cells) -> Iterator[tuple[int, Ints, Ints]]:
@@ -243,11 +243,11 @@ class SharedMembers:
         self._reading, self._present = sharing.subscribed_by(prepared), sharing.present(prepared)
 
     def wants(self, queue: Ints, client: Ints, epoch: Ints) -> Bools:
-        """Whether some process of a client subscribes the topic of a queue."""
+        """True where some process of a client subscribes the topic of a queue."""
         return self._reading.at(self._queues.group_topic[queue], client, epoch) >= 0
 
     def hands(self, piece: Shared, turns: Turns) -> tuple[Bools, Ints]:
-        """Who acts in each change: every process is gone, and the entry of the first one.
+        """Find who acts in each change: every process is gone, and the entry of the first one.
 
         The first by channel, of those that take the queue or give it up.
         """

@@ -303,7 +303,7 @@ def find_stays(prepared: PreparedGroups) -> Stays:
 
 
 def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cells) -> Broadcast:
-    """Who holds the queues of some segments.
+    """Find who holds the queues of some segments.
 
     Whoever stays has a queue from the first epoch in which it can be read, and keeps it while the
     topic is frozen. Cost: the epochs and the stays of each queue, not their product.

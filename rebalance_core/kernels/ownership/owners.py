@@ -326,8 +326,8 @@ class MachineRoomNearbyOwners:
         order = np.argsort(keys, kind="stable")
         self._by_room, keys = mine[order], keys[order]
         wanted = self._rooms_wanted(epochs, grid)
-        self._room_first = np.searchsorted(keys, wanted)
-        self._in_room = np.searchsorted(keys, wanted, side="right") - self._room_first
+        self._room_first, end = segments.equal_range(keys, wanted)
+        self._in_room = end - self._room_first
         self._first = roster.first
         self._group = epochs.group
         self._is_average = self._inner_is_average(coded)
@@ -525,17 +525,17 @@ def _queue_points(coded: CodedGroups, grid: Grid, queues: Queues) -> Ints:
     hashing = np.flatnonzero(coded.groups.kind[queues.group] == RING_KIND)
     topic = grid.topics.topic[queues.group_topic[hashing]]
     broker = grid.brokers.broker[queues.topic_broker[hashing]]
-    rows = zip(
+    names = map(
+        MessageQueue,
         coded.names.topics.take(topic).to_pylist(),
         coded.names.brokers.take(broker).to_pylist(),
         queues.queue_id[hashing].tolist(),
-        coded.groups.allocation[queues.group[hashing]].tolist(),
-        strict=True,
     )
+    allocations = coded.groups.allocation[queues.group[hashing]].tolist()
     points = []
-    for topic_name, broker_name, queue_id, allocation in rows:
+    for queue, allocation in zip(names, allocations, strict=True):
         strategy = coded.strategies[allocation]
         assert isinstance(strategy, Ring)
-        points.append(queue_point(MessageQueue(topic_name, broker_name, queue_id), strategy))
+        points.append(queue_point(queue, strategy))
     result[hashing] = points
     return result

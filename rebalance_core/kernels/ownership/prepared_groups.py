@@ -218,7 +218,7 @@ def lockless_cells(events: Events, epochs: Epochs, grid: Grid, losers: Bools) ->
     keys = segments.pair(events.group[about], events.broker[about])
     brokers = grid.brokers
     wanted = segments.pair(brokers.group, np.maximum(brokers.broker, 0))
-    first, end = np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
+    first, end = segments.equal_range(keys, wanted)
     row = np.flatnonzero((end > first) & (brokers.broker >= 0))
     count = np.diff(grid.broker_first)[row]
     cell = segments.ranges(grid.broker_first[row], count)
@@ -265,8 +265,7 @@ def _readable(
 ) -> Bools:
     """The group of each event can read a queue of its broker, right after another ordinal."""
     asker, row = known.of(events.group[event], events.broker[event])
-    begin = np.searchsorted(routes.topic_broker, row)
-    end = np.searchsorted(routes.topic_broker, row, side="right")
+    begin, end = segments.equal_range(routes.topic_broker, row)
     at = segments.bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1
     readable = at >= begin
     readable &= np.append(routes.after, 0)[np.where(readable, at, -1)] > 0
@@ -461,11 +460,10 @@ def _frozen(
     dividing = np.flatnonzero(~listed | everyone)
     run, group_topic = reading.run[dividing], reading.group_topic[dividing]
     offset = grid.topic_first[group_topic] - epochs.of_group[runs.group[run]]
-    steps = np.zeros(len(grid.frozen) + 1, np.int64)
-    np.add.at(steps, offset + runs.from_epoch[run], 1)
-    np.add.at(steps, offset + runs.to_epoch[run], -1)
+    begin, end = offset + runs.from_epoch[run], offset + runs.to_epoch[run]
+    dividing_now = segments.covered(begin, end, len(grid.frozen)) > 0
     cell_lists = np.repeat(lists[grid.topics.group], np.diff(grid.topic_first))
-    return grid.frozen & (~cell_lists | (np.cumsum(steps[:-1]) > 0))
+    return grid.frozen & (~cell_lists | dividing_now)
 
 
 def _by_strategy(coded: CodedGroups) -> Iterator[CodedGroups]:

@@ -52,6 +52,8 @@ RULES = (
     QUERY_FAILED,
     PULL_ALWAYS_ZERO,
 ) = range(len(RULES))
+OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
+"""Rules whose answer is another one when the topic is deleted and made anew."""
 OK, FAILED, UNKNOWN = range(len(START_STATUSES))  # codes, in the order of the words
 
 
@@ -68,12 +70,9 @@ class Starts:
     @classmethod
     def unknown(cls, count: int) -> Starts:
         """No rule, no offset, no bounds."""
-        return cls(
-            *(
-                np.full(count, v, np.int64)
-                for v in (segments.NONE, segments.NONE, segments.NONE, segments.NONE, UNKNOWN)
-            )
-        )
+        columns = np.full((len(fields(cls)), count), segments.NONE)
+        columns[-1] = UNKNOWN
+        return cls(*columns)
 
     def put(
         self, mask: Bools, rule: Ints | int, offset: Ints | int, low: Ints | int,
@@ -94,11 +93,15 @@ class Starts:
         """Rules that give 0 whatever was seen."""
         self.put(mask, rule, 0, 0, 0)
 
+    def fail(self, mask: Bools) -> None:
+        """Rows whose owner gets no start."""
+        self.put(mask, QUERY_FAILED, segments.NONE, segments.NONE, segments.NONE, FAILED)
+
     def without_end(self, mask: Bools) -> None:
         """Rows where nobody answers where the queue ends: only a 0 of the broker is one."""
         mask = mask & np.isin(self.rule, (MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH))
         failed = mask & ((self.low < 0) | (self.low == self.offset))
-        self.put(failed, QUERY_FAILED, segments.NONE, segments.NONE, segments.NONE, FAILED)
+        self.fail(failed)
         self.put(mask & ~failed, BROKER_ZERO, segments.NONE, 0, 0, UNKNOWN)
 
     def update(self, rows: Ints, other: Starts) -> None:
@@ -150,9 +153,8 @@ class RoleSwitchArrays:
         # a queue that nobody can read, which only CONFIG lists, has none
         self._first_outage, self._last_outage = np.append(first, 0), np.append(end, 0)
         broker, self.began_ms, self.kept_ms, over_ms = _switches(keys, outages)
-        places = np.arange(len(keys))
-        self._first = np.append(np.searchsorted(broker, places), 0)
-        self._end = np.append(np.searchsorted(broker, places, side="right"), 0)
+        first, end = segments.equal_range(broker, np.arange(len(keys)))
+        self._first, self._end = np.append(first, 0), np.append(end, 0)
         self._least_kept = segments.running_min(self.kept_ms, broker)
         self._all_over = -segments.running_min(-over_ms, broker)
 
@@ -164,7 +166,7 @@ class RoleSwitchArrays:
         return self._first[self._broker[queue]]
 
     def until(self, queue: Ints, at_ms: Ints) -> Ints:
-        """How many of each queue's switches began not later than a moment."""
+        """Count each queue's switches that began not later than a moment."""
         first = self.first(queue)
         end = self._end[self._broker[queue]]
         return segments.bisect(self.began_ms, first, end, at_ms, right=True) - first
@@ -219,10 +221,8 @@ def _switches(keys: Ints, outages: OutageSpans) -> tuple[Ints, Ints, Ints, Ints]
     key_of = segments.find(keys, segments.pair(outages.group, outages.broker))
     mine = np.flatnonzero(key_of >= 0)
     back = mine[outages.up_ms[mine] != segments.NEVER]
-    group = segments.halves(keys)[0]
-    first = np.searchsorted(group, outages.group[back])
-    count = np.searchsorted(group, outages.group[back], side="right") - first
-    other, of = segments.ranges(first, count), np.repeat(back, count)
+    at, other = segments.matching(segments.halves(keys)[0], outages.group[back])
+    of = back[at]
     apart = other != key_of[of]
     other, up_ms = other[apart], outages.up_ms[of[apart]]
     down_ms, own_up = outages.down_ms[mine], outages.up_ms[mine]
@@ -295,14 +295,7 @@ def first_starts(
     np.copyto(starts.low, 0, where=either)
     waiting = _of_clients(prepared, adds, lambda profile, _: profile.start == NEVER_WITHOUT_COMMIT)
     starts.put(waiting, BROKER_ZERO, segments.NONE, 0, 0, UNKNOWN)
-    starts.put(
-        waiting & asked.seen & always_client,
-        QUERY_FAILED,
-        segments.NONE,
-        segments.NONE,
-        segments.NONE,
-        FAILED,
-    )
+    starts.fail(waiting & asked.seen & always_client)
     starts.zero(waiting & asked.seen & always_zero, BROKER_ZERO)
     unproven = _of_clients(prepared, adds, lambda profile, mode: not profile.start_known(mode))
     _put_unproven(unproven, offsets, asked, starts)
@@ -380,9 +373,7 @@ def _client_starts(
         asked.seen, np.where(asked.retry, RETRY_MAX, MAX_OFFSET), asked.max_offset,
         asked.max_offset, newest,
     )  # fmt: skip
-    starts.put(
-        asked.seen & refused, QUERY_FAILED, segments.NONE, segments.NONE, segments.NONE, FAILED
-    )
+    starts.fail(asked.seen & refused)
     searching = np.flatnonzero(asked.seen & timestamp & ~asked.retry)
     starts.update(searching, _timestamp_starts(prepared, offsets, asked, newest, searching))
     always_zero = first | (asked.retry & ~timestamp)

@@ -162,12 +162,8 @@ def commits_inside(
     epoch = adds.epoch[adds.kind != INITIAL][row]
     # Who held the queue until now persists it, but for whoever was lost or takes it anew.
     handing = rows.held_until_now[row] & (client != rows.client[row])
-    handing &= (
-        segments.find(
-            np.unique(segments.pair(rows.holder_row, rows.holder)), segments.pair(row, client)
-        )
-        >= 0
-    )
+    holders = np.unique(segments.pair(rows.holder_row, rows.holder))
+    handing &= segments.find(holders, segments.pair(row, client)) >= 0
     handing &= segments.find(lost, segments.pair(epoch, client)) < 0
     return Inside(row, commits.at_ms[commit], commits.offset[commit], client, handing)
 
@@ -203,10 +199,8 @@ def others_start(prepared: PreparedGroups, adds: OwnerChanges) -> Bools:
     following = np.append(np.minimum.accumulate(late[::-1])[::-1], count)[end[run_of] + 1]
     same = np.append(adds.queue, segments.NONE)[following] == adds.queue
     late_ms = np.where(same, np.append(from_ms, segments.NEVER)[following], segments.NEVER)
-    together = ~(
-        segments.first_of_run(adds.queue, adds.epoch) & segments.last_of_run(adds.queue, adds.epoch)
-    )
-    return together | (np.minimum(again_ms, late_ms) <= adds.latest_ms)
+    first, last = segments.ends_of_runs(adds.queue, adds.epoch)
+    return ~(first & last) | (np.minimum(again_ms, late_ms) <= adds.latest_ms)
 
 
 # Handovers where several processes may hold a queue: see `replay.stored_start.Past`.
@@ -302,10 +296,8 @@ def _holders(held: Periods, cell: Ints) -> tuple[Ints, Ints]:
     order = np.lexsort((client, at))
     at, client = at[order], client[order]
     row = np.flatnonzero(cell >= 0)
-    of = np.searchsorted(asked, cell[row])
-    first = np.searchsorted(at, of)
-    count = np.searchsorted(at, of, side="right") - first
-    return np.repeat(row, count), client[segments.ranges(first, count)]
+    of, holding = segments.matching(at, np.searchsorted(asked, cell[row]))
+    return row[of], client[holding]
 
 
 def _last_before(cells: Ints, cell: Ints, opening: Ints) -> Ints:

@@ -34,8 +34,7 @@ class Deletions:
 
     def last(self, topic_broker: Ints, at_ms: Ints) -> Ints:
         """The last deletion not later than a moment, or `NONE`."""
-        first = np.searchsorted(self.topic_broker, topic_broker)
-        end = np.searchsorted(self.topic_broker, topic_broker, side="right")
+        first, end = segments.equal_range(self.topic_broker, topic_broker)
         at = segments.bisect(self.at_ms, first, end, at_ms, right=True) - 1
         return np.where(at >= first, np.append(self.at_ms, segments.NONE)[at], segments.NONE)
 
@@ -55,9 +54,8 @@ def find_deletions(prepared: PreparedGroups) -> Deletions:
     )
     topics = segments.pair(known.group, known.topic)
     wanted = segments.pair(events.group[about], events.topic[about])
-    first = np.searchsorted(topics, wanted)
-    count = np.searchsorted(topics, wanted, side="right") - first
-    topic_broker, event = segments.ranges(first, count), np.repeat(about, count)
+    at, topic_broker = segments.matching(topics, wanted)
+    event = about[at]
     mine = (events.broker[event] < 0) | (events.broker[event] == known.broker[topic_broker])
     topic_broker, event = topic_broker[mine], event[mine]
     order = np.lexsort((event, topic_broker))
@@ -78,8 +76,7 @@ def _broker_versions(
     ups = ups[np.lexsort((ups, events.broker[ups], events.group[ups]))]
     keys = segments.pair(events.group[ups], events.broker[ups])
     wanted = segments.pair(group, known.broker[topic_broker])
-    first = np.searchsorted(keys, wanted)
-    end = np.searchsorted(keys, wanted, side="right")
+    first, end = segments.equal_range(keys, wanted)
     at = segments.bisect(ups, first, end, event, right=False) - 1
     named = np.append(events.broker_version[ups], segments.NONE)[np.where(at >= first, at, -1)]
     return np.where(named >= 0, named, coded.groups.broker_version[group])
@@ -88,11 +85,8 @@ def _broker_versions(
 def emptied(prepared: PreparedGroups, queues: Queues, deletions: Deletions) -> Observations:
     """A deletion as a sight of empty queues: whatever is made anew begins at 0."""
     order = np.argsort(queues.topic_broker, kind="stable")
-    of = queues.topic_broker[order]
-    first = np.searchsorted(of, deletions.topic_broker)
-    count = np.searchsorted(of, deletions.topic_broker, side="right") - first
-    queue = order[segments.ranges(first, count)]
-    at_ms = np.repeat(deletions.at_ms, count)
+    deletion, row = segments.matching(queues.topic_broker[order], deletions.topic_broker)
+    queue, at_ms = order[row], deletions.at_ms[deletion]
     known, topic_broker = prepared.grid.brokers, queues.topic_broker[queue]
     group, nothing = known.group[topic_broker], np.zeros(len(queue), np.int64)
     zero = prepared.coded.groups.empty_queue_is_zero[group]
@@ -113,8 +107,7 @@ def may_lose(prepared: PreparedGroups, group: Ints, broker: Ints, sent_ms: Ints)
     turns = turns[np.lexsort((turns, events.broker[turns], events.group[turns]))]
     keys, at_ms = segments.pair(events.group[turns], events.broker[turns]), events.at_ms[turns]
     wanted = segments.pair(group, broker)
-    first = np.searchsorted(keys, wanted)
-    end = np.searchsorted(keys, wanted, side="right")
+    first, end = segments.equal_range(keys, wanted)
     since = np.maximum(segments.bisect(at_ms, first, end, sent_ms, right=True) - 1, first)
     until = segments.bisect(at_ms, first, end, sent_ms + FINAL_COMMIT_STORED_MS, right=False)
     downs = segments.pointers(down[turns])
@@ -145,14 +138,13 @@ class SeenOffsets:
         self._order = np.flatnonzero(keys >= 0)
         self._keys = keys[self._order]
         wanted = segments.pair(queues.topic_broker, queues.queue_id)
-        self._first = np.searchsorted(self._keys, wanted)
-        self._end = np.searchsorted(self._keys, wanted, side="right")
+        self._first, self._end = segments.equal_range(self._keys, wanted)
         self._at_ms = rows.at_ms[self._order]
         self._zeros = segments.pointers(rows.zero[self._order])
         self._never_zeros = segments.pointers(rows.never_zero[self._order])
 
     def any(self, queue: Ints) -> Bools:
-        """Whether the queue was ever observed."""
+        """True where the queue was ever observed."""
         return self._end[queue] > self._first[queue]
 
     def newest(self, queue: Ints, at_ms: Ints) -> Ints:
@@ -263,8 +255,7 @@ class SeenCommits:
         self.at_ms, self.offset, self.client = (
             a[known] for a in (rows.at_ms, rows.offset, rows.client)
         )
-        self._first = np.searchsorted(keys[known], wanted)
-        self._end = np.searchsorted(keys[known], wanted, side="right")
+        self._first, self._end = segments.equal_range(keys[known], wanted)
         lost = may_lose(prepared, rows.group[known], rows.broker[known], self.at_ms)
         self.kept = (self.client < 0) | ~lost
         """The broker got it, or was seen to have it."""
@@ -339,13 +330,10 @@ class SeenCommits:
         begin = segments.bisect(self._client_ms, first, end, after_ms, right=True)
         count = segments.bisect(self._client_ms, first, end, to_ms, right=True) - begin
         asker = np.repeat(np.arange(len(queue)), count)
-        offset = np.arange(len(asker)) - np.repeat(segments.pointers(count)[:-1], count)
-        return asker, self._by_client[begin[asker] + offset]
+        return asker, self._by_client[segments.ranges(begin, count)]
 
     def _of_client(self, queue: Ints, client: Ints) -> tuple[Ints, Ints]:
-        key = segments.pair(queue, client + 1)
-        first = np.searchsorted(self._client_keys, key)
-        return first, np.searchsorted(self._client_keys, key, side="right")
+        return segments.equal_range(self._client_keys, segments.pair(queue, client + 1))
 
 
 def pick(values: Ints, row: Ints) -> Ints:

@@ -11,17 +11,12 @@ from rebalance_core.kernels.ownership.changes import INITIAL, Differ, Holdings, 
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_true, pair
 from rebalance_core.kernels.starts.first_starts import (
-    BROKER_ZERO,
-    FAILED,
     LOCAL_STORE,
-    MAX_OFFSET,
+    OF_THE_QUEUE,
     OK,
     PULL_ALWAYS_ZERO,
-    QUERY_FAILED,
-    RETRY_MAX,
     RULES,
     STORED,
-    TIMESTAMP_SEARCH,
     UNKNOWN,
     RoleSwitchArrays,
     Starts,
@@ -115,10 +110,6 @@ def put_popped(
     starts.update(rows, Starts(np.full(len(rows), STORED), offset, low, high, status))
 
 
-OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
-"""Rules whose answer is another one when the topic is deleted and made anew."""
-
-
 class PullStartArrays:
     """Answers for the pieces of a prepared.
 
@@ -134,9 +125,8 @@ class PullStartArrays:
         rows = coded.observations if coded.observations is not None else Observations.none()
         self._offsets = SeenOffsets(prepared, queues, rows, find_deletions(prepared))
         self._lost = lost_holders(prepared)
-        self._commits = (
-            None if coded.commits is None else SeenCommits(prepared, queues, coded.commits)
-        )
+        given = coded.commits
+        self._commits = None if given is None else SeenCommits(prepared, queues, given)
         self._first_pulls = FirstPulls(prepared, self._commits, self._offsets)
         self._switches = RoleSwitchArrays(prepared, queues)
         topics = prepared.grid.topics.topic[queues.group_topic]
@@ -285,11 +275,8 @@ class PullStartArrays:
 
     def _table(self, adds: OwnerChanges, starts: Starts) -> pa.RecordBatch:
         prepared, epoch = self._prepared, adds.epoch
-        epochs, names, group = (
-            prepared.epochs,
-            prepared.coded.names,
-            prepared.epochs.group[adds.epoch],
-        )
+        epochs, names = prepared.epochs, prepared.coded.names
+        group = epochs.group[epoch]
         offsets, earliest_ms = self._offsets, prepared.epochs.from_ms[adds.epoch]
         seen = offsets.newest(adds.queue, earliest_ms)
         least, most = pick(offsets.rows.min_offset, seen), pick(offsets.rows.max_offset, seen)
@@ -337,7 +324,7 @@ class PullStartArrays:
 def _put_missing(piece: Piece, mine: OwnerChanges, starts: Starts) -> Bools:
     """Set the rows of queues that cannot be read, which only CONFIG lists, and say which."""
     missing = ~piece.cells.readable[mine.cell]
-    starts.put(missing, QUERY_FAILED, NONE, NONE, NONE, FAILED)
+    starts.fail(missing)
     return missing
 
 

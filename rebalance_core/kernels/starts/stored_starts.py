@@ -357,7 +357,7 @@ class SwitchedLows:
         asks = np.logical_or.reduceat(self.asks, begins) if len(begins) else self.asks
         before = np.full(len(begins), segments.NONE, np.int64)
         after, asked = before.copy(), np.full(len(begins), BIGGEST)
-        rank = _rank(mine.queue[begins])
+        rank = segments.rank(mine.queue[begins])
         order = np.argsort(rank, kind="stable")
         bounds = np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))
         for turn, (begin, end) in enumerate(pairwise(bounds)):
@@ -366,30 +366,20 @@ class SwitchedLows:
                 before[at], asked[at] = after[at - 1], asked[at - 1]
             least_known = np.maximum(before[at], 0)
             asked[at] = np.where(asks[at], np.minimum(asked[at], least_known), asked[at])
-            row, of = (
-                segments.ranges(begins[at], count[at]),
-                np.repeat(np.arange(len(at)), count[at]),
-            )
+            row = segments.ranges(begins[at], count[at])
+            of = np.repeat(np.arange(len(at)), count[at])
             bound = np.where(chained[row], least_known[of], BIGGEST)
             most = np.minimum(self.known[row], asked[at][of])
             bound = np.where(switched[row], np.minimum(bound, most), bound)
             bounded = chained[row] | switched[row]
             least[row] = np.where(bounded, np.minimum(low[row], bound), low[row])
-            opens = segments.first_of_run(of)
-            unknown = np.logical_or.reduceat(least[row] < 0, np.flatnonzero(opens))
-            after[at] = np.minimum.reduceat(
-                np.minimum(least[row], sent_back[row]), np.flatnonzero(opens)
-            )
+            opens = np.flatnonzero(segments.first_of_run(of))
+            unknown = np.logical_or.reduceat(least[row] < 0, opens)
+            after[at] = np.minimum.reduceat(np.minimum(least[row], sent_back[row]), opens)
             remain = stays[begins[at]]
             after[at] = np.where(remain, np.minimum(after[at], before[at]), after[at])
             after[at[unknown]] = segments.NONE
         return np.repeat(before, count), least
-
-
-def _rank(key: Ints) -> Ints:
-    """The number of each row among those with its key, which stand together."""
-    first = np.flatnonzero(segments.first_of_run(key))
-    return np.arange(len(key)) - np.repeat(first, np.diff(np.append(first, len(key))))
 
 
 def switched_lows(

@@ -9,11 +9,13 @@ from rebalance_core.kernels.segments import (
     NEVER,
     Ints,
     Periods,
+    covered,
     extreme,
     find,
     first_of_run,
     last_of_run,
     last_true,
+    on_periods,
     pair,
     pointers,
     ranges,
@@ -228,3 +230,31 @@ def test_periods_of_a_union_do_not_touch() -> None:
     union = Periods.union(*columns([(0, 0, 5, 7), (0, 0, 1, 3), (0, 0, 3, 4), (0, 1, 7, 9)]))
     assert union.begin.tolist() == [1, 5, 7]
     assert union.end.tolist() == [4, 7, 9]
+
+
+def test_parts_are_what_a_period_shares_with_each_asker() -> None:
+    known = Periods(ints(0, 0, 1), ints(0, 0, 0), ints(1, 5, 2), ints(3, 9, 4))
+    asker, begin, end = known.parts(ints(0, 1, 2), ints(0, 0, 0), ints(2, 0, 0), ints(7, 3, 9))
+    assert asker.tolist() == [0, 0, 1]
+    assert begin.tolist() == [2, 5, 2]
+    assert end.tolist() == [3, 7, 3]
+
+
+def test_stretches_end_with_their_value_and_their_segment() -> None:
+    segment, moment = ints(4, 4, 4, 4, 6, 6), ints(10, 11, 12, 13, 10, 11)
+    made = Periods.of_stretches(bools("011110"), segment, moment)
+    assert (made.major.tolist(), made.minor.tolist()) == ([4, 6], [0, 0])
+    assert (made.begin.tolist(), made.end.tolist()) == ([11, 10], [14, 11])
+    counts = Periods.of_stretches(ints(0, 2, 2, 3, 3, 0), segment, moment)
+    assert (counts.begin.tolist(), counts.end.tolist()) == ([11, 13, 10], [13, 14, 11])
+
+
+def test_a_key_that_stays_on_never_ends() -> None:
+    row, end = on_periods((ints(0, 0, 0, 1, 1),), ints(2, 3, 5, 4, 6), bools("11001"))
+    assert row.tolist() == [0, 4]
+    assert end.tolist() == [5, NEVER]
+
+
+def test_rows_are_covered_by_each_stretch_on_them() -> None:
+    assert covered(ints(0, 1, 1), ints(2, 3, 1), 4).tolist() == [1, 2, 1, 0]
+    assert covered(ints(), ints(), 2).tolist() == [0, 0]
