@@ -103,7 +103,9 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
         return late
     if "ADMIN" in needs.roles and last_ms is None:
-        return unlogged(case) or _listed_gap(case, refusals=needs.refusals)
+        gap = unlogged(case) or _members_gap(case) or _outage_gap(case)
+        pulls = logs_gap(case, end_of(case) - PERSISTENT_MS, None) if needs.refusals else None
+        return gap or pulls
     if "ADMIN" in needs.roles:
         first_ms = None  # who is a member, and of what, is what all lines so far left
         # a dump tells what is subscribed in the end, and not since when
@@ -114,14 +116,6 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     gap = unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
     begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
     return gap or _untold_cause(case, needs, begin, end_of(case) if last_ms is None else last_ms)
-
-
-def _listed_gap(case: GroupCase, *, refusals: bool) -> Gap | None:
-    """What is missing to know who the members are in the end, and that nobody else reads."""
-    gap = _members_gap(case) or _outage_gap(case)
-    if refusals:
-        gap = gap or logs_gap(case, end_of(case) - PERSISTENT_MS, None)
-    return gap
 
 
 def _untold_cause(case: GroupCase, needs: Needs, from_ms: int, to_ms: int) -> Gap | None:

@@ -109,15 +109,13 @@ def _may_have_unsubscribed(case: GroupCase, members: list[Row]) -> bool:
         return False
     all_topics = frozenset[str]().union(*map(known_topics, members))
     lacking = {row["client_id"] for row in members if known_topics(row) != all_topics}
-    joins = [
-        row
-        for row in case.ordered_events
-        if row["event_type"] == CONSUMER_JOIN and row["client_id"] in lacking
-    ]
-    came_ms = min((row["event_ms"] for row in joins), default=None)
-    told = all(row["rule_id"] != "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.rows("findings"))
-    seen = told and all(row["detail"] != OBSERVED for row in joins)
-    return not seen or logs_gap(case, came_ms, None) is not None
+    joins = [row for row in case.ordered_events if row["event_type"] == CONSUMER_JOIN]
+    came = {row["event_ms"]: row["detail"] for row in joins if row["client_id"] in lacking}
+    untold = any(
+        row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.rows("findings")
+    )
+    before = OBSERVED in came.values()
+    return untold or before or logs_gap(case, min(came, default=None), None) is not None
 
 
 def _broker_words(case: GroupCase) -> dict[str, str]:

@@ -67,11 +67,14 @@ def _may_have_committed(case: GroupCase, row: Row) -> bool:
         fact["broker_name"] == broker and fact["first_ms"] <= start_ms
         for fact in case.facts("GROUP_CREATED")
     )
-    return not created and not any(
-        seen["max_offset"] == 0 and seen["observed_ms"] <= start_ms
-        for seen in case.rows("queue_offsets")
-        if queue_of(seen) == queue_of(row)
-    )
+    empty = any(end == 0 and at_ms <= start_ms for at_ms, end in _ends_seen(case, row))
+    return not created and not empty
+
+
+def _ends_seen(case: GroupCase, row: Row) -> list[tuple[int, int]]:
+    """When the end of a start's queue was seen, and what it was."""
+    seen = (one for one in case.rows("queue_offsets") if queue_of(one) == queue_of(row))
+    return [(one["observed_ms"], one["max_offset"]) for one in seen]
 
 
 def asked_from(case: GroupCase, client_id: str) -> str:
@@ -222,9 +225,7 @@ def _held_before(case: GroupCase, row: Row) -> bool:
     if is_initial(case, first):
         return False
     return row["epoch"] == first["epoch"] or any(
-        seen["observed_ms"] <= first["from_ms"] and seen["max_offset"] > begin(row)
-        for seen in case.rows("queue_offsets")
-        if queue_of(seen) == queue_of(row)
+        at_ms <= first["from_ms"] and end > begin(row) for at_ms, end in _ends_seen(case, row)
     )
 
 
@@ -236,21 +237,12 @@ def _unwanted(case: GroupCase, row: Row) -> int:
     """
     end = row["max_offset"] or 0
     came_ms = case.epochs[0]["from_ms"]
-    seen = [
-        (observation["observed_ms"], observation["max_offset"])
-        for observation in case.rows("queue_offsets")
-        if queue_of(observation) == queue_of(row) and observation["observed_ms"] >= came_ms
-    ]
-    end = min(end, min(seen)[1]) if seen else end
+    looks = _ends_seen(case, row)
+    later = [look for look in looks if look[0] >= came_ms]
+    end = min(end, min(later)[1]) if later else end
     if asked_from(case, row["client_id"]) == FROM_TIMESTAMP:
         since = case.settings.get("consume_timestamp_ms")
-        before = [
-            observation["max_offset"]
-            for observation in case.rows("queue_offsets")
-            if since is not None
-            and queue_of(observation) == queue_of(row)
-            and observation["observed_ms"] <= since
-        ]
+        before = [seen for at_ms, seen in looks if since is not None and at_ms <= since]
         end = min(end, max(before, default=0))
     return int(end - begin(row))
 

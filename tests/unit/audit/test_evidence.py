@@ -431,9 +431,8 @@ def test_whom_a_dump_alone_shows_to_be_gone_may_have_gone_at_any_time_before(
                 client_host="10.0.0.1", highest_stored=9, lowest_asked=5)  # fmt: skip
     case = case_of(topic(), join(A, at=5), join(B, at=came), leave(B, gone), facts=[went],
                    commits=[commit(0, 9)])  # fmt: skip
-    events = [row | {"source": source} for row in case.rows("cluster_events")
-              if row["event_type"] == CONSUMER_LEAVE]  # fmt: skip
-    others = [row for row in case.rows("cluster_events") if row["event_type"] != CONSUMER_LEAVE]
-    case = replace(case, tables={**case.tables, "cluster_events": [*others, *events]})
+    where = {CONSUMER_LEAVE: source}
+    told = [{**row, "source": where.get(row["event_type"])} for row in case.rows("cluster_events")]
+    case = replace(case, tables={**case.tables, "cluster_events": told})
     row = found(covered(case, (0, 1000), begins=True), "OFFSET_ROLLBACK")
     assert row["severity"] == severity
