@@ -155,7 +155,11 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
     }
     if untold and run.coverage.known:
         return Gap(NOT_COVERED, min(broker for _, broker in untold), None, None, kind=QUEUES)
-    for broker in sorted(group_brokers(case)):
+    brokers = group_brokers(case)
+    unseen = run.missing - brokers if run.coverage.known else frozenset[str]()
+    if unseen and not case.facts("QUEUE_PROGRESS"):  # which shows the queues of every broker
+        return Gap(NOT_COVERED, min(unseen), None, None)
+    for broker in sorted(brokers):
         stored_ms = run.coverage.topic_stores.get(broker, 0)
         since_ms = max(first_ms, stored_ms, _shown_ms(case, broker) + MINUTE_MS)
         if since_ms < end_ms:

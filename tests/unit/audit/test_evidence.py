@@ -436,3 +436,20 @@ def test_whom_a_dump_alone_shows_to_be_gone_may_have_gone_at_any_time_before(
     case = replace(case, tables={**case.tables, "cluster_events": told})
     row = found(covered(case, (0, 1000), begins=True), "OFFSET_ROLLBACK")
     assert row["severity"] == severity
+
+
+@pytest.mark.parametrize(
+    ("missing", "progress", "severity"),
+    [("", False, "WARNING"), ("a", False, "WARNING"), ("b", False, "INFO"), ("b", True, "WARNING")],
+)
+def test_a_broker_of_which_nothing_was_collected_may_have_more_queues(
+    missing: str, progress: bool, severity: str
+) -> None:
+    shown = [fact("QUEUE_PROGRESS", 900, topic="T", broker_name="a", queue_id=0)]
+    case = case_of(topic(read=1), join(A), join(B), members=listed_at("a", 900, A, B),
+                   facts=shown if progress else [])  # fmt: skip
+    case = covered(case, (0, 1000), begins=True)
+    case = replace(case, run=replace(case.run, missing=frozenset(missing)))
+    row = found(case, "IDLE_MEMBER")
+    assert row["severity"] == severity
+    assert ("the broker.log of b was not collected" in row["summary"]) is (severity == "INFO")
