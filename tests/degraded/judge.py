@@ -321,18 +321,14 @@ def _nobodys(name: str, known: Row, row: Row) -> bool:
         and one["topic"] == row["topic"]
         and covers(one, at_ms)
     }
-    queues = list(_queues_named(stated["queues"]))
+    queues = list(queues_named(stated["queues"]))
     rules = ("CONFIG_GAP", "ORPHAN_QUEUES")
     nobodys = bool(queues) and all(owners.get(queue, "?") is None for queue in queues)
     return known["rule_id"] in rules and known["topic"] == row["topic"] and nobodys
 
 
-def _queues_named(text: str) -> Iterator[tuple[str, int]]:
-    """Brokers and queues of a list as findings have it.
-
-    >>> list(_queues_named("a:0,2-3, b:1"))
-    [('a', 0), ('a', 2), ('a', 3), ('b', 1)]
-    """
+def queues_named(text: str) -> Iterator[tuple[str, int]]:
+    """Brokers and queues of a list as findings have it."""
     for broker, numbers in re.findall(r"([^\s,:]+):(\d[\d,-]*)", text):
         for part in filter(None, numbers.split(",")):
             first, _, last = part.partition("-")
