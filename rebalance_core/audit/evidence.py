@@ -7,6 +7,7 @@ from dataclasses import replace
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Needs, Row, Rule
 from rebalance_core.audit.coverage import FAR_MS, NAME_SERVERS, Gap
+from rebalance_core.audit.orphans import MEMBERS_CHANGE
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROADCASTING, CLIENT_REBALANCE
@@ -102,7 +103,9 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
         return late
     if "ADMIN" in needs.roles and last_ms is None:
-        return unlogged(case) or _members_gap(case) or _outage_gap(case)
+        gap = unlogged(case) or _members_gap(case) or _outage_gap(case)
+        pulls = logs_gap(case, end_of(case) - PERSISTENT_MS, None) if needs.refusals else None
+        return gap or pulls
     if "ADMIN" in needs.roles:
         first_ms = None  # who is a member, and of what, is what all lines so far left
         # a dump tells what is subscribed in the end, and not since when
@@ -111,11 +114,34 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         ):
             return Gap(NOT_COVERED, "", None, None)
     gap = unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
-    if gap is None and needs.routes:
-        begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
-        end = end_of(case) if last_ms is None else last_ms
-        gap = case.run.coverage.name_server_gap(begin, end) or _untold_stop(case, begin, end)
+    begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
+    return gap or _untold_cause(case, needs, begin, end_of(case) if last_ms is None else last_ms)
+
+
+def _untold_cause(case: GroupCase, needs: Needs, from_ms: int, to_ms: int) -> Gap | None:
+    """What may have happened between these times though the brokers' logs do not have it."""
+    gap = _undated(case, from_ms, to_ms) if needs.before_ms else None
+    if needs.routes:
+        gap = gap or case.run.coverage.name_server_gap(from_ms, to_ms)
+        gap = gap or _untold_stop(case, from_ms, to_ms)
     return gap
+
+
+def _undated(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
+    """A coming or going that a dump alone shows, and that may have been between these times.
+
+    A member goes at any time since it came.
+    """
+    came: dict[str, int] = {}
+    for row in case.ordered_events if case.run.coverage.known else ():
+        if row["event_type"] not in MEMBERS_CHANGE or row["detail"] == events.OBSERVED:
+            continue
+        earliest_ms = came.get(row["client_id"], case.run.start_ms)
+        came[row["client_id"]] = row["event_ms"]
+        shown = (row.get("source") or "").startswith("mqadmin/")
+        if shown and earliest_ms <= to_ms and from_ms <= row["event_ms"]:
+            return Gap(NOT_COVERED, "", earliest_ms, row["event_ms"])
+    return None
 
 
 def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
@@ -129,7 +155,11 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
     }
     if untold and run.coverage.known:
         return Gap(NOT_COVERED, min(broker for _, broker in untold), None, None, kind=QUEUES)
-    for broker in sorted(group_brokers(case)):
+    brokers = group_brokers(case)
+    unseen = run.missing - brokers if run.coverage.known else frozenset[str]()
+    if unseen and not case.facts("QUEUE_PROGRESS"):  # which shows the queues of every broker
+        return Gap(NOT_COVERED, min(unseen), None, None)
+    for broker in sorted(brokers):
         stored_ms = run.coverage.topic_stores.get(broker, 0)
         since_ms = max(first_ms, stored_ms, _shown_ms(case, broker) + MINUTE_MS)
         if since_ms < end_ms:

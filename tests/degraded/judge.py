@@ -266,10 +266,81 @@ def undeserved(files: Files, audited: Audited) -> Iterator[tuple[str, str]]:
         right = deserved(files, group)
         worst = max(right.values(), default=0)
         for rule, severity in loud.items():
-            if severity > right.get(rule, 0):
+            if severity > right.get(rule, 0) and not _said_otherwise(files, audited, group, rule):
                 other = severity <= worst and rule != RULE_FAILED.rule_id
                 kind = "other rule" if other else f"false {SEVERITIES[severity]}"
                 yield kind, f"{SEVERITIES[severity]} {rule} {group or 'of the cluster'}"
+
+
+def _said_otherwise(files: Files, audited: Audited, group: str, rule: str) -> bool:
+    """Whether all that a rule states of a group is true, and said by a rule that knows more.
+
+    The statements are compared, not the names of the rules alone.
+    """
+    says = OTHERWISE.get(rule)
+    whole_rows = [
+        row
+        for one in (whole(files.name), *_at_newest_dump(files, group))
+        for row in one.tables["findings"]
+        if row["consumer_group"] == group
+    ]
+    stated = [
+        row
+        for row in audited.tables["findings"]
+        if row["consumer_group"] == group and row["rule_id"] == rule and row["severity"] != "INFO"
+    ]
+    return says is not None and all(
+        any(_as_loud(known, row) and says(files.name, known, row) for known in whole_rows)
+        for row in stated
+    )
+
+
+def _as_loud(known: Row, row: Row) -> bool:
+    return SEVERITIES.index(known["severity"]) >= SEVERITIES.index(row["severity"])
+
+
+def _expired(name: str, known: Row, row: Row) -> bool:
+    """What its rare heartbeats lead to was seen of the same client."""
+    same = [(one["client_id"], dict(one["evidence"]).get("interval_ms")) for one in (known, row)]
+    return known["rule_id"] == "EXPIRED_WHILE_ALIVE" and same[0] == same[1]
+
+
+def _unsubscribed(name: str, known: Row, row: Row) -> bool:
+    """One unsubscribed, and the statement leaves open since when they differ."""
+    return known["rule_id"] == "UNSUBSCRIBED_SHARE" and row["first_ms"] is None
+
+
+def _nobodys(name: str, known: Row, row: Row) -> bool:
+    """By the strategy nobody is to have these queues, as was so when they were dumped."""
+    stated = dict(row["evidence"])
+    at_ms = dump_ms(stated["source"]) or 0
+    owners = {
+        (one["broker_name"], one["queue_id"]): one["client_id"]
+        for one in whole(name).tables["ownership"]
+        if one["consumer_group"] == row["consumer_group"]
+        and one["topic"] == row["topic"]
+        and covers(one, at_ms)
+    }
+    queues = list(queues_named(stated["queues"]))
+    rules = ("CONFIG_GAP", "ORPHAN_QUEUES")
+    nobodys = bool(queues) and all(owners.get(queue, "?") is None for queue in queues)
+    return known["rule_id"] in rules and known["topic"] == row["topic"] and nobodys
+
+
+def queues_named(text: str) -> Iterator[tuple[str, int]]:
+    """Brokers and queues of a list as findings have it."""
+    for broker, numbers in re.findall(r"([^\s,:]+):(\d[\d,-]*)", text):
+        for part in filter(None, numbers.split(",")):
+            first, _, last = part.partition("-")
+            yield from ((broker, number) for number in range(int(first), int(last or first) + 1))
+
+
+OTHERWISE = {
+    "INCONSISTENT_SUBSCRIPTION": _unsubscribed,
+    "QUEUES_NOT_READ": _nobodys,
+    "RARE_HEARTBEATS": _expired,
+}
+"""By rule that gives way to one that knows more: whether a finding of that says as much."""
 
 
 def incomplete_and_green(files: Files, audited: Audited) -> Iterator[str]:

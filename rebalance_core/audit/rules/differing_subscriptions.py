@@ -11,12 +11,14 @@ from rebalance_core.audit.case import (
     Row,
     Rule,
     grouped,
+    known_topics,
     lasting,
     listed,
     plural,
     queue_names,
 )
 from rebalance_core.audit.dumps import by_topic, fresh, queue_of
+from rebalance_core.audit.evidence import logs_gap
 from rebalance_core.audit.orphans import (
     Offsets,
     Span,
@@ -39,6 +41,7 @@ from rebalance_core.audit.subscriptions import (
     stated_subscriptions,
     unsubscribed,
 )
+from rebalance_core.model.events import CONSUMER_JOIN, OBSERVED
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -83,18 +86,36 @@ def _inconsistent_subscription_finding(case: GroupCase, span: Span) -> Finding:
     evidence |= _broker_words(case)
     rolling = is_rolling(case, span)
     why = ", while members were replaced one after another" if rolling else ""
+    unseen = span.last_ms is None and _may_have_unsubscribed(case, members)
+    since = "; since when, and whether one unsubscribed, no log tells" if unseen else ""
     return Finding(
-        f"Members of the group subscribe different topics since {utc(span.first_ms)}"
-        f"{_until(span)}{why} ({'; '.join(parts[:5])}){lost}.",
+        f"Members of the group subscribe different topics{'' if unseen else _since(span)}"
+        f"{why} ({'; '.join(parts[:5])}){lost}{since}.",
         evidence,
         severity=ERROR if span.last_ms is None else INFO if rolling else WARNING,
-        first_ms=span.first_ms,
+        first_ms=None if unseen else span.first_ms,
         last_ms=span.last_ms,
     )
 
 
-def _until(span: Span) -> str:
-    return "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
+def _since(span: Span) -> str:
+    last = "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
+    return f" since {utc(span.first_ms)}{last}"
+
+
+def _may_have_unsubscribed(case: GroupCase, members: list[Row]) -> bool:
+    """True if a member that lacks a topic came at a time since when logs do not tell of all."""
+    if not case.run.coverage.known:
+        return False
+    all_topics = frozenset[str]().union(*map(known_topics, members))
+    lacking = {row["client_id"] for row in members if known_topics(row) != all_topics}
+    joins = [row for row in case.ordered_events if row["event_type"] == CONSUMER_JOIN]
+    came = {row["event_ms"]: row["detail"] for row in joins if row["client_id"] in lacking}
+    untold = any(
+        row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.rows("findings")
+    )
+    before = OBSERVED in came.values()
+    return untold or before or logs_gap(case, min(came, default=None), None) is not None
 
 
 def _broker_words(case: GroupCase) -> dict[str, str]:

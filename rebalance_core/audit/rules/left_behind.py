@@ -1,6 +1,7 @@
 """Groups that no broker has, and offsets that nobody reads on from."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
@@ -292,8 +293,13 @@ def _committed_since(
 
 
 def _is_sure(case: GroupCase) -> bool:
-    """True if the group is away for long by the log, or brokers say that nobody is there."""
+    """True if the group is away for long by the log, or brokers say that nobody is there.
+
+    A client whose log has it commit, and that no line has come and go, may run on unlisted.
+    """
     last = case.last_epoch
+    if last is None and any(row["client_id"] for row in case.rows("committed_offsets")):
+        return False
     if last is not None:
         return bool(case.run.end_ms - last["from_ms"] >= RESTART_MS)
     answers = dumps.fresh(case, [*case.facts("GROUP_AT_BROKER"), *case.facts("NOT_ONLINE")])
@@ -321,5 +327,5 @@ OFFLINE = Rule(
     "Messages are lost when they expire (fileReservedTime).",
     find_offline,
     files=("topicStatus", "consumerProgress"),
-    needs=MEMBERS,
+    needs=replace(MEMBERS, refusals=True),
 )

@@ -192,6 +192,7 @@ FEW = 4
 """So many seconds with CHANGE beyond those explained may be a late or a repeated one."""
 STEADY_MS = 2 * HEARTBEAT_MS
 """Heartbeats that contradict each other make a storm: it comes at least so often, or is over."""
+CLOCK_OFF = "; unless a client's clock is off"
 
 
 def find_rebalance_storm(case: GroupCase) -> Iterator[Finding]:
@@ -204,6 +205,8 @@ def find_rebalance_storm(case: GroupCase) -> Iterator[Finding]:
     first_ms = min(one.first_ms for one in storms)
     last_ms = max(one.last_ms for one in storms)
     over = last_ms + STEADY_MS < case.run.end_ms
+    # a clock that is off tells of one notice twice, and apart from the event that explains it
+    unsure = case.run.coverage.client_clock_unknown and not any(map(_is_storm, _dropped(case)))
     causes = list(_causes(case, first_ms, last_ms))
     until = f" until {utc(last_ms)}" if over else ""
     because = listed(causes, 3) if causes else "no event and no subscription explains it"
@@ -211,14 +214,14 @@ def find_rebalance_storm(case: GroupCase) -> Iterator[Finding]:
         f"Members were told to rebalance again and again since {utc(first_ms)}{until}, by "
         f"{listed(brokers, 3)}: {worst.at} in {worst.seconds} seconds of "
         f"{lasting(worst.last_ms - worst.first_ms)}, of which the group's events explain "
-        f"{worst.explained} at most; {because}.",
+        f"{worst.explained} at most; {because}{CLOCK_OFF if unsure else ''}.",
         {
             "brokers": listed(brokers),
             "seconds_with_change": str(worst.seconds),
             "explained_at_most": str(worst.explained),
             "causes": listed(causes),
         },
-        severity=INFO if over else WARNING,
+        severity=INFO if over or unsure else WARNING,
         broker_name=brokers[0] if len(brokers) == 1 else None,
         first_ms=first_ms,
         last_ms=last_ms if over else None,

@@ -10,12 +10,13 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     listed,
     plural,
     queue_names,
 )
 from rebalance_core.audit.dumps import by_topic, queue_of
-from rebalance_core.audit.orphans import is_broadcasting, messages
+from rebalance_core.audit.orphans import is_broadcasting, is_initial, messages
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
 from rebalance_core.model.group_settings import BROADCASTING
@@ -53,23 +54,27 @@ def first_starts(case: GroupCase) -> list[Row]:
 def _may_have_committed(case: GroupCase, row: Row) -> bool:
     """True if the group may have committed on the queue before the files begin.
 
-    It has not if a consumerOffset.json of that time lacks it, if the group was created since, or
-    if the queue was empty since.
+    It has not if a consumerOffset.json of that time lacks it and the broker's log tells of all
+    since, if the group was created since, or if the queue was empty since.
     """
     broker, start_ms, stores = row["broker_name"], row["earliest_ms"], case.run.offsets_ms
     if row["stored_offset"] is not None or stores is None:
         return False
-    if stores.get(broker, start_ms + 1) <= start_ms:
+    stored_ms = stores.get(broker, start_ms + 1)
+    if stored_ms <= start_ms and not case.run.coverage.gap(broker, stored_ms, start_ms, down=True):
         return False
     created = any(
         fact["broker_name"] == broker and fact["first_ms"] <= start_ms
         for fact in case.facts("GROUP_CREATED")
     )
-    return not created and not any(
-        seen["max_offset"] == 0 and seen["observed_ms"] <= start_ms
-        for seen in case.rows("queue_offsets")
-        if queue_of(seen) == queue_of(row)
-    )
+    empty = any(end == 0 and at_ms <= start_ms for at_ms, end in _ends_seen(case, row))
+    return not created and not empty
+
+
+def _ends_seen(case: GroupCase, row: Row) -> list[tuple[int, int]]:
+    """When the end of a start's queue was seen, and what it was."""
+    seen = (one for one in case.rows("queue_offsets") if queue_of(one) == queue_of(row))
+    return [(one["observed_ms"], one["max_offset"]) for one in seen]
 
 
 def asked_from(case: GroupCase, client_id: str) -> str:
@@ -115,6 +120,7 @@ ZERO = ("BROKER_ZERO", "FIRST_ZERO")
 KNOWN = "the group already read the topic, and new queues are meant to be read from their start"
 NEW = "the group is new to the topic, and its setting says so"
 NEW_QUEUES = {TOPIC_CONFIG, BROKER_UP}
+NOT_SEEN_BEFORE = "; not sure: no dump shows the queues from before it came"
 
 
 def find_skipped(case: GroupCase) -> Iterator[Finding]:
@@ -176,8 +182,11 @@ def _skipped(topic: str, rule: str, rows: list[Row], why: str) -> Finding:
 
 
 def find_replayed(case: GroupCase) -> Iterator[Finding]:
-    """One finding a topic whose old messages a new group reads though it asks for new ones."""
-    if is_broadcasting(case):
+    """One finding a topic whose old messages a new group reads though it asks for new ones.
+
+    Only a look at the queue from before the group came shows that they are old.
+    """
+    if is_broadcasting(case) or not case.epochs:
         return
     causes = {row["epoch"]: set(row["causes"]) for row in case.epochs}
     rows = [
@@ -190,19 +199,34 @@ def find_replayed(case: GroupCase) -> Iterator[Finding]:
     ]
     old = {queue_of(row): _unwanted(case, row) for row in rows}
     rows = [row for row in rows if old[queue_of(row)] > 0]
-    for topic, of_topic in by_topic(rows).items():
+    found = grouped(rows, lambda row: (row["topic"], _held_before(case, row)))
+    for (topic, sure), of_topic in sorted(found.items()):
         count = sum(old[queue_of(row)] for row in of_topic)
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in of_topic)
         setting = asked_from(case, of_topic[0]["client_id"])
         yield Finding(
             f"{messages(count)} of {topic} from before the group came are read, although it asks "
             f"for {setting}: {plural(len(of_topic), 'queue')} ({queues}) began at "
-            f"{begins(of_topic)}.",
+            f"{begins(of_topic)}{'' if sure else NOT_SEEN_BEFORE}.",
             {"queues": queues, "replayed": str(count), "rule": of_topic[0]["rule"]},
+            severity=None if sure else INFO,
             topic=topic,
             first_ms=first_change(of_topic),
             last_ms=last_settled(of_topic),
         )
+
+
+def _held_before(case: GroupCase, row: Row) -> bool:
+    """True if the queue is known to have held messages after the start when the group came.
+
+    What a start knows of its queue is not younger than it is.
+    """
+    first = case.epochs[0]
+    if is_initial(case, first):
+        return False
+    return row["epoch"] == first["epoch"] or any(
+        at_ms <= first["from_ms"] and end > begin(row) for at_ms, end in _ends_seen(case, row)
+    )
 
 
 def _unwanted(case: GroupCase, row: Row) -> int:
@@ -213,21 +237,12 @@ def _unwanted(case: GroupCase, row: Row) -> int:
     """
     end = row["max_offset"] or 0
     came_ms = case.epochs[0]["from_ms"]
-    seen = [
-        (observation["observed_ms"], observation["max_offset"])
-        for observation in case.rows("queue_offsets")
-        if queue_of(observation) == queue_of(row) and observation["observed_ms"] >= came_ms
-    ]
-    end = min(end, min(seen)[1]) if seen else end
+    looks = _ends_seen(case, row)
+    later = [look for look in looks if look[0] >= came_ms]
+    end = min(end, min(later)[1]) if later else end
     if asked_from(case, row["client_id"]) == FROM_TIMESTAMP:
         since = case.settings.get("consume_timestamp_ms")
-        before = [
-            observation["max_offset"]
-            for observation in case.rows("queue_offsets")
-            if since is not None
-            and queue_of(observation) == queue_of(row)
-            and observation["observed_ms"] <= since
-        ]
+        before = [seen for at_ms, seen in looks if since is not None and at_ms <= since]
         end = min(end, max(before, default=0))
     return int(end - begin(row))
 

@@ -11,11 +11,12 @@ from rebalance_core.audit.comparison_findings import settling
 from rebalance_core.audit.coverage import Coverage, LogSpan, coverage_of
 from rebalance_core.audit.evidence import gap_of
 from rebalance_core.audit.findings import ALL_RULES, Row, run_rules
-from rebalance_core.model.events import CONSUMER_SUSPEND
+from rebalance_core.model.events import CONSUMER_LEAVE, CONSUMER_SUSPEND
 from rebalance_core.replay.masters import MasterOutage
 from tests.unit.audit.cases import (
     case_of,
     commit,
+    end,
     fact,
     join,
     leave,
@@ -420,3 +421,56 @@ def test_nothing_rests_on_a_broker_s_clock_that_is_off() -> None:
     row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
     assert (row["severity"], row["evidence"]["not_covered"]) == ("INFO", "NOT_COVERED")
     assert "collection.toml" in row["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("stretches", "severity"),
+    [([(0, 1000)], "WARNING"), ([(500, 1000)], "WARNING"), ([(950, 1000)], "INFO"),
+     ([(0, 800)], "INFO"), ([], "INFO")],
+)  # fmt: skip
+def test_nobody_is_offline_for_sure_without_the_log_that_refuses_who_is_not_listed(
+    stretches: list[tuple[float, float]], severity: str
+) -> None:
+    facts = [fact("GROUP_CONFIG", 0, 1000, broker_name="a"), fact("DUMP", 900),
+             fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)]  # fmt: skip
+    case = case_of(topic(), facts=facts, commits=[commit(0, 4)], ends=[end(0, 9)])
+    row = found(covered(case, *stretches), "OFFLINE_WITH_LAG")
+    assert row["severity"] == severity
+
+
+@pytest.mark.parametrize(
+    ("came", "gone", "source", "severity"),
+    [(10, 900, "mqadmin/1-consumerConnection-g.txt:1", "INFO"),
+     (10, 900, "brokers/a/broker.log:1", "WARNING"),
+     (610, 900, "mqadmin/1-consumerConnection-g.txt:1", "WARNING"),
+     (10, 200, "mqadmin/1-consumerConnection-g.txt:1", "WARNING")],
+)  # fmt: skip
+def test_whom_a_dump_alone_shows_to_be_gone_may_have_gone_at_any_time_before(
+    came: float, gone: float, source: str, severity: str
+) -> None:
+    went = fact("OFFSET_WENT_BACK", 600, topic="T", broker_name="a", queue_id=0,
+                client_host="10.0.0.1", highest_stored=9, lowest_asked=5)  # fmt: skip
+    case = case_of(topic(), join(A, at=5), join(B, at=came), leave(B, gone), facts=[went],
+                   commits=[commit(0, 9)])  # fmt: skip
+    where = {CONSUMER_LEAVE: source}
+    told = [{**row, "source": where.get(row["event_type"])} for row in case.rows("cluster_events")]
+    case = replace(case, tables={**case.tables, "cluster_events": told})
+    row = found(covered(case, (0, 1000), begins=True), "OFFSET_ROLLBACK")
+    assert row["severity"] == severity
+
+
+@pytest.mark.parametrize(
+    ("missing", "progress", "severity"),
+    [("", False, "WARNING"), ("a", False, "WARNING"), ("b", False, "INFO"), ("b", True, "WARNING")],
+)
+def test_a_broker_of_which_nothing_was_collected_may_have_more_queues(
+    missing: str, progress: bool, severity: str
+) -> None:
+    shown = [fact("QUEUE_PROGRESS", 900, topic="T", broker_name="a", queue_id=0)]
+    case = case_of(topic(read=1), join(A), join(B), members=listed_at("a", 900, A, B),
+                   facts=shown if progress else [])  # fmt: skip
+    case = covered(case, (0, 1000), begins=True)
+    case = replace(case, run=replace(case.run, missing=frozenset(missing)))
+    row = found(case, "IDLE_MEMBER")
+    assert row["severity"] == severity
+    assert ("the broker.log of b was not collected" in row["summary"]) is (severity == "INFO")

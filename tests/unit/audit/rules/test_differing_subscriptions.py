@@ -1,6 +1,11 @@
 """Subscriptions that differ within a group."""
 
-from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
+from dataclasses import replace
+
+import pytest
+
+from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.model.events import CONSUMER_JOIN, OBSERVED, SUBSCRIBE, UNSUBSCRIBE
 from tests.unit.audit.cases import (
     Row,
     case_of,
@@ -10,6 +15,7 @@ from tests.unit.audit.cases import (
     findings_of,
     join,
     leave,
+    ms,
     of_member,
     severities,
     topic,
@@ -82,6 +88,26 @@ def test_a_rolling_change_that_took_minutes_is_for_information() -> None:
 def test_a_long_difference_that_is_over_is_a_warning() -> None:
     case = case_of(*TOPICS, join("x", "A"), join("y", "A", "B", at=100), leave("x", 600))
     assert severities(INCONSISTENT_SUBSCRIPTION, case) == ["WARNING"]
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "detail", "known"),
+    [(0, 1000, None, True), (100, 1000, None, False), (0, 800, None, False),
+     (0, 1000, OBSERVED, False)],
+)  # fmt: skip
+def test_one_may_have_unsubscribed_where_no_log_tells(
+    begins: float, ends: float, detail: str | None, known: bool
+) -> None:
+    case = case_of(
+        *TOPICS, join("x", "A", "B"), join("y", "A", detail=detail), facts=[fact("DUMP", 950)]
+    )
+    log = (LogSpan(ms(begins), ms(ends), from_start=False),)
+    coverage = Coverage({"a": log}, known=True)
+    case = replace(case, run=replace(case.run, coverage=coverage))
+    (one,) = findings_of(INCONSISTENT_SUBSCRIPTION, case)
+    assert (one.first_ms is not None) is known
+    assert ("whether one unsubscribed, no log tells" in one.summary) is not known
+    assert severities(INCONSISTENT_SUBSCRIPTION, case) == ["ERROR"]
 
 
 INCONSISTENT_TAGS = "INCONSISTENT_TAGS"

@@ -126,6 +126,12 @@ def test_a_group_that_was_never_online() -> None:
     assert severities(OFFLINE, case_of(topic(), facts=[CONFIG], **BEHIND)) == ["INFO"]
 
 
+def test_who_commits_and_never_came_by_any_line_may_run_on() -> None:
+    nobody = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
+    own: dict[str, Any] = {"commits": [commit(0, 4, client="x")], "ends": [end(0, 9)]}
+    assert severities(OFFLINE, case_of(topic(), facts=[CONFIG, nobody], **own)) == ["INFO"]
+
+
 def test_the_difference_that_consumer_progress_prints_is_enough() -> None:
     def behind(*offsets: int, **own: Any) -> Row:
         where: Row = {"topic": "T", "broker_name": "a", "queue_id": 0}

@@ -103,6 +103,18 @@ def test_members_that_subscribe_differently() -> None:
     assert severities(REBALANCE_STORM, case) == ["WARNING"]
 
 
+def test_a_client_whose_clock_may_be_off_tells_of_one_notice_twice() -> None:
+    drops = [fact("TOPIC_DROPPED", 10, 990, 33, topic="T", broker_name="a")]
+    for facts, unknown, severity in (([], True, "INFO"), ([], False, "WARNING"),
+                                     (drops, True, "WARNING")):  # fmt: skip
+        case = case_of(*TOPICS, *UNLIKE, facts=[told(10, 990, 66), *facts])
+        coverage = replace(case.run.coverage, client_clock_unknown=unknown)
+        case = replace(case, run=replace(case.run, coverage=coverage))
+        (one,) = findings_of(REBALANCE_STORM, case)
+        assert severities(REBALANCE_STORM, case) == [severity]
+        assert ("unless a client's clock is off" in one.summary) is (severity == "INFO")
+
+
 def test_the_brokers_log_alone_shows_it() -> None:
     drops = [fact("TOPIC_DROPPED", 10, 990, 33, topic=name, broker_name="a") for name in "TU"]
     (one,) = findings_of(REBALANCE_STORM, case_of(*TOPICS, *UNLIKE, facts=drops))

@@ -1,6 +1,10 @@
 from dataclasses import replace
 
+import pytest
+
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.model.events import OBSERVED
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.cases import (
     case_of,
@@ -120,3 +124,29 @@ def test_a_new_group_and_a_new_queue_had_no_commit() -> None:
     assert severities(REPLAYED, in_collection(new_group)) == ["WARNING"]
     new_queue = case_of(*ONE, ends=[end(0, 0, at=40), end(0, 50, at=50)])
     assert severities(REPLAYED, in_collection(new_queue)) == ["WARNING"]
+
+
+@pytest.mark.parametrize(
+    ("begins", "found"), [(0, ["WARNING"]), (80, ["WARNING"]), (95, []), (100, [])]
+)
+def test_a_commit_after_the_store_may_be_in_the_part_of_a_log_that_is_missing(
+    begins: float, found: list[str]
+) -> None:
+    case = in_collection(case_of(*ONE, ends=[end(0, 50, at=50)]), a=90)
+    log = (LogSpan(ms(begins), ms(1000), from_start=False),)
+    covered = Coverage({"a": log}, known=True)
+    assert severities(REPLAYED, replace(case, run=replace(case.run, coverage=covered))) == found
+
+
+def test_that_messages_are_older_than_the_group_needs_a_look_from_before_it() -> None:
+    events = *ONE, join("y", "U", at=100), topic(read=2, at=300), leave("y", 400)
+    case = case_of(
+        *events, ends=[end(0, 9, at=50), end(1, 5, at=350)], commits=[commit(0, 9, at=50)]
+    )
+    (one,) = findings_of(REPLAYED, case)
+    assert severities(REPLAYED, case) == ["INFO"]
+    assert "no dump shows the queues from before it came" in one.summary
+    for detail, severity in ((None, "WARNING"), (OBSERVED, "INFO")):
+        there = join("x", at=100, detail=detail), join("y", "U", at=100, detail=detail)
+        case = case_of(topic(read=2), *there, leave("y", 400), ends=[end(1, 5, at=50)])
+        assert severities(REPLAYED, case) == [severity]
