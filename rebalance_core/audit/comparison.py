@@ -6,20 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from rebalance_core.audit import evidence
+from rebalance_core.audit import dumps, evidence
 from rebalance_core.audit.case import CAUSES, MEMBERS, GroupCase, Row, grouped, listed, plural
 from rebalance_core.audit.coverage import LOG_SILENT_MS
 from rebalance_core.audit.difference import Difference, Unsettled, classified
-from rebalance_core.audit.dumps import (
-    flag,
-    fresh,
-    go_clients,
-    is_system_group,
-    last_reading,
-    proxy_answers,
-    queue_of,
-    unreadable_topics,
-)
 from rebalance_core.audit.evidence import settled_by
 from rebalance_core.audit.observations import (
     COMMAND_MS,
@@ -102,7 +92,7 @@ def compare(case: GroupCase) -> ComparisonResult:
 def _without_members(case: GroupCase) -> ComparisonResult:
     """Return OFFLINE; UNKNOWN where offsets went on in a time that a log does not tell of."""
     offline = ComparisonResult(verdicts.OFFLINE)
-    read = last_reading(case) if case.run.coverage.known else None
+    read = dumps.last_reading(case) if case.run.coverage.known else None
     gap = None if read is None else evidence.logs_gap(case, *read)
     if gap is None:
         return offline
@@ -111,7 +101,7 @@ def _without_members(case: GroupCase) -> ComparisonResult:
 
 
 def _judged(case: GroupCase) -> ComparisonResult:
-    if is_system_group(case.consumer_group):
+    if dumps.is_system_group(case.consumer_group):
         return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
     if {row["client_id"] for row in case.members} <= assigned_members(case):
         return ComparisonResult(verdicts.UNKNOWN, verdicts.ASSIGNED)
@@ -137,7 +127,7 @@ def _unpredictable(case: GroupCase) -> str | None:
         return verdicts.STRATEGY
     if not all_known(case.members):
         return verdicts.SUBSCRIPTION
-    if not shares_known(case.members) or _doubtful(case.members, unreadable_topics(case)):
+    if not shares_known(case.members) or _doubtful(case.members, dumps.unreadable_topics(case)):
         return verdicts.LANGUAGE
     return verdicts.INCOMPLETE if _depends_on_missing(case) else None
 
@@ -159,7 +149,7 @@ def _compared(
     reason = _unpredictable(case)
     if reason is not None:
         return ComparisonResult(verdicts.UNKNOWN, reason)
-    members, unreadable = case.rows("memberships"), unreadable_topics(case)
+    members, unreadable = case.rows("memberships"), dumps.unreadable_topics(case)
     observed = [
         one
         for one in observed
@@ -180,7 +170,7 @@ def _compared(
     differences: list[Difference] = []
     unsettled: list[Unsettled] = []
     changes = _changes_between(start_ms, newest, case)
-    go = go_clients(case)
+    go = dumps.go_clients(case)
     for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is None:
@@ -312,18 +302,18 @@ def _unshown(
     shown = {one.queue for one in round_ if isinstance(one, QueueObservation)}
     for rows in progress_dumps(case):
         if begin <= rows[0]["first_ms"] <= at_ms:
-            shown |= {queue_of(row) for row in rows}
+            shown |= {dumps.queue_of(row) for row in rows}
     answered = {one.client_id for one in round_ if isinstance(one, ClientObservation)}
     held = {
-        (row["client_id"], queue_of(row))
+        (row["client_id"], dumps.queue_of(row))
         for row in case.facts("HELD_QUEUE")
-        if abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS and not flag(row, "dropped")
+        if abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS and not dumps.flag(row, "dropped")
     }
     return sorted(
         queue
         for row in case.rows("ownership")
         if row["client_id"] is not None and holds(row, at_ms) and not is_retry_topic(row["topic"])
-        if (queue := queue_of(row)) not in shown
+        if (queue := dumps.queue_of(row)) not in shown
         and any((one, queue) not in held for one in prediction.owners(queue, at_ms) - answered)
     )
 
@@ -343,7 +333,7 @@ def _brokers_unshown(
         return []
     round_ = last_round(observed)
     rows = (row for row in case.rows("ownership") if holds(row, round_[-1].at_ms))
-    queues = grouped(map(queue_of, rows), lambda queue: (queue.topic, queue.broker_name))
+    queues = grouped(map(dumps.queue_of, rows), lambda queue: (queue.topic, queue.broker_name))
     unshown = set(_unshown(case, prediction, observed))
     return sorted(
         (topic, broker)
@@ -393,12 +383,12 @@ def _unasked(case: GroupCase) -> set[str]:
     None where the last round of dumps asked no broker by name at all; nor where the members are
     behind proxies, whose lists have them, while those of brokers do not.
     """
-    lists = fresh(case, proxy_answers(case), "observed_ms")
-    if is_system_group(case.consumer_group) or any(row["client_id"] for row in lists):
+    lists = dumps.fresh(case, dumps.proxy_answers(case), "observed_ms")
+    if dumps.is_system_group(case.consumer_group) or any(row["client_id"] for row in lists):
         return set()
-    dumps = [row for row in case.facts("DUMP") if row["details"]["command"] == "consumerConnection"]
-    last = max((row["first_ms"] for row in dumps), default=0)
-    asked = {row["broker_name"] for row in dumps if last - row["first_ms"] <= LONGEST_ROUND_MS}
+    made = [row for row in case.facts("DUMP") if row["details"]["command"] == "consumerConnection"]
+    last = max((row["first_ms"] for row in made), default=0)
+    asked = {row["broker_name"] for row in made if last - row["first_ms"] <= LONGEST_ROUND_MS}
     proxied = {row["client_id"] for row in case.members if is_proxied(row)}
     rows = [*case.owned, *(row for row in reach(case) if row["client_id"] not in proxied)]
     brokers = {row["broker_name"] for row in rows if not is_retry_topic(row["topic"])}

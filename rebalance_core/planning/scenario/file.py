@@ -214,7 +214,7 @@ def _edit(
 ) -> Edit | None:
     """The edit of one table; None if it has mistakes."""
     kind = table.get("kind")
-    if kind not in EDIT_KINDS:
+    if not isinstance(kind, str) or kind not in EDIT_KINDS:
         listed = ", ".join(EDIT_KINDS)
         if kind is None:
             line = lines.of_table("edit", index)

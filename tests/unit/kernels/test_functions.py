@@ -11,9 +11,9 @@ import pytest
 from rebalance_core.kernels import functions
 from rebalance_core.kernels.function_columns import ALLOCATION, NUMBER, QUEUES, TEXT, TEXTS
 from rebalance_core.model.errors import RebalanceError, StartOffsetError, UsageError
+from rebalance_core.model.group_settings import CONSUMER_TYPES
 from rebalance_core.model.queue import MessageQueue, java_string_key, queue_sort_key
 from rebalance_core.protocol.start_offset import (
-    CONSUMER_TYPES,
     CURRENT_MODES,
     DEPRECATED_MODES,
     compute_pull_from_where,
