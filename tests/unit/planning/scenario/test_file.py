@@ -42,6 +42,7 @@ def test_a_file_is_read() -> None:
         (GOOD + 'titel = "x"\n', "f.toml:3: unknown key titel"),
         (GOOD + "edit = 5\n", "f.toml:3: edit must be tables"),
         (GOOD + "\n[[edit]]\nat = 'end'", "f.toml:4: kind is missing"),
+        (GOOD + "[[edit]]\nkind = []", "f.toml:4: unknown kind [] (kinds: "),
         (GOOD + "[[edit]]\nkind = 'add_consumer'", "f.toml:4: unknown kind 'add_consumer'; did "
          "you mean add_consumers?"),
         (GOOD + "[[edit]]\nkind = 'lose_broker'", "f.toml:4: lose_broker needs broker"),
