@@ -103,7 +103,7 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
         return late
     if "ADMIN" in needs.roles and last_ms is None:
-        gap = unlogged(case) or _members_gap(case) or _outage_gap(case)
+        gap = unlogged(case) or _members_gap(case, first_ms or 0) or _outage_gap(case)
         pulls = logs_gap(case, end_of(case) - PERSISTENT_MS, None) if needs.refusals else None
         return gap or pulls
     if "ADMIN" in needs.roles:
@@ -314,10 +314,11 @@ def _late_offsets(case: GroupCase, first_ms: int | None) -> Gap | None:
     return None
 
 
-def _members_gap(case: GroupCase) -> Gap | None:
+def _members_gap(case: GroupCase, first_ms: int) -> Gap | None:
     """A broker that neither listed the members nor has a log that tells of all of them.
 
-    Of one without a log nothing told when members went: its list has to be that of the ledger.
+    Of one without a log nothing told when members went: its list has to be that of the ledger. What
+    is so since a time after the dumps needs the logs from the lists on.
     """
     if case.members and all(map(is_proxied, case.members)):
         return None
@@ -327,7 +328,9 @@ def _members_gap(case: GroupCase) -> Gap | None:
     listed_ids = {one for _, ids in lists.values() for one in ids}
     for broker in sorted(group_brokers(case) - case.run.down):
         if broker not in lists:
-            gap = case.run.coverage.gap(broker, 0, end)
+            gap = case.run.coverage.gap(broker, 0, max(end, first_ms))
+        elif first_ms > max(end, lists[broker][0]):
+            gap = case.run.coverage.gap(broker, lists[broker][0], first_ms, down=True)
         else:
             gap = case.run.coverage.gap(broker, end, end, down=True)
             known = all(processes[one] == count for one, count in lists[broker][1].items())

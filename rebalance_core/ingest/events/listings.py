@@ -391,6 +391,8 @@ def _best(piece: Evidence, second: int, before: int, notified: list[int]) -> int
     """The line's time; `before` is that of the line before it in the same log."""
     if piece.kind == "consumer_connected":
         at_ms = beat_ms(piece, second)
+        if at_ms == second and second <= before < second + SECOND_MS:
+            return before + 1  # of two that came in one second the line's order tells who was first
         return max(at_ms, before) if before < second + SECOND_MS else at_ms
     if piece.kind == "consumer_data" and second <= before < second + SECOND_MS:
         return before

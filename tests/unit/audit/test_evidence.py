@@ -125,6 +125,21 @@ def test_who_is_a_member_at_the_end_is_told_by_a_list_or_by_a_log_from_the_start
     assert (row["severity"], row["evidence"]["not_covered"]) == ("INFO", "NOT_COVERED")
 
 
+@pytest.mark.parametrize(
+    ("begins_s", "since_s", "reason"),
+    [(100, 400, None), (300, 400, "LOG_BEGINS"), (300, None, None), (300, 150, None)],
+)
+def test_what_is_so_since_the_dumps_needs_logs_from_the_lists_on(
+    begins_s: float, since_s: float | None, reason: str | None
+) -> None:
+    dump = fact("DUMP", 200, command="consumerConnection")
+    lists = listed_at("a", 200, A, B)
+    case = case_of(topic(), join(A), join(B), facts=[dump], members=lists)
+    since_ms = None if since_s is None else ms(since_s)
+    gap = gap_of(covered(case, (begins_s, 1000)), MEMBERS, since_ms, None)
+    assert (gap and gap.reason) == reason
+
+
 def progress(*holders: str, at: float = 900) -> list[Row]:
     """What consumerProgress -s shows of queues 0, 1 and so on."""
     dump = fact("DUMP", at, command="consumerProgress", rows=len(holders), rejected=0, error="")

@@ -407,3 +407,17 @@ def test_a_client_that_ran_for_long_has_an_old_subscription_and_no_wrong_clock(
     }
     tables = ingested(tmp_path, files, '[time_zones]\n"clients/c/*" = "Asia/Shanghai"\n')
     assert zones(tables) == []
+
+
+def test_two_joins_of_one_second_stay_two_though_the_times_in_them_are_off(tmp_path: Path) -> None:
+    """Who came first had all queues, and may have committed before the second came."""
+    second = JOIN.replace("clientId=c1", "clientId=c2")
+    log = JOIN.format("11:28:53", BEAT_MS) + second.format("11:28:53", BEAT_MS + 700)
+    events = ingested(tmp_path, {"brokers/a/broker.log": log})["cluster_events"]
+    (first_ms, one), (second_ms, other) = (
+        (row["event_ms"], row["client_id"])
+        for row in events
+        if row["event_type"] == "CONSUMER_JOIN"
+    )
+    assert (one, other) == ("c1", "c2")
+    assert 0 < second_ms - first_ms < 1_000
