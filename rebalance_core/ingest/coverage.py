@@ -264,16 +264,21 @@ def _gaps(steps: list[int]) -> list[int]:
 
 
 def _usual(gaps: list[int]) -> int:
-    """How long at most it is usual to wait for the next step; of no gap that is not known: 0."""
-    return gaps[len(gaps) * 9 // 10] if gaps else 0
+    """How long at most it is usual to wait for the next step; of no gap that is not known: 0.
+
+    The longest of a few gaps is none that is usual.
+    """
+    if len(gaps) < STEADY_STEPS:
+        return max(gaps, default=0)
+    return gaps[min(len(gaps) * 9 // 10, len(gaps) - 2)]
 
 
 def _pauses(steps: list[int], least_ms: int = PAUSE_MS) -> Iterator[tuple[int, int]]:
     """The ends of each pause that shows something.
 
     >>> steady = [10_000 * step for step in (*range(20), *range(60, 80))]
-    >>> list(_pauses(steady))
-    [(199999, 600000)]
+    >>> list(_pauses(steady)), list(_pauses([0, 10_000, 20_000, 30_000, 40_000, 400_000]))
+    ([(199999, 600000)], [(49999, 400000)])
     """
     usual = _usual(_gaps(steps))
     for earlier, later in pairwise(steps):

@@ -253,18 +253,38 @@ def find_failed(case: GroupCase) -> Iterator[Finding]:
     rows = [
         r for r in case.rows("pull_starts") if r["status"] == verdicts.FAILED and r["epoch"] in last
     ]
-    for topic, of_topic in by_topic(rows).items():
-        queues = queue_names((row["broker_name"], row["queue_id"]) for row in of_topic)
-        ids = sorted({row["client_id"] for row in of_topic})
-        yield Finding(
-            f"{listed(ids, 3)} cannot find out where to start on {topic} ({queues}): the queues do "
-            "not exist, or the client refuses its ConsumeFromWhere.",
-            {"queues": queues, "rules": listed(sorted({str(r["rule"]) for r in of_topic}))},
-            topic=topic,
-            client_id=ids[0] if len(ids) == 1 else None,
-            first_ms=first_change(of_topic),
-            last_ms=last_settled(of_topic),
-        )
+    untold = [row for row in rows if _came_untold(case, row)]
+    for some in (untold, [row for row in rows if row not in untold]):
+        for topic, of_topic in by_topic(some).items():
+            yield _failed(topic, of_topic, sure=some is not untold)
+
+
+def _came_untold(case: GroupCase, row: Row) -> bool:
+    """True if a dump or store alone shows the topic on the broker, later: it may have been there
+    at the start.
+    """
+    return any(
+        (known["topic"], known["broker_name"]) == (row["topic"], row["broker_name"])
+        and known["event_ms"] > row["earliest_ms"]
+        and ".log" not in (known["source"] or ".log")
+        for known in case.rows("topics")
+    )
+
+
+def _failed(topic: str, rows: list[Row], *, sure: bool) -> Finding:
+    queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
+    ids = sorted({row["client_id"] for row in rows})
+    return Finding(
+        f"{listed(ids, 3)} cannot find out where to start on {topic} ({queues}): the queues do "
+        "not exist, or the client refuses its ConsumeFromWhere"
+        f"{'' if sure else '; not sure: no log has when the queues came'}.",
+        {"queues": queues, "rules": listed(sorted({str(row["rule"]) for row in rows}))},
+        severity=None if sure else INFO,
+        topic=topic,
+        client_id=ids[0] if len(ids) == 1 else None,
+        first_ms=first_change(rows),
+        last_ms=last_settled(rows),
+    )
 
 
 _SEEN_BY = "pull_starts, consumer_groups, committed_offsets, queue_offsets"

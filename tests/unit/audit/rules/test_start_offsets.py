@@ -102,6 +102,16 @@ def test_a_start_that_fails() -> None:
     assert findings_of(FAILED, case_of(*ONE)) == []
 
 
+@pytest.mark.parametrize(
+    ("source", "severity"),
+    [("brokers/a/broker.log:7", "WARNING"), ("mqadmin/9-topicRoute-T.txt", "INFO")],
+)
+def test_a_start_on_queues_that_a_dump_alone_shows_later(source: str, severity: str) -> None:
+    member = join("x", strategy="CONFIG(queues=T/a/0)", at=100)
+    later = topic(read=1, at=200, source=source)
+    assert severities(FAILED, case_of(topic("T", "b", read=1), member, later)) == [severity]
+
+
 def in_collection(case: GroupCase, **first_store: float) -> GroupCase:
     """The case of a collection with these consumerOffset.json."""
     stores = {broker: ms(at) for broker, at in first_store.items()}
