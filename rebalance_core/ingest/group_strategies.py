@@ -7,7 +7,7 @@ rooms (rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what res
 the user's code (rocketmq.md §2.6).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -22,7 +22,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import GO, LITE_PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.times import MINUTE_MS
-from rebalance_core.model.verdicts import WARNING
+from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.protocol.members import tells_queues
 from rebalance_core.protocol.shares import CANDIDATES, Divider, shares_of
 from rebalance_core.strategies import custom, make_strategy, parse_strategy
@@ -241,6 +241,7 @@ def fit_strategy(
     assumed: str,
     context: ClusterContext,
     languages: Mapping[str, str] = MappingProxyType({}),
+    cut_off: Collection[str] = (),
 ) -> tuple[str | None, list[Row]]:
     """The strategy that fits every dump, and findings.
 
@@ -253,13 +254,15 @@ def fit_strategy(
         assumed: what is tried first.
         context: the cluster.
         languages: by client id; of those that it lacks not known.
+        cut_off: files of dumps that are.
 
     Returns:
         The first of the assumed one, `CANDIDATES` and the own ones that explains all dumps, else
         the only one of `GO_RINGS` that does in a group with Go members, else the first that
         explains every holder in them; None where no dump shows one, or none explains them.
     """
-    whole = [*_dumps(pieces, presence, context)]
+    pieces = list(pieces)
+    whole = [*_dumps(pieces, presence, context, cut_off)]
     dumps = [
         (clients, owners)
         for clients, owners in whole
@@ -269,8 +272,11 @@ def fit_strategy(
             for text in (assumed, *CANDIDATES)
         )
     ]
+    if not dumps and not whole:
+        cut = "the dumps of who holds its queues are cut off"
+        return None, [_unknown(group, assumed, cut)] if _cut_topics(pieces, cut_off) else []
     if not dumps:
-        return None, [_nothing_held(group, assumed)] if whole else []
+        return None, [_unknown(group, assumed, "no dump names a holder of its queues")]
     holders = {owner for _, owners in dumps for owner in owners.values()} - {None}
     texts = [*_tried(assumed)]
     for text in texts:
@@ -281,7 +287,8 @@ def fit_strategy(
     for text in texts if len(holders) >= HOLDERS else [assumed]:
         if all(_explains(text, *dump, languages, unheld=True) for dump in dumps):
             return text, [_inferred(group, text)]
-    return None, [_unknown(group, assumed)]
+    tried = ", ".join(_tried(assumed))
+    return None, [_unknown(group, assumed, "its live ownership fits no known one", tried)]
 
 
 def _go_ring(
@@ -312,6 +319,7 @@ def check_parameters(
     strategies: GroupStrategies,
     context: ClusterContext,
     languages: Mapping[str, str] = MappingProxyType({}),
+    cut_off: Collection[str] = (),
 ) -> list[Row]:
     """A finding if the group's strategy is known by name only, or its rooms by live ownership.
 
@@ -327,6 +335,7 @@ def check_parameters(
         strategies: as files name them; assumed rooms are replaced here.
         context: the cluster.
         languages: by client id; of those that it lacks not known.
+        cut_off: files of dumps that are.
     """
     text = strategies.group or ""
     if strategies.roomless:
@@ -335,7 +344,7 @@ def check_parameters(
         return [_without_parameters(group, text, why)]
     if not strategies.assumed:
         return []
-    dumps = [*_dumps(pieces, presence, context)]
+    dumps = [*_dumps(pieces, presence, context, cut_off)]
     # rooms may leave queues out by design, a ring does not
     ring = text.startswith(RING)
     if not all(_explains(text, *dump, languages, unheld=ring) for dump in dumps):
@@ -369,15 +378,20 @@ def _without_parameters(group: str, strategy: str, why: str) -> Row:
 
 
 def _dumps(
-    pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
+    pieces: Iterable[Evidence],
+    presence: Presence,
+    context: ClusterContext,
+    cut_off: Collection[str],
 ) -> Iterable[tuple[list[str], Owners]]:
     """Members and owners of each topic in each dump that shows a settled group.
 
     A broker on which the group never committed is left out of the dump (rocketmq.md §13 no. 3):
     only topics that it shows on every broker with a connection of the group are whole. Nor is one
-    in which a queue of nobody may be that of a member that does not tell its queues.
+    in which a queue of nobody may be that of a member that does not tell its queues, or the last of
+    a dump that is cut off.
     """
     pieces = list(pieces)
+    cut = _cut_topics(pieces, cut_off)
     silent = any(_is_silent(piece) for piece in pieces if piece.kind == "consumer_connected")
     connected = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
     connected -= context.slave_places
@@ -388,7 +402,9 @@ def _dumps(
             if not is_retry_topic(topic) and not piece.values["topic_truncated"]:
                 key = (context.time_of(piece), file_of(piece.source), topic)
                 tables.setdefault(key, []).append(piece)
-    for (at_ms, _, _), rows in sorted(tables.items()):
+    for (at_ms, *dumped), rows in sorted(tables.items()):
+        if tuple(dumped) in cut:
+            continue
         clients = presence.clients(at_ms - QUIET_MS, at_ms)
         process_ids = [c for c in presence.stays for _ in presence.channels(c, at_ms)]
         by_address = {client.partition("@")[0]: client for client in clients}
@@ -404,6 +420,16 @@ def _dumps(
             queue = MessageQueue(v["topic"], v["broker_name"], v["queue_id"])
             owners[queue] = by_address.get(address, address) if address else None
         yield clients, owners
+
+
+def _cut_topics(pieces: Iterable[Evidence], cut_off: Collection[str]) -> set[tuple[str, str]]:
+    """Files of consumerProgress -s that are cut off, each with its last topic: it may lack rows."""
+    last = {
+        file_of(piece.source): piece.values["topic"]
+        for piece in sorted(pieces, key=lambda one: one.position)
+        if piece.kind == "queue_progress" and piece.values["with_clients"]
+    }
+    return {(file, topic) for file, topic in last.items() if file in cut_off}
 
 
 def _is_silent(connection: Evidence) -> bool:
@@ -472,24 +498,14 @@ def _inferred(group: str, text: str) -> Row:
     )
 
 
-def _nothing_held(group: str, assumed: str) -> Row:
+def _unknown(group: str, assumed: str, why: str, tried: str = "") -> Row:
+    """Where nothing was ``tried`` it is no more than what the files lack."""
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
-        f"No file names the strategy of {group}, and no dump names a holder of its queues: its "
-        f"ownership is UNKNOWN and not to be compared. {assumed} is assumed.",
-        "Name the strategy in the collection's consumer_groups.jsonl; collect consumerStatus.",
+        f"No file names the strategy of {group}, and {why}: its ownership is UNKNOWN and not to be "
+        f"compared. {assumed} is assumed.",
+        "Name the strategy in the collection's consumer_groups.jsonl, or collect consumerStatus.",
+        WARNING if tried else INFO,
         consumer_group=group,
-        evidence={"tried": ""},
-    )
-
-
-def _unknown(group: str, assumed: str) -> Row:
-    return finding(
-        "INGEST_STRATEGY_UNKNOWN",
-        f"No file names the strategy of {group}, and its live ownership fits no known one: it is "
-        f"UNKNOWN and not to be compared. {assumed} is assumed.",
-        "Name the strategy in the collection's consumer_groups.jsonl.",
-        WARNING,
-        consumer_group=group,
-        evidence={"tried": ", ".join(_tried(assumed))},
+        evidence={"tried": tried},
     )

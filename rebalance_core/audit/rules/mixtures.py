@@ -229,7 +229,9 @@ def _judged(
     """Severity, what comes of it, the remedy if it is not the rule's, and more evidence."""
     group = _group_of(case, of_client, None)
     if not strategy_is_known(case) or not group.members:
-        severity = WARNING if group.members else INFO
+        rows = (r for r in case.rows("findings") if r["rule_id"] == "INGEST_STRATEGY_UNKNOWN")
+        lacking = {row["severity"] for row in rows} == {INFO}  # no dump was there to fit one to
+        severity = INFO if lacking or not group.members else WARNING
         return severity, "By which strategy they divide is not known.", None, {}
     differs = _difference(group)
     if differs is not None:

@@ -158,9 +158,10 @@ def case_of(
     return GroupCase("c", GROUP, run, tables)
 
 
-def of_unknown_strategy(case: GroupCase) -> GroupCase:
+def of_unknown_strategy(case: GroupCase, severity: str = "WARNING") -> GroupCase:
     """The case with ingest's word that it does not know how the group divides."""
-    return replace(case, tables={**case.tables, "findings": [{"rule_id": UNKNOWN_STRATEGY}]})
+    row = {"rule_id": UNKNOWN_STRATEGY, "severity": severity}
+    return replace(case, tables={**case.tables, "findings": [row]})
 
 
 def findings_of(rule_id: str, case: GroupCase) -> list[Finding]:

@@ -12,6 +12,9 @@ from rebalance_core.ingest.group_strategies import GroupStrategies, check_parame
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from rebalance_core.strategies import parse_strategy
 from tests.recordings.tables import DATA, ledger_of
+from tests.tree import TREE
+
+CASES = TREE / "tests" / "cases" / "data"
 
 
 def without_names(folder: Path, recording: str) -> Path:
@@ -56,6 +59,20 @@ def test_ownership_that_fits_none_is_unknown(tmp_path: Path) -> None:
 def test_a_dump_that_leaves_a_broker_out_proves_nothing(tmp_path: Path) -> None:
     done = ingest_collection(without_names(tmp_path / "c", "strategies"))
     assert rules(done, "s-room") == {"INGEST_ASSUMED"}
+
+
+@pytest.mark.parametrize(("lines", "said"), [(13, None), (7, "are cut off: its ownership")])
+def test_a_dump_that_is_cut_off_fits_no_strategy_and_contradicts_none(
+    lines: int, said: str | None, tmp_path: Path
+) -> None:
+    folder = tmp_path / "c"
+    shutil.copytree(CASES / "min-06-go-member", folder)
+    (dump,) = (folder / "mqadmin").glob("*consumerProgress-s-G1.txt")
+    dump.write_text("".join(dump.read_text().splitlines(keepends=True)[:lines]))
+    rows = ingest_collection(folder).tables["findings"]
+    found = [row for row in rows if row["rule_id"] == "INGEST_STRATEGY_UNKNOWN"]
+    assert [row["severity"] for row in found] == ([] if said is None else ["INFO"])
+    assert all(str(said) in row["summary"] for row in found)
 
 
 NEARBY = "MACHINE_ROOM_NEARBY-AVG"
