@@ -315,25 +315,28 @@ def _late_offsets(case: GroupCase, first_ms: int | None) -> Gap | None:
 
 
 def _members_gap(case: GroupCase, first_ms: int) -> Gap | None:
-    """A broker that neither listed the members nor has a log that tells of all of them.
+    """A broker that did not list the members at the end, and whose log does not tell of all since.
 
-    Of one without a log nothing told when members went: its list has to be that of the ledger. What
-    is so since a time after the dumps needs the logs from the lists on.
+    Of one without a log nothing told when members went: its list has to be that of the ledger.
+
+    Args:
+        case: the group.
+        first_ms: since when it is so; a list from before tells nothing of it.
     """
     if case.members and all(map(is_proxied, case.members)):
         return None
     lists = _newest_lists(case)
-    end = end_of(case)
+    dumped_ms = end_of(case)
+    end = max(dumped_ms, first_ms)
     processes = Counter(member["client_id"] for member in case.members)
     listed_ids = {one for _, ids in lists.values() for one in ids}
     for broker in sorted(group_brokers(case) - case.run.down):
-        if broker not in lists:
-            gap = case.run.coverage.gap(broker, 0, max(end, first_ms))
-        elif first_ms > max(end, lists[broker][0]):
-            gap = case.run.coverage.gap(broker, lists[broker][0], first_ms, down=True)
+        made_ms, ids = lists.get(broker, (0, Counter()))
+        if first_ms > max(dumped_ms, made_ms) or end > made_ms + dumps.SAME_ROUND_MS:
+            gap = case.run.coverage.gap(broker, made_ms, end)
         else:
             gap = case.run.coverage.gap(broker, end, end, down=True)
-            known = all(processes[one] == count for one, count in lists[broker][1].items())
+            known = all(processes[one] == count for one, count in ids.items())
             if gap and (gap.reason == LOG_BEGINS or (known and processes.keys() <= listed_ids)):
                 gap = None
         if gap is not None:

@@ -140,6 +140,20 @@ def test_what_is_so_since_the_dumps_needs_logs_from_the_lists_on(
     assert (gap and gap.reason) == reason
 
 
+@pytest.mark.parametrize(
+    ("at_s", "ends_s", "reason"),
+    [(790, 100, None), (500, 100, "LOG_ENDED"), (500, 790, None), (790, 700, None)],
+)
+def test_a_list_of_an_earlier_round_tells_who_is_there_with_the_log_since(
+    at_s: float, ends_s: float, reason: str | None
+) -> None:
+    """That of the last round was cut off, say."""
+    dump = fact("DUMP", 800, command="consumerConnection")
+    case = case_of(topic(), join(A), facts=[dump], members=listed_at("a", at_s, A))
+    gap = gap_of(covered(case, (0, ends_s)), MEMBERS, None, None)
+    assert (gap and gap.reason) == reason
+
+
 def progress(*holders: str, at: float = 900) -> list[Row]:
     """What consumerProgress -s shows of queues 0, 1 and so on."""
     dump = fact("DUMP", at, command="consumerProgress", rows=len(holders), rejected=0, error="")
