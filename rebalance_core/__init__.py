@@ -198,7 +198,7 @@ def what_if(
 def explain_queue(
     ledger: Any, group: str, queue: str | MessageQueue, at: str | int, cluster: str | None = None
 ) -> Answer:
-    """Why a queue is with a client at a time: lists, formula, offset rule.
+    """Return why a queue is with a client at a time: lists, formula, offset rule.
 
     Args:
         ledger: what `simulate` or `audit_collection` returned, or the folder that a job wrote.

@@ -211,7 +211,7 @@ class Changes:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many there are of each state."""
+        """Return how many there are of each state."""
         states = ("new", "reopened", "still", "gone", "not_looked_at")
         return {state: len(getattr(self, state)) for state in states}
 

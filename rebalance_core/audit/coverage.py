@@ -99,7 +99,7 @@ class Coverage:
         return (stretches[-1].to_ms, None) if ended else None
 
     def ends(self, broker: str) -> int:
-        """When the broker's log ends; 0: none was collected."""
+        """Return when the broker's log ends; 0: none was collected."""
         return max((one.to_ms for one in self.brokers.get(broker, ())), default=0)
 
     def gap(self, broker: str, from_ms: int, to_ms: int, *, down: bool = False) -> Gap | None:

@@ -58,7 +58,7 @@ class Lateness:
 
 
 def lateness(case: GroupCase, unsettled: Unsettled) -> Lateness | None:
-    """How late the queues are; None where ``propagation`` has no row of the change.
+    """Return how late the queues are; None where ``propagation`` has no row of the change.
 
     The windows of the ledger hold for every future, lost notifications left out. The simulation
     tells how usual such a delay is: within its range it is what the change does, beyond it few

@@ -66,7 +66,7 @@ def contradicted(case: GroupCase) -> bool:
 
 
 def newest_dump_ms(case: GroupCase) -> int | None:
-    """When the group's newest dump was made; None: it has none."""
+    """Return when the group's newest dump was made; None: it has none."""
     return max((row["first_ms"] for row in case.facts("DUMP")), default=None)
 
 

@@ -502,7 +502,9 @@ def _should_be_read(
 def unanswered_round(
     case: GroupCase, prediction: Prediction, observed: list[Observation]
 ) -> UnansweredRound | None:
-    """Who did not tell its queues in the last round of dumps; None: everybody did that matters."""
+    """Return who did not tell its queues in the last round of dumps; None: everybody did that
+    matters.
+    """
     dumps = list(progress_dumps(case))
     if not dumps or not observed:
         return None

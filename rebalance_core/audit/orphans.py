@@ -132,7 +132,7 @@ def is_broadcasting(case: GroupCase) -> bool:
 
 
 def offline_ms(case: GroupCase, first_ms: int, last_ms: int) -> int:
-    """How long of this time the group had no member."""
+    """Return how long of this time the group had no member."""
     spent = 0
     for row in case.offline:
         until = case.run.end_ms if row["to_ms"] is None else row["to_ms"]
@@ -179,7 +179,9 @@ class Offsets:
         return max(0, high - max(low, self.commits.get(queue, low)))
 
     def committed(self, queues: Iterable[MessageQueue]) -> str:
-        """How many of these queues have a commit: all, some or none; unknown: no store tells."""
+        """Return how many of these queues have a commit: all, some or none; unknown: no store
+        tells.
+        """
         queues = list(queues)
         having = [queue for queue in queues if queue in self.commits]
         if len(having) == len(queues):
@@ -315,7 +317,9 @@ def came_online(case: GroupCase, span: Span) -> int:
 
 
 def reason(case: GroupCase, topic: str) -> str | None:
-    """Why the members' allocation leaves queues without an owner, where the members show it."""
+    """Return why the members' allocation leaves queues without an owner, where the members show
+    it.
+    """
     members = case.members
     ids = [row["client_id"] for row in members]
     if len({*map(stated_strategies(case), members)}) > 1:

@@ -67,7 +67,7 @@ ACCEPTED_BY = ("rule_id", "consumer_group", "topic", "broker_name", "client_id")
 
 
 def count_findings(findings: Iterable[Row]) -> list[Count]:
-    """How many there are by rule, severity and acceptance, in this order."""
+    """Return how many there are by rule, severity and acceptance, in this order."""
     counted = Counter(
         (row["rule_id"], row["severity"], row["accepted"] is not None) for row in findings
     )
@@ -75,7 +75,9 @@ def count_findings(findings: Iterable[Row]) -> list[Count]:
 
 
 def count_causes(findings: Iterable[Row]) -> dict[str, int]:
-    """How many causes the open findings have, by the gravest severity of what follows from each."""
+    """Return how many causes the open findings have, by the gravest severity of what follows from
+    each.
+    """
     rows = [row for row in findings if row["accepted"] is None]
     lists = by_cause((row["fingerprint"], row["caused_by"]) for row in rows)
     gravest = Counter(

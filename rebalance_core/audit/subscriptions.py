@@ -45,7 +45,7 @@ class TopicReaders:
 
 
 def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> TopicReaders:
-    """Who reads the topic, and how; ``at_ms`` None: at the end."""
+    """Return who reads the topic, and how; ``at_ms`` None: at the end."""
     poppers, proxied, pullers = set[str](), set[str](), set[str]()
     popped = is_popped(case, topic, case.run.end_ms if at_ms is None else at_ms)
     for row in case.rows("memberships"):
@@ -136,7 +136,7 @@ def is_shared(case: GroupCase, topic: str, at_ms: int) -> bool:
 
 
 def reach(case: GroupCase) -> list[Row]:
-    """Who may take messages of which shared queue at the end: open rows of pop_reach."""
+    """Return who may take messages of which shared queue at the end: open rows of pop_reach."""
     return [row for row in case.rows("pop_reach") if row["to_ms"] is None]
 
 

@@ -367,7 +367,7 @@ class _LedgerHere(LedgerFolder):
 def explain_queue(
     ledger: Any, group: str, queue: str | MessageQueue, at: str | int, cluster: str | None = None
 ) -> Answer:
-    """Why a queue is with a client; see `rebalance_core.explain_queue`."""
+    """Return why a queue is with a client; see `rebalance_core.explain_queue`."""
     text = queue if isinstance(queue, str) else "/".join(map(str, queue))
     words = ["explain", "--ledger", ".", "--group", group, "--queue", text, "--at", str(at)]
     _, options = parse_options(words, JOBS)

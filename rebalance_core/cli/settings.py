@@ -363,10 +363,10 @@ def simulation_options(settings: Settings) -> SimulationOptions:
 
 
 def bad_row_limits(settings: Settings) -> BadRowLimits:
-    """How many bad rows an input may have."""
+    """Return how many bad rows an input may have."""
     return BadRowLimits(settings.on_bad_rows, settings.max_bad_share)
 
 
 def ledger_config(settings: Settings) -> LedgerConfig:
-    """How a ledger is written."""
+    """Return how a ledger is written."""
     return LedgerConfig(bad_row_limits(settings), settings.summary.worst_groups)

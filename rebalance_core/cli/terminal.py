@@ -249,7 +249,7 @@ def result_facts(
 
 
 def took(facts: Mapping[str, Any]) -> str:
-    """How long a run took, and where it took place.
+    """Return how long a run took, and where it took place.
 
     >>> took({"seconds": 0.234, "run_on": "process"}), took({"seconds": 51.4, "run_on": "spark"})
     ('0.2 s in process', '51 s on Spark')

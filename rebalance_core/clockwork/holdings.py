@@ -128,7 +128,7 @@ class ReadableSpans:
     end_ms: Ints
 
     def at(self, queue: Ints, at_ms: Ints) -> ReadableAt:
-        """Where each queue is at a time."""
+        """Return where each queue is at a time."""
         if not len(self.begin_ms):
             nowhere = np.full(len(queue), -1, np.int64)
             return ReadableAt(nowhere, nowhere, np.zeros(len(queue), np.bool_))
@@ -149,11 +149,11 @@ class ReadableSpans:
         return owner * (last - low + 1) + np.clip(self.begin_ms, low, last) - low, low, last
 
     def begin(self, stretch: Ints) -> Ints:
-        """When stretches begin; any number that `at` gives will do."""
+        """Return when stretches begin; any number that `at` gives will do."""
         return self.begin_ms[stretch] if len(self.begin_ms) else np.zeros(len(stretch), np.int64)
 
     def end(self, stretch: Ints) -> Ints:
-        """When stretches end; any number that `at` gives will do."""
+        """Return when stretches end; any number that `at` gives will do."""
         return self.end_ms[stretch] if len(self.end_ms) else np.zeros(len(stretch), np.int64)
 
     def mask(self, at_ms: int) -> Bools:

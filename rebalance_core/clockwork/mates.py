@@ -126,7 +126,9 @@ class _Mate:
                 yield _delivered(self.ticks, life, notice)
 
     def passed_on(self, life: Life, at_us: Times) -> Times:
-        """When a wake-up of a member comes to the other group: after a first pass that is slow."""
+        """Return when a wake-up of a member comes to the other group: after a first pass that is
+        slow.
+        """
         if not self.goes_first or life.observed:
             return at_us
         if life.index not in self._busy:

@@ -266,7 +266,8 @@ def _draws(
 
 
 def late_ms(moved: Handovers, reading: Consumption) -> Floats:
-    """How long the oldest unread message of each queue is older than a second; NaN: not known.
+    """Return how long the oldest unread message of each queue is older than a second; NaN: not
+    known.
 
     It came, on average, half a message's distance after the old owner had gone, and is read at the
     first pull of the new one, which then has what came meanwhile to catch up with.

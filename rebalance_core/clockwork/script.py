@@ -45,7 +45,7 @@ class WatcherKnowledge:
     stops: tuple[ProcessStop, ...] = ()
 
     def due_us(self, life: int, at_us: int) -> int:
-        """When a process does what is due at a time."""
+        """Return when a process does what is due at a time."""
         held_up = (s.until_us for s in self.stops if s.life == life and s.since_us <= at_us)
         return max((until_us for until_us in held_up if until_us > at_us), default=at_us)
 

@@ -278,7 +278,7 @@ class EventTimes:
     def tells(
         self, broker: int, seeds: NDArray[np.int64] | slice, at_us: Times
     ) -> NDArray[np.bool_]:
-        """Whether a broker tells members of what happens at times in futures at all."""
+        """Return whether a broker tells members of what happens at times in futures at all."""
         found = np.ones(at_us.shape, bool)
         for switch, since in zip(self.script.notices, self.notices_us, strict=True):
             if switch.broker == broker:
@@ -447,7 +447,7 @@ class ClientTimes(EventTimes):
         return tick
 
     def poll_answered_us(self, life: int, number: NDArray[np.int64]) -> Times:
-        """When the answer of a route poll is in use. ``number``: (..., S)."""
+        """Return when the answer of a route poll is in use. ``number``: (..., S)."""
         draws = draws_of(self.words[life], Timer.ROUTE_ANSWER, number)
         return self.poll_us(life, number) + ROUTE_ANSWER.many(draws)
 

@@ -45,7 +45,7 @@ def chunks(
 
 
 def group_starts(table: pa.Table) -> np.ndarray:
-    """Where each group begins; the rows of a group stand together."""
+    """Return where each group begins; the rows of a group stand together."""
     new = np.ones(table.num_rows, np.bool_)
     new[1:] = False
     for name in GROUP:

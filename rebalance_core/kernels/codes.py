@@ -111,7 +111,7 @@ class Columns:
         return self.array(name, pa.bool_()).fill_null(null).to_numpy(zero_copy_only=False)
 
     def equal(self, name: str, text: str) -> Bools:
-        """Where a column of names has this one."""
+        """Return where a column of names has this one."""
         same = pc.equal(self.strings(name), text).fill_null(False)
         return same.to_numpy(zero_copy_only=False)
 
@@ -136,7 +136,9 @@ def encode_channels(events: Columns) -> tuple[pa.StringArray, dict[Key, Ints]]:
 
 
 def list_pointers(lists: pa.ListArray) -> Ints:
-    """Where each list begins in ``lists.flatten()``, a null one being empty; shape (n + 1,)."""
+    """Return where each list begins in ``lists.flatten()``, a null one being empty; shape (n +
+    1,).
+    """
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 

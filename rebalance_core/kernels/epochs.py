@@ -72,7 +72,7 @@ class RouteChanges:
 
 
 def listed_places(coded: CodedGroups) -> TopicBrokers:
-    """Where the CONFIG lists of the groups' members have a queue, in any order."""
+    """Return where the CONFIG lists of the groups' members have a queue, in any order."""
     lists, divisions = coded.lists, coded.divisions
     at, row = segments.matching(lists.allocation, divisions.listed)
     return TopicBrokers(divisions.listing[at], lists.topic[row], lists.broker[row])

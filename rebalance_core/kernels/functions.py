@@ -74,7 +74,7 @@ def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> 
 
 
 def rmq_allocate_error(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
-    """Why `rmq_allocate` gives null, by row; else null. Arguments and errors as there."""
+    """Return why `rmq_allocate` gives null, by row; else null. Arguments and errors as there."""
     asked = _Batch.read(strategy, queues, client_ids)
     _one_by_one(asked, _Dealt.of(asked).rows)
     return pa.array(asked.reasons.texts, TEXT)
@@ -231,7 +231,7 @@ ACTIONS = pa.array(["DROP", "ADD"])
 
 
 def rmq_assignment_diff(before: pa.Array, after: pa.Array) -> pa.Array:
-    """Who loses and who gains which queue between two allocations, as `DIFFERENCE`.
+    """Return who loses and who gains which queue between two allocations, as `DIFFERENCE`.
 
     By queue in RocketMQ's order, its DROPs before its ADDs, ids in Java's order. Null where either
     allocation is null or has a null in it: what is not known differs in nothing and everything.

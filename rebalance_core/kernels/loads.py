@@ -207,7 +207,9 @@ class SharedClients:
         counts.add(group_topic, self._node[stay] + begin, np.maximum(0, end - begin))
 
     def nodes(self, group: Ints, client: Ints, epoch: Ints) -> Ints:
-        """Where the client's entry of each epoch is in `Roster.by_client`; it must be there."""
+        """Return where the client's entry of each epoch is in `Roster.by_client`; it must be
+        there.
+        """
         return self._node[self._stays.at(group, client, epoch)] + epoch
 
 

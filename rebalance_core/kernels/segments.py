@@ -27,7 +27,7 @@ NEVER = np.int64(2**62)
 
 
 def pointers(counts: AnyInts) -> Ints:
-    """Where each segment begins, and the end of the last: shape (n + 1,).
+    """Return where each segment begins, and the end of the last: shape (n + 1,).
 
     >>> pointers(np.array([2, 0, 3])).tolist()
     [0, 2, 2, 5]
@@ -287,7 +287,7 @@ class Periods:
 
 
 def begins_of_union(first: Bools, begin: Ints, end: Ints) -> Bools:
-    """Where a stretch begins that no earlier row of the key touches.
+    """Return where a stretch begins that no earlier row of the key touches.
 
     Args:
         first: True at the first row of every key.

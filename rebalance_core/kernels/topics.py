@@ -58,7 +58,7 @@ class GroupTopics:
 
     @property
     def periods(self) -> TopicPeriods:
-        """When each of them is active."""
+        """Return when each of them is active."""
         of = self.of_period
         return TopicPeriods(self.group[of], self.topic[of], self.start, self.end)
 
@@ -103,7 +103,7 @@ def _running(steps: Ints, first: Bools) -> Ints:
 def subscribed_periods(
     membership: Membership, sets: TopicSets, states: Bools | None = None
 ) -> TopicPeriods:
-    """When each topic is subscribed by some live member.
+    """Return when each topic is subscribed by some live member.
 
     Args:
         membership: states of the members.
@@ -126,7 +126,7 @@ def subscribed_periods(
 
 
 def live_periods(membership: Membership, states: Bools, groups: Bools, topic: Ints) -> TopicPeriods:
-    """When some member in one of these states is live, as periods of one topic of its group.
+    """Return when some member in one of these states is live, as periods of one topic of its group.
 
     Args:
         membership: states of the members.
@@ -350,7 +350,7 @@ class PopModes:
         return asked.at(modes.group, modes.topic, ordinal) >= 0
 
     def popped(self) -> tuple[TopicPeriods, Ints]:
-        """When the mode of a topic is POP, and the share number of each period."""
+        """Return when the mode of a topic is POP, and the share number of each period."""
         modes = self.modes
         end = np.where(
             segments.last_of_run(modes.group, modes.topic),

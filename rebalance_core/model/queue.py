@@ -77,7 +77,7 @@ def retry_topic(consumer_group: str) -> str:
 
 
 def pop_retry_topics(consumer_group: str, topic: str) -> tuple[str, str]:
-    """Where messages of a topic that the group popped are stored for another try.
+    """Return where messages of a topic that the group popped are stored for another try.
 
     Names of the first and second version (``KeyBuilder.buildPopRetryTopicV1`` and ``V2``).
     """

@@ -193,7 +193,7 @@ class ConsumerCount:
 
 
 def consumer_counts(queues: Mapping[str, int], counts: Iterable[int]) -> list[ConsumerCount]:
-    """How each number of consumers divides the topics, in the order of ``counts``.
+    """Return how each number of consumers divides the topics, in the order of ``counts``.
 
     Args:
         queues: Topic -> its readable queues, 1 or more.

@@ -175,7 +175,7 @@ def idle_switches(variants: Variants) -> Iterator[str]:
 
 
 def first_edit_ms(history: History, cluster: str, end_ms: int) -> int | None:
-    """When the first edit of a cluster happens; None for the baseline."""
+    """Return when the first edit of a cluster happens; None for the baseline."""
     if history.scenario is None:
         return None
     edits = history.scenario.edits

@@ -164,7 +164,7 @@ def audit_unwritten(
     progress: Progress | None = None,
     **rule_options: Any,
 ) -> tuple[RowForecast, AuditResult | None]:
-    """How `audit_and_write` would end for its rows, and what it would find; writes nothing.
+    """Return how `audit_and_write` would end for its rows, and what it would find; writes nothing.
 
     None: it would refuse the rows.
     """

@@ -154,7 +154,9 @@ def plan_forecast(
     *,
     warn: Callable[[str], object] | None = None,
 ) -> tuple[RowForecast, tuple[str, ...]]:
-    """How `run_plan` would end for the rows of its input, and its warnings; writes nothing."""
+    """Return how `run_plan` would end for the rows of its input, and its warnings; writes
+    nothing.
+    """
     options = options or PlanConfig()
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
     forecast = checked_forecast(checked, recorded_history(options), options.bad_rows)

@@ -167,7 +167,7 @@ def replay_forecast(
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
 ) -> RowForecast:
-    """How `replay_and_write` would end for the rows of its input; writes nothing."""
+    """Return how `replay_and_write` would end for the rows of its input; writes nothing."""
     replayed = _replayed(inputs, options, warn)
     return forecast_of(replayed.counts, replayed.rejections, limits)
 
@@ -175,7 +175,7 @@ def replay_forecast(
 def forecast_of(
     counts: Mapping[str, RowCounts], rejections: Rejections, limits: BadRowLimits
 ) -> RowForecast:
-    """How a run ends with so many rows, so many of them bad, wherever it takes place."""
+    """Return how a run ends with so many rows, so many of them bad, wherever it takes place."""
     refused = None
     try:
         refuse_results(counts, limits, rejections)

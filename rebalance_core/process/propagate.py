@@ -301,7 +301,8 @@ def propagation_forecast(
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
 ) -> tuple[RowForecast, dict[str, Any]]:
-    """How `propagate_and_write` would end for the rows of its input, and how much there is to do.
+    """Return how `propagate_and_write` would end for the rows of its input, and how much there is
+    to do.
 
     Plays and writes nothing; `survey_facts` are empty where the rows are refused.
     """
@@ -324,7 +325,7 @@ def propagation_forecast(
 
 
 def usable_cores() -> int:
-    """How many this process may use."""
+    """Return how many this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -148,7 +148,7 @@ def refuse_no_group_of(checked: Checked, wanted: str | None) -> None:
 def checked_forecast(
     checked: Checked, options: SimulationOptions, limits: BadRowLimits
 ) -> RowForecast:
-    """How a run would end for checked rows, if it simulates their groups as they are."""
+    """Return how a run would end for checked rows, if it simulates their groups as they are."""
     return row_forecast(
         checked.counts,
         checked.rejections,
@@ -165,7 +165,9 @@ def simulation_forecast(
     *,
     warn: Callable[[str], object],
 ) -> RowForecast:
-    """How `simulate_and_write` would end for the rows of its input; `warn` hears of columns."""
+    """Return how `simulate_and_write` would end for the rows of its input; `warn` hears of
+    columns.
+    """
     checked = check_tables(tables, max_queue_nums=options.max_queue_nums, warn=warn)
     return checked_forecast(checked, options, limits)
 

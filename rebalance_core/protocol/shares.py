@@ -56,7 +56,7 @@ class Divider(NamedTuple):
 
     @property
     def profile(self) -> ClientProfile:
-        """How its client behaves."""
+        """Return how its client behaves."""
         return profile_of(self.language, self.version)
 
 
@@ -151,7 +151,7 @@ class MixedGroup:
 
     @cached_property
     def owners(self) -> Owners:
-        """Who takes each queue, of those of whom it is known."""
+        """Return who takes each queue, of those of whom it is known."""
         found: dict[MessageQueue, list[str]] = {queue: [] for queue in self.queues}
         for shares in self._shares.values():
             for member, share in shares.items():

@@ -134,7 +134,7 @@ class Replay:
     unknown_members: list[Event] = field(default_factory=list)
 
     def to_ms(self, number: int) -> int | None:
-        """When the epoch of this number ends; None while it is open."""
+        """Return when the epoch of this number ends; None while it is open."""
         following = number + 1
         return self.epochs[following].from_ms if following < len(self.epochs) else None
 

@@ -46,7 +46,7 @@ class PoppedQueues:
             }
 
     def since_ms(self, queue: MessageQueue) -> int | None:
-        """When the topic was popped first; None: not since the queue's last owner."""
+        """Return when the topic was popped first; None: not since the queue's last owner."""
         return None if queue in self._owned_again else self._since.get(queue.topic)
 
 

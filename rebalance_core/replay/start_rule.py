@@ -58,7 +58,7 @@ def zero(rule: str) -> StartOffset:
 def uncommitted_start(
     history: GroupHistory, offsets: QueueOffsets, change: OwnerChange, member: Member
 ) -> StartOffset:
-    """Where a member starts on a queue nobody of the group ever committed.
+    """Return where a member starts on a queue nobody of the group ever committed.
 
     The newest observation before the change decides the rule; the bounds cover what the broker may
     say from then until the first one after the window.

@@ -127,7 +127,7 @@ class AuditRouting:
 
     @property
     def buckets(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return self.groups.buckets
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:

@@ -94,7 +94,9 @@ def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> 
 
 
 def rmq_allocate_error(strategy: Argument, queues: Argument, client_ids: Argument) -> Any:
-    """Why `rmq_allocate` of the same arguments gives null, as STRING; null where it does not."""
+    """Return why `rmq_allocate` of the same arguments gives null, as STRING; null where it does
+    not.
+    """
     return _call(
         "rmq_allocate_error",
         {"strategy": _text_of(strategy), "queues": queues, "client_ids": client_ids},
@@ -121,7 +123,7 @@ def rmq_pull_from_where(
     timestamp_offset: Argument,
     version: Argument,
 ) -> Any:
-    """Where a new owner starts: `rebalance_core.compute_pull_from_where` of each row.
+    """Return where a new owner starts: `rebalance_core.compute_pull_from_where` of each row.
 
     Args:
         consumer_type: PUSH, LITE_PULL or PULL.
@@ -238,7 +240,7 @@ class _Function:
         return sf.pandas_udf(function_in_tasks(self.pandas), self.returns)  # type: ignore[attr-defined]
 
     def fault(self, name: str, value: Any) -> str | None:
-        """Why a constant is wrong whatever the other arguments are; None if it is right."""
+        """Return why a constant is wrong whatever the other arguments are; None if it is right."""
         kind = self.valid[name][0]
         try:
             given = series.array_of(name, pd.Series([value], dtype=object), kind)

@@ -22,7 +22,7 @@ class RowRouting(Protocol):
 
     @property
     def buckets(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         """The buckets that used rows of a table go to, and the rows of each."""

@@ -239,7 +239,7 @@ def is_full(error: BaseException) -> TypeGuard[OSError]:
 
 
 def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> str:
-    """Why the file system refused."""
+    """Return why the file system refused."""
     answer = _ANSWER.search(str(error))
     if answer is None:
         return error.strerror or str(error).strip().partition("\n")[0]

@@ -60,7 +60,7 @@ class Draws:
         return low * math.pow(high / low, self.random())
 
     def count(self, mean: float) -> int:
-        """How often something with this mean happens (Poisson). Cost: the mean."""
+        """Return how often something with this mean happens (Poisson). Cost: the mean."""
         arrived, total = 0, -math.log(1.0 - self.random())
         while total < mean:
             arrived += 1

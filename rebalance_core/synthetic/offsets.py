@@ -46,7 +46,7 @@ def weighted_ms(cluster: Cluster, at_ms: Longs) -> Longs:
 
 
 def away_ms(cluster: Cluster, outages: Sequence[Downtime], at_ms: Longs) -> Longs:
-    """How much of the `weighted_ms` until then a broker with these outages was away."""
+    """Return how much of the `weighted_ms` until then a broker with these outages was away."""
     away = np.zeros_like(at_ms)
     for outage in outages:
         ends = np.clip(at_ms, outage.from_ms, outage.to_ms)

@@ -69,7 +69,7 @@ SLAVE_NOT_READABLE = Rule(
 
 
 def master_outages(events: Iterable[Row]) -> dict[str, tuple[MasterOutage, ...]]:
-    """When each broker had no master while a slave lived.
+    """Return when each broker had no master while a slave lived.
 
     Args:
         events: of one cluster's brokers; others than MASTER_DOWN and MASTER_UP say nothing.

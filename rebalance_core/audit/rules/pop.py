@@ -211,7 +211,7 @@ class ListenerTime:
 
     @property
     def needed_ms(self) -> float:
-        """When the last of those that wait will be consumed."""
+        """Return when the last of those that wait will be consumed."""
         return self.waiting * self.consume_rt_ms / self.threads
 
     def __str__(self) -> str:

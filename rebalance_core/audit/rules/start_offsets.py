@@ -89,7 +89,7 @@ def asked_from(case: GroupCase, client_id: str) -> str:
 
 
 def begin(row: Row) -> int:
-    """Where the first pull really begins."""
+    """Return where the first pull really begins."""
     corrected = row["corrected_offset"]
     return int((row["start_offset"] or 0) if corrected is None else corrected)
 
@@ -105,7 +105,7 @@ def begins(rows: Iterable[Row]) -> str:
 
 
 def first_change(rows: Iterable[Row]) -> int:
-    """When the first of these starts was called for."""
+    """Return when the first of these starts was called for."""
     return min(int(row["change_ms"]) for row in rows)
 
 

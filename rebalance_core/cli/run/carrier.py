@@ -59,7 +59,7 @@ def carrier_of(
     *,
     large: bool = False,
 ) -> Carrier:
-    """Where the run takes place.
+    """Return where the run takes place.
 
     Args:
         job: its name.

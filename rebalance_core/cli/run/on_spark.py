@@ -174,7 +174,9 @@ def spark_progress(session: Any, every: float = LOOK_SECONDS) -> Iterator[None]:
 
 
 def tasks_of(tracker: Any) -> tuple[int, int]:
-    """How many tasks of the jobs under way are done, of how many; stages that are skipped count."""
+    """Return how many tasks of the jobs under way are done, of how many; stages that are skipped
+    count.
+    """
     done = total = 0
     for job in tracker.getActiveJobsIds():
         info = tracker.getJobInfo(job)

@@ -147,7 +147,7 @@ class LockHolder:
 
 
 def read_lock(folder: OutputFolder) -> LockHolder | None:
-    """Who holds the folder, or None.
+    """Return who holds the folder, or None.
 
     Raises:
         OutputExists: there is a lock that is not one of ours.

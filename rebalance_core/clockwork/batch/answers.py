@@ -146,7 +146,7 @@ class Answers:
         return found
 
     def blocked(self, who: Ints, at_us: Times) -> Times:
-        """How long a heartbeat waits for lost hosts (rocketmq.md §6.1)."""
+        """Return how long a heartbeat waits for lost hosts (rocketmq.md §6.1)."""
         elements = self._elements
         found = np.zeros(len(who), np.int64)
         seed = elements.seed[who]

@@ -111,7 +111,7 @@ class Elements:
         return self.notifies_always[who].copy()
 
     def next_begin(self, who: Ints, woken: Times) -> Times:
-        """When the next pass of each begins, ``woken`` being its first wake-up not used."""
+        """Return when the next pass of each begins, ``woken`` being its first wake-up not used."""
         last = self.last_end[who]
         woken = np.minimum(woken, self.next_later(who))
         soonest = np.maximum(woken, last + self.min_interval[who])

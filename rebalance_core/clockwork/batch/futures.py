@@ -205,7 +205,9 @@ class Futures:
         return tuple(found)
 
     def woken(self, elements: tuple[Any, ...], at_us: Times) -> Times:
-        """When elements, as indices of (lives, S), are woken by notices due at a time each."""
+        """Return when elements, as indices of (lives, S), are woken by notices due at a time
+        each.
+        """
         ended, late = self.ticks.ended[elements], self.ticks.notice_late[elements]
         return np.where(at_us < ended, at_us, np.minimum(at_us, NEVER) + late)
 
@@ -354,7 +356,9 @@ class SortedRows:
         return found
 
     def places_after(self, rows: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Where these stand among the first `width` + 1 of each row, all rows laid end to end."""
+        """Return where these stand among the first `width` + 1 of each row, all rows laid end to
+        end.
+        """
         low = rows * (self.width + 1)
         size = self.width
         # What is sought is in [low, low + size]; the sentinel at the end is never skipped.

@@ -167,7 +167,7 @@ class KnownRoutes:
         return found
 
     def next_lesson(self, elements: NDArray[np.int64], at_us: Times) -> Times:
-        """When each element learns of the next version of any route."""
+        """Return when each element learns of the next version of any route."""
         found = np.full(len(elements), NEVER, np.int64)
         for lesson in self._lessons:
             at = lesson[elements]

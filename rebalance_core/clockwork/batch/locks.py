@@ -102,14 +102,14 @@ class LockHolds:
         return self._life[:, at], self._until[:, at] > now_us
 
     def next_event(self, at: Ints, now_us: Times) -> Times:
-        """When somebody gives up the queue next, or unlocks it; `NEVER`."""
+        """Return when somebody gives up the queue next, or unlocks it; `NEVER`."""
         found = np.full(len(at), ticks.NEVER, np.int64)
         for times in (self._until[:, at], self._release[:, at]):
             found = np.minimum(found, np.where(times > now_us, times, ticks.NEVER).min(axis=0))
         return found
 
     def next_unlock_all(self, seeds: Ints, now_us: Times) -> Times:
-        """When some process of each future unlocks all that it has by then, next."""
+        """Return when some process of each future unlocks all that it has by then, next."""
         return self._endings.first_after(seeds, now_us)
 
     def unlocks(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
@@ -181,7 +181,7 @@ class LockGivers:
         self._losses = SortedRows(table.reshape(len(losses) * self._seeds, widest))
 
     def next_loss(self, at: Ints, now_us: Times) -> Times:
-        """When the broker's table is emptied next after a time; `NEVER`."""
+        """Return when the broker's table is emptied next after a time; `NEVER`."""
         if self._always:
             return np.full(len(at), ticks.NEVER, np.int64)
         rows = self._broker[at // self._seeds] * self._seeds + at % self._seeds

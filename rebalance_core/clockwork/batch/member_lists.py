@@ -112,7 +112,8 @@ class MemberLists:
 
     @cached_property
     def timeline(self) -> tuple[Times, NDArray[np.uint64]]:
-        """When lists that no pass changes do, and the sums of the hashes before each and after all.
+        """Return when lists that no pass changes do, and the sums of the hashes before each and
+        after all.
 
         (lists, S, K) in order, then `NEVER`; and (lists, S, K + 1).
         """

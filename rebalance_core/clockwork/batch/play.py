@@ -289,7 +289,7 @@ def play_seeds(
 
 
 def seeds_of_a_slice(script: Script) -> int:
-    """How many futures are played at once."""
+    """Return how many futures are played at once."""
     lives, brokers = len(script.lives), len(script.broker_lives)
     times = lives * (40 + 12 * brokers) + (8 * len(script.queues) if takes_locks(script) else 0)
     return max(16, BYTES_OF_A_SLICE // (8 * max(times, 1)))

@@ -75,7 +75,9 @@ class _SegmentPlay:
         ]
 
     def steady(self, shares: Shares) -> Steady:
-        """Who changes nothing any more when; of a segment without fresh lists and lost hosts."""
+        """Return who changes nothing any more when; of a segment without fresh lists and lost
+        hosts.
+        """
         return Steady(self._elements, self._segment, self._routes, self._lists, shares)
 
     def run(self, steady: Steady | None) -> None:

@@ -187,7 +187,7 @@ def schedule_timers(world: World, client: Client) -> None:
 
 
 def place_observed(world: World) -> None:
-    """Who was there before the log: listed everywhere, holding what the first epoch says."""
+    """Place who was there before the log: listed everywhere, holding what the first epoch says."""
     observed = [life for life in world.script.lives if life.observed]
     for life in observed:
         if not life.ghost and world.future.ended[life.index] > world.now_us:

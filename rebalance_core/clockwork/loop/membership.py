@@ -276,7 +276,7 @@ def heard_by(world: World, client: Client) -> list[LoopBroker]:
 
 
 def blocked_us(world: World, client: Client) -> int:
-    """How long a heartbeat waits for hosts that are lost, one after the other.
+    """Return how long a heartbeat waits for hosts that are lost, one after the other.
 
     With ``enableConcurrentHeartbeat`` (5.5) it asks all brokers at once.
     """

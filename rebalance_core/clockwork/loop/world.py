@@ -70,7 +70,7 @@ class Future:
         return [(int(since[0]), int(until[0])) for since, until in self.ticks.lockless_us]
 
     def notices(self, broker: int, at_us: int) -> str:
-        """How a broker tells members of changes at a time: one of `NOTICE_MODES`."""
+        """Return how a broker tells members of changes at a time: one of `NOTICE_MODES`."""
         found = ON
         for switch, since in zip(self.script.notices, self.ticks.notices_us, strict=True):
             if switch.broker == broker and since[0] <= at_us:
@@ -78,14 +78,14 @@ class Future:
         return found
 
     def next_batch_us(self, broker: int, life: int, at_us: int) -> int:
-        """When a broker that gathers its notices sends them next."""
+        """Return when a broker that gathers its notices sends them next."""
         period = NOTICE_BATCH_MS * 1_000
         entity = self.script.broker_entities[broker]
         draw = uniform(self.seed, entity, Timer.NOTICE_BATCH, life)
         return at_us + (below(draw, period) - at_us) % period
 
     def sightings_us(self, life: Life) -> list[int]:
-        """When each sighting of a life happened."""
+        """Return when each sighting of a life happened."""
         return [int(at[0]) for at in self.ticks.sightings_us(life)]
 
     def states_us(self, life: Life) -> list[int]:
@@ -116,13 +116,13 @@ class Future:
         return self.timers_start[life] + FIRST_POLL_US + number * self._poll[life]
 
     def poll_answered_us(self, life: int, number: int) -> int:
-        """When the answer of a route poll is in use."""
+        """Return when the answer of a route poll is in use."""
         entity = self.script.lives[life].entity
         draw = uniform(self.seed, entity, Timer.ROUTE_ANSWER, number)
         return self.poll_us(life, number) + ROUTE_ANSWER.of(draw)
 
     def polls_before(self, life: int, at_us: int) -> int:
-        """How many route polls have their tick before a time."""
+        """Return how many route polls have their tick before a time."""
         return _ticks_before(self.timers_start[life] + FIRST_POLL_US, self._poll[life], at_us)
 
     def heartbeat_us(self, life: int, number: int) -> int:
@@ -130,7 +130,7 @@ class Future:
         return self._beats_start[life] + FIRST_HEARTBEAT_US + number * self._beat[life]
 
     def heartbeats_before(self, life: int, at_us: int) -> int:
-        """How many heartbeats have their tick before a time."""
+        """Return how many heartbeats have their tick before a time."""
         return _ticks_before(self._beats_start[life] + FIRST_HEARTBEAT_US, self._beat[life], at_us)
 
     def lock_renewal_us(self, life: int, number: int) -> int:
@@ -138,7 +138,7 @@ class Future:
         return self._own_start[life] + FIRST_LOCK_RENEWAL_US + number * LOCK_RENEWAL_US
 
     def lock_renewals_before(self, life: int, at_us: int) -> int:
-        """How many rounds of lockAll have their tick before a time."""
+        """Return how many rounds of lockAll have their tick before a time."""
         return _ticks_before(self._own_start[life] + FIRST_LOCK_RENEWAL_US, LOCK_RENEWAL_US, at_us)
 
 
@@ -240,7 +240,7 @@ class PassClock:
 
     @property
     def next_us(self) -> int:
-        """When the next pass begins, as things stand."""
+        """Return when the next pass begins, as things stand."""
         due = self.last_end_us + self.wait_us
         if self.woken_us is not None:
             due = min(due, max(self.woken_us, self.last_end_us + self.min_interval_us))

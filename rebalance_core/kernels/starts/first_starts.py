@@ -162,7 +162,7 @@ class RoleSwitchArrays:
         return len(self.began_ms) > 0
 
     def first(self, queue: Ints) -> Ints:
-        """Where the switches of each queue begin."""
+        """Return where the switches of each queue begin."""
         return self._first[self._broker[queue]]
 
     def until(self, queue: Ints, at_ms: Ints) -> Ints:

@@ -273,7 +273,7 @@ class SeenCommits:
         return np.where(at >= self._first[queue], at, segments.NONE)
 
     def after(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Where the queue's rows later than a moment begin."""
+        """Return where the queue's rows later than a moment begin."""
         return segments.bisect(self.at_ms, self._first[queue], self._end[queue], at_ms, right=True)
 
     def newest_of(self, queue: Ints, client: Ints, at_ms: Ints, *, kept: bool = False) -> Ints:

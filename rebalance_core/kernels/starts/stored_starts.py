@@ -489,7 +489,7 @@ class FirstPulls(NamedTuple):
     offsets: SeenOffsets
 
     def corrected(self, mine: OwnerChanges, starts: Starts, seen: Ints) -> Ints:
-        """Where the first pull of each start is sent; `NONE`: pulled as it is, or not known.
+        """Return where the first pull of each start is sent; `NONE`: pulled as it is, or not known.
 
         Args:
             mine: ADDs.
@@ -510,7 +510,9 @@ class FirstPulls(NamedTuple):
         return np.where(known, _corrected(starts.offset, least, most, overflow), segments.NONE)
 
     def sent_back(self, mine: OwnerChanges, starts: Starts, stored: Ints) -> Ints:
-        """Where the first pull is sent, if what was seen of the queue is as new as its commit."""
+        """Return where the first pull is sent, if what was seen of the queue is as new as its
+        commit.
+        """
         assert self.commits is not None
         seen = self.offsets.newest(mine.queue, self.prepared.epochs.from_ms[mine.epoch])
         corrected = self.corrected(mine, starts, seen)

@@ -179,7 +179,7 @@ class DeployedGroup:
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing can be said of its rollout; None: something can."""
+        """Return why nothing can be said of its rollout; None: something can."""
         if not self.members:
             return "has no member"
         if is_unknown(self.history):
@@ -256,7 +256,7 @@ class Figures:
 
     @property
     def futures(self) -> int:
-        """How many."""
+        """Return how many."""
         return len(self.finish_ms)
 
 
@@ -357,7 +357,7 @@ class Rollouts:
     )
 
     def turns(self, plan: int) -> tuple[tuple[Turn, ...], ...]:
-        """When each member of each group is replaced."""
+        """Return when each member of each group is replaced."""
         rollout = self.plans[plan]
         return tuple(self.search.turns(rollout, group.members) for group in self.groups)
 

@@ -234,7 +234,7 @@ class Search:
         return tuple(found.values())
 
     def turns(self, plan: RolloutPlan, members: int) -> tuple[Turn, ...]:
-        """When each of so many members is replaced."""
+        """Return when each of so many members is replaced."""
         return plan.edit(self.change, self.groups).turns(members)
 
 

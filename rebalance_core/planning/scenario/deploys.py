@@ -33,7 +33,7 @@ def amount(value: Any) -> Amount:
 
 
 def at_once(surge: Amount, unavailable: Amount, members: int) -> tuple[int, int]:
-    """How many may be there too many, and how many may be missing, of so many members.
+    """Return how many may be there too many, and how many may be missing, of so many members.
 
     Percentages of surge are rounded up, those of unavailable down, and if both come to 0, one may
     be missing (``ResolveFenceposts`` of Kubernetes).
@@ -67,7 +67,7 @@ class Turn:
 
     @property
     def stop_ms(self) -> int:
-        """When the member stops."""
+        """Return when the member stops."""
         return self.begin_ms if self.stays_ms is None else self.join_ms + self.stays_ms
 
 
@@ -161,7 +161,7 @@ class Deploy(GroupEdit):
 
     @property
     def detail(self) -> str | None:
-        """How members are lost; None: they leave."""
+        """Return how members are lost; None: they leave."""
         return None if self.graceful else LOSS_DETAILS["crash"]
 
     def change(self, settings: MemberData) -> MemberData:
@@ -169,7 +169,7 @@ class Deploy(GroupEdit):
         return settings
 
     def turns(self, members: int) -> tuple[Turn, ...]:
-        """When each of so many members is replaced, in their order."""
+        """Return when each of so many members is replaced, in their order."""
         if self.has_pace:
             surge, unavailable = at_once(self.surge or 0, self.unavailable or 0, members)
             pace = Pace(surge, unavailable, self.down, self.ready_after, self.pause)

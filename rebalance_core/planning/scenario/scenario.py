@@ -31,7 +31,7 @@ class Scenario:
     """``file:line`` of each edit, for warnings; empty if it was not read from a file."""
 
     def source(self, number: int) -> str:
-        """How the rows of an edit name it; the same on every machine."""
+        """Return how the rows of an edit name it; the same on every machine."""
         return f"{self.name}#{number + 1}"
 
 
@@ -135,7 +135,7 @@ def names_in(rows: Iterable[AnyRow]) -> dict[str, ClusterNames]:
 
 
 def queues_in(rows: Iterable[AnyRow]) -> dict[str, dict[str, int]]:
-    """How many readable queues each topic has at the end, by cluster; rows in any order."""
+    """Return how many readable queues each topic has at the end, by cluster; rows in any order."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     for row in sorted(rows, key=order_of):
         if row["event_type"] not in events.TOPIC_EVENTS:

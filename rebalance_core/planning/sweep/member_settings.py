@@ -72,7 +72,7 @@ class MemberSettings:
         )
 
     def cannot_pop(self) -> str | None:
-        """Why it could not, asked to; None if it could (rocketmq.md §2.8)."""
+        """Return why it could not, asked to; None if it could (rocketmq.md §2.8)."""
         if self.rebalance_mode == PROXY_REBALANCE:
             return PROXIED
         if self.message_model == BROADCASTING:
@@ -114,7 +114,7 @@ def member_settings(tables: Mapping[str, pa.Table]) -> dict[Group, set[MemberSet
 
 
 def cannot_pop(members: set[MemberSettings]) -> str | None:
-    """Why a group cannot pop; None if all its members could."""
+    """Return why a group cannot pop; None if all its members could."""
     reasons = {member.cannot_pop() for member in members}
     return next((reason for reason in CANNOT_POP if reason in reasons), None)
 

@@ -78,7 +78,7 @@ def _of_shared_topics(epochs: pa.Table, shared: pa.Table) -> dict[str, pa.Chunke
 
 
 def all_shared(steps: Mapping[str, pa.ChunkedArray] | pa.Table) -> pa.ChunkedArray:
-    """Whether members share all queues that the group has in a step."""
+    """Return whether members share all queues that the group has in a step."""
     popped = pc.fill_null(pc.greater(steps["pop_queues"], 0), False)
     return pc.and_(popped, pc.fill_null(pc.equal(steps["queues"], 0), False))
 
@@ -126,7 +126,7 @@ def start_sums(starts: pa.Table) -> pa.Table:
 
 
 def counted(rows: pa.Table, first_ms: Mapping[str, int]) -> pa.Array:
-    """Whether the change comes after the state before: at or after the first edit."""
+    """Return whether the change comes after the state before: at or after the first edit."""
     clusters = rows["cluster"].combine_chunks().dictionary_encode()
     if isinstance(clusters, pa.ChunkedArray):
         clusters = clusters.combine_chunks()

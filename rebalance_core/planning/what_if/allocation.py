@@ -51,7 +51,7 @@ class Redelivery:
 def redelivery_after_death(
     rebalance_mode: str, invisible_time_s: float = POP_INVISIBLE_S
 ) -> Redelivery:
-    """When what a killed client had popped comes again.
+    """Return when what a killed client had popped comes again.
 
     Behind a proxy the client stays a member until its channel has expired and a scan finds out;
     until then the proxy renews what it held. Recorded: 119 to 129 s, and messages again after 130

@@ -154,7 +154,7 @@ def new_client_ids(
 
 
 def template_of(language: str | None) -> str:
-    """How clients of a language make their ids.
+    """Return how clients of a language make their ids.
 
     >>> template_of("GO"), template_of(None)
     ('{ip}@{pid}', '{ip}@{pid}#{nanos}')
