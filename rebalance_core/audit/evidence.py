@@ -1,7 +1,7 @@
 """Whether the evidence that a rule needs is there, and what is said without it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rebalance_core.audit import dumps
@@ -150,9 +150,8 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
     What a log that begins late does not have, the file tells that shows the topic.
     """
     run, end_ms = case.run, end_of(case)
-    untold = _shown_pairs(case) - {
-        (row["topic"], row["broker_name"]) for row in case.rows("topics")
-    }
+    known = {(row["topic"], row["broker_name"]): row for row in case.rows("topics")}
+    untold = {*_shown_pairs(case) - known.keys(), *_grown(case, known)}
     if untold and run.coverage.known:
         return Gap(NOT_COVERED, min(broker for _, broker in untold), None, None, kind=QUEUES)
     brokers = group_brokers(case)
@@ -167,6 +166,19 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
             if gap is not None and gap.reason != LOG_BEGINS:
                 return gap
     return None
+
+
+def _grown(case: GroupCase, known: Mapping[tuple[str, str], Row]) -> Iterator[tuple[str, str]]:
+    """Topics, and brokers, of which consumerProgress shows more queues than were known before.
+
+    A broker answers of the queues that the topic has then.
+    """
+    for shown in case.facts("QUEUE_PROGRESS"):
+        row = known.get((shown["topic"], shown["broker_name"]))
+        if row is not None and shown["first_ms"] > row["event_ms"]:
+            queues = max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0)
+            if queues <= shown["queue_id"]:
+                yield shown["topic"], shown["broker_name"]
 
 
 def _shown_ms(case: GroupCase, broker: str) -> int:
@@ -444,7 +456,7 @@ def gap_text(gap: Gap) -> str:
     if gap.kind == ASSIGNS:
         return "no file tells whether every lite pull member divides what it subscribes"
     if gap.kind == QUEUES:
-        return f"dumps show queues on {gap.host} of a topic that no other file tells of"
+        return f"dumps show queues of a topic on {gap.host} that no other file tells of"
     if not gap.host:
         return "members came, went or changed their topics, and no line of a log shows it"
     if gap.kind == RETURNED and gap.from_ms is not None:

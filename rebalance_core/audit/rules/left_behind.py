@@ -148,8 +148,6 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
         kept -= gone
     config = {(row["topic"], row["broker_name"]): row for row in case.rows("topics")}
     stored_ms = _stored_ms(case)
-    # in order of time; a broker answers of the queues that the topic has there
-    shown_ms = {dumps.queue_of(row): row["first_ms"] for row in case.facts("QUEUE_PROGRESS")}
     of_topic: dict[str, list[MessageQueue]] = {}
     outside: dict[str, list[MessageQueue]] = {}
     for queue in sorted(kept):
@@ -159,9 +157,7 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
         if dumps.is_deleted(row):
             if stored_ms.get(queue, 0) > row["event_ms"]:
                 of_topic.setdefault(queue[0], []).append(queue)
-        elif queue[2] < max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0):
-            continue
-        elif shown_ms.get(queue, 0) <= row["event_ms"]:
+        elif queue[2] >= max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0):
             outside.setdefault(queue[0], []).append(queue)
     for topic, queues in of_topic.items():
         yield _of_queues(topic, queues, "the topic was deleted there")

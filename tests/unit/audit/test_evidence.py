@@ -180,8 +180,19 @@ def test_a_topic_whose_queues_a_dump_shows_is_there() -> None:
     shown = covered(case_of(join(A), facts=progress(A), members=lists), (0, 1000), begins=True)
     row = found(shown, "FROZEN_GROUP")
     assert row["severity"] == "INFO"
-    assert "dumps show queues on a of a topic that no other file tells of" in row["summary"]
+    assert "dumps show queues of a topic on a that no other file tells of" in row["summary"]
     assert row["remedy"].startswith("Copy topics.json of a")
+
+
+@pytest.mark.parametrize(("at_s", "severity"), [(300, "WARNING"), (700, "INFO")])
+def test_a_topic_of_which_a_later_dump_shows_more_queues_has_grown(
+    at_s: float, severity: str
+) -> None:
+    where = {"topic": "T", "broker_name": "a", "queue_id": 9}
+    dumped = fact("QUEUE_PROGRESS", at_s, **where, consumer_offset=5, broker_offset=5)
+    case = case_of(topic(at=500), join(A), commits=[commit(9, 5)], facts=[dumped])
+    row = found(covered(case, (0, 1000), begins=True), "LEFTOVER_OFFSETS")
+    assert row["severity"] == severity
 
 
 def shown(case: GroupCase) -> tuple[ComparisonResult, str]:

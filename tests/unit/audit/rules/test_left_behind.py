@@ -95,15 +95,6 @@ def test_queues_beyond_those_of_the_topic() -> None:
     assert findings_of(LEFTOVER, case_of(topic(), join("x"), **inside)) == []
 
 
-@pytest.mark.parametrize(("at", "found"), [(300, 1), (700, 0)])
-def test_queues_that_a_later_dump_shows_are_not_left_behind(at: float, found: int) -> None:
-    """The topic grew, and no log or store tells it."""
-    where = {"topic": "T", "broker_name": "a", "queue_id": 9}
-    shown = fact("QUEUE_PROGRESS", at, **where, consumer_offset=5, broker_offset=5)
-    case = case_of(topic(at=500), join("x"), commits=[commit(9, 5)], facts=[shown])
-    assert len(findings_of(LEFTOVER, case)) == found
-
-
 def test_nobody_reads_and_messages_wait() -> None:
     (one,) = findings_of(OFFLINE, case_of(*GONE, facts=[CONFIG], **BEHIND))
     assert "5 messages not read: T 5" in one.summary
