@@ -188,7 +188,7 @@ def test_a_topic_whose_queues_a_dump_shows_is_there() -> None:
 def test_a_topic_of_which_a_later_dump_shows_more_queues_has_grown(
     at_s: float, severity: str
 ) -> None:
-    where = {"topic": "T", "broker_name": "a", "queue_id": 9}
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 9}
     dumped = fact("QUEUE_PROGRESS", at_s, **where, consumer_offset=5, broker_offset=5)
     case = case_of(topic(at=500), join(A), commits=[commit(9, 5)], facts=[dumped])
     row = found(covered(case, (0, 1000), begins=True), "LEFTOVER_OFFSETS")
