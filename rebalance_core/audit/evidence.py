@@ -381,7 +381,7 @@ def _outage_gap(case: GroupCase) -> Gap | None:
 def _newest_lists(case: GroupCase) -> dict[str, tuple[int, Counter[str]]]:
     """By broker when its newest whole list was made, and how often that has each client id."""
     lists: dict[str, tuple[int, Counter[str]]] = {}
-    for row in dumps.fresh(case, dumps.broker_answers(case), "observed_ms"):
+    for row in dumps.broker_answers(case):
         broker, made_ms = row["asked_broker"], row["observed_ms"]
         if broker not in lists or made_ms > lists[broker][0]:
             lists[broker] = (made_ms, Counter())

@@ -143,13 +143,14 @@ def run_cluster_rules(
     covered = coverage_of(coverage, folders)
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given, covered)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts, covered)]
-    signs = {broker: covered.ends(broker) for broker in gone}
+    headless = {b for b, outages in masters.items() if outages and outages[-1].up_ms is None}
+    signs = {broker: covered.ends(broker) for broker in gone | headless}
     for row in dumps:
         if row["broker_name"] in gone and row["details"]["command"] == "consumerConnection":
             signs[row["broker_name"]] = max(signs[row["broker_name"]], row["last_ms"])
     named = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
     slaves = frozenset(named | masters.keys())
-    returned = going_on(events, signs)
+    returned = going_on(events, masters, signs)
     run = replace(
         run,
         masters=masters,

@@ -223,14 +223,20 @@ def untold_outages(
     return untold
 
 
-def going_on(events: Iterable[Row], signs: Mapping[str, int]) -> dict[str, int]:
-    """Return, of brokers that are down at the end, those with a later sign of life, and since when.
+def going_on(
+    events: Iterable[Row],
+    masters: Mapping[str, Sequence[MasterOutage]],
+    signs: Mapping[str, int],
+) -> dict[str, int]:
+    """Return, of brokers that are down or without a master at the end, those with a later sign of
+    life of it, and since when.
 
     Args:
         events: BROKER_UP and BROKER_DOWN.
+        masters: the outages of masters by broker.
         signs: by broker its last one, epoch ms.
     """
-    since: dict[str, int] = {}
+    since = {b: outages[-1].down_ms for b, outages in masters.items() if outages}
     for row in events:
         since[row["broker_name"]] = max(row["event_ms"], since.get(row["broker_name"], 0))
     return {b: since[b] for b, at_ms in signs.items() if at_ms > since[b] + MINUTE_MS}

@@ -9,7 +9,7 @@ from rebalance_core.audit.case import ITSELF, MEMBERS, GroupCase
 from rebalance_core.audit.comparison import ComparisonResult, compare
 from rebalance_core.audit.comparison_findings import settling
 from rebalance_core.audit.coverage import Coverage, LogSpan, coverage_of
-from rebalance_core.audit.evidence import gap_of
+from rebalance_core.audit.evidence import gap_of, unlogged
 from rebalance_core.audit.findings import ALL_RULES, Row, run_rules
 from rebalance_core.model.events import CONSUMER_LEAVE, CONSUMER_SUSPEND
 from rebalance_core.replay.masters import MasterOutage
@@ -207,6 +207,16 @@ def test_equal_needs_a_dump_of_every_queue() -> None:
     assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
     assert "3 queues" in result.lacking
     assert settled.startswith("Dump consumerProgress -s true -g g")
+
+
+def test_lists_that_are_old_by_now_tell_who_was_there() -> None:
+    """A file of a clock that is hours ahead makes all dumps old."""
+    twice = join(A, channel="2", at=300)
+    case = covered(case_of(topic(), join(A), twice, members=listed_at("a", 500, A)), (0, 1000))
+    for end_s in (1_000, 100_000):
+        gap = unlogged(replace(case, run=replace(case.run, end_ms=ms(end_s))))
+        assert gap is not None
+        assert gap.reason == "NOT_COVERED"
 
 
 @pytest.mark.parametrize("what", ["JOIN", "LEAVE"])

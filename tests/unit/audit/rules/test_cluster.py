@@ -141,6 +141,18 @@ def test_a_broker_goes_on_whose_return_came_after_the_name_servers_logs() -> Non
     assert run.returned == {"b": 60_000}
 
 
+@pytest.mark.parametrize(("log_ends_ms", "returned"), [(130_000, {"a": 60_000}), (100_000, {})])
+def test_a_master_whose_log_goes_on_is_back_though_no_line_says_so(
+    log_ends_ms: int, returned: dict[str, int]
+) -> None:
+    row = {"host": "a", "role": "BROKER", "kind": "broker_log", "from_ms": 0, "complete": True}
+    row |= {"to_ms": log_ends_ms, "note": None, "clock_offset_ms": None}
+    gone = cluster_event(60_000, "DOWN", "REFUSED", "a") | {"event_type": "MASTER_DOWN"}
+    file = fact("BROKER_FILE", 1, broker_name="a", details={"folders": "a", "file": "broker_log"})
+    run, _ = run_cluster_rules([file], [], [gone], 6.0, coverage=[row])
+    assert run.returned == returned
+
+
 # Masters that went: what nobody read, what nobody owned, and offsets that fell back.
 
 NOT_READ, LOCKS, FELL_BACK = "MASTER_GONE_NOT_READ", "MASTER_GONE_LOCKS", "OFFSETS_FELL_BACK"
