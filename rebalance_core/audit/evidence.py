@@ -147,7 +147,7 @@ def _undated(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
 def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
     """A broker on which topics may have been changed since: no log, store or dump tells.
 
-    What a log that begins late does not have, the file tells that shows the topic.
+    What a log that begins late does not have, the file tells that shows the topic, if one does.
     """
     run, end_ms = case.run, end_of(case)
     known = {(row["topic"], row["broker_name"]): row for row in case.rows("topics")}
@@ -158,12 +158,13 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
     unseen = run.missing - brokers if run.coverage.known else frozenset[str]()
     if unseen and not case.facts("QUEUE_PROGRESS"):  # which shows the queues of every broker
         return Gap(NOT_COVERED, min(unseen), None, None)
+    nowhere = {*dumps.subscribed_topics(case)} - {topic for topic, _ in known}
     for broker in sorted(brokers):
         stored_ms = run.coverage.topic_stores.get(broker, 0)
-        since_ms = max(first_ms, stored_ms, _shown_ms(case, broker) + MINUTE_MS)
+        since_ms = max(stored_ms, _shown_ms(case, broker) + MINUTE_MS, 0 if nowhere else first_ms)
         if since_ms < end_ms:
             gap = run.coverage.gap(broker, since_ms, end_ms, down=broker in run.down)
-            if gap is not None and gap.reason != LOG_BEGINS:
+            if gap is not None and (nowhere or gap.reason != LOG_BEGINS):
                 return gap
     return None
 

@@ -135,10 +135,11 @@ def run_cluster_rules(
     rows += [finding_row(NO_BROKER_ADDRESS, one) for one in no_broker_address(facts)]
     masters = master_outages(given)
     rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]
+    files = [row for row in facts if row["kind"] == "BROKER_FILE"]
     folders = {
         row["broker_name"]: row["details"]["folders"].split(", ")
-        for row in facts
-        if row["kind"] == "BROKER_FILE" and row["details"].get("folders")
+        for row in files
+        if row["details"].get("folders")
     }
     covered = coverage_of(coverage, folders)
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given, covered)]
@@ -151,6 +152,9 @@ def run_cluster_rules(
     named = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
     slaves = frozenset(named | masters.keys())
     returned = going_on(events, masters, signs)
+    # of a process that was a master by turns there is no log: it may be one again
+    untold = {row["broker_name"] for row in files if row["details"].get("unlogged")}
+    returned |= {broker: masters[broker][-1].down_ms for broker in headless & untold}
     run = replace(
         run,
         masters=masters,
@@ -160,7 +164,7 @@ def run_cluster_rules(
         untold=untold_outages(given, facts),
         notices=_notices(reported),
     )
-    if not run.coverage.known and any(row["kind"] == "BROKER_FILE" for row in facts):
+    if not run.coverage.known and files:
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
     known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
     return run, known

@@ -34,6 +34,7 @@ from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
 from rebalance_core.ingest.parse.log_lines import ServerClock, lines_of
 from rebalance_core.ingest.rows import Tables
+from rebalance_core.model.times import HOUR_MS
 
 _ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times", "line_bytes")
 """Counts of a file that are the sum of those of its splits."""
@@ -165,13 +166,17 @@ def context_of(
     """The context of a collection whose files were read.
 
     It begins with the first line of a server's log that states something, else with the first
-    dump, and ends with the last line or dump.
+    dump, and ends with the last line or dump. A client whose log goes on for an hour after all
+    servers and dumps has a clock that is off: it does not make these old.
     """
     stats = list(stats)
     of_servers = [s.first_ms for s in stats if s.kind in SERVER_LOGS and s.first_ms]
     others = [s.first_ms for s in stats if s.first_ms]
     written = [file.written_ms for file in collection.files if file.written_ms]
-    ends = [s.last_ms for s in stats if s.last_ms] + written
+    ends = [s.last_ms for s in stats if s.kind in SERVER_LOGS and s.last_ms] + written
+    lines = [s.last_ms for s in stats if s.last_ms]
+    latest_ms = max(ends or lines, default=0) + HOUR_MS
+    ends += [ms for ms in lines if ms <= latest_ms]
     zones = {
         file.place: zone
         for file in collection.files

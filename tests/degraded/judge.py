@@ -182,8 +182,9 @@ def really_held(name: str, group: str, at_ms: int) -> Held | None:
     for client in cluster["clients"]:
         for run in client["runs"]:
             ids = run.get("client_ids", {})
-            there = run.get("started_t", 0) <= at_ms < run.get("stopped_t", at_ms + 1)
-            if group not in ids or not there:
+            began_ms, ended_ms = run.get("started_t", 0), run.get("stopped_t")
+            there = began_ms is not None and began_ms <= at_ms  # it may never have begun
+            if group not in ids or not there or (ended_ms is not None and ended_ms <= at_ms):
                 continue
             for topic, queues in truth.owned(client["name"], group, at_ms).items():
                 if not topic.startswith("%"):

@@ -184,6 +184,13 @@ def test_a_topic_whose_queues_a_dump_shows_is_there() -> None:
     assert row["remedy"].startswith("Copy topics.json of a")
 
 
+@pytest.mark.parametrize(("begins", "severity"), [(True, "ERROR"), (False, "INFO")])
+def test_a_topic_that_no_file_shows_may_be_older_than_the_logs(begins: bool, severity: str) -> None:
+    case = case_of(join(A), members=listed_at("a", 890, A))
+    row = found(covered(case, (100, 1000), begins=begins), "FROZEN_GROUP")
+    assert row["severity"] == severity
+
+
 @pytest.mark.parametrize(("at_s", "severity"), [(300, "WARNING"), (700, "INFO")])
 def test_a_topic_of_which_a_later_dump_shows_more_queues_has_grown(
     at_s: float, severity: str

@@ -6,7 +6,7 @@ import gzip
 import re
 import shutil
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -421,3 +421,19 @@ def test_two_joins_of_one_second_stay_two_though_the_times_in_them_are_off(tmp_p
     )
     assert (one, other) == ("c1", "c2")
     assert 0 < second_ms - first_ms < 1_000
+
+
+@pytest.mark.parametrize(("hour", "ends_at"), [("11", "11:29:55"), ("19", "11:28:55")])
+def test_a_client_whose_clock_is_hours_ahead_does_not_make_all_else_old(
+    hour: str, ends_at: str, tmp_path: Path
+) -> None:
+    files = {
+        "brokers/a/broker.log": JOIN.format("11:28:55", BEAT_MS),
+        "clients/c/rocketmq_client.log": HEARTBEAT_LOG.format(f"{hour}:29:55", BEAT_MS),
+    }
+    rows = ingested(tmp_path, files, '[time_zones]\n"clients/*" = "Asia/Shanghai"\n')[
+        "observed_facts"
+    ]
+    (collected,) = (row for row in rows if row["kind"] == "COLLECTED")
+    end = datetime.fromtimestamp(collected["last_ms"] // 1000, timezone(timedelta(hours=8)))
+    assert f"{end:%H:%M:%S}" == ends_at

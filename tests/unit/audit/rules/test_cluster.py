@@ -153,6 +153,14 @@ def test_a_master_whose_log_goes_on_is_back_though_no_line_says_so(
     assert run.returned == returned
 
 
+def test_a_process_without_a_log_may_have_become_the_master() -> None:
+    gone = cluster_event(60_000, "DOWN", "REFUSED", "a") | {"event_type": "MASTER_DOWN"}
+    details = {"folders": "a-1, a-2", "file": "broker_log", "unlogged": "a-1"}
+    file = fact("BROKER_FILE", 1, broker_name="a", details=details)
+    run, _ = run_cluster_rules([file], [], [gone], 6.0)
+    assert run.returned == {"a": 60_000}
+
+
 # Masters that went: what nobody read, what nobody owned, and offsets that fell back.
 
 NOT_READ, LOCKS, FELL_BACK = "MASTER_GONE_NOT_READ", "MASTER_GONE_LOCKS", "OFFSETS_FELL_BACK"
