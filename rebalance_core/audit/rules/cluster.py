@@ -228,13 +228,12 @@ def going_on(
     masters: Mapping[str, Sequence[MasterOutage]],
     signs: Mapping[str, int],
 ) -> dict[str, int]:
-    """Return, of brokers that are down or without a master at the end, those with a later sign of
-    life of it, and since when.
+    """Return since when brokers are down, or without a master, that give a sign of life later.
 
     Args:
         events: BROKER_UP and BROKER_DOWN.
         masters: the outages of masters by broker.
-        signs: by broker its last one, epoch ms.
+        signs: by broker that is down, or whose master is, its last sign of life, epoch ms.
     """
     since = {b: outages[-1].down_ms for b, outages in masters.items() if outages}
     for row in events:

@@ -253,10 +253,9 @@ def find_failed(case: GroupCase) -> Iterator[Finding]:
     rows = [
         r for r in case.rows("pull_starts") if r["status"] == verdicts.FAILED and r["epoch"] in last
     ]
-    untold = [row for row in rows if _came_untold(case, row)]
-    for some in (untold, [row for row in rows if row not in untold]):
-        for topic, of_topic in by_topic(some).items():
-            yield _failed(topic, of_topic, sure=some is not untold)
+    found = grouped(rows, lambda row: (row["topic"], not _came_untold(case, row)))
+    for (topic, sure), of_topic in sorted(found.items()):
+        yield _failed(topic, of_topic, sure=sure)
 
 
 def _came_untold(case: GroupCase, row: Row) -> bool:
