@@ -275,6 +275,8 @@ class MemberTimeline:
             until_ms = min(now_ms, self.context.logged.get(broker, now_ms))
             if not table.settled and until_ms >= table.at_ms + HEARTBEAT_SEEN_MS:
                 table.settled = True
+                if not self.subscription_versions.silent_after(broker, table):
+                    continue
                 topics = self._topics_at(broker)
                 member_topics = self.subscription_versions.of_silent(
                     broker, table, topics, self.events
@@ -283,7 +285,10 @@ class MemberTimeline:
                 for member in topics:
                     subscribed = member_topics.get(member, {})
                     self._changed(member, table.topics, table.at_ms, table.source, subscribed)
-                self.by_silence += self.events[known:]
+                self.by_silence += [
+                    row for row in self.events[known:]
+                    if (row["client_id"], row["channel_id"]) != table.reporter
+                ]  # fmt: skip
 
     def _topics_at(self, broker: str) -> dict[ConnectedMember, frozenset[str]]:
         """Topics of the members that send heartbeats to the broker, where they are known."""

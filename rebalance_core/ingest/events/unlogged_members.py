@@ -1,5 +1,6 @@
 """Who was a member when, by a group's own events; events of members that were not there."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 
 from rebalance_core.ingest.cluster_context import ClusterContext
@@ -252,17 +253,32 @@ TopicsByMember = Mapping[ConnectedMember, frozenset[str]]
 
 
 class SubscriptionVersions:
-    """The lines without a member, by broker and topic."""
+    """The lines without a member, by broker and topic; those of topics that came or went."""
 
     def __init__(self, pieces: Iterable[Evidence], context: ClusterContext) -> None:
         self._lines: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+        self._moves: dict[str, list[tuple[int, int]]] = {}
         for piece in pieces:
-            if piece.kind == "subscription_changed" and "version" in piece.values:
+            if piece.kind not in ("subscription_changed", "group_topic"):
+                continue
+            line = (context.time_of(piece), piece.position)
+            if "version" in piece.values:
                 key = (piece.place, piece.values["topic"])
-                line = (context.time_of(piece), piece.position, piece.values["version"])
-                self._lines.setdefault(key, []).append(line)
-        for lines in self._lines.values():
+                self._lines.setdefault(key, []).append((*line, piece.values["version"]))
+            else:
+                self._moves.setdefault(piece.place, []).append(line)
+        for lines in (*self._lines.values(), *self._moves.values()):
             lines.sort()
+
+    def silent_after(self, broker: str, table: SubscriptionTable) -> bool:
+        """Return True if no line changed the table again until every member was heard.
+
+        A heartbeat logs the topics that it adds and removes before the line with its member: where
+        that one was dropped, these still tell that somebody subscribes something else.
+        """
+        moves = self._moves.get(broker, [])
+        following = moves[bisect_right(moves, table.line) :]
+        return not following or following[0][0] >= table.line[0] + HEARTBEAT_SEEN_MS
 
     def of_silent(
         self, broker: str, table: SubscriptionTable, topics: TopicsByMember, events: Iterable[Row]

@@ -115,6 +115,21 @@ def test_without_such_a_line_the_other_s_line_dates_it_as_before(tmp_path: Path)
     assert subscribed(tmp_path, BOTH, FLIP) == [(TWO, "B", 120_500)]
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+def test_who_changes_the_table_again_is_not_silent(lost: int, tmp_path: Path) -> None:
+    """The line with its member was dropped, those of the topics it adds and removes were not."""
+    moves = [
+        (125_000, f"subscription changed, add new topic, group: g {data_of('C', 400)}"),
+        (125_000, f"subscription changed, group: g remove topic B {data_of('B', 900)}"),
+    ]
+    assert subscribed(tmp_path, BOTH, FLIP, moves[lost:]) == []
+
+
+def test_a_change_after_every_member_was_heard_ends_no_silence(tmp_path: Path) -> None:
+    moves = [(156_000, f"subscription changed, group: g remove topic B {data_of('B', 900)}")]
+    assert subscribed(tmp_path, BOTH, FLIP, moves) == [(TWO, "B", 120_500)]
+
+
 @pytest.mark.parametrize(
     "line",
     [
