@@ -10,23 +10,23 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rebalance_core.client.one_pass import rebalance_pass
-from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.start_offset import broker_offset_reply, compute_pull_from_where
-from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
-from rebalance_core.strategies.registry import (
-    register_hash_function,
-    register_room_resolver,
-    register_strategy,
-)
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rebalance_core.cli.in_python import Answer, Audit, Tables
+    from rebalance_core.client.one_pass import rebalance_pass
     from rebalance_core.engine.options import SimulationOptions
+    from rebalance_core.model.queue import MessageQueue
     from rebalance_core.planning.what_if.what_if import WhatIf
+    from rebalance_core.protocol.start_offset import broker_offset_reply, compute_pull_from_where
+    from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
+    from rebalance_core.strategies.registry import (
+        register_hash_function,
+        register_room_resolver,
+        register_strategy,
+    )
 
 __version__ = LIBRARY_VERSION
 
@@ -53,6 +53,8 @@ __all__ = [
 
 _LATER = {
     "checks.input_tables": ["read_input_tables"],
+    "client.one_pass": ["rebalance_pass"],
+    "model.queue": ["MessageQueue"],
     "planning": ["consumer_counts", "movement", "planning_strategy"],
     "planning.producer_model": ["read_producer_model=read_model"],
     "planning.rollout.choice": ["DEFAULT_ROLLOUT=DEFAULT_PLAN"],
@@ -67,6 +69,7 @@ _LATER = {
     "process.producers": ["simulate_producers"],
     "process.rollouts": ["run_search"],
     "producers.model": ["producer_variants=variants_of"],
+    "protocol.start_offset": ["broker_offset_reply", "compute_pull_from_where"],
     "report": [
         "draw_convergence",
         "draw_league",
@@ -79,9 +82,15 @@ _LATER = {
         "draw_worst_future",
         "save_picture",
     ],
+    "strategies": ["allocate_group", "make_strategy", "parse_strategy"],
+    "strategies.registry": [
+        "register_hash_function",
+        "register_room_resolver",
+        "register_strategy",
+    ],
     "synthetic.fleet": ["FleetPlan"],
 }
-"""Names for a planner's notebook, by module, with their names there; imported when asked for."""
+"""Names by module, with their names there; imported when asked for: ``--help`` needs none."""
 
 
 def __getattr__(name: str) -> Any:
@@ -91,6 +100,10 @@ def __getattr__(name: str) -> Any:
             if exported == name:
                 return getattr(import_module(f"{__name__}.{module}"), original or exported)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 # The functions below import what they need when they are called: pyarrow takes a while.

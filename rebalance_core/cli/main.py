@@ -16,7 +16,6 @@ from typing import Any
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.jobs import JOBS, parse_options
-from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure, last_lines
 from rebalance_core.cli.terminal import ExitCode
 from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.storage.place import is_full, is_of_store, reason_of
@@ -85,10 +84,12 @@ def _explain(error: BaseException, *, debug: bool) -> tuple[int, str]:
     """Say on stderr what went wrong; the exit code, and the text."""
     if debug:
         print(terminal.visible_lines("".join(traceback.format_exception(error))), file=sys.stderr)
-    failure = explain_spark_failure(error) if is_spark_failure(error) else None
+    from rebalance_core.cli.run import jvm  # takes a while, and --help needs none
+
+    failure = jvm.explain_spark_failure(error) if jvm.is_spark_failure(error) else None
     code = int(failure.exit_code if failure else terminal.exit_code_of(error))
     if code == ExitCode.BUG:
-        _say_last_words_of_spark()
+        _say_last_words_of_spark(jvm.last_lines())
     why = (
         str(failure)
         if failure
@@ -116,9 +117,8 @@ def _reason(error: BaseException) -> str:
     return f"this is a bug: {type(error).__name__}: {error}"
 
 
-def _say_last_words_of_spark() -> None:
+def _say_last_words_of_spark(lines: Sequence[str]) -> None:
     """Print what was kept from the terminal; it may be all there is to know of a JVM that died."""
-    lines = last_lines()
     if lines:
         terminal.say("Spark and its JVM printed last:")
         shown = (f"  {line.expandtabs()}" for line in lines)

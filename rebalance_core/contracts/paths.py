@@ -2,15 +2,18 @@
 tables.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 # Paths and URIs: which of them are of this machine.
 
@@ -75,6 +78,8 @@ def bundled(kind: str) -> dict[str, Traversable]:
     Args:
         kind: a folder of ``rebalance_core/bundled``: scenarios, rollouts or producers.
     """
+    from importlib.resources import files  # takes a while, and --help needs none
+
     found = (files("rebalance_core") / "bundled" / kind).iterdir()
     return {one.name.removesuffix(".toml"): one for one in sorted(found, key=lambda f: f.name)}
 

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -469,7 +468,7 @@ class LocalPlace(Place):
     @contextmanager
     def _written_aside(self, text: str) -> Iterator[Path]:
         """A file that is gone in the end, on a full disk and after a signal too."""
-        aside = Path(self.path).with_name(f".{self.name}.{uuid.uuid4().hex}")
+        aside = Path(self.path).with_name(f".{self.name}.{os.urandom(16).hex()}")
         try:
             with aside.open("x", encoding="utf-8") as file:
                 file.write(text)

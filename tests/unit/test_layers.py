@@ -224,7 +224,10 @@ def job_of(module: str) -> str:
     return module.partition("_")[0]
 
 
-HEAVY = ("planning", "replay", "audit", "synthetic", "kernels", "engine", "ingest", "clockwork")
+HEAVY = (
+    "planning", "replay", "audit", "synthetic", "kernels", "engine", "ingest", "clockwork",
+    "client", "protocol", "strategies",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("job", ["", *sorted(JOBS)])

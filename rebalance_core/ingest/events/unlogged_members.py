@@ -267,8 +267,10 @@ class SubscriptionVersions:
                 self._lines.setdefault(key, []).append((*line, piece.values["version"]))
             else:
                 self._moves.setdefault(piece.place, []).append(line)
-        for lines in (*self._lines.values(), *self._moves.values()):
+        for lines in self._lines.values():
             lines.sort()
+        for moves in self._moves.values():
+            moves.sort()
 
     def silent_after(self, broker: str, table: SubscriptionTable) -> bool:
         """Return True if no line changed the table again until every member was heard.
