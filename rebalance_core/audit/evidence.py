@@ -222,7 +222,7 @@ def unlogged(case: GroupCase) -> Gap | None:
     first = min(rows, key=lambda row: row["first_ms"] or 0, default=None)
     if first is not None:
         return Gap(NOT_COVERED, "", first["first_ms"], first["last_ms"])
-    odd = contradicted(case) or listed_once(case)
+    odd = contradicted(case) or listed_once(case) or _listed_no_more(case)
     return Gap(NOT_COVERED, "", None, None) if odd else None
 
 
@@ -248,6 +248,20 @@ def listed_once(case: GroupCase) -> bool:
         if len(begins) > 1 and later and max(later) < 2:
             return True
     return False
+
+
+def _listed_no_more(case: GroupCase) -> bool:
+    """True if a broker that listed a member lists it no more in the end, once its log had ended.
+
+    It is a member of the ledger only because no later list of another broker was collected.
+    """
+    members = {row["client_id"] for row in case.members}
+    listed = {(row["asked_broker"], row["client_id"]) for row in dumps.broker_answers(case)}
+    return any(
+        any((broker, one) in listed for one in members - ids.keys())
+        and case.run.coverage.gap(broker, made_ms, made_ms) is not None
+        for broker, (made_ms, ids) in _newest_lists(case).items()
+    )
 
 
 SETTLING_MS = HEARTBEAT_MS + REBALANCE_WAIT_MS

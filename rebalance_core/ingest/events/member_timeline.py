@@ -126,7 +126,9 @@ class MemberTimeline:
         client_id, channel = v["client_id"], v["channel"]
         self._channels[piece.place, channel] = client_id
         connections = self._connections_of(client_id)
-        detail = OBSERVED if at_ms <= self.context.start_ms else None
+        # a broker that started since then has no member of before
+        there = at_ms <= self.context.start_ms and not self.context.starts_at(piece)
+        detail = OBSERVED if there else None
         changes = connections.connect(piece.place, channel, at_ms, piece.source)
         known = len(self.events)
         self._record(client_id, changes, detail)

@@ -154,6 +154,25 @@ def test_a_list_of_an_earlier_round_tells_who_is_there_with_the_log_since(
     assert (gap and gap.reason) == reason
 
 
+@pytest.mark.parametrize(
+    ("ends_s", "newer", "older", "reason"),
+    [
+        (700, [B], [A], "NOT_COVERED"),  # A may have gone before the newer list
+        (1000, [B], [A], None),  # the log would have it
+        (700, [A, B], [A], None),
+        (700, [B], [], None),  # the broker never listed it
+    ],
+)
+def test_a_member_that_its_broker_lists_no_more_may_be_gone(
+    ends_s: float, newer: list[str], older: list[str], reason: str | None
+) -> None:
+    """The newest list of the other broker, from before, still has it."""
+    lists = [*listed_at("a", 800, *older), *listed_at("a", 840, *newer), *listed_at("b", 800, A)]
+    case = case_of(topic(), join(A), join(B), members=lists)
+    gap = unlogged(covered(case, (0, ends_s)))
+    assert (gap and gap.reason) == reason
+
+
 def progress(*holders: str, at: float = 900) -> list[Row]:
     """What consumerProgress -s shows of queues 0, 1 and so on."""
     dump = fact("DUMP", at, command="consumerProgress", rows=len(holders), rejected=0, error="")

@@ -19,6 +19,7 @@ from rebalance_core.ingest.events.listings import (
     with_answering_replica,
 )
 from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.group_tables import group_tables
 from rebalance_core.ingest.masters import MasterTurn
 from rebalance_core.ingest.rows import event
 from tests.unit.ingest.events.listing_evidence import CONTEXT, connected, listed, said, started
@@ -32,6 +33,21 @@ def dated(*pieces: Evidence, context: ClusterContext = CONTEXT) -> list[tuple[st
 def test_within_the_log_a_connection_is_as_old_as_its_client_or_the_log() -> None:
     pieces = [listed(50, "1@1", "x:1"), listed(50, "2@2", "x:2"), started(51, "2@2", 30_000)]
     assert dated(*pieces) == [("1@1", 10_000), ("2@2", 30_000)]
+
+
+@pytest.mark.parametrize(
+    ("starts", "detail", "told"), [({"a": ((10_000, "a:1"),)}, None, True), ({}, "OBSERVED", False)]
+)
+def test_at_a_broker_that_started_with_the_logs_it_came_later(
+    starts: dict[str, Any], detail: str | None, told: bool
+) -> None:
+    """The line was dropped: who joined with the brokers starts elsewhere than who came later."""
+    piece = listed(50, "1@1", "1:1")
+    pieces = [replace(piece, values=piece.values | {"version": None, "language": "JAVA"})]
+    tables = group_tables("g", pieces, replace(CONTEXT, starts=starts))
+    assert [row.get("detail") for row in tables["cluster_events"]] == [detail]
+    rules = {row["rule_id"] for row in tables["findings"]}
+    assert ("INGEST_JOIN_NOT_LOGGED" in rules) is told
 
 
 def test_one_that_the_log_announces_is_not_listed_again() -> None:
