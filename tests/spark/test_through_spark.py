@@ -52,6 +52,7 @@ def no_task_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     "engine", ["vectorized", pytest.param("reference", marks=pytest.mark.slow)]
 )
 def test_simulate(spark: SparkSession, tmp_path: Path, engine: str) -> None:
+    """By default of the kernels; `test_simulate` holds what the replay gives on Spark."""
     options = SimulationOptions(engine=engine)
     inputs = InputTables.read(spark, TABLES)
     ours = ledger.simulate_and_write(spark, inputs, f"{tmp_path}/ours", options)
