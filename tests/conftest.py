@@ -28,7 +28,6 @@ ALONE = (
     "tests/jobs/test_morning_after.py",
     "tests/jobs/test_notebook.py",
     "tests/jobs/test_object_store.py",
-    "tests/jobs/test_own_frames.py",
 )
 """Files whose tests share no session; those that need a JVM start one in a process of their own."""
 LONG = (
@@ -180,7 +179,10 @@ def session_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Sp
     from rebalance_core.cli.run.session import open_session
 
     warehouse = tmp_path_factory.mktemp("warehouse")
-    settings = SESSION_SETTINGS | {"spark.sql.warehouse.dir": str(warehouse)}
+    settings = SESSION_SETTINGS | {
+        "spark.sql.warehouse.dir": str(warehouse),
+        "spark.python.daemon.module": "tests.python_daemon",
+    }
     session = open_session("tests", master="local[2]", settings=settings)
     yield session
     session.stop()

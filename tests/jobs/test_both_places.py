@@ -63,7 +63,7 @@ def made(folder: Path, *words: object) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "words",
     [
-        ("generate", "--groups", "30", "--seed", "3"),
+        ("generate", "--groups", "8", "--seed", "3"),
         ("ingest", "--collection", DATA / "pathologies" / "collection"),
         pytest.param(
             ("audit", "--collection", DATA / "nightly" / "collection"), marks=pytest.mark.slow

@@ -143,27 +143,40 @@ def test_the_zip_alone_holds_code_and_defaults(
     assert "max_bad_share = 0.5" in done.stdout
 
 
-def test_the_terminal_shows_our_lines_alone_and_with_debug_all(
-    tmp_path: Path, tables: Path
-) -> None:
+def truncated(tmp_path: Path, tables: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A job on a Spark whose logging is talkative, of a file that ends too early."""
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf/log4j2.properties").write_text(CHATTY)
     quick = "".join(f"{name} {value}\n" for name, value in SESSION_SETTINGS.items())
     (tmp_path / "conf/spark-defaults.conf").write_text(quick)
     (tables / "queue_offsets.jsonl.gz").write_bytes(gzip.compress(ROWS)[:-100])
-    words = ("--input", tables, "--output", tmp_path / "out", "--run-on", "spark")
-    quiet = simulate(*words, SPARK_CONF_DIR=str(tmp_path / "conf"))
-    assert (quiet.returncode, quiet.stdout) == (4, "")
-    assert quiet.stderr.splitlines() == [
+    places = ("--input", tables, "--output", tmp_path / "out", "--run-on", "spark")
+    return simulate(*places, *words, SPARK_CONF_DIR=str(tmp_path / "conf"))
+
+
+def truncated_lines(tables: Path) -> list[str]:
+    """What the job itself says of it."""
+    return [
         "rebalance: simulating; inputs: cluster_events, queue_offsets",
         f"rebalance: {tables}/queue_offsets.jsonl.gz cannot be read: truncated gzip",
     ]
-    loud = simulate(*words, "--debug", SPARK_CONF_DIR=str(tmp_path / "conf"))
+
+
+def test_the_terminal_shows_our_lines_alone(tmp_path: Path, tables: Path) -> None:
+    quiet = truncated(tmp_path, tables)
+    assert (quiet.returncode, quiet.stdout) == (4, "")
+    assert quiet.stderr.splitlines() == truncated_lines(tables)
+
+
+@pytest.mark.slow
+def test_with_debug_the_terminal_shows_all(tmp_path: Path, tables: Path) -> None:
+    """By default `--debug` is held below, of a JVM that does not start."""
+    loud = truncated(tmp_path, tables, "--debug")
     assert (loud.returncode, loud.stdout) == (4, "")
     assert "chatty ERROR Executor" in loud.stderr  # PySpark sets a root level of INFO to WARN
     assert "Unexpected end of input stream" in loud.stderr
     # a task that is cancelled may be told of after the job has ended
-    assert quiet.stderr.splitlines()[-1] in loud.stderr
+    assert truncated_lines(tables)[-1] in loud.stderr
 
 
 def test_a_jvm_that_does_not_start_has_its_say(tmp_path: Path, tables: Path) -> None:
@@ -173,6 +186,10 @@ def test_a_jvm_that_does_not_start_has_its_say(tmp_path: Path, tables: Path) -> 
     assert "Too small maximum heap" in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-2].startswith("rebalance: Spark failed: [JAVA_GATEWAY_EXITED]")
+    loud = simulate(*words, "--debug", PYSPARK_SUBMIT_ARGS="--driver-memory 1k pyspark-shell")
+    assert loud.stderr.startswith("Error occurred during initialization of VM\nToo small maximum")
+    assert "Traceback" in loud.stderr
+    assert loud.stderr.splitlines()[-2:] == done.stderr.splitlines()[-2:]
 
 
 def submit(package: Path, cwd: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:

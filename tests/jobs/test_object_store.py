@@ -241,6 +241,7 @@ def test_a_store_that_is_at_fault(
     tmp_path: Path,
 ) -> None:
     """Exit code 6: another try may do, wherever it came up."""
+    monkeypatch.setattr("rebalance_core.storage.place.ATTEMPTS", 2)  # a third is after seconds
     with denying_store(answer) as endpoint:
         monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
         for words in (

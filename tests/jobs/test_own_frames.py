@@ -1,14 +1,27 @@
-"""The notebook of the SQL functions as a plain script, in a process with a JVM of its own."""
+"""The notebook of the SQL functions as a plain script, in the session of the run."""
 
-from pathlib import Path
+import pytest
+from pyspark.sql import SparkSession
 
-from tests.jobs.test_notebook import check_copy, notebook, source_of
+from rebalance_core.cli.run import session
+from rebalance_core.contracts import INPUT_TABLES
+from tests.jobs.test_notebook import check_copy, source_of
+from tests.tree import TREE
 
 NAME = "own_frames"
+VIEWS = ("shares", "diffs", "starts", *INPUT_TABLES)
 
 
-def test_it_says_what_simulate_says_and_so_does_its_copy(tmp_path: Path) -> None:
-    printed = notebook(tmp_path, source_of(NAME))
+def test_it_says_what_simulate_says_and_so_does_its_copy(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(TREE)
+    monkeypatch.setattr(session, "open_session", lambda *_, **__: spark)
+    capsys.readouterr()
+    exec(compile(source_of(NAME), NAME, "exec"), {})
+    printed = capsys.readouterr().out
+    for view in VIEWS:
+        assert spark.catalog.dropTempView(view), view
     assert "44 rows, 0 differ\n26 rows, 0 differ" in printed
     assert "AVERAGE: unknown strategy: 'AVERAGE'" in printed
     assert "CONSISTENT_HASH(virtual_nodes=200): " in printed

@@ -35,6 +35,9 @@ def logs_of_one_broker(log: str) -> bool:
     return "broker-a" in log or "mq-east" in log
 
 
+SOME_LOGS = (logs_of_brokers, logs_of_one_broker)
+
+
 @cache
 def whole(name: str) -> list[Row]:
     return ingested_recording(name).tables["cluster_events"]
@@ -72,12 +75,19 @@ def events_of_members(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row["event_type"] in CONSUMER]
 
 
-@pytest.mark.parametrize("is_cut", [all_logs, logs_of_brokers, logs_of_one_broker])
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize(
+    ("share", "is_cut"),
+    [
+        *((share, all_logs) for share in SHARES),
+        *((SHARES[0], is_cut) for is_cut in SOME_LOGS),
+        *(pytest.param(SHARES[1], is_cut, marks=pytest.mark.slow) for is_cut in SOME_LOGS),
+    ],
+)
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_no_event_of_members_is_made_up(
     name: str, share: float, is_cut: Callable[[str], bool], tmp_path: Path
 ) -> None:
+    """By default all logs end early or late, and some of them early."""
     end_ms = moment(name, share)
     tables = ingest_collection(cut_collection(name, end_ms, tmp_path, is_cut)).tables
     found = events_of_members(tables["cluster_events"])

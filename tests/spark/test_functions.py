@@ -299,7 +299,7 @@ def test_a_column_of_another_type_fails_the_query_with_its_name(
         (("strategy", "queues", "strategy"), "client_ids must be ARRAY<STRING>"),
     ):
         with pytest.raises(Exception, match=message):
-            asked.select(rmq_allocate(*columns)).collect()
+            asked.coalesce(1).select(rmq_allocate(*columns)).collect()
 
 
 def test_types_are_those_of_the_bodies(form: str) -> None:

@@ -32,7 +32,7 @@ from tests.recordings.tables import (
 )
 from tests.spark.frames import assert_same_rows, frame_of
 
-DAY = FleetPlan(groups=60, days=1, seed=24)
+DAY = FleetPlan(groups=30, days=1, seed=24)
 POP = "pop"
 """The recording whose members pop; the request modes of its topics are its own."""
 

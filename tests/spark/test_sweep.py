@@ -314,7 +314,7 @@ def test_any_order_partitioning_and_writer_give_the_same_tables_and_nothing_stay
     """With more tasks than groups, each with some histories, and where Spark must write."""
     monkeypatch.setattr(task_tables, "is_direct", lambda folder: False)
     before, output = kept(spark), tmp_path / "plan"
-    config = replace(FEW, partitions=16)
+    config = replace(FEW, partitions=8)  # seven groups
     result = Place(spark).plan(reversed_folder, variants, output, config, rates=rates)
     assert kept(spark) == before
     for name, rows in in_process.tables.items():

@@ -50,7 +50,12 @@ def test_a_module_of_ours_that_is_missing_is_a_bug() -> None:
 
 COLLECTION = TREE / "tests/recordings/data/join-leave/collection"
 BLOCKED = ("pyspark", "py4j")
-RUN = "from rebalance_core.cli.main import main; sys.exit(main(None, sys.argv[1:]))"
+RUN = """
+from rebalance_core.cli.main import main
+for more in (["--dry-run"], []):
+    if code := main(None, [*sys.argv[1:], *more]):
+        sys.exit(code)
+"""
 
 
 @pytest.mark.parametrize(
@@ -65,13 +70,11 @@ RUN = "from rebalance_core.cli.main import main; sys.exit(main(None, sys.argv[1:
 )
 def test_a_job_and_its_dry_run(words: tuple[str | Path, ...], tmp_path: Path) -> None:
     blocked = "; ".join(f"sys.modules[{name!r}] = None" for name in BLOCKED)
-    command = [sys.executable, "-c", f"import sys; {blocked}; {RUN}", *map(str, words)]
-    command += ["--output", str(tmp_path / "out")]
-    for more in (["--dry-run"], []):
-        done = subprocess.run(
-            [*command, *more],
-            env=os.environ | {"PYTHONPATH": str(TREE), "JAVA_HOME": "/none"},
-            capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+    command = [sys.executable, "-c", f"import sys; {blocked}\n{RUN}", *map(str, words)]
+    done = subprocess.run(
+        [*command, "--output", str(tmp_path / "out")],
+        env=os.environ | {"PYTHONPATH": str(TREE), "JAVA_HOME": "/none"},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "out/_run.json").read_text())["run_on"] == "process"

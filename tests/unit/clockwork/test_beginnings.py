@@ -31,6 +31,7 @@ T0_MS = 1_700_000_000_123
 SEEDS = np.arange(6)
 OPTIONS = ClockOptions(phases=RANDOM_PHASES, exact_times=True)
 TOPICS = ("T", "U")
+KINDS = ("alike", "mixed", "orderly")
 
 
 def told(at_ms: int, number: int, kind: str, **said: object) -> Event:
@@ -91,9 +92,14 @@ def script(made: list[Event], ordered: bool, version: str) -> Script:
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [*product(["alike", "mixed", "orderly"], range(5)), ("orderly mixed", 0)],
+    [
+        *product(KINDS, range(3)),
+        ("orderly mixed", 0),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in product(KINDS, range(3, 5))),
+    ],
 )
 def test_a_later_script_has_the_log_that_it_has_alone(kind: str, number: int) -> None:
+    """By default three groups of each kind."""
     pick = random.Random(f"{kind} {number}")
     given = list(recorded(pick, "mixed" in kind))
     version = pick.choice(["4.9.7", "5.1.4", "5.3.3"])

@@ -138,14 +138,15 @@ def test_a_run_that_is_given_up_leaves_no_process(
     assert set(active_children()) == others
 
 
-def test_the_windows_of_diffs_contain_what_is_simulated(inputs: ArrowTables) -> None:
+@pytest.mark.parametrize("seeds", [80, pytest.param(300, marks=pytest.mark.slow)])
+def test_the_windows_of_diffs_contain_what_is_simulated(inputs: ArrowTables, seeds: int) -> None:
     """An action of a member comes no later than the ledger's ``latest_ms`` of the change."""
     latest: dict[tuple[str, int], int] = {}
     for row in simulate(inputs).diffs.to_pylist():
         if row["kind"] != "INITIAL" and not row["topic"].startswith("%RETRY%"):
             key = row["consumer_group"], row["change_ms"]
             latest[key] = max(latest.get(key, 0), row["latest_ms"])
-    made = propagate(inputs, PropagationOptions(seeds=300, handover_seeds=0))
+    made = propagate(inputs, PropagationOptions(seeds=seeds, handover_seeds=0))
     changes = made[PROPAGATION.name].to_pylist()
     assert len(changes) == len(latest)
     for row in changes:
