@@ -43,7 +43,7 @@ def test_at_a_broker_that_started_with_the_logs_it_came_later(
 ) -> None:
     """The line was dropped: who joined with the brokers starts elsewhere than who came later."""
     piece = listed(50, "1@1", "1:1")
-    pieces = [replace(piece, values=piece.values | {"version": None, "language": "JAVA"})]
+    pieces = [replace(piece, values={**piece.values, "version": None, "language": "JAVA"})]
     tables = group_tables("g", pieces, replace(CONTEXT, starts=starts))
     assert [row.get("detail") for row in tables["cluster_events"]] == [detail]
     rules = {row["rule_id"] for row in tables["findings"]}
