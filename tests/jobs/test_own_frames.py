@@ -1,9 +1,8 @@
-"""The notebook of the SQL functions as a plain script, in the session of the run."""
+"""The notebook of the SQL functions as a plain script, in a session that is there already."""
 
 import pytest
 from pyspark.sql import SparkSession
 
-from rebalance_core.cli.run import session
 from rebalance_core.contracts import INPUT_TABLES
 from tests.jobs.test_notebook import check_copy, source_of
 from tests.tree import TREE
@@ -16,7 +15,6 @@ def test_it_says_what_simulate_says_and_so_does_its_copy(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(TREE)
-    monkeypatch.setattr(session, "open_session", lambda *_, **__: spark)
     capsys.readouterr()
     exec(compile(source_of(NAME), NAME, "exec"), {})
     printed = capsys.readouterr().out

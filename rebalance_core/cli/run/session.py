@@ -118,9 +118,15 @@ def open_session(
         # A JVM that exits with its executors still there reports them as failures.
         atexit.register(_stop, session)
         return session
-    for key, value in {**RESULT_SETTINGS, **(settings or {})}.items():
-        active.conf.set(key, value)
+    _set(active, {**RESULT_SETTINGS, **(settings or {})})
     return active
+
+
+def _set(session: SparkSession, settings: Mapping[str, str]) -> None:
+    """Set what may be set of a session that is there; static settings stay as they are."""
+    for key, value in settings.items():
+        if session.conf.isModifiable(key):
+            session.conf.set(key, value)
 
 
 def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
@@ -135,8 +141,7 @@ def _connected(address: str, settings: Mapping[str, str]) -> SparkSession:
     session = SparkSession.builder.remote(address).getOrCreate()
     refuse_too_old(session.version)
     atexit.register(_stop, session)
-    for key, value in settings.items():
-        session.conf.set(key, value)
+    _set(session, settings)
     with TemporaryDirectory() as folder:
         package = Path(folder) / "rebalance_core.zip"
         write_package(package)
