@@ -43,6 +43,7 @@ from rebalance_core.audit.subscriptions import (
 )
 from rebalance_core.model import verdicts
 from rebalance_core.model.clients import profile_of_row
+from rebalance_core.model.group_settings import PULL_MODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
@@ -171,6 +172,7 @@ def _compared(
     unsettled: list[Unsettled] = []
     changes = _changes_between(start_ms, newest, case)
     go = dumps.go_clients(case)
+    unsure = _modes_unsure(case, observed)
     for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is None:
@@ -179,6 +181,7 @@ def _compared(
                 for observation in at_once
                 for one in _differences(observation, prediction)
                 if not _let_go(one, unreadable, go)
+                and not (at_ms < start_ms and _is_unsure(one, unsure))
             )
         elif at_ms >= start_ms:
             changes.append(change)
@@ -188,7 +191,9 @@ def _compared(
     explained = tuple(classified(differences, observed, case, prediction))
     until_ms = _logged_until(case)
     if until_ms is not None and any(one.at_ms > until_ms for one in explained):
-        proven = tuple(one for one in explained if one.at_ms <= until_ms)
+        proven = tuple(
+            one for one in explained if one.at_ms <= until_ms and not _is_unsure(one, unsure)
+        )
         return ComparisonResult(
             verdicts.UNKNOWN, verdicts.LOG_ENDED, len(observed), newest, start_ms, proven
         )
@@ -448,6 +453,31 @@ def _let_go(one: Difference, unreadable: Mapping[str, int], go: set[str]) -> boo
     since_ms = unreadable.get(one.queue.topic)
     late = since_ms is not None and since_ms <= one.at_ms
     return late and one.live is None and bool(one.predicted) and one.predicted <= go
+
+
+def _modes_unsure(
+    case: GroupCase, observed: Iterable[Observation]
+) -> dict[str, list[tuple[int, int]]]:
+    """By topic the times in which it counts as popped and may have been pulled: a change of its
+    mode is dated by what shows it first.
+
+    From the last client that was seen to pop it on, before it was pulled again.
+    """
+    clients = [one for one in observed if isinstance(one, ClientObservation)]
+    unsure: dict[str, list[tuple[int, int]]] = {}
+    for row in case.rows("findings"):
+        if row["rule_id"] != "INGEST_REQUEST_MODE_CHANGED":
+            continue
+        topic, from_ms = row["topic"], row["first_ms"]
+        if dict(row["evidence"])["after"] == str(PULL_MODE):
+            popped = (one.at_ms for one in clients if topic in {q.topic for q in one.popped})
+            from_ms = max((ms for ms in popped if ms < from_ms), default=0)
+        unsure.setdefault(topic, []).append((from_ms, row["last_ms"]))
+    return unsure
+
+
+def _is_unsure(one: Difference, unsure: Mapping[str, list[tuple[int, int]]]) -> bool:
+    return any(from_ms < one.at_ms < to_ms for from_ms, to_ms in unsure.get(one.queue.topic, ()))
 
 
 def _is_held_by(address: str, owners: frozenset[str]) -> bool:

@@ -16,7 +16,7 @@ from tests.recordings.wrappings import FORMS, LOG, wrapped_files
 HEAD = re.compile(rb"(?m)^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
 FORMAT = "%Y-%m-%d %H:%M:%S"
 BEAT = re.compile(rb"(lastUpdateTimestamp=)(\d{13})")
-VERSION = re.compile(rb"(subVersion=)(\d{13})")
+VERSION = re.compile(rb"(topic=([^,\]]+), subString=(?:(?!subVersion=).)*?subVersion=)(\d{13})")
 CLIENT_ID = re.compile(rb"(?<=clientID=)[^,\]]+")
 STARTED = re.compile(rb"(PROP_CONSUMER_START_TIMESTAMP *: )(\d{13})")
 LAST = re.compile(rb"(last(?:Lock|Pull|Consume)Timestamp=)(\d{14})")
@@ -216,11 +216,16 @@ def clock_shifted(files: Files, rng: Draw) -> str:
 
 def _shift_stamps(files: Files, log: bytes, delta: timedelta) -> None:
     """What a client of that clock sends: its subVersions at brokers, its answers to mqadmin."""
-    names, versions = {*CLIENT_ID.findall(log)}, {m[2] for m in VERSION.finditer(log)}
+    names = {*CLIENT_ID.findall(log)}
+    versions = {match.group(2, 3) for match in VERSION.finditer(log)}
+    shift_ms = round(1000 * delta.total_seconds())
 
     def epoch(match: re.Match[bytes]) -> bytes:
-        ours = match.re is not VERSION or match[2] in versions
-        return match[1] + str(int(match[2]) + ours * round(1000 * delta.total_seconds())).encode()
+        return match[1] + str(int(match[2]) + shift_ms).encode()
+
+    def version(match: re.Match[bytes]) -> bytes:
+        ours = match.group(2, 3) in versions  # others may have subscribed in that millisecond
+        return match[1] + str(int(match[3]) + ours * shift_ms).encode()
 
     def local(match: re.Match[bytes]) -> bytes:
         moment = datetime.strptime(match[2].decode(), "%Y%m%d%H%M%S") + delta  # noqa: DTZ007
@@ -228,7 +233,7 @@ def _shift_stamps(files: Files, log: bytes, delta: timedelta) -> None:
 
     for path in [*files.logs(), *files.dumps()]:
         text = files.text(path)
-        changed = VERSION.sub(epoch, text) if path.startswith(("brokers/", "clients/")) else text
+        changed = VERSION.sub(version, text) if path.startswith(("brokers/", "clients/")) else text
         if any(name in path.encode() for name in names):
             changed = LAST.sub(local, STARTED.sub(epoch, changed))
         pairs = zip(text.splitlines(), changed.splitlines(), strict=True)

@@ -20,6 +20,7 @@ from rebalance_core.model.times import MINUTE_MS
 # namesrv.log: brokers that register, leave, are cut off or expire (rocketmq.md §10.4).
 
 _REMOVED = "unregisterBroker, remove name from brokerAddrTable OK, "
+_REMOVED_TOO = "unregisterBroker, remove name from clusterAddrTable OK, "
 _REPLICA_REMOVED = "unregisterBroker, remove addr from brokerAddrTable OK, "
 
 
@@ -96,8 +97,9 @@ _STOPS = "shutdown hook was invoked"
 NAMESRV_TEMPLATES: tuple[Template, ...] = (
     ("broker_registered", "new broker registered, ", _registered),
     ("broker_address", "cluster [", _named),
+    # each of these has a twin on clusterAddrTable, which says it twice: one of them may be dropped
     ("broker_removed", _REMOVED, marked(("broker",), _REMOVED, "")),
-    # also ``remove brokerName[…], clusterName[…] from clusterAddrTable``, which says it twice
+    ("broker_removed", _REMOVED_TOO, marked(("broker",), _REMOVED_TOO, "")),
     ("broker_removed", "remove brokerName[", marked(("broker",), "remove brokerName[", "]")),
     ("replica_removed", _REPLICA_REMOVED, _replica),
     ("replica_removed", "remove brokerAddr[", _replica_4_9),

@@ -373,6 +373,30 @@ def test_a_change_that_no_log_dates_may_have_come_before_the_dump() -> None:
     assert compare(case(*live, ownership=owned, findings=[later])).verdict == DIFFERS
 
 
+@pytest.mark.parametrize(
+    ("after", "first_ms", "last_ms", "differs"),
+    [
+        ("PULL", DUMPED_MS, DUMPED_MS, False),  # at some time before a store showed it
+        ("PULL", JOINED_MS + 900_000, JOINED_MS + 900_000, True),  # it was pulled already
+        ("POP(share_queue_num=1)", JOINED_MS, DUMPED_MS, False),
+        ("POP(share_queue_num=1)", JOINED_MS + 1_100_000, DUMPED_MS, True),
+    ],
+)
+def test_whether_it_was_popped_before_a_change_of_mode_was_seen_nobody_knows(
+    after: str, first_ms: int, last_ms: int, differs: bool
+) -> None:
+    changed = {
+        "rule_id": "INGEST_REQUEST_MODE_CHANGED", "topic": "T", "first_ms": first_ms,
+        "last_ms": last_ms, "evidence": {"after": after},
+    }  # fmt: skip
+    wrong = status(B, JOINED_MS + 1_000_000, 2)
+    assert bool(compare(case(*wrong, *HEALTHY, findings=[changed])).differences) is differs
+    behind = replace(RUN, log_ends={"b": JOINED_MS + 1_000_000})
+    late = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
+    result = compare(case(*wrong, *late, findings=[changed], run=behind))
+    assert (result.reason, bool(result.differences)) == (LOG_ENDED, differs)
+
+
 # A live difference inside the window of a change, against what the simulation says of it.
 
 ROW: Row = {

@@ -98,6 +98,11 @@ ROUTE = {"broker_name": "b", "read": 5, "write": 4, "perm": 6}
             {"broker": "broker-c"},
         ),
         (
+            "unregisterBroker, remove name from clusterAddrTable OK, broker-c",
+            "broker_removed",
+            {"broker": "broker-c"},
+        ),
+        (
             "remove brokerName[mq-north] from brokerAddrTable, because channel destroyed",
             "broker_removed",
             {"broker": "mq-north"},
