@@ -50,6 +50,9 @@ from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 
 # Predicted against observed ownership and reach, each observation in its own epoch.
 
+Stretches = dict[str, list[tuple[int, int]]]
+"""Begins and ends of times by topic, epoch ms."""
+
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
@@ -455,19 +458,16 @@ def _let_go(one: Difference, unreadable: Mapping[str, int], go: set[str]) -> boo
     return late and one.live is None and bool(one.predicted) and one.predicted <= go
 
 
-def _modes_unsure(
-    case: GroupCase, observed: Iterable[Observation]
-) -> dict[str, list[tuple[int, int]]]:
+def _modes_unsure(case: GroupCase, observed: Iterable[Observation]) -> Stretches:
     """By topic the times in which it counts as popped and may have been pulled: a change of its
     mode is dated by what shows it first.
 
     From the last client that was seen to pop it on, before it was pulled again.
     """
     clients = [one for one in observed if isinstance(one, ClientObservation)]
-    unsure: dict[str, list[tuple[int, int]]] = {}
-    for row in case.rows("findings"):
-        if row["rule_id"] != "INGEST_REQUEST_MODE_CHANGED":
-            continue
+    unsure: Stretches = {}
+    changes = (r for r in case.rows("findings") if r["rule_id"] == "INGEST_REQUEST_MODE_CHANGED")
+    for row in changes:
         topic, from_ms = row["topic"], row["first_ms"]
         if dict(row["evidence"])["after"] == str(PULL_MODE):
             popped = (one.at_ms for one in clients if topic in {q.topic for q in one.popped})
@@ -476,7 +476,7 @@ def _modes_unsure(
     return unsure
 
 
-def _is_unsure(one: Difference, unsure: Mapping[str, list[tuple[int, int]]]) -> bool:
+def _is_unsure(one: Difference, unsure: Stretches) -> bool:
     return any(from_ms < one.at_ms < to_ms for from_ms, to_ms in unsure.get(one.queue.topic, ()))
 
 

@@ -256,11 +256,14 @@ def _listed_no_more(case: GroupCase) -> bool:
     It is a member of the ledger only because no later list of another broker was collected.
     """
     members = {row["client_id"] for row in case.members}
-    listed = {(row["asked_broker"], row["client_id"]) for row in dumps.broker_answers(case)}
-    return any(
-        any((broker, one) in listed for one in members - ids.keys())
-        and case.run.coverage.gap(broker, made_ms, made_ms) is not None
+    unlisted = {
+        broker: members - ids.keys()
         for broker, (made_ms, ids) in _newest_lists(case).items()
+        if case.run.coverage.gap(broker, made_ms, made_ms) is not None
+    }
+    return any(unlisted.values()) and any(
+        row["client_id"] in unlisted.get(row["asked_broker"], ())
+        for row in dumps.broker_answers(case)
     )
 
 

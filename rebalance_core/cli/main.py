@@ -121,8 +121,7 @@ def _say_last_words_of_spark(lines: Sequence[str]) -> None:
     """Print what was kept from the terminal; it may be all there is to know of a JVM that died."""
     if lines:
         terminal.say("Spark and its JVM printed last:")
-        shown = (f"  {line.expandtabs()}" for line in lines)
-        print(terminal.joined(shown), file=sys.stderr)
+        print(terminal.joined(f"  {line.expandtabs()}" for line in lines), file=sys.stderr)
 
 
 def _release_on_sigterm() -> None:

@@ -279,8 +279,8 @@ class SubscriptionVersions:
         that one was dropped, these still tell that somebody subscribes something else.
         """
         moves = self._moves.get(broker, [])
-        following = moves[bisect_right(moves, table.line) :]
-        return not following or following[0][0] >= table.line[0] + HEARTBEAT_SEEN_MS
+        after = bisect_right(moves, table.line)
+        return after == len(moves) or moves[after][0] >= table.line[0] + HEARTBEAT_SEEN_MS
 
     def of_silent(
         self, broker: str, table: SubscriptionTable, topics: TopicsByMember, events: Iterable[Row]
