@@ -194,9 +194,7 @@ def _compared(
     explained = tuple(classified(differences, observed, case, prediction))
     until_ms = _logged_until(case)
     if until_ms is not None and any(one.at_ms > until_ms for one in explained):
-        proven = tuple(
-            one for one in explained if one.at_ms <= until_ms and not _is_unsure(one, unsure)
-        )
+        proven = tuple(d for d in explained if d.at_ms <= until_ms and not _is_unsure(d, unsure))
         return ComparisonResult(
             verdicts.UNKNOWN, verdicts.LOG_ENDED, len(observed), newest, start_ms, proven
         )

@@ -15,7 +15,7 @@ from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, utc
 from rebalance_core.model.verdicts import ASSIGNED, EQUAL, INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
-CLIENT_LOG, OFFSETS = "rocketmq_client.log", "consumerOffset.json"
+CLIENT_LOG, OFFSETS, TOPICS = "rocketmq_client.log", "consumerOffset.json", "topics.json"
 RETURNED, STOPPED, CLOCK = "return", "stop", "clock"
 ASSIGNS, STRATEGY, QUEUES = "assign", "strategy", "queues"
 
@@ -161,6 +161,8 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
     nowhere = {*dumps.subscribed_topics(case)} - {topic for topic, _ in known}
     for broker in sorted(brokers):
         stored_ms = run.coverage.topic_stores.get(broker, 0)
+        if nowhere and not stored_ms:  # the line on it may have been dropped
+            return Gap(NOT_COVERED, broker, None, None, kind=TOPICS)
         since_ms = max(stored_ms, _shown_ms(case, broker) + MINUTE_MS, 0 if nowhere else first_ms)
         if since_ms < end_ms:
             gap = run.coverage.gap(broker, since_ms, end_ms, down=broker in run.down)
@@ -255,9 +257,8 @@ def _listed_no_more(case: GroupCase) -> bool:
 
     It is a member of the ledger only because no later list of another broker was collected.
     """
-    members = {row["client_id"] for row in case.members}
     unlisted = {
-        broker: members - ids.keys()
+        broker: {row["client_id"] for row in case.members} - ids.keys()
         for broker, (made_ms, ids) in _newest_lists(case).items()
         if case.run.coverage.gap(broker, made_ms, made_ms) is not None
     }
@@ -500,7 +501,7 @@ def settled_by(gap: Gap) -> str:
         return f"Dump consumerStatus -i {gap.host}, or collect its rocketmq_client.log."
     if gap.kind == ASSIGNS:
         return "Dump consumerStatus of the group: its members' properties tell."
-    if gap.kind == QUEUES:
+    if gap.kind in (QUEUES, TOPICS):
         return f"Copy topics.json of {gap.host}, or dump topicRoute of the group's topics."
     if not gap.host:
         return "Collect broker.log of every broker, with all rotated files, and dump again."

@@ -328,6 +328,13 @@ def _nobodys(name: str, known: Row, row: Row) -> bool:
     return known["rule_id"] in rules and known["topic"] == row["topic"] and nobodys
 
 
+def _left(name: str, known: Row, row: Row) -> bool:
+    """Nobody is a member, and messages of these topics are not read: the group was deleted."""
+    behind = {part.rpartition(" ")[0] for part in dict(row["evidence"])["behind"].split(", ")}
+    topics = set(dict(known["evidence"]).get("topics", "").split(", "))
+    return known["rule_id"] == "LEFTOVER_OFFSETS" and behind <= topics
+
+
 def queues_named(text: str) -> Iterator[tuple[str, int]]:
     """Brokers and queues of a list as findings have it."""
     for broker, numbers in re.findall(r"([^\s,:]+):(\d[\d,-]*)", text):
@@ -338,6 +345,7 @@ def queues_named(text: str) -> Iterator[tuple[str, int]]:
 
 OTHERWISE = {
     "INCONSISTENT_SUBSCRIPTION": _unsubscribed,
+    "OFFLINE_WITH_LAG": _left,
     "QUEUES_NOT_READ": _nobodys,
     "RARE_HEARTBEATS": _expired,
 }

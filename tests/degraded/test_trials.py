@@ -26,4 +26,7 @@ def test_a_finding_of_another_rule_counts_only_where_it_states_as_much() -> None
     unsubscribed = row("UNSUBSCRIBED_SHARE", 9)
     assert differing("", unsubscribed, row("INCONSISTENT_SUBSCRIPTION"))
     assert not differing("", unsubscribed, row("INCONSISTENT_SUBSCRIPTION", 5))
+    leftover = row("LEFTOVER_OFFSETS", topics="%RETRY%g, T")
+    assert OTHERWISE["OFFLINE_WITH_LAG"]("", leftover, row("OFFLINE_WITH_LAG", behind="T 8"))
+    assert not OTHERWISE["OFFLINE_WITH_LAG"]("", leftover, row("OFFLINE_WITH_LAG", behind="U 8"))
     assert [*queues_named("a:0,2-3, b:1")] == [("a", 0), ("a", 2), ("a", 3), ("b", 1)]

@@ -127,8 +127,8 @@ class MemberTimeline:
         self._channels[piece.place, channel] = client_id
         connections = self._connections_of(client_id)
         # a broker that started since then has no member of before
-        there = at_ms <= self.context.start_ms and not self.context.starts_at(piece)
-        detail = OBSERVED if there else None
+        later = at_ms > self.context.start_ms or self.context.starts_at(piece)
+        detail = None if later else OBSERVED
         changes = connections.connect(piece.place, channel, at_ms, piece.source)
         known = len(self.events)
         self._record(client_id, changes, detail)

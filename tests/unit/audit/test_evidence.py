@@ -194,7 +194,7 @@ def dumped(*holders: str) -> GroupCase:
 def test_a_topic_whose_queues_a_dump_shows_is_there() -> None:
     """All lines on its creation are lost: it is frozen for want of a topic by the ledger alone."""
     lists = listed_at("a", 890, A)
-    absent = covered(case_of(join(A), members=lists), (0, 1000), begins=True)
+    absent = stored(covered(case_of(join(A), members=lists), (0, 1000), begins=True))
     assert found(absent, "FROZEN_GROUP")["severity"] == "ERROR"
     shown = covered(case_of(join(A), facts=progress(A), members=lists), (0, 1000), begins=True)
     row = found(shown, "FROZEN_GROUP")
@@ -203,11 +203,22 @@ def test_a_topic_whose_queues_a_dump_shows_is_there() -> None:
     assert row["remedy"].startswith("Copy topics.json of a")
 
 
-@pytest.mark.parametrize(("begins", "severity"), [(True, "ERROR"), (False, "INFO")])
-def test_a_topic_that_no_file_shows_may_be_older_than_the_logs(begins: bool, severity: str) -> None:
-    case = case_of(join(A), members=listed_at("a", 890, A))
-    row = found(covered(case, (100, 1000), begins=begins), "FROZEN_GROUP")
-    assert row["severity"] == severity
+def stored(case: GroupCase) -> GroupCase:
+    """The case with a topics.json of broker a, from the begin of its log."""
+    coverage = replace(case.run.coverage, topic_stores={"a": ms(100)})
+    return replace(case, run=replace(case.run, coverage=coverage))
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_topic_that_no_file_shows_may_be_older_than_the_logs_or_its_line_is_lost(
+    begins: bool,
+) -> None:
+    case = covered(case_of(join(A), members=listed_at("a", 890, A)), (100, 1000), begins=begins)
+    assert found(stored(case), "FROZEN_GROUP")["severity"] == "ERROR"
+    row = found(case, "FROZEN_GROUP")
+    assert row["severity"] == "INFO"
+    assert "the topics.json of a was not collected" in row["summary"]
+    assert row["remedy"].startswith("Copy topics.json of a")
 
 
 @pytest.mark.parametrize(("at_s", "severity"), [(300, "WARNING"), (700, "INFO")])
