@@ -270,16 +270,24 @@ def test_a_topic_may_have_left_a_broker_of_which_no_dump_at_the_end_shows_it(
     assert "topicRoute -t T1" in verdict["settled_by"]
 
 
+@pytest.mark.parametrize(
+    ("lost", "verdict", "reason"),
+    [
+        (("remove name from", "channel destroyed"), "UNKNOWN", "NOT_COVERED"),
+        # the line on clusterAddrTable tells the removal, too
+        (("remove name from brokerAddrTable", "new broker"), "UNKNOWN", "NOT_COVERED"),
+        (("remove name from brokerAddrTable",), "UNSTABLE", "BROKER_UP 55 s before"),
+    ],
+)
 def test_a_broker_that_registers_anew_was_away_for_a_time_that_no_line_tells(
-    tmp_path: Path,
+    lost: tuple[str, ...], verdict: str, reason: str, tmp_path: Path
 ) -> None:
     folder = collection_of("silent-loss", tmp_path)
-    lost = ("remove name from brokerAddrTable", "channel destroyed")
     for log in folder.glob("namesrv/namesrv.log*"):
         rewrite(log, lambda line: not any(words in line for words in lost))
     tables = audit_folder(folder)
-    (verdict,) = [row for row in tables["group_verdicts"]
-                  if row["consumer_group"] == "order-service"]  # fmt: skip
-    assert (verdict["verdict"], verdict["reason"]) == ("UNKNOWN", "NOT_COVERED")
+    (row,) = [row for row in tables["group_verdicts"]
+              if row["consumer_group"] == "order-service"]  # fmt: skip
+    assert (row["verdict"], row["reason"]) == (verdict, reason)
     errors = {row["rule_id"] for row in tables["findings"] if row["severity"] == "ERROR"}
     assert errors <= {"COLLECTION_INCOMPLETE"}
