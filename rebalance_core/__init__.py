@@ -98,7 +98,8 @@ def __getattr__(name: str) -> Any:
         for one in names:
             exported, _, original = one.partition("=")
             if exported == name:
-                return getattr(import_module(f"{__name__}.{module}"), original or exported)
+                found = getattr(import_module(f"{__name__}.{module}"), original or exported)
+                return globals().setdefault(name, found)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -161,7 +161,7 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
     nowhere = {*dumps.subscribed_topics(case)} - {topic for topic, _ in known}
     for broker in sorted(brokers):
         stored_ms = run.coverage.topic_stores.get(broker, 0)
-        if nowhere and not stored_ms:  # the line on it may have been dropped
+        if nowhere and not stored_ms and run.coverage.known:  # its line may have been dropped
             return Gap(NOT_COVERED, broker, None, None, kind=TOPICS)
         since_ms = max(stored_ms, _shown_ms(case, broker) + MINUTE_MS, 0 if nowhere else first_ms)
         if since_ms < end_ms:

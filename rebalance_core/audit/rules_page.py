@@ -101,13 +101,13 @@ def rules_page() -> str:
         "",
         "A rule needs *evidence*: the tables and [facts](data-dictionary.md#observed_facts) that "
         "it reads, and files that [cover](data-dictionary.md#coverage) its time. MEMBERS: the "
-        "brokers' logs, or for what holds at the end a whole consumerConnection of each broker "
+        "brokers' logs, or at the end a whole consumerConnection of each broker "
         "whose log was collected. EVENTS: the brokers' logs meanwhile. CAUSES: these and "
         f"{PERSISTENT_MS // 1000} s before. ROUTES: a name server's log. "
-        "TOPICS: the brokers' logs, or a later topics.json or consumerProgress. "
-        "Without them, or where members came or went without a line, the finding is INFO with the "
-        "reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and its remedy names "
-        "what would settle it.",
+        "TOPICS: the brokers' logs, or a later topics.json or consumerProgress; for a topic that "
+        "no file shows, topics.json. Without them, or where members came or went unlogged, the "
+        "finding is INFO with the reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and "
+        "its remedy settles it.",
         "",
         "Where a group is UNKNOWN for its `STRATEGY`, rules that ask who should own what are "
         f"silent: {by_owners}.",

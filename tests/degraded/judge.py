@@ -329,10 +329,13 @@ def _nobodys(name: str, known: Row, row: Row) -> bool:
 
 
 def _left(name: str, known: Row, row: Row) -> bool:
-    """Nobody is a member, and messages of these topics are not read: the group was deleted."""
-    behind = {part.rpartition(" ")[0] for part in dict(row["evidence"])["behind"].split(", ")}
+    """The group was deleted: nobody is a member, and so many messages of its topics are left."""
+    stated = re.findall(r"(\S+) (\d+)(?:, |$)", dict(row["evidence"])["behind"])
+    behind = {topic: int(count) for topic, count in stated}
     topics = set(dict(known["evidence"]).get("topics", "").split(", "))
-    return known["rule_id"] == "LEFTOVER_OFFSETS" and behind <= topics
+    verdict = whole(name).verdicts[row["consumer_group"]]
+    offline = verdict["verdict"] == "OFFLINE" and sum(behind.values()) <= verdict["behind"]
+    return known["rule_id"] == "LEFTOVER_OFFSETS" and behind.keys() <= topics and offline
 
 
 def queues_named(text: str) -> Iterator[tuple[str, int]]:

@@ -26,7 +26,9 @@ def test_a_finding_of_another_rule_counts_only_where_it_states_as_much() -> None
     unsubscribed = row("UNSUBSCRIBED_SHARE", 9)
     assert differing("", unsubscribed, row("INCONSISTENT_SUBSCRIPTION"))
     assert not differing("", unsubscribed, row("INCONSISTENT_SUBSCRIPTION", 5))
-    leftover = row("LEFTOVER_OFFSETS", topics="%RETRY%g, T")
-    assert OTHERWISE["OFFLINE_WITH_LAG"]("", leftover, row("OFFLINE_WITH_LAG", behind="T 8"))
-    assert not OTHERWISE["OFFLINE_WITH_LAG"]("", leftover, row("OFFLINE_WITH_LAG", behind="U 8"))
+    deleted = {"consumer_group": "notify-push-old"}
+    leftover = row("LEFTOVER_OFFSETS", topics="%RETRY%notify-push-old, notify-push")
+    for behind, true in (("notify-push 836", True), ("notify-push 1673", False), ("U 8", False)):
+        lag = row("OFFLINE_WITH_LAG", behind=behind) | deleted
+        assert OTHERWISE["OFFLINE_WITH_LAG"]("06-deleted-group", leftover, lag) is true
     assert [*queues_named("a:0,2-3, b:1")] == [("a", 0), ("a", 2), ("a", 3), ("b", 1)]

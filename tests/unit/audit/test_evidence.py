@@ -215,6 +215,8 @@ def test_a_topic_that_no_file_shows_may_be_older_than_the_logs_or_its_line_is_lo
 ) -> None:
     case = covered(case_of(join(A), members=listed_at("a", 890, A)), (100, 1000), begins=begins)
     assert found(stored(case), "FROZEN_GROUP")["severity"] == "ERROR"
+    unknown = replace(case.run, coverage=Coverage())
+    assert found(replace(case, run=unknown), "FROZEN_GROUP")["severity"] == "ERROR"
     row = found(case, "FROZEN_GROUP")
     assert row["severity"] == "INFO"
     assert "the topics.json of a was not collected" in row["summary"]
