@@ -47,7 +47,6 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
 )
 RANK = {name: rank for rank, layer in enumerate(LAYERS) for name in layer}
 THIRD_PARTY = {name: set(roots) for layer in LAYERS for name, roots in layer.items()}
-MOST_FILES = 25
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 
@@ -145,11 +144,6 @@ def known(module: str, modules: Mapping[str, Path]) -> Iterator[str]:
 
 
 FOLDERS = sorted({path.parent for path in FILES})
-
-
-@pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
-def test_a_folder_holds_few_files(folder: Path) -> None:
-    assert len(list(folder.glob("*.py"))) <= MOST_FILES
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=name_of)
