@@ -178,11 +178,19 @@ BROKER_LOG = (
         "a pull of an offset that the queue lacks was moved: asked, given",
         details=("asked", "given"),
     ),
-    trouble(
+    LogFact(
         "offset_went_back", BROKER, GROUP,
         "group, topic, queue_id, host, asked, stored: a commit too low",
-        "OFFSET_WENT_BACK",
-        "commits below the stored one: client_host (at most 5), highest_stored, lowest_asked",
+        facts_only=True,
+        rows=(
+            FactKind(
+                "OFFSET_WENT_BACK",
+                "commits below the stored one: client_host (at most 5), highest_stored and "
+                "lowest_asked of all of them, step_stored and step_asked of the largest single "
+                "one, how many (steps), and the sum of their differences (read_again)",
+                EPISODES,
+            ),
+        ),
     ),
     LogFact(
         "offset_reset", BROKER, GROUP,

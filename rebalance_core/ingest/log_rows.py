@@ -211,7 +211,15 @@ def _went_back(rows: FactRows, piece: Evidence, at_ms: int, _: Clients | None) -
         "OFFSET_WENT_BACK",
         at_ms,
         piece.source,
-        {"client_host": v["host"], "highest_stored": v["stored"], "lowest_asked": v["asked"]},
+        {
+            "client_host": v["host"],
+            "highest_stored": v["stored"],
+            "lowest_asked": v["asked"],
+            "step_stored": v["stored"],
+            "step_asked": v["asked"],
+            "steps": 1,
+            "read_again": v["stored"] - v["asked"],
+        },
         topic=v["topic"],
         broker_name=piece.place,
         queue_id=v["queue_id"],
@@ -220,13 +228,19 @@ def _went_back(rows: FactRows, piece: Evidence, at_ms: int, _: Clients | None) -
 
 
 def _both_went_back(one: Details, other: Details) -> Details:
+    """Join falls of one queue: the largest keeps its two offsets, as others fell from elsewhere."""
     hosts = one["client_host"].split(", ")
     if other["client_host"] not in hosts and len(hosts) < MOST_HOSTS:
         hosts.append(other["client_host"])
+    largest = max(one, other, key=lambda each: int(each["step_stored"]) - int(each["step_asked"]))
     return {
         "client_host": ", ".join(hosts),
         "highest_stored": str(max(int(one["highest_stored"]), int(other["highest_stored"]))),
         "lowest_asked": str(min(int(one["lowest_asked"]), int(other["lowest_asked"]))),
+        "step_stored": largest["step_stored"],
+        "step_asked": largest["step_asked"],
+        "steps": str(int(one["steps"]) + int(other["steps"])),
+        "read_again": str(int(one["read_again"]) + int(other["read_again"])),
     }
 
 

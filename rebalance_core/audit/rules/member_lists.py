@@ -10,7 +10,6 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
-    grouped,
     known_topics,
     lasting,
     listed,
@@ -236,24 +235,36 @@ def _stale(
 
 
 def find_not_listed(case: GroupCase) -> Iterator[Finding]:
-    """One finding a client that did not find itself in the list it asked for."""
-    by_client = grouped(
-        case.facts("NOT_IN_MEMBER_LIST"), lambda fact: fact["client_id"] or "a client"
+    """One finding a group, on its clients that did not find themselves in the list they asked for;
+    those whose absence an event explains only where that is all.
+    """
+    facts = case.facts("NOT_IN_MEMBER_LIST")
+    if not facts:
+        return
+    causes = [explained(case, fact["first_ms"], fact["last_ms"]) for fact in facts]
+    unexplained = [fact for fact, cause in zip(facts, causes, strict=True) if cause is None]
+    of = unexplained or facts
+    clients = sorted({fact["client_id"] or "" for fact in of} - {""})
+    who = listed(clients, 5) if clients else "A client"
+    itself, drops = "itself", "It drops all its queues each time"
+    if len(clients) > 1:
+        itself, drops = "themselves", "They drop all their queues each time"
+    first, last = min(fact["first_ms"] for fact in of), max(fact["last_ms"] for fact in of)
+    known = sorted({cause for cause in causes if cause}) if not unexplained else []
+    because = f"; explained by {listed(known, 3)}" if known else ""
+    times = plural(sum(fact["times"] for fact in of), "time")
+    yield Finding(
+        f"{who} did not find {itself} in the member list that a broker gave, {times} from "
+        f"{utc(first)} to {utc(last)}{because}. {drops}.",
+        {
+            "clients": listed(clients),
+            "listed": listed(sorted({fact["details"].get("listed", "") for fact in of}), 3),
+        },
+        severity=WARNING if unexplained else INFO,
+        client_id=clients[0] if len(clients) == 1 else None,
+        first_ms=first,
+        last_ms=last,
     )
-    for client_id, facts in sorted(by_client.items()):
-        first, last = facts[0]["first_ms"], max(fact["last_ms"] for fact in facts)
-        causes = [explained(case, fact["first_ms"], fact["last_ms"]) for fact in facts]
-        because = f"; explained by {causes[-1]}" if all(causes) else ""
-        yield Finding(
-            f"{client_id} did not find itself in the member list it was given, "
-            f"{sum(fact['times'] for fact in facts)} times from {utc(first)} to {utc(last)}"
-            f"{because}. It drops all its queues each time.",
-            {"listed": listed(sorted({f["details"].get("listed", "") for f in facts}), 3)},
-            severity=INFO if all(causes) else WARNING,
-            client_id=facts[0]["client_id"],
-            first_ms=first,
-            last_ms=last,
-        )
 
 
 def _is_short(fact: Row) -> bool:

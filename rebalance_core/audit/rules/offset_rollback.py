@@ -32,9 +32,15 @@ STALE_STORE_MS = OFFSET_PERSIST_MS + OFFSET_FLUSH_MS + STORE_COPY_MS
 
 @dataclass(frozen=True, slots=True)
 class CommitRollback:
-    """Commits on one queue that went back from one offset to another, by somebody if known.
+    """Commits on one queue that went back, once or several times.
 
-    ``clocks``: the two were dated by different hosts, one of them a client.
+    Attributes:
+        high, low: the two offsets of the largest single step.
+        who: who committed, if known.
+        clocks: the two were dated by different hosts, one of them a client.
+        steps: how many falls these are; of what an older version ingested, the highest and the
+            lowest offset of all of them, as one.
+        read_again: the sum of all steps.
     """
 
     queue: MessageQueue
@@ -43,7 +49,9 @@ class CommitRollback:
     first_ms: int
     last_ms: int
     who: str
+    read_again: int
     clocks: bool = False
+    steps: int = 1
 
 
 def find(case: GroupCase) -> Iterator[Finding]:
@@ -72,8 +80,17 @@ def find(case: GroupCase) -> Iterator[Finding]:
 
 
 def all_falls(case: GroupCase) -> list[CommitRollback]:
-    """Return the falls that brokers logged and those that were observed."""
-    return [*_logged(case), *_observed(case)]
+    """Return the falls that brokers logged, and those observed that no logged one is."""
+    logged = _logged(case)
+    of_queue = grouped(logged, lambda fall: fall.queue)
+    return logged + [
+        fall
+        for fall in _observed(case)
+        if not any(
+            one.first_ms - STALE_STORE_MS <= fall.last_ms <= one.last_ms + STALE_STORE_MS
+            for one in of_queue.get(fall.queue, ())
+        )
+    ]
 
 
 def outage_of(case: GroupCase, fall: CommitRollback) -> MasterOutage | None:
@@ -86,18 +103,25 @@ def outage_of(case: GroupCase, fall: CommitRollback) -> MasterOutage | None:
 
 def _logged(case: GroupCase) -> list[CommitRollback]:
     """Commits below the stored offset, as brokers log them."""
-    return [
-        CommitRollback(
-            queue_of(fact),
-            number(fact, "highest_stored"),
-            number(fact, "lowest_asked"),
-            fact["first_ms"],
-            fact["last_ms"],
-            fact["details"].get("client_host", ""),
+    falls = []
+    for fact in case.facts("OFFSET_WENT_BACK"):
+        if is_system_topic(fact["topic"]):
+            continue
+        high = number(fact, "step_stored", number(fact, "highest_stored"))
+        low = number(fact, "step_asked", number(fact, "lowest_asked"))
+        falls.append(
+            CommitRollback(
+                queue_of(fact),
+                high,
+                low,
+                fact["first_ms"],
+                fact["last_ms"],
+                fact["details"].get("client_host", ""),
+                read_again=number(fact, "read_again", high - low),
+                steps=number(fact, "steps", 1),
+            )
         )
-        for fact in case.facts("OFFSET_WENT_BACK")
-        if not is_system_topic(fact["topic"])
-    ]
+    return falls
 
 
 def _observed(case: GroupCase) -> list[CommitRollback]:
@@ -109,11 +133,19 @@ def _observed(case: GroupCase) -> list[CommitRollback]:
             if row["committed_offset"] >= high["committed_offset"]:
                 high = row
             elif row["observed_ms"] - high["observed_ms"] > STALE_STORE_MS:
+                before, after = high["committed_offset"], row["committed_offset"]
                 fallen.append(
-                    CommitRollback(queue, high["committed_offset"], row["committed_offset"],
-                          row["observed_ms"], row["observed_ms"], row.get("client_id") or "",
-                          clocks=row.get("client_id") != high.get("client_id"))
-                )  # fmt: skip
+                    CommitRollback(
+                        queue,
+                        before,
+                        after,
+                        row["observed_ms"],
+                        row["observed_ms"],
+                        row.get("client_id") or "",
+                        read_again=before - after,
+                        clocks=row.get("client_id") != high.get("client_id"),
+                    )
+                )
                 high = row
     return fallen
 
@@ -133,14 +165,27 @@ def _finding(falls: list[CommitRollback], explanation: str | None) -> Finding:
         f"{topic} {queue_names((b, n) for t, b, n in queues if t == topic)}" for topic in topics
     ]
     retry = all(is_retry_topic(topic) for topic in topics)
-    again = f"{worst.high - worst.low} messages are read again" if not retry else "retries repeat"
+    steps, sum_of_all = sum(fall.steps for fall in falls), sum(fall.read_again for fall in falls)
+    step = worst.high - worst.low
+    are = "is" if step == 1 else "are"
+    again = f"{plural(step, 'message')} {are} read again" if not retry else "retries repeat"
+    if steps > 1 and not retry:
+        again += f", {sum_of_all} in all {steps} falls"
+    when = f"at {utc(worst.first_ms)}"
+    if worst.last_ms - worst.first_ms >= SECOND_MS:
+        when = f"between {utc(worst.first_ms)} and {utc(worst.last_ms)}"
     because = f"; {explanation}" if explanation else "; no event of the group explains it"
     one = worst.queue if len(queues) == 1 else None
     first = min(fall.first_ms for fall in falls)
     return Finding(
         f"The committed offset of {plural(len(queues), 'queue')} went back ({listed(names, 4)}), "
-        f"most from {worst.high} to {worst.low} at {utc(worst.first_ms)}: {again}{because}.",
-        {"queues": listed(names), "committed_by": listed(hosts)},
+        f"most from {worst.high} to {worst.low} {when}: {again}{because}.",
+        {
+            "queues": listed(names),
+            "committed_by": listed(hosts),
+            "falls": str(steps),
+            "read_again": str(sum_of_all),
+        },
         severity=INFO if explanation else WARNING,
         topic=topics[0] if len(topics) == 1 else None,
         broker_name=one[1] if one else None,

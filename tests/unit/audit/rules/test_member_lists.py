@@ -119,6 +119,21 @@ def test_a_client_that_was_not_in_its_list() -> None:
     assert "CONSUMER_JOIN of x, y at" in findings_of(NOT_LISTED, said(60))[0].summary
 
 
+def test_members_missing_from_their_lists_are_one_finding_a_group() -> None:
+    def missed(*said: tuple[str, float]) -> GroupCase:
+        return case_of(
+            *TWO, facts=[fact("NOT_IN_MEMBER_LIST", at, client_id=who) for who, at in said]
+        )
+
+    (one,) = findings_of(NOT_LISTED, missed(("x", 600), ("y", 700)))
+    assert one.summary.startswith("x, y did not find themselves in the member list")
+    assert "2 times" in one.summary
+    assert one.client_id is None
+    (one,) = findings_of(NOT_LISTED, missed(("x", 60), ("y", 700)))  # a join explains x's
+    assert (one.severity, one.client_id) == ("WARNING", "y")
+    assert "1 time " in one.summary
+
+
 def test_no_list_for_long_or_for_a_moment() -> None:
     def refused(at: float, until: float, times: int) -> GroupCase:
         return case_of(*TWO, facts=[fact(NO_LIST, at, until, times, topic="T", client_id="x")])

@@ -25,6 +25,33 @@ def test_a_commit_that_went_back() -> None:
     assert severities(OFFSET_ROLLBACK, case_of(*TWO, facts=[logged(600)])) == ["WARNING"]
 
 
+def test_the_largest_of_several_falls_and_their_sum(tmp_path: Path) -> None:
+    """A queue that goes on between its falls does not fall from its last offset to its first."""
+    log = tmp_path / "brokers" / "a" / "broker.log"
+    log.parent.mkdir(parents=True)
+    falls = [(65, 66), (278, 300), (520, 522), (879, 900)]
+    log.write_text(
+        "".join(
+            f"2026-11-21 11:2{minute}:00 WARN ConsumerManageThread_1 - [NOTIFYME]update consumer "
+            f"offset less than store. clientHost=1.2.3.4:5, key=T@g, queueId=1, "
+            f"requestOffset={asked}, storeOffset={stored}\n"
+            for minute, (asked, stored) in enumerate(falls)
+        )
+    )
+    (tmp_path / "collection.toml").write_text('cluster = "C"\n')
+    rows = ingest_collection(tmp_path).tables["observed_facts"]
+    went_back = [row for row in rows if row["kind"] == "OFFSET_WENT_BACK"]
+    (one,) = findings_of(OFFSET_ROLLBACK, case_of(*TWO, facts=went_back))
+    assert "most from 300 to 278" in one.summary
+    assert "22 messages are read again, 46 in all 4 falls" in one.summary
+
+
+def test_a_fall_that_a_broker_logged_is_not_counted_again_where_its_store_shows_it() -> None:
+    fell = [commit(1, 30, at=500), commit(1, 10, at=605)]
+    (one,) = findings_of(OFFSET_ROLLBACK, case_of(*TWO, facts=[logged(600)], commits=fell))
+    assert "20 messages are read again;" in one.summary
+
+
 def test_after_a_logged_event_it_has_a_cause() -> None:
     assert severities(OFFSET_ROLLBACK, case_of(*TWO, facts=[logged(60)])) == ["INFO"]
 
