@@ -300,6 +300,8 @@ def _given(options: Mapping[str, Any]) -> list[str]:
         option = "--" + name.removesuffix("_ms").replace("_", "-")
         if value is True:
             words.append(option)
+        elif isinstance(value, list | tuple):
+            words += [word for one in value for word in (option, str(one))]
         elif value is not None and value is not False:
             words += [option, str(value)]
     return words

@@ -397,7 +397,9 @@ def _queue(text: str) -> MessageQueue:
 class ExplainOptions(JobOptions):
     """The options of `explain`."""
 
-    MEANINGLESS: ClassVar = ("config", "set", "overwrite", "break_lock", "master", "run_on")
+    MEANINGLESS: ClassVar = (
+        "config", "set", "allow_plugins", "overwrite", "break_lock", "master", "run_on",
+    )  # fmt: skip
 
     ledger: str = option(
         "DIR", "what simulate or audit wrote; required", required=True, read=_ledger
@@ -451,7 +453,9 @@ class DemoOptions(JobOptions):
 class CollectOptions(JobOptions):
     """The options of `collect`: those of the script that does the work."""
 
-    MEANINGLESS: ClassVar = ("config", "set", "overwrite", "break_lock", "master", "run_on")
+    MEANINGLESS: ClassVar = (
+        "config", "set", "allow_plugins", "overwrite", "break_lock", "master", "run_on",
+    )  # fmt: skip
 
     init: bool = flag("write a commented collection.toml into --output and end; default: collect")
     sources: str | None = option(

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from rebalance_core.cli import job_options, planning_options
 from rebalance_core.cli.options import JobOptions
-from rebalance_core.cli.terminal import ExitCode
+from rebalance_core.cli.terminal import ExitCode, nothing_on_stdout
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.version import LIBRARY_VERSION
 
@@ -197,9 +197,12 @@ def parse_options(argv: Sequence[str], jobs: Mapping[str, Job]) -> tuple[Job, Jo
     if unknown:
         raise UsageError("\n".join(_unknown_options(unknown, job)))
     if arguments.config or arguments.set:
-        from rebalance_core.cli.settings import add_plugins
+        from rebalance_core.cli.settings import add_plugins, allowed_packages
 
-        add_plugins(arguments.config or (), arguments.set or ())  # options may name them
+        # options may name them
+        allowed = allowed_packages(arguments.allow_plugins or ())
+        with nothing_on_stdout():
+            add_plugins(arguments.config or (), arguments.set or (), allowed)
     return job, job.options.read(arguments, tuple(argv))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from rebalance_core.cli import terminal
 from rebalance_core.cli.jobs import JOBS, parse_options
 from rebalance_core.cli.terminal import ExitCode
-from rebalance_core.model.errors import RebalanceError, UsageError
+from rebalance_core.model.errors import RebalanceError, Terminated, UsageError
 from rebalance_core.storage.place import is_full, is_of_store, reason_of
 
 
@@ -34,7 +34,8 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
     _release_on_sigterm()
     try:
         chosen, options = parse_options(words, JOBS)
-        report = chosen.run(options)
+        with terminal.nothing_on_stdout():
+            report = chosen.run(options)
         end = _end(report.exit_code)
         _print(
             _json({**report.facts, **end}) if options.json else terminal.visible_lines(report.text)
@@ -130,7 +131,7 @@ def _release_on_sigterm() -> None:
     def leave(number: int, frame: FrameType | None) -> None:
         # A second one, from an impatient supervisor, must not cut the cleaning short.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise SystemExit(int(ExitCode.TERMINATED))
+        raise Terminated(int(ExitCode.TERMINATED))
 
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, leave)

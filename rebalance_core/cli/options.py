@@ -167,6 +167,13 @@ def strategy_text(text: str) -> str:
     return text
 
 
+def plugin_package(text: str) -> str:
+    """Reads the name of a package that may hold plugins."""
+    from rebalance_core.strategies.plugin_modules import package_name
+
+    return package_name(text)
+
+
 def file_format(text: str) -> str:
     """Reads the format of input files."""
     return INPUT_FORMATS[one_of(INPUT_FORMATS)(text)]
@@ -221,6 +228,11 @@ class JobOptions:
     set: tuple[str, ...] = option(
         "KEY=VALUE", "one setting, over those of files, e.g. max_bad_share=0.1; default: none",
         many="append", group=EVERY_JOB,
+    )  # fmt: skip
+    allow_plugins: tuple[str, ...] = option(
+        "PACKAGE", "packages whose code the settings may name as plugins; default: those of "
+        "REBALANCE_ALLOW_PLUGINS, else none",
+        many="extend", read=plugin_package, group=EVERY_JOB,
     )  # fmt: skip
     json: bool = flag("one JSON object on stdout; default: text", group=EVERY_JOB)
     dry_run: bool = flag(

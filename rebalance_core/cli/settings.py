@@ -1,7 +1,8 @@
 """Settings: the package's defaults, then each --config file in order, then --set, then options."""
 
+import os
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib import resources
 from math import inf
@@ -15,6 +16,7 @@ from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
 from rebalance_core.strategies.custom import KINDS
+from rebalance_core.strategies.plugin_modules import ALLOW_VARIABLE
 from rebalance_core.strategies.registry import register_plugins
 from rebalance_core.synthetic.fleet import RANGES
 
@@ -235,11 +237,23 @@ def _plugins_by_kind(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def add_plugins(config: Sequence[str], assignments: Sequence[str]) -> None:
+def allowed_packages(named: Sequence[str]) -> tuple[str, ...]:
+    """Return the packages that plugins may be of: ``named`` by the option, and the variable's."""
+    return (*named, *os.environ.get(ALLOW_VARIABLE, "").replace(",", " ").split())
+
+
+def add_plugins(
+    config: Sequence[str], assignments: Sequence[str], allowed: Collection[str]
+) -> None:
     """Register the plugins that files and ``--set`` name; other mistakes there are told later.
 
+    Args:
+        config: paths of TOML files, in order.
+        assignments: ``key=value`` texts of --set, in order.
+        allowed: packages that plugins may be of.
+
     Raises:
-        UsageError: names every plugin that cannot be used, and why.
+        UsageError: names every plugin that is not allowed or cannot be used, and why.
     """
     merged: dict[str, Any] = {}
     ignored: list[str] = []
@@ -250,9 +264,12 @@ def add_plugins(config: Sequence[str], assignments: Sequence[str]) -> None:
         if not any(_mistakes(*source)):
             merged |= source[1]
     register_plugins(
-        (kind, name, text)
-        for kind, plugins in _plugins_by_kind(merged).items()
-        for name, text in plugins.items()
+        (
+            (kind, name, text)
+            for kind, plugins in _plugins_by_kind(merged).items()
+            for name, text in plugins.items()
+        ),
+        allowed,
     )
 
 

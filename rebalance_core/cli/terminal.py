@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -88,12 +89,35 @@ def exit_code_of(error: BaseException) -> int:
     return ExitCode.BUG
 
 
+STDOUT, STDERR = 1, 2
+"""File descriptors."""
+
 # What the operator reads while a job runs, and how summaries print times, counts, tables and
 # places.
 #
 # Results alone go to stdout.
 
 # What the operator reads while a job runs; results alone go to stdout.
+
+
+@contextmanager
+def nothing_on_stdout() -> Iterator[None]:
+    """Send to stderr what is printed meanwhile, by plugins and programs that they start, too."""
+    stdout = sys.stdout
+    try:
+        own = os.dup(stdout.fileno()) if stdout.fileno() == STDOUT else None
+    except (OSError, AttributeError):  # it is closed, or a caller in Python captures it
+        own = None
+    if own is not None:
+        stdout.flush()
+        os.dup2(STDERR, STDOUT)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        if own is not None:
+            os.dup2(own, STDOUT)
+            os.close(own)
 
 
 def say(text: str) -> None:

@@ -38,6 +38,10 @@ class StoreFailed(RebalanceError):
     exit_code = 6
 
 
+class Terminated(SystemExit):
+    """SIGTERM, as an exit that passes through every `with` and `finally`."""
+
+
 class AllocationError(RebalanceError):
     """The strategy throws upstream.
 

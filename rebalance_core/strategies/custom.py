@@ -5,17 +5,15 @@ kept under a name, checked when it is named, and asked as a client asks.
 """
 
 import inspect
-import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from rebalance_core.model.errors import AllocationError, UsageError, did_you_mean
+from rebalance_core.model.errors import AllocationError, Terminated, UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import spi
+from rebalance_core.strategies.plugin_modules import find_object
 from rebalance_core.strategies.spi import AllocationStrategy
 
 # Plugins by kind and name.
@@ -50,13 +48,20 @@ class Plugin:
     made: Any
 
     def ask(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """The answer. Raises `AllocationError` for whatever the user's code raises."""
+        """Return the answer.
+
+        Raises:
+            AllocationError: The user's code raises an exception.
+            UsageError: It asks to end the process (`SystemExit`); a client would go with it.
+        """
         try:
             return call(*arguments)
-        except AllocationError:
+        except (AllocationError, KeyboardInterrupt, Terminated):
             raise
         except Exception as error:
             raise AllocationError(type(error).__name__, str(error)) from error
+        except BaseException as error:
+            raise UsageError(f"{self.kind}: {self.name} {_ends_the_process(error)}") from error
 
     def wrong(self, answer: Any, valid: str) -> AllocationError:
         """The error for an answer of another type."""
@@ -92,22 +97,23 @@ def install(given: dict[tuple[str, str], Plugin]) -> None:
     _PLUGINS.update(given)
 
 
-def keep(kind: str, name: str, given: Any) -> Plugin:
+def keep(kind: str, name: str, given: Any, allowed: Collection[str] | None = None) -> Plugin:
     """Keep an object under a name, in the place of an earlier one.
 
     Args:
         kind: One of `KINDS`.
         name: Its name in files and texts.
         given: The object, a class that is called without arguments, or ``module:attribute``.
+        allowed: Packages that ``module:attribute`` may be of; see `plugin_modules.find_object`.
 
     Raises:
-        UsageError: The name cannot stand in a text; the object cannot be imported or made, lacks a
-            method, returns something else, or gives two answers to one question.
+        UsageError: The name cannot stand in a text; the object may not be imported, cannot be
+            imported or made, lacks a method, returns something else, or gives two answers to one question.
     """
     if not name or not _NOT_IN_NAMES.isdisjoint(name):
         raise UsageError(f"{kind}: {name!r} is no name; it is a word without any of ( ) , = | %")
     what = f"{kind}: {name}"
-    made = _load(what, given) if isinstance(given, str) else _made(what, given)
+    made = _load(what, given, allowed) if isinstance(given, str) else _made(what, given)
     known = next((one for (k, _), one in _PLUGINS.items() if k == kind and one.made is made), None)
     plugin = known or Plugin(kind, name, made)
     if known is None:
@@ -130,32 +136,11 @@ _LOADED: dict[str, Any] = {}
 """Objects by ``module:attribute``: one named twice is one."""
 
 
-def _load(what: str, text: str) -> Any:
+def _load(what: str, text: str, allowed: Collection[str] | None) -> Any:
+    found = find_object(what, text, allowed)
     if text not in _LOADED:
-        _LOADED[text] = _imported(what, text)
+        _LOADED[text] = _made(what, found)
     return _LOADED[text]
-
-
-def _imported(what: str, text: str) -> Any:
-    module, colon, attribute = text.partition(":")
-    if not (module and colon and attribute):
-        raise UsageError(f"{what} = {text!r}: expected module:attribute, e.g. acme.rebalance:Grey")
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.append(folder)
-    try:
-        found: Any = import_module(module)
-    except Exception as error:
-        raise UsageError(
-            f"{what} = {text!r}: {module} cannot be imported ({type(error).__name__}: {error}); it "
-            "must be in a folder of PYTHONPATH or in the current one"
-        ) from error
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            near = did_you_mean(part, [one for one in dir(found) if not one.startswith("_")])
-            raise UsageError(f"{what} = {text!r}: {module} has no {attribute}{near}")
-        found = getattr(found, part)
-    return _made(what, found)
 
 
 def _made(what: str, given: Any) -> Any:
@@ -163,10 +148,18 @@ def _made(what: str, given: Any) -> Any:
         return given
     try:
         return given()
+    except (KeyboardInterrupt, Terminated):
+        raise
     except Exception as error:
         raise UsageError(
             f"{what}: {given.__qualname__}() raises {type(error).__name__}: {error}; give an object"
         ) from error
+    except BaseException as error:
+        raise UsageError(f"{what}: {given.__qualname__}() {_ends_the_process(error)}") from error
+
+
+def _ends_the_process(error: BaseException) -> str:
+    return f"raises {type(error).__name__}: {error}; a plugin must not end the process"
 
 
 # What is told before anything starts.

@@ -4,7 +4,7 @@ A text such as ``CONSISTENT_HASH(virtual_nodes=10)`` is read and written here. O
 functions and room resolvers get their names here.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -276,10 +276,11 @@ def register_strategy(name: str, strategy: Any) -> None:
         name: As files have it: the class in ``consumerStatus``, or what ``getName()`` gives in a
             client's log.
         strategy: An object with ``allocate(client_id, queues, client_ids)``, a class of such ones
-            without arguments, or ``module:attribute``.
+            without arguments, or ``module:attribute``, which is imported: its code runs.
 
     Raises:
-        UsageError: It cannot be imported, is none, or answers at random; RocketMQ has the name.
+        UsageError: It cannot be imported, is a part of Python itself, is none, or answers at
+            random; RocketMQ has the name.
     """
     _register(custom.STRATEGIES, name, strategy)
 
@@ -301,12 +302,20 @@ def register_room_resolver(name: str, resolver: Any) -> None:
     _register(custom.ROOM_RESOLVERS, name, resolver)
 
 
-def register_plugins(given: Iterable[tuple[str, str, Any]]) -> None:
-    """Register (kind, name, object) of several. Raises: UsageError, with all mistakes."""
+def register_plugins(given: Iterable[tuple[str, str, str]], allowed: Collection[str]) -> None:
+    """Register plugins that a settings file names.
+
+    Args:
+        given: Kind, name and ``module:attribute`` of each.
+        allowed: The packages that the caller allows.
+
+    Raises:
+        UsageError: Names every plugin that is not allowed or cannot be used, and why.
+    """
     mistakes = []
-    for kind, name, made in given:
+    for kind, name, text in given:
         try:
-            _register(kind, name, made)
+            _register(kind, name, text, allowed)
         except UsageError as error:
             mistakes.append(str(error))
     if mistakes:
@@ -319,11 +328,13 @@ def install_plugins(given: dict[tuple[str, str], custom.Plugin]) -> None:
     _parsed.cache_clear()
 
 
-def _register(kind: str, name: str, given: Any) -> custom.Plugin:
+def _register(
+    kind: str, name: str, given: Any, allowed: Collection[str] | None = None
+) -> custom.Plugin:
     taken = name in (*_STRATEGIES, *_NOT_FREE) or name.startswith(NEARBY) or name_of_class(name)
     if kind == custom.STRATEGIES and taken:
         raise UsageError(f"{kind}: {name} is a name of RocketMQ's or of plans; give another")
-    plugin = custom.keep(kind, name, given)
+    plugin = custom.keep(kind, name, given, allowed)
     _parsed.cache_clear()
     return plugin
 

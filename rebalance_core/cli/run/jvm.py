@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance_core.cli.terminal import ExitCode
+from rebalance_core.cli.terminal import STDERR, STDOUT, ExitCode
 from rebalance_core.contracts.paths import SHARE_IT, unreadable_file
 from rebalance_core.model import errors
 from rebalance_core.model.errors import UsageError
@@ -86,7 +86,6 @@ def require_java_home(environment: Mapping[str, str] = os.environ) -> Path:
 
 KEPT_LINES = 200
 LONGEST_LINE = 2_000  # characters; a plan of Spark's may have a million
-STDOUT, STDERR = 1, 2
 
 _BAR = re.compile(rb"\[Stage |\s+$")  # ConsoleProgressBar: show() and clear(), between two \r
 _LAST_WORDS_SECONDS = 2.0  # a JVM that dies has its output read to the end

@@ -36,7 +36,8 @@ pytestmark = pytest.mark.usefixtures("own_pieces")
 
 GREY = "com.acme.GreyStrategy"
 FOLDER = DATA / "join-leave" / "tables"
-NAMED = ("--set", f"strategies.{GREY}=tests.own_pieces:OwnAverage")
+ALLOWED = ("--allow-plugins", "tests.own_pieces")
+NAMED = ("--set", f"strategies.{GREY}=tests.own_pieces:OwnAverage", *ALLOWED)
 THREE = ["10.0.0.1@1#1", "10.0.0.2@2#2", "10.0.0.3@3#3"]
 TOPIC = {"orders": {"broker-a": 5, "broker-b": 3}}
 
@@ -237,7 +238,7 @@ def test_a_class_that_is_named_is_compared_like_any_other(collection: Path, tmp_
         f'[strategies]\n"{GREY}" = "tests.own_pieces:OwnAverage"\n'
         'GREY = "tests.own_pieces:OwnAverage"\n'
     )
-    audit = rebalance_core.audit_collection(collection, config=config)
+    audit = rebalance_core.audit_collection(collection, config=config, allow_plugins=["tests"])
     original = rebalance_core.audit_collection(DATA / "broker-loss-4.9" / "collection")
     assert rows({"verdicts": audit.group_verdicts}) == rows({"verdicts": original.group_verdicts})
     rules = [sorted(one.findings["rule_id"].to_pylist()) for one in (audit, original)]
@@ -283,13 +284,22 @@ def test_an_option_may_name_what_the_settings_name(run: Any) -> None:
     [
         (("--strategy", GREY), "name an own one in [strategies] of the configuration"),
         (("--set", "strategies.A=acme"), "strategies: A = 'acme': expected module:attribute"),
-        (("--set", "strategies.A=no_such:It"), "no_such cannot be imported (ModuleNotFoundError"),
+        (
+            ("--set", "strategies.A=no_such:It", "--allow-plugins", "no_such"),
+            "no_such cannot be imported (ModuleNotFoundError",
+        ),
+        (("--set", "strategies.A=no_such:It"), "allow it: --allow-plugins no_such"),
+        (("--allow-plugins", "os"), "--allow-plugins os: a part of Python itself"),
+        (("--allow-plugins", "./acme"), "--allow-plugins ./acme: expected the name of a Python"),
         (("--set", "strategies.A=3"), "--set: strategies.A = 3: expected module:attribute"),
         (("--set", "strategies=3"), "strategies = 3: is a section, not a key"),
-        (("--set", "strategies.AVG=tests.own_pieces:Sticky"), "AVG is a name of RocketMQ's"),
+        (
+            ("--set", "strategies.AVG=tests.own_pieces:Sticky", *ALLOWED),
+            "AVG is a name of RocketMQ's",
+        ),
         (("--set", "strategis.A=x:y"), "did you mean strategies"),
-        (("--set", "hash_functions.h=math:pi"), "hash_functions: h: 3.14"),
-        (("--set", "room_resolvers.r=math:pi"), "room_resolvers: r: 3.14"),
+        (("--set", "hash_functions.h=tests.own_pieces:Sticky", *ALLOWED), "has no (key)"),
+        (("--set", "room_resolvers.r=tests.own_pieces:Sticky", *ALLOWED), "has no broker_room"),
     ],
 )
 def test_a_mistake_is_told_before_anything_starts(

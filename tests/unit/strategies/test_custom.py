@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import rebalance_core
 from rebalance_core import MessageQueue, allocate_group, make_strategy, parse_strategy
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.strategies import as_strategy, custom
@@ -245,16 +243,6 @@ def test_rooms_by_settings_and_by_an_own_resolver_exclude_each_other() -> None:
     register_room_resolver("R", BeforeTheDash())
     with pytest.raises(UsageError, match="room_resolver and room_separator exclude each other"):
         parse_strategy("MACHINE_ROOM_NEARBY-AVG(room_resolver=R, room_separator=-)")
-
-
-def test_a_module_of_the_current_folder_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "acme_of_here.py").write_text("from tests.own_pieces import Sticky as Grey\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", [one for one in __import__("sys").path if one])
-    rebalance_core.register_strategy("GREY", "acme_of_here:Grey")
-    assert allocate_group("GREY", QUEUES, IDS) == allocate_group(Sticky(), QUEUES, IDS)
 
 
 def test_the_sticky_one_of_the_docs_moves_few_and_stays_even() -> None:
