@@ -68,8 +68,8 @@ conformance: setup ## Check vector files: make conformance VECTORS="FILE…"
 fidelity: setup ## Compare the recordings with 1,000 simulated futures each, for docs/fidelity.md (5 minutes)
 	$(BIN)/python -m tests.recordings.timings
 
-degraded: setup ## Damage recordings at random: is the audit honest? make degraded TRIALS=5000 SEED=1
-	@$(BIN)/python -m tests.degraded --trials $(or $(TRIALS),60) --seed $(or $(SEED),1) --workers 2
+degraded: setup ## Damage recordings at random: is the audit honest? make degraded EACH=20 SEED=1, or TRIALS=5000
+	@$(BIN)/python -m tests.degraded $(if $(TRIALS),--trials $(TRIALS),--each $(or $(EACH),2)) --seed $(or $(SEED),1) --workers 2
 
 calendar: setup ## Fold 30 made nights: is anything gone or new that is not? make calendar NIGHTS=30
 	NIGHTS=$(or $(NIGHTS),30) $(BIN)/python -m pytest tests/history

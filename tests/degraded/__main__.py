@@ -1,46 +1,56 @@
-"""Run trials: ``python -m tests.degraded --trials N --seed S [--subject NAME] [--workers 2]``."""
+"""Run trials: ``python -m tests.degraded [--each N | --trials N] [--seed S] [--workers 2]``."""
 
 import argparse
 import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
-from tests.degraded.damages import DAMAGES, HARMLESS
+from tests.degraded.damages import KINDS
 from tests.degraded.trials import Trial, run_trial, table
 
+Chosen = tuple[int, str | None, str | None]
+"""Seed, subject and kind of a trial."""
 
-def _trials(seeds: range, workers: int, **chosen: Any) -> Iterator[Trial]:
-    run_one = partial(run_trial, **chosen)
+
+def _run_one(chosen: Chosen) -> Trial:
+    return run_trial(*chosen)
+
+
+def _trials(chosen: list[Chosen], workers: int) -> Iterator[Trial]:
     if workers == 1:
-        yield from map(run_one, seeds)
+        yield from map(_run_one, chosen)
         return
     with get_context("spawn").Pool(workers) as pool:
-        yield from pool.imap_unordered(run_one, seeds, chunksize=4)
+        yield from pool.imap_unordered(_run_one, chosen, chunksize=4)
 
 
 def run() -> int:
     """Print each trial that failed and then the table; 1 if any failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.degraded", description=__doc__)
-    parser.add_argument("--trials", type=int, default=60, help="how many; seeds count up")
-    parser.add_argument("--seed", type=int, default=1, help="of the first; one trial replays it")
+    many = parser.add_mutually_exclusive_group()
+    many.add_argument("--each", type=int, help="trials of each kind (2)")
+    many.add_argument("--trials", type=int, help="trials of drawn kinds, at times of several")
+    parser.add_argument("--seed", type=int, default=1, help="of the first; seeds count up")
     parser.add_argument("--subject", help="this recording or case only, in place of the drawn one")
-    parser.add_argument("--kind", choices=sorted(DAMAGES | HARMLESS), help="this damage only")
+    parser.add_argument(
+        "--kind", action="append", choices=sorted(KINDS), help="this damage only; repeatable"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--json", type=Path, help="a file that gets every trial as a line more")
-    chosen = parser.parse_args()
+    asked = parser.parse_args()
+    seeds = range(asked.seed, asked.seed + (asked.trials or asked.each or 2))
+    kinds = asked.kind or ([None] if asked.trials else sorted(KINDS))
+    chosen = [(seed, asked.subject, kind) for kind in kinds for seed in seeds]
     done = []
-    seeds = range(chosen.seed, chosen.seed + chosen.trials)
-    for trial in _trials(seeds, chosen.workers, subject=chosen.subject, kind=chosen.kind):
+    for trial in _trials(chosen, asked.workers):
         done.append(trial)
         if trial.wrong:
             print(trial.told(), flush=True)
-        if chosen.json:
-            with chosen.json.open("a", encoding="utf-8") as log:
+        if asked.json:
+            with asked.json.open("a", encoding="utf-8") as log:
                 print(json.dumps(asdict(trial)), file=log)
     print(table(done))
     return int(any(trial.failed for trial in done))

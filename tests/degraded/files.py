@@ -12,6 +12,12 @@ from tests.tree import TREE
 
 CASES = TREE / "tests" / "cases" / "data"
 ADMIN = "mqadmin/"
+SETTINGS = "collection.toml"
+GROUPS = "consumer_groups.jsonl"
+
+Draw = random.Random
+NOTHING = ""
+"""What a damage did that found nothing of its kind to take."""
 
 
 @cache
@@ -40,12 +46,26 @@ class Files:
         kept: content by path; what is packed (`.gz`) stays so.
         taken: (path, text) of all that a damage took away or changed.
         lost: paths that are gone.
+        origin: path in the whole collection of each file that has another name now.
+        addresses: real address by the pseudonym that stands in its place.
+        ids_lost: whether client ids can no longer be told apart.
+        admin_ms: how far the names of dumps are ahead of the moments that they were taken at.
+        renamed: real group by the name that it has in logs.
+        unseen_ms: how far clocks are ahead whose error no other log shows.
+        strangers: groups of another cluster whose files lie among these.
     """
 
     name: str
     kept: dict[str, bytes]
     taken: list[tuple[str, bytes]] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
+    origin: dict[str, str] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
+    ids_lost: bool = False
+    admin_ms: int = 0
+    renamed: dict[str, str] = field(default_factory=dict)
+    unseen_ms: set[int] = field(default_factory=set)
+    strangers: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, name: str) -> "Files":
@@ -59,13 +79,38 @@ class Files:
 
     def put(self, path: str, text: bytes) -> None:
         """Let the file say something else, which takes nothing away."""
-        self.kept[path] = gzip.compress(text, 1) if path.endswith(".gz") else text
+        self.kept[path] = gzip.compress(text, 1, mtime=0) if path.endswith(".gz") else text
 
     def drop(self, path: str) -> None:
         """Take the file away."""
         self.taken.append((path, self.text(path)))
         del self.kept[path]
         self.lost.add(path)
+
+    def change(self, path: str, text: bytes) -> None:
+        """Let the file say something else, which takes away what it said."""
+        before = self.text(path)
+        if text != before:
+            self.taken.append((path, before))
+            self.put(path, text)
+
+    def rename(self, path: str, other: str) -> None:
+        """Give the file another name, in place of what has that name."""
+        if path == other:
+            return
+        self.taken.append((path, self.text(path)))
+        self.copy(path, other)
+        del self.kept[path]
+        self.origin.pop(path, None)
+
+    def copy(self, path: str, other: str) -> None:
+        """Add the file under a second name."""
+        self.kept[other] = self.kept[path]
+        self.origin[other] = self.origin.get(path, path)
+
+    def asked_ms(self, path: str) -> int | None:
+        """When a dump was really taken; None: of a file that is no dump."""
+        return dump_ms(self.origin.get(path, path))
 
     def keep_lines(self, path: str, keep: Callable[[int, bytes], bool]) -> None:
         """Take the lines away that are not to be kept; asked by number, from 0, and line."""

@@ -3,9 +3,9 @@
 import json
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.recordings.tables import DATA, Row, Tables, rows
 
@@ -149,53 +149,84 @@ def _held(ledger: Tables, group: str, at_ms: int) -> dict[str, set[Queue]]:
     return held
 
 
-def check_moves(truth: Truth, ledger: Tables) -> Comparison:
-    """(b) Net drops and adds between consecutive settled epochs, seen inside their windows."""
-    result = Comparison()
+class Move(NamedTuple):
+    """What a member gives up or takes on balance from one settled epoch to the next."""
+
+    group: str
+    action: str
+    client_id: str
+    queue: Queue
+    earliest_ms: int
+    latest_ms: int
+
+
+def net_moves(ledger: Tables) -> Iterator[Move]:
+    """Net drops and adds between consecutive settled epochs of a ledger, with their windows.
+
+    Left out are those of retry topics, the drops of who is gone and, where someone unsubscribed,
+    all drops: no line of the truth has them. Nor is a queue that was held before the log begins
+    taken within it.
+    """
     unsubscribed = {
         (row["consumer_group"], row["epoch"])
         for row in ledger["epochs"] if "UNSUBSCRIBE" in row["causes"]
     }  # fmt: skip
+    diffs: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in ledger["diffs"]:
+        diffs[row["consumer_group"], row["epoch"]].append(row)
     for group in sorted({row["consumer_group"] for row in ledger["epochs"]}):
-        epochs = [row for row in ledger["epochs"] if row["consumer_group"] == group]
         span: list[Row] = []
-        for epoch in epochs:
+        for epoch in (row for row in ledger["epochs"] if row["consumer_group"] == group):
             span.append(epoch)
             if epoch["transient"]:
                 continue
-            skip_topics = any((group, e["epoch"]) in unsubscribed for e in span)
-            _check_span(truth, ledger, group, span, skip_topics, result)
+            numbers = [one["epoch"] for one in span]
+            rows = [row for number in numbers for row in diffs[group, number]]
+            drops_seen = not any((group, number) in unsubscribed for number in numbers)
+            gone = _gone(ledger, group, set(numbers))
+            for move in _net(rows, span[0]["from_ms"]):
+                if move.action == "ADD" or (drops_seen and move.client_id not in gone):
+                    yield move
             span = []
+
+
+def _net(rows: list[Row], from_ms: int) -> Iterator[Move]:
+    net: dict[tuple[str, Queue], int] = defaultdict(int)
+    latest: dict[tuple[str, Queue], int] = defaultdict(int)
+    initial = set()
+    for row in rows:
+        key = (row["client_id"], _queue(row))
+        net[key] += 1 if row["action"] == "ADD" else -1
+        latest[key] = max(latest[key], row["latest_ms"])
+        if row["kind"] == "INITIAL":
+            initial.add(key)
+    for (client_id, queue), change in net.items():
+        held_before = change > 0 and (client_id, queue) in initial
+        if change and not held_before and not queue[0].startswith(RETRY):
+            action = "ADD" if change > 0 else "DROP"
+            group = rows[0]["consumer_group"]
+            yield Move(group, action, client_id, queue, from_ms, latest[client_id, queue])
+
+
+def check_moves(truth: Truth, ledger: Tables) -> Comparison:
+    """(b) Net drops and adds between consecutive settled epochs, seen inside their windows."""
+    result = Comparison()
+    for move in net_moves(ledger):
+        times = moments(truth, move)
+        result.expect(within(move, times), truth.name, *move, "real", times)
     return result
 
 
-def _check_span(
-    truth: Truth,
-    ledger: Tables,
-    group: str,
-    span: list[Row],
-    unsubscribed: bool,
-    result: Comparison,
-) -> None:
-    numbers = {epoch["epoch"] for epoch in span}
-    net: dict[tuple[str, Queue], int] = defaultdict(int)
-    latest: dict[tuple[str, Queue], int] = {}
-    for row in ledger["diffs"]:
-        if row["consumer_group"] == group and row["epoch"] in numbers:
-            key = (row["client_id"], _queue(row))
-            net[key] += 1 if row["action"] == "ADD" else -1
-            latest[key] = max(latest.get(key, 0), row["latest_ms"])
-    gone = _gone(ledger, group, numbers)
-    for (client_id, queue), change in net.items():
-        if change == 0 or queue[0].startswith(RETRY) or (change < 0 and client_id in gone):
-            continue
-        if change < 0 and unsubscribed:
-            continue
-        kind = "start" if change > 0 else "stop"
-        low, high = span[0]["from_ms"] - TOLERANCE_MS, latest[client_id, queue] + TOLERANCE_MS
-        times = [t for t, _ in truth.times(client_id, group, kind)[queue]]
-        seen = any(low <= t <= high for t in times)
-        result.expect(seen, truth.name, group, kind, client_id, queue, low, high, "real", times)
+def moments(truth: Truth, move: Move) -> list[int]:
+    """When the client really started or stopped the queue."""
+    kind = "start" if move.action == "ADD" else "stop"
+    return [t for t, _ in truth.times(move.client_id, move.group, kind)[move.queue]]
+
+
+def within(move: Move, times: Iterable[int]) -> bool:
+    """Whether any of the moments lies in the window of the move."""
+    low, high = move.earliest_ms - TOLERANCE_MS, move.latest_ms + TOLERANCE_MS
+    return any(low <= t <= high for t in times)
 
 
 def _gone(ledger: Tables, group: str, epochs: set[int]) -> set[str]:
