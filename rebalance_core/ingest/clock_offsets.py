@@ -1,15 +1,20 @@
 """Clocks of hosts against each other, by what both sides log of the same moment.
 
-A client writes its first heartbeat when the brokers write that it connected, and brokers tell all
-members of each change: the client's line and the broker's are milliseconds apart.
+A client visits the brokers one after the other, when it comes and when it goes: it is at the last
+of 16 brokers a second or more after the first, always by about as much. So a broker is compared by
+moments that are its own: its notice of a change, which names it in the client's log, is there
+milliseconds after the broker's line. Where no log has these, a difference is the clocks' only if
+the round of visits cannot be that long, or if the connections of killed clients, which end at all
+brokers at once, differ by it too.
 """
 
-from bisect import bisect_left
+import heapq
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import combinations
+from typing import NamedTuple
 
 from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone, nearest_zone
 from rebalance_core.ingest.collection import (
@@ -22,7 +27,17 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.file_reader import BEGUN, CHANGED, JOIN, LATE, SEEN, UP, FileStats
+from rebalance_core.ingest.file_reader import (
+    AT,
+    BEGUN,
+    CHANGED,
+    CLOSED,
+    JOIN,
+    LATE,
+    SEEN,
+    UP,
+    FileStats,
+)
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -42,6 +57,12 @@ REGISTERED_MS, USUAL_REGISTERED_MS = 30_000, 10_000
 """A broker registers 10 s after its start, or when the name server is there."""
 FIRST_MS = 30_000
 """A client that starts says so, and is a member so soon after the first line of its log."""
+MOST_TRIED = 20
+"""Of differences that a host's moments leave possible."""
+VISIT_MS = SECOND_MS
+"""A client is done with a broker, and at the next, after a connection and a heartbeat: 0.04 to 0.14
+s on one machine, four round trips where the way is long. A broker that does not answer takes 3 s.
+"""
 APART_MS = 40_000
 """Joins so far apart are of clients that did not start together: longer than a heartbeat takes."""
 
@@ -193,24 +214,40 @@ def _late(
     return late, few
 
 
+class _Edge(NamedTuple):
+    """What two hosts log of the same moments: how far the first clock is behind the second.
+
+    ``slack_ms``: how much of it may be the round of visits from broker to broker.
+    """
+
+    behind_ms: int
+    slack_ms: int = 0
+
+
 def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, int]]:
     """How far each host's clock is behind those of most others; those that are compared at all.
 
     Apart those of which as many say one thing as another: how far behind the first.
     """
     starts_logged = any(name.startswith(BEGUN) for names in marks.values() for name in names)
-    behind_client = partial(_behind, starts_logged=starts_logged)
-    edges: dict[Host, dict[Host, int]] = {}
+    visits_ms = _visits_ms(marks)
+    edges: dict[Host, dict[Host, _Edge]] = {}
     alone = _of_one_host(marks)
+
+    def compared(of: Mapping[Host, Marks], one: Host, other: Host) -> _Edge | None:
+        if other[0] == BROKER_LOG:
+            return _between(of[one], of[other], visits_ms)
+        return _behind(of[one], _heard(of[one], of[other]), starts_logged, visits_ms)
+
     for one, other in combinations(sorted(marks), 2):
         if one[0] == BROKER_LOG and other[0] in (BROKER_LOG, CLIENT_LOG):
-            compare = _between if other[0] == BROKER_LOG else behind_client
-            behind = compare(alone[one], alone[other])
-            if behind is None and compare(marks[one], marks[other]) == 0:
-                behind = 0
-            if behind is not None:
-                edges.setdefault(one, {})[other] = behind
-                edges.setdefault(other, {})[one] = -behind
+            edge = compared(alone, one, other)
+            if edge is None:
+                of_all = compared(marks, one, other)
+                edge = of_all if of_all is not None and of_all.behind_ms == 0 else None
+            if edge is not None:
+                edges.setdefault(one, {})[other] = edge
+                edges.setdefault(other, {})[one] = edge._replace(behind_ms=-edge.behind_ms)
     offsets: dict[Host, int] = {}
     unsure: dict[Host, int] = {}
     for host in sorted(edges):
@@ -220,6 +257,39 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
             offsets |= {h: ms for h, ms in found.items() if h not in together}
             unsure |= rivals | {h: found[h] for h in together}
     return offsets, unsure
+
+
+def _visits_ms(marks: Mapping[Host, Marks]) -> int:
+    """How much later than at the first broker a client may be at the last one."""
+    hosts = {place for kind, place in marks if kind == BROKER_LOG}
+    heard = {name for of in marks.values() for name in of if name.startswith(_NOTICE)}
+    return VISIT_MS * max(0, max(len(hosts), len(heard)) - 1)
+
+
+_NOTICE = f"{CHANGED} "
+"""Notices of one broker in the log of a client, with its address."""
+
+
+class _Client(NamedTuple):
+    """The marks of a client's host as one broker made them.
+
+    ``marks`` has as `CHANGED` that broker's notices, where ``is_named``; else those of all.
+    """
+
+    marks: Marks
+    is_named: bool
+
+
+def _heard(broker: Marks, client: Marks) -> _Client:
+    """What of the client's marks can be of the broker.
+
+    Clients that know a broker by another address than its own (NAT) do not name it.
+    """
+    notices = {n.removeprefix(_NOTICE): n for n in client if n.startswith(_NOTICE)}
+    own = [name for address, name in notices.items() if f"{AT}{address}" in broker]
+    times = sorted(ms for name in own or notices.values() for ms in client[name])
+    others = {name: ms for name, ms in client.items() if name not in notices.values()}
+    return _Client(others | ({CHANGED: times} if times else {}), bool(own))
 
 
 def _at_one_time(broker: Marks, host: Host) -> bool:
@@ -296,7 +366,7 @@ def _marks(
             for name, times in counted[file.name].marks.items():
                 if name == LATE:
                     continue
-                of_epoch = file.kind == BROKER_LOG and not name.startswith(UP)
+                of_epoch = file.kind == BROKER_LOG and not name.startswith((UP, CLOSED))
                 shift = 0 if of_epoch else counted[file.name].shift_ms
                 host_marks.setdefault(name, []).extend(ms + shift for ms in times)
     return {
@@ -306,37 +376,105 @@ def _marks(
     }
 
 
-def _behind(broker: Marks, client: Marks, starts_logged: bool) -> int | None:
+def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) -> _Edge | None:
     """How far the broker's clock is behind the client's; None: nothing shows it.
 
     A moment of the broker's log can be any of the client's that says the same, and so any of these
-    differences is possible at which no process is seen before it began. One is known if most that
-    both write of clients is at it, or far more moments than at none; none, if somebody came then.
+    differences is possible at which no process is seen before it began. One is known by the
+    broker's own notices, or if most that both write of clients is at it, or far more moments than
+    at none; none, if somebody came then.
 
     Args:
         broker: its moments.
-        client: those of the client's host.
+        heard: those of the client's host.
         starts_logged: logs of clients have their starts.
+        visits_ms: how long a client may take from the first broker to the last.
     """
+    client = heard.marks
     began = _begun(client, starts_logged)
     shared = broker.keys() & began.keys() - {CHANGED}
     # a later heartbeat may be nearer: the first ones of both are of one moment
     first = sorted(client[name][0] - broker[name][0] for name in shared)
-    possible = partial(_is_possible, broker, client, starts_logged)
+
+    def possible(behind_ms: int) -> bool:
+        return _is_possible(broker, client, starts_logged, behind_ms)
+
+    if heard.is_named and first:
+        joins = [broker[name][0] for name in shared]
+        shown = _notified(broker[CHANGED], client[CHANGED], joins, first, visits_ms)
+        if shown is not None and possible(shown):
+            return _Edge(shown)
     named = _of_most(first)
     if named is not None:
         named = 0 if -EARLY_MS <= named <= SLOW_MS else named
-        return named if possible(named) else None
+        return _apart(named, visits_ms) if possible(named) else None
     none = _agree(broker, client, 0, SLOW_MS) if possible(0) else 0
     behind = first[len(first) // 2] if first else 0
     alike = sum(abs(ms - behind) <= 2 * SAME_MS for ms in first)
     found = _agree(broker, began, behind - SAME_MS // 2, SAME_MS)
     often = 2 * alike > len(first) and found > max(LEAST_MATCHES - 1, CLEARLY * none)
     if often and abs(behind) > LEAST_OFFSET_MS and possible(behind):
-        return behind
+        return _apart(behind, visits_ms)
     came = (_nearest(began[name], ms) - ms for name in shared for ms in broker[name])
     at_once = any(-EARLY_MS <= ms <= SLOW_MS for ms in came)
-    return 0 if none >= LEAST_MATCHES and at_once else None
+    return _Edge(0) if none >= LEAST_MATCHES and at_once else None
+
+
+def _apart(behind_ms: int, visits_ms: int) -> _Edge | None:
+    """The difference by when clients came, unless they may have come that much later."""
+    if abs(behind_ms) <= LEAST_OFFSET_MS:
+        return _Edge(behind_ms, min(visits_ms, LEAST_OFFSET_MS))
+    return None if -visits_ms - EARLY_MS <= behind_ms < 0 else _Edge(behind_ms, visits_ms)
+
+
+def _notified(
+    changes: list[int], notices: list[int], joins: list[int], first: list[int], visits_ms: int
+) -> int | None:
+    """How far a broker's clock is behind that of a client's host, by its notices; None: unknown.
+
+    A broker notifies a member of its own join, too, at once, however late the member came to it.
+
+    Args:
+        changes: when the broker saw a member come.
+        notices: when the host heard of a change from it.
+        joins: when the broker first saw each member of the host.
+        first: how much later each member was at the first broker that it came to, sorted.
+        visits_ms: how much earlier that may have been.
+    """
+
+    def share(behind_ms: int, late_ms: int) -> float:
+        """How many of the joins were notified then."""
+        from_ms = behind_ms - EARLY_MS
+        heard = (_count_in(notices, ms + from_ms, ms + behind_ms + late_ms) for ms in joins)
+        return sum(map(bool, heard)) / len(joins)
+
+    def agree(behind_ms: int, late_ms: int) -> int:
+        return _agree({CHANGED: changes}, {CHANGED: notices}, behind_ms, late_ms)
+
+    def fit(behind_ms: int) -> tuple[int, int]:
+        """How many moments agree, and how well."""
+        apart = (abs(_nearest(notices, ms + behind_ms) - ms - behind_ms) for ms in changes)
+        return agree(behind_ms, SAME_MS), -sum(min(ms, SAME_MS) for ms in apart)
+
+    most, behind = (MOST - 1) / MOST, first[len(first) // 2]
+    none = agree(0, SLOW_MS) if share(0, SLOW_MS) >= most else 0
+    if none and 2 * none >= min(len(changes), len(notices)):
+        return 0
+    last_ms = max(0, behind) + visits_ms + SLOW_MS
+    late = sorted(at_ms - ms for ms in joins for at_ms in notices)
+    late = late[bisect_left(late, behind - EARLY_MS) : bisect_right(late, last_ms)]
+    often = sorted(late, key=lambda ms: _count_in(late, ms, ms + SAME_MS), reverse=True)
+    best = max(often[:MOST_TRIED], key=fit, default=0)
+    found = agree(best, SAME_MS) if share(best, SAME_MS) >= most else 0
+    if abs(best) <= LEAST_OFFSET_MS or found <= none:
+        return 0 if none else None
+    known = _of_most(first) is not None or found > max(LEAST_MATCHES - 1, CLEARLY * none)
+    return best if known else None
+
+
+def _count_in(times: list[int], from_ms: int, to_ms: int) -> int:
+    """How many of the sorted times are in [from_ms, to_ms]."""
+    return bisect_right(times, to_ms) - bisect_left(times, from_ms)
 
 
 def _is_possible(broker: Marks, client: Marks, starts_logged: bool, behind_ms: int) -> bool:
@@ -352,18 +490,34 @@ def _is_possible(broker: Marks, client: Marks, starts_logged: bool, behind_ms: i
     )
 
 
-def _between(one: Marks, other: Marks) -> int | None:
+def _between(one: Marks, other: Marks, visits_ms: int) -> _Edge | None:
     """How far the first broker's clock is behind the second's, by the joins that both log first.
 
-    Clients that started together come back to a broker together, too: joins have to be apart.
+    Clients that started together come back to a broker together, too: joins have to be apart. All
+    may come to one broker later than to the other: the connections of a client that is killed end
+    at both at once.
     """
-    pairs = [(one[name][0], other[name][0]) for name in one.keys() & other.keys() - {CHANGED}]
+    pairs = [
+        (one[name][0], other[name][0])
+        for name in one.keys() & other.keys()
+        if name.startswith(JOIN)
+    ]
     named = _of_most(sorted(second_ms - first_ms for first_ms, second_ms in pairs))
     alike = [first_ms for first_ms, second_ms in pairs if named is not None
              and abs(second_ms - first_ms - named) <= SAME_MS]  # fmt: skip
     if named is None or max(alike) - min(alike) < APART_MS:
         return None
-    return 0 if abs(named) <= LEAST_OFFSET_MS else named
+    if abs(named) <= LEAST_OFFSET_MS:
+        return _Edge(0, min(visits_ms, LEAST_OFFSET_MS))
+    ended = sorted(
+        other[name][-1] - one[name][-1]
+        for name in one.keys() & other.keys()
+        if name.startswith(CLOSED) and len(one[name]) == len(other[name])
+    )
+    closed = ended[len(ended) // 2] if len(ended) >= LEAST_MATCHES else None
+    if closed is not None and abs(closed - named) <= visits_ms + LEAST_OFFSET_MS:
+        return _Edge(closed if abs(closed) > LEAST_OFFSET_MS else 0, LEAST_OFFSET_MS)
+    return _Edge(named, visits_ms) if abs(named) > visits_ms else None
 
 
 def _begun(client: Marks, starts_logged: bool) -> dict[str, list[int]]:
@@ -425,20 +579,24 @@ def _nearest(times: list[int], at_ms: int) -> int:
 
 
 def _relative(
-    root: Host, edges: Mapping[Host, Mapping[Host, int]]
+    root: Host, edges: Mapping[Host, Mapping[Host, _Edge]]
 ) -> tuple[dict[Host, int], dict[Host, int]]:
     """Offsets of all hosts that are compared with the root or others of them; most have none.
 
     One that those with the usual clock do not agree on is left out. Where no clock is usual, or one
     host alone tells that a broker is off, they are what `ClockShifts.unsure` has.
     """
-    offsets, waiting = {root: 0}, [root]
-    while waiting:
-        host = waiting.pop()
-        for other, behind in sorted(edges[host].items()):
+    offsets: dict[Host, int] = {}
+    waiting = [(0, 0, root, 0)]
+    while waiting:  # by what is known best
+        slack_ms, steps, host, offset = heapq.heappop(waiting)
+        if host in offsets:
+            continue
+        offsets[host] = offset
+        for other, edge in edges[host].items():
             if other not in offsets:
-                offsets[other] = offsets[host] - behind
-                waiting.append(other)
+                further = offset - edge.behind_ms
+                heapq.heappush(waiting, (slack_ms + edge.slack_ms, steps + 1, other, further))
 
     def alike(offset: int) -> tuple[int, int]:
         near = [h for h, ms in offsets.items() if abs(ms - offset) <= LEAST_OFFSET_MS]
@@ -448,14 +606,27 @@ def _relative(
     rivals = (ms for ms in offsets.values() if abs(ms - usual) > 2 * LEAST_OFFSET_MS)
     if any(alike(ms) == alike(usual) for ms in rivals):
         return {}, offsets
+    near = sorted(ms for ms in offsets.values() if abs(ms - usual) <= LEAST_OFFSET_MS)
+    usual = near[len(near) // 2]
     result: dict[Host, int] = {}
     unsure: dict[Host, int] = {}
     right = {host for host, ms in offsets.items() if abs(ms - usual) <= LEAST_OFFSET_MS}
     for host, offset in offsets.items():
-        by_edges = [offset - ms - offsets[h] for h, ms in edges[host].items() if h in right]
-        enough = host in right or len(by_edges) >= LEAST_HOSTS
-        if all(abs(ms) <= LEAST_OFFSET_MS for ms in by_edges) and (enough or host[0] == BROKER_LOG):
-            (result if enough else unsure)[host] = 0 if host in right else offset - usual
+        of_right = {h: edge for h, edge in edges[host].items() if h in right}
+        agree = all(
+            abs(offset - edge.behind_ms - offsets[h]) <= LEAST_OFFSET_MS + edge.slack_ms
+            for h, edge in of_right.items()
+        )
+        enough = host in right or len(of_right) >= LEAST_HOSTS
+        if agree and (enough or host[0] == BROKER_LOG):
+            best_ms = min((edge.slack_ms for edge in of_right.values()), default=0)
+            shown = sorted(
+                offsets[h] + edge.behind_ms
+                for h, edge in of_right.items()
+                if edge.slack_ms == best_ms
+            )
+            off = shown[len(shown) // 2] if shown else offset
+            (result if enough else unsure)[host] = 0 if host in right else off - usual
     return result, unsure
 
 

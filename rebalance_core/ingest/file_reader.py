@@ -139,8 +139,11 @@ FOREIGN, HEADED, STACK = range(3)
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
 JOIN, UP, BEGUN, SEEN, LATE = "join ", "up ", "begun ", "seen ", "late"
-"""Marks: a member came, and a broker told the others; a broker came; a client's log has its start;
-it first names the client; how much later than the epoch time in it a broker's line is, in ms.
+AT, CLOSED = "at ", "closed "
+"""Marks: a member came, and a broker told the others (in a client's log with the broker's address);
+a broker came; a client's log has its start; it first names the client; how much later than the
+epoch time in it a broker's line is, in ms; an address of the broker; the connection of a client
+that did not unregister ended there.
 """
 MOST_MARKS = 200
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
@@ -453,7 +456,9 @@ class FileReader:
         ):
             return
         if fact.kind == "notified":
-            self.stats.mark(CHANGED, fact.at_ms)
+            self.stats.mark(f"{CHANGED} {fact.values['address']}", fact.at_ms)
+        elif fact.kind == "consumer_closed":
+            self.stats.mark(f"{CLOSED}{fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "committed" and fact.values["client_id"]:
             if f"{SEEN}{fact.values['client_id']}" not in self.stats.marks:
                 self.stats.mark(f"{SEEN}{fact.values['client_id']}", fact.at_ms)
@@ -464,6 +469,8 @@ class FileReader:
         elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
             self.stats.mark(f"{JOIN}{fact.values['client_id']}", fact.values["beat_ms"])
             self.stats.mark(CHANGED, fact.values["beat_ms"])
+            if f"{AT}{fact.values.get('local')}" not in self.stats.marks:
+                self.stats.mark(f"{AT}{fact.values.get('local')}", fact.values["beat_ms"])
             self.stats.mark(LATE, fact.at_ms - fact.values["beat_ms"])
         elif fact.kind in ("broker_booted", "broker_registered"):
             self.stats.mark(f"{UP}{fact.values['address']}", fact.at_ms)
