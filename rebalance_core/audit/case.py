@@ -54,6 +54,7 @@ class AuditRun:
             are not in it.
         untold: by broker its starts or registrations, each with the one before, between which no
             line has its end.
+        moments: by broker what it, its replicas and the name servers logged of it, by time.
     """
 
     start_ms: int
@@ -72,6 +73,7 @@ class AuditRun:
     slaves: frozenset[str] = frozenset()
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     untold: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    moments: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

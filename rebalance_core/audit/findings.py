@@ -163,11 +163,35 @@ def run_cluster_rules(
         slaves=slaves,
         untold=untold_outages(given, facts),
         notices=_notices(reported),
+        moments=_moments(facts, given),
     )
     if not run.coverage.known and files:
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
     known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
     return run, known
+
+
+_MOMENTS = {
+    "BROKER_STARTED": "started",
+    "BROKER_UP": "registered with the name servers",
+    "BROKER_DOWN": "went",
+    "MASTER_DOWN": "lost its master",
+    "MASTER_UP": "got a master",
+}
+"""What a fact or event says of its broker."""
+
+
+def _moments(
+    facts: Iterable[Mapping[str, Any]], broker_events: Iterable[Mapping[str, Any]]
+) -> dict[str, tuple[tuple[int, str], ...]]:
+    """By broker what it, its replicas and the name servers logged of it, by time."""
+    logged = [(row["broker_name"], row["first_ms"], row["kind"]) for row in facts]
+    logged += [(row["broker_name"], row["event_ms"], row["event_type"]) for row in broker_events]
+    found: dict[str, set[tuple[int, str]]] = {}
+    for broker, at_ms, kind in logged:
+        if broker and kind in _MOMENTS:
+            found.setdefault(broker, set()).add((at_ms, _MOMENTS[kind]))
+    return {broker: tuple(sorted(moments)) for broker, moments in found.items()}
 
 
 def _notices(broker_events: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:

@@ -110,8 +110,9 @@ BROKER_LOG = (
     ),
     LogFact(
         "broker_role", BROKER, CLUSTER,
-        "address, slave (else master): what the controller made of this broker (5.x); brokerRole "
-        "of its settings means nothing then",
+        "address or broker, slave (else master): what the controller (5.x) or an election of "
+        "DLedger (4.5 and later) made of this broker; brokerRole of its settings means nothing "
+        "then",
     ),
     LogFact(
         "min_broker", BROKER, CLUSTER,

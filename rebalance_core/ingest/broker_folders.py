@@ -64,7 +64,7 @@ _Statement = tuple[int, bool, str]
 
 @dataclass
 class _Clues:
-    """The signs in files of a folder's broker; ``roles``: those a controller gave it."""
+    """The signs in files of a folder's broker; ``roles``: those a controller or DLedger gave it."""
 
     booted: list[tuple[int, str, str, str]] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
@@ -207,7 +207,8 @@ def _read(clues: _Clues, piece: Evidence, end_ms: int) -> None:
         clues.acting = True
         clues.slave.append((at_ms, True, piece.source))
     elif piece.kind == "broker_role":
-        clues.addresses.add(v["address"])
+        clues.addresses |= {v["address"]} if "address" in v else set()
+        clues.named |= {v["broker"]} if "broker" in v else set()
         clues.roles.append((at_ms, v["slave"], piece.source))
     elif piece.kind == "broker_local":
         clues.local.add(v["address"])
@@ -321,9 +322,9 @@ def _was_slave(statements: Iterable[_Statement], at_ms: int) -> bool:
 
 
 def _statements(clues: _Clues, directory: BrokerDirectory, acting: bool) -> list[_Statement]:
-    """On the role of one folder's process: its controller's word, else all there is.
+    """On the role of one folder's process: its controller's or DLedger's word, else all there is.
 
-    Under a controller its settings mean nothing. A start repeats what it was by then, and one that
+    Under either its settings mean nothing. A start repeats what it was by then, and one that
     nobody calls a slave starts as master. A slave that acts as master is none.
     """
     if clues.roles:

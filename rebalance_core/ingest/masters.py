@@ -122,8 +122,9 @@ def process_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[Maste
 def role_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """Losses of masters, and the moments at which another replica, or the same again, became it.
 
-    A loss is dated by what tells of the end of that master's process: the name server, its own
-    stop, or a slave that copies in vain; else by the moment at which the next one took over.
+    A loss is dated by what tells of the end of that master's process or role: the name server, its
+    own stop, a slave that copies in vain, or the line in which it becomes a slave; else by the
+    moment at which the next one took over. Within one second of the logs the loss is first.
     """
     for name in sorted(replicas.switched):
         of_name = {f: r for f, r in replicas.folders.items() if r.broker_name == name}
@@ -147,12 +148,13 @@ def role_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTu
                 if from_ms <= (piece.at_ms or 0) <= to_ms and _ends(piece, folder, addresses)
             )
             first = next(lost, None)
+            before_next_ms = to_ms + MIDDLE_OF_SECOND_MS - 1
             if first is not None:
-                at_ms = (first.at_ms or 0) + MIDDLE_OF_SECOND_MS
+                at_ms = min((first.at_ms or 0) + MIDDLE_OF_SECOND_MS, before_next_ms)
                 yield MasterTurn(name, at_ms, True, first.source)
                 yield from _listed_since(ordered, name, at_ms, to_ms, addresses)
             elif to_ms < LAST_MS:
-                yield MasterTurn(name, to_ms + MIDDLE_OF_SECOND_MS, True, next_source)
+                yield MasterTurn(name, before_next_ms, True, next_source)
 
 
 def _listed_since(
@@ -169,7 +171,9 @@ def _listed_since(
 
 
 def _ends(piece: Evidence, folder: str, addresses: Collection[str]) -> bool:
-    """It tells of the end of the process in the folder."""
+    """It tells of the end of the process in the folder, or that it is a slave from now on."""
+    if piece.kind == "broker_role":
+        return piece.place == folder and piece.values["slave"]
     if piece.kind == "broker_stopping":
         return piece.place == folder
     lost = ("replica_removed", "broker_copy_failed")

@@ -153,8 +153,10 @@ BROKER_LOCK_LIFE_MS = 60_000
 SLAVE_COPY_MS = 63_000
 """BrokerController.handleSlaveSynchronize (5.x): a slave copies its master's offsets.
 
-A tick of 3 s that acts when more than 60 s have passed; 10 s in 4.9.
+A tick of 3 s that acts when more than 60 s have passed.
 """
+OLD_SLAVE_COPY_MS = 13_000
+"""The same in 4.9 and with DLedger, which copy each 10 s (DLedgerRoleChangeHandler)."""
 OFFSET_FLUSH_MS = 5_000
 """BrokerConfig.flushConsumerOffsetInterval: consumerOffset.json is as old."""
 REGISTRATION_MS = 30_000

@@ -20,10 +20,18 @@ from rebalance_core.audit.coverage import Coverage, logs_of, name_servers_gap
 from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.evidence import as_not_sure
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
-from rebalance_core.audit.rules.offset_rollback import all_falls, outage_of
+from rebalance_core.audit.rules.offset_rollback import CommitRollback, all_falls, outage_of
+from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import ACTING, REFUSED, Event
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.times import CHANNEL_EXPIRY_MS, MINUTE_MS
+from rebalance_core.model.times import (
+    CHANNEL_EXPIRY_MS,
+    MINUTE_MS,
+    OLD_SLAVE_COPY_MS,
+    SECOND_MS,
+    SLAVE_COPY_MS,
+    utc,
+)
 from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
 from rebalance_core.replay.masters import MasterOutage, MasterOutages
 
@@ -274,6 +282,11 @@ def _end(case: GroupCase, outage: MasterOutage) -> int:
     return case.run.end_ms if outage.up_ms is None else outage.up_ms
 
 
+def _is_switch(outage: MasterOutage) -> bool:
+    """True if another replica took over within the second that logs show: there was no time."""
+    return outage.up_ms is not None and outage.up_ms - outage.down_ms < SECOND_MS
+
+
 def _names(queues: Iterable[MessageQueue]) -> str:
     return queue_names(sorted({(queue.broker_name, queue.queue_id) for queue in queues}))
 
@@ -283,9 +296,9 @@ def find_unread(case: GroupCase) -> Iterator[Finding]:
     offsets = Offsets(case)
     for broker, outage in _outages(case):
         held = {queue_of(row) for row in _held_in(case, broker, outage) if row["client_id"]}
-        if outage.mode != REFUSED or not held:
-            continue
         lasts = outage.up_ms is None
+        if outage.mode != REFUSED or not held or _is_switch(outage):
+            continue
         behind = messages(offsets.behind(held)) if lasts else None
         since = f"; {behind} not read" if lasts else ""
         yield Finding(
@@ -313,9 +326,9 @@ def find_lockless(case: GroupCase) -> Iterator[Finding]:
             and row["from_ms"] >= outage.down_ms
             and row["from_epoch"] not in empty
         }
-        if outage.mode == ACTING or not waiting:
-            continue
         lasts = outage.up_ms is None
+        if outage.mode == ACTING or not waiting or _is_switch(outage):
+            continue
         doubt = "" if outage.mode else " (unless a slave acts as master, which no file tells)"
         yield Finding(
             f"{plural(len(waiting), 'orderly queue')} of {broker} moved while its master was gone "
@@ -335,24 +348,59 @@ def find_fallen(case: GroupCase) -> Iterator[Finding]:
     """One finding for each outage with which commits fell."""
     if is_broadcasting(case):
         return
-    fell: dict[tuple[str, MasterOutage], dict[MessageQueue, int]] = {}
+    fell: dict[tuple[str, MasterOutage], dict[MessageQueue, CommitRollback]] = {}
     for fall in all_falls(case):
         outage = outage_of(case, fall)
         if outage is not None and not is_retry_topic(fall.queue.topic):
             queues = fell.setdefault((fall.queue.broker_name, outage), {})
-            queues[fall.queue] = max(fall.high - fall.low, queues.get(fall.queue, 0))
+            known = queues.get(fall.queue, fall)
+            queues[fall.queue] = max(known, fall, key=lambda one: one.high - one.low)
     for (broker, outage), queues in fell.items():
-        most = min(queues, key=lambda queue: (-queues[queue], queue))
+        lost = {queue: fall.high - fall.low for queue, fall in queues.items()}
+        most = min(lost, key=lambda queue: (-lost[queue], queue))
+        old = _old_copy(case, broker, outage, queues)
+        since = (
+            ""
+            if old is None
+            else (
+                f" That copy was older than that of a slave that follows its master: it lacks what "
+                f"was committed by {utc(old)}."
+            )
+        )
         yield Finding(
             f"Commits on {plural(len(queues), 'queue')} of {broker} fell back when its role went "
-            f"to a slave or came back, most by {messages(queues[most])} "
-            f"({most.topic} {most.broker_name}:{most.queue_id}); whoever took them then read "
-            "those again.",
-            {"queues": _names(queues), "messages": sum(queues.values())},
+            f"to a slave or came back, at {utc(_end(case, outage))}, most by "
+            f"{messages(lost[most])} ({most.topic} {most.broker_name}:{most.queue_id}, from "
+            f"{queues[most].high} to {queues[most].low}); whoever took them then read those "
+            f"again.{since}",
+            {"queues": _names(queues), "messages": sum(lost.values())},
+            severity=None if old is None else WARNING,
             broker_name=broker,
             first_ms=outage.down_ms,
             last_ms=outage.up_ms,
         )
+
+
+def _old_copy(
+    case: GroupCase,
+    broker: str,
+    outage: MasterOutage,
+    fell: Mapping[MessageQueue, CommitRollback],
+) -> int | None:
+    """When a commit was seen that a slave would have had; None: a slave may have lacked all."""
+    version = nearest_version(case.run.versions.get(broker, ""))
+    of_4 = version is not None and version.is_v4
+    kept_ms = outage.down_ms - (OLD_SLAVE_COPY_MS if of_4 else SLAVE_COPY_MS)
+    return min(
+        (
+            row["observed_ms"]
+            for row in case.rows("committed_offsets")
+            if (fall := fell.get(queue_of(row))) is not None
+            and row["observed_ms"] < kept_ms
+            and row["committed_offset"] > fall.low
+        ),
+        default=None,
+    )
 
 
 NOT_READ = Rule(
@@ -383,9 +431,11 @@ FELL_BACK = Rule(
     "OFFSETS_FELL_BACK",
     INFO,
     "Commits fell back with a switch of roles: a slave has an older copy, and a returning master "
-    "lacks what was committed to the slave. Messages are read again.",
+    "lacks what was committed to the slave. Messages are read again. WARNING if the copy was older "
+    "than that of a slave that follows its master.",
     "MASTER_DOWN and MASTER_UP, OFFSET_WENT_BACK, committed_offsets",
-    "Nothing where consumers tolerate repeats; else compare with what was processed.",
+    "Nothing where consumers tolerate repeats; else compare with what was processed. After a "
+    "WARNING look why the new master had not copied its predecessor's offsets.",
     find_fallen,
     about=BROKER,
     needs=CAUSES,

@@ -294,7 +294,9 @@ def find_no_list(case: GroupCase) -> Iterator[Finding]:
     named = sorted({cause for cause in causes if cause})
     because = f"; explained by {listed(named, 3)}" if named else ""
     if not all(causes):
-        because += f"; {causes.count(None)} of {len(causes)} by no event of the group"
+        because += (
+            f"; {causes.count(None)} of {len(causes)} by none of the events that this program reads"
+        )
     ids = sorted({fact["client_id"] for fact in shown if fact["client_id"]})
     topics = sorted({fact["topic"] for fact in shown if fact["topic"]})
     yield Finding(

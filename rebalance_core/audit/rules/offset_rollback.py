@@ -71,12 +71,12 @@ def find(case: GroupCase) -> Iterator[Finding]:
     unknown = case.run.coverage.client_clock_unknown
     for topic, unsure in sorted({(fall.queue[0], fall.clocks and unknown) for fall in plain}):
         of = [f for f in plain if (f.queue[0], f.clocks and unknown) == (topic, unsure)]
-        yield _finding(of, "unless a client's clock is off" if unsure else None)
+        yield _finding(case, of, "unless a client's clock is off" if unsure else None)
     if known:
         causes = sorted({cause for fall in known if (cause := cause_of[fall])})
         if duplicate_ids:
             causes.insert(0, f"the duplicate client id {listed(duplicate_ids, 3)}")
-        yield _finding(known, f"explained by {listed(causes, 3)}")
+        yield _finding(case, known, f"explained by {listed(causes, 3)}")
 
 
 def all_falls(case: GroupCase) -> list[CommitRollback]:
@@ -156,7 +156,27 @@ def _commits(case: GroupCase) -> dict[MessageQueue, list[Row]]:
     return grouped(rows, queue_of)
 
 
-def _finding(falls: list[CommitRollback], explanation: str | None) -> Finding:
+NEAR_MS = 2 * MINUTE_MS
+"""What is logged so near to a fall of offsets may have to do with it."""
+
+
+def _unexplained(case: GroupCase, falls: list[CommitRollback]) -> str:
+    """Say that nothing explains the falls, and what the brokers went through at the time."""
+    near = sorted(
+        {
+            (at_ms, f"{broker} {what} at {utc(at_ms)}")
+            for fall in falls
+            for broker in [fall.queue.broker_name]
+            for at_ms, what in case.run.moments.get(broker, ())
+            if fall.first_ms - NEAR_MS <= at_ms <= fall.last_ms + NEAR_MS
+        }
+    )
+    none = "; none of the events that this program reads explains it"
+    shown = listed([words for _, words in near], 4)
+    return f"{none} (within two minutes: {shown})" if near else none
+
+
+def _finding(case: GroupCase, falls: list[CommitRollback], explanation: str | None) -> Finding:
     queues = {fall.queue for fall in falls}
     topics = sorted({queue[0] for queue in queues})
     worst = min(falls, key=lambda fall: (fall.low - fall.high, fall.first_ms, fall.queue))
@@ -174,7 +194,7 @@ def _finding(falls: list[CommitRollback], explanation: str | None) -> Finding:
     when = f"at {utc(worst.first_ms)}"
     if worst.last_ms - worst.first_ms >= SECOND_MS:
         when = f"between {utc(worst.first_ms)} and {utc(worst.last_ms)}"
-    because = f"; {explanation}" if explanation else "; no event of the group explains it"
+    because = f"; {explanation}" if explanation else _unexplained(case, falls)
     one = worst.queue if len(queues) == 1 else None
     first = min(fall.first_ms for fall in falls)
     return Finding(

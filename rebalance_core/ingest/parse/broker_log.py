@@ -338,11 +338,21 @@ def _role(message: str) -> LineFields:
     return {"address": address, "slave": _ROLES[role]}
 
 
+def _elected(message: str) -> LineFields:
+    """``Begin to change to master brokerName={}``, ``… to slave brokerName={} brokerId={}`` of
+    DLedger's handler of roles (4.5 and later).
+    """
+    role, _, rest = message.removeprefix(_ELECTED).partition(" brokerName=")
+    name = rest.partition(" brokerId=")[0]
+    return {"broker": name, "slave": _ROLES[role]} if name and role in _ROLES else None
+
+
 _ROLE = "Change broker "
+_ELECTED = "Begin to change to "
 _ROLES = {
     "SYNC_MASTER": False, "ASYNC_MASTER": False, "SLAVE": True, "master": False, "slave": True,
 }  # fmt: skip
-"""What a controller makes of a broker: a slave?"""
+"""What a controller, or an election of DLedger, makes of a broker: a slave?"""
 _PROPERTIES = (
     "brokerName=", "brokerId=", "brokerRole=", "slaveReadEnable=", "enableSlaveActingMaster=",
 )  # fmt: skip
@@ -375,6 +385,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_copy_failed", "SyncDelayOffset Exception, ", _follows),
     ("broker_copy_failed", "SyncSubscriptionGroup Exception, ", _follows),
     ("broker_role", _ROLE, _role),
+    *(("broker_role", f"{_ELECTED}{role} brokerName=", _elected) for role in ("master", "slave")),
     ("min_broker", "Min broker changed, old: ", _min_broker),
     ("channel_event_dropped", _FULL, _DROPPED),
     ("broker_stopping", "Shutdown hook was invoked, ", lambda message: {}),

@@ -300,7 +300,18 @@ def test_another_replica_takes_over() -> None:
     assert turns(said(18, "broker_stopping", "x"), replicas=two) == [
         "down 18.5 None", "up 20.5 None",
     ]  # fmt: skip
-    assert turns(replicas=two) == ["down 20.5 None", "up 20.5 None"], "nothing tells of its end"
+    assert turns(replicas=two) == ["down 20.499 None", "up 20.5 None"], "nothing tells of its end"
+
+
+def test_a_leader_that_steps_down_is_gone_from_then_on() -> None:
+    """DLedger's election may take seconds; within one second of the logs the loss is first."""
+    two = by_turns(FIRST, SECOND)
+    slow = said(18, "broker_role", "x", broker="a", slave=True)
+    assert turns(slow, replicas=two) == ["down 18.5 None", "up 20.5 None"]
+    at_once = said(20, "broker_role", "x", broker="a", slave=True)
+    assert turns(at_once, replicas=two) == ["down 20.499 None", "up 20.5 None"]
+    other = said(18, "broker_role", "y", broker="a", slave=True)
+    assert turns(other, replicas=two) == ["down 20.499 None", "up 20.5 None"]
 
 
 def test_a_replica_without_files_took_over() -> None:

@@ -1,5 +1,6 @@
 """Clusters: what their brokers differ in, and masters that went."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -235,6 +236,27 @@ def test_offsets_that_fell_with_the_role(commits: list[Any], fell: int) -> None:
     assert [one.evidence["messages"] for one in found] == ([fell] if fell else [])
     by_something_else = findings_of("OFFSET_ROLLBACK", case)
     assert bool(by_something_else) == (commits[0]["observed_ms"] == ms(600))
+
+
+def test_a_switch_within_a_second_is_no_time_without_a_master() -> None:
+    switch = down(100), up(100.001)
+    case = case_of(
+        topic(read=1), join("x"), *switch, commits=[commit(0, 42, 90), commit(0, 30, 130)]
+    )
+    assert findings_of(NOT_READ, case) == []
+    (fell,) = findings_of(FELL_BACK, case)
+    assert "from 42 to 30" in fell.summary
+    assert findings_of("OFFSET_ROLLBACK", case) == []
+
+
+def test_a_copy_that_is_older_than_a_slave_s_is_a_warning() -> None:
+    """RocketMQ 5 copies offsets each minute, 4 and DLedger each 10 s."""
+    switch = topic(read=1), join("x"), down(100), up(100.001)
+    expected = [(30, "5.3.3", "WARNING"), (60, "5.3.3", "INFO"), (60, "4.8.0", "WARNING")]
+    for seen, version, severity in expected:
+        case = case_of(*switch, commits=[commit(0, 42, seen), commit(0, 30, 130)])
+        case = replace(case, run=replace(case.run, versions={"a": version}))
+        assert severities(FELL_BACK, case) == [severity]
 
 
 def test_slaves_that_refuse_are_told_of_the_cluster() -> None:

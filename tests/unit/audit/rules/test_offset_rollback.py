@@ -5,8 +5,20 @@ from pathlib import Path
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.ingest.in_process import ingest_collection
-from tests.unit.audit.cases import Row, case_of, commit, fact, findings_of, join, severities, topic
+from rebalance_core.model.times import utc
+from tests.unit.audit.cases import (
+    Row,
+    case_of,
+    commit,
+    fact,
+    findings_of,
+    join,
+    ms,
+    severities,
+    topic,
+)
 
 OFFSET_ROLLBACK = "OFFSET_ROLLBACK"
 TWO = topic(), join("x"), join("y")
@@ -50,6 +62,22 @@ def test_a_fall_that_a_broker_logged_is_not_counted_again_where_its_store_shows_
     fell = [commit(1, 30, at=500), commit(1, 10, at=605)]
     (one,) = findings_of(OFFSET_ROLLBACK, case_of(*TWO, facts=[logged(600)], commits=fell))
     assert "20 messages are read again;" in one.summary
+
+
+def test_what_the_brokers_went_through_is_named() -> None:
+    case = case_of(*TWO, facts=[logged(600)])
+    (plain,) = findings_of(OFFSET_ROLLBACK, case)
+    assert "none of the events that this program reads explains it." in plain.summary
+    facts = [fact("BROKER_STARTED", at, broker_name="a") for at in (530, 900)]
+    gone = {"event_ms": ms(610), "sequence": 0, "event_type": "BROKER_DOWN", "broker_name": "a",
+            "detail": "CLOSED"}  # fmt: skip
+    of_b = [fact("BROKER_STARTED", 600, broker_name="b")]
+    run, _ = run_cluster_rules([*facts, *of_b], [], [gone], 6)
+    (near,) = findings_of(
+        OFFSET_ROLLBACK, replace(case, run=replace(case.run, moments=run.moments))
+    )
+    when = utc(ms(530)), utc(ms(610))
+    assert f"(within two minutes: a started at {when[0]}, a went at {when[1]})" in near.summary
 
 
 def test_after_a_logged_event_it_has_a_cause() -> None:

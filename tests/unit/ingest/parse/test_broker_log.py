@@ -342,3 +342,14 @@ def test_what_a_controller_makes_of_a_broker(message: str, slave: bool) -> None:
         "broker_role", {"address": "127.0.0.1:47020", "slave": slave},
     )  # fmt: skip
     assert isinstance(read("Change broker [id:1][address:127.0.0.1:47020] to KING, x")[0], Unread)
+
+
+@pytest.mark.parametrize(
+    ("role", "slave"), [("master brokerName=b-0", False), ("slave brokerName=b-0 brokerId=2", True)]
+)
+def test_what_an_election_of_dledger_makes_of_the_broker(role: str, slave: bool) -> None:
+    (fact,) = read(f"Begin to change to {role}")
+    assert isinstance(fact, Fact)
+    assert (fact.kind, dict(fact.values)) == ("broker_role", {"broker": "b-0", "slave": slave})
+    assert isinstance(read(f"Begin to change to {role.partition('=')[0]}=")[0], Unread)
+    assert read(f"Finish to change to {role}") == ()
