@@ -108,11 +108,14 @@ class ProcessNames:
 # Processes of one client id of one group, from the connections that several brokers log.
 #
 # A process holds one connection to each broker it knows, so the brokers' counts of connections
-# tell how many processes there are: the smallest count over the brokers that have any. A broker
+# tell how many processes there are. One came if every broker that has any has one more: a broker
 # that freezes and thaws registers every connection that queued up (rocketmq.md §13 no. 5), alone;
-# two processes that share an id (rocketmq.md §1.2) show everywhere. A process that unregisters
-# does so at every broker: where one logs it it is gone, and another that goes on listing it has a
-# stale list.
+# two processes that share an id (rocketmq.md §1.2) show everywhere. One went if no broker has as
+# many as there are processes, or if one broker has fewer for longer than a heartbeat takes: a
+# connection that one broker closes, idle or broken, is opened anew with the next heartbeat, and its
+# process lives on at the others. A process that unregisters does
+# so at every broker: where one logs it it is gone, and another that goes on listing it has a stale
+# list.
 #
 # Of a broker whose log has ended dumps alone tell: what it logged last may be over, and a client
 # that another broker loses may still be there.
@@ -153,6 +156,7 @@ class _Removal:
     source: str
     scanned: bool = False
     graceful: bool = False
+    broker: str = ""
 
 
 @dataclass(slots=True)
@@ -179,6 +183,8 @@ class Connections:
     _names: dict[str, str] = field(default_factory=dict)
     _expired: dict[str, _Removal] = field(default_factory=dict)
     """Of brokers whose scan removed the only process, while it had connections elsewhere."""
+    _short: dict[str, _Removal] = field(default_factory=dict)
+    """Of brokers that have fewer connections than there are processes, the removal since which."""
     _last_held: tuple[str, str] | None = None
     """Broker and channel of the last removal that took away a connection."""
 
@@ -194,10 +200,18 @@ class Connections:
         while self._processes() > len(self.live):
             changes.append(self._join())
             self._name_connections(len(self.live) - 1)
-        rank = len(self.by_broker[broker]) - 1
-        if rank < len(self.live) or channel not in self._names:
-            self._names[channel] = self.live[min(rank, len(self.live) - 1)]
+        if len(self.by_broker[broker]) >= len(self.live):
+            self._short.pop(broker, None)
+        free = self._without_connection(broker, channel)
+        if free or channel not in self._names:
+            self._names[channel] = free[0] if free else self.live[-1]
         return changes
+
+    def _without_connection(self, broker: str, channel: str) -> list[str]:
+        """The processes that no other connection of the broker is of, in order."""
+        others = self.by_broker[broker].keys() - {channel}
+        named = {self._names.get(one) for one in others}
+        return [name for name in self.live if name not in named]
 
     def relist(
         self, broker: str, channels: Iterable[str], at_ms: int, source: str
@@ -221,7 +235,7 @@ class Connections:
             self._name_connections(len(self.live) - 1)
         new = sorted(now.keys() - self._names.keys())
         self._names |= {channel: self.live[-1] for channel in new if self.live}
-        while len(self.live) > self._processes():
+        while len(self.live) > self._held():
             changes.append(self._end(self._lost or self._unlisted or removal))
         return changes
 
@@ -274,11 +288,12 @@ class Connections:
                 self._unregister_at(place, at_ms)
         if self._removals and at_ms - self._removals[-1].at_ms > SAME_LOSS_MS:
             self._removals = []
-        self._removals.append(_Removal(at_ms, channel, source, scanned, graceful))
+        removal = _Removal(at_ms, channel, source, scanned, graceful, broker)
+        self._removals.append(removal)
         if not graceful and self.ended & self._known_at and not self._is_logged():
             self._lost = self._lost or self._removals[0]
             return changes
-        gone = len(self.live) - self._processes()
+        gone = len(self.live) - (self._processes() if graceful else self._held())
         if gone > 0 and self._expired:
             first_ms = self._removals[0].at_ms
             early = [b for b, one in self._expired.items() if one.at_ms < first_ms - SAME_LOSS_MS]
@@ -286,9 +301,9 @@ class Connections:
             self._expired.clear()
         elif scanned and self._was_all(broker, channel):
             self._expired[broker] = _Removal(at_ms, channel, source, scanned=True)
-        changes += [self._leave() for _ in range(gone)]
-        if gone > 0:
-            self._removals = []
+        changes += [self._leave(removal) for _ in range(gone)]
+        if gone <= 0 and len(held) < len(self.live):
+            self._short.setdefault(broker, removal)
         return changes
 
     def _unregister_at(self, place: str, at_ms: int) -> None:
@@ -326,6 +341,7 @@ class Connections:
         """The broker is out of the route: what it knew of connections no longer counts."""
         self.by_broker.pop(broker, None)
         self._expired.pop(broker, None)
+        self._short.pop(broker, None)
 
     def restart(self, broker: str, at_ms: int, source: str) -> list[ConnectionChange]:
         """The broker starts with an empty table; nothing tells whether its clients live.
@@ -342,8 +358,18 @@ class Connections:
     def settle(self, now_ms: int) -> list[ConnectionChange]:
         """Processes that did not come back to the only broker that knew them died with it.
 
-        So did those that no broker whose log goes on has seen since.
+        So did those that no broker whose log goes on has seen since, and one of several that did
+        not come back to a broker which has others of them.
         """
+        changes = []
+        for broker, removal in sorted(self._short.items()):
+            has = len(self.by_broker.get(broker, ()))
+            if now_ms >= removal.at_ms + RETURN_MS:
+                del self._short[broker]
+                changes += [self._end(removal)] if 0 < has < len(self.live) else []
+        return changes + self._all_gone(now_ms)
+
+    def _all_gone(self, now_ms: int) -> list[ConnectionChange]:
         if self._lost is not None and now_ms >= self._lost.at_ms + RETURN_MS:
             return self._all_lost()
         if self._restarted is None or now_ms < self._restarted[0] + RETURN_MS:
@@ -377,6 +403,13 @@ class Connections:
     def _processes(self) -> int:
         return min((len(channels) for channels in self.by_broker.values() if channels), default=0)
 
+    def _held(self) -> int:
+        """How many of the processes a broker still has, if not one whose log has ended."""
+        counts = {place: len(channels) for place, channels in self.by_broker.items()}
+        logged = [count for place, count in counts.items() if place not in self.ended]
+        most = max(logged, default=0) or max(counts.values(), default=0)
+        return min(most, len(self.live))
+
     def _join(self) -> ConnectionChange:
         """The process is as old as the first of the connections that make it count."""
         rank = len(self.live)
@@ -393,9 +426,22 @@ class Connections:
         self.live.append(channel)
         return ConnectionChange(at_ms, True, channel, source)
 
-    def _leave(self) -> ConnectionChange:
-        last = self._removals[-1]
-        together = self._removals if len(self.live) == 1 else [last]
+    def _leave(self, last: _Removal) -> ConnectionChange:
+        """The process whose connections the brokers lost first, one each; all, if it is the last.
+
+        Who unregisters is known by the one line alone.
+        """
+        if len(self.live) == 1 and self._removals:
+            together = self._removals
+        elif last.graceful or not self._removals:
+            together = [last]
+        else:
+            firsts: dict[str, _Removal] = {}
+            for removal in self._removals:
+                firsts.setdefault(removal.broker, removal)
+            together = list(firsts.values())
+        self._removals = [removal for removal in self._removals if removal not in together]
         first = together[0]
         scanned, graceful = (any(r.scanned for r in together), any(r.graceful for r in together))
-        return self._end(_Removal(first.at_ms, last.channel, first.source, scanned, graceful))
+        channel = together[-1].channel
+        return self._end(_Removal(first.at_ms, channel, first.source, scanned, graceful))

@@ -34,9 +34,53 @@ def test_two_processes_with_one_id_are_two_once_every_broker_has_them() -> None:
     assert found.connect("a", "1:3", 5_000, "") == []
     (second,) = found.connect("b", "1:4", 5_020, "")
     assert (second.at_ms, second.channel) == (5_000, "1:3")
-    (gone,) = found.remove("b", "1:4", 8_000, "")
+    assert found.remove("b", "1:4", 8_000, "") == []  # one broker may close an idle connection
+    (gone,) = found.remove("a", "1:3", 8_010, "")
     assert (gone.at_ms, gone.channel) == (8_000, "1:3")
     assert found.live == ["1:1"]
+
+
+def test_a_connection_that_one_broker_closes_and_has_again_makes_no_process() -> None:
+    """Of two processes with one id: each still has its connection to the other broker."""
+    found = Connections()
+    for broker in "ab":
+        for port in (1, 2):
+            found.connect(broker, f"{broker}:{port}", 1_000 * port, "")
+    first, second = found.live
+    assert found.remove("b", "b:1", 60_000, "") == []
+    assert found.connect("b", "b:3", 79_000, "") == []
+    assert found.live == [first, second]
+    assert found.process_of("b:3") == first  # the other one has its connection there
+    assert found.settle(900_000) == []
+    found.remove("a", "a:1", 950_000, "")
+    (gone,) = found.remove("b", "b:3", 950_010, "")
+    assert (gone.at_ms, gone.channel, found.live) == (950_000, first, [second])
+
+
+def test_who_does_not_come_back_to_a_broker_that_has_the_others_is_gone() -> None:
+    """The other broker's line is lost."""
+    found = Connections()
+    for broker in "ab":
+        for port in (1, 2):
+            found.connect(broker, f"{broker}:{port}", 1_000 * port, "")
+    assert found.remove("b", "b:2", 60_000, "b:9") == []
+    assert found.settle(100_000) == []
+    (gone,) = found.settle(160_000)
+    assert (gone.at_ms, gone.source, found.live) == (60_000, "b:9", ["a:1"])
+    assert found.remove("a", "a:2", 161_000, "") == []
+    (last,) = [*found.remove("a", "a:1", 200_000, ""), *found.remove("b", "b:1", 200_010, "")]
+    assert last.at_ms == 200_000
+
+
+def test_two_processes_that_are_killed_together_are_gone_at_once() -> None:
+    found = Connections()
+    for broker in "ab":
+        for port in (1, 2):
+            found.connect(broker, f"{broker}:{port}", 1_000 * port, "")
+    changes = [found.remove(broker, f"{broker}:{port}", 9_000 + port, "")
+               for broker in "ab" for port in (1, 2)]  # fmt: skip
+    assert [(c.at_ms, c.channel) for of in changes for c in of] == [(9_001, "a:1"), (9_002, "a:2")]
+    assert found.live == []
 
 
 def test_the_process_that_ends_is_the_one_whose_connection_ended() -> None:
@@ -46,8 +90,9 @@ def test_the_process_that_ends_is_the_one_whose_connection_ended() -> None:
     found.connect("b", "1:4", 5_000, "")  # b knows of the second process before a does
     found.connect("a", "1:3", 5_020, "")
     first, second = found.live
-    (gone,) = found.remove("b", "1:4", 8_000, "")
-    assert (gone.channel, found.live) == (second, [first])
+    assert found.remove("b", "1:4", 8_000, "") == []
+    (gone,) = found.remove("a", "1:3", 8_010, "")
+    assert (gone.at_ms, gone.channel, found.live) == (8_000, second, [first])
 
 
 def test_a_thawed_broker_that_lists_a_member_many_times_makes_no_members() -> None:
