@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# The nightly job: audit the collection, keep the result, publish the metrics, remove old results.
+# The nightly job: collect, audit the collection, keep the result, publish the metrics, remove old results.
 #
 #   nightly_audit.sh COLLECTION RESULTS [OPTION…]
 #
 # Each finding is compared with the last run that looked at its group: a result carries what it could
 # not look at itself (not_looked_at.jsonl), so the last one is all that --previous needs.
 #
-# COLLECTION  the folder of the collected files (docs/ingest.md)
+# COLLECTION  the folder of the collected files (docs/ingest.md); with COLLECT the folder that gets a
+#             fresh one each night, named by its time
 # RESULTS     where results are kept, one folder per run; RESULTS/known.toml is used if it exists
 # OPTION…     passed to `rebalance audit`
 #
+# COLLECT="rebalance collect --sources … --cluster …"  collects first, into COLLECTION/<time>; what it
+#                         could not collect is in that folder's collection.toml, and the audit names it
+# KEEP_COLLECTIONS=7      days after which what COLLECT collected is removed
 # KEEP_DAYS=35            older results are removed once a newer one is complete
 # TEXTFILES=DIR           node_exporter's textfile folder, which gets rebalance_audit.prom
 # HISTORY=DIR             where the kept results are folded into history, last (docs/operations.md);
@@ -17,27 +21,40 @@
 # FOLD="rebalance history"  the command that folds
 # REBALANCE="rebalance"   the command, e.g. "spark-submit … jobs/audit.py" without the job's name
 #
-# Exit codes are the audit's: 0 passed, 3 findings, anything else: the audit itself failed. 5 also
-# where another run is still working in RESULTS.
+# Exit codes are the audit's: 0 passed, 3 findings, anything else: no verdict, because the audit failed
+# or nothing was collected (the collector's code). 5 also where another run is still working in RESULTS.
+# What fails after the verdict is said on stderr and changes nothing of it.
 set -euo pipefail
 
 if (( $# < 2 )); then
   echo "usage: nightly_audit.sh COLLECTION RESULTS [OPTION…]" >&2
   exit 2
 fi
-collection=$1 results=$2
+collection=$1 results=$2 time=$(date -u +%Y-%m-%dT%H%M%S)
 shift 2
-result=$results/$(date -u +%Y-%m-%dT%H%M%S)
+result=$results/$time
 read -r -a command <<< "${REBALANCE:-rebalance audit}"
-options=(--collection "$collection" --output "$result")
-[[ -f $results/known.toml ]] && options+=(--accepted "$results/known.toml")
-[[ -f $results/latest/_run.json ]] && options+=(--previous "$results/latest/")
-mkdir -p "$results"
-exec 9> "$results/.lock"
+mkdir -p "$results" || exit 2
+exec 9> "$results/.lock" || exit 2
 if ! flock --nonblock 9; then
   echo "nightly_audit: another audit is running in $results" >&2
   exit 5
 fi
+
+code=0
+if [[ -n ${COLLECT:-} ]]; then
+  collections=$collection collection=$collection/$time
+  read -r -a collect <<< "$COLLECT"
+  "${collect[@]}" --output "$collection" 9>&- || code=$?
+  # 3: something is missing, which the audit names.
+  if [[ $code -ne 0 && $code -ne 3 ]]; then
+    echo "nightly_audit: no verdict, nothing was collected: ${collect[0]} ended with $code" >&2
+    exit "$code"
+  fi
+fi
+options=(--collection "$collection" --output "$result")
+[[ -f $results/known.toml ]] && options+=(--accepted "$results/known.toml")
+[[ -f $results/latest/_run.json ]] && options+=(--previous "$results/latest/")
 
 code=0
 "${command[@]}" "${options[@]}" "$@" 9>&- || code=$?
@@ -46,27 +63,40 @@ if [[ $code -ne 0 && $code -ne 3 ]]; then
   exit "$code"
 fi
 
-ln -sfn "$(basename "$result")" "$results/latest"
-if [[ -n ${TEXTFILES:-} ]]; then
-  # Renamed into place: the exporter must not read half a file.
-  cp "$result/metrics.prom" "$TEXTFILES/rebalance_audit.prom.new"
-  mv "$TEXTFILES/rebalance_audit.prom.new" "$TEXTFILES/rebalance_audit.prom"
-fi
-find "$results" -mindepth 1 -maxdepth 1 -type d -name '20*' -mtime "+${KEEP_DAYS:-35}" \
-  ! -path "$result" -exec rm -rf {} +
+# The night has its verdict. Nothing below takes it away.
+set +eu
+trap 'exit "$code"' HUP INT PIPE TERM
+
+failed() {
+  echo "nightly_audit: $1; the verdict stands" >&2
+}
+
+publish() { # FILE NAME: renamed into place, as the exporter must not read half a file
+  [[ -n ${TEXTFILES:-} ]] || return 0
+  cp "$1" "$TEXTFILES/$2.new" && mv "$TEXTFILES/$2.new" "$TEXTFILES/$2" && return 0
+  rm -f "$TEXTFILES/$2.new"
+  failed "$TEXTFILES/$2 could not be written"
+}
+
+remove_old() { # FOLDER DAYS KEPT: folders that this script named
+  find "$1" -mindepth 1 -maxdepth 1 -type d -mtime "+$2" ! -path "$3" \
+    -name '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9][0-9][0-9][0-9][0-9]' -exec rm -rf {} + ||
+    failed "not all old folders of $1 were removed"
+}
+
+ln -sfn "$(basename "$result")" "$results/latest" || failed "$results/latest could not be moved"
+publish "$result/metrics.prom" rebalance_audit.prom
+remove_old "$results" "${KEEP_DAYS:-35}" "$result"
+[[ -z ${COLLECT:-} ]] || remove_old "$collections" "${KEEP_COLLECTIONS:-7}" "$collection"
 
 if [[ -n ${HISTORY:-} ]]; then
-  # The night has its verdict; a history that fails takes nothing from it.
   read -r -a fold <<< "${FOLD:-rebalance history}"
   owners=()
   [[ -f $results/owners.toml ]] && owners=(--owners "$results/owners.toml")
   if "${fold[@]}" --runs "$results" --output "$HISTORY" --overwrite "${owners[@]}" 9>&-; then
-    if [[ -n ${TEXTFILES:-} ]]; then
-      cp "$HISTORY/metrics.prom" "$TEXTFILES/rebalance_history.prom.new"
-      mv "$TEXTFILES/rebalance_history.prom.new" "$TEXTFILES/rebalance_history.prom"
-    fi
+    publish "$HISTORY/metrics.prom" rebalance_history.prom
   else
-    echo "nightly_audit: $HISTORY is as it was, the history ended with $?" >&2
+    failed "$HISTORY is as it was, the history ended with $?"
   fi
 fi
 exit "$code"

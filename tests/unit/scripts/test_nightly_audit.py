@@ -29,12 +29,13 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(place: Path, code: int) -> subprocess.CompletedProcess[str]:
+def run(place: Path, code: int, **more: str) -> subprocess.CompletedProcess[str]:
     settings = {
         "REBALANCE": str(place / "audit"),
         "CALLS": str(place / "calls"),
         "CODE": str(code),
         "TEXTFILES": str(place / "textfiles"),
+        **more,
     }
     words = [str(SCRIPT), str(place / "collection"), str(place / "runs"), "--fail-on", "WARNING"]
     return subprocess.run(
@@ -82,14 +83,14 @@ def test_an_audit_that_fails_leaves_the_last_night(place: Path) -> None:
 def test_old_runs_go_and_nothing_else(place: Path) -> None:
     runs = place / "runs"
     month_ago = time.time() - 40 * 86_400
-    for name in ("2026-01-01T000000", "2026-01-02T000000", "other"):
+    for name in ("2026-01-01T000000", "2026-01-02T000000", "2026-of-mine", "other"):
         (runs / name).mkdir()
         if name != "2026-01-02T000000":
             os.utime(runs / name, (month_ago, month_ago))
     run(place, 0)
     left = {path.name for path in runs.iterdir()}
     assert "2026-01-01T000000" not in left
-    assert {"2026-01-02T000000", "other", "latest"} < left
+    assert {"2026-01-02T000000", "2026-of-mine", "other", "latest"} < left
 
 
 @pytest.mark.parametrize(("fold", "metrics"), [("0", True), ("4", False)])
@@ -109,3 +110,84 @@ def test_history_is_folded_last_and_does_not_change_the_verdict(
     audit, history = (place / "calls").read_text().splitlines()
     assert "--collection" in audit
     assert history.startswith(f"--runs {place}/runs --output {place}/history --overwrite --owners")
+
+
+COLLECTOR = """#!/bin/bash
+echo "$@" >> "$CALLS.collect"
+while [[ $# -gt 0 ]]; do [[ $1 == --output ]] && out=$2; shift; done
+[[ -e $out ]] && exit 2
+[[ $COLLECTED -eq 0 || $COLLECTED -eq 3 ]] || exit "$COLLECTED"
+mkdir -p "$out"; echo 'cluster = "C"' > "$out/collection.toml"
+exit "$COLLECTED"
+"""
+
+
+def collecting(place: Path, code: str) -> dict[str, str]:
+    collector = place / "collector"
+    collector.write_text(COLLECTOR)
+    collector.chmod(0o755)
+    return {"COLLECT": f"{collector} --sources s.txt", "COLLECTED": code}
+
+
+@pytest.mark.parametrize("collected", ["0", "3"])
+def test_every_night_is_collected_into_a_folder_of_its_own_and_audited(
+    place: Path, collected: str
+) -> None:
+    """Also where something could not be collected: the audit names it."""
+    old = place / "collection/2026-01-01T000000"
+    old.mkdir()
+    os.utime(old, (0, 0))
+    for code in (3, 0):
+        done = run(place, code, **collecting(place, collected))
+        assert done.returncode == code, done.stderr
+        time.sleep(1.1)
+    asked = (place / "calls.collect").read_text().splitlines()
+    folders = sorted(path for path in (place / "collection").iterdir())
+    assert [f"--sources s.txt --output {path}" for path in folders] == asked
+    audits = (place / "calls").read_text().splitlines()
+    assert all(f"--collection {path} " in call for path, call in zip(folders, audits, strict=True))
+
+
+def test_a_night_of_which_nothing_was_collected_has_no_verdict(place: Path) -> None:
+    done = run(place, 0, **collecting(place, "2"))
+    assert done.returncode == 2
+    assert "no verdict, nothing was collected" in done.stderr
+    assert not (place / "calls").exists()
+
+
+def in_the_way(place: Path, what: str) -> dict[str, str]:
+    if what == "textfiles":
+        return {"TEXTFILES": str(place / "missing")}
+    if what == "days":
+        return {"KEEP_DAYS": "a month"}
+    if what == "history metrics":
+        fold = place / "fold"
+        fold.write_text("#!/bin/sh\nexit 0\n")
+        fold.chmod(0o755)
+        return {"FOLD": str(fold), "HISTORY": str(place / "history")}
+    tool = place / "bin" / what  # fails as on a full disk: half a copy is there
+    tool.parent.mkdir()
+    tool.write_text(
+        "#!/bin/sh\nfor last; do :; done\n"
+        'case $last in *.new) echo half > "$last" ;; esac\nexit 1\n'
+    )
+    tool.chmod(0o755)
+    return {"PATH": f"{tool.parent}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize("code", [0, 3])
+@pytest.mark.parametrize("what", ["textfiles", "days", "history metrics", "cp", "mv", "ln", "find"])
+def test_the_verdict_stands_whatever_fails_after_it(place: Path, what: str, code: int) -> None:
+    done = run(place, code, **in_the_way(place, what))
+    assert done.returncode == code
+    assert "the verdict stands" in done.stderr
+    metrics = place / "textfiles/rebalance_audit.prom"
+    assert not metrics.exists() or metrics.read_text() == "m 1\n"
+
+
+def test_a_signal_after_the_verdict_does_not_change_it(place: Path) -> None:
+    fold = place / "fold"
+    fold.write_text("#!/bin/sh\nkill -TERM $PPID\n")
+    fold.chmod(0o755)
+    done = run(place, 3, FOLD=str(fold), HISTORY=str(place / "history"))
+    assert done.returncode == 3
