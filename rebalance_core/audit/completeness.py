@@ -27,10 +27,11 @@ EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
     verdicts.ERROR,
-    "A broker, name server, dump or RocksDB export is missing, stale or empty, or a broker.log "
-    "ends long before the dumps. What depends on it is UNKNOWN, and the run is not green.",
+    "A broker, name server, dump or RocksDB export is missing, stale or empty, a broker.log "
+    "ends long before the dumps, or the collector could not copy or ask for everything. What "
+    "depends on it is UNKNOWN, and the run is not green.",
     "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
-    "BROKER_IN_CLUSTER, DUMP, NOT_READ",
+    "BROKER_IN_CLUSTER, DUMP, NOT_READ, NOT_COLLECTED",
     "Find out why the file was not copied or the command failed, and collect again.",
     about=BROKER,
 )
@@ -206,6 +207,27 @@ def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
         )
 
 
+def not_collected(rows: Iterable[Row]) -> Iterator[Finding]:
+    """What the collector could not copy or ask: one finding for each folder of a server or client,
+    and one for all answers of the cluster.
+    """
+    alike: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        place = row["details"]["what"].split("/")
+        broker = row["broker_name"] or ""
+        alike.setdefault((broker, *place[: 1 if place[0] == "mqadmin" else 2]), []).append(row)
+    for (broker, *place), failed in sorted(alike.items()):
+        names = listed((row["details"]["what"] for row in failed), 3)
+        what = names if len(failed) == 1 else f"{'/'.join(place)} ({names})"
+        why = failed[0]["details"]["why"].rstrip(".")
+        first = "" if len(failed) == 1 else "the first: "
+        yield _incomplete(
+            f"not everything of {what} was collected: {first}{why}",
+            {"what": listed(row["details"]["what"] for row in failed), "why": why},
+            broker_name=broker or None,
+        )
+
+
 def missing_exports(
     by_kind: Mapping[str, list[Row]], dumps: Iterable[Row], run: AuditRun
 ) -> Iterator[Finding]:
@@ -306,6 +328,7 @@ CLUSTER_KINDS = (
     "BROKER_FILE",
     "BROKER_STORE",
     "NOT_READ",
+    "NOT_COLLECTED",
     "BROKER_SLAVES",
     "NAME_SERVER_FILE",
     "BROKER_IN_CLUSTER",
@@ -349,6 +372,7 @@ def audit_run_of(
     findings += missing_name_servers(by_kind)
     not_read = by_kind.get("NOT_READ", [])
     findings += files_not_read(not_read)
+    findings += not_collected(by_kind.get("NOT_COLLECTED", ()))
     findings += missing_dumps([*dumps, *not_read], run)
     findings += missing_exports(by_kind, dumps, run)
     log_ends = _log_ends(by_kind, down)

@@ -2,16 +2,17 @@
 
 import shutil
 import subprocess
+from dataclasses import asdict
 from importlib.resources import as_file, files
 from pathlib import Path
 
 from rebalance_core.cli.job_options import CollectOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.terminal import DRY_RUN, ExitCode, joined
+from rebalance_core.ingest.collection_settings import SETTINGS_NAME, read_settings
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.place import reason_of
 
-NAME = "collection.toml"
 TEMPLATE = """\
 # What `rebalance ingest` and `rebalance audit` have to know of this folder and no file tells.
 
@@ -46,8 +47,9 @@ def run(options: CollectOptions) -> JobReport:
         code = subprocess.run(words, check=False).returncode
     if code not in (0, 1):
         raise UsageError(f"collect.sh ended with {code}; what it said stands above")
-    facts = {"job": "collect", "output": options.output, "complete": code == 0}
-    missing = "" if code == 0 else "; what is missing was named above"
+    failed = [asdict(one) for one in read_settings(Path(options.output)).failed]
+    facts = {"job": "collect", "output": options.output, "complete": code == 0, "failed": failed}
+    missing = f"; what is missing was named above and is in {SETTINGS_NAME}" if failed else ""
     text = joined([f"Collection in {options.output}{missing}"])
     return JobReport(text, facts, ExitCode.OK if code == 0 else ExitCode.DIFFERENCES)
 
@@ -75,7 +77,7 @@ def _init(options: CollectOptions) -> JobReport:
     """Write a `collection.toml` that asks for what matters."""
     if any(one in options.cluster for one in '"\\\n'):
         raise UsageError(f"--cluster {options.cluster!r} is no name of a cluster")
-    target = Path(options.output) / NAME
+    target = Path(options.output) / SETTINGS_NAME
     facts = {"job": "collect", "output": str(target)}
     if options.dry_run:
         return JobReport(joined([*DRY_RUN, f"writes {target}"]), facts | {"dry_run": True})

@@ -134,6 +134,11 @@ _OTHER_KINDS = (
         "under half the lines are understood: what (command, or file), name (of the name server), "
         "lines, understood, why (first refusal), first_line, looks_like",
     ),
+    FactKind(
+        "NOT_COLLECTED",
+        "what the collector could not copy or ask, or a copy that did not end (.part): what (a "
+        "path in the collection, a broker or a question), why",
+    ),
     FactKind("BROKER_IN_CLUSTER", "clusterList lists this broker: version, broker_id, addr"),
     FactKind(
         "BROKER_REGISTERED",

@@ -9,9 +9,11 @@ from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
     CLIENT_LOG,
+    INCOMPLETE_COPY,
     LOCAL_OFFSETS,
     LOCK_LOG,
     NAMESRV_LOG,
+    PART,
     PROXIES,
     PROXY_LOG,
     STORES,
@@ -61,6 +63,7 @@ def cluster_facts(
     stats = list(stats)
     _files(rows, collection, stats, context)
     _not_read(rows, collection, stats, context)
+    _not_collected(rows, collection, context)
     _proxies(rows, collection, context)
     counted = own_evidence(pieces, context)
     ordered = sorted(counted, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
@@ -188,10 +191,30 @@ def _not_read(
             details |= {n: getattr(foreign[0], n) for n in ("first_line", "looks_like")}
             _add_not_read(rows, replace(files[0], name=foreign[0].name), details, context)
     for piece in collection.refused:
-        refused = identify(piece.source)
+        refused = identify(piece.source) if piece.code != INCOMPLETE_COPY else None
         if refused is not None and refused.kind not in (CLIENT_LOG, LOCAL_OFFSETS, LOCK_LOG):
             details = {"lines": 0, "understood": 0, "why": piece.message, "first_line": piece.raw}
             _add_not_read(rows, refused, details | {"looks_like": ""}, context)
+
+
+def _not_collected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
+    """What the collector names, and copies that did not end which it does not name."""
+    failed = {one.what: one.why for one in collection.settings.failed}
+    for piece in collection.refused:
+        whole = piece.source.removesuffix(PART)
+        if piece.code == INCOMPLETE_COPY and not any(
+            f"{whole}/".startswith(f"{what}/") for what in failed
+        ):
+            failed[whole] = piece.message
+    for what, why in failed.items():
+        root, _, below = what.partition("/")
+        name = below.partition("/")[0]
+        folder = context.folders.get(name)
+        broker = what if what in context.expected else None
+        if f"{root}/" == BROKERS:
+            broker = name if folder is None else folder.broker_name
+        details = {"what": what, "why": why}
+        _spanning(rows, "NOT_COLLECTED", context, SETTINGS_NAME, details, broker)
 
 
 def _states_too_little(stats: FileStats) -> bool:

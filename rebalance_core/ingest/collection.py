@@ -78,6 +78,8 @@ MEMBERS, CLUSTER_LIST = "consumerConnection", "clusterList"
 NOT_INPUT_FOLDERS = ("tables", "truth")
 NOT_INPUT_FILES = ("cluster.json", "events.jsonl", "collection.toml")
 NOT_INPUT_SUFFIXES = (".csv", ".md")
+PART = ".part"
+"""Ends the name of a copy until it is whole, as the collector writes it."""
 OLDER = ".bak"  # the generation before, which RocketMQ reads where the store itself is gone
 # Other logs and stores of RocketMQ that state nothing of ours.
 _OTHER_LOGS = re.compile(
@@ -369,6 +371,7 @@ DOCUMENT_LIMIT = 64 * 1024**2
 """Bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
 GZIP_LIMIT = 512 * 1024**2
 """Bytes of a compressed log: rotated ones hold 64 to 1024 MB, a tenth of it compressed."""
+INCOMPLETE_COPY = "INCOMPLETE_COPY"
 _SNIFFED = 64 * 1024
 """Bytes of each file, or unpacked ones of a log, that tell what it is."""
 _TEXT_SNIFFED = 4096
@@ -471,6 +474,8 @@ def _identified(
     """The file; `seen` and `begins` get its path and, of a log, its first time."""
     if is_answer(name):
         return None
+    if name.endswith(PART):
+        return _refuse(name, INCOMPLETE_COPY, "is a copy that did not end; not read")
     path = root / name
     if not name.isprintable():
         return _refuse(name, "BAD_NAME", "its name holds control or undecodable characters")

@@ -111,8 +111,21 @@ def _row(line: str, cluster: str) -> dict[str, Any]:
 # ``collection.toml``: what only the person who collects the files knows.
 
 SETTINGS_NAME = "collection.toml"
-_KEYS = ("cluster", "admin_time_zone", "time_zones", "expected", "clients")
+_KEYS = ("cluster", "admin_time_zone", "time_zones", "expected", "clients", "failed")
 _EXPECTED = ("brokers", "name_servers", "proxies")
+
+
+@dataclass(frozen=True)
+class NotCollected:
+    """A table of ``[[failed]]``, which the collector writes.
+
+    Attributes:
+        what: a path in the collection, a broker or a question.
+        why: a sentence.
+    """
+
+    what: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -128,6 +141,7 @@ class CollectionSettings:
         proxies: names of the proxies expected.
         clients: by pattern of client ids intervals of theirs, named as columns; the first that
             fits holds. waitInterval and minInterval are in no file of RocketMQ.
+        failed: what the collector could not copy or ask.
     """
 
     cluster: str
@@ -137,6 +151,7 @@ class CollectionSettings:
     name_servers: tuple[str, ...] = ()
     proxies: tuple[str, ...] = ()
     clients: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    failed: tuple[NotCollected, ...] = ()
 
     def zone_of(self, name: str) -> str | None:
         """The zone of a file by its path in the collection; None if no pattern fits."""
@@ -175,6 +190,7 @@ def read_settings(folder: Path) -> CollectionSettings:
         name_servers=tuple(expected.get("name_servers", ())),
         proxies=tuple(expected.get("proxies", ())),
         clients=dict(document.get("clients", {})),
+        failed=tuple(NotCollected(one["what"], one["why"]) for one in document.get("failed", ())),
     )
 
 
@@ -201,7 +217,18 @@ def _mistakes(document: Mapping[str, Any]) -> list[str]:
             mistakes.append(f"unknown key expected.{key}{did_you_mean(key, _EXPECTED)}")
         elif not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             mistakes.append(f"expected.{key} is a list of names")
+    failed = document.get("failed", [])
+    if not isinstance(failed, list) or not all(map(_names_what_and_why, failed)):
+        mistakes.append("failed is a list of tables: [[failed]], each with the texts what and why")
     return [*mistakes, *_bad_clients(document.get("clients", {}))]
+
+
+def _names_what_and_why(table: Any) -> bool:
+    return (
+        isinstance(table, dict)
+        and table.keys() == {"what", "why"}
+        and all(isinstance(text, str) for text in table.values())
+    )
 
 
 def _bad_clients(clients: Any) -> Iterator[str]:

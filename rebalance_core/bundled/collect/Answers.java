@@ -1,6 +1,7 @@
 import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import java.util.Arrays;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 import org.apache.rocketmq.common.MQVersion;
 import org.apache.rocketmq.common.message.MessageQueue;
@@ -29,15 +30,16 @@ final class Answers {
         out.println(admin.examineTopicRouteInfo(topic).toJson(true));
     }
 
-    /** ConsumerConnectionSubCommand with {@code -b}; adds the ids of the members to {@code clientIds}. */
-    void consumerConnection(String group, String address, Set<String> clientIds, PrintStream out) throws Exception {
+    /** ConsumerConnectionSubCommand with {@code -b}; adds ids and versions of the members to {@code clientIds}. */
+    void consumerConnection(String group, String address, Map<String, String> clientIds, PrintStream out)
+        throws Exception {
         var connections = admin.examineConsumerConnectionInfo(group, address);
         String row = "%-36s %-22s %-10s %s%n";
         out.printf(row, "#ClientId", "#ClientAddr", "#Language", "#Version");
         for (var member : connections.getConnectionSet()) {
-            clientIds.add(member.getClientId());
-            out.printf(row, member.getClientId(), member.getClientAddr(), member.getLanguage(),
-                MQVersion.getVersionDesc(member.getVersion()));
+            String version = MQVersion.getVersionDesc(member.getVersion());
+            clientIds.put(member.getClientId(), version);
+            out.printf(row, member.getClientId(), member.getClientAddr(), member.getLanguage(), version);
         }
         out.printf("%nBelow is subscription:%n%-20s %s%n", "#Topic", "#SubExpression");
         for (var subscription : connections.getSubscriptionTable().values()) {
@@ -47,14 +49,59 @@ final class Answers {
             connections.getMessageModel(), connections.getConsumeFromWhere());
     }
 
-    /** The file that ConsumerStatusSubCommand writes for one client; adds its queues to {@code owners}. */
-    void consumerStatus(String group, String clientId, Map<MessageQueue, String> owners, PrintStream out)
+    /**
+     * The file that ConsumerStatusSubCommand writes for one client; adds its queues to {@code owners}.
+     *
+     * @return what the client answered, a ConsumerRunningInfo
+     */
+    Object consumerStatus(String group, String clientId, Map<MessageQueue, String> owners, PrintStream out)
         throws Exception {
         var info = admin.getConsumerRunningInfo(group, clientId, false);
         for (MessageQueue queue : info.getMqTable().keySet()) {
             owners.put(queue, clientId.split("@")[0]);
         }
         out.print(info.formatString());
+        return info;
+    }
+
+    /**
+     * What ConsumerStatusSubCommand prints: the clients that answered, whether they subscribe alike, and the queues
+     * that it warns of ("maybe blocked"). It warns only where they subscribe alike; here the warnings stand in any case.
+     *
+     * @param ms       the name of the folder of the clients' files, before the command
+     * @param versions of all clients by id
+     * @param infos    a ConsumerRunningInfo by id
+     */
+    void consumerStatusList(String ms, Map<String, String> versions, Map<String, Object> infos, PrintStream out)
+        throws Exception {
+        String row = "%-10s %-40s %-20s %s%n";
+        out.printf(row, "#Index", "#ClientId", "#Version", "#ConsumerRunningInfoFile");
+        int index = 0;
+        StringBuilder warnings = new StringBuilder();
+        for (var entry : infos.entrySet()) {
+            String clientId = entry.getKey();
+            out.printf(row, ++index, clientId, versions.get(clientId), ms + "/" + clientId);
+            warnings.append(analyze("analyzeProcessQueue", entry.getValue(), clientId, entry.getValue()));
+        }
+        Object any = infos.values().iterator().next();
+        Object same = analyze("analyzeSubscription", any, infos);
+        if (Boolean.TRUE.equals(same)) {
+            out.printf("%n%nSame subscription in the same group of consumer%n");
+            out.printf("%nRebalance %s%n", Boolean.TRUE.equals(analyze("analyzeRebalance", any, infos)) ? "OK" : "Failed");
+        } else if (Boolean.FALSE.equals(same)) {
+            out.printf("%n%nWARN: Different subscription in the same group of consumer!!!%n");
+        }
+        out.print(warnings);
+    }
+
+    /** A static method of ConsumerRunningInfo, which is in another package in 4.9; empty if it cannot read the answers. */
+    private static Object analyze(String method, Object info, Object... arguments) throws Exception {
+        var found = Arrays.stream(info.getClass().getMethods()).filter(one -> one.getName().equals(method)).findFirst();
+        try {
+            return found.orElseThrow().invoke(null, arguments);
+        } catch (InvocationTargetException e) { // of clients in other languages, which leave properties out
+            return "";
+        }
     }
 
     /** ConsumerProgressSubCommand with {@code -s true}. */

@@ -1,9 +1,12 @@
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -27,25 +30,28 @@ import org.apache.rocketmq.tools.command.cluster.ClusterListSubCommand;
  * Asks a cluster what mqadmin would ask it for every group and topic, in one JVM with one admin client.
  *
  * <p>mqadmin starts a client for each command, which costs about a second; here a question costs the
- * milliseconds of its answer. The files are {@code <ms>-<command>[-<arguments>].txt}; a refusal such as
- * CODE: 206 is written as its stack.
+ * milliseconds of its answer. The files are {@code <ms>-<command>[-<arguments>].txt}, with {@code .part} behind it
+ * until they are whole; a refusal such as CODE: 206 is written as its stack.
  *
  * <p>Environment: NAMESRV_ADDR, and credentials as README.md says; COLLECT_EXPORT=yes where brokers keep their
  * configurations in RocksDB: they are asked to write them as JSON, last of all, and exportMetadata is written for
- * those that cannot. Arguments: output folder, cluster, threads, and {@code name=host:port} of each proxy's
- * remoting port.
+ * those that cannot; COLLECT_REPORT, a folder that gets {@code brokers}, the names that the name server lists, and
+ * {@code failed}, a line for each failure: what, a tab, why. Arguments: output folder, cluster, threads, and
+ * {@code name=host:port} of each proxy's remoting port.
  */
 public final class Collect {
     static final long TIMEOUT_MS = 5_000;
     static final int PROGRESS_EVERY = 1_000;
     static final String EXPORT_COMMAND = "org.apache.rocketmq.tools.command.metadata.RocksDBConfigToJsonCommand";
     static final boolean EXPORT = "yes".equals(System.getenv("COLLECT_EXPORT"));
+    static final String REPORT = System.getenv("COLLECT_REPORT");
 
     final Path output;
     final RPCHook credentials;
     final DefaultMQAdminExt admin;
     final Answers answers;
     final Map<String, Path> folders = new ConcurrentHashMap<>();
+    final Set<String> taken = ConcurrentHashMap.newKeySet();
     final Map<String, String> brokers = new TreeMap<>();
     final Map<String, String> proxies = new TreeMap<>();
     final Set<String> groups = new TreeSet<>();
@@ -80,6 +86,8 @@ public final class Collect {
             System.err.printf("%d files, %d failures%n", collect.files.get(), collect.failed.get());
         } catch (Exception e) {
             System.err.println("collect: " + e.getMessage());
+        } catch (Error e) { // it would leave the client's threads running for ever
+            System.err.println("collect: " + e);
         }
         // Shutting a client down waits for seconds; nothing is left to wait for.
         System.exit(status);
@@ -93,6 +101,7 @@ public final class Collect {
             throw new IllegalArgumentException("there is no cluster " + cluster + "; the name server knows "
                 + info.getClusterAddrTable().keySet());
         }
+        report("brokers", String.join("\n", names) + "\n");
         for (String name : names) {
             // The master has id 0; without one the lowest replica answers.
             String address = new TreeMap<>(info.getBrokerAddrTable().get(name).getBrokerAddrs()).firstEntry().getValue();
@@ -104,11 +113,11 @@ public final class Collect {
                 brokers.put(name, address);
                 if (EXPORT) {
                     Map<String, Object> metadata = Map.of("topicConfigTable", topicTable, "subscriptionGroupTable", groupTable);
-                    write(output.resolve(System.currentTimeMillis() + "-exportMetadata-" + fileName(name) + ".json"),
+                    write(free("-exportMetadata-" + fileName(name), ".json"),
                         out -> out.println(RemotingSerializable.toJson(metadata, true)));
                 }
             } catch (Exception e) {
-                fail(name + " at " + address + " does not answer and is not asked again", e);
+                fail(name, "at " + address + " does not answer and is not asked again", e);
             }
         }
         System.err.printf("%d brokers, %d groups, %d topics%n", brokers.size(), groups.size(), topics.size());
@@ -132,12 +141,12 @@ public final class Collect {
         execute((SubCommand) Class.forName(EXPORT_COMMAND).getDeclaredConstructor().newInstance(), out, "-b", address);
     }
 
-    /** A name that cannot be a file's, for example, ends its own questions and no others. */
+    /** A name that cannot be a file's, or an answer too large, ends its own questions and no others. */
     void guarded(String name, Consumer<String> questions) {
         try {
             questions.accept(name);
-        } catch (RuntimeException e) {
-            fail(name, e);
+        } catch (RuntimeException | Error e) {
+            fail(name, "was not asked for everything", e);
         }
     }
 
@@ -147,15 +156,21 @@ public final class Collect {
     }
 
     void group(String group) {
-        Set<String> clientIds = new TreeSet<>();
+        Map<String, String> clientIds = new TreeMap<>();
         brokers.forEach((name, address) -> write("consumerConnection-" + group + "-" + name,
             out -> answers.consumerConnection(group, address, clientIds, out)));
         Map<MessageQueue, String> owners = new TreeMap<>();
         // Brokers do not know who is behind a proxy, and gRPC clients do not answer consumerStatus.
         proxies.forEach((name, address) -> write("consumerConnection-" + group + "-" + name,
-            out -> answers.consumerConnection(group, address, new TreeSet<>(), out)));
+            out -> answers.consumerConnection(group, address, new TreeMap<>(), out)));
         String status = "consumerStatus-" + group;
-        clientIds.forEach(id -> write(status, id, out -> answers.consumerStatus(group, id, owners, out)));
+        Map<String, Object> infos = new TreeMap<>();
+        clientIds.forEach((id, version) -> write(status, id, out -> infos.put(id, answers.consumerStatus(group, id, owners, out))));
+        if (!infos.isEmpty()) {
+            Path folder = folders.get(status);
+            write(folder.resolveSibling(folder.getFileName() + ".txt"), out ->
+                answers.consumerStatusList(folder.getFileName().toString().split("-", 2)[0], clientIds, infos, out));
+        }
         write("consumerProgress-s-" + group, out -> answers.consumerProgress(group, owners, out));
     }
 
@@ -181,7 +196,7 @@ public final class Collect {
     }
 
     void write(String command, Question question) {
-        write(output.resolve(System.currentTimeMillis() + "-" + fileName(command) + ".txt"), question);
+        write(free("-" + fileName(command), ".txt"), question);
     }
 
     /** Names come from the cluster, and anybody may have chosen one. */
@@ -191,36 +206,74 @@ public final class Collect {
 
     /** A file in the folder of a command; the folder is as old as the command's first file. */
     void write(String command, String clientId, Question question) {
-        Path folder = folders.computeIfAbsent(command, name -> output.resolve(System.currentTimeMillis() + "-" + fileName(name)));
-        write(folder.resolve(fileName(clientId) + ".txt"), question);
+        String name = fileName(clientId) + ".txt";
+        Path folder = folders.computeIfAbsent(command, c -> free("-" + fileName(c), ""));
+        while (!take(folder.resolve(name))) {
+            folder = free("-" + fileName(command), "");
+        }
+        write(folder.resolve(name), question);
+    }
+
+    /** A path with the time in front that no other question has: two names may become one, as a/b and a%2Fb do. */
+    Path free(String stem, String suffix) {
+        for (long ms = System.currentTimeMillis(); ; ms++) {
+            Path path = output.resolve(ms + stem + suffix);
+            if (take(path)) {
+                return path;
+            }
+        }
+    }
+
+    /** Whether the path was free; many file systems take paths for one that differ by case alone. */
+    boolean take(Path path) {
+        return taken.add(path.toString().toLowerCase(Locale.ROOT)) && !Files.exists(path);
     }
 
     /** A refused question is an answer: its stack is the file, as mqadmin's standard error would be. */
     void write(Path file, Question question) {
         if (!file.normalize().startsWith(output.normalize())) {
-            fail(file.toString(), new IOException("is not in " + output + " and not written"));
+            fail(file.toString(), "not written", new IOException("is not in " + output));
             return;
         }
+        // In memory first: a PrintStream on a disk that is full throws nothing.
+        ByteArrayOutputStream answer = new ByteArrayOutputStream();
+        try (PrintStream out = new PrintStream(answer, false, StandardCharsets.UTF_8)) {
+            try {
+                question.ask(out);
+            } catch (Exception e) {
+                e.printStackTrace(out);
+            }
+        }
+        Path part = file.resolveSibling(file.getFileName() + ".part");
         try {
             Files.createDirectories(file.getParent());
-            try (PrintStream out = new PrintStream(Files.newOutputStream(file), false, StandardCharsets.UTF_8)) {
-                try {
-                    question.ask(out);
-                } catch (Exception e) {
-                    e.printStackTrace(out);
-                }
-            }
+            Files.write(part, answer.toByteArray(), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+            Files.move(part, file);
         } catch (IOException e) {
-            fail(file.toString(), e);
+            fail("mqadmin/" + output.relativize(file), "was not written whole", e);
+            return;
         }
         if (files.incrementAndGet() % PROGRESS_EVERY == 0) {
             System.err.printf("%d files%n", files.get());
         }
     }
 
-    void fail(String what, Exception e) {
+    void fail(String what, String why, Throwable e) {
         failed.incrementAndGet();
-        System.err.println("collect: " + what + ": " + e);
+        System.err.println("collect: " + what + " " + why + ": " + e);
+        report("failed", (what + "\t" + why + ": " + e).replaceAll("[\r\n]+", " ") + "\n");
     }
 
+    /** Adds to a file for collect.sh; without it the exit code alone says that something failed. */
+    synchronized void report(String name, String text) {
+        if (REPORT == null) {
+            return;
+        }
+        try {
+            Files.writeString(Path.of(REPORT, name), text, StandardOpenOption.CREATE, StandardOpenOption.APPEND);
+        } catch (IOException e) {
+            failed.incrementAndGet();
+            System.err.println("collect: " + e);
+        }
+    }
 }

@@ -4,7 +4,7 @@
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-FAILURES=0
+FAILED=() # what was not collected, and why, by turns
 # shellcheck source=copy.sh
 source "$HERE/copy.sh"
 
@@ -27,7 +27,8 @@ usage: collect.sh --sources FILE --cluster NAME --output DIR [options]
 environment: ROCKETMQ_HOME (its lib/ asks the cluster), JAVA_HOME (a JDK, 11 or newer; default: the
   one on PATH), COLLECT_SSH (default: ssh), and one of ROCKETMQ_CREDENTIALS (a file like conf/tools.yml) or
   ROCKETMQ_ACCESS_KEY and ROCKETMQ_SECRET_KEY
-exit codes: 0 complete, 1 something is missing and was named, 2 usage
+exit codes: 0 complete, 1 something is missing and was named (collection.toml lists it under [[failed]]),
+  2 usage, or the output cannot be written
 TEXT
 }
 
@@ -36,9 +37,9 @@ refuse() {
   exit 2
 }
 
-fail() {
-  printf 'collect.sh: %s\n' "$1" >&2
-  FAILURES=$((FAILURES + 1))
+fail() { # WHAT WHY: a path in the collection, a broker or a question; and a sentence
+  printf 'collect.sh: %s\n' "$2" >&2
+  FAILED+=("$1" "$2")
 }
 
 parse_options() {
@@ -68,7 +69,8 @@ check_options() {
   [ -n "$CLUSTER" ] && [ -n "$OUTPUT" ] ||
     refuse "--cluster and --output are needed; collect.sh --help says what they are"
   [ -n "$SOURCES" ] || [ "$ADMIN" = yes ] || refuse "--no-admin needs --sources: else there is nothing to do"
-  [ -z "$SOURCES" ] || [ -r "$SOURCES" ] || refuse "--sources $SOURCES cannot be read"
+  [ -z "$SOURCES" ] || { [ -f "$SOURCES" ] && [ -r "$SOURCES" ]; } ||
+    refuse "--sources $SOURCES cannot be read: it is no readable plain file"
   plain_name "$CLUSTER" || refuse "--cluster '$CLUSTER' is no name of a cluster"
   [[ $THREADS =~ ^[1-9][0-9]?$ ]] || refuse "--threads '$THREADS' is not a number from 1 to 99"
   [[ $DAYS =~ ^[0-9]*$ ]] || refuse "--days '$DAYS' is not a number of days"
@@ -87,8 +89,8 @@ check_admin() {
     refuse "'${BIN}javac' is no Java compiler of 11 or newer; set JAVA_HOME"
 }
 
-plain_name() { # a part of a path and of a TOML text
-  [[ $1 =~ ^[^/\"\\[:cntrl:]]+$ ]] && [ "$1" != . ] && [ "$1" != .. ]
+plain_name() { # a part of a path and of a TOML text; .part marks what is not whole
+  [[ $1 =~ ^[^/\"\\[:cntrl:]]+$ ]] && [ "$1" != . ] && [ "$1" != .. ] && [[ $1 != *.part ]]
 }
 
 zone_here() {
@@ -103,7 +105,8 @@ zone_here() {
 read_sources() { # lines to the array PLACES; every mistake is named before anything is copied
   PLACES=()
   [ -n "$SOURCES" ] || return 0
-  local line=0 kind name logs store zone extra mistakes=() seen=" "
+  local line=0 kind name logs store zone extra place key mistakes=()
+  local -A seen=()
   while read -r kind name logs store zone extra || [ -n "$kind" ]; do
     line=$((line + 1))
     case $kind in
@@ -117,8 +120,14 @@ read_sources() { # lines to the array PLACES; every mistake is named before anyt
       mistakes+=("$SOURCES:$line: '$store' is not host:port of a proxy's remoting port")
     [ -z "$extra" ] || mistakes+=("$SOURCES:$line: too many words: $extra")
     plain_name "${name:-/}" || mistakes+=("$SOURCES:$line: '${name:-}' is no name")
-    [[ $seen != *" $kind/$name "* ]] || mistakes+=("$SOURCES:$line: $kind $name is there twice")
-    seen+="$kind/$name "
+    for place in "$logs" "$store"; do # ssh and kubectl would take it for an option
+      [[ ! $place =~ ^-[^/:]*: ]] || mistakes+=("$SOURCES:$line: '${place%%:*}' is no host: it begins with -")
+    done
+    key="$kind/${name,,}" # many file systems take names for one that differ by case alone
+    [ "${seen[$key]:-$name}" = "$name" ] ||
+      mistakes+=("$SOURCES:$line: $kind $name and ${seen[$key]} differ by case alone: they may be one folder")
+    [ "${seen[$key]:-}" != "$name" ] || mistakes+=("$SOURCES:$line: $kind $name is there twice")
+    seen[$key]=$name
     PLACES+=("$kind $name $logs ${store:--} ${zone:--}")
   done <"$SOURCES"
   [ "${#mistakes[@]}" -eq 0 ] || refuse "${mistakes[@]}"
@@ -137,21 +146,37 @@ any_rocksdb() { # yes if a broker keeps its configurations in a RocksDB
 }
 
 ask_cluster() {
-  local work place kind name address proxies=()
+  local place kind name address what why proxies=() status=0
   for place in "${PLACES[@]}"; do
     read -r kind name _ address _ <<<"$place"
     [ "$kind" != proxy ] || [ "$address" = - ] || proxies+=("$name=$address")
   done
-  work=$(mktemp -d)
-  # shellcheck disable=SC2064 # the name of now
-  trap "rm -rf '$work'" EXIT
-  mkdir -p "$OUTPUT/mqadmin"
-  "${BIN}javac" --release 11 -nowarn -XDsuppressNotes -d "$work" -cp "$ROCKETMQ_HOME/lib/*" "$HERE"/*.java &&
-    NAMESRV_ADDR=$NAMESRV COLLECT_EXPORT=$(any_rocksdb) "${BIN}java" -Xmx1g -Duser.timezone="$ZONE" \
-      -Drocketmq.client.logRoot="$work" -Drocketmq.log.root="$work" \
-      -cp "$work:$ROCKETMQ_HOME/conf:$ROCKETMQ_HOME/lib/*" Collect \
-      "$OUTPUT/mqadmin" "$CLUSTER" "$THREADS" "${proxies[@]}" >"$work/stdout" ||
-    fail "not every question to the cluster was answered"
+  mkdir -p "$OUTPUT/mqadmin" "$WORK/classes" "$WORK/report"
+  "${BIN}javac" --release 11 -nowarn -XDsuppressNotes -d "$WORK/classes" -cp "$ROCKETMQ_HOME/lib/*" "$HERE"/*.java &&
+    NAMESRV_ADDR=$NAMESRV COLLECT_EXPORT=$(any_rocksdb) COLLECT_REPORT=$WORK/report "${BIN}java" -Xmx1g \
+      -Duser.timezone="$ZONE" -Drocketmq.client.logRoot="$WORK" -Drocketmq.log.root="$WORK" \
+      -cp "$WORK/classes:$ROCKETMQ_HOME/conf:$ROCKETMQ_HOME/lib/*" Collect \
+      "$OUTPUT/mqadmin" "$CLUSTER" "$THREADS" "${proxies[@]}" >"$WORK/stdout" || status=$?
+  [ "$status" -eq 0 ] || fail mqadmin "not every question to the cluster was answered"
+  [ ! -e "$WORK/report/failed" ] || while IFS=$'\t' read -r what why; do
+    FAILED+=("$what" "$why") # the program named it already
+  done <"$WORK/report/failed"
+}
+
+expect_listed() { # brokers of the sources that the name server does not list
+  local place kind name store listed
+  [ -e "$WORK/report/brokers" ] || return 0
+  for place in "${PLACES[@]}"; do
+    read -r kind name _ <<<"$place"
+    [ "$kind" = broker ] && ! grep -Fxq -- "$name" "$WORK/report/brokers" || continue
+    # A slave may be called anything: its topics.json has the topic that every broker names after itself.
+    while IFS= read -r listed; do
+      for store in "$OUTPUT/brokers/$name"/config-*/topics.json; do
+        [ ! -f "$store" ] || ! grep -Fq "\"$listed\"" "$store" || continue 3
+      done
+    done <"$WORK/report/brokers"
+    fail "$name" "broker $name is expected, but the name server lists no such broker in cluster $CLUSTER: it was not asked anything"
+  done
 }
 
 names_of() { # the names of all places of one kind, as a TOML list
@@ -163,8 +188,15 @@ names_of() { # the names of all places of one kind, as a TOML list
   printf '[%s]' "$list"
 }
 
+toml_text() { # a TOML string of any bytes
+  local text=${1//\\/\\\\}
+  text=$(printf '%s' "${text//\"/\\\"}" | LC_ALL=C tr '\000-\037\177' ' ')
+  ! command -v iconv >/dev/null || text=$(printf '%s' "$text" | iconv -c -f UTF-8 -t UTF-8) || true
+  printf '"%s"' "$text"
+}
+
 write_settings() { # last: a folder without collection.toml is no collection
-  local place kind name zone
+  local place kind name zone at
   {
     printf 'cluster = "%s"\nadmin_time_zone = "%s"\n\n[time_zones]\n' "$CLUSTER" "$ZONE"
     for place in "${PLACES[@]}"; do
@@ -173,30 +205,44 @@ write_settings() { # last: a folder without collection.toml is no collection
     done
     printf '\n[expected]\nbrokers = %s\nname_servers = %s\n' "$(names_of broker)" "$(names_of namesrv)"
     [ "$(names_of proxy)" = "[]" ] || printf 'proxies = %s\n' "$(names_of proxy)"
-  } >"$OUTPUT/collection.toml"
+    for ((at = 0; at < ${#FAILED[@]}; at += 2)); do
+      printf '\n[[failed]]\nwhat = %s\nwhy = %s\n' "$(toml_text "${FAILED[at]}")" "$(toml_text "${FAILED[at + 1]}")"
+    done
+  } >"$WORK/collection.toml" && cp "$WORK/collection.toml" "$OUTPUT/collection.toml.part" &&
+    mv "$OUTPUT/collection.toml.part" "$OUTPUT/collection.toml" ||
+    refuse "$OUTPUT/collection.toml cannot be written: what was collected so far is no collection"
+}
+
+finish() { # what ended before collection.toml was written is no collection
+  local code=$?
+  rm -rf "$WORK"
+  [ "$code" -ne 1 ] || [ -e "$OUTPUT/collection.toml" ] || refuse "ended early; what is in $OUTPUT is no collection"
 }
 
 main() {
   parse_options "$@"
   check_options
   read_sources
-  mkdir -p "$OUTPUT"
-  OUTPUT=$(cd "$OUTPUT" && pwd)
+  mkdir -p -- "$OUTPUT" || refuse "--output $OUTPUT cannot be made"
+  OUTPUT=$(cd -- "$OUTPUT" >/dev/null && pwd)
+  WORK=$(mktemp -d) || refuse "no folder for temporary files can be made; set TMPDIR"
+  trap finish EXIT
   # The logs last: they then tell of everything that the answers and stores show.
   [ "$ADMIN" = no ] || ask_cluster
-  local place
+  local place words
   # What brokers were just asked to export is copied before anything that takes long.
   for place in "${PLACES[@]}"; do
-    # shellcheck disable=SC2086 # the words of a line
-    copy_stores_of $place
+    read -r -a words <<<"$place"
+    copy_stores_of "${words[@]}"
   done
   for place in "${PLACES[@]}"; do
-    # shellcheck disable=SC2086 # the words of a line
-    copy_place $place
+    read -r -a words <<<"$place"
+    copy_place "${words[@]}"
   done
+  expect_listed
   write_settings
   find "$OUTPUT" -type f | wc -l | awk '{print $1 " files in the collection"}' >&2
-  [ "$FAILURES" -eq 0 ]
+  [ "${#FAILED[@]}" -eq 0 ]
 }
 
 main "$@"

@@ -16,66 +16,131 @@ STORE_FILES="-name topics.json -o -name subscriptionGroup.json -o -name consumer
   -o -name consumerOrderInfo.json -o -name consumerOrderInfo.json.bak"
 OFFSET_FILES="-name offsets.json"
 
-fetch() { # LOCATION TARGET DEPTH FIND-EXPRESSION: the files below [host:]folder that fit
-  local location=$1 target=$2 depth=$3 expression=$4 host="" status=0
+reach() { # LOCATION SCRIPT: runs the script in [host:]folder
+  local location=$1 host=""
   if [[ $location =~ ^([^/:]+):(.*)$ ]]; then
     host=${BASH_REMATCH[1]} location=${BASH_REMATCH[2]}
   fi
-  local script
-  script="cd '${location//\'/\'\\\'\'}' || exit 9
-find . -maxdepth $depth -type f \( $expression \) -print0 | tar -cf - --null -T -"
-  mkdir -p "$target"
-  if [ -n "$host" ]; then
-    "${COLLECT_SSH:-ssh}" "$host" "$script" </dev/null | tar -xf - -C "$target" 2>/dev/null || status=$?
+  local script="cd -- '${location//\'/\'\\\'\'}' >/dev/null || exit 9
+$2"
+  if [ -z "$host" ]; then
+    sh -c "$script" </dev/null
+  elif [ -n "${COLLECT_SSH:-}" ]; then
+    "$COLLECT_SSH" "$host" "$script" </dev/null
   else
-    sh -c "$script" | tar -xf - -C "$target" 2>/dev/null || status=$?
-  fi
-  # tar says 1 when a file grew while it was read, as a log does.
-  if [ "$status" -gt 1 ] || [ -z "$(find "$target" -type f -print -quit)" ]; then
-    fail "$1 gave nothing for ${target#"$OUTPUT"/}"
+    ssh -- "$host" "$script" </dev/null
   fi
 }
 
-copy_place() {
+fetch() { # LOCATION TARGET DEPTH FIND-EXPRESSION: the files below [host:]folder that fit; fails if not all are whole
+  local target=$2 script
+  # First the names, NUL-terminated, and the status of find as "/0"; then the files. So what is missing
+  # is known by name, wherever the stream was cut.
+  script="LC_ALL=C; export LC_ALL
+find . -maxdepth $3 -type f \( $4 \) -print0; printf '/%s\\000' \$?
+find . -maxdepth $3 -type f \( $4 \) -print0 2>/dev/null |
+  tar -cf - --hard-dereference --no-recursion --null -T -"
+  mkdir -p "$target"
+  STATUSES=(0 0)
+  rm -f "$WORK"/names "$WORK"/found "$WORK"/members
+  { reach "$1" "$script" | receive "$target" || STATUSES=("${PIPESTATUS[@]}"); } 2>"$WORK/errors"
+  keep_cut_apart "$target"
+  WHY=$(why_incomplete "$target")
+  [ -z "$WHY" ]
+}
+
+receive() { # TARGET: names and archive of `fetch` on standard input
+  local name=""
+  : >"$WORK/names" || return 3
+  while IFS= read -r -d '' name && [[ $name != /* ]]; do
+    printf '%s\0' "$name" >>"$WORK/names" || return 3
+  done
+  printf '%s' "$name" >"$WORK/found" || return 3
+  # tar itself writes nothing with --to-command: no owners, modes, links, devices, and no path of its own.
+  COLLECT_TARGET=$1 COLLECT_HERE=$HERE LC_ALL=C tar -xPvvf - \
+    --to-command='exec bash "$COLLECT_HERE/receive.sh"' >"$WORK/members"
+}
+
+keep_cut_apart() { # TARGET: a file that shrank or failed while it was read arrives filled up with NULs
+  local name
+  sed -nE 's/^(.*: )?tar: (\.\/.*): (File shrank by|Read error at) .*/\2/p' "$WORK/errors" | while IFS= read -r name; do
+    [ ! -f "$1/$name" ] || mv "$1/$name" "$1/$name.part"
+  done
+}
+
+why_incomplete() { # TARGET: why not everything that `fetch` found was copied whole; else nothing
+  local name count=0 missing=() special reasons=() shown
+  if [[ $(cat "$WORK/found" 2>/dev/null) != /[0-9]* ]]; then
+    reasons+=("gave nothing for ${1#"$OUTPUT"/} (the command ended with ${STATUSES[0]})")
+  else
+    while IFS= read -r -d '' name; do
+      count=$((count + 1))
+      [ -f "$1/$name" ] || missing+=("${name#./}")
+    done <"$WORK/names"
+    [ "$count" -gt 0 ] || reasons+=("gave nothing for ${1#"$OUTPUT"/}: no file there has such a name")
+    [ "$(<"$WORK/found")" = /0 ] || reasons+=("not every folder below it could be read")
+    if [ "${#missing[@]}" -gt 0 ]; then
+      shown=$(printf '%s, ' "${missing[@]:0:3}")
+      [ "${#missing[@]}" -le 3 ] || shown+="…, "
+      reasons+=("${#missing[@]} of $count files were not copied whole (${shown%, })")
+    fi
+    special=$(grep -v '^-' "$WORK/members" | head -n 3 || true)
+    [ -z "$special" ] || reasons+=("the archive holds what is no plain file, which was not unpacked: ${special//$'\n'/, }")
+    # 1: a file grew while it was read, as a log does.
+    [ "${#reasons[@]}" -gt 0 ] || [ "${STATUSES[0]}" -le 1 ] || reasons+=("the command ended with ${STATUSES[0]}")
+    [ "${#reasons[@]}" -gt 0 ] || [ "${STATUSES[1]}" -eq 0 ] || reasons+=("unpacking ended with ${STATUSES[1]}")
+  fi
+  [ "${#reasons[@]}" -gt 0 ] || return 0
+  shown=$(printf '%s; ' "${reasons[@]}")
+  printf '%s' "${shown%; }"
+  grep -vE 'file changed as we read it|Exiting with failure status|Child returned status|does not look like a tar' "$WORK/errors" |
+    LC_ALL=C tr '\000-\011\013-\037\177' ' ' | head -n 3 | while IFS= read -r name; do printf ': %s' "$name"; done || true
+}
+
+fetch_or_fail() { # as fetch
+  fetch "$@" && return
+  fail "${2#"$OUTPUT"/}" "$1 $WHY"
+  return 1
+}
+
+copy_place() { # what fails is named, and the rest is copied
   local kind=$1 name=$2 logs=$3 second=$4 recent="" depth=4
   [ -z "$DAYS" ] || recent=" \) -a \( -mtime -$DAYS"
   case $kind in
-    broker)
-      fetch "$logs" "$OUTPUT/brokers/$name" $depth "$BROKER_LOGS$recent"
-      ;;
-    namesrv) fetch "$logs" "$OUTPUT/namesrv/$name" $depth "$NAMESRV_LOGS$recent" ;;
-    proxy) fetch "$logs" "$OUTPUT/proxy/$name" $depth "$PROXY_LOGS$recent" ;;
+    broker) fetch_or_fail "$logs" "$OUTPUT/brokers/$name" $depth "$BROKER_LOGS$recent" ;;
+    namesrv) fetch_or_fail "$logs" "$OUTPUT/namesrv/$name" $depth "$NAMESRV_LOGS$recent" ;;
+    proxy) fetch_or_fail "$logs" "$OUTPUT/proxy/$name" $depth "$PROXY_LOGS$recent" ;;
     client)
-      fetch "$logs" "$OUTPUT/clients/$name" $depth "$CLIENT_LOGS$recent"
-      [ "$second" = - ] || fetch "$second" "$OUTPUT/clients/$name/rocketmq_offsets" $depth "$OFFSET_FILES"
+      fetch_or_fail "$logs" "$OUTPUT/clients/$name" $depth "$CLIENT_LOGS$recent" || true
+      [ "$second" = - ] || fetch_or_fail "$second" "$OUTPUT/clients/$name/rocketmq_offsets" $depth "$OFFSET_FILES"
       ;;
-  esac
+  esac || true
 }
 
-list_store() { # LOCATION [TARGET]: path, size and seconds of the files below config/, if a RocksDB is among them
-  local location=$1 host="" listing
-  if [[ $location =~ ^([^/:]+):(.*)$ ]]; then
-    host=${BASH_REMATCH[1]} location=${BASH_REMATCH[2]}
-  fi
-  local script="cd '${location//\'/\'\\\'\'}' && find config -type f -exec stat -c '%n %s %Y' {} +"
-  if [ -n "$host" ]; then
-    listing=$("${COLLECT_SSH:-ssh}" "$host" "$script" </dev/null 2>/dev/null) || true
-  else
-    listing=$(sh -c "$script" 2>/dev/null) || true
-  fi
+list_store() { # LOCATION [TARGET]: path, size and seconds of the files below config/, if a RocksDB is among them; 2: not known
+  local listing="" try
+  for try in 1 2; do # a file that is just being replaced makes find fail
+    listing=$(reach "$1" "find config -type f -exec stat -c '%n %s %Y' {} + && echo end" 2>/dev/null) || true
+    [[ $listing != *end ]] || break
+  done
+  [[ $listing == *end ]] || return 2
+  listing=${listing%end}
   grep -Eq '^config/(topics|metadata|rdb)/CURRENT ' <<<"$listing" || return 1
-  [ -z "${2:-}" ] || printf '%s\n' "$listing" >"$2"
+  [ -z "${2:-}" ] || { printf '%s' "$listing" >"$2.part" && mv "$2.part" "$2"; } || return 2
 }
 
 copy_stores_of() {
   [ "$1" != broker ] || copy_stores "$4" "$OUTPUT/brokers/$2/config-$(date +%s%3N)"
 }
 
-copy_stores() { # the broker replaces its files every few seconds: the .bak of one that was missed
-  local store files=$STORE_FILES listing
+copy_stores() { # the broker replaces its files every few seconds: another try, and the .bak of one that was missed
+  local store files=$STORE_FILES listing form=0
   # Beside a RocksDB there may be none of them; this one is everywhere.
   ! list_store "$1" || files+=" -o -name delayOffset.json"
-  fetch "$1/config" "$2" 1 "$files"
+  if ! fetch "$1/config" "$2" 1 "$files"; then
+    rm -rf "$2"
+    fetch_or_fail "$1/config" "$2" 1 "$files" || return 0
+  fi
   for store in $STORES $LATER; do
     if [ ! -s "$2/$store" ] && [ -s "$2/$store.bak" ]; then
       mv "$2/$store.bak" "$2/$store"
@@ -84,12 +149,15 @@ copy_stores() { # the broker replaces its files every few seconds: the .bak of o
   rm -f "$2"/*.bak
   # After the copy: so it tells when the copied files were written.
   listing="$(dirname "$2")/store-files-$(date +%s%3N).txt"
-  if list_store "$1" "$listing"; then
+  list_store "$1" "$listing" || form=$?
+  if [ "$form" -eq 0 ]; then
     say_rocksdb "$1" "$2" "$listing"
     return
   fi
+  [ "$form" -eq 1 ] ||
+    fail "${listing#"$OUTPUT"/}" "$1/config could not be listed: whether the broker keeps its configurations in RocksDB is unknown"
   for store in $STORES; do
-    [ -s "$2/$store" ] || fail "$1/config has no $store"
+    [ -s "$2/$store" ] || fail "${2#"$OUTPUT"/}/$store" "$1/config has no $store"
   done
 }
 
@@ -97,14 +165,14 @@ say_rocksdb() { # LOCATION COPY LISTING: what a broker with a RocksDB does not g
   local store missing=""
   if grep -q '^config/rdb/CURRENT ' "$3"; then
     printf 'collect.sh: %s\n' "$1/config/rdb (configManagerVersion=v2) cannot be exported: its offsets are those of consumerProgress, its topics and groups those of topicStatus and exportMetadata" >&2
-    [ "$ADMIN" = yes ] || fail "$1: without the admin commands nothing tells its offsets"
+    [ "$ADMIN" = yes ] || fail "${2#"$OUTPUT"/}/consumerOffset.json" "$1: without the admin commands nothing tells its offsets"
     return
   fi
   for store in $STORES; do
     [ -s "$2/$store" ] || missing+="${missing:+, }$store"
   done
   [ -z "$missing" ] ||
-    fail "$1/config is a RocksDB and has no $missing: run mqadmin rocksDBConfigToJson -b ADDRESS right before (brokers of 5.3.2 or newer)"
+    fail "${2#"$OUTPUT"/}" "$1/config is a RocksDB and has no $missing: run mqadmin rocksDBConfigToJson -b ADDRESS right before (brokers of 5.3.2 or newer)"
   [ "$ADMIN" = yes ] || [ -n "$missing" ] ||
     printf 'collect.sh: %s\n' "$1/config is a RocksDB: its JSON files are as old as the last mqadmin rocksDBConfigToJson" >&2
 }

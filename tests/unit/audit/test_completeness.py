@@ -46,6 +46,24 @@ def test_a_whole_collection_has_nothing_missing() -> None:
     assert (run.end_ms, run.missing) == (END, frozenset())
 
 
+def not_collected(what: str, why: str, broker: str | None = None) -> dict[str, Any]:
+    return fact("NOT_COLLECTED", END, broker_name=broker, details={"what": what, "why": why})
+
+
+def test_what_the_collector_missed_is_incomplete_once_for_each_place() -> None:
+    missed = [
+        not_collected("brokers/a", "mq1:/logs not every folder below it could be read", "a"),
+        not_collected("mqadmin/1-consumerStatus-g/x.txt", "No space left on device"),
+        not_collected("mqadmin/2-consumerStatus-h/y.txt", "No space left on device"),
+    ]
+    first, second = summaries([*WHOLE, *missed], DUMPS)
+    assert first == (
+        "Not everything of mqadmin (mqadmin/1-consumerStatus-g/x.txt, "
+        "mqadmin/2-consumerStatus-h/y.txt) was collected: the first: No space left on device."
+    )
+    assert second.startswith("Not everything of brokers/a was collected: mq1:/logs not")
+
+
 def test_an_expected_broker_without_files_is_missing() -> None:
     facts = [row for row in WHOLE if row["kind"] != "BROKER_FILE" or row["broker_name"] != "b"]
     run, (findings,) = audit_run_of(facts, DUMPS, frozenset(), 6.0)

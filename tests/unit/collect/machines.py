@@ -86,14 +86,18 @@ def machines(root: Path) -> Path:
     return sources
 
 
-def collect(root: Path, *options: str, **environment: str) -> Run:
-    """Runs the script with an environment of its own: no name server, no credentials."""
+def collect(root: Path, *options: str, script: Path = SCRIPT, **environment: str) -> Run:
+    """Runs the script, or one that calls it, with an environment of its own.
+
+    Without a name server and credentials.
+    """
     output = root / "collection"
     variables = {"PATH": os.environ["PATH"], "TZ": "Asia/Shanghai", **environment}
     done = subprocess.run(
-        [str(SCRIPT), "--output", str(output), *options],
+        [str(script), "--output", str(output), *options],
         capture_output=True,
         text=True,
+        errors="replace",
         env=variables,
         check=False,
         timeout=60,

@@ -126,6 +126,27 @@ def test_what_was_expected_and_what_was_collected(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_what_the_collector_missed_is_a_fact_and_a_part_is_no_evidence(tmp_path: Path) -> None:
+    failed = (("brokers/b", "mq2:/logs gave nothing"), ("b", "expected"), ("mqadmin/1-x.txt", "?"))
+    tables = "".join(f'[[failed]]\nwhat = "{what}"\nwhy = "{why}"\n' for what, why in failed)
+    files = {
+        "collection.toml": f'cluster = "c"\n[expected]\nbrokers = ["a", "b"]\n{tables}',
+        "namesrv/namesrv.log": KNOWN.format("a", "1.1.1.a:1"),
+        "brokers/a/broker.log.part": "cut",
+        "brokers/b/broker.log.part": "cut",  # named already
+        "mqadmin/1795232000000-consumerStatus-g.txt.part": "cut",
+    }
+    found = facts(tmp_path, files, "NOT_COLLECTED")
+    assert {(row["details"]["what"], row["broker_name"]) for row in found} == {
+        ("brokers/a/broker.log", "a"),
+        ("brokers/b", "b"),
+        ("b", "b"),
+        ("mqadmin/1-x.txt", None),
+        ("mqadmin/1795232000000-consumerStatus-g.txt", None),
+    }
+    assert facts(tmp_path, files, "NOT_READ") == []
+
+
 def test_a_broker_is_registered_as_each_name_server_said_last(tmp_path: Path) -> None:
     log = [KNOWN.format(b, f"1.1.1.{b}:1") for b in ("a", "b")] + [REMOVED.format(6, "a")]
     found = facts(tmp_path, {"namesrv/namesrv.log": "\n".join(log)}, "BROKER_REGISTERED")
