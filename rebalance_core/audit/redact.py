@@ -7,6 +7,7 @@ from typing import Any
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.observations import address_of
+from rebalance_core.ingest.redaction import IPV4, IPV6
 
 PREFIX = "client-"
 DIGITS = 10
@@ -30,11 +31,7 @@ _NAMED = re.compile(rf"{PREFIX}[0-9a-f]{{{DIGITS}}}")
 _FOLDER = r'\bclients/[^/\s"*]+'
 _DUMP = r'\b[0-9]+-consumerStatus-[^/\s"]*/[^/\s":,;)]+'
 _LIKE_A_CLIENT = r"[\w.:%\[\]-]+@(?:[\w.:%#@\[\]-]*[\w#])?"
-_HEX = "[0-9a-fA-F]"
-_IP = (
-    r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b"
-    rf"|(?<![\w:])(?:(?:{_HEX}{{1,4}}:){{7}}{_HEX}{{1,4}}|[0-9a-fA-F:]*::[0-9a-fA-F:]*{_HEX})(?![\w:])"
-)
+_IP = rf"{IPV4}(?::\d+)?|{IPV6}"
 
 
 def pseudonym(client_id: str, salt: str) -> str:

@@ -5,11 +5,13 @@ import subprocess
 from dataclasses import asdict
 from importlib.resources import as_file, files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rebalance_core.cli.job_options import CollectOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.terminal import DRY_RUN, ExitCode, joined
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME, read_settings
+from rebalance_core.ingest.redaction import redact_collection, refuse_places
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.place import reason_of
 
@@ -38,30 +40,71 @@ def run(options: CollectOptions) -> JobReport:
     """Run the job; the report for stdout. Where something is missing it ends with 3."""
     if options.init:
         return _init(options)
+    output = Path(options.output)
+    if options.redact is None:
+        return _collect(options, output)
+    key = Path(options.redact)
+    if options.input is not None:
+        refuse_places(Path(options.input), output, key)
+        if options.dry_run:
+            text = joined([*DRY_RUN, f"redacts {options.input} into {output}, key {key}"])
+            return JobReport(text, {"job": "collect", "dry_run": True})
+        return _redacted(Path(options.input), output, key)
+    refuse_places(None, output, key)
+    if options.dry_run:
+        return _collect(options, output)
+    try:
+        output.resolve().parent.mkdir(parents=True, exist_ok=True)
+        staged = TemporaryDirectory(dir=output.resolve().parent, prefix=".rebalance-collect-")
+    except OSError as error:
+        raise UsageError(f"--output {output} cannot be written: {reason_of(error)}") from error
+    with staged as folder:
+        _collect(options, Path(folder))
+        return _redacted(Path(folder), output, key)
+
+
+def _redacted(folder: Path, output: Path, key: Path) -> JobReport:
+    done = redact_collection(folder, output, key)
+    failed = [asdict(one) for one in read_settings(output).failed]
+    facts = {"job": "collect", "output": str(output), "key": str(key), **done, "failed": failed}
+    missing = f"; what is missing is in its {SETTINGS_NAME}" if failed else ""
+    text = joined(
+        [
+            f"Redacted collection in {output}{missing}: {done['files']} files, "
+            f"{done['clients']} client ids and {done['hosts']} hosts with other names; "
+            f"{done['left_out']} files that ingest does not read were left out",
+            f"The key is {key}: keep it, and keep it to yourself",
+        ]
+    )
+    return JobReport(text, facts, ExitCode.DIFFERENCES if failed else ExitCode.OK)
+
+
+def _collect(options: CollectOptions, output: Path) -> JobReport:
+    """Run the script."""
     folder = files("rebalance_core") / "bundled" / "collect"
     with as_file(folder) as scripts:
-        words = _words(options, scripts)
+        words = _words(options, scripts, output)
         if options.dry_run:
             text = joined([*DRY_RUN, " ".join(words)])
             return JobReport(text, {"job": "collect", "dry_run": True, "command": words})
         code = subprocess.run(words, check=False).returncode
     if code not in (0, 1):
         raise UsageError(f"collect.sh ended with {code}; what it said stands above")
-    failed = [asdict(one) for one in read_settings(Path(options.output)).failed]
-    facts = {"job": "collect", "output": options.output, "complete": code == 0, "failed": failed}
+    failed = [asdict(one) for one in read_settings(output).failed]
+    facts = {"job": "collect", "output": str(output), "complete": code == 0, "failed": failed}
     missing = f"; what is missing was named above and is in {SETTINGS_NAME}" if failed else ""
-    text = joined([f"Collection in {options.output}{missing}"])
+    text = joined([f"Collection in {output}{missing}"])
     return JobReport(text, facts, ExitCode.OK if code == 0 else ExitCode.DIFFERENCES)
 
 
-def _words(options: CollectOptions, scripts: Path) -> list[str]:
+def _words(options: CollectOptions, scripts: Path, output: Path) -> list[str]:
     bash = shutil.which("bash")
     if bash is None:
         raise UsageError("collect needs bash, tar, find and date of GNU; there is no bash here")
     given = {
         "--sources": options.sources,
         "--cluster": options.cluster,
-        "--output": options.output,
+        "--output": output,
         "--namesrv": options.namesrv,
         "--admin-time-zone": options.admin_time_zone,
         "--threads": options.threads,

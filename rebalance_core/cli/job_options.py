@@ -482,9 +482,21 @@ class CollectOptions(JobOptions):
         read=whole(1, 10_000, "from 1 to 10,000"),
     )  # fmt: skip
     no_admin: bool = flag("copy files only; default: ask the cluster, too")
+    redact: str | None = option(
+        "KEYFILE",
+        "give addresses, hosts, client ids and users other names, in the same order, and write the "
+        "key to them into this new file, outside of --output; default: names stay",
+    )
+    input: str | None = option(
+        "DIR", "with --redact: the collection to redact; default: collect one now"
+    )
 
     @classmethod
     def complete(cls, values: dict[str, Any], mistakes: list[str]) -> None:
         """Say what collecting needs."""
+        if values["input"] is not None and values["redact"] is None:
+            mistakes.append("--input needs --redact KEYFILE: it names a collection to redact")
+        if values["init"] and values["redact"] is not None:
+            mistakes.append("--init writes nothing to redact: leave out --redact")
         if not values["init"] and values["sources"] is None and values["no_admin"]:
             mistakes.append("--no-admin needs --sources FILE: else there is nothing to do")

@@ -214,6 +214,7 @@ class ClusterContext:
         client_intervals: by client id and column what logs of clients print, where not usual.
         client_settings: by pattern of client ids, the columns that ``collection.toml`` gives.
         client_clocks: see `clock_offsets.ClockShifts.clients`.
+        redacted: client ids are others than those that clients divide queues by, in their order.
     """
 
     cluster: str
@@ -245,6 +246,7 @@ class ClusterContext:
     client_intervals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     client_settings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     client_clocks: Mapping[str, int] = field(default_factory=dict)
+    redacted: bool = False
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -355,6 +357,7 @@ def cluster_context(
     logged: Mapping[str, int],
     log_begins: Mapping[str, int],
     client_settings: Mapping[str, Mapping[str, int]] | None = None,
+    redacted: bool = False,
 ) -> ClusterContext:
     """The context from the evidence on the cluster.
 
@@ -371,6 +374,7 @@ def cluster_context(
         logged: of folders with a broker.log, the time of its last line.
         log_begins: of folders with a broker.log, the time of the first that states something.
         client_settings: see `ClusterContext`.
+        redacted: see `ClusterContext`.
     """
     pieces, expected = list(pieces), list(expected)
     of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
@@ -424,6 +428,7 @@ def cluster_context(
             if p.kind == "client_created"
         },
         client_settings or {},
+        redacted=redacted,
     )
 
 

@@ -111,7 +111,7 @@ def _row(line: str, cluster: str) -> dict[str, Any]:
 # ``collection.toml``: what only the person who collects the files knows.
 
 SETTINGS_NAME = "collection.toml"
-_KEYS = ("cluster", "admin_time_zone", "time_zones", "expected", "clients", "failed")
+_KEYS = ("cluster", "admin_time_zone", "time_zones", "expected", "clients", "failed", "redacted")
 _EXPECTED = ("brokers", "name_servers", "proxies")
 
 
@@ -142,6 +142,7 @@ class CollectionSettings:
         clients: by pattern of client ids intervals of theirs, named as columns; the first that
             fits holds. waitInterval and minInterval are in no file of RocketMQ.
         failed: what the collector could not copy or ask.
+        redacted: names took the place of names, in the same order.
     """
 
     cluster: str
@@ -152,6 +153,7 @@ class CollectionSettings:
     proxies: tuple[str, ...] = ()
     clients: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     failed: tuple[NotCollected, ...] = ()
+    redacted: bool = False
 
     def zone_of(self, name: str) -> str | None:
         """The zone of a file by its path in the collection; None if no pattern fits."""
@@ -191,6 +193,7 @@ def read_settings(folder: Path) -> CollectionSettings:
         proxies=tuple(expected.get("proxies", ())),
         clients=dict(document.get("clients", {})),
         failed=tuple(NotCollected(one["what"], one["why"]) for one in document.get("failed", ())),
+        redacted=document.get("redacted", False),
     )
 
 
@@ -217,6 +220,8 @@ def _mistakes(document: Mapping[str, Any]) -> list[str]:
             mistakes.append(f"unknown key expected.{key}{did_you_mean(key, _EXPECTED)}")
         elif not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             mistakes.append(f"expected.{key} is a list of names")
+    if not isinstance(document.get("redacted", False), bool):
+        mistakes.append(f"redacted = {document['redacted']!r} is neither true nor false")
     failed = document.get("failed", [])
     if not isinstance(failed, list) or not all(map(_names_what_and_why, failed)):
         mistakes.append("failed is a list of tables: [[failed]], each with the texts what and why")

@@ -338,6 +338,10 @@ def check_parameters(
         cut_off: files of dumps that are.
     """
     text = strategies.group or ""
+    by_text = (one for one in sorted({text, *strategies.members.values()}) if _reads_ids(one))
+    if context.redacted and (named := next(by_text, "")):
+        why = f"{group} allocates by {named}, which reads client ids, and these are redacted"
+        return [_without_parameters(group, named, why, "Audit the collection as it was.")]
     if strategies.roomless:
         names = ", ".join(sorted(strategies.roomless)[:LISTED])
         why = f"{group} allocates, although {text} has no room for {names}"
@@ -366,11 +370,21 @@ def check_parameters(
     return []
 
 
-def _without_parameters(group: str, strategy: str, why: str) -> Row:
+def _reads_ids(strategy: str) -> bool:
+    """Whether owners follow from the text of client ids, not from their order alone."""
+    return strategy.startswith((RING, f"GO_{RING}", NEARBY)) or _name(strategy) in custom.names(
+        custom.STRATEGIES
+    )
+
+
+_NAME_IT = "Name the strategy with its parameters in the collection's consumer_groups.jsonl."
+
+
+def _without_parameters(group: str, strategy: str, why: str, remedy: str = _NAME_IT) -> Row:
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
         f"{why}: its ownership is UNKNOWN and not to be compared.",
-        "Name the strategy with its parameters in the collection's consumer_groups.jsonl.",
+        remedy,
         WARNING,
         consumer_group=group,
         evidence={"strategy": strategy},

@@ -195,6 +195,7 @@ def context_of(
         logged=_logged(collection, stats),
         log_begins=_log_begins(collection, stats),
         client_settings=collection.settings.clients,
+        redacted=collection.settings.redacted,
     )
 
 

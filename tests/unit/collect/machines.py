@@ -86,11 +86,13 @@ def machines(root: Path) -> Path:
     return sources
 
 
-def collect(root: Path, *options: str, script: Path = SCRIPT, **environment: str) -> Run:
-    """Runs the script, or one that calls it, with an environment of its own.
+def collect(root: Path, *options: str, **environment: str) -> Run:
+    """Runs the script with an environment of its own: no name server, no credentials."""
+    return run_script(SCRIPT, root, *options, **environment)
 
-    Without a name server and credentials.
-    """
+
+def run_script(script: Path, root: Path, *options: str, **environment: str) -> Run:
+    """Runs the collector's script, or one that calls it."""
     output = root / "collection"
     variables = {"PATH": os.environ["PATH"], "TZ": "Asia/Shanghai", **environment}
     done = subprocess.run(

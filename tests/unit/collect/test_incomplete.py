@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.ingest.collection import open_collection
-from tests.unit.collect.machines import SCRIPT, Run, collect, executable, machines
+from tests.unit.collect.machines import SCRIPT, Run, collect, executable, machines, run_script
 
 LONG = "".join(f"line {n}\n" for n in range(2_000))
 
@@ -150,7 +150,7 @@ def test_a_disk_that_is_full_leaves_parts_and_no_file(tmp_path: Path) -> None:
     (tmp_path / "logs/otherdays/broker.2.log").write_text("short\n")
     limited = executable(tmp_path / "limited", f'trap "" XFSZ; ulimit -f 16\nexec {SCRIPT} "$@"\n')
     words = ("--sources", str(source), "--cluster", "C", "--no-admin")
-    run = collect(tmp_path, *words, script=limited)
+    run = run_script(limited, tmp_path, *words)
     assert run.code == 1, run.stderr
     assert copied(run) == {"otherdays/broker.2.log": "short\n"}
     assert "2 of 3 files were not copied whole" in failed(run)["proxy/px"]
