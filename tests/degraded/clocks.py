@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from functools import partial
 
 from tests.degraded.files import ADMIN, NOTHING, Draw, Files, host_of
 from tests.degraded.logs import FORMAT, HEAD
@@ -28,9 +29,6 @@ def clock_shifted(files: Files, rng: Draw) -> str:
     host, seconds, beats = rng.choice(hosts), rng.choice(SHIFTS_S), rng.random() < 0.5
     delta = timedelta(seconds=seconds)
 
-    def beat(match: re.Match[bytes]) -> bytes:
-        return match[1] + str(int(match[2]) + 1000 * seconds).encode()
-
     own = b""
     for path in files.logs():
         if host_of(path) == host:
@@ -38,7 +36,7 @@ def clock_shifted(files: Files, rng: Draw) -> str:
             files.taken.append((path, text))
             own += text
             text = _heads(text, lambda _: delta)
-            files.put(path, BEAT.sub(beat, text) if beats else text)
+            files.put(path, BEAT.sub(partial(_later, ms=1000 * seconds), text) if beats else text)
     _note_unseen(files, [host], [seconds])
     if beats and host.startswith("clients/"):
         _shift_stamps(files, own, delta)
@@ -116,9 +114,7 @@ def _shift_brokers(files: Files, hosts: list[str], seconds: int) -> None:
     delta = timedelta(seconds=seconds)
     _note_unseen(files, hosts, [seconds])
 
-    def stamp(match: re.Match[bytes]) -> bytes:
-        return match[1] + str(int(match[2]) + 1000 * seconds).encode()
-
+    stamp = partial(_later, ms=1000 * seconds)
     for path in sorted(files.kept):
         if host_of(path) not in hosts:
             continue
@@ -183,9 +179,13 @@ def _rewrite(files: Files, host: str, ahead: Callable[[datetime], timedelta]) ->
             if head := HEAD.match(line):
                 off = ahead(datetime.strptime(head[1].decode(), FORMAT))  # noqa: DTZ007
                 ms = round(1000 * off.total_seconds())
-                line = BEAT.sub(lambda m, ms=ms: m[1] + str(int(m[2]) + ms).encode(), line)
+                line = BEAT.sub(partial(_later, ms=ms), line)
             lines.append(line)
         files.change(path, _heads(b"".join(lines), ahead))
+
+
+def _later(stamp: re.Match[bytes], ms: int) -> bytes:
+    return stamp[1] + str(int(stamp[2]) + ms).encode()
 
 
 def admin_clock(files: Files, rng: Draw) -> str:

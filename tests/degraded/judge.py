@@ -11,10 +11,11 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -24,6 +25,7 @@ from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
 from tests.degraded.files import SETTINGS, Files, dump_ms, dumps_group, subjects
 from tests.recordings.tables import DATA, Row
 from tests.recordings.truth import (
+    TOLERANCE_MS,
     Move,
     Truth,
     check_starts,
@@ -362,10 +364,16 @@ def invented(files: Files, audited: Audited) -> Iterator[str]:
     yield from (f"group {group}" for group in audited.verdicts if group not in known)
 
 
+def _overlap(move: Move, other: Move, offs: Iterable[int]) -> bool:
+    """Whether the windows meet, one of them shifted by any of the milliseconds."""
+    low, high = move.earliest_ms - TOLERANCE_MS, move.latest_ms + TOLERANCE_MS
+    return any(low <= other.latest_ms + off and other.earliest_ms + off <= high for off in offs)
+
+
 @cache
-def _recorded_moves(name: str) -> dict[tuple[str, ...], list[Move]]:
+def _recorded_moves(name: str) -> dict[tuple[Any, ...], list[Move]]:
     """The diffs of the whole collection's ledger by what they move."""
-    moves: dict[tuple[str, ...], list[Move]] = {}
+    moves: dict[tuple[Any, ...], list[Move]] = {}
     for row in whole(name).tables["diffs"]:
         queue = (row["topic"], row["broker_name"], row["queue_id"])
         move = Move(row["consumer_group"], row["action"], row["client_id"], queue,
@@ -396,10 +404,10 @@ def _false_moves(files: Files, audited: Audited) -> Iterator[Move]:
     for move in net_moves(audited.tables):
         if move.group in files.strangers:
             continue
+        offs = (0, *files.unseen_ms)
         recorded = _recorded_moves(files.name).get(move[:4], ())
-        known = [ms for one in recorded for ms in (one.earliest_ms, one.latest_ms)]
-        known += moments(truth, move) if truth else []
-        if not within(move, [ms + off for ms in known for off in (0, *files.unseen_ms)]):
+        real = [ms + off for ms in (moments(truth, move) if truth else ()) for off in offs]
+        if not (within(move, real) or any(_overlap(move, one, offs) for one in recorded)):
             yield move
 
 

@@ -71,15 +71,16 @@ def test_equal_to_another_ledger_than_the_clients_is_a_failure() -> None:
 
 
 def test_an_hour_off_is_a_move_and_a_start_outside_of_its_window() -> None:
-    late = {
-        table: [
-            row
-            | {name: row[name] + 3_600_000 for name in row if name.endswith("_ms") and row[name]}
-            for row in rows(table)
-        ]
-        for table in ("diffs", "epochs")
-    }
-    assert failures(audited(**late)) == ["move outside"]
+
+    def later(row: Row) -> Row:
+        times = (name for name in row if name.endswith("_ms") and row[name])
+        return row | {name: row[name] + 3_600_000 for name in times}
+
+    diffs, epochs = ([*map(later, rows(table))] for table in ("diffs", "epochs"))
+    assert failures(audited(diffs=diffs, epochs=epochs)) == ["move outside"]
+    unknown = rows("group_verdicts", verdict="UNKNOWN")
+    said = audited(diffs=diffs, epochs=epochs, group_verdicts=unknown)
+    assert failures(said) == ["move unsure"]
     wrong = [
         row | {"start_offset_low": 10**9, "start_offset_high": None} for row in rows("pull_starts")
     ]
