@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import groupby
 from typing import Any, TypeVar
 
-from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.coverage import Coverage, Gap
 from rebalance_core.contracts.ledger import BROKER, QUEUE
 from rebalance_core.model import times
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, NOTICE_MODES, ON, Event
@@ -231,6 +231,7 @@ class Needs:
         answers: a broker that says that nobody is online tells as much.
         topics: how topics are set up at the end: logs since the last topics.json or dump of them.
         refusals: the brokers' logs of the end, too: whoever pulls and is listed nowhere is refused.
+        clocks: times of several brokers are compared, so their clocks have to agree.
     """
 
     roles: tuple[str, ...] = ()
@@ -241,6 +242,7 @@ class Needs:
     answers: bool = False
     topics: bool = False
     refusals: bool = False
+    clocks: bool = True
 
 
 ITSELF = Needs()
@@ -272,6 +274,8 @@ class Finding:
         severity: None: the rule's default.
         first_ms: since when, epoch ms; last_ms: until when, None where it still holds.
         seen_ms: when a dump showed it, where it counts only if nothing was changing then.
+        needs: the evidence that this one needs; None: what its rule needs.
+        gap: evidence that the rule itself saw to be missing; None: none.
     """
 
     summary: str
@@ -285,6 +289,8 @@ class Finding:
     last_ms: int | None = None
     remedy: str | None = None
     seen_ms: int | None = None
+    needs: Needs | None = None
+    gap: Gap | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.audit.comparison_findings import COMPARISON_RULES
-from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS, is_unsure
 from rebalance_core.audit.findings import ALL_RULES, RULE_FAILED
 from rebalance_core.audit.outcome import is_open
 from rebalance_core.contracts.ledger import BROKER, fingerprint_of
@@ -93,7 +93,7 @@ class AuditedScope:
         clusters: those it audited.
         incomplete: those of which something was not collected.
         verdicts: rows of ``group_verdicts``.
-        failed: (cluster, group, rule) of rules that failed.
+        failed: (cluster, group, rule) of rules that failed or are not sure of what they found.
         files: what it read; empty: tables, in which every kind may be.
     """
 
@@ -118,9 +118,9 @@ class AuditedScope:
             incomplete,
             {(row["cluster"], row["consumer_group"]): row for row in verdicts},
             {
-                (row["cluster"], row["consumer_group"], row["evidence"]["failed"])
+                (row["cluster"], row["consumer_group"], rule_id)
                 for row in findings
-                if row["rule_id"] == RULE_FAILED.rule_id
+                if (rule_id := _not_judged(row)) is not None
             },
             files,
         )
@@ -148,6 +148,13 @@ class AuditedScope:
         return all(
             self.files.has(kind, group) for kind in needs if not (away and kind in _OF_GROUPS)
         )
+
+
+def _not_judged(finding: Row) -> str | None:
+    """The rule that failed on a group, or that is not sure of what it found; None: none is."""
+    if finding["rule_id"] == RULE_FAILED.rule_id:
+        return str(finding["evidence"]["failed"])
+    return str(finding["rule_id"]) if is_unsure(finding) else None
 
 
 def _was_judged(rule_id: str, verdict: Row) -> bool:

@@ -27,9 +27,10 @@ EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
     verdicts.ERROR,
-    "A broker, name server, dump or RocksDB export is missing, stale or empty, a broker.log "
-    "ends long before the dumps, or the collector could not copy or ask for everything. What "
-    "depends on it is UNKNOWN, and the run is not green.",
+    "A broker, name server, dump or RocksDB export is missing, stale or empty, a broker.log ends "
+    "long before the dumps, the collector could not copy or ask for everything, or a finding is "
+    "INFO only because evidence is missing. What depends on it is UNKNOWN, and the run is not "
+    "green.",
     "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
     "BROKER_IN_CLUSTER, DUMP, NOT_READ, NOT_COLLECTED",
     "Find out why the file was not copied or the command failed, and collect again.",
@@ -305,6 +306,35 @@ def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
     names_shown = listed(names, count=count)
     what = f"{plural(count, 'online group')}, each {_WORDS[reason]}: {names_shown}"
     return _incomplete(what, {"groups": names_shown})
+
+
+def unsure_findings(rows: Iterable[Row]) -> Iterator[Finding]:
+    """One finding for each reason for which findings are INFO that would be above it.
+
+    Args:
+        rows: of ``findings``; those of one cluster.
+    """
+    unsure = [row for row in rows if is_unsure(row) and row["accepted"] is None]
+    by_reason = grouped(unsure, lambda row: row["evidence"]["why"])
+    for why, found in sorted(by_reason.items()):
+        groups = grouped(found, lambda row: row["consumer_group"] or row["broker_name"] or "")
+        named = [
+            f"{name} ({', '.join(sorted({row['rule_id'] for row in of_one}))})".lstrip()
+            for name, of_one in sorted(groups.items())
+        ]
+        remedies = sorted({row["remedy"] for row in found})
+        be = "is" if len(found) == 1 else "are"
+        yield _incomplete(
+            f"{plural(len(found), 'finding')} that would be above INFO {be} not sure, because "
+            f"{why}: {listed(named)}",
+            {"groups": listed(groups), "findings": len(found), "why": why},
+            remedy=listed(remedies, 3),
+        )
+
+
+def is_unsure(finding: Row) -> bool:
+    """True if a finding is INFO only because evidence is missing."""
+    return finding["severity"] == verdicts.INFO and "not_covered" in finding["evidence"]
 
 
 def _minutes(span_ms: int) -> str:

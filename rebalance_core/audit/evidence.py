@@ -16,7 +16,9 @@ from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_M
 from rebalance_core.model.verdicts import ASSIGNED, EQUAL, INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 CLIENT_LOG, OFFSETS, TOPICS = "rocketmq_client.log", "consumerOffset.json", "topics.json"
-RETURNED, STOPPED, CLOCK = "return", "stop", "clock"
+RETURNED, STOPPED = "return", "stop"
+CLOCK, CLIENT_CLOCK, CREATED, BEFORE = "clock", "client clock", "created", "before"
+ANSWER = "consumerConnection"
 ASSIGNS, STRATEGY, QUEUES = "assign", "strategy", "queues"
 
 
@@ -96,8 +98,10 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         return unsure
     if not needs.roles:
         return None
-    if case.run.coverage.clock_off:
-        return Gap(NOT_COVERED, "", None, None, kind=CLOCK)
+    if case.run.coverage.clock_off and needs.clocks:
+        at_end = "ADMIN" in needs.roles and last_ms is None
+        if not at_end or not _listed_as_known(case):
+            return CLOCK_OFF
     if needs.answers and (case.facts("NOT_ONLINE") or case.facts("GROUP_AT_BROKER")):
         return None
     if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
@@ -116,6 +120,32 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
     gap = unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
     begin = case.run.start_ms if first_ms is None else first_ms - needs.before_ms
     return gap or _untold_cause(case, needs, begin, end_of(case) if last_ms is None else last_ms)
+
+
+CLOCK_OFF = Gap(NOT_COVERED, "", None, None, kind=CLOCK)
+"""Times of one broker cannot be compared with those of another."""
+CLIENT_CLOCK_UNKNOWN = Gap(NOT_COVERED, "", None, None, kind=CLIENT_CLOCK)
+"""Nor can those of a client."""
+NOT_ASKED = Gap(NOT_COVERED, "", None, None, kind=ANSWER)
+"""No broker was asked who is online."""
+QUEUES_CREATED = Gap(NOT_COVERED, "", None, None, kind=CREATED)
+"""Queues that a dump or store alone shows may be older than it."""
+QUEUES_BEFORE = Gap(NOT_COVERED, "", None, None, kind=BEFORE)
+"""What a queue held before the first look at it is not known."""
+
+
+def _listed_as_known(case: GroupCase) -> bool:
+    """True if in the last round every broker of the group lists the members that the logs leave,
+    each as often: then no broker's clock has a part in who they are.
+    """
+    lists, end_ms = _newest_lists(case), end_of(case)
+    processes = Counter(member["client_id"] for member in case.members)
+    return all(
+        broker in lists
+        and end_ms <= lists[broker][0] + dumps.SAME_ROUND_MS
+        and lists[broker][1] == processes
+        for broker in group_brokers(case) - case.run.down
+    )
 
 
 def _untold_cause(case: GroupCase, needs: Needs, from_ms: int, to_ms: int) -> Gap | None:
@@ -443,12 +473,13 @@ def without_evidence(
     """
     for finding in found:
         severity = finding.severity or rule.severity
+        needs = rule.needs if finding.needs is None else finding.needs
         gap = None
         if severity != INFO:
-            client_id = finding.client_id if rule.needs.clients else None
-            gap = _client_hole(case, finding, client_id) if rule.needs.roles else None
+            client_id = finding.client_id if needs.clients else None
+            gap = finding.gap or (_client_hole(case, finding, client_id) if needs.roles else None)
             gap = gap or _unseen_change(case, finding)
-            gap = gap or gap_of(case, rule.needs, finding.first_ms, finding.last_ms)
+            gap = gap or gap_of(case, needs, finding.first_ms, finding.last_ms)
             if rule.by_owners and verdict != EQUAL:
                 gap = gap or _strategy_gap(case)
         yield finding if gap is None else as_not_sure(finding, gap)
@@ -466,16 +497,47 @@ def as_not_sure(finding: Finding, gap: Gap) -> Finding:
     )
 
 
+_BY_KIND = {
+    CLOCK: (
+        "the clock of a broker is off, and its times are not corrected",
+        "Name the broker's time zone in collection.toml, or synchronise its clock.",
+    ),
+    CLIENT_CLOCK: (
+        "the clock of a client may be off: nothing compares it with the brokers' clocks",
+        "Name the client's time zone in collection.toml, and collect the logs of its brokers.",
+    ),
+    ANSWER: (
+        "no answer of a broker shows whether a member is online",
+        "Dump consumerConnection of the group, asked of every broker.",
+    ),
+    BEFORE: (
+        "no dump shows the queues from before the group came",
+        "Dump topicStatus of the group's topics every night, before groups come.",
+    ),
+    CREATED: (
+        "no log records when the queues were created",
+        "Collect broker.log of every broker, with all rotated files, and dump again.",
+    ),
+    STRATEGY: (
+        "the strategy of some members is in no file",
+        "Dump consumerStatus -i {host}, or collect its rocketmq_client.log.",
+    ),
+    ASSIGNS: (
+        "no file tells whether every lite pull member divides what it subscribes",
+        "Dump consumerStatus of the group: its members' properties tell.",
+    ),
+    QUEUES: (
+        "dumps show queues of a topic on {host} that no other file tells of",
+        "Copy topics.json of {host}, or dump topicRoute of the group's topics.",
+    ),
+}
+"""What is missing in words, and what would settle it."""
+
+
 def gap_text(gap: Gap) -> str:
     """The gap in words."""
-    if gap.kind == CLOCK:
-        return "the clock of a broker is off, and its times are not corrected"
-    if gap.kind == STRATEGY:
-        return f"no file tells by which strategy {gap.host} divides"
-    if gap.kind == ASSIGNS:
-        return "no file tells whether every lite pull member divides what it subscribes"
-    if gap.kind == QUEUES:
-        return f"dumps show queues of a topic on {gap.host} that no other file tells of"
+    if gap.kind in _BY_KIND:
+        return _BY_KIND[gap.kind][0].format(host=gap.host)
     if not gap.host:
         return "members came, went or changed their topics, and no line of a log shows it"
     if gap.kind == RETURNED and gap.from_ms is not None:
@@ -495,16 +557,12 @@ def gap_text(gap: Gap) -> str:
 
 def settled_by(gap: Gap) -> str:
     """The one file that would settle it."""
-    if gap.kind == CLOCK:
-        return "Name the broker's time zone in collection.toml, or synchronise its clock."
-    if gap.kind == STRATEGY:
-        return f"Dump consumerStatus -i {gap.host}, or collect its rocketmq_client.log."
-    if gap.kind == ASSIGNS:
-        return "Dump consumerStatus of the group: its members' properties tell."
-    if gap.kind in (QUEUES, TOPICS):
-        return f"Copy topics.json of {gap.host}, or dump topicRoute of the group's topics."
+    if gap.kind in _BY_KIND:
+        return _BY_KIND[gap.kind][1].format(host=gap.host)
+    if gap.kind == TOPICS:
+        return _BY_KIND[QUEUES][1].format(host=gap.host)
     if not gap.host:
-        return "Collect broker.log of every broker, with all rotated files, and dump again."
+        return _BY_KIND[CREATED][1]
     if gap.kind == OFFSETS:
         return f"Copy config/consumerOffset.json of {gap.host} every few minutes."
     if gap.kind == "log":

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rebalance_core.audit.case import LISTED, AuditRun, Finding, GroupCase, Rule
+from rebalance_core.audit.case import LISTED, AuditRun, Finding, GroupCase, Rule, grouped
 from rebalance_core.audit.comparison import ComparisonResult, compare, unknown
 from rebalance_core.audit.comparison_findings import COMPARISON_RULES, comparison_findings, settling
 from rebalance_core.audit.completeness import (
@@ -15,6 +15,7 @@ from rebalance_core.audit.completeness import (
     audit_run_of,
     incomplete_groups,
     no_coverage,
+    unsure_findings,
 )
 from rebalance_core.audit.coverage import coverage_of, name_servers_tell
 from rebalance_core.audit.dumps import is_system_group, queue_of
@@ -460,6 +461,7 @@ class ClusterFindings:
     def all_findings(
         self,
         of_ingest: Iterable[Row],
+        of_groups: Iterable[Row],
         unknown: Mapping[str, tuple[list[Row], int]],
         accepted: tuple[Acceptance, ...],
         redact_salt: str | None,
@@ -468,6 +470,7 @@ class ClusterFindings:
 
         Args:
             of_ingest: what `ingest` found beside groups.
+            of_groups: what was found of groups.
             unknown: by cluster its groups with something missing, and how many were compared. A row
                 has verdict, reason, unasked, groups (how many) and names, the first of them.
             accepted: acceptances that hold.
@@ -483,6 +486,10 @@ class ClusterFindings:
             found = missing_of_groups(_by_reason(missing), compared, reported=reported)
             rows += [{"cluster": cluster} | row for row in found]
         rows = [accept(row, accepted) for row in rows]
+        by_cluster = grouped([*rows, *of_groups], lambda row: row["cluster"])
+        for cluster, found in by_cluster.items():
+            unsure = (finding_row(COLLECTION_INCOMPLETE, one) for one in unsure_findings(found))
+            rows += [accept({"cluster": cluster} | row, accepted) for row in unsure]
         if redact_salt is None:
             return rows
         return list(map(Redaction(redact_salt, brokers=self.brokers).finding, rows))

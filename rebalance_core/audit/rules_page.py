@@ -107,7 +107,11 @@ def rules_page() -> str:
         "TOPICS: the brokers' logs, or a later topics.json or consumerProgress; for a topic that "
         "no file shows, topics.json. Without them, or where members came or went unlogged, the "
         "finding is INFO with the reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and "
-        "its remedy settles it.",
+        "its remedy settles it. Such findings make the run incomplete: one `COLLECTION_INCOMPLETE` "
+        "for each reason names their groups and rules. While a broker's clock is off by an unknown "
+        "amount, what compares times of brokers lacks evidence; who is a member at the end does "
+        "not where the last round of lists has the members of the logs, nor does a client id twice "
+        "in a list, nor a CONFIG list.",
         "",
         "Where a group is UNKNOWN for its `STRATEGY`, rules that ask who should own what are "
         f"silent: {by_owners}.",

@@ -144,7 +144,11 @@ class AuditedClusters:
         """
         verdicts = group_findings["group_verdicts"]
         found = self.clusters.all_findings(
-            self.of_ingest, _unknown_groups(verdicts), self.groups.accepted, self.groups.salt
+            self.of_ingest,
+            group_findings["findings"],
+            _unknown_groups(verdicts),
+            self.groups.accepted,
+            self.groups.salt,
         )
         findings = with_causes(group_findings["findings"] + _whole("findings", found))
         if options is not None:

@@ -1,7 +1,9 @@
 """The audit of every recording: what was planted is found, what is healthy is left alone."""
 
+import re
 import shutil
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from rebalance_core.process.audit import unwritten_inputs
 from rebalance_core.process.simulate import simulate
 from tests.recordings.audited import audit_folder, audited
 from tests.recordings.recorded_events import REPLICATED
+from tests.recordings.rewritten import files_of, written
 from tests.recordings.tables import DATA, Tables
 from tests.recordings.tables import RECORDINGS as DERIVED
 
@@ -256,3 +259,28 @@ def test_a_name_server_whose_log_is_missing(collection: Path) -> None:
     settings = collection / "collection.toml"
     settings.write_text(settings.read_text().replace('["namesrv-1"]', '["namesrv-1", "namesrv-2"]'))
     assert any("name servers" in text for text in incomplete(audit_folder(collection)))
+
+
+def test_a_broker_s_clock_that_is_off_leaves_nothing_green(tmp_path: Path) -> None:
+    """No finding above INFO is lost without a word, and what lists show is as loud as before."""
+    files = files_of("pathologies")
+    for name in files:
+        if name.startswith("brokers/broker-a/") and ".log" in name:
+            files[name] = HEAD_OR_BEAT.sub(_five_seconds_later, files[name])
+    tables = audit_folder(written(files, tmp_path))
+    (text,) = incomplete(tables)
+    assert "because the clock of a broker is off" in text
+    assert "p-susp (MEMBER_SUSPENDED)" in text
+    loud = {(group, rule) for severity, rule, group in found(tables) if severity != "INFO"}
+    lost = PLANTED["pathologies"].items() - loud
+    assert lost == {("p-susp", "MEMBER_SUSPENDED")}
+
+
+HEAD_OR_BEAT = re.compile(rb"(?m)^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|(?<=lastUpdateTimestamp=)\d+")
+
+
+def _five_seconds_later(found: re.Match[bytes]) -> bytes:
+    text = found[0].decode()
+    if text.isdigit():
+        return str(int(text) + 5_000).encode()
+    return str(datetime.fromisoformat(text) + timedelta(seconds=5)).encode()

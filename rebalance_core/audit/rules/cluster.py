@@ -18,7 +18,7 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.coverage import Coverage, logs_of, name_servers_gap
 from rebalance_core.audit.dumps import queue_of
-from rebalance_core.audit.evidence import as_not_sure
+from rebalance_core.audit.evidence import CLOCK_OFF, as_not_sure
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
 from rebalance_core.audit.rules.offset_rollback import CommitRollback, all_falls, outage_of
 from rebalance_core.model.clients import nearest_version
@@ -195,12 +195,12 @@ def broker_flaps(
         found = Finding(
             f"{name} expired and came back {len(times)} time(s), within {longest:.0f} s.",
             {"times": len(times), "longest_s": f"{longest:.0f}"},
-            severity=INFO if covered and covered.clock_off else None,
             broker_name=name,
             first_ms=begin,
             last_ms=end,
         )
         gap = covered and covered.hole(name, begin - CHANNEL_EXPIRY_MS, end + STARTS_MS)
+        gap = CLOCK_OFF if covered and covered.clock_off else gap
         yield as_not_sure(found, gap) if gap else found
 
 

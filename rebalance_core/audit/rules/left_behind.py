@@ -16,6 +16,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
+from rebalance_core.audit.evidence import NOT_ASKED
 from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
 from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
@@ -252,16 +253,18 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
         topics[queue.topic] = topics.get(queue.topic, 0) + lag
     if topics:
         ended = _how_it_ended(case, since, topics)
+        unasked = last is None and not _is_sure(case)
         sure = _is_sure(case) and _committed_since(case, behind, since, expired="ended" in ended)
         parts = [f"{topic} {count}" for topic, count in sorted(topics.items())]
         yield Finding(
             f"No member since {utc(since) if last is not None else 'before the logs begin'}, and "
             f"{messages(sum(topics.values()))} not read: {listed(parts, 5)}.",
             {"behind": listed(parts)} | ended,
-            severity=None if sure else INFO,
+            severity=None if sure or unasked else INFO,
             topic=next(iter(topics)) if len(topics) == 1 else None,
             first_ms=since,
             remedy=None if unlisted is None else MAY_RUN,
+            gap=NOT_ASKED if unasked else None,
         )
 
 

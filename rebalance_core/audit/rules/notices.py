@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from rebalance_core.audit.case import CAUSES, Finding, GroupCase, Row, Rule, lasting, listed, plural
 from rebalance_core.audit.dumps import configurations, is_system_group
+from rebalance_core.audit.evidence import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS, is_broadcasting, spans_where
 from rebalance_core.audit.rules.comings_and_goings import RARE_BEATS, pauses_of
 from rebalance_core.audit.subscriptions import differ, stated_subscriptions, unsubscribed
@@ -192,7 +193,6 @@ FEW = 4
 """So many seconds with CHANGE beyond those explained may be a late or a repeated one."""
 STEADY_MS = 2 * HEARTBEAT_MS
 """Heartbeats that contradict each other make a storm: it comes at least so often, or is over."""
-CLOCK_OFF = "; unless a client's clock is off"
 
 
 def find_rebalance_storm(case: GroupCase) -> Iterator[Finding]:
@@ -214,17 +214,18 @@ def find_rebalance_storm(case: GroupCase) -> Iterator[Finding]:
         f"Members were told to rebalance again and again since {utc(first_ms)}{until}, by "
         f"{listed(brokers, 3)}: {worst.at} in {worst.seconds} seconds of "
         f"{lasting(worst.last_ms - worst.first_ms)}, of which the group's events explain "
-        f"{worst.explained} at most; {because}{CLOCK_OFF if unsure else ''}.",
+        f"{worst.explained} at most; {because}.",
         {
             "brokers": listed(brokers),
             "seconds_with_change": str(worst.seconds),
             "explained_at_most": str(worst.explained),
             "causes": listed(causes),
         },
-        severity=INFO if over or unsure else WARNING,
+        severity=INFO if over else WARNING,
         broker_name=brokers[0] if len(brokers) == 1 else None,
         first_ms=first_ms,
         last_ms=last_ms if over else None,
+        gap=CLIENT_CLOCK_UNKNOWN if unsure else None,
     )
 
 

@@ -1,7 +1,7 @@
 """Offsets that do not go where they should: back (OFFSET_ROLLBACK), or on after a reset."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rebalance_core.audit.case import (
     CAUSES,
@@ -17,6 +17,7 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.dumps import number, queue_of
 from rebalance_core.audit.duplicate_ids import listed_duplicates, logged_duplicates
+from rebalance_core.audit.evidence import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.audit.orphans import explained, is_broadcasting
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, OFFSET_FLUSH_MS, OFFSET_PERSIST_MS, SECOND_MS, utc
@@ -71,7 +72,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
     unknown = case.run.coverage.client_clock_unknown
     for topic, unsure in sorted({(fall.queue[0], fall.clocks and unknown) for fall in plain}):
         of = [f for f in plain if (f.queue[0], f.clocks and unknown) == (topic, unsure)]
-        yield _finding(case, of, "unless a client's clock is off" if unsure else None)
+        yield replace(_finding(case, of, None), gap=CLIENT_CLOCK_UNKNOWN if unsure else None)
     if known:
         causes = sorted({cause for fall in known if (cause := cause_of[fall])})
         if duplicate_ids:

@@ -7,6 +7,7 @@ from rebalance_core.audit.case import (
     BROKER,
     CAUSES,
     EVENTS,
+    ITSELF,
     MEMBERS,
     MEMBERS_OF_TOPICS,
     PERSISTENT_MS,
@@ -346,6 +347,7 @@ def _duplicate(
         first_ms=duplicate.first_ms,
         last_ms=duplicate.last_ms,
         remedy=OWN_INSTANCE if one_host else None,
+        needs=None if listing is None else ITSELF,
     )
 
 
@@ -369,6 +371,7 @@ def _seen_only(case: GroupCase, listing: DuplicateListing) -> Finding:
         broker_name=listing.broker_name,
         first_ms=listing.first_ms,
         remedy=OWN_INSTANCE if _of_one_host(listing.client_id, listing.addresses) else None,
+        needs=ITSELF,
     )
 
 

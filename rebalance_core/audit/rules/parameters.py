@@ -1,6 +1,7 @@
 """Strategies whose parameters do not fit: CONFIG lists and machine rooms."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
@@ -143,6 +144,9 @@ def find_retry(case: GroupCase) -> Iterator[Finding]:
 
 
 _SEEN_BY = "memberships, ownership, topics"
+LISTS = replace(MEMBERS, clocks=False)
+"""Lists made by hand stand still: when members came does not matter."""
+LISTS_AND_TOPICS = replace(MEMBERS_OF_TOPICS, clocks=False)
 GAP = Rule(
     "CONFIG_GAP",
     ERROR,
@@ -152,7 +156,7 @@ GAP = Rule(
     "Add the queues to the list of one member and restart it, or use AVG.",
     find_gap,
     by_owners=True,
-    needs=MEMBERS_OF_TOPICS,
+    needs=LISTS_AND_TOPICS,
 )
 OVERLAP = Rule(
     "CONFIG_OVERLAP",
@@ -163,7 +167,7 @@ OVERLAP = Rule(
     "Leave each queue in one list only and restart the others.",
     find_overlap,
     by_owners=True,
-    needs=MEMBERS,
+    needs=LISTS,
 )
 FOREIGN = Rule(
     "CONFIG_FOREIGN_QUEUE",
@@ -173,7 +177,7 @@ FOREIGN = Rule(
     _SEEN_BY,
     "Correct the list, or create the queue (updateTopic).",
     find_foreign,
-    needs=MEMBERS_OF_TOPICS,
+    needs=LISTS_AND_TOPICS,
 )
 RETRY = Rule(
     "CONFIG_RETRY_UNREAD",
@@ -183,7 +187,7 @@ RETRY = Rule(
     _SEEN_BY,
     "Add the retry queues to one list, or make sure that the listener never asks for a retry.",
     find_retry,
-    needs=MEMBERS,
+    needs=LISTS,
 )
 
 

@@ -16,6 +16,7 @@ from rebalance_core.audit.case import (
     queue_names,
 )
 from rebalance_core.audit.dumps import by_topic, queue_of
+from rebalance_core.audit.evidence import QUEUES_BEFORE, QUEUES_CREATED
 from rebalance_core.audit.orphans import is_broadcasting, is_initial, messages
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
@@ -120,7 +121,6 @@ ZERO = ("BROKER_ZERO", "FIRST_ZERO")
 KNOWN = "the group already read the topic, and new queues are meant to be read from their start"
 NEW = "the group is new to the topic, and its setting says so"
 NEW_QUEUES = {TOPIC_CONFIG, BROKER_UP}
-NOT_SEEN_BEFORE = "; not sure: no dump shows the queues from before it came"
 
 
 def find_skipped(case: GroupCase) -> Iterator[Finding]:
@@ -207,12 +207,12 @@ def find_replayed(case: GroupCase) -> Iterator[Finding]:
         yield Finding(
             f"{messages(count)} of {topic} from before the group came are read, although it asks "
             f"for {setting}: {plural(len(of_topic), 'queue')} ({queues}) began at "
-            f"{begins(of_topic)}{'' if sure else NOT_SEEN_BEFORE}.",
+            f"{begins(of_topic)}.",
             {"queues": queues, "replayed": str(count), "rule": of_topic[0]["rule"]},
-            severity=None if sure else INFO,
             topic=topic,
             first_ms=first_change(of_topic),
             last_ms=last_settled(of_topic),
+            gap=None if sure else QUEUES_BEFORE,
         )
 
 
@@ -275,14 +275,13 @@ def _failed(topic: str, rows: list[Row], *, sure: bool) -> Finding:
     ids = sorted({row["client_id"] for row in rows})
     return Finding(
         f"{listed(ids, 3)} cannot find out where to start on {topic} ({queues}): the queues do "
-        "not exist, or the client refuses its ConsumeFromWhere"
-        f"{'' if sure else '; not sure: no log has when the queues came'}.",
+        "not exist, or the client refuses its ConsumeFromWhere.",
         {"queues": queues, "rules": listed(sorted({str(row["rule"]) for row in rows}))},
-        severity=None if sure else INFO,
         topic=topic,
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=first_change(rows),
         last_ms=last_settled(rows),
+        gap=None if sure else QUEUES_CREATED,
     )
 
 

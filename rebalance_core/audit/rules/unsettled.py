@@ -19,14 +19,16 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
+from rebalance_core.audit.coverage import Gap
 from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
+from rebalance_core.audit.evidence import TOPICS
 from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
 from rebalance_core.model.clients import JAVA_PROFILE, profile_of, profile_of_row
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.model.times import MINUTE_MS, utc
-from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, WARNING
+from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, NOT_COVERED, WARNING
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.custom import CustomStrategy
@@ -52,8 +54,8 @@ def find_frozen_group(case: GroupCase) -> Iterator[Finding]:
         f"{listed(ids, 3)} cannot allocate since {utc(since_ms)}: "
         f"{listed(why, 5) or 'the strategy threw'}. {' '.join(_what_is_kept(case, ids))}",
         {"why": listed(why), "members": listed(ids)} | _logged(case),
-        severity=INFO if _may_be_elsewhere(case) else ERROR,
         first_ms=since_ms,
+        gap=_may_be_elsewhere(case),
     )
 
 
@@ -91,10 +93,12 @@ def _what_is_kept(case: GroupCase, ids: list[str]) -> Iterator[str]:
         yield f"What others keep nobody ran: {listed(unproven, 3)}."
 
 
-def _may_be_elsewhere(case: GroupCase) -> bool:
-    """True if a topic is unknown and brokers that may have it were not collected."""
+def _may_be_elsewhere(case: GroupCase) -> Gap | None:
+    """A broker that was not collected and may have a topic of which nothing is known."""
     known = {row["topic"] for row in case.rows("topics")}
-    return bool(case.run.missing) and not known.issuperset(dumps.subscribed_topics(case))
+    if not case.run.missing or known.issuperset(dumps.subscribed_topics(case)):
+        return None
+    return Gap(NOT_COVERED, min(case.run.missing), None, None, kind=TOPICS)
 
 
 def _why(case: GroupCase, topic: str) -> Iterator[str]:

@@ -172,9 +172,10 @@ def findings_of(rule_id: str, case: GroupCase) -> list[Finding]:
 
 
 def severities(rule_id: str, case: GroupCase) -> list[str]:
-    """The severities of one rule's findings."""
+    """The severities of one rule's findings; of those that lack evidence by themselves INFO."""
     rule = rules_by_id()[rule_id]
-    return [finding.severity or rule.severity for finding in findings_of(rule_id, case)]
+    found = findings_of(rule_id, case)
+    return ["INFO" if one.gap else one.severity or rule.severity for one in found]
 
 
 def _end(row: Row) -> QueueOffset:

@@ -182,3 +182,11 @@ def test_the_fingerprint_is_the_same_in_every_version() -> None:
 def test_what_makes_it_the_same_finding(rule: str, same: Row, other: Row) -> None:
     row = finding(rule, topic="T", broker_name="a", queue_id=0)
     assert fingerprint(row | same) == fingerprint(row) != fingerprint(row | other)
+
+
+def test_a_finding_that_lacks_evidence_now_is_not_gone() -> None:
+    before = [finding("IDLE_MEMBER", "g"), finding("ORPHAN_QUEUES", "g")]
+    now = finding("IDLE_MEMBER", "g", severity="INFO") | {"evidence": {"not_covered": "LOG_ENDED"}}
+    at = looked(verdict("EQUAL"), findings=(now,))
+    counts = states([now], before, at)
+    assert (counts["gone"], counts["not_looked_at"]) == (1, 1)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.completeness import audit_run_of
+from rebalance_core.audit.completeness import audit_run_of, unsure_findings
 from rebalance_core.audit.findings import missing_of_groups, missing_reason, run_cluster_rules
 from tests.unit.audit.group_rows import fact
 
@@ -256,3 +256,25 @@ def test_a_rotated_file_that_cannot_be_read_does_not_hide_the_rest() -> None:
 def test_a_kind_of_dump_that_cannot_be_read_was_collected() -> None:
     rows = [not_read("consumerStatus", "mqadmin/1"), not_read("consumerConnection", "mqadmin/2")]
     assert not [text for text in summaries([*WHOLE, *rows], []) if "was collected" in text]
+
+
+def unsure(rule_id: str, group: str, why: str, **more: Any) -> dict[str, Any]:
+    evidence = {"not_covered": "NOT_COVERED", "why": why}
+    row = {"rule_id": rule_id, "consumer_group": group, "broker_name": None, "severity": "INFO"}
+    return row | {"evidence": evidence, "remedy": f"Collect {why}.", "accepted": None} | more
+
+
+def test_what_is_info_for_want_of_evidence_is_incomplete_once_a_reason() -> None:
+    rows = [
+        unsure("IDLE_MEMBER", "g2", "one log"),
+        unsure("ORPHAN_QUEUES", "g1", "one log"),
+        unsure("IDLE_MEMBER", "g1", "one log"),
+        unsure("TOPIC_GONE", "g3", "another"),
+        unsure("TOPIC_GONE", "g4", "another", accepted="known"),
+        unsure("BROKER_FLAPS", "g5", "", evidence={}),
+    ]
+    another, one = unsure_findings(rows)
+    assert "because one log: g1 (IDLE_MEMBER, ORPHAN_QUEUES), g2 (IDLE_MEMBER)" in one.summary
+    assert (one.evidence["findings"], one.remedy) == (3, "Collect one log.")
+    assert another.evidence["groups"] == "g3"
+    assert list(unsure_findings([])) == []

@@ -563,3 +563,24 @@ def test_a_broker_of_which_nothing_was_collected_may_have_more_queues(
     row = found(case, "IDLE_MEMBER")
     assert row["severity"] == severity
     assert ("the broker.log of b was not collected" in row["summary"]) is (severity == "INFO")
+
+
+def judged_by_clocks_that_are_off(case: GroupCase) -> dict[str, str]:
+    log = (LogSpan(ms(0), ms(1000), from_start=True),)
+    coverage = Coverage({"a": log}, known=True, clock_off=True)
+    rows = run_rules(replace(case, run=replace(case.run, coverage=coverage)))["findings"]
+    return {row["rule_id"]: row["severity"] for row in rows}
+
+
+def test_who_brokers_list_at_the_end_needs_no_broker_s_clock() -> None:
+    members = listed_at("a", 990, A, B)
+    assert judged_by_clocks_that_are_off(idle(*members))["IDLE_MEMBER"] == "WARNING"
+    for other in (listed_at("a", 500, A, B), listed_at("a", 990, A), []):
+        assert judged_by_clocks_that_are_off(idle(*other))["IDLE_MEMBER"] == "INFO"
+
+
+def test_an_id_twice_in_a_list_needs_no_log() -> None:
+    twice = listed_at("a", 900, f"{A}/10.0.0.1:1", f"{A}/10.0.0.1:2")
+    case = case_of(topic(), members=twice)
+    assert judged_by_clocks_that_are_off(case)["DUPLICATE_CLIENT_ID"] == "ERROR"
+    assert found(covered(case), "DUPLICATE_CLIENT_ID")["severity"] == "ERROR"

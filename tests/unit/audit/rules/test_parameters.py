@@ -1,6 +1,10 @@
 """Parameters of strategies: lists of queues, rooms that nobody is in."""
 
+from dataclasses import replace
+
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.findings import run_rules
 from tests.unit.audit.cases import case_of, end, findings_of, join, severities, topic
 
 
@@ -66,3 +70,12 @@ def test_queues_of_rooms_that_nobody_names() -> None:
 def test_all_rooms_named_and_other_strategies() -> None:
     assert findings_of(RULE, reading_rooms("r1|r2", "r1@a", "r2@b")) == []
     assert findings_of(RULE, case_of(topic(broker="plain"), join("x"))) == []
+
+
+def test_lists_made_by_hand_need_no_broker_s_clock() -> None:
+    lists = [join(f"c{n}", strategy=f"CONFIG(queues=T/a/{n})") for n in range(2)]
+    other = join("x", "U", strategy="CONFIG(queues=T/a/0)")
+    case = case_of(topic(read=3), *lists, other, ends=[end(n, 5) for n in range(3)])
+    case = replace(case, run=replace(case.run, coverage=Coverage(clock_off=True)))
+    severity = {row["rule_id"]: row["severity"] for row in run_rules(case)["findings"]}
+    assert (severity["CONFIG_GAP"], severity["INCONSISTENT_SUBSCRIPTION"]) == ("ERROR", "INFO")
