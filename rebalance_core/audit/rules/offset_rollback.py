@@ -88,7 +88,8 @@ def all_falls(case: GroupCase) -> list[CommitRollback]:
         fall
         for fall in _observed(case)
         if not any(
-            one.first_ms - STALE_STORE_MS <= fall.last_ms <= one.last_ms + STALE_STORE_MS
+            one.first_ms - STALE_STORE_MS <= fall.last_ms
+            and fall.first_ms <= one.last_ms + STALE_STORE_MS
             for one in of_queue.get(fall.queue, ())
         )
     ]
@@ -126,28 +127,33 @@ def _logged(case: GroupCase) -> list[CommitRollback]:
 
 
 def _observed(case: GroupCase) -> list[CommitRollback]:
-    """Falls between two observations too far apart for one store to be older than the other."""
+    """Falls between two observations too far apart for one store to be older than the other.
+
+    It fell by the first observation that is lower, and has stayed there since.
+    """
     fallen = []
     for queue, rows in _commits(case).items():
-        high = rows[0]
+        high, low_ms = rows[0], None
         for row in rows[1:]:
             if row["committed_offset"] >= high["committed_offset"]:
-                high = row
-            elif row["observed_ms"] - high["observed_ms"] > STALE_STORE_MS:
+                high, low_ms = row, None
+                continue
+            low_ms = row["observed_ms"] if low_ms is None else low_ms
+            if row["observed_ms"] - high["observed_ms"] > STALE_STORE_MS:
                 before, after = high["committed_offset"], row["committed_offset"]
                 fallen.append(
                     CommitRollback(
                         queue,
                         before,
                         after,
-                        row["observed_ms"],
+                        low_ms,
                         row["observed_ms"],
                         row.get("client_id") or "",
                         read_again=before - after,
                         clocks=row.get("client_id") != high.get("client_id"),
                     )
                 )
-                high = row
+                high, low_ms = row, None
     return fallen
 
 

@@ -181,3 +181,16 @@ def test_the_broker_s_line_is_the_fact(tmp_path: Path) -> None:
         "g", "T", "a", 2,
     )  # fmt: skip
     assert row["details"] == {"offset": "90"}
+
+
+def test_a_fall_that_a_broker_logged_is_not_found_again_when_it_is_seen_late() -> None:
+    """Two members commit one queue while it moves; the next look at it is much later."""
+    went = fact("OFFSET_WENT_BACK", 500, 520, topic="T", broker_name="a", queue_id=0,
+                client_host="10.0.0.1", highest_stored=25, lowest_asked=20)  # fmt: skip
+    commits = [
+        commit(0, 25, at=518, client="x"),
+        commit(0, 20, at=521, client="y"),
+        commit(0, 20, at=990, client="y"),
+    ]
+    (one,) = findings_of(OFFSET_ROLLBACK, case_of(*TWO, facts=[went], commits=commits))
+    assert (one.first_ms, one.last_ms) == (ms(500), ms(520))
