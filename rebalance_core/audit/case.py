@@ -31,6 +31,25 @@ PERSISTENT_MS = times.CHANNEL_EXPIRY_MS + times.CHANNEL_SCAN_MS + times.REBALANC
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerOutage:
+    """A time in which no replica of a broker was there.
+
+    Attributes:
+        down_ms: since when; None: not known.
+        up_ms: until when; None: it is down at the end.
+        evidence: what shows it, in words.
+        seen_ms: its last sign of life, where no event dates its end.
+        planned: it stopped by itself, and collection.toml expects others and not it.
+    """
+
+    down_ms: int | None
+    up_ms: int | None
+    evidence: str
+    seen_ms: int | None = None
+    planned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AuditRun:
     """One audit run's knowledge of the whole cluster; small, travels to every task.
 
@@ -55,6 +74,7 @@ class AuditRun:
         untold: by broker its starts or registrations, each with the one before, between which no
             line has its end.
         moments: by broker what it, its replicas and the name servers logged of it, by time.
+        outages: by broker its outages of more than a minute, and the one that lasts.
     """
 
     start_ms: int
@@ -74,6 +94,7 @@ class AuditRun:
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     untold: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     moments: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
+    outages: Mapping[str, tuple[BrokerOutage, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from rebalance_core.audit.completeness import (
     no_coverage,
     unsure_findings,
 )
-from rebalance_core.audit.coverage import coverage_of, name_servers_tell
+from rebalance_core.audit.coverage import Coverage, coverage_of, name_servers_tell
 from rebalance_core.audit.dumps import is_system_group, queue_of
 from rebalance_core.audit.evidence import without_evidence
 from rebalance_core.audit.known_issues import (
@@ -31,6 +31,13 @@ from rebalance_core.audit.known_issues import (
 from rebalance_core.audit.orphans import Offsets, backlog, orphans
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.rules import RULES
+from rebalance_core.audit.rules.brokers_down import (
+    DOWN,
+    broker_outages,
+    brokers_lost,
+    find_down,
+    queues_lost,
+)
 from rebalance_core.audit.rules.client_logs import (
     NO_BROKER_ADDRESS,
     STARVED_TIMERS,
@@ -129,7 +136,8 @@ def run_cluster_rules(
     dumps, coverage = list(dumps), list(coverage)
     newest = max((row["last_ms"] for row in dumps), default=0)
     gone = down_brokers(events)
-    down = gone if name_servers_tell(coverage, newest) else frozenset[str]()
+    heard_to_the_end = name_servers_tell(coverage, newest)
+    down = gone if heard_to_the_end else frozenset[str]()
     run, missing = audit_run_of(facts, dumps, down, stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts, coverage)]
@@ -146,13 +154,12 @@ def run_cluster_rules(
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given, covered)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts, covered)]
     headless = {b for b, outages in masters.items() if outages and outages[-1].up_ms is None}
-    signs = {broker: covered.ends(broker) for broker in gone | headless}
-    for row in dumps:
-        if row["broker_name"] in gone and row["details"]["command"] == "consumerConnection":
-            signs[row["broker_name"]] = max(signs[row["broker_name"]], row["last_ms"])
+    signs = _signs_of_life(dumps, covered, {*folders, *gone})
     named = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
     slaves = frozenset(named | masters.keys())
-    returned = going_on(events, masters, signs)
+    ends = {broker: covered.ends(broker) for broker in headless}
+    returned = going_on(events, masters, ends | {broker: signs[broker] for broker in gone})
+    outages = broker_outages(events, facts, signs, covered, heard_to_the_end=heard_to_the_end)
     # of a process that was a master by turns there is no log: it may be one again
     untold = {row["broker_name"] for row in files if row["details"].get("unlogged")}
     returned |= {broker: masters[broker][-1].down_ms for broker in headless & untold}
@@ -165,6 +172,7 @@ def run_cluster_rules(
         untold=untold_outages(given, facts),
         notices=_notices(reported),
         moments=_moments(facts, given),
+        outages=outages,
     )
     if not run.coverage.known and files:
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
@@ -193,6 +201,17 @@ def _moments(
         if broker and kind in _MOMENTS:
             found.setdefault(broker, set()).add((at_ms, _MOMENTS[kind]))
     return {broker: tuple(sorted(moments)) for broker, moments in found.items()}
+
+
+def _signs_of_life(
+    dumps: Iterable[Mapping[str, Any]], covered: Coverage, brokers: Iterable[str]
+) -> dict[str, int]:
+    """By broker the last line of its log or its last answer to consumerConnection, epoch ms."""
+    signs = {broker: covered.ends(broker) for broker in brokers}
+    for row in dumps:
+        if row["broker_name"] and row["details"]["command"] == "consumerConnection":
+            signs[row["broker_name"]] = max(signs.get(row["broker_name"], 0), row["last_ms"])
+    return signs
 
 
 def _notices(broker_events: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
@@ -350,8 +369,10 @@ def _standing(case: GroupCase) -> tuple[Row, Findings]:
 def _behind(case: GroupCase) -> int | None:
     """Messages after the newest commits known, and those of queues that nobody reads or ever read.
 
-    None: no commit is known.
+    None: no commit is known, or a broker with some of its queues is down.
     """
+    if any(queues_lost(case, broker) for broker in brokers_lost(case)):
+        return None
     if not case.rows("committed_offsets") and not case.facts("QUEUE_PROGRESS"):
         return None
     behind, offsets = backlog(case), Offsets(case)
@@ -477,6 +498,10 @@ class ClusterFindings:
             redact_salt: of the names for client ids; None: they are shown.
         """
         rows = [*self.findings, *of_ingest]
+        groups = grouped(of_groups, lambda row: str(row["cluster"]))
+        for cluster, run in self.runs.items():
+            down = find_down(run.outages, groups.get(cluster, ()))
+            rows += [{"cluster": cluster} | finding_row(DOWN, one) for one in down]
         for cluster, (missing, compared) in unknown.items():
             reported = compared > 0 or cluster in self.incomplete
             if not reported:
@@ -486,8 +511,9 @@ class ClusterFindings:
             found = missing_of_groups(_by_reason(missing), compared, reported=reported)
             rows += [{"cluster": cluster} | row for row in found]
         rows = [accept(row, accepted) for row in rows]
-        by_cluster = grouped([*rows, *of_groups], lambda row: row["cluster"])
-        for cluster, found in by_cluster.items():
+        of_clusters = grouped(rows, lambda row: str(row["cluster"]))
+        for cluster in sorted(groups.keys() | of_clusters.keys()):
+            found = [*of_clusters.get(cluster, ()), *groups.get(cluster, ())]
             unsure = (finding_row(COLLECTION_INCOMPLETE, one) for one in unsure_findings(found))
             rows += [accept({"cluster": cluster} | row, accepted) for row in unsure]
         if redact_salt is None:

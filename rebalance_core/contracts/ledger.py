@@ -56,7 +56,7 @@ GROUP_VERDICTS = Table(
         unasked ARRAY<STRING> brokers not asked for the group's members
         settled_by? STRING of UNKNOWN the one file or command that would settle it
         queues? INT readable queues in the last epoch; null: no ledger
-        behind? BIGINT messages after the newest commits, and in queues nobody reads; null: unknown
+        behind? BIGINT messages not read by the newest commits; null: unknown, or a broker is down
         moved? INT queues that changed hands, over all epochs; null: no ledger
         changed_ms? BIGINT start of the last epoch; null: no ledger
         dumps? INT dumps of the group collected; null: of an earlier contract

@@ -73,6 +73,8 @@ ONLY_TRANSIENTS = (
     "timing",
 )
 """Recordings in which nothing is wrong but what a logged event explains."""
+OUTAGES = {("BROKER_DOWN", "")}
+"""A broker that was away for more than a minute is named though it is back."""
 
 
 def found(tables: Tables) -> set[tuple[str, str, str]]:
@@ -99,10 +101,10 @@ def test_everything_planted_is_found(recording: str) -> None:
 
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_no_false_alarm(recording: str) -> None:
-    alarms = {group for severity, _, group in found(audited(recording)) if severity != "INFO"}
-    assert not alarms & HEALTHY.get(recording, set())
+    alarms = {one[1:] for one in found(audited(recording)) if one[0] != "INFO"}
+    assert not {group for _, group in alarms} & HEALTHY.get(recording, set())
     if recording in ONLY_TRANSIENTS:
-        assert alarms == set()
+        assert alarms <= OUTAGES
 
 
 @pytest.mark.parametrize("recording", [*RECORDINGS, *REPLICATED])
@@ -251,7 +253,10 @@ def test_a_group_that_changes_during_the_dump_is_unstable(collection: Path) -> N
 def test_a_collection_without_any_dump_is_not_green(collection: Path) -> None:
     shutil.rmtree(collection / "mqadmin")
     tables = audit_folder(collection)
-    assert len(incomplete(tables)) == 2
+    dumps, members, unsure = sorted(incomplete(tables), key=lambda text: "not sure" in text)
+    assert "no dump of" in dumps.lower()
+    assert "no dump of" in members.lower()
+    assert "audit-writer (IDLE_MEMBER), crm (ORPHAN_QUEUES)" in unsure
     assert {v for v, _ in verdicts(tables).values()} == {"UNKNOWN", "OFFLINE"}
 
 

@@ -11,6 +11,7 @@ from rebalance_core.audit.case import Rule
 from rebalance_core.audit.rules import (
     above_end,
     balance,
+    brokers_down,
     client_logs,
     cluster,
     comings_and_goings,
@@ -55,6 +56,7 @@ RULES: tuple[Rule, ...] = (
     mixtures.LANGUAGES,
     mixtures.MODELS,
     # queues
+    brokers_down.DOWN,
     owners.ORPHAN_QUEUES,
     owners.DOUBLE_OWNER,
     unsettled.FROZEN_GROUP,

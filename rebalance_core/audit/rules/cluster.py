@@ -170,6 +170,26 @@ def broker_flaps(
         facts: of the cluster; BROKER_STARTED counts.
         covered: of which times the brokers' logs tell; None: of all.
     """
+    for name, times in sorted(flap_times(events, facts).items()):
+        longest = max(up - gone for gone, up in times) / 1000
+        begin, end = times[0][0], times[-1][1]
+        found = Finding(
+            f"{name} expired and came back {len(times)} time(s), within {longest:.0f} s.",
+            {"times": len(times), "longest_s": f"{longest:.0f}"},
+            broker_name=name,
+            first_ms=begin,
+            last_ms=end,
+        )
+        gap = covered and covered.hole(name, begin - CHANNEL_EXPIRY_MS, end + STARTS_MS)
+        gap = CLOCK_OFF if covered and covered.clock_off else gap
+        yield as_not_sure(found, gap) if gap else found
+
+
+def flap_times(events: Iterable[Row], facts: Iterable[Row]) -> dict[str, list[tuple[int, int]]]:
+    """By broker from when to when it was expired though it had not been restarted.
+
+    Arguments as of `broker_flaps`.
+    """
     starts: dict[str, list[int]] = {}
     for row in facts:
         if row["kind"] == "BROKER_STARTED":
@@ -189,19 +209,7 @@ def broker_flaps(
             )
             if gone["detail"] == "EXPIRED" and span[1] - span[0] < FLAP_MS and not restarted:
                 flaps.setdefault(name, []).append(span)
-    for name, times in sorted(flaps.items()):
-        longest = max(up - gone for gone, up in times) / 1000
-        begin, end = times[0][0], times[-1][1]
-        found = Finding(
-            f"{name} expired and came back {len(times)} time(s), within {longest:.0f} s.",
-            {"times": len(times), "longest_s": f"{longest:.0f}"},
-            broker_name=name,
-            first_ms=begin,
-            last_ms=end,
-        )
-        gap = covered and covered.hole(name, begin - CHANNEL_EXPIRY_MS, end + STARTS_MS)
-        gap = CLOCK_OFF if covered and covered.clock_off else gap
-        yield as_not_sure(found, gap) if gap else found
+    return flaps
 
 
 def untold_outages(
