@@ -2,7 +2,6 @@
 (consumerStatus, client log).
 """
 
-import itertools
 from collections.abc import Iterator
 
 from rebalance_core.audit.case import (
@@ -11,6 +10,7 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     lasting,
     listed,
     plural,
@@ -19,52 +19,109 @@ from rebalance_core.audit.case import (
 from rebalance_core.audit.dumps import flag, fresh, number, queue_of
 from rebalance_core.audit.orphans import suspended_clients
 from rebalance_core.audit.prediction import Prediction
+from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MINUTE_MS, PULL_MAX_IDLE_MS, utc
 from rebalance_core.model.verdicts import WARNING
 
 DUMPS_APART_MS = MINUTE_MS
 """Between two dumps so far apart a healthy listener commits."""
+BLOCKED_MS = MINUTE_MS
+"""ConsumerRunningInfo.analyzeProcessQueue: "can't consume for a while, maybe blocked"."""
 
 
 def find_blocked(case: GroupCase) -> Iterator[Finding]:
     """One finding a client whose queues stand still although messages are there (no. 17)."""
-    quiet = {None, *suspended_clients(case)}
     stuck: dict[str, dict[MessageQueue, tuple[int, int]]] = {}
+    newest = _newest_tables(case)
     for fact in fresh(case, case.facts("STUCK_QUEUE")):
-        if fact["details"].get("trouble") == "consume":
+        later = newest.get((fact["client_id"], queue_of(fact)), [fact])[-1]
+        moved = later["first_ms"] > fact["last_ms"] and not _waiting(later)
+        if fact["details"].get("trouble") == "consume" and not moved:
             since_ms = fact["first_ms"] - number(fact, "count", 0)  # "blocked, 597688ms"
             span = (since_ms, fact["last_ms"])
             stuck.setdefault(fact["client_id"] or "a client", {})[queue_of(fact)] = span
-    dumps: dict[tuple[str, str, str, int], list[Row]] = {}
-    for fact in fresh(case, case.facts("HELD_QUEUE")):
-        if fact["client_id"] not in quiet and not flag(fact, "dropped"):
-            dumps.setdefault((fact["client_id"], *queue_of(fact)), []).append(fact)
-    for (client_id, *_), facts in dumps.items():
-        for one, other in itertools.pairwise(facts):
-            if _stands_still(one, other):
-                queues = stuck.setdefault(client_id, {})
-                queues[queue_of(one)] = (one["first_ms"], other["first_ms"])
+    quiet = {None, *suspended_clients(case)}
+    pulled = _last_pulls(case)
+    for (client_id, queue), facts in newest.items():
+        last = facts[-1]
+        if client_id in quiet or flag(last, "dropped") or _gets_on(case, last):
+            continue
+        since = [one["first_ms"] for one in facts[:-1] if _stands_still(one, last)]
+        since += _not_consumed(case, last, pulled[client_id, last["first_ms"]])
+        if since:
+            stuck.setdefault(client_id, {})[queue] = (min(since), last["first_ms"])
     for client_id, spans in sorted(stuck.items()):
         names = sorted(f"{topic} {broker}:{number}" for topic, broker, number in spans)
         first = min(span[0] for span in spans.values())
-        last = max(span[1] for span in spans.values())
+        last_ms = max(span[1] for span in spans.values())
         yield Finding(
             f"{client_id} has messages of {plural(len(spans), 'queue')} in its cache and does not "
-            f"get on with them since {utc(first)} (last seen at {utc(last)}): {listed(names, 5)}.",
+            f"get on with them since {utc(first)} (last seen at {utc(last_ms)}): "
+            f"{listed(names, 5)}.",
             {"queues": listed(names)},
             client_id=client_id,
             first_ms=first,
         )
 
 
+def _newest_tables(case: GroupCase) -> dict[tuple[str, MessageQueue], list[Row]]:
+    """By client and queue how the client's dumps show the queue, in order of time."""
+    return grouped(
+        fresh(case, case.facts("HELD_QUEUE")), lambda fact: (fact["client_id"], queue_of(fact))
+    )
+
+
+def _last_pulls(case: GroupCase) -> dict[tuple[str, int], int]:
+    """By client and dump its last pull of any queue: the dump's time by the client's own clock."""
+    pulls: dict[tuple[str, int], int] = {}
+    for fact in case.facts("HELD_QUEUE"):
+        dump = (fact["client_id"], fact["first_ms"])
+        pulls[dump] = max(number(fact, "last_pull_ms", 0), pulls.get(dump, 0))
+    return pulls
+
+
+def _not_consumed(case: GroupCase, fact: Row, pulled_ms: int) -> Iterator[int]:
+    """When the client last finished a message of the queue, if that is too long ago.
+
+    RocketMQ asks that of push clients alone; an orderly queue without its lock waits for that.
+    """
+    consumed_ms = number(fact, "last_consume_ms", 0)
+    waits_for_lock = case.settings.get("ordered") and not flag(fact, "locked")
+    push = (case.settings.get("consumer_type") or PUSH) == PUSH
+    if not push or waits_for_lock or not _waiting(fact):
+        return
+    if 0 < consumed_ms < min(fact["first_ms"], pulled_ms) - BLOCKED_MS:
+        yield consumed_ms
+
+
+def _gets_on(case: GroupCase, fact: Row) -> bool:
+    """True if what waits in the cache came just before the dump, or was committed after it."""
+    queue, at_ms, committed = queue_of(fact), fact["first_ms"], number(fact, "commit_offset", 0)
+    came = any(
+        queue_of(row) == queue
+        and at_ms - BLOCKED_MS <= row["observed_ms"] <= at_ms
+        and row["max_offset"] <= committed
+        for row in case.rows("queue_offsets")
+    )
+    return came or any(
+        queue_of(row) == queue
+        and row["observed_ms"] > at_ms
+        and row["committed_offset"] > committed
+        for row in case.rows("committed_offsets")
+    )
+
+
+def _waiting(fact: Row) -> bool:
+    return number(fact, "cached_messages", 0) > 0
+
+
 def _stands_still(one: Row, other: Row) -> bool:
     """True if messages wait at both dumps, the client is alive, and nothing is committed."""
     apart = other["first_ms"] - one["first_ms"] >= DUMPS_APART_MS
-    waiting = number(one, "cached_messages", 0) > 0 and number(other, "cached_messages", 0) > 0
     same = number(one, "commit_offset") == number(other, "commit_offset")
     moves = any(number(one, n) < number(other, n) for n in ("last_pull_ms", "last_consume_ms"))
-    return apart and waiting and same and moves
+    return apart and _waiting(one) and _waiting(other) and same and moves
 
 
 def find_zombie(case: GroupCase) -> Iterator[Finding]:
@@ -164,7 +221,8 @@ BLOCKED = Rule(
     "CONSUMER_BLOCKED",
     WARNING,
     "A client pulls messages and does not finish them: the listener hangs, or an orderly listener "
-    "keeps answering SUSPEND for one message.",
+    "keeps answering SUSPEND for one message. One dump of consumerStatus shows it, where messages "
+    "are cached and the last was finished more than 60 s before.",
     "STUCK_QUEUE and HELD_QUEUE",
     "Take a thread dump of the client (consumerStatus -s) and look at the message at the "
     "committed offset of the queue named; skip it or fix the listener.",

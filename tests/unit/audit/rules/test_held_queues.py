@@ -1,8 +1,22 @@
 from typing import Any
 
+import pytest
+
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.times import utc
-from tests.unit.audit.cases import Row, case_of, fact, findings_of, join, ms, severities, topic
+from tests.unit.audit.cases import (
+    Row,
+    case_of,
+    commit,
+    end,
+    fact,
+    findings_of,
+    join,
+    ms,
+    severities,
+    topic,
+)
 
 BLOCKED, ZOMBIE, SILENT = "CONSUMER_BLOCKED", "ZOMBIE_QUEUE", "NOT_PULLING"
 EXPIRED = "PULL_EXPIRED"
@@ -84,3 +98,55 @@ def test_queues_taken_anew_because_nothing_was_pulled() -> None:
     assert [found.client_id for found in findings_of(EXPIRED, group(*facts, other))] == [None, "x"]
     assert "a client of clients/c1" in findings_of(EXPIRED, group(other))[0].summary
     assert findings_of(EXPIRED, group()) == []
+
+
+HUNG: Row = {"last_consume_ms": ms(438)}
+
+
+def test_one_dump_shows_a_listener_that_hangs() -> None:
+    (one,) = findings_of(BLOCKED, group(held(500, **HUNG)))
+    assert (one.first_ms, one.client_id) == (ms(438), "x")
+    assert "T a:0" in one.summary
+    assert findings_of(BLOCKED, group(held(500, last_consume_ms=ms(440)))) == []
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"cached_messages": 0},
+        {"dropped": True},
+        {"last_consume_ms": 0},
+        {"last_pull_ms": ms(490) - 300_000, "last_consume_ms": ms(480) - 300_000},  # dump is late
+    ],
+)
+def test_no_listener_hangs_that_has_nothing_to_do_or_whose_dump_is_dated_late(own: Row) -> None:
+    assert findings_of(BLOCKED, group(held(500, **HUNG | own))) == []
+
+
+def test_what_came_just_now_or_was_committed_later_waits_for_no_listener() -> None:
+    hung = held(500, **HUNG)
+    for ends, commits in (([end(0, 10, at=480)], []), ([], [commit(0, 11, at=510)])):
+        case = case_of(*ALONE, facts=[hung], ends=ends, commits=commits)
+        assert findings_of(BLOCKED, case) == []
+    for ends, commits in (([end(0, 10, at=400)], []), ([], [commit(0, 10, at=510)])):
+        case = case_of(*ALONE, facts=[hung], ends=ends, commits=commits)
+        assert len(findings_of(BLOCKED, case)) == 1
+
+
+def test_a_listener_that_gets_on_by_the_newest_dump() -> None:
+    on = held(600, last_consume_ms=ms(599), commit_offset=12)
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
+    said = fact("STUCK_QUEUE", 500, trouble="consume", **where)
+    assert findings_of(BLOCKED, group(held(300), held(500, **HUNG), on)) == []
+    assert findings_of(BLOCKED, group(said, held(600, cached_messages=0))) == []
+    assert len(findings_of(BLOCKED, group(said, held(600)))) == 1
+
+
+def test_an_orderly_listener_without_its_lock_and_a_pull_client_do_not_hang() -> None:
+    for settings, locked, count in (
+        (GroupSettings(ordered=True), False, 0),
+        (GroupSettings(ordered=True), True, 1),
+        (GroupSettings(consumer_type="LITE_PULL"), False, 0),
+    ):
+        case = case_of(*ALONE, facts=[held(500, locked=locked, **HUNG)], settings=settings)
+        assert len(findings_of(BLOCKED, case)) == count
