@@ -17,6 +17,8 @@ AUTO, PROCESS, SPARK = RUN_ON = ("auto", "process", "spark")
 INPUT_FORMATS = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet"}
 """What ``--input-format`` takes, and the format that it names."""
 LAST_MS = 2**63 - 1  # a BIGINT
+PATHS = ("DIR", "FILE", "PATH")
+"""Metavars of options that name files and folders."""
 
 # TopicValidator.isTopicOrGroupIllegal (5.x), VALID_PATTERN_STR (4.9): what a group's name is of.
 _NO_GROUP_PATTERN = re.compile(r"[^%|a-zA-Z0-9_\-*?]")
@@ -351,6 +353,10 @@ def _typed(name: str, declared: Option) -> str:
 def _value(name: str, declared: Option, text: str, mistakes: list[str]) -> Any:
     """The value of a text; None, and a mistake, if it is none."""
     try:
+        if declared.metavar in PATHS and text.startswith("~"):
+            raise ValueError(
+                "the shell left ~ as it is; write $HOME, or ./~ for a name that begins with it"
+            )
         return declared.read(text)
     except (ValueError, RebalanceError) as error:
         option_text = (

@@ -1,5 +1,6 @@
 import argparse
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,6 +79,33 @@ def test_a_wrong_command_line_says_why(words: tuple[str, ...], said: str) -> Non
     with pytest.raises(UsageError) as caught:
         parse_options(words, JOBS)
     assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("simulate", "--input", "in", "--output=~/x"),
+        ("simulate", "--input=~/x", "--output", "out"),
+        ("simulate", "--events=~ops/x.jsonl", "--output", "out"),
+        ("audit", "--collection=~", "--output", "out"),
+        ("audit", "--input", "in", "--output", "out", "--accepted=~/known.toml"),
+        ("plan", "--input", "in", "--output", "out", "--scenario", "~/one.toml"),
+        ("history", "--runs=~/runs", "--output", "out"),
+        ("publish", "--run=~/night", "--to", "db"),
+        ("demo", "~/demo"),
+    ],
+)
+def test_a_home_that_no_shell_expanded_is_refused(
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(None, words) == 2
+    assert "the shell left ~ as it is; write $HOME, or ./~" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    assert parse(*MINIMAL[:-1], "./~x").output == "./~x"
 
 
 def test_all_mistakes_are_named_at_once() -> None:
