@@ -16,6 +16,7 @@ from rebalance_core.model.queue import (
     is_system_topic,
     retry_topic,
 )
+from rebalance_core.model.system_groups import is_system_group as is_system_group
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS
 from rebalance_core.model.verdicts import EMPTY
 from rebalance_core.protocol.members import ALI_ONS, GO, library_of
@@ -46,27 +47,6 @@ def lacks_configuration(case: GroupCase, broker_name: str) -> bool:
 
 READ, WRITE = 4, 2
 DEFAULT_PERM = READ | WRITE
-
-SYSTEM_GROUPS = frozenset(
-    {
-        "TOOLS_CONSUMER",
-        "FILTERSRV_CONSUMER",
-        "SELF_TEST_C_GROUP",
-        "CID_ONS-HTTP-PROXY",
-        "CID_ONSAPI_PULL",
-        "CID_ONSAPI_PERMISSION",
-        "CID_ONSAPI_OWNER",
-        "__MONITOR_CONSUMER",
-        "CLIENT_INNER_PRODUCER",
-        "CID_DefaultHeartBeatSyncerTopic",  # proxies tell each other their members by it
-    }
-)
-"""MixAll's own groups, and the proxies'; those that begin with CID_RMQ_SYS_ are the brokers'."""
-
-
-def is_system_group(group: str) -> bool:
-    """True for a group that belongs to the brokers, the proxies or mqadmin."""
-    return group in SYSTEM_GROUPS or group.startswith("CID_RMQ_SYS_")
 
 
 def may_assign(case: GroupCase) -> bool:

@@ -18,7 +18,7 @@ from rebalance_core.audit.completeness import (
     unsure_findings,
 )
 from rebalance_core.audit.coverage import Coverage, coverage_of, name_servers_tell
-from rebalance_core.audit.dumps import is_system_group, queue_of
+from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.evidence import without_evidence
 from rebalance_core.audit.known_issues import (
     Acceptance,
@@ -60,6 +60,7 @@ from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_EVENTS, NOTICES
+from rebalance_core.model.system_groups import is_system_group
 
 RULE_FAILED = Rule(
     "RULE_FAILED",

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from rebalance_core.audit.case import AuditRun, grouped, listed, plural
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
-from rebalance_core.audit.dumps import is_system_group
 from rebalance_core.contracts.ledger import by_cause
+from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import (
     ERROR,

@@ -23,6 +23,7 @@ from rebalance_core.engine.ledger_pass import REPLAYED
 from rebalance_core.kernels.ledger import CODED
 from rebalance_core.kernels.table_rows import NAMES, coded_schema
 from rebalance_core.model.errors import OutputExists
+from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.verdicts import FAILED
 from rebalance_core.storage.place import Location, Place, place_of
 
@@ -70,7 +71,7 @@ class LedgerFacts:
         """The totals over all groups, and the ``worst`` groups.
 
         Those with the most orphaned and shared queues and failed starts come first, then those
-        that moved most.
+        that moved most. RocketMQ's own groups are in the totals alone.
         """
         groups = [self._row(name, state) for name, state in self._groups.items()]
         totals: dict[str, Any] = {"groups": len(groups)}
@@ -78,7 +79,8 @@ class LedgerFacts:
             totals[name] = sum(group[name] for group in groups)
         totals["first_ms"] = min((group["first_ms"] for group in groups), default=None)
         totals["last_ms"] = max((group["last_ms"] for group in groups), default=None)
-        listed = sorted(groups, key=_gravest_first)[:worst]
+        judged = (group for group in groups if not is_system_group(group["consumer_group"]))
+        listed = sorted(judged, key=_gravest_first)[:worst]
         return totals | {"worst_groups": listed}
 
     def _row(self, name: GroupName, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,11 @@ from typing import Any
 
 from rebalance_core.contracts.history import GONE
 from rebalance_core.history.owners import Owner
+from rebalance_core.model.system_groups import is_system_group
 
 Row = Mapping[str, Any]
-Sample = tuple[Mapping[str, str], float]
+Sample = tuple[Mapping[str, str], int | float]
+"""Printed whole: a number of six digits would be 83 minutes off for a time."""
 
 WORST_GROUPS = 50
 """Groups with samples of their own; the others are one, `REST`."""
@@ -30,6 +32,7 @@ def render_metrics(
     groups: Sequence[Row],
     findings: Sequence[Row],
     owners: Iterable[Owner] = (),
+    left_out: int = 0,
 ) -> str:
     """Return the file's text; ends with a newline, lines in a fixed order.
 
@@ -38,6 +41,7 @@ def render_metrics(
         groups: rows of ``group_nights`` of these nights.
         findings: all rows of ``open_findings``.
         owners: entries of `owners.toml`, for the channel of each team.
+        left_out: folders of runs that do not count.
     """
     channels = {one.team: one.channel for one in reversed(tuple(owners))}
     lines: list[str] = []
@@ -47,7 +51,7 @@ def render_metrics(
         lines.append(f"# TYPE rebalance_history_{name} gauge")
         for labels, value in samples:
             shown = ",".join(f'{k}="{_escaped(v)}"' for k, v in labels.items())
-            lines.append(f"rebalance_history_{name}{{{shown}}} {value:g}")
+            lines.append(f"rebalance_history_{name}{f'{{{shown}}}' if shown else ''} {value!r}")
 
     metric(
         "open_causes",
@@ -58,6 +62,8 @@ def render_metrics(
         "complete", "1 if nothing was missing of the last night.", _of_nights(nights, "complete")
     )
     metric("night_end_seconds", "End of the last night.", _of_nights(nights, "end_ms"))
+    metric("left_out", "Folders of runs that do not count; the page says why.", [({}, left_out)])
+    groups = [row for row in groups if not is_system_group(row["consumer_group"])]
     chosen = _chosen(groups)
     for name, (text, column, unit) in _BY_GROUP.items():
         metric(name, text, _of_groups(groups, chosen, column, unit))
@@ -104,7 +110,7 @@ def _of_groups(
         named = (row["cluster"], row["consumer_group"])
         summed[named if named in chosen else (row["cluster"], REST)] += row[column]
     return [
-        ({"cluster": cluster, "group": group}, value / unit)
+        ({"cluster": cluster, "group": group}, value // unit if value % unit == 0 else value / unit)
         for (cluster, group), value in sorted(summed.items())
     ]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import DAY_MS, utc
 from rebalance_core.model.verdicts import DIFFERS, EQUAL, OFFLINE, SHARED, UNKNOWN, UNSTABLE
 from rebalance_core.report.page import template
@@ -54,6 +55,7 @@ def history_facts(
     groups = defaultdict(list)
     for row in rows["group_nights"]:
         groups[row["cluster"], row["consumer_group"]].append(row)
+    judged = {name: rows for name, rows in groups.items() if not is_system_group(name[1])}
     return {
         "nights": nights,
         "clusters": clusters,
@@ -65,8 +67,8 @@ def history_facts(
         "listed": LISTED,
         "old_nights": OLD_NIGHTS,
         "with_owners": with_owners,
-        "calendars": [(name, *_calendar(name, by_cluster[name], groups)) for name in clusters],
-        "moving": _moving(groups),
+        "calendars": [(name, *_calendar(name, by_cluster[name], judged)) for name in clusters],
+        "moving": _moving(judged),
         "sparks": [(name, _sparks(by_cluster[name], groups)) for name in clusters],
         "flaps": rows["flaps"],
         "left_out": left_out,

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_core.audit.case import CAUSES, Finding, GroupCase, Row, Rule, lasting, listed, plural
-from rebalance_core.audit.dumps import configurations, is_system_group
+from rebalance_core.audit.dumps import configurations
 from rebalance_core.audit.evidence import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS, is_broadcasting, spans_where
 from rebalance_core.audit.rules.comings_and_goings import RARE_BEATS, pauses_of
 from rebalance_core.audit.subscriptions import differ, stated_subscriptions, unsubscribed
 from rebalance_core.model import events
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, OFF, Event
+from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, HEARTBEAT_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.protocol.members import ROUTE_MS, window_ms

@@ -1,0 +1,26 @@
+"""RocketMQ's own consumer groups: not of applications, and judged by no rule."""
+
+SYSTEM_GROUPS = frozenset(
+    {
+        "TOOLS_CONSUMER",
+        "FILTERSRV_CONSUMER",
+        "SELF_TEST_C_GROUP",
+        "CID_ONS-HTTP-PROXY",
+        "CID_ONSAPI_PULL",
+        "CID_ONSAPI_PERMISSION",
+        "CID_ONSAPI_OWNER",
+        "__MONITOR_CONSUMER",
+        "CLIENT_INNER_PRODUCER",
+        "CID_DefaultHeartBeatSyncerTopic",  # proxies exchange their members by it
+    }
+)
+"""MixAll's own groups, and the proxies'; those that begin with CID_RMQ_SYS_ are the brokers'."""
+
+
+def is_system_group(group: str) -> bool:
+    """Return True for a group that belongs to the brokers, the proxies or mqadmin.
+
+    >>> is_system_group("CID_RMQ_SYS_TRANS"), is_system_group("orders")
+    (True, False)
+    """
+    return group in SYSTEM_GROUPS or group.startswith("CID_RMQ_SYS_")
