@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import glob
-from os import fspath
+from os import PathLike, fspath
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import unquote, urlsplit
@@ -18,10 +18,11 @@ from rebalance_core.checks.parquet_rows import ParquetTable
 from rebalance_core.checks.text_rows import Lines
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
 from rebalance_core.contracts.inputs import FORMATS, format_of, untold_format
-from rebalance_core.contracts.paths import is_local
+from rebalance_core.contracts.paths import hidden, is_local
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.storage.place import Location, Place, place_of, refusal
+from rebalance_core.storage.run_folder import refuse_changed
 
 # Where tables lie: the rules that both carriers share, and local files found by them.
 
@@ -115,11 +116,14 @@ def tables_at(folder: Location, names: Iterable[str]) -> Mapping[str, Location]:
     A `Place` is of a job of ours, which wrote each table into a folder of its name.
 
     Raises:
-        InputRefused: a table is there twice, or the folder may not be read.
+        InputRefused: a table is there twice or not as the folder's record has it, or the folder
+            may not be read.
         StoreFailed: the store does not answer.
     """
     if isinstance(folder, Place):
         return {name: folder / name for name in names}
+    names = tuple(names)
+    refuse_changed(place_of(_plain_path(folder)), names)
     if is_local(folder := fspath(folder)):
         return local_tables(folder, names)
     files = data_files(folder)
@@ -152,6 +156,11 @@ def _local_path(location: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100  # a pattern is no path
 
 
+def _plain_path(location: str | PathLike[str]) -> str:
+    text = fspath(location)
+    return _local_path(text) if is_local(text) else text
+
+
 def _matches(pattern: str) -> list[str]:
     """Files and folders of a pattern of Hadoop's: Python's signs, and {alternatives}."""
     opening = pattern.find("{")
@@ -173,13 +182,6 @@ def _data_files(root: Path) -> Iterable[str]:
         if not hidden(entry.name):
             found += _data_files(entry)
     return found
-
-
-def hidden(name: str) -> bool:
-    """True for names that Spark passes over (InMemoryFileIndex.shouldFilterOutPathName)."""
-    if name.startswith(("_common_metadata", "_metadata")):
-        return False
-    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def local_tables(folder: str, names: Iterable[str]) -> dict[str, str]:
@@ -212,9 +214,14 @@ def read_table(
         input_format: ``json``, ``csv`` or ``parquet``; None: as the names tell.
 
     Raises:
-        InputRefused: nothing is there, columns are missing or a file cannot be read.
+        InputRefused: nothing is there, columns are missing, a file cannot be read, or the rows are
+            not those that the record beside the table has.
         UsageError: the format is unknown.
     """
+    if not isinstance(path, Place):
+        folder, _, last = _plain_path(path).rstrip("/").rpartition("/")
+        if last == table.name:
+            refuse_changed(place_of(folder or "/"), [last])
     files, path = data_files(path), str(path)
     kind = format_of_table(path, files, input_format)
     if kind is None or not files:

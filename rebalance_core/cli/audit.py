@@ -11,9 +11,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from rebalance_core.audit.changes import Changes
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
-from rebalance_core.audit.dumps import is_system_group
 from rebalance_core.audit.findings import MEANINGS
 from rebalance_core.audit.known_issues import Acceptance, read_accepted, write_accepted
 from rebalance_core.audit.outcome import AuditOutcome, Count, audit_outcome, render_metrics
@@ -38,7 +39,7 @@ from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
 from rebalance_core.cli.run.output_folder import typed_place
-from rebalance_core.cli.run.run_record import OutputRun, RunOutcome, origin_of, read_run
+from rebalance_core.cli.run.run_record import OutputRun, RunOutcome, origin_of
 from rebalance_core.cli.settings import (
     Settings,
     assumptions,
@@ -55,6 +56,7 @@ from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import understood, with_lines
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
+from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import HOUR_MS
 from rebalance_core.model.verdicts import INCOMPLETE
 from rebalance_core.process.audited import (
@@ -66,7 +68,8 @@ from rebalance_core.process.audited import (
 )
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
 from rebalance_core.report.group_table import group_rows
-from rebalance_core.storage.place import is_reachable, reason_of
+from rebalance_core.storage.place import is_reachable, reason_of, refusal
+from rebalance_core.storage.run_folder import counted_rows, read_run
 
 if TYPE_CHECKING:
     from rebalance_core.cli.run.output_folder import OutputFolder
@@ -151,9 +154,9 @@ def run(options: AuditOptions) -> JobReport:
         files = len(collection.files) if collection else None
         return rehearsal(options, settings, rows, counts, files, len(accepted))
     with carrier.running(WRITTEN) as output:
+        previous = _previous(request, carrier)  # first: refused before anything is written
         ingested, files_read = _ingest(request, carrier, output)
         written = _simulate_and_judge(request, carrier, services, output, ingested)
-        previous = _previous(request, carrier)
         audited = FinishedAudit(written.result, carrier.reader(carrier.output()), previous)
         facts = _write(request, carrier, output, audited, written, files_read)
     return JobReport(render_audit(facts), facts, facts["exit_code"])
@@ -185,10 +188,7 @@ def check_before_reading(
         if not os.access(folder, os.W_OK | os.X_OK):
             raise UsageError(f"--write-accepted {options.write_accepted}: Permission denied")
     if options.previous is not None and is_reachable(options.previous):
-        previous = typed_place(options.previous)
-        _audit_record(previous)
-        if not FINDING_TABLES.keys() <= set(previous.names()):
-            raise InputRefused(f"--previous {options.previous}: its table findings is gone")
+        _audit_record(typed_place(options.previous))
     if not options.accepted:
         return (), ()
     try:
@@ -204,7 +204,8 @@ def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
     """The record of an audit run that `--previous` names.
 
     Raises:
-        InputRefused: the folder is not the result of an audit that this version reads.
+        InputRefused: the folder is not the result of an audit that this version reads, or its
+            findings are not as its record has them.
     """
     record = read_run(folder)
     if record["job"] != "audit":
@@ -217,6 +218,11 @@ def _audit_record(folder: "OutputFolder") -> dict[str, Any]:
         raise InputRefused(
             f"--previous {folder.url}: is an audit of a part ({given}); name a whole one"
         )
+    if not FINDING_TABLES.keys() <= set(folder.names()):
+        raise InputRefused(f"--previous {folder.url}: its table findings is gone")
+    counted_rows(folder, record, FINDING_TABLES)
+    if not record.get("audit"):
+        raise InputRefused(f"--previous {folder.url}: is an audit without a verdict")
     return record
 
 
@@ -319,8 +325,13 @@ def _previous(request: AuditRequest, carrier: Carrier) -> PreviousAudit | None:
     folder = carrier.folder(location)
     read = carrier.reader(carrier.location(location))
     record = _audit_record(folder)
-    carried, gone = ((folder / name).read_text() or "" for name in (CARRIED, GONE))
-    return previous_audit(read, record["audit"], record.get("files") or [], carried, gone)
+    try:
+        carried, gone = ((folder / name).read_text() or "" for name in (CARRIED, GONE))
+        return previous_audit(read, record["audit"], record.get("files") or [], carried, gone)
+    except OSError as error:
+        raise refusal(error, f"--previous {location} cannot be read", InputRefused) from error
+    except (pa.ArrowException, ValueError) as error:
+        raise InputRefused(f"--previous {location} cannot be read: {error}") from error
 
 
 # What is written beside the tables: page, metrics, acceptances and record.

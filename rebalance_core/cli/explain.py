@@ -12,9 +12,10 @@ from rebalance_core.cli.job_options import ExplainOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.output_folder import typed_place
-from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import joined, warn
+from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts.ledger import FINDINGS
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.client_pass import client_pass
 from rebalance_core.explain.explainer import Explainer, queue_text
@@ -23,12 +24,15 @@ from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.storage.place import place_of
+from rebalance_core.storage.run_folder import counted_rows, read_run
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 # The few rows of a ledger that `explain` needs, read from its Parquet folders without Spark.
 
 Row = dict[str, Any]
 QUEUE_COLUMNS = MessageQueue._fields
+TABLES = (*LEDGER_TABLES, FINDINGS.name)
+"""What is read of the folder."""
 ASSUMED, NOT_READ = "INGEST_ASSUMED", "QUEUES_NOT_READ"
 _DOUBTS = (ASSUMED, "INGEST_STRATEGY_INFERRED", "INGEST_STRATEGY_UNKNOWN", NOT_READ)
 
@@ -37,12 +41,14 @@ class LedgerFolder:
     """A folder with the tables of `simulate`.
 
     Raises:
-        InputRefused: it holds no result, one of another version, or no ledger.
+        InputRefused: it holds no result, one of another version, no ledger, or tables that are not
+            as its record has them.
     """
 
     def __init__(self, location: str) -> None:
         self._place = place_of(location)
-        read_run(typed_place(location))
+        folder = typed_place(location)
+        counted_rows(folder, read_run(folder), TABLES)
 
     def has(self, table: str) -> bool:
         """True if the ledger has the table."""

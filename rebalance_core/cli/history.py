@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import pyarrow as pa
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import HistoryOptions
@@ -12,17 +14,35 @@ from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_record import Origin, RunOutcome, find_run
+from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.contracts import HISTORY_TABLES
 from rebalance_core.contracts.history import FINDING_STATES, GONE, GROUP_NIGHTS
+from rebalance_core.contracts.paths import STATUS_OK
+from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.history.metrics import render_metrics
+from rebalance_core.history.night import READ_TABLES
 from rebalance_core.history.owners import Owner, read_owners
-from rebalance_core.history.runs import RunList, choose_runs, lacks_clusters, with_cluster
+from rebalance_core.history.runs import (
+    AUDIT,
+    PROPAGATE,
+    RunList,
+    choose_runs,
+    lacks_clusters,
+    with_cluster,
+)
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.report.history_page import render_history
-from rebalance_core.storage.place import reason_of
+from rebalance_core.report.visible import visible
+from rebalance_core.storage.place import reason_of, refusal, store_failed
+from rebalance_core.storage.run_folder import (
+    DamagedRecord,
+    Folder,
+    counted_rows,
+    find_run,
+    refuse_unfinished,
+)
 
 PAGE, METRICS = "history.html", "metrics.prom"
 WRITTEN = (*HISTORY_TABLES, PAGE, METRICS)
@@ -33,6 +53,9 @@ SHOWN_OF_GROUPS = (
 """Columns of ``group_nights`` that page, metrics and summary read."""
 TOP_FINDINGS = 12
 LEFT_OUT_SHOWN = 5
+LONGEST_REASON = 500  # characters
+TABLES_READ = {AUDIT: READ_TABLES, PROPAGATE: (PROPAGATION.name,)}
+"""What is read of a run, by job."""
 
 
 def run(options: HistoryOptions) -> JobReport:
@@ -48,15 +71,22 @@ def run(options: HistoryOptions) -> JobReport:
         for text in runs.left_out:
             terminal.warn(f"left out: {text}")
         terminal.say(f"folding {_nights(len(runs.nights))} of {options.runs}")
-        services = carrier.services()
-        tables = carrier.call(services.fold_history, runs, owners, of="nights")
+        services, left_out = carrier.services(), list(runs.left_out)
+
+        def leave_out(text: str) -> None:
+            left_out.append(_shown(text))
+            terminal.warn(f"left out: {left_out[-1]}")
+
+        tables = carrier.call(services.fold_history, runs, owners, leave_out=leave_out, of="nights")
+        if not len(tables["nights"]):
+            _refuse_no_night(options.runs, left_out)
         output.clear()
         written = carrier.call(services.write_history, tables, carrier.output())
         shown = tables | {GROUP_NIGHTS.name: tables[GROUP_NIGHTS.name].select(SHOWN_OF_GROUPS)}
         rows = {name: rows_of_arrow(table) for name, table in shown.items()}
-        page = render_history(rows, owners, runs.left_out)
+        page = render_history(rows, owners, left_out)
         (output.folder / PAGE).write_text(page)
-        (output.folder / METRICS).write_text(_metrics(rows, owners))
+        (output.folder / METRICS).write_text(_metrics(rows, owners, len(left_out)))
         record = output.finish(
             RunOutcome(
                 outputs=written,
@@ -64,7 +94,7 @@ def run(options: HistoryOptions) -> JobReport:
                 inputs=[fingerprint("runs", options.runs, carrier.session)],
             )
         )
-    found = _found(rows, runs)
+    found = _found(rows, left_out)
     facts = terminal.result_facts("history", options.output, found, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
 
@@ -86,34 +116,78 @@ def _runs(carrier: Carrier, location: str) -> RunList:
     Raises:
         InputRefused: there is no folder, it is a run itself, or no folder in it is an audit.
     """
-    folder = carrier.folder(location)
-    if find_run(folder) is not None:
-        raise InputRefused(f"--runs {location} is one run; name the folder that its runs are in")
-    runs = choose_runs(_records(carrier, location.rstrip("/"), folder.names()))
+    try:
+        folder = carrier.folder(location)
+        if _is_run(folder):
+            raise InputRefused(
+                f"--runs {location} is one run; name the folder that its runs are in"
+            )
+        names = folder.names()
+    except OSError as error:
+        raise refusal(error, f"--runs {location} cannot be read", InputRefused) from error
+    left_out: list[str] = []
+    runs = choose_runs(_records(carrier, location.rstrip("/"), names, left_out))
+    runs = replace(runs, left_out=[_shown(text) for text in (*left_out, *runs.left_out)])
     if not runs.nights:
-        why = "\n".join(runs.left_out[:LEFT_OUT_SHOWN]) or "there is no folder with a run in it"
-        raise InputRefused(f"--runs {location} has no audit that counts:\n{why}")
+        _refuse_no_night(location, runs.left_out)
     return runs
 
 
+def _refuse_no_night(location: str, left_out: Sequence[str]) -> NoReturn:
+    why = "\n".join(left_out[:LEFT_OUT_SHOWN]) or "there is no folder with a run in it"
+    raise InputRefused(f"--runs {location} has no audit that counts:\n{why}")
+
+
+def _shown(text: str) -> str:
+    """Return a name with its reason on one line, whatever was in the folder."""
+    return visible(text, LONGEST_REASON)
+
+
+def _is_run(folder: Folder) -> bool:
+    try:
+        return find_run(folder) is not None
+    except DamagedRecord:
+        return True
+
+
 def _records(
-    carrier: Carrier, location: str, names: Sequence[str]
-) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Each folder with its record; files and hidden folders are none of ours."""
+    carrier: Carrier, location: str, names: Sequence[str], left_out: list[str]
+) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
+    """Each folder with its record; files and hidden folders are none of ours.
+
+    ``left_out`` gets ``FOLDER: reason`` of those that are damaged: a damaged night is one night.
+    """
     for name in names:
         if name.startswith("."):
             continue
-        folder = carrier.folder(f"{location}/{name}")
-        record = None
-        with suppress(OSError):  # a record that cannot be read is no result
-            record = find_run(folder)
-        if record is not None and lacks_clusters(record):
-            read = carrier.reader(carrier.location(folder.url))
-            with suppress(OSError):  # half a run has no verdicts
-                clusters = set(read("group_verdicts", None)["cluster"].to_pylist())
-                record = dict(with_cluster(record, clusters))
-        if record is not None or folder.names():
-            yield folder.url, record
+        where = f"{location}/{name}"
+        try:
+            folder = carrier.folder(where)
+            record = _record(carrier, folder)
+            if record is not None or folder.names():
+                yield folder.url, record
+        except (InputRefused, UsageError) as error:
+            reason = str(error).removeprefix(where).lstrip(":/ ")
+            left_out.append(f"{where}: {reason}")
+        except (OSError, pa.ArrowException) as error:
+            reason = reason_of(error) if isinstance(error, OSError) else str(error)
+            if store_failed(error):
+                raise
+            left_out.append(f"{where}: cannot be read: {reason}")
+
+
+def _record(carrier: Carrier, folder: Folder) -> Mapping[str, Any] | None:
+    """Return the record of a run; of one that is read, its tables are as it has them."""
+    record = find_run(folder)
+    refuse_unfinished(folder, record)
+    if record is None or record["status"] != STATUS_OK or record["job"] not in TABLES_READ:
+        return record
+    counted_rows(folder, record, TABLES_READ[record["job"]])
+    if lacks_clusters(record):
+        read = carrier.reader(carrier.location(folder.url))
+        clusters = set(read("group_verdicts", None)["cluster"].to_pylist())
+        return with_cluster(record, clusters)
+    return record
 
 
 def _origin(nights: Sequence[Mapping[str, Any]]) -> Origin:
@@ -126,17 +200,21 @@ def _origin(nights: Sequence[Mapping[str, Any]]) -> Origin:
     )
 
 
-def _metrics(rows: Mapping[str, Sequence[Mapping[str, Any]]], owners: Sequence[Owner]) -> str:
+def _metrics(
+    rows: Mapping[str, Sequence[Mapping[str, Any]]], owners: Sequence[Owner], left_out: int
+) -> str:
     last = {row["cluster"]: row for row in rows["nights"]}
     ends = {(name, row["end_ms"]) for name, row in last.items()}
     groups = [row for row in rows["group_nights"] if (row["cluster"], row["end_ms"]) in ends]
-    return render_metrics(list(last.values()), groups, rows["open_findings"], owners)
+    return render_metrics(list(last.values()), groups, rows["open_findings"], owners, left_out)
 
 
 # The summary, for a person and for a program.
 
 
-def _found(rows: Mapping[str, Sequence[Mapping[str, Any]]], runs: RunList) -> dict[str, Any]:
+def _found(
+    rows: Mapping[str, Sequence[Mapping[str, Any]]], left_out: Sequence[str]
+) -> dict[str, Any]:
     states = Counter(row["state"] for row in rows["open_findings"])
     nights = rows["nights"]
     standing = [row for row in rows["open_findings"] if row["state"] != GONE]
@@ -152,7 +230,7 @@ def _found(rows: Mapping[str, Sequence[Mapping[str, Any]]], runs: RunList) -> di
         "findings": {state: states[state] for state in FINDING_STATES},
         "standing": [{name: row[name] for name in names} for row in standing[:TOP_FINDINGS]],
         "flaps": len(rows["flaps"]),
-        "left_out": list(runs.left_out),
+        "left_out": list(left_out),
     }
 
 

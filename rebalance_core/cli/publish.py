@@ -7,9 +7,9 @@ from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import PublishOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.output_folder import spark_location, typed_place
-from rebalance_core.cli.run.run_record import read_run
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.storage.place import is_direct
+from rebalance_core.storage.run_folder import Folder, counted_rows, read_run
 
 
 def run(options: PublishOptions) -> JobReport:
@@ -18,14 +18,17 @@ def run(options: PublishOptions) -> JobReport:
     from rebalance_core.spark import catalogs, sources
 
     location, session = spark_location(options.run), None
+    folder: Folder
     if is_direct(options.run):
-        record = read_run(typed_place(options.run))  # what is no result is told before Spark starts
+        folder = typed_place(options.run)  # what is no result is told before Spark starts
     else:
         session = _session(options)
-        record = sources.run_record(session, location)
+        folder = sources.run_folder(session, location)
+    record = read_run(folder)
     run_id, tables = catalogs.publishable(record, options.run)
+    rows = counted_rows(folder, record, tables)
     if options.dry_run:
-        return _report(options, run_id, {name: record["outputs"][name]["rows"] for name in tables})
+        return _report(options, run_id, rows)
     terminal.say(f"publishing run {run_id}: {len(tables)} tables of {options.run}")
     session = session or _session(options)
     if catalogs.is_forgotten(session, options.to):

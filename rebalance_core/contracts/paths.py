@@ -1,13 +1,10 @@
-"""Which paths are of this machine, and what a reader asks of `_run.json` before it trusts the
-tables.
-"""
+"""Which paths are of this machine, what travels with the package, and names in a run's folder."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
@@ -45,6 +42,13 @@ def is_utf8(path: str | Path) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def hidden(name: str) -> bool:
+    """True for names that Spark passes over (InMemoryFileIndex.shouldFilterOutPathName)."""
+    if name.startswith(("_common_metadata", "_metadata")):
+        return False
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def without_user(text: str) -> str:
@@ -165,40 +169,12 @@ def _suffix(name: str) -> str:
     return PurePosixPath(name).suffix
 
 
-# What a reader asks of ``_run.json`` before it trusts the tables beside it.
+# Names in the folder of a run, beside its tables.
 
 RUN_NAME = "_run.json"  # written last, by the job: a folder without it is not a result
+LOCK_NAME = "_lock.json"
+"""A run is writing there; without `RUN_NAME` beside it, one may have died there."""
 ATTEMPTS = "_attempts"
 """Folder in the output for the files of tasks; gone when a run ends."""
 STATUS_OK = "OK"
 STATUS_FAILED = "FAILED"
-
-
-def refuse_unreadable(record: Mapping[str, Any] | None, where: str, contract_version: int) -> None:
-    """Raise `InputRefused` unless this library can read the tables the record stands beside.
-
-    Args:
-        record: the parsed record; None where there is none of ours.
-        where: the folder, for the message.
-        contract_version: this library's; the one before is read too.
-    """
-    if record is None:
-        raise InputRefused(
-            f"{where} holds no {RUN_NAME} of ours: no result, or a run that died or is still going"
-        )
-    version = record.get("contract_version")
-    if not isinstance(version, int):
-        raise InputRefused(f"{where}/{RUN_NAME} has no contract_version; it is not ours")
-    if record.get("status") == STATUS_FAILED:
-        reason = record.get("error") or "no reason kept"
-        raise InputRefused(f"{where} is the output of a run that failed: {reason}")
-    if version > contract_version:
-        raise InputRefused(
-            f"{where} has tables of contract version {version}, made by rebalance-core "
-            f"{record.get('library_version')}; this one reads up to {contract_version}: upgrade it"
-        )
-    if version < contract_version - 1:
-        raise InputRefused(
-            f"{where} has tables of contract version {version}; this rebalance-core reads "
-            f"{contract_version - 1} and {contract_version}: run the job again"
-        )

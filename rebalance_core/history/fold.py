@@ -3,7 +3,8 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +19,14 @@ from rebalance_core.history.flaps import NightChurn, flaps_of
 from rebalance_core.history.night import Night, ReadColumns, night_of
 from rebalance_core.history.owners import Owner, owner_of
 from rebalance_core.history.runs import Run, RunList
+from rebalance_core.model.errors import InputRefused, StoreFailed
 from rebalance_core.model.verdicts import INFO
+from rebalance_core.storage.place import refusal
 
 # What becomes of each finding from night to night.
 
 Row = Mapping[str, Any]
+T = TypeVar("T")
 
 
 @dataclass
@@ -143,8 +147,11 @@ def fold(
     reader_of: ReaderOf,
     owners: Sequence[Owner] = (),
     progress: Callable[[int, int], object] | None = None,
+    leave_out: Callable[[str], object] | None = None,
 ) -> dict[str, pa.Table]:
     """Make the tables of history, each ordered by its key.
+
+    A run whose tables cannot be read is left out, and takes no other night with it.
 
     Memory: the rows of ``group_nights``, and one night's verdicts and findings.
 
@@ -153,14 +160,20 @@ def fold(
         reader_of: see `ReaderOf`.
         owners: who is told of which groups.
         progress: told how many nights are read, of how many.
+        leave_out: gets ``FOLDER: reason`` of each such run; None: its error is raised.
+
+    Raises:
+        StoreFailed: a store does not answer.
     """
     made: dict[str, list[pa.Table | pa.RecordBatch]] = {name: [] for name in history.HISTORY_TABLES}
-    settled = _settled(runs.propagated, reader_of)
+    settled = _settled(runs.propagated, reader_of, leave_out)
     lives: dict[str, FindingLives] = defaultdict(FindingLives)
     churn: dict[str, list[NightChurn]] = defaultdict(list)
     kept = _TableCache(reader_of)
     for done, (run, cluster) in enumerate(runs.nights, start=1):
-        night = night_of(run, cluster, kept.reader(run))
+        night = _if_readable(run, leave_out, partial(night_of, run, cluster, kept.reader(run)))
+        if night is None:
+            continue
         lives[cluster].add(night)
         churn[cluster].append((night.row, night.churn, night.names))
         made[history.NIGHTS.name].append(batch_of_rows(history.NIGHTS, [night.row]))
@@ -206,10 +219,32 @@ def _whole(table: Table, parts: Sequence[pa.Table | pa.RecordBatch]) -> pa.Table
     return pa.concat_tables(tables).sort_by([(name, "ascending") for name in table.key])
 
 
-def _settled(propagated: Sequence[Run], reader_of: ReaderOf) -> pa.Table | None:
+def _if_readable(
+    run: Run, leave_out: Callable[[str], object] | None, read: Callable[[], T]
+) -> T | None:
+    """Return what is read of a run; None of one that is left out."""
+    try:
+        return read()
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError):
+            reason: Exception = refusal(error, "its tables cannot be read", InputRefused)
+        else:
+            reason = InputRefused(f"its tables cannot be read: {error}")
+        if leave_out is None or isinstance(reason, StoreFailed):
+            raise reason from error
+        leave_out(f"{run.folder}: {reason}")
+        return None
+
+
+def _settled(
+    propagated: Sequence[Run], reader_of: ReaderOf, leave_out: Callable[[str], object] | None
+) -> pa.Table | None:
     """The 99 % of how long each change takes, of all runs of `propagate`; None: there is none."""
     columns = [*_GROUP, "change_ms", "convergence_ms_p99"]
-    found = [reader_of(run)("propagation", columns) for run in propagated]
+    found = []
+    for run in propagated:
+        rows = _if_readable(run, leave_out, partial(reader_of(run), "propagation", columns))
+        found += [] if rows is None else [rows]
     return pa.concat_tables(found) if found else None
 
 

@@ -48,6 +48,8 @@ _COLUMNS = {
     "memberships": ("client_id", "channel_id", "from_epoch", "to_epoch", "from_ms", "to_ms"),
 }  # fmt: skip
 """What is read of the ledger, beside cluster and group."""
+READ_TABLES = (*_COLUMNS, FINDINGS.name)
+"""Tables of an audit that a night is made of."""
 
 
 @dataclass(frozen=True, eq=False)

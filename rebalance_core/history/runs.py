@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rebalance_core.contracts import CONTRACT_VERSION
-from rebalance_core.contracts.paths import refuse_unreadable
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.storage.run_folder import refuse_unreadable
 
 AUDIT, PROPAGATE = "audit", "propagate"
 _RUN_ID_DIGITS = 32
@@ -119,6 +119,8 @@ def _refusal(folder: str, record: Record | None) -> str | None:
         return f"the output of {record['job']}, not of audit"
     if record["job"] == AUDIT and not record.get("audit"):
         return "an audit without a verdict"
+    if "outputs" not in record:
+        return "its record lists no tables"
     return None
 
 

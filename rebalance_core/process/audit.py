@@ -38,7 +38,8 @@ from rebalance_core.process.audit_cases import (
 )
 from rebalance_core.process.audit_pass import AuditedClusters, AuditPart, AuditPass, audit_clusters
 from rebalance_core.process.audited import AuditResult, AuditWritten
-from rebalance_core.storage.place import Location, Place
+from rebalance_core.storage.place import Location, Place, place_of
+from rebalance_core.storage.run_folder import refuse_changed
 
 Progress = Callable[[int, int], object]
 
@@ -62,6 +63,7 @@ class AuditInputs:
     def with_propagation(self, folder: Location) -> AuditInputs:
         """The same, and what `propagate` wrote into a folder."""
         name = PROPAGATION.name
+        refuse_changed(place_of(folder), [name])
         checked = check_table(name, read_written(folder, name))
         rows = checked.tables[name].select(PROPAGATION.column_names)
         rejected = pa.concat_tables([self.seen.rejected, checked.rejected])

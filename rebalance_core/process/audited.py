@@ -27,7 +27,7 @@ from rebalance_core.audit.changes import (
 from rebalance_core.audit.outcome import Count, capped, count_findings, not_looked_at, shown_first
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
-from rebalance_core.contracts.ledger import by_cause
+from rebalance_core.contracts.ledger import FINDINGS, by_cause
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, ReadWritten, Written
@@ -197,8 +197,25 @@ def carried_lines(changes: Changes, redaction: Redaction | None) -> str:
 
 
 def _carried(text: str) -> list[Earlier]:
-    lines = map(json.loads, text.splitlines())
-    return [Earlier(line["finding"], tuple(line["needs"])) for line in lines]
+    """Read `carried_lines`; ValueError if a line is not as they are."""
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            row = json.loads(line)
+            finding, needs = dict(row["finding"]), tuple(map(str, row["needs"]))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise ValueError(f"line {number} of what was not looked at is damaged") from error
+        missing = _CARRIED_COLUMNS - finding.keys()
+        if missing:
+            raise ValueError(
+                f"line {number} of what was not looked at lacks {', '.join(sorted(missing))}"
+            )
+        found.append(Earlier(finding, needs))
+    return found
+
+
+_CARRIED_COLUMNS = set(FINDINGS.column_names) - {"accepted", "fingerprint", "caused_by"}
+"""Columns of a finding that every version has."""
 
 
 # An audit that was written: what it found, what its page shows, what changed.

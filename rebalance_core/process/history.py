@@ -17,10 +17,14 @@ Progress = Callable[[int, int], object]
 
 
 def fold_history(
-    runs: RunList, owners: Sequence[Owner] = (), *, progress: Progress | None = None
+    runs: RunList,
+    owners: Sequence[Owner] = (),
+    *,
+    leave_out: Callable[[str], object] | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, pa.Table]:
     """Make the tables of history of runs that this process reaches; see `history.fold.fold`."""
-    return fold(runs, _reader, owners, progress)
+    return fold(runs, _reader, owners, progress, leave_out)
 
 
 def write_history(tables: Mapping[str, pa.Table], output: Location) -> Mapping[str, TableWritten]:

@@ -51,7 +51,13 @@ from rebalance_core.spark.read_tables import (
     stored_tables,
 )
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.sources import Source, read_written, source_of, task_count
+from rebalance_core.spark.sources import (
+    Source,
+    read_written,
+    refuse_changed,
+    source_of,
+    task_count,
+)
 from rebalance_core.spark.task_tables import TableRows, make_unwritten, task_tables
 from rebalance_core.storage.place import object_store
 
@@ -78,6 +84,7 @@ class AuditFrames:
 
     def with_propagation(self, session: SparkSession, folder: str) -> AuditFrames:
         """The same, and what `propagate` wrote into a folder."""
+        refuse_changed(session, folder, [PROPAGATION.name])
         source = source_of(PROPAGATION, read_written(session, folder, PROPAGATION.name))
         return replace(self, seen={**self.seen, PROPAGATION.name: source})
 

@@ -6,20 +6,22 @@ Everything is SQL that plain Parquet tables, Delta and Iceberg take alike.
 import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.paths import RUN_NAME
 from rebalance_core.contracts.published import RUN_COLUMNS, RUNS
-from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.spark.sources import read_written, run_record
+from rebalance_core.model.errors import InputRefused, StoreFailed, UsageError
+from rebalance_core.spark.older_sparks import JVM_ERRORS
+from rebalance_core.spark.sources import read_written, rows_of, run_folder
+from rebalance_core.storage.run_folder import counted_rows, read_run
 
 SESSION_CATALOG = "spark_catalog"
 """Spark's own, which needs no setting."""
@@ -150,46 +152,95 @@ def publish(session: SparkSession, run: str, to: str, prefix: str = "") -> Publi
         prefix: What the names of all tables begin with.
 
     Raises:
-        InputRefused: The folder holds no result, or one that has no ``run_id``.
+        InputRefused: The folder holds no result, one that has no ``run_id``, or tables that are not
+            as its record has them.
+        StoreFailed: Rows are missing in the end, or Spark could not write: another publish may
+            write there at this moment.
         UsageError: No such catalog, or a table is there with a column of another type.
     """
-    record = run_record(session, run)
+    folder = run_folder(session, run)
+    record = read_run(folder)
     run_id, tables = publishable(record, run)
     if not _PREFIX.fullmatch(prefix):
         raise UsageError(f"prefix {prefix!r}: letters, digits and _ only")
+    counted = counted_rows(folder, record, tables)
     _make_database(session, to)
     period = record.get("period_from_ms"), record.get("period_to_ms")
-    written: dict[str, int] = {}
     columns = RUNS.columns[: -len(RUN_COLUMNS)]
     ddl = ", ".join(f"{column.name} {column.type}" for column in columns)
     mark = session.createDataFrame([_mark(record, tables)], ddl)
+    written = {f"{to}.{prefix}{table}": counted[table] for table in tables}
+
+    def write(table: str, rows: DataFrame) -> None:
+        _replace_run(session, f"{to}.{prefix}{table}", rows, (run_id, *period))
+
     with _replacing(session):
+        try:
+            write(RUNS.name, mark.limit(0))
+            for table in tables:
+                write(table, read_written(session, run.rstrip("/"), table))
+            _refuse_lost(session, run_id, written)
+            write(RUNS.name, mark)
+        except BaseException as error:
+            with suppress(*_OF_SPARK):  # another publish of the run may have written it meanwhile
+                write(RUNS.name, mark.limit(0))
+            if isinstance(error, _OF_SPARK):
+                raise StoreFailed(
+                    f"run {run_id} is not whole in {to}: {_cause(error)}; {_AT_ONCE}"
+                ) from error
+            raise
+    return Published(run_id, written | {f"{to}.{prefix}{RUNS.name}": 1})
 
-        def write(table: str, rows: DataFrame) -> str:
-            name = f"{to}.{prefix}{table}"
-            _replace_run(session, name, rows, (run_id, *period))
-            return name
 
-        write(RUNS.name, mark.limit(0))
-        for table in tables:
-            name = write(table, read_written(session, run.rstrip("/"), table))
-            written[name] = int(record["outputs"][table]["rows"])
-        written[write(RUNS.name, mark)] = 1
-    return Published(run_id, written)
+def _refuse_lost(session: SparkSession, run_id: str, written: Mapping[str, int]) -> None:
+    """Raise `StoreFailed` unless the tables hold as many rows of the run as it has."""
+    counts = []
+    for number, name in enumerate(written):
+        session.catalog.refreshTable(quoted(name))
+        counts.append(
+            f"SELECT {number} AS number, count(*) AS rows FROM {quoted(name)} "
+            f"WHERE run_id = '{run_id}'"
+        )
+    found = {row["number"]: row["rows"] for row in rows_of(session.sql(" UNION ALL ".join(counts)))}
+    lost = [
+        f"{name} has {found[number]:,} of {rows:,} rows"
+        for number, (name, rows) in enumerate(written.items())
+        if found[number] != rows
+    ]
+    if lost:
+        raise StoreFailed(f"run {run_id} is not whole there: {'; '.join(lost)}; {_AT_ONCE}")
+
+
+_OF_SPARK: tuple[type[BaseException], ...] = (PySparkException, *JVM_ERRORS)
+_AT_ONCE = "if another publish writes into the same tables, repeat this one when it has ended"
+
+
+def _cause(error: BaseException) -> str:
+    """Return the line of a trace of Java that names the cause."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    said = [line.lstrip(": ") for line in lines if not line.startswith("An error occurred while")]
+    return [*said[:1], *causes][-1].removeprefix("Caused by: ") if lines else type(error).__name__
 
 
 def publishable(record: Mapping[str, Any], run: str) -> tuple[str, list[str]]:
     """The id of a run and the names of its tables.
 
     Raises:
-        InputRefused: It has no id.
+        InputRefused: It has no id, or its record lacks what `runs` keeps.
     """
     if record.get("run_id") is None:
         raise InputRefused(
             f"{run}/{RUN_NAME} has no run_id: it was written by rebalance-core "
             f"{record.get('library_version')}; run the job again"
         )
+    missing = [name for name in _OF_THE_RECORD if name not in record]
+    if missing:
+        raise InputRefused(f"{run}/{RUN_NAME} is damaged: {', '.join(missing)} is missing")
     return record["run_id"], [name for name in record["outputs"] if name in ALL_TABLES]
+
+
+_OF_THE_RECORD = ("outputs", "exit_code", "started_at", "clusters")
 
 
 def _mark(record: Mapping[str, Any], tables: list[str]) -> tuple[Any, ...]:

@@ -7,11 +7,14 @@ conditional writes may let both pass. The lock is read back after it is made for
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
+from rebalance_core.contracts.paths import unreadable_file
 from rebalance_core.model.errors import UsageError
-from rebalance_core.spark.older_sparks import arrow_of, context_of, is_condition
+from rebalance_core.spark.older_sparks import JVM_ERRORS, arrow_of, context_of, is_condition
+
+_OF_SPARK: tuple[type[Exception], ...] = (PySparkException, *JVM_ERRORS)
 
 
 class HadoopPlace:
@@ -40,6 +43,22 @@ class HadoopPlace:
     def make_folder(self) -> None:
         """Create the folder; a no-op where folders are only prefixes."""
         self._files.mkdirs(self._path)
+
+    def parquet_rows(self) -> int | None:
+        """Rows of the Parquet files in the folder, which Spark counts by their footers; None: there
+        is no such folder.
+        """
+        if not self._files.exists(self._path):
+            return None
+        try:
+            return int(self._session.read.parquet(self.url).count())
+        except _OF_SPARK as error:
+            if isinstance(error, AnalysisException) and is_condition(
+                error, "UNABLE_TO_INFER_SCHEMA"
+            ):
+                return 0
+            first = str(error).strip().partition("\n")[0]
+            raise OSError(unreadable_file(str(error)) or first) from error
 
     def names(self) -> list[str]:
         """Names in the folder; none if there is no such folder."""

@@ -1,6 +1,6 @@
 """Nightly audits folded into history, where Spark alone reaches them or keeps what comes of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -16,7 +16,11 @@ from rebalance_core.spark.task_tables import task_tables
 
 
 def fold_history(
-    session: SparkSession, runs: RunList, owners: Sequence[Owner] = ()
+    session: SparkSession,
+    runs: RunList,
+    owners: Sequence[Owner] = (),
+    *,
+    leave_out: Callable[[str], object] | None = None,
 ) -> dict[str, pa.Table]:
     """Make the tables of history on the driver; see `history.fold.fold`."""
 
@@ -24,7 +28,7 @@ def fold_history(
         read = reader_of(session, run.folder)
         return lambda table, columns: read(table, None).select(columns)
 
-    return fold(runs, reader, owners)
+    return fold(runs, reader, owners, leave_out=leave_out)
 
 
 def write_history(

@@ -49,8 +49,9 @@ from rebalance_core.process.simulate import unknown_members
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.sources import run_record, task_count
+from rebalance_core.spark.sources import run_folder, task_count
 from rebalance_core.spark.task_tables import kept_tables, make_unwritten, task_tables
+from rebalance_core.storage.run_folder import counted_rows, read_run
 
 # The result of a simulation: its tables as DataFrames by attribute.
 
@@ -89,10 +90,14 @@ class Ledger:
 
         Raises:
             InputRefused: the folder is not a finished result, its contract is newer than this
-                library's or older than the one before, or a table is missing.
+                library's or older than the one before, or a table is missing or has other rows
+                than its run wrote.
         """
         folder = str(path).rstrip("/")
-        written_by: int = run_record(spark, folder)["contract_version"]
+        written = run_folder(spark, folder)
+        record = read_run(written)
+        written_by: int = record["contract_version"]
+        counted_rows(written, record, LEDGER_TABLES)
         try:
             tables: dict[str, Any] = {
                 name: spark.read.schema(table.ddl).parquet(f"{folder}/{name}")

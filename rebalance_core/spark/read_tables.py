@@ -40,7 +40,15 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.catalogs import database_tables
 from rebalance_core.spark.hadoop_folder import remote_files
 from rebalance_core.spark.older_sparks import JVM_ERRORS, context_of, is_condition
-from rebalance_core.spark.sources import Batches, Read, Source, cores_of, rows_of, source_of
+from rebalance_core.spark.sources import (
+    Batches,
+    Read,
+    Source,
+    cores_of,
+    refuse_changed,
+    rows_of,
+    source_of,
+)
 from rebalance_core.storage.place import Location, Place
 
 # Files that driver and executors reach alike: the tasks read them themselves.
@@ -321,8 +329,13 @@ def _is_here(spark: SparkSession, path: str) -> bool:
 
 
 def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[str, str]:
-    """The path of every table that lies right in the folder; `InputRefused` if one is twice."""
+    """The path of every table that lies right in the folder.
+
+    Raises:
+        InputRefused: a table is there twice, or not as the record of the folder has it.
+    """
     wanted = tuple(names)
+    refuse_changed(spark, folder, wanted)
     # one listing of Spark: a name that is not there is an error, and a Connect server prints traces
     patterns = wanted if _is_here(spark, folder) else (f"{{{','.join(wanted)}}}",)
     files: list[str] = []
@@ -341,7 +354,15 @@ _OF_SPARK: tuple[type[Exception], ...] = (PySparkException, *JVM_ERRORS)
 def read_table(
     spark: SparkSession, table: Table, path: str, input_format: str | None = None
 ) -> Source:
-    """The table that lies there."""
+    """The table that lies there.
+
+    Raises:
+        InputRefused: it cannot be read, or is not as the record beside it has it.
+    """
+    whole = path if not is_local(path) or ":" in path else str(local_path(path).absolute())
+    folder, _, last = whole.rstrip("/").rpartition("/")
+    if last == table.name:
+        refuse_changed(spark, folder or "/", [last])
     files = _files(spark, path)
     kind = format_of_table(path, files, input_format)
     if kind is None or not files:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -17,8 +16,8 @@ from rebalance_core.checks.conform import conform, refuse_missing_columns, refus
 from rebalance_core.checks.input_tables import unknown_names
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.checks.text_rows import ReadRows, names_of_line
-from rebalance_core.contracts import ALL_TABLES, CONTRACT_VERSION, Table
-from rebalance_core.contracts.paths import RUN_NAME, is_local, local_path, refuse_unreadable
+from rebalance_core.contracts import ALL_TABLES, Table
+from rebalance_core.contracts.paths import is_local, local_path
 from rebalance_core.contracts.table import (
     ISSUES_TYPE,
     RAW,
@@ -30,10 +29,10 @@ from rebalance_core.contracts.table import (
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, ReadWritten, batches_of_file
 from rebalance_core.engine.table_writer import reader_of as reader_here
-from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.older_sparks import arrow_of, context_of
-from rebalance_core.storage.place import Place, is_direct, object_store
+from rebalance_core.storage import run_folder as run_folders
+from rebalance_core.storage.place import Place, is_direct, object_store, place_of
 
 # Rows of frames on the driver.
 #
@@ -193,36 +192,38 @@ def conformed_ddl(table: Table) -> str:
 # Tables that a job of ours wrote, as frames; from an object store through pyarrow.
 
 
-def run_record(session: SparkSession, folder: str) -> dict[str, Any]:
-    """The ``_run.json`` of a folder that holds a result this version can read.
+def run_folder(session: SparkSession, folder: str) -> Place | HadoopPlace:
+    """Return the folder of a run, for its record and the footers of its tables.
+
+    Spark's own readers skip names that begin with _, so a remote record is read through Hadoop.
 
     Raises:
-        InputRefused: There is none, the run failed, or its contract is newer than this library's
-            or older than the one before.
+        UsageError: Only Hadoop reaches it, and under Spark Connect there is none.
     """
-    try:
-        text = _record_text(session, folder)
-        record = None if text is None else json.loads(text)
-    except ValueError as error:
-        raise InputRefused(f"{folder}/{RUN_NAME} is not JSON: {error}") from error
-    foreign = record is not None and not isinstance(record, dict)
-    refuse_unreadable({} if foreign else record, folder, CONTRACT_VERSION)
-    assert isinstance(record, dict)
-    return record
-
-
-def _record_text(session: SparkSession, folder: str) -> str | None:
     if is_local(folder):
         # a file: URI is one of Spark's, which are encoded, or of ours, which are not
-        for path in (local_path(folder), local_path(unquote(folder))):
-            if (path / RUN_NAME).is_file():
-                return (path / RUN_NAME).read_text("utf-8")
-        return None
-    place = object_store(folder)
-    if place is not None:
-        return (place / RUN_NAME).read_text()
-    # Spark's own readers skip names that begin with _, so a remote one is read through Hadoop
-    return (HadoopPlace(folder, session) / RUN_NAME).read_text()
+        paths = (local_path(folder), local_path(unquote(folder)))
+        path = next((path for path in paths if path.is_dir()), paths[0])
+        return replace(place_of(path), url=folder.rstrip("/") or "/")
+    return object_store(folder) or HadoopPlace(folder, session)
+
+
+def refuse_changed(session: SparkSession, folder: str, tables: Iterable[str]) -> None:
+    """Apply `storage.run_folder.refuse_changed` where the driver reaches the folder.
+
+    Under Spark Connect a folder may be the server's alone; an object store may have other keys for
+    Spark than for this process.
+    """
+    local, with_hadoop = is_local(folder), context_of(session) is not None
+    if not local and not with_hadoop and object_store(folder) is None:
+        return
+    place = run_folder(session, folder)
+    if not local and with_hadoop and isinstance(place, Place):
+        try:
+            place.names()
+        except OSError:
+            place = HadoopPlace(folder, session)
+    run_folders.refuse_changed(place, tables)
 
 
 def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:

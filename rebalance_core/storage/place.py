@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeGuard, cast
 from urllib.parse import urlsplit
 
-from rebalance_core.contracts.paths import is_local, local_path, without_user
+from rebalance_core.contracts.paths import hidden, is_local, local_path, without_user
 from rebalance_core.model.errors import RebalanceError, StoreFailed, UsageError
 
 if TYPE_CHECKING:
@@ -332,6 +332,29 @@ class Place:
         files = [info for info in self._entries(recursive=True) if info.is_file]
         return sorted((info.path[below:], int(info.size)) for info in files)
 
+    def parquet_rows(self) -> int | None:
+        """Rows of the Parquet files in the folder, by their footers; None: there is no such folder.
+
+        Raises:
+            ArrowException: a file that is not hidden is no Parquet; the text names it.
+        """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if not self.is_folder():
+            return None
+        rows, below = 0, len(self.url) + 1
+        for file in self.files():
+            if any(map(hidden, file.url[below:].split("/"))):
+                continue
+            try:
+                found = pq.read_metadata(file.path, filesystem=file.file_system)
+            except pa.ArrowInvalid as error:
+                first = str(error).partition("\n")[0]
+                raise pa.ArrowInvalid(f"{file.url[below:]} is no Parquet: {first}") from error
+            rows += found.num_rows
+        return rows
+
     def open(self) -> BinaryIO:
         """A file's bytes as they are, whatever its suffix says, to be read in order."""
         opened = self.file_system.open_input_stream(self.path, compression=None)
@@ -406,6 +429,10 @@ class Place:
             return []
 
 
+_ASIDE = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}")
+"""A small file while it is written, beside the one that it becomes."""
+
+
 @dataclass(frozen=True)
 class LocalPlace(Place):
     """A file or a folder of this machine, or one mounted here; its name may be no UTF-8."""
@@ -417,8 +444,11 @@ class LocalPlace(Place):
 
     def read_text(self) -> str | None:
         """A small file's text; None if it is not there."""
+        path = Path(self.path)
         try:
-            return Path(self.path).read_text("utf-8")
+            if path.is_fifo() or path.is_char_device():
+                raise OSError(errno.EINVAL, "no plain file", self.path)
+            return path.read_text("utf-8")
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -464,6 +494,16 @@ class LocalPlace(Place):
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+    def delete_leftovers(self, names: Collection[str]) -> None:
+        """Remove from the folder what writing small files of these names left when it was killed.
+
+        A writer who is at it notices, and writes once more or gives up its lock's heartbeat.
+        """
+        for path in map(Path(self.path).joinpath, self.names()):
+            aside = _ASIDE.fullmatch(path.name)
+            if aside is not None and aside["name"] in names and not path.is_dir():
+                path.unlink(missing_ok=True)
 
     @contextmanager
     def _written_aside(self, text: str) -> Iterator[Path]:

@@ -75,7 +75,6 @@ def make_nights(folder: Path, plans: list[Planted], seed: int) -> list[Path]:
         for name, rows in tables.items():
             (given / name).mkdir(parents=True)
             pq.write_table(rows, given / name / "part.parquet")
-        shutil.copy(bases[plan.complete] / "_run.json", given / "_run.json")
         output = folder / "runs" / f"{draw.randrange(10**9):09d}"
         code = main("audit", ["--input", str(given), "--output", str(output)])
         assert code in (0, 3), code

@@ -261,7 +261,9 @@ def test_a_dry_run_ends_as_the_run_would(
 def test_a_dry_run_of_an_empty_input_is_refused(
     run_on: Words, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "cluster_events.jsonl").write_text("")
-    words = ["simulate", "--input", str(tmp_path), "--output", str(tmp_path / "out"), *run_on]
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    (tables / "cluster_events.jsonl").write_text("")
+    words = ["simulate", "--input", str(tables), "--output", str(tmp_path / "out"), *run_on]
     assert main(None, [*words, "--dry-run"]) == main(None, words) == 4
     assert "cluster_events holds no row" in capsys.readouterr().out

@@ -12,6 +12,7 @@ from rebalance_core.contracts import INPUT_TABLES, paths
 from rebalance_core.contracts.inputs import format_of, untold_format
 from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.storage.place import is_reachable, place_of
+from rebalance_core.storage.run_folder import refuse_changed
 
 WHOLE_CONTENT_UP_TO = 4 * 1024**3  # bytes; beyond it reading twice costs more than it tells
 _REQUIRED = tuple(name for name, table in INPUT_TABLES.items() if table.required)
@@ -33,10 +34,12 @@ def tables_in(
         required: those without which there is no input.
 
     Raises:
-        InputRefused: no such folder, a table twice, the required one missing, or one that
-            `check_readable` refuses.
+        InputRefused: no such folder, a table twice, the required one missing, one that is not as
+            the folder's record has it, or one that `check_readable` refuses.
     """
     paths.refuse_no_folder("--input", folder)
+    tables = tuple(tables)
+    refuse_changed(place_of(folder), tables)
     found: dict[str, Path] = {}
     for path in sorted(folder.iterdir()):
         name = path.name.partition(".")[0]

@@ -16,10 +16,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from rebalance_core.contracts.paths import is_local, is_utf8, local_path
+from rebalance_core.contracts.paths import LOCK_NAME, is_local, is_utf8, local_path
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.storage.place import Place, place_of
 
@@ -49,7 +50,7 @@ def typed_place(location: str) -> Place:
     return replace(place, url=location) if place.is_local else place
 
 
-# A run must not overwrite what it reads.
+# A run must not write where it reads.
 
 READ = (
     "input",
@@ -60,27 +61,47 @@ READ = (
     "queue_rates",
     "previous",
     "propagation",
+    "runs",
+    "collection",
 )
-"""Options that may name tables which a job of ours wrote; a collection is nobody's output."""
+"""Options that name the folders and files that a job reads."""
 
 
 def refuse_own_input(folder: OutputFolder, options: object) -> None:
-    """Raise `OutputExists` if --overwrite would remove what another option names.
+    """Raise `OutputExists` if the output is an input, lies in one, or has one in it.
+
+    A run would replace what it reads, and a later one take this output for its input.
 
     Args:
         folder: the output.
         options: of the job.
     """
-    if not getattr(options, "overwrite", False):
-        return
     for name in READ:
         given = getattr(options, name, None)
-        if given and _is_within(given, folder.url):
-            option = "--" + name.replace("_", "-")
-            raise OutputExists(
-                f"{option} {given} is in --output {folder.url}, which --overwrite would "
-                "remove; name another --output"
-            )
+        if not given:
+            continue
+        option = "--" + name.replace("_", "-")
+        for place in (given, *_matches(given)):
+            if _is_within(place, folder.url):
+                would = " which --overwrite would remove;" if _overwrites(options) else ""
+                raise OutputExists(
+                    f"{option} {place} is in --output {folder.url},{would} name another --output"
+                )
+            if _is_within(folder.url, place):
+                raise OutputExists(
+                    f"--output {folder.url} is in {option} {place}; name one outside of it"
+                )
+
+
+def _overwrites(options: object) -> bool:
+    return bool(getattr(options, "overwrite", False))
+
+
+def _matches(location: str) -> list[str]:
+    """The files and folders of a local pattern; none of a plain path."""
+    if not is_local(location) or not any(sign in location for sign in "*?["):
+        return []
+    return glob(str(local_path(location)))  # noqa: PTH207  # absolute patterns
 
 
 def _is_within(inner: str, outer: str) -> bool:
@@ -99,7 +120,6 @@ def _plain(location: str) -> str:
 
 # One run at a time in an output folder, and never over somebody else's files.
 
-LOCK_NAME = "_lock.json"
 BREAKING_NAME = "_lock_breaking.json"
 STALE_AFTER = timedelta(minutes=10)
 HEARTBEAT_SECONDS = 30.0
@@ -152,13 +172,13 @@ def read_lock(folder: OutputFolder) -> LockHolder | None:
     Raises:
         OutputExists: there is a lock that is not one of ours.
     """
-    text = (folder / LOCK_NAME).read_text()
-    if text is None:
-        return None
     try:
+        text = (folder / LOCK_NAME).read_text()
+        if text is None:
+            return None
         holder = LockHolder(**json.loads(text))
-        datetime.fromisoformat(holder.heartbeat).astimezone(UTC)
-    except (TypeError, ValueError) as error:
+        _ = holder.is_dead(datetime.now(UTC)), holder.is_surely_dead()
+    except (TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise OutputExists(
             f"{folder.url} holds a {LOCK_NAME} that cannot be read ({error}); if no run is "
             "under way, remove that file"

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,16 +23,19 @@ from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure
 from rebalance_core.cli.run.output_folder import (
     BREAKING_NAME,
-    LOCK_NAME,
     LockHolder,
     OutputLock,
     read_lock,
     refuse_own_input,
 )
 from rebalance_core.cli.terminal import ExitCode, exit_code_of, say
-from rebalance_core.contracts import CONTRACT_VERSION, paths
-from rebalance_core.model.errors import InputRefused, OutputExists
-from rebalance_core.storage.place import reason_of, refusal
+from rebalance_core.contracts import ALL_TABLES, CONTRACT_VERSION, paths
+from rebalance_core.contracts.paths import LOCK_NAME
+from rebalance_core.model.errors import OutputExists
+from rebalance_core.storage.place import LocalPlace, reason_of, refusal
+from rebalance_core.storage.run_folder import DamagedRecord
+from rebalance_core.storage.run_folder import find_run as find_run
+from rebalance_core.storage.run_folder import read_run as read_run
 from rebalance_core.strategies.custom import KINDS
 from rebalance_core.version import LIBRARY_VERSION
 
@@ -207,37 +211,6 @@ def write_run(folder: OutputFolder, record: RunRecord) -> None:
     (folder / paths.RUN_NAME).create_text(text.encode(errors="backslashreplace").decode())
 
 
-def find_run(folder: OutputFolder) -> dict[str, Any] | None:
-    """The record in the folder if it holds one of ours, of any version and status; else None."""
-    text = (folder / paths.RUN_NAME).read_text()
-    if text is None:
-        return None
-    try:
-        record = json.loads(text)
-    except ValueError:
-        return None
-    known = {"job", "status", "library_version", "contract_version"}
-    return record if isinstance(record, dict) and known <= record.keys() else None
-
-
-def read_run(folder: OutputFolder) -> dict[str, Any]:
-    """The record of a folder that holds a result this version can read.
-
-    Fields that this version does not know are handed on as they are: things are only added.
-
-    Raises:
-        InputRefused: there is no record of ours or it cannot be read, the run failed, or its
-            tables are of a version that is newer than this one's or older than the one before.
-    """
-    try:
-        record = find_run(folder)
-    except OSError as error:
-        raise refusal(error, f"{folder.url} cannot be read", InputRefused) from error
-    paths.refuse_unreadable(record, folder.url, CONTRACT_VERSION)
-    assert record is not None
-    return record
-
-
 # What must not be written down: values of secret keys, credentials inside addresses.
 
 REDACTED = "***"
@@ -301,6 +274,8 @@ BESIDE_TABLES = {
     "plan": ("rollout.toml", "strategy.yaml", "front.svg"),
 }
 """By job: what its result holds beside tables; it goes with it, whichever job comes next."""
+_WRITTEN_ASIDE = {paths.RUN_NAME, LOCK_NAME, BREAKING_NAME, *chain(*BESIDE_TABLES.values())}
+"""Small files, which a killed run may have left under a name of the moment."""
 
 
 DECIDING_SETTINGS = ("include_retry_topics", "generate", "assume", "audit", "plan")
@@ -318,10 +293,22 @@ def check_output(folder: OutputFolder, *, overwrite: bool, dead: LockHolder | No
     """
     locks = (LOCK_NAME, BREAKING_NAME)
     names = [name for name in folder.names() if name not in locks and not name.startswith(".")]
-    run = find_run(folder)
-    if not names or (run is not None and run["status"] != paths.STATUS_OK):
+    try:
+        run = find_run(folder)
+    except DamagedRecord as error:
+        raise OutputExists(
+            f"{error}: the folder is never overwritten; name another --output"
+        ) from error
+    if not names:
         return
-    if run is not None:
+    if run is not None and run["status"] != paths.STATUS_OK:
+        tables = [name for name in names if name in ALL_TABLES]
+        if tables and not overwrite:
+            raise OutputExists(
+                f"{folder.url} holds {', '.join(tables[:3])} beside the record of a run that "
+                "failed, which left no table; --overwrite replaces them, or name another --output"
+            )
+    elif run is not None:
         if not overwrite:
             raise OutputExists(
                 f"{folder.url} holds the result of a {run['job']} run of "
@@ -393,6 +380,8 @@ class OutputRun:
         try:
             with output_errors(self.folder.url):
                 self._lock.acquire()
+                if isinstance(self.folder, LocalPlace):
+                    self.folder.delete_leftovers(_WRITTEN_ASIDE)
                 check_output(self.folder, overwrite=self._options.overwrite, dead=self.broken)
         except BaseException:
             with suppress(OSError, OutputExists):  # the first error says more
@@ -403,13 +392,19 @@ class OutputRun:
         return self
 
     def clear(self) -> None:
-        """Remove the earlier result, its record first; call right before the first table."""
+        """Remove the earlier result, its record first; call right before the first table.
+
+        Only what is listed right in the folder goes, by names that this library gives its files:
+        a record names none other.
+        """
         run = find_run(self.folder) or {}
         self._may_clear = True
         (self.folder / paths.RUN_NAME).delete()
+        recorded = ALL_TABLES.keys() & run.get("outputs", {}).keys()
         beside = BESIDE_TABLES.get(str(run.get("job")), ())
-        for name in {paths.ATTEMPTS, *self._tables, *run.get("outputs", {}), *beside}:
-            if "/" not in name:
+        ours = {paths.ATTEMPTS, *self._tables, *recorded, *beside}
+        for name in self.folder.names():
+            if name in ours:
                 (self.folder / name).delete()
 
     def finish(self, outcome: RunOutcome) -> RunRecord:

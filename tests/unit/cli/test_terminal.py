@@ -42,9 +42,10 @@ NOT_UTF8 = os.fsdecode(b"caf\xe9")
 def test_no_job_prints_a_name_raw(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int
 ) -> None:
-    shutil.copy(ESCAPES, tmp_path / "cluster_events.jsonl")
+    (tmp_path / "tables").mkdir()
+    shutil.copy(ESCAPES, tmp_path / "tables" / "cluster_events.jsonl")
     output = str(tmp_path / "out")
-    ended = main(None, [*words, "--input", str(tmp_path), "--output", output])
+    ended = main(None, [*words, "--input", str(tmp_path / "tables"), "--output", output])
     printed = "".join(capsys.readouterr())
     assert ended in (0, code), printed
     assert "RED" in printed
@@ -58,9 +59,10 @@ def test_explain_prints_no_name_raw(tmp_path: Path, capsys: pytest.CaptureFixtur
         row |= {name: row[name] and name[0] for name in ("topic", "broker_name") if row.get(name)}
         row |= {"subscriptions": ["t"]} if row.get("subscriptions") else {}
     lines = "\n".join(json.dumps(row) for row in rows)
-    (tmp_path / "cluster_events.jsonl").write_text(lines)
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "cluster_events.jsonl").write_text(lines)
     ledger = str(tmp_path / "ledger")
-    assert main("simulate", ["--input", str(tmp_path), "--output", ledger]) == 0
+    assert main("simulate", ["--input", str(tmp_path / "tables"), "--output", ledger]) == 0
     words = ["--ledger", ledger, "--group", "g", "--queue", "t/b/0"]
     assert main("explain", [*words, "--at", "2026-01-05T00:00:30Z"]) == 0
     printed = "".join(capsys.readouterr())
@@ -244,8 +246,10 @@ MAIN = "import sys; from rebalance_core.cli.main import main; sys.exit(main())"
 
 
 def simulate(folder: Path, encoding: str, *more: str) -> str:
-    (folder / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
-    words = ["simulate", "--input", str(folder), "--output", str(folder / encoding), *more]
+    (folder / "tables").mkdir(exist_ok=True)
+    (folder / "tables" / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    tables, output = str(folder / "tables"), str(folder / encoding)
+    words = ["simulate", "--input", tables, "--output", output, *more]
     done = subprocess.run(
         [sys.executable, "-c", MAIN, *words],
         env=os.environ | {"PYTHONIOENCODING": encoding},
@@ -270,8 +274,9 @@ def test_json_stays_json(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_behind_stdout(tmp_path: Path) -> None:
-    (tmp_path / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
-    words = ["simulate", "--input", str(tmp_path), "--output", str(tmp_path / "out")]
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    words = ["simulate", "--input", str(tmp_path / "tables"), "--output", str(tmp_path / "out")]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", MAIN, *words], stdout=full, stderr=subprocess.PIPE, check=False

@@ -172,11 +172,12 @@ def test_a_file_that_is_not_what_its_name_says(
 
 
 def test_files_that_spark_passes_over_are_nobodys_business(ends: Ends, tmp_path: Path) -> None:
-    folder = tmp_path / "cluster_events.jsonl"
+    folder = tmp_path / "tables" / "cluster_events.jsonl"
     (folder / "_temporary").mkdir(parents=True)
     (folder / "_temporary" / "x.gz").write_bytes(b"")
     (folder / "part-0.gz").write_bytes(gzip.compress(b"{}\n"))
-    words = ("simulate", "--input", tmp_path, "--output", tmp_path / "out", "--run-on", "spark")
+    given = ("--input", folder.parent, "--output", tmp_path / "out")
+    words = ("simulate", *given, "--run-on", "spark")
     code, err = ends(*words)
     assert "a session was asked for" in err, code
 

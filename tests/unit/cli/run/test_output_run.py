@@ -1,6 +1,7 @@
 """Output folders, and --overwrite that never removes what the run reads."""
 
 import json
+import socket
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -67,6 +68,89 @@ def test_a_foreign_folder_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(OutputExists, match="never overwritten"):
         write_result(tmp_path, 1, overwrite=True, break_lock=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["_run.json", "thesis.txt"]
+
+
+@pytest.mark.parametrize("status", ["FAILED", "DONE", "OK"])
+@pytest.mark.parametrize(
+    "name", ["..", ".", "", "a\\b", "../beside", "\0", "{beside}", "epochs/.."]
+)
+def test_a_record_removes_nothing_but_tables(tmp_path: Path, name: str, status: str) -> None:
+    """Whatever a record names: what lies above, beside and below by another name stays."""
+    folder, beside = tmp_path / "nights" / "out", tmp_path / "nights" / "beside"
+    folder.mkdir(parents=True)
+    beside.mkdir()
+    (beside / "precious.txt").write_text("years of work")
+    outputs = {name.format(beside=beside): {"rows": 0, "digest": "d"}}
+    content = {"job": "simulate", "status": status, "library_version": "0", "contract_version": 3}
+    for value in (outputs, list(outputs), name, {name: {}}):
+        (folder / "_run.json").write_text(json.dumps(content | {"outputs": value}))
+        before = names(tmp_path)
+        with pytest.raises(OutputExists, match=r"is damaged: .* never overwritten"):
+            write_result(folder, 1, overwrite=True)
+        assert names(tmp_path) == before
+
+
+def test_tables_that_no_contract_has_stay(tmp_path: Path) -> None:
+    write_result(tmp_path / "out", 1)
+    record = json.loads((tmp_path / "out" / "_run.json").read_text())
+    record["outputs"]["thesis"] = {"rows": 1, "digest": "d"}
+    (tmp_path / "out" / "_run.json").write_text(json.dumps(record))
+    (tmp_path / "out" / "thesis").mkdir()
+    write_result(tmp_path / "out", 2, overwrite=True)
+    assert names(tmp_path / "out") == ["_run.json", "epochs", "thesis"]
+
+
+def test_a_link_goes_and_what_it_leads_to_stays(tmp_path: Path) -> None:
+    write_result(tmp_path / "out", 1)
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "part").touch()
+    (tmp_path / "out" / "epochs").rmdir()
+    (tmp_path / "out" / "epochs").symlink_to(tmp_path / "kept")
+    write_result(tmp_path / "out", 2, overwrite=True)
+    assert not (tmp_path / "out" / "epochs").is_symlink()
+    assert names(tmp_path / "kept") == ["part"]
+
+
+def test_tables_beside_the_record_of_a_failed_run_are_not_its_own(tmp_path: Path) -> None:
+    with pytest.raises(InputRefused):
+        fail_half_way(tmp_path)
+    (tmp_path / "epochs").mkdir()
+    with pytest.raises(OutputExists, match="holds epochs beside the record of a run that failed"):
+        write_result(tmp_path, 1)
+    write_result(tmp_path, 1, overwrite=True)
+    assert rows_in(tmp_path) == 1
+
+
+def test_what_a_killed_run_left_of_its_small_files_goes(tmp_path: Path) -> None:
+    token = "0123456789abcdef" * 2
+    left = [f".{name}.{token}" for name in ("_run.json", "_lock.json", "report.html")]
+    kept = [f".notes.txt.{token}", "._run.json.short", f".metrics.prom.{token}"]
+    for name in (*left, *kept[:2]):
+        (tmp_path / name).write_text("half")
+    (tmp_path / kept[2]).mkdir()
+    write_result(tmp_path, 1)
+    assert names(tmp_path) == sorted(["_run.json", "epochs", *kept])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"pid": "one"},
+        {"pid": 2**70},
+        {"pid": None},
+        {"heartbeat": "2020-01-01T00:00:00"},
+        {"heartbeat": 5},
+        {"heartbeat": "0001-01-01T00:00:00+14:00"},
+        {"process": 5},
+        {"more": 1},
+    ],
+    ids=repr,
+)
+def test_an_odd_lock_is_refused_in_words(tmp_path: Path, change: dict[str, Any]) -> None:
+    here = {"host": socket.gethostname(), "heartbeat": "2999-01-01T00:00:00+00:00"}
+    (tmp_path / LOCK_NAME).write_text(json.dumps(DEAD | here | change))
+    with pytest.raises(OutputExists, match=r"cannot be read|a run that died"):
+        write_result(tmp_path, 1)
 
 
 def test_a_failure_before_the_first_table_keeps_the_earlier_result(tmp_path: Path) -> None:
@@ -154,10 +238,9 @@ def test_below_the_output_beside_it_and_elsewhere(tmp_path: Path) -> None:
     for given in ("night", "night/ingested", "link/ingested", "other/../night"):
         with pytest.raises(OutputExists, match=r"--previous .* name another"):
             refuse_own_input(folder, options(previous=str(tmp_path / given)))
-    for given in ("night2", "ingested", "."):
+    for given in ("night2", "ingested"):
         refuse_own_input(folder, options(previous=str(tmp_path / given)))
     refuse_own_input(folder, options(previous="s3://night/ingested"))
-    refuse_own_input(folder, options(input=str(tmp_path / "night"), overwrite=False))
 
 
 def test_in_a_store() -> None:
@@ -165,6 +248,24 @@ def test_in_a_store() -> None:
     with pytest.raises(OutputExists, match="--input s3a://b/night/ingested is in --output"):
         refuse_own_input(folder, options(input="s3a://b/night/ingested"))
     refuse_own_input(folder, options(input="s3://b/night2"))
+    with pytest.raises(OutputExists, match="--output s3://b/night is in --input s3a://b;"):
+        refuse_own_input(folder, options(input="s3a://b"))
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("option", ["input", "collection", "runs", "previous", "queue_rates"])
+def test_an_output_in_an_input_is_refused(tmp_path: Path, option: str, overwrite: bool) -> None:
+    night = tmp_path / "runs" / "night"
+    night.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "runs")
+    for given in ("runs", "link", "runs/../runs", "runs/n*"):
+        asked = options(**{option: str(tmp_path / given), "overwrite": overwrite})
+        for output in ("runs/night", "link/night/deeper", "runs/night/."):
+            with pytest.raises(OutputExists, match=f"--{option.replace('_', '-')} "):
+                refuse_own_input(typed_place(str(tmp_path / output)), asked)
+    same = options(input=str(night), overwrite=False)
+    with pytest.raises(OutputExists, match="is in --output"):
+        refuse_own_input(typed_place(str(night)), same)
 
 
 def options(**values: object) -> SimpleNamespace:

@@ -1,0 +1,355 @@
+"""The folder that a run wrote: its record, and whether the tables beside it are the recorded ones.
+
+`_run.json` is written last, with the rows of every table. Every reader of such a folder asks here:
+half a table, a part twice or a table that is gone is refused and never read as a result.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import reprlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Protocol
+
+from rebalance_core.contracts import CONTRACT_VERSION
+from rebalance_core.contracts.paths import LOCK_NAME, RUN_NAME, STATUS_FAILED, STATUS_OK, is_utf8
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.storage.place import refusal
+
+Record = Mapping[str, Any]
+"""A parsed `_run.json`; the fields that `fault_of` knows have the types that it asks for."""
+
+
+class Folder(Protocol):
+    """A folder that a run may have written: a `Place`, or one that only Spark reaches."""
+
+    @property
+    def url(self) -> str:
+        """The folder as operators name it."""
+
+    def __truediv__(self, name: str) -> Any: ...
+
+    def names(self) -> list[str]:
+        """Return the names right in the folder; none if there is no such folder."""
+
+    def read_text(self) -> str | None:
+        """Return the text of a small file; None if it is not there."""
+
+    def parquet_rows(self) -> int | None:
+        """Return the rows of a table's Parquet files by their footers; None: no such table."""
+
+
+class DamagedRecord(InputRefused):
+    """A `_run.json` of ours in which something is not as any run writes it."""
+
+
+# The record, read and checked in this one place.
+
+_OF_OURS = frozenset({"job", "status", "library_version", "contract_version"})
+_MOST = 2**63 - 1
+_FIRST_MS, _LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999, which `datetime` knows."""
+_RUN_ID = re.compile(r"[0-9a-f]{1,64}")
+
+Check = Callable[[str, Any], Iterator[str]]
+"""From the name of a field and its value to what is wrong with it."""
+
+
+def find_run(folder: Folder) -> dict[str, Any] | None:
+    """Return the record of ours in the folder, of any version and status; None: there is none.
+
+    Raises:
+        DamagedRecord: It is one of ours, and no run writes it like that.
+        OSError: The file cannot be read.
+    """
+    record = _parsed(folder)
+    if not isinstance(record, dict) or not record.keys() >= _OF_OURS:
+        return None
+    fault = fault_of(record)
+    if fault is not None:
+        raise DamagedRecord(f"{folder.url}/{RUN_NAME} is damaged: {fault}")
+    return record
+
+
+def read_run(folder: Folder) -> dict[str, Any]:
+    """Return the record of a folder that holds a result this version can read.
+
+    Fields that this version does not know are handed on as they are: things are only added.
+
+    Raises:
+        InputRefused: There is no record of ours or it cannot be read, the run failed, or its
+            tables are of a version that is newer than this one's or older than the one before.
+    """
+    try:
+        record = find_run(folder)
+        refuse_unfinished(folder, record)
+    except OSError as error:
+        raise refusal(error, f"{folder.url} cannot be read", InputRefused) from error
+    refuse_unreadable(record, folder.url, CONTRACT_VERSION)
+    assert record is not None
+    return record
+
+
+def refuse_unfinished(folder: Folder, record: Record | None) -> None:
+    """Raise `InputRefused` for a folder with a lock and without a record."""
+    if record is None and LOCK_NAME in folder.names():
+        raise InputRefused(
+            f"{folder.url} holds a {LOCK_NAME} and no {RUN_NAME}: a run is writing here or died "
+            "here; wait for its end, or run the job again with --break-lock --overwrite"
+        )
+
+
+def refuse_unreadable(record: Record | None, where: str, contract_version: int) -> None:
+    """Raise `InputRefused` unless this library can read the tables the record stands beside.
+
+    Args:
+        record: the parsed record; None where there is none of ours.
+        where: the folder, for the message.
+        contract_version: this library's; the one before is read too.
+    """
+    if record is None:
+        raise InputRefused(
+            f"{where} holds no {RUN_NAME} of ours: no result, or a run that died or is still going"
+        )
+    version = record["contract_version"]
+    if record["status"] == STATUS_FAILED:
+        reason = record.get("error") or "no reason kept"
+        raise InputRefused(f"{where} is the output of a run that failed: {reason}")
+    if version > contract_version:
+        raise InputRefused(
+            f"{where} has tables of contract version {version}, made by rebalance-core "
+            f"{record.get('library_version')}; this one reads up to {contract_version}: upgrade it"
+        )
+    if version < contract_version - 1:
+        raise InputRefused(
+            f"{where} has tables of contract version {version}; this rebalance-core reads "
+            f"{contract_version - 1} and {contract_version}: run the job again"
+        )
+
+
+def _parsed(folder: Folder) -> Any:
+    """Return what the file holds as JSON; None if there is no file, or it is not JSON."""
+    try:
+        text = (folder / RUN_NAME).read_text()
+        return None if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def fault_of(record: Record) -> str | None:
+    """Return what is wrong with the fields of a record that readers use; None: nothing is."""
+    return next(_RECORD("", record), None)
+
+
+def _fault(name: str, value: object, what: str) -> str:
+    return f"{name} is {reprlib.repr(value)}, {what}"
+
+
+def _check(valid: Callable[[Any], object], what: str) -> Check:
+    def faults(name: str, value: Any) -> Iterator[str]:
+        try:
+            holds = valid(value)
+        except (TypeError, ValueError, OverflowError):
+            holds = False
+        if not holds:
+            yield _fault(name, value, what)
+
+    return faults
+
+
+def _whole(least: int, most: int) -> Check:
+    return _check(
+        lambda value: type(value) is int and least <= value <= most,
+        f"no whole number from {least} to {most}",
+    )
+
+
+def _or_null(check: Check) -> Check:
+    return lambda name, value: iter(()) if value is None else check(name, value)
+
+
+def _list_of(check: Check) -> Check:
+    def faults(name: str, value: Any) -> Iterator[str]:
+        if not isinstance(value, list):
+            yield _fault(name, value, "no list")
+            return
+        for at, one in enumerate(value):
+            yield from check(f"{name}[{at}]", one)
+
+    return faults
+
+
+def _map_of(check: Check) -> Check:
+    def faults(name: str, value: Any) -> Iterator[str]:
+        if not isinstance(value, dict):
+            yield _fault(name, value, "no object")
+            return
+        for key, one in value.items():
+            yield from _TEXT(f"a name in {name}", key)
+            yield from check(f"{name}.{key}", one)
+
+    return faults
+
+
+def _object(required: Mapping[str, Check], optional: Mapping[str, Check] | None = None) -> Check:
+    def faults(name: str, value: Any) -> Iterator[str]:
+        if not isinstance(value, dict):
+            yield _fault(name, value, "no object")
+            return
+        for key, check in required.items():
+            inner = f"{name}.{key}" if name else key
+            if key in value:
+                yield from check(inner, value[key])
+            else:
+                yield f"{inner} is missing"
+        for key, check in (optional or {}).items():
+            if key in value:
+                yield from check(f"{name}.{key}" if name else key, value[key])
+
+    return faults
+
+
+_STRING = _check(lambda value: isinstance(value, str), "no text")
+"""Of names of files, which may be no UTF-8."""
+_TEXT = _check(lambda value: isinstance(value, str) and is_utf8(value), "no text")
+_SCALAR = _check(lambda value: isinstance(value, str | int), "neither text nor number")
+_COUNT = _whole(0, _MOST)
+_TIME = _whole(_FIRST_MS, _LAST_MS)
+_ANY_TIME = _or_null(_whole(-_MOST, _MOST))
+_MOMENT = _check(lambda value: datetime.fromisoformat(value).timestamp() or True, "no ISO 8601")
+_TABLE_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_VERDICT = _object(
+    {
+        "verdict": _TEXT,
+        "start_ms": _TIME,
+        "end_ms": _TIME,
+        "groups": _map_of(_COUNT),
+        "findings": _map_of(_map_of(_COUNT)),
+    }
+)
+
+
+def _stretch(name: str, value: Any) -> Iterator[str]:
+    """Check what an audit records of a cluster, or of all; its time does not run backwards."""
+    faults = list(_VERDICT(name, value))
+    yield from faults
+    if not faults and value["end_ms"] < value["start_ms"]:
+        yield f"{name}.end_ms {value['end_ms']} is before start_ms {value['start_ms']}"
+
+
+def _audit(name: str, value: Any) -> Iterator[str]:
+    yield from _stretch(name, value)
+    yield from _object({}, {"clusters": _map_of(_stretch), "only": _map_of(_SCALAR)})(name, value)
+
+
+def _outputs(name: str, value: Any) -> Iterator[str]:
+    """Check the tables: a name is that of a folder right beside the record."""
+    yield from _map_of(_object({"rows": _COUNT, "digest": _TEXT}))(name, value)
+    for table in value if isinstance(value, dict) else ():
+        if not _TABLE_NAME.fullmatch(table):
+            yield _fault(f"a table in {name}", table, "no name of a table")
+
+
+_RECORD = _object(
+    {
+        "job": _TEXT,
+        "status": _check((STATUS_OK, STATUS_FAILED).__contains__, "neither OK nor FAILED"),
+        "library_version": _TEXT,
+        "contract_version": _whole(0, 2**31 - 1),
+    },
+    {
+        "run_id": _or_null(_check(_RUN_ID.fullmatch, "not hexadecimal")),
+        "exit_code": _whole(0, 255),
+        "started_at": _MOMENT,
+        "clusters": _list_of(_TEXT),
+        "period_from_ms": _ANY_TIME,
+        "period_to_ms": _ANY_TIME,
+        "outputs": _outputs,
+        "files": _list_of(_object({"name": _STRING, "kind": _STRING, "understood": _COUNT})),
+        "audit": _or_null(_audit),
+        "error": _or_null(_STRING),
+    },
+)
+
+
+# The tables beside the record: as many rows as it has.
+
+_LISTED = 5  # tables in a message
+
+
+def refuse_changed(folder: Folder, tables: Iterable[str]) -> None:
+    """Refuse tables that are about to be read and are not as the folder's record has them.
+
+    A folder with neither a record nor a lock was made by hand, and is read as it is.
+
+    Args:
+        folder: Where the tables lie by name.
+        tables: Those that the reader takes if they are there.
+
+    Raises:
+        InputRefused: The run failed, died or goes on; its record is damaged or of another version;
+            a table has other rows than the record, or is gone.
+    """
+    try:
+        record = find_run(folder)
+        if record is None:
+            _refuse_torn(folder)
+            refuse_unfinished(folder, None)
+            return
+    except OSError as error:
+        raise refusal(error, f"{folder.url} cannot be read", InputRefused) from error
+    refuse_unreadable(record, folder.url, CONTRACT_VERSION)
+    counted_rows(folder, record, tables)
+
+
+def _refuse_torn(folder: Folder) -> None:
+    """Raise `DamagedRecord` where the file is there and is not JSON: a copy that was cut off."""
+    try:
+        text = (folder / RUN_NAME).read_text()
+        if text is not None:
+            json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DamagedRecord(f"{folder.url}/{RUN_NAME} is not JSON ({error})") from error
+
+
+def counted_rows(folder: Folder, record: Record, tables: Iterable[str]) -> dict[str, int]:
+    """Count the rows of those tables that the record lists, by the footers of their files.
+
+    Raises:
+        InputRefused: A table has other rows than the record, or is gone.
+        StoreFailed: The store does not answer.
+    """
+    recorded = record.get("outputs", {})
+    rows: dict[str, int] = {}
+    wrong: list[str] = []
+    for name in tables:
+        if name not in recorded:
+            continue
+        expected, found = recorded[name]["rows"], _rows_of(folder, name)
+        if found is None:
+            wrong.append(f"{name} is gone, {expected:,} rows are recorded")
+        elif found != expected:
+            wrong.append(f"{name} has {found:,} rows, {expected:,} are recorded")
+        else:
+            rows[name] = found
+    if wrong:
+        more = f" and {len(wrong) - _LISTED} more" if len(wrong) > _LISTED else ""
+        raise InputRefused(
+            f"{folder.url}: its tables are not as the run wrote them ({RUN_NAME}): "
+            f"{'; '.join(wrong[:_LISTED])}{more}; copy the folder again, or run the job again"
+        )
+    return rows
+
+
+def _rows_of(folder: Folder, table: str) -> int | None:
+    from pyarrow import ArrowException
+
+    try:
+        rows = (folder / table).parquet_rows()
+    except OSError as error:
+        raise refusal(error, f"{folder.url}/{table} cannot be read", InputRefused) from error
+    except ArrowException as error:
+        raise InputRefused(f"{folder.url}/{table} cannot be read: {error}") from error
+    return None if rows is None else int(rows)
