@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from rebalance_core.model.times import DAY_MS
 from tests.recordings.tables import DATA
 
 COLLECTION = DATA / "nightly" / "collection"
-Nights = Callable[[int], Path]
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +34,11 @@ def runs(audited: Path, tmp_path: Path) -> Path:
     """Two nights, a day apart; the second one is to be damaged."""
     for number in range(2):
         folder = shutil.copytree(audited, tmp_path / "runs" / f"night-{number}")
-        rewrite(folder, lambda record, n=number: later(record, n))
+        rewrite(folder, partial(later, days=number))
     return tmp_path / "runs"
 
 
-def later(record: Any, days: int) -> None:
+def later(record: Any, *, days: int) -> None:
     record["run_id"] = f"{days}" * 32
     for cluster in record["audit"]["clusters"].values():
         cluster["start_ms"] += days * DAY_MS

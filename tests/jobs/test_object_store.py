@@ -17,9 +17,9 @@ from pyarrow import csv
 
 from rebalance_core.checks.input_tables import read_table
 from rebalance_core.cli.main import main
-from rebalance_core.cli.run.output_folder import LOCK_NAME, OutputLock
+from rebalance_core.cli.run.output_folder import OutputLock
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.contracts.paths import ATTEMPTS, RUN_NAME
+from rebalance_core.contracts.paths import ATTEMPTS, LOCK_NAME, RUN_NAME
 from rebalance_core.engine import table_writer
 from rebalance_core.storage.place import place_of
 from tests.object_store import BROKEN, THROTTLED, closed_port, denying_store

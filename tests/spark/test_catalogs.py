@@ -5,8 +5,11 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from chispa import assert_df_equality
 from pyspark.sql import DataFrame, SparkSession
@@ -15,8 +18,8 @@ from pyspark.sql import functions as sf
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.contracts.published import RUN_COLUMNS
-from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.spark import InputTables, Ledger, publish, simulate
+from rebalance_core.model.errors import InputRefused, RebalanceError, StoreFailed, UsageError
+from rebalance_core.spark import InputTables, Ledger, catalogs, publish, simulate
 from tests.recordings.tables import DATA, replayed
 from tests.spark.frames import Collected, frame_of
 from tests.tree import TREE
@@ -159,6 +162,68 @@ def test_the_mark_is_removed_first_and_written_last(
     spark.sql(f"DROP TABLE {database}.diffs")
     publish(spark, str(small_run), database)
     assert spark.table(f"{database}.runs").count() == 1
+
+
+def halve(folder: Path, table: str) -> None:
+    (file,) = (folder / table).glob("*.parquet")
+    rows = pq.read_table(file)
+    pq.write_table(rows.slice(0, len(rows) // 2), file)
+
+
+def test_half_a_table_is_not_published(
+    spark: SparkSession, small_run: Path, database: str, tmp_path: Path
+) -> None:
+    torn = shutil.copytree(small_run, tmp_path / "torn")
+    halve(torn, "diffs")
+    with pytest.raises(InputRefused, match=r"diffs has \d+ rows, \d+ are recorded"):
+        publish(spark, str(torn), database)
+    with pytest.raises(InputRefused, match=r"diffs has \d+ rows, \d+ are recorded"):
+        Ledger.read(spark, str(torn))
+    assert not spark.catalog.databaseExists(database)
+    words = ["publish", "--run", str(torn), "--to", database]
+    assert main(None, words) == main(None, [*words, "--dry-run"]) == 4
+    record = json.loads((torn / "_run.json").read_text())
+    (torn / "_run.json").write_text(json.dumps(record | {"run_id": "x' OR '1'='1"}))
+    with pytest.raises(InputRefused, match=r"run_id is .* not hexadecimal"):
+        publish(spark, str(torn), database)
+
+
+def test_rows_are_counted_where_they_lie(
+    spark: SparkSession, small_run: Path, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another publish removes what this one wrote, or fails it: in words, and without a mark."""
+    replace_run = catalogs._replace_run
+    publish(spark, str(small_run), database)
+
+    def losing(session: SparkSession, name: str, rows: DataFrame, *more: Any) -> None:
+        replace_run(session, name, rows.limit(0) if name.endswith(".diffs") else rows, *more)
+
+    def failing(session: SparkSession, name: str, rows: DataFrame, *more: Any) -> None:
+        if name.endswith(".diffs"):
+            spark.sql("SELECT raise_error('java.io.FileNotFoundException: _temporary')").collect()
+        replace_run(session, name, rows, *more)
+
+    for replacing, said in ((losing, r"\.diffs has 0 of \d+ rows"), (failing, "_temporary")):
+        monkeypatch.setattr(catalogs, "_replace_run", replacing)
+        with pytest.raises(StoreFailed, match=f"not whole .*{said}.*another publish") as caught:
+            publish(spark, str(small_run), database)
+        assert "\n" not in str(caught.value)
+        assert spark.table(f"{database}.runs").count() == 0
+
+
+def test_two_at_once_end_in_words(spark: SparkSession, small_run: Path, database: str) -> None:
+    def one(_: int) -> object:
+        try:
+            return publish(spark, str(small_run), database)
+        except RebalanceError as error:
+            return error
+
+    with ThreadPoolExecutor(2) as pool:
+        ended = list(pool.map(one, range(2)))
+    assert not [error for error in ended if "\n" in str(error)]
+    whole = publish(spark, str(small_run), database)
+    for name, rows in whole.tables.items():
+        assert spark.table(name).count() == rows
 
 
 def test_dynamic_overwriting_of_the_session_stays_its_own(
