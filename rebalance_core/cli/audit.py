@@ -37,6 +37,7 @@ from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.ingest_outcome import ingest_outcome
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
 from rebalance_core.cli.run.output_folder import typed_place
 from rebalance_core.cli.run.run_record import OutputRun, RunOutcome, origin_of
@@ -287,6 +288,9 @@ def _ingest(
         of="files",
         before_writing=output.clear,
     )
+    if not private:  # else the tables go in the end
+        outcome = ingest_outcome(request.options.collection or "", collection, done)
+        output.record_below(INGESTED, "ingest", outcome)
     return place, understood(done.stats)
 
 

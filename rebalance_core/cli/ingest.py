@@ -2,21 +2,17 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import IngestOptions
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.input_files import fingerprint
-from rebalance_core.cli.run.run_record import Origin, RunOutcome
+from rebalance_core.cli.run.ingest_outcome import ingest_outcome
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import local_path
 from rebalance_core.ingest.collection import Collection, open_collection
-from rebalance_core.ingest.in_process import understood, with_lines
-from rebalance_core.process.ingest import IngestWritten
 
 WORST_FILES = 5
 
@@ -41,28 +37,11 @@ def run(options: IngestOptions) -> JobReport:
             of="files",
             before_writing=output.clear,
         )
-        files = understood(written.stats)
-        lines = sum(file["lines"] for file in files)
-        record = output.finish(
-            RunOutcome(
-                outputs=written.tables,
-                origin=_origin(collection, written),
-                inputs=[replace(fingerprint("collection", options.collection), rows=lines)],
-                rejected=with_lines(written.counts.rejections.codes, files),
-                files=files,
-            )
-        )
+        record = output.finish(ingest_outcome(options.collection, collection, written))
     rows = {name: table.rows for name, table in written.tables.items()}
     found = _found(record.files, rows, record.rejected, written.counts.findings)
     facts = terminal.result_facts("ingest", options.output, found, record.seconds, carrier.name)
     return JobReport(_render(facts), facts)
-
-
-def _origin(collection: Collection, written: IngestWritten) -> Origin:
-    """Origin of a run that writes what it reads: the digests of its rows, and when they were."""
-    digests = {name: table.digest for name, table in written.tables.items() if table.rows}
-    first, last = written.counts.event_ms or (None, None)
-    return Origin(digests, (collection.settings.cluster,), first, last)
 
 
 def _dry_run(options: IngestOptions, settings: Settings, collection: Collection) -> JobReport:

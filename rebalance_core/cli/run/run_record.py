@@ -414,6 +414,11 @@ class OutputRun:
         write_run(self.folder, record)
         return record
 
+    def record_below(self, name: str, job: str, outcome: RunOutcome) -> None:
+        """Write the record of a job that this run did on its way, beside that one's tables."""
+        record = self._record(paths.STATUS_OK, int(outcome.exit_code), outcome, job=job)
+        write_run(self.folder / name, record)
+
     def __exit__(
         self,
         kind: type[BaseException] | None,
@@ -448,22 +453,29 @@ class OutputRun:
         )
 
     def _record(
-        self, status: str, exit_code: int, outcome: RunOutcome, error: str | None = None
+        self,
+        status: str,
+        exit_code: int,
+        outcome: RunOutcome,
+        error: str | None = None,
+        *,
+        job: str | None = None,
     ) -> RunRecord:
+        job = job or self.job
         asked = {name: getattr(self._options, name) for name in self._options.DECIDING}
         asked |= {name: self._config.get(name) for name in DECIDING_SETTINGS}
         asked |= {kind: pieces for kind in KINDS if (pieces := self._config.get(kind))}
         origin = outcome.origin
         start, end = getattr(self._options, "from_ms", None), getattr(self._options, "to_ms", None)
         return RunRecord(
-            run_id=run_id_of(self.job, origin, redact_values(asked)) if error is None else None,
+            run_id=run_id_of(job, origin, redact_values(asked)) if error is None else None,
             clusters=list(origin.clusters),
             period_from_ms=origin.from_ms if start is None else start,
             period_to_ms=origin.to_ms if end is None else end,
             input_digests=origin.digests,
             status=status,
             exit_code=exit_code,
-            job=self.job,
+            job=job,
             arguments=redact_arguments(self._options.argv),
             config=redact_values(self._config),
             started_at=self._started.isoformat(timespec="milliseconds"),

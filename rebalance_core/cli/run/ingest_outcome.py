@@ -1,0 +1,35 @@
+"""The outcome of an ingest, by itself or on the way of an audit."""
+
+from dataclasses import replace
+
+from rebalance_core.cli.run.input_files import fingerprint
+from rebalance_core.cli.run.run_record import Origin, RunOutcome
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.in_process import understood, with_lines
+from rebalance_core.process.ingest import IngestWritten
+
+
+def ingest_outcome(place: str, collection: Collection, written: IngestWritten) -> RunOutcome:
+    """The outcome of an ingest, for the record beside its tables.
+
+    Args:
+        place: of the collection, as it was typed.
+        collection: what was read.
+        written: what came of it.
+    """
+    files = understood(written.stats)
+    lines = sum(file["lines"] for file in files)
+    return RunOutcome(
+        outputs=written.tables,
+        origin=_origin(collection, written),
+        inputs=[replace(fingerprint("collection", place), rows=lines)],
+        rejected=with_lines(written.counts.rejections.codes, files),
+        files=files,
+    )
+
+
+def _origin(collection: Collection, written: IngestWritten) -> Origin:
+    """Origin of a run that writes what it reads: the digests of its rows, and when they were."""
+    digests = {name: table.digest for name, table in written.tables.items() if table.rows}
+    first, last = written.counts.event_ms or (None, None)
+    return Origin(digests, (collection.settings.cluster,), first, last)
