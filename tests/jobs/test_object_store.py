@@ -142,6 +142,41 @@ def test_what_is_not_ours_is_never_overwritten(
     assert place_of(f"{bucket}/run").names() == ["thesis.txt"]
 
 
+@pytest.mark.parametrize("name", ["..", ".", "", "../run-2", "thesis"])
+def test_a_record_removes_nothing_but_tables(
+    bucket: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = place_of(f"{bucket}/run")
+    kept = [folder / "thesis" / "1.txt", place_of(f"{bucket}/run-2/kept"), place_of(f"{bucket}/x")]
+    for file in kept:
+        file.write_text("years of work")
+    assert run("generate", "--groups", 1, "--output", f"{bucket}/other") == 0
+    record = record_of(f"{bucket}/other")
+    record["outputs"] = {name: {"rows": 1, "digest": "d"}}
+    for status in ("OK", "FAILED"):
+        (folder / RUN_NAME).write_text(json.dumps(record | {"status": status}))
+        code = run(*SIMULATE, "--output", folder.url, "--overwrite")
+        assert code == (0 if name == "thesis" else 5), capsys.readouterr().err
+        assert all(file.read_text() for file in kept)
+
+
+def test_a_table_that_is_torn_is_refused(bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
+    store, out = f"{bucket}/fleet", f"{bucket}/out"
+    assert run("generate", "--groups", 1, "--output", store) == 0
+    (file,) = (place_of(store) / "queue_offsets").files()
+    rows = pq.read_table(file.path, filesystem=file.file_system)
+    pq.write_table(rows.slice(0, 5), file.path, filesystem=file.file_system)
+    capsys.readouterr()
+    for job in ("simulate", "plan", "audit"):
+        assert run(job, "--input", store, "--output", out) == 4
+        assert "queue_offsets has 5 rows" in capsys.readouterr().err
+    (place_of(store) / RUN_NAME).move_to(place_of(store) / LOCK_NAME)
+    assert run("simulate", "--input", store, "--output", out) == 4
+    assert "a run is writing here or died here" in capsys.readouterr().err
+    assert run("simulate", "--input", bucket, "--output", out) == 5
+    assert f"is in --input {bucket}" in capsys.readouterr().err
+
+
 def test_two_runs_are_kept_apart(bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
     folder = place_of(f"{bucket}/run")
     with OutputLock(folder):
