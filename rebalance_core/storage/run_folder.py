@@ -338,7 +338,8 @@ def counted_rows(folder: Folder, record: Record, tables: Iterable[str]) -> dict[
         more = f" and {len(wrong) - _LISTED} more" if len(wrong) > _LISTED else ""
         raise InputRefused(
             f"{folder.url}: its tables are not as the run wrote them ({RUN_NAME}): "
-            f"{'; '.join(wrong[:_LISTED])}{more}; copy the folder again, or run the job again"
+            f"{'; '.join(wrong[:_LISTED])}{more}; copy the folder again, run the job again, or put "
+            "tables that you changed into a folder of their own"
         )
     return rows
 
