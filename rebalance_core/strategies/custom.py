@@ -108,7 +108,8 @@ def keep(kind: str, name: str, given: Any, allowed: Collection[str] | None = Non
 
     Raises:
         UsageError: The name cannot stand in a text; the object may not be imported, cannot be
-            imported or made, lacks a method, returns something else, or gives two answers to one question.
+            imported or made, lacks a method, returns something else, or gives two answers to one
+            question.
     """
     if not name or not _NOT_IN_NAMES.isdisjoint(name):
         raise UsageError(f"{kind}: {name!r} is no name; it is a word without any of ( ) , = | %")

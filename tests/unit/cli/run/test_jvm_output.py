@@ -9,6 +9,7 @@ import pytest
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run import jvm as module
 from rebalance_core.cli.run.jvm import KEPT_LINES, JvmOutput, jvm_output, last_lines
+from rebalance_core.cli.terminal import STDOUT
 
 NOISE = "echo to-stdout; echo WARNING: modules >&2; printf '\\r[Stage 0:> (0 + 1) / 1]\\r' >&2"
 
@@ -42,7 +43,7 @@ def test_shown_it_goes_to_stderr_whole(capfd: pytest.CaptureFixture[str]) -> Non
 def test_the_files_are_given_back_when_the_start_fails(capfd: pytest.CaptureFixture[str]) -> None:
     def fails() -> None:
         with jvm_output(shown=False):
-            os.write(module.STDOUT, b"no room for the heap\n")
+            os.write(STDOUT, b"no room for the heap\n")
             raise ValueError("no java")
 
     with pytest.raises(ValueError, match="no java"):
