@@ -94,9 +94,20 @@ def compare(case: GroupCase) -> ComparisonResult:
 
 
 def _without_members(case: GroupCase) -> ComparisonResult:
-    """Return OFFLINE; UNKNOWN where offsets went on in a time that a log does not tell of."""
+    """Return OFFLINE; UNKNOWN where no file shows that, or offsets went on in a time that a log
+    lacks.
+    """
     offline = ComparisonResult(verdicts.OFFLINE)
-    read = dumps.last_reading(case) if case.run.coverage.known else None
+    if not case.run.coverage.known:
+        return offline
+    if not case.rows("memberships") and not dumps.is_denied(case):
+        unlogged = evidence.unlogged_group(case)
+        if unlogged is not None and dumps.is_system_group(case.consumer_group):
+            return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
+        if unlogged is not None:
+            lacking = f"no broker was asked for its members, and {evidence.gap_text(unlogged)}"
+            return unknown(offline, verdicts.NOT_COVERED, lacking, settled_by(unlogged))
+    read = dumps.last_reading(case)
     gap = None if read is None else evidence.logs_gap(case, *read)
     if gap is None:
         return offline

@@ -388,6 +388,11 @@ def _offsets_over_time(case: GroupCase) -> dict[MessageQueue, set[tuple[int, int
     return {queue: moments for queue, moments in seen.items() if not is_system_topic(queue.topic)}
 
 
+def is_denied(case: GroupCase) -> bool:
+    """Return whether a broker, or mqadmin, states that the group has no member."""
+    return bool(_denied_by(case) or case.facts("NOT_ONLINE"))
+
+
 def _denied_by(case: GroupCase) -> tuple[str, ...]:
     facts = [
         fact

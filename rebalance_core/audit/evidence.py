@@ -319,6 +319,14 @@ def logs_gap(
     return next((gap for gap in gaps if gap is not None), None)
 
 
+def unlogged_group(case: GroupCase) -> Gap | None:
+    """Return the gap of a broker of the group if no log of any of its brokers was collected."""
+    brokers = sorted(group_brokers(case))
+    if any(case.run.coverage.brokers.get(broker) for broker in brokers):
+        return None
+    return Gap(NOT_COVERED, brokers[0] if brokers else "the brokers", None, None)
+
+
 def _client_hole(case: GroupCase, finding: Finding, client_id: str | None) -> Gap | None:
     """A time of which the log that has a suspension tells nothing: it may be over.
 

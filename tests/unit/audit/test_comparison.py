@@ -10,7 +10,7 @@ import pytest
 from rebalance_core.audit.case import Finding
 from rebalance_core.audit.comparison import compare
 from rebalance_core.audit.comparison_findings import comparison_findings
-from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.coverage import EVER, Coverage
 from rebalance_core.audit.difference import DUPLICATE_ID, FOREIGN, LOCK, STALE, UNEXPLAINED
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.verdicts import (
@@ -26,6 +26,7 @@ from rebalance_core.model.verdicts import (
     STALE_DUMP,
     STRATEGY,
     SUBSCRIPTION,
+    SYSTEM,
     UNKNOWN,
     UNSTABLE,
 )
@@ -252,6 +253,27 @@ def test_what_was_seen_while_one_was_there_whose_subscriptions_nobody_knows_prov
 
 def test_a_group_without_members_is_offline() -> None:
     assert compare(case(memberships=[member(A, 0, 5_000_000)])).verdict == OFFLINE
+
+
+def test_no_member_in_any_file_is_no_sign_that_there_is_none() -> None:
+    """Without the log of a broker, and without an answer on its members, OFFLINE is a guess."""
+    unlogged = replace(RUN, coverage=Coverage(known=True))
+    result = compare(replace(case(memberships=[]), run=unlogged))
+    assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
+    assert "no broker was asked for its members" in result.lacking
+    for denied in (
+        fact("NOT_ONLINE", DUMPED_MS, details={}),
+        fact("GROUP_AT_BROKER", DUMPED_MS, broker_name="b", details={"members": "0"}),
+    ):
+        assert compare(replace(case(denied, memberships=[]), run=unlogged)).verdict == OFFLINE
+    logged = replace(RUN, coverage=Coverage({"b": EVER}, known=True))
+    assert compare(replace(case(memberships=[]), run=logged)).verdict == OFFLINE
+
+
+def test_a_group_of_rocketmq_that_no_file_shows_is_not_audited() -> None:
+    unlogged = replace(RUN, coverage=Coverage(known=True))
+    of_system = replace(case(memberships=[]), consumer_group="CID_RMQ_SYS_TRANS", run=unlogged)
+    assert (compare(of_system).verdict, compare(of_system).reason) == (UNKNOWN, SYSTEM)
 
 
 def test_brokers_that_were_not_asked_are_named() -> None:
