@@ -598,10 +598,13 @@ def loudness(files: Files, audited: Audited) -> tuple[int, int]:
 def mute(files: Files, audited: Audited) -> Iterator[str]:
     """Groups of which nothing was touched, and whose verdict or findings are others."""
     before = whole(files.name)
-    for group in before.verdicts:
-        if touched(files, group):
-            continue
-        yield from _changed(group, before, audited)
+    paths = {path for path, _ in files.taken}
+    logs = [path for path in Files.of(files.name).logs() if "broker.log" in path]
+    for group, row in before.verdicts.items():
+        # that no log names it is what shows that nobody is online: all of them tell of the group
+        by_silence = row["verdict"] == "OFFLINE" and paths.issuperset(logs)
+        if not by_silence and not touched(files, group):
+            yield from _changed(group, before, audited)
 
 
 def changed(files: Files, audited: Audited) -> Iterator[str]:
