@@ -147,13 +147,12 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
         group_pattern: SQL LIKE pattern of the groups wanted; None: all.
     """
     keys = _Keys(tables, group_pattern)
-    topics = _group_topics(tables, keys)
+    topics = _with_retry_topics(_group_topics(tables, keys), keys)
     found = {EVENTS: _event_rows(tables[EVENTS], keys, topics)}
     if GROUPS in tables:
         found[GROUPS] = keys.own_rows(GROUPS)
     if OFFSETS in tables:
-        of_topics = _with_retry_topics(topics, keys)
-        found[OFFSETS] = of_topics.groups_of(keys.topic_key(OFFSETS))
+        found[OFFSETS] = topics.groups_of(keys.topic_key(OFFSETS))
     if COMMITS in tables:
         found[COMMITS] = keys.own_rows(COMMITS)
     sorted_rows, first = {}, {}
@@ -307,13 +306,12 @@ def _listed(lists: pa.ListArray, codes: Ints, group: Ints) -> tuple[Ints, Ints]:
 
 
 def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
-    """The interests, and those of each group with a topic in its retry topic."""
+    """The interests, and those of each group in its retry topic."""
     names = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, keys.groups, "")
-    group = np.unique(topics.group)
-    retry = keys.key_of(keys.cluster_of, keys.topic_codes(names))[group]
-    known = retry >= 0
+    retry = keys.key_of(keys.cluster_of, keys.topic_codes(names))
+    known = np.flatnonzero(retry >= 0)
     return _Interests.of(
-        np.concatenate([topics.key, retry[known]]), np.concatenate([topics.group, group[known]])
+        np.concatenate([topics.key, retry[known]]), np.concatenate([topics.group, known])
     )
 
 

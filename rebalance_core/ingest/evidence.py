@@ -16,7 +16,7 @@ from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest import collection
 from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.fact import UNPARSABLE_DOCUMENT, Fact, Unread
-from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic, retry_topic
 
 EVERYTHING = ("", "all")
 """What stands for no group in the name of a ``consumerProgress`` dump."""
@@ -172,6 +172,9 @@ _FACTS_ONLY = ("subscription_group", "order_info", "dump")
 """Facts of stores and dumps of which `observed_facts` alone is made."""
 _REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local")
 """Evidence on the cluster from dumps and from facts on something else; each place says it often."""
+GROUP_CONNECTED = "group_connected"
+"""Evidence on a retry topic: a broker registered a member of the group, and creates the topic with
+that heartbeat unless it has it."""
 
 
 def thinning_of(part: str) -> dict[str, Thinning]:
@@ -181,7 +184,8 @@ def thinning_of(part: str) -> dict[str, Thinning]:
         for fact in LOG_FACTS.values()
         if fact.part == part and fact.thinning is not None
     }
-    return of_logs | dict.fromkeys(_REPEATED if part == CLUSTER else (), ONE_A_PLACE)
+    others = {CLUSTER: _REPEATED, TOPIC: (GROUP_CONNECTED,)}.get(part, ())
+    return of_logs | dict.fromkeys(others, ONE_A_PLACE)
 
 
 def is_fact_only(kind: str) -> bool:
@@ -239,11 +243,23 @@ def evidence_of(
     if piece.kind == "offset_reset":
         # who reads a refused commit has to know it
         yield replace(piece, part=CLUSTER, key="", kind="reset_kept")
+    if piece.kind == "consumer_connected":
+        yield from _of_retry_topic(piece)
     if file.kind in (collection.BROKER_LOG, collection.TOPICS):
         yield from _of_folder(piece)
     elif fact.values.get("proxy_addr") and not fact.values["remote"]:
         address = {"address": fact.values["proxy_addr"]}
         yield replace(piece, part=CLUSTER, key="", kind="proxy_local", values=address)
+
+
+def _of_retry_topic(piece: Evidence) -> Iterator[Evidence]:
+    """Return what a connection of a group says of its retry topic at that broker.
+
+    Members behind a proxy, whose channels are of gRPC or remote, send the broker no heartbeat.
+    """
+    if piece.place and not piece.values.get("protocol") and not piece.values.get("remote"):
+        topic = retry_topic(piece.key)
+        yield replace(piece, part=TOPIC, key=topic, kind=GROUP_CONNECTED, values={})
 
 
 def _of_folder(piece: Evidence) -> Iterator[Evidence]:
@@ -268,7 +284,10 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
         group, broker = argument, file.place
         if not broker:
             group, broker = asked(argument, piece.values.get("subscriptions") or (), brokers)
-        yield replace(piece, part=GROUP, key=group, place=broker)
+        listed = replace(piece, part=GROUP, key=group, place=broker)
+        yield listed
+        if listed.kind == "member":
+            yield from _of_retry_topic(listed)
     elif command == "consumerStatus":
         client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}
         yield replace(piece, part=GROUP, key=argument, values={**piece.values, **client})

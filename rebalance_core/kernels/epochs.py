@@ -55,6 +55,10 @@ class TopicConfigs:
     readable: Ints
     configured: Bools
 
+    def where(self, rows: Bools) -> TopicConfigs:
+        """Some rows of these."""
+        return TopicConfigs(*(getattr(self, f.name)[rows] for f in fields(self)))
+
     def joined(self, other: TopicConfigs) -> TopicConfigs:
         """These rows, then the others."""
         pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
@@ -78,15 +82,9 @@ def listed_places(coded: CodedGroups) -> TopicBrokers:
     return TopicBrokers(divisions.listing[at], lists.topic[row], lists.broker[row])
 
 
-def topic_configs(events: Events, groups: Groups) -> TopicConfigs:
-    """Topic events, those about all brokers once for each broker that has the topic.
-
-    Events about the group's own retry topic count for nothing: its route is its brokers'.
-    """
-    about = np.flatnonzero(
-        ((events.type == CONFIG) | (events.type == DELETED))
-        & (events.topic != groups.retry_topic[events.group])
-    )
+def topic_configs(events: Events) -> TopicConfigs:
+    """Topic events, those about all brokers once for each broker that has the topic."""
+    about = np.flatnonzero((events.type == CONFIG) | (events.type == DELETED))
     group, topic, broker = (a[about] for a in (events.group, events.topic, events.broker))
     configured = events.type[about] == CONFIG
     known = np.unique(np.stack([group, topic, broker])[:, configured], axis=1)
@@ -113,6 +111,12 @@ def retry_creations(
     """The retry topic's queue on each broker: from when a member first reads a topic there.
 
     That moment is the first at which some topic is both subscribed and configured on the broker.
+
+    Args:
+        configs: of the topics, or of the retry topics themselves: then from when a member first
+            finds one there.
+        subscribed: the same topics.
+        groups: all.
     """
     group, topic, broker, ordinal = configs.group, configs.topic, configs.broker, configs.ordinal
     row, end = segments.on_periods((group, topic, broker), ordinal, configs.configured)
@@ -130,6 +134,28 @@ def retry_creations(
     return TopicConfigs(
         group[born], groups.retry_topic[group[born]], broker[born], start[born], ones, ones > 0
     )
+
+
+def retry_configs(stated: TopicConfigs, creations: TopicConfigs) -> TopicConfigs:
+    """Return what is on each broker of the retry topics: as stated, else the one queue created.
+
+    What was created is there again where nothing is stated any more.
+
+    Args:
+        stated: the events about the retry topics themselves.
+        creations: as `retry_creations` gives them of all other topics.
+    """
+    rows = stated.joined(creations)
+    created = np.arange(len(rows.ordinal)) >= len(stated.ordinal)
+    order = np.lexsort((rows.ordinal, rows.broker, rows.group))
+    rows, created = rows.where(order), created[order]
+    first = segments.first_of_run(rows.group, rows.broker)
+    since = segments.last_true(created, first) >= 0
+    holds = segments.last_true(~created, first)  # the last that was stated, itself included
+    covered = created & (holds >= 0) & np.append(rows.configured, False)[holds]
+    back = ~rows.configured & since
+    rows.readable[back], rows.configured[back] = 1, True
+    return rows.where(~covered)
 
 
 def retry_periods(creations: TopicConfigs) -> TopicPeriods:
@@ -298,12 +324,13 @@ def _last_ordinals(events: Events) -> Ints:
 
 
 def build_epochs(
-    events: Events, turns: InstantEffects, live: LiveCounts, creations: TopicConfigs, route_ms: Ints
+    events: Events, turns: InstantEffects, live: LiveCounts, creations: TopicConfigs, groups: Groups
 ) -> Epochs:
     """One epoch for each instant that changes a group's state, from its first member on.
 
-    ``route_ms``: the window of a change of routes, by group.
+    A change of a retry topic has the window of a change of routes, on the retry topic alone.
     """
+    route_ms = groups.route_ms
     last = _last_ordinals(events)
     group = events.group[last]
     members = _live_at(live, group, last)
@@ -317,10 +344,12 @@ def build_epochs(
     from_ms = events.at_ms[ordinal]
     causing = np.flatnonzero(turns.causing & (at_instant[events.instant] >= 0))
     epoch = at_instant[events.instant[causing]]
+    of_retry = np.isin(events.type[causing], (CONFIG, DELETED))
+    of_retry &= events.topic[causing] == groups.retry_topic[events.group[causing]]
     settled = np.zeros(count, np.int64)
-    np.maximum.at(settled, epoch, events.window_ms[causing])
+    np.maximum.at(settled, epoch[~of_retry], events.window_ms[causing[~of_retry]])
     latest = segments.running_max(from_ms + settled, epoch_group)
-    grown = at_instant[events.instant[creations.ordinal]]
+    grown = at_instant[events.instant[np.append(creations.ordinal, causing[of_retry])]]
     routed = latest.copy()
     grown = grown[grown >= 0]
     shown = from_ms[grown] + route_ms[epoch_group[grown]]

@@ -151,6 +151,9 @@ class GroupState:
     members: dict[ProcessKey, Member] = field(default_factory=dict)
     routes: Routes = field(default_factory=Routes)
     retry_brokers: set[str] = field(default_factory=set)
+    """Where members created the retry topic, unless its own TOPIC_CONFIG says what is there."""
+    retry_exists: bool = False
+    """A member that subscribes the retry topic found or created it on some broker, up or down."""
     pop_shares: dict[str, int] = field(default_factory=dict)
     """Share number of each topic whose request mode is POP, whether somebody asks for it or not."""
     listed_at: dict[ProcessKey, set[str]] = field(default_factory=dict)
@@ -269,11 +272,17 @@ class GroupState:
         self.members[key] = member
 
     def _create_retry_topic(self) -> None:
-        """Each broker creates the retry topic at the first heartbeat it gets (rocketmq.md §3.4)."""
+        """Each broker creates the retry topic at the first heartbeat it gets (rocketmq.md §3.4).
+
+        A member sends heartbeats at least to the brokers of its topics. Where others sent one, the
+        retry topic's own TOPIC_CONFIG states the queue.
+        """
         for member in self.members.values():
             if member.retry_topic is not None:
                 for topic in member.subscriptions:
                     self.retry_brokers |= self.routes.brokers_of(topic)
+                found = self.retry_brokers or self.routes.brokers_of(self.retry_topic)
+                self.retry_exists = self.retry_exists or bool(found)
 
     def _has_retry_topic(self, message_model: str, rebalance_mode: str) -> bool:
         """Only push CLUSTERING consumers subscribe the retry topic, and none behind a proxy
@@ -304,14 +313,14 @@ class GroupState:
         )
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
-        """MqAll of one topic; the retry topic has one queue on each of its brokers that is up."""
+        """MqAll of one topic; the retry topic has one queue on each of its brokers that is up,
+        or as many as its own TOPIC_CONFIG states.
+        """
+        stated = self.routes.readable_queues(topic)
         if topic != self.retry_topic:
-            return self.routes.readable_queues(topic)
-        return queue.sort_queues(
-            MessageQueue(topic, broker, 0)
-            for broker in self.retry_brokers
-            if broker not in self.routes.down
-        )
+            return stated
+        created = self.retry_brokers - self.routes.brokers_of(topic) - self.routes.down
+        return queue.sort_queues([*stated, *(MessageQueue(topic, broker, 0) for broker in created)])
 
     def readable_by_topic(self) -> dict[str, list[MessageQueue]]:
         """MqAll of each topic of the group, in Java order of the topics; shared ones left out."""
@@ -319,7 +328,7 @@ class GroupState:
         return {
             topic: self.readable_queues(topic)
             for topic in sorted(self.topics, key=queue.java_string_key)
-            if topic not in shared and (topic != self.retry_topic or self.retry_brokers)
+            if topic not in shared and (topic != self.retry_topic or self.retry_exists)
         }
 
     def lockless_brokers(self) -> frozenset[str]:

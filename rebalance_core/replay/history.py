@@ -220,8 +220,9 @@ def replay_events(
             continue
         view = group_view(state)
         outcome = settled(view, before)
-        late = windows.extend(instant.causing, at_ms)
-        if state.retry_brokers - retry_brokers:
+        of_retry = [event for event in instant.causing if _of_topic(event, state.retry_topic)]
+        late = windows.extend([e for e in instant.causing if e not in of_retry], at_ms)
+        if of_retry or state.retry_brokers - retry_brokers:
             windows.extend_retry(at_ms)
         latest_ms, retry_latest_ms = windows.latest(state.members)
         replay.epochs.append(
@@ -332,6 +333,11 @@ class _Windows:
     def _until(self, kinds: Iterable[Intervals]) -> tuple[int, int]:
         settled_ms = max(self._settled[intervals] for intervals in kinds)
         return settled_ms, max(settled_ms, *(self._routed[intervals] for intervals in kinds))
+
+
+def _of_topic(event: Event, topic: str) -> bool:
+    """True if the event is about the topic itself, not about a member that reads it."""
+    return event.event_type in events.TOPIC_EVENTS and event.topic == topic
 
 
 def _unsettling(state: GroupState, simultaneous: list[Event], turned: set[str]) -> list[Event]:

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from rebalance_core.model.events import BROKER_DOWN, BROKER_EVENTS, BROKER_UP, TOPIC_DELETED, Event
-from rebalance_core.model.queue import MessageQueue, retry_topic
+from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol.start_offset import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
@@ -18,17 +18,11 @@ BEFORE_ALL_MS = -1
 
 
 class DeletionsByQueue:
-    """The TOPIC_DELETED events of one group's history, by queue.
-
-    Those about its own retry topic count for nothing, as everything that is said of its route.
-    """
+    """The TOPIC_DELETED events of one group's history, by queue."""
 
     def __init__(self, history: GroupHistory) -> None:
         ordered = sorted(history.events, key=lambda event: (event.event_ms, event.sequence))
-        retry = retry_topic(history.consumer_group)
-        self._deletions = [
-            event for event in ordered if event.event_type == TOPIC_DELETED and event.topic != retry
-        ]
+        self._deletions = [event for event in ordered if event.event_type == TOPIC_DELETED]
         self._ups = [e for e in ordered if e.event_type == BROKER_UP and e.version]
         self._broker_version = history.settings.broker_version
         self._moments: dict[MessageQueue, tuple[list[int], list[int]]] = {}

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import GROUP_CONNECTED, Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event, finding
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.model.queue import is_retry_topic, is_system_topic
 from rebalance_core.model.times import SECOND_MS
+from rebalance_core.protocol.routes import DEFAULT_PERM
 
 # Committed offsets: stores' snapshots, clients' own commit lines, ``consumerProgress``, and what
 # brokers log of commits below the one before and of resets.
@@ -210,15 +211,25 @@ class TopicTimeline:
     findings: list[Row] = field(default_factory=list)
     _perms: RoutePerms = field(init=False)
     _brokers: dict[str, _Broker] = field(default_factory=dict)
+    _unstated: set[str] = field(default_factory=set)
+    """Brokers of which no file states the topic, and no connection was seen so far."""
 
     def take(self, pieces: Iterable[Evidence]) -> Tables:
         """The tables of the topic.
 
-        Retry topics make no events: the simulator derives them, as the brokers do
-        (rocketmq.md §3.4).
+        Of a retry topic the simulator derives the queues on the brokers of the group's topics, as
+        the brokers do (rocketmq.md §3.4). Its events state where it lies beside these, and where it
+        has more queues than one; where no file states it on a broker, a connection of its group
+        there does.
         """
         ordered = sorted(pieces, key=lambda p: (self._at(p), p.place, p.position, p.source))
         self._perms = RoutePerms(self._stated_perms(ordered), self.context.was_masterless)
+        stated = {
+            piece.values.get("broker_name") or piece.place
+            for piece in ordered
+            if piece.kind in (*LOGGED, *SNAPSHOTS, *REGISTERED)
+        }
+        self._unstated = set(self.context.brokers) - stated
         routed: dict[str, set[str]] = {}
         for piece in ordered:
             if piece.kind == "route_queues":
@@ -230,17 +241,12 @@ class TopicTimeline:
             listed = routed.pop(file_of(piece.source), None) if piece.kind in SNAPSHOTS else None
             if listed is not None:
                 self._left_behind(piece, listed)
-            if piece.kind in LOGGED:
-                self._logged(piece)
-            elif piece.kind in SNAPSHOTS:
-                self._snapshot(piece)
-            elif piece.kind in REGISTERED:
-                self._registered(piece)
+            self._take_one(piece)
         for store in stores:
             self._not_in_store(*store)
         self._observed_offsets(ordered)
         if self._retry:
-            self.events, self.findings = [], []
+            self.findings = []
         for number, row in enumerate(self.events):
             row[ORDER] = number
         self.findings += lite_topic_findings(self.topic, ordered)
@@ -258,8 +264,8 @@ class TopicTimeline:
         at_ms = self.context.time_of(piece)
         if piece.kind in REGISTERED:
             return at_ms + MIDDLE_MS + 1
-        if piece.kind not in LOGGED:
-            return at_ms
+        if piece.kind not in LOGGED or self._retry:
+            return at_ms  # a member that joins in a second finds the retry topic that it creates
         # a new broker is registered up to 10 s after its start: its topics have no route before
         return max(at_ms, self.context.first_routes.get(piece.place, at_ms)) + MIDDLE_MS
 
@@ -288,6 +294,22 @@ class TopicTimeline:
             self._new_queues(piece, range(state.highest, highest))
             state.highest = highest
         self._set(piece.place, config, at_ms, piece.source)
+
+    def _take_one(self, piece: Evidence) -> None:
+        if piece.kind in LOGGED:
+            self._logged(piece)
+        elif piece.kind in SNAPSHOTS:
+            self._snapshot(piece)
+        elif piece.kind in REGISTERED:
+            self._registered(piece)
+        elif piece.kind == GROUP_CONNECTED and piece.place in self._unstated:
+            self._unstated.discard(piece.place)
+            self._created_by_heartbeat(piece)
+
+    def _created_by_heartbeat(self, piece: Evidence) -> None:
+        at_ms = self._at(piece)
+        perm = self.context.effective_perm(piece.place, DEFAULT_PERM, at_ms)
+        self._set(piece.place, StoredConfig(1, 1, perm), at_ms, piece.source)
 
     def _stated_perms(self, pieces: Iterable[Evidence]) -> Iterator[tuple[str, int, int, bool]]:
         for piece in pieces:

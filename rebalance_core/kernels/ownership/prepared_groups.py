@@ -27,6 +27,7 @@ from rebalance_core.kernels.epochs import (
     find_turns,
     follow_routes,
     listed_places,
+    retry_configs,
     retry_creations,
     retry_periods,
     topic_configs,
@@ -309,14 +310,18 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     membership = follow_members(events, coded.topic_sets)
     live = count_live(membership)
     subscribed = subscribed_periods(membership, coded.topic_sets)
-    configs = topic_configs(events, groups)
+    configs = topic_configs(events)
+    of_retry = configs.topic == groups.retry_topic[configs.group]
+    configs, stated = configs.where(~of_retry), configs.where(of_retry)
     retries = retrying(coded, membership)
     mixed = np.isin(np.arange(len(groups)), coded.divisions.mixed_models)
     dividing = subscribed
     if mixed.any():
         dividing = subscribed_periods(membership, coded.topic_sets, retries)
     creations = retry_creations(configs, dividing, groups)
-    created = retry_periods(creations)
+    reading = live_periods(membership, retries, groups.has_retry, groups.retry_topic)
+    found = retry_creations(stated, reading, groups)
+    created = retry_periods(creations.joined(found))
     retry = RetryTopics(
         created.where(~mixed[created.group]),
         live_periods(membership, retries, mixed & groups.has_retry, groups.retry_topic),
@@ -324,12 +329,13 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     )
     topics = group_topics(events, subscribed, live, retry)
     listed = listed_places(coded)
-    brokers, routes = follow_routes(events, configs.joined(creations), topics, listed)
+    configs = configs.joined(retry_configs(stated, creations))
+    brokers, routes = follow_routes(events, configs, topics, listed)
     pops = find_pops(coded, membership)
     turns = find_turns(events, membership, topics, brokers, routes, created, pops)
     losers = lock_losers(events, groups)
     turns = with_lock_turns(turns, events, losers, topics, brokers, routes)
-    epochs = build_epochs(events, turns, live, creations, groups.route_ms)
+    epochs = build_epochs(events, turns, live, creations, groups)
     runs, unclear = find_runs(events, membership, epochs)
     read = joined_periods(subscribed, retry.since_created(retry.varying))
 
@@ -356,7 +362,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     shared &= ~left_out
     if left_out.any():
         turns = turns.without(left_out[events.group[segments.first_of_run(events.instant)]])
-        epochs = build_epochs(events, turns, live, creations, groups.route_ms)
+        epochs = build_epochs(events, turns, live, creations, groups)
         runs, _ = find_runs(events, membership, epochs)
     roster = build_roster(coded, membership, epochs, topics, runs)
     grid, popped = grids(epochs)

@@ -48,10 +48,7 @@ def find_deletions(prepared: PreparedGroups) -> Deletions:
     """The deletions of the topics that the groups read, on all brokers or on one."""
     coded, known = prepared.coded, prepared.grid.brokers
     events = coded.events
-    about = np.flatnonzero(
-        (events.type == type_code(TOPIC_DELETED))
-        & (events.topic != coded.groups.retry_topic[events.group])
-    )
+    about = np.flatnonzero(events.type == type_code(TOPIC_DELETED))
     topics = segments.pair(known.group, known.topic)
     wanted = segments.pair(events.group[about], events.topic[about])
     at, topic_broker = segments.matching(topics, wanted)
