@@ -145,6 +145,12 @@ def _render_scenario(scenario: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {scenario['possible']}"
     timed = [row for row in divided if row["orphan_queue_seconds"] is not None]
     if timed:
+        simulated = max(row.get("timed", row["groups"]) // row["seeds"] for row in timed)
+        if simulated < rows[0]["groups"]:
+            yield (
+                f"  times of {simulated:,} of {rows[0]['groups']:,} groups, the first by name; "
+                "--group simulates those wanted"
+            )
         yield from terminal.table(
             TIMED_HEADER, [_timed_cells(row, scenario["best"]) for row in timed]
         )

@@ -117,7 +117,7 @@ def movement(
         queues: Readable queues now; the keys of ``owners`` if not given.
         message_model: CLUSTERING or BROADCASTING.
 
-    Cost: that of the replay: O(moved x members) at worst.
+    Cost: linear in the queues and the members.
 
     Raises:
         UsageError: An owner is no member.

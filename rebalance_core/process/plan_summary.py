@@ -30,7 +30,7 @@ from rebalance_core.planning.sweep.plan_options import (
     VARIANT,
     with_ratio,
 )
-from rebalance_core.planning.sweep.transitions import FIGURES
+from rebalance_core.planning.sweep.transitions import FIGURES, SLOWEST
 from rebalance_core.planning.variants import Variants, is_popped
 
 # The columns of a variant, beside those of rows that were made under it.
@@ -175,7 +175,8 @@ def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[
     """A row for each key, as plain values.
 
     Beside the key and the sums it has ``groups``; ``rows``, one a group and variant, and how many
-    of them have a caveat (``left_out``) and ``cannot_pop``; the different ``caveats``, sorted; the
+    of them have a caveat (``left_out``), ``cannot_pop``, or were simulated over time (``timed``);
+    the different ``caveats``, sorted; the
     `EXTREMES`; and ``moved_sound`` and
     ``minimum_moves``, the sums of those without one, where the minimum is a measure of the
     strategy.
@@ -194,6 +195,7 @@ def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[
     how: list[tuple[Any, str]]
     how = [(name, "sum") for name in (*sums, *(f"_{name}" for name in _OF_SOUND))]
     how += [("caveat", "count"), ("caveat", "distinct"), ("cannot_pop", "count"), ([], "count_all")]
+    how += [(SLOWEST, "count")]
     how += EXTREMES.items()
     grouped = table.group_by(list(keys), use_threads=False).aggregate(how)
     groups = distinct(summary, keys, _DISTINCT)
@@ -207,6 +209,7 @@ def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[
             "left_out": row["caveat_count"],
             "caveats": sorted(filter(None, row["caveat_distinct"])),
             "cannot_pop": row["cannot_pop_count"],
+            "timed": row[f"{SLOWEST}_count"],
         }
         | {name: row[f"{name}_{how}"] for name, how in EXTREMES.items()}
         for row in grouped.to_pylist()

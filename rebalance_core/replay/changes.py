@@ -1,12 +1,14 @@
 """What an epoch changes: who drops and who adds which queue, and why."""
 
-from collections.abc import Collection, Set
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from rebalance_core.model.clients import KEPT, KEPT_LOCK_MS
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, queue_sort_key
 from rebalance_core.protocol.members import ORDER_LOCK_MS
-from rebalance_core.replay.group_state import ProcessKey
+from rebalance_core.replay.group_state import Member, ProcessKey
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Holdings
 
@@ -61,6 +63,7 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
     before = holders_by_queue(epoch.before, changing)
     after = holders_by_queue(epoch.holdings, changing)
     readable = {queue for queues in epoch.readable.values() for queue in queues}
+    clients = _Clients.of(epoch)
     changes: list[OwnerChange] = []
     for queue in sorted(changing, key=queue_sort_key):
         was, now = before.get(queue, {}), after.get(queue, {})
@@ -73,14 +76,14 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
         for client_id in sorted(adding, key=java_string_key):
             changes.append(
                 OwnerChange(
-                    queue, ADD, client_id, _only(dropping), _add_kind(epoch, queue, was),
+                    queue, ADD, client_id, _only(dropping), _add_kind(epoch, clients, queue, was),
                     epoch.from_ms,
                     _latest_ms(epoch, queue, client_id) + (ORDER_LOCK_MS if ordered else 0),
                 )
             )  # fmt: skip
         for client_id in sorted(dropping, key=java_string_key):
-            departed = _departed(epoch, queue, client_id)
-            forced = departed or queue not in readable or not _subscribes(epoch, client_id, queue)
+            departed = clients.departed(queue, client_id)
+            forced = departed or queue not in readable or not clients.subscribes(client_id, queue)
             changes.append(
                 OwnerChange(
                     queue, DROP, client_id, _only(adding), FORCED if forced else VOLUNTARY,
@@ -100,36 +103,47 @@ def _only(clients: list[str]) -> str | None:
     return clients[0] if len(clients) == 1 else None
 
 
-def _add_kind(epoch: Epoch, queue: MessageQueue, was: Collection[str]) -> str:
+def _add_kind(epoch: Epoch, clients: _Clients, queue: MessageQueue, was: Collection[str]) -> str:
     if epoch.initial:
         return INITIAL
     if not was and queue in epoch.unsure_before:
         return VOLUNTARY if not epoch.all_known else FORCED
     if not was:
         return NEW
-    return VOLUNTARY if any(_subscribes(epoch, client_id, queue) for client_id in was) else FORCED
+    return VOLUNTARY if any(clients.subscribes(client_id, queue) for client_id in was) else FORCED
 
 
-def _subscribes(epoch: Epoch, client_id: str, queue: MessageQueue) -> bool:
-    """Some live process of this id still subscribes the queue's topic."""
-    return any(
-        member.subscribes(queue.topic)
-        for member in epoch.members.values()
-        if member.client_id == client_id
-    )
+@dataclass(frozen=True, slots=True)
+class _Clients:
+    """The processes of each client id in an epoch, and those that held something before it."""
 
+    epoch: Epoch
+    live: Mapping[str, Sequence[Member]]
+    before: Mapping[str, Sequence[ProcessKey]]
 
-def _departed(epoch: Epoch, queue: MessageQueue, client_id: str) -> bool:
-    """Every process of this id that gives the queue up is gone."""
-    return all(
-        key not in epoch.members
-        for key, queues in epoch.before.items()
-        if key[0] == client_id and queue in queues and not _holds(epoch, key, queue)
-    )
+    @classmethod
+    def of(cls, epoch: Epoch) -> _Clients:
+        live: dict[str, list[Member]] = {}
+        for member in epoch.members.values():
+            live.setdefault(member.client_id, []).append(member)
+        before: dict[str, list[ProcessKey]] = {}
+        for key in epoch.before:
+            before.setdefault(key[0], []).append(key)
+        return cls(epoch, live, before)
 
+    def subscribes(self, client_id: str, queue: MessageQueue) -> bool:
+        """Some live process of this id still subscribes the queue's topic."""
+        return any(member.subscribes(queue.topic) for member in self.live.get(client_id, ()))
 
-def _holds(epoch: Epoch, key: ProcessKey, queue: MessageQueue) -> bool:
-    return queue in epoch.holdings.get(key, frozenset())
+    def departed(self, queue: MessageQueue, client_id: str) -> bool:
+        """Every process of this id that gives the queue up is gone."""
+        nothing = frozenset[MessageQueue]()
+        return all(
+            key not in self.epoch.members
+            for key in self.before.get(client_id, ())
+            if queue in self.epoch.before[key]
+            and queue not in self.epoch.holdings.get(key, nothing)
+        )
 
 
 # Order locks that a member keeps of queues that it gives up: nobody can take those at once.

@@ -89,7 +89,7 @@ class RolloutPlan:
     def as_strategy(self) -> str:
         """The part of a Deployment's ``spec`` that deploys in this way; YAML."""
         seconds = -(-(self.ready_ms + self.pause_ms) // 1000)
-        comments = []
+        comments = [f"# Assumed: {assumption}." for assumption in ASSUMPTIONS]
         if self.pause_ms:
             comments.append(
                 f"# minReadySeconds holds ready_after and the pause of {told(self.pause_ms)}"
@@ -104,6 +104,13 @@ class RolloutPlan:
             f"    maxUnavailable: {self.unavailable}",
         ]  # fmt: skip
         return "\n".join(lines) + "\n"
+
+
+ASSUMPTIONS = (
+    "the pods of a step start in one instant",
+    "a pod is Ready once its consumer has joined the group",
+)
+"""What every future of a search takes as given, of Kubernetes' side."""
 
 
 def told(ms: int) -> str:

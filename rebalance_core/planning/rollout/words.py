@@ -6,6 +6,7 @@ from typing import Any
 from rebalance_core.planning.rollout import choice
 from rebalance_core.planning.rollout.choice import Row, Searched
 from rebalance_core.planning.rollout.search import (
+    ASSUMPTIONS,
     RESTART,
     SWITCH_STRATEGY,
     Budgets,
@@ -39,6 +40,7 @@ def recommendation(searched: Searched) -> list[str]:
         lines.append(f"Kubernetes' default (25 %/25 %) {_figures(default)}.{_more(default, row)}")
     lines += _missed(searched)
     lines += _warnings(searched, plan)
+    lines.append(f"Assumed: {'; '.join(ASSUMPTIONS)}.")
     counts = [each["futures"] for each in searched.rows]
     lines.append(
         f"Of {len(searched.rows)} plans, each in {min(counts):,} to {max(counts):,} futures, "

@@ -13,7 +13,12 @@ from rebalance_core.contracts.planning import PLAN_STEPS
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.kernels.coded_groups import EngineOptions
-from rebalance_core.model.group_settings import BROKER_REBALANCE, PROXY_REBALANCE, RequestMode
+from rebalance_core.model.group_settings import (
+    BROADCASTING,
+    BROKER_REBALANCE,
+    PROXY_REBALANCE,
+    RequestMode,
+)
 from rebalance_core.model.verdicts import UNKNOWN
 from rebalance_core.planning.known_strategies import OWNERSHIP, STEPS, HypotheticalStrategies
 from rebalance_core.planning.movement import STEP_FIGURES
@@ -99,12 +104,17 @@ def marked(steps: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
     return steps.append_column("counted", counted(steps, first_ms))
 
 
-def start_sums(starts: pa.Table) -> pa.Table:
+def start_sums(starts: pa.Table, broadcasting: Container[Group] = ()) -> pa.Table:
     """Messages read twice and never read by group; null where unknown.
 
     What stands between the newest commit seen and a hand-over commit, the owner before had read.
     A group with an owner of which no observation says where it starts has no sums: new queues of
-    a scenario would look as if nothing of them were skipped.
+    a scenario would look as if nothing of them were skipped. Nor has a group that broadcasts: each
+    member reads for itself, so no message is read twice or lost by who starts where.
+
+    Args:
+        starts: rows of ``pull_starts`` of whole groups.
+        broadcasting: groups with a member that broadcasts.
     """
     begin = pc.coalesce(starts["corrected_offset"], starts["start_offset"])
     again = pc.max_element_wise(pc.subtract(starts["stored_offset"], begin), 0, skip_nulls=False)
@@ -117,7 +127,9 @@ def start_sums(starts: pa.Table) -> pa.Table:
     sums = rows.group_by(list(GROUP)).aggregate(
         [("replayed", "sum"), ("skipped", "sum"), ("unknown", "any")]
     )
-    known = pc.invert(pc.fill_null(sums["unknown_any"], False))
+    groups = zip(*(sums[name].to_pylist() for name in GROUP), strict=True)
+    divided = pa.array([group not in broadcasting for group in groups], pa.bool_())
+    known = pc.and_(pc.invert(pc.fill_null(sums["unknown_any"], False)), divided)
     columns = {name: sums[name] for name in GROUP}
     for name in ("replayed", "skipped"):
         values = sums[f"{name}_sum"]
@@ -297,7 +309,11 @@ def pass_rows(
         rows = with_shared_figures(marked(steps, first_ms), given, cannot_pop or {})
     elif made == STARTS:
         starts = ledger["pull_starts"]
-        rows = start_sums(starts.filter(counted(starts, first_ms)))
+        members = member_settings(given).items()
+        broadcasting = {
+            group for group, kinds in members if any(m.message_model == BROADCASTING for m in kinds)
+        }
+        rows = start_sums(starts.filter(counted(starts, first_ms)), broadcasting)
     else:
         rows = ledger["ownership"]
     schema = schema_of(made)

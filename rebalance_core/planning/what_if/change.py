@@ -333,8 +333,25 @@ def lose_broker(*names: str) -> Change:
     return Change(lose_broker=names)
 
 
-def set_queues(numbers: Mapping[str, Mapping[str, int]]) -> Change:
-    """Topic -> broker -> number of queues from now on: scale out or in, or a new topic."""
+def set_queues(numbers: Mapping[str, Mapping[str, int]], *more: object) -> Change:
+    """Topic -> broker -> number of queues from now on: scale out or in, or a new topic.
+
+    Raises:
+        UsageError: it is no such mapping, or there is more than one argument.
+
+    >>> str(set_queues({"orders": {"broker-b": 0}}))
+    'orders: 0 queues on broker-b'
+    """
+    nested = isinstance(numbers, Mapping) and all(
+        isinstance(of, Mapping) for of in numbers.values()
+    )
+    if more or not nested:
+        given = ", ".join(map(repr, (numbers, *more)))
+        form = {numbers: more[0]} if isinstance(numbers, str) and more else {"T": {"broker-a": 8}}
+        raise UsageError(
+            f"set_queues({given}): expected one mapping, topic -> broker -> number of queues; "
+            f"write set_queues({form!r})"
+        )
     return Change(queues=numbers)
 
 

@@ -10,7 +10,7 @@ from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING, JAVA
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
 from rebalance_core.planning.known_strategies import as_planning_strategy
-from rebalance_core.planning.movement import Movement, previous_owner
+from rebalance_core.planning.movement import Movement, movement_of_epoch, previous_owner
 from rebalance_core.planning.strategies import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import (
     POP_INVISIBLE_S,
@@ -133,8 +133,8 @@ def _without(group: PlannedGroup, change: Change, mistakes: list[str]) -> list[P
 
 SEEDS = 20
 """Sets of ids that the range of a what-if covers, beside its own."""
-MOST_QUEUES_DRAWN = 10_000
-"""A group with more queues has no range: each set of ids is computed like the what-if itself."""
+MOST_CELLS_DRAWN = 100_000
+"""A group with more queues x processes has no range: each set of ids is a pass of all members."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,14 +158,14 @@ class WhatIf:
         """Fewest and most moves over `SEEDS` sets of ids of the consumers that join.
 
         The ids of processes that do not run yet are invented, and where they sort among the others
-        decides what a strategy moves. None: nobody joins, the ids are the caller's own, or there
-        are over `MOST_QUEUES_DRAWN` queues.
+        decides what a strategy moves. None: no process joins, the ids are the caller's own, or
+        there are over `MOST_CELLS_DRAWN` queues x processes.
         """
         template = self.change.client_id_template
         named = {template, template_of(self.change.language)} != {DEFAULT_TEMPLATE}
         if self.with_ids is None or not self.change.add_consumers or named:
             return None
-        if self.after.figures.group.queues > MOST_QUEUES_DRAWN:
+        if self.after.figures.group.queues * len(self.after.client_ids) > MOST_CELLS_DRAWN:
             return None
         present, count = self.before.client_ids, self.change.add_consumers
         drawn = [drawn_client_ids(count, present, seed) for seed in range(SEEDS)]
@@ -309,15 +309,16 @@ def what_if(
         before.holdings, before.frozen_topics, before.taken, before.unsure, before.doubtful
     )
 
-    def after(joining: Sequence[str] | None = None) -> Allocation:
-        changed = apply_change(group, change, joining)
-        return allocation_of(changed, _settled(changed, held, initial=False), invisible_time_s)
+    def moved(joining: Sequence[str]) -> int:
+        epoch = _settled(apply_change(group, change, joining), held, initial=False)
+        return movement_of_epoch(epoch).group.moved
 
+    changed = apply_change(group, change)
     return WhatIf(
         change,
         allocation_of(group, before, invisible_time_s),
-        after(),
-        lambda joining: after(joining).figures.group.moved,
+        allocation_of(changed, _settled(changed, held, initial=False), invisible_time_s),
+        moved,
     )
 
 

@@ -36,11 +36,10 @@ def what_if_table(
         lost_brokers: Names of brokers that the change takes away.
         moves_range: Fewest and most moves over other ids of the consumers that join.
     """
+    of_owners = [_by_topic(after.figures), _caveats(after.figures), _over_ids(moves_range)]
     parts = [
         _aligned([(f"what if: {change}", "before", "after"), *_figures(before, after)]),
-        _by_topic(after.figures),
-        _caveats(after.figures),
-        _over_ids(moves_range),
+        *(of_owners if not _all_shared(before, after) else ()),
         _languages(after.mixed),
         _unread(lost_brokers),
         _sharing(before, after),
@@ -57,11 +56,17 @@ def label(strategy: PlanningStrategy) -> str:
 
 def _figures(before: Allocation, after: Allocation) -> Iterable[tuple[str, str, str]]:
     step = after.figures.group
+    processes = str(len(before.client_ids)), str(len(after.client_ids))
+    if _all_shared(before, after):
+        yield "consumer processes", *processes
+        yield "idle consumers", str(len(before.idle)), str(len(after.idle))
+        return
     yield "strategy", label(before.strategy), label(after.strategy)
-    yield "consumer processes", str(len(before.client_ids)), str(len(after.client_ids))
+    yield "consumer processes", *processes
     was, now = before.figures.group, step
+    apart = ", shared ones apart" if before.pop or after.pop else ""
     for name, old, new in (
-        ("readable queues", was.queues, now.queues),
+        (f"readable queues{apart}", was.queues, now.queues),
         ("most queues of one consumer", was.max_queues, now.max_queues),
         ("fewest queues of one consumer", was.min_queues, now.min_queues),
         ("peak / average", was.peak_ratio, now.peak_ratio),
@@ -77,6 +82,11 @@ def _figures(before: Allocation, after: Allocation) -> Iterable[tuple[str, str, 
     yield "  fewest for a balanced result", "", _meaningful(step, step.minimum_moves)
     yield "  moved / fewest", "", _meaningful(step, step.amplification)
     yield "queues kept", "", "-" if step.stickiness is None else f"{step.stickiness:.0%}"
+
+
+def _all_shared(before: Allocation, after: Allocation) -> bool:
+    """True if members share every queue: figures of owners mean nothing."""
+    return bool(before.pop and after.pop) and not (before.owners or after.owners)
 
 
 def _by_topic(figures: StepMovement) -> str:
@@ -226,7 +236,7 @@ def _queues(before: Allocation, after: Allocation) -> str:
         for q in changed_owners(before, after)
     ]
     if not rows:
-        return "no queue changes hands"
+        return "" if _all_shared(before, after) else "no queue changes hands"
     return _truncated("queue", rows, "queues that change hands")
 
 

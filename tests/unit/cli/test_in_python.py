@@ -202,5 +202,11 @@ def test_a_what_if_says_what_its_invented_ids_decide() -> None:
     own = {"add_consumers": 1, "client_id_template": "web-{n}"}
     assert rebalance_core.what_if(two, TWO, "AVG", own).moves_range is None
     assert rebalance_core.what_if(two, TWO, "AVG", {"remove_consumers": 1}).moves_range is None
+    # each set of ids is a pass of all members: of a large group none is tried
+    many = [f"10.0.{n // 250}.{n % 250}@1#1" for n in range(60)]
+    large = rebalance_core.what_if(
+        many, {"orders": {"broker-a": 2_000}}, "AVG", {"add_consumers": 1}
+    )
+    assert large.moves_range is None
     scaled = {"scale_queues": {"orders": {"broker-a": 16}}}
     assert rebalance_core.what_if(two, TWO, "AVG", scaled).after.figures.group.queues == 16

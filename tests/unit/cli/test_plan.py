@@ -115,6 +115,18 @@ def test_the_summary_has_a_table_a_scenario_and_says_what_is_left_out() -> None:
         assert f"{heading}: " in told
 
 
+def test_times_say_of_how_many_groups_they_are() -> None:
+    def rendered(timed: int) -> str:
+        times = {"orphan_queue_seconds": 1.0, "double_queue_seconds": 1.0,
+                 "convergence_ms_p99": 3_000}  # fmt: skip
+        row = figures("baseline", "AVG", groups=100, timed=timed, **times)
+        asked = options("--strategy", "AVG")
+        return render_plan(plan_facts(asked, [row], [], {}, 4.0, "process"))
+
+    assert "times of 19 of 100 groups" in rendered(19)
+    assert "times of" not in rendered(100)
+
+
 def test_where_nothing_is_printed_nothing_is_explained() -> None:
     text = render_plan(plan_facts(options(), [], [], {}, 4.0, "process"))
     assert "peak ratio" not in text

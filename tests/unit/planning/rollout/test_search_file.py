@@ -95,12 +95,18 @@ def test_the_scenario_that_is_written_is_the_one_that_was_searched(change: str) 
 
 
 def test_the_strategy_block_says_what_kubernetes_cannot() -> None:
+    assumed = [
+        "# Assumed: the pods of a step start in one instant.",
+        "# Assumed: a pod is Ready once its consumer has joined the group.",
+    ]
     assert RolloutPlan("25%", 0, ready_ms=4_100).as_strategy() == (
-        "minReadySeconds: 5\nstrategy:\n  type: RollingUpdate\n  rollingUpdate:\n"
+        "\n".join(assumed) + "\nminReadySeconds: 5\n"
+        "strategy:\n  type: RollingUpdate\n  rollingUpdate:\n"
         "    maxSurge: 25%\n    maxUnavailable: 0\n"
     )
     paused = RolloutPlan(1, 0, pause_ms=5_000, order="first_first").as_strategy()
     assert [line for line in paused.splitlines() if line.startswith("#")] == [
+        *assumed,
         "# minReadySeconds holds ready_after and the pause of 5s",
         "# so old pods stop after the pause; simulated: before it",
         "# Kubernetes chooses which pods go; simulated: first_first",

@@ -85,3 +85,12 @@ def test_messages_are_summed_and_unknown_ones_stay_unknown() -> None:
     for group in ("h", "i"):
         found = sums[group]
         assert (found["replayed_messages"], found["skipped_messages"]) == (None, None)
+
+
+def test_no_message_is_read_twice_or_lost_by_who_starts_in_a_group_that_broadcasts() -> None:
+    row = {"start_offset": 0, "stored_offset": 617_205_744, "skipped": 0, "rule": "FIRST_ZERO"}
+    starts = ledger("pull_starts", row, row | {"consumer_group": "h"})
+    (cluster,) = {each["cluster"] for each in starts.to_pylist()}
+    sums = {row["consumer_group"]: row for row in start_sums(starts, {(cluster, "g")}).to_pylist()}
+    assert (sums["g"]["replayed_messages"], sums["g"]["skipped_messages"]) == (None, None)
+    assert sums["h"]["replayed_messages"] == 617_205_744

@@ -2,6 +2,7 @@
 named.
 """
 
+import re
 import tomllib
 from ipaddress import IPv4Address
 from typing import Any
@@ -176,3 +177,16 @@ def test_no_host_ends_in_0_or_255() -> None:
     assert (len(near), near[0], near[-1]) == (254, "255.255.255.1", "255.255.255.254")
     beside = addresses_of_network(IPv4Address("10.0.7.9"), 3)
     assert (len(beside), beside[0], beside[-1]) == (254, "10.0.3.1", "10.0.3.254")
+
+
+@pytest.mark.parametrize(
+    ("given", "form"),
+    [
+        (("t", {"broker-b": 0}), "write set_queues({'t': {'broker-b': 0}})"),
+        (({"t": 4},), "write set_queues({'T': {'broker-a': 8}})"),
+        (("t",), "expected one mapping, topic -> broker -> number of queues"),
+    ],
+)
+def test_set_queues_names_the_form_that_it_expects(given: tuple[Any, ...], form: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(form)):
+        set_queues(*given)

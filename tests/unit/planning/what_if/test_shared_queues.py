@@ -92,6 +92,8 @@ def test_behind_a_proxy_everybody_reaches_everything() -> None:
     assert result.before.pop["T"] == PopFigures(4, 8, 4, 4, 8, 8, 0)
     assert result.after.pop["T"] == PopFigures(5, 8, 5, 5, 8, 8, 0)
     assert str(result.after.redelivery) == "110 to 194 s"
+    for of_owners in ("readable queues", "most queues of one consumer", "moved", "strategy"):
+        assert of_owners not in str(result).partition("shared queues")[0]
 
 
 def test_what_a_death_costs() -> None:
