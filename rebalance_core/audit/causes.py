@@ -25,12 +25,14 @@ class Link:
         consequence: the rule of what follows from it.
         same: columns that both have in common, beside the cluster.
         says: what else has to hold.
+        quiet: the cause is INFO where it is over, and sure all the same.
     """
 
     cause: str
     consequence: str
     same: tuple[str, ...]
     says: Says
+    quiet: bool = False
 
 
 def _gives(reason: str) -> Says:
@@ -111,6 +113,7 @@ LINKS = (
         Link(f"OWNERSHIP_DIFFERS_{reason}", "QUEUES_NOT_READ", GROUP_TOPIC, _unheld)
         for reason in _DIFFERS
     ),
+    Link("TOPIC_GONE", "COMMITS_ABOVE_END", GROUP_TOPIC, _equal("deleted_from"), quiet=True),
     _set_up("READ_FEWER_THAN_WRITTEN", "queues", "numbers"),
     _set_up("READ_MORE_THAN_WRITTEN", "queues", "numbers"),
     _set_up("READ_ONLY_BROKER_COUNTED", "brokers"),
@@ -123,7 +126,8 @@ def with_causes(findings: Iterable[Row]) -> list[dict[str, Any]]:
     """The findings, each with the fingerprint of what caused it.
 
     A finding has a cause only where one rule's findings fit (`LINKS`), at a time when it held;
-    where several rules' do, none is named. What is INFO causes only what is INFO, too.
+    where several rules' do, none is named. What is INFO causes only what is INFO, too, unless its
+    link is quiet.
 
     Args:
         findings: all of a run; rows with a fingerprint.
@@ -146,7 +150,7 @@ def with_causes(findings: Iterable[Row]) -> list[dict[str, Any]]:
 
 def _fitting(link: Link, causes: Iterable[Row], row: Row) -> set[str]:
     """The fingerprints of the causes that fit; of the same rule the first alone, never its own."""
-    fitting = (one for one in causes if _may_cause(one, row) and link.says(one, row))
+    fitting = (one for one in causes if _may_cause(link, one, row) and link.says(one, row))
     if link.cause != link.consequence:
         return {one["fingerprint"] for one in fitting}
     first = next(fitting, row)
@@ -161,9 +165,10 @@ def _first(row: Row) -> tuple[Any, ...]:
     return (row["accepted"] is not None, row["consumer_group"] or "", row["fingerprint"])
 
 
-def _may_cause(cause: Row, row: Row) -> bool:
+def _may_cause(link: Link, cause: Row, row: Row) -> bool:
     """True if both held at some time together, and the cause is not known less surely."""
-    if cause["severity"] == INFO and row["severity"] != INFO:
+    sure = link.quiet and "not_covered" not in cause["evidence"]
+    if cause["severity"] == INFO and row["severity"] != INFO and not sure:
         return False
     (first, last), (other_first, other_last) = _time(cause), _time(row)
     return first <= other_last and other_first <= last

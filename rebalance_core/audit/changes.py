@@ -21,8 +21,10 @@ from rebalance_core.ingest.collection import ADMIN
 from rebalance_core.ingest.rows import OF_A_BROKER
 from rebalance_core.model.verdicts import (
     ASSIGNED,
+    BROADCASTING,
     COMPARISON_FAILED,
     INFO,
+    LITE_TOPIC,
     NOT_TOLD,
     OFFLINE,
     SEVERITIES,
@@ -40,7 +42,16 @@ OF_FILES = frozenset(
     {COLLECTION_INCOMPLETE.rule_id, "INGEST_BROKER_LOG_MISSING", "INGEST_NAMESRV_LOG_MISSING"}
 )
 """Findings on what was collected: every run looks at that."""
-JUDGED_WITHOUT_OWNERS = (STRATEGY, STATIC_TOPIC, NOT_TOLD, ASSIGNED, COMPARISON_FAILED, SYSTEM)
+JUDGED_WITHOUT_OWNERS = (
+    STRATEGY,
+    STATIC_TOPIC,
+    LITE_TOPIC,
+    BROADCASTING,
+    NOT_TOLD,
+    ASSIGNED,
+    COMPARISON_FAILED,
+    SYSTEM,
+)
 """Reasons of UNKNOWN for which nothing is missing: rules that do not ask for owners looked."""
 _OF_GROUPS = ("consumerStatus", "consumerProgress", *MEMBER_COMMANDS)
 _OUTPUT = re.compile(r"(?:^|/)[0-9]{10,16}-([A-Za-z]+)(?:-([^/]*))?")

@@ -37,13 +37,14 @@ from rebalance_core.audit.subscriptions import (
     is_proxied,
     is_shared,
     reach,
+    reads_lite_topic,
     reads_static_topic,
     shares_known,
     strategy_is_known,
 )
 from rebalance_core.model import verdicts
 from rebalance_core.model.clients import profile_of_row
-from rebalance_core.model.group_settings import PULL_MODE
+from rebalance_core.model.group_settings import BROADCASTING, PULL_MODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
@@ -126,7 +127,7 @@ def _judged(case: GroupCase) -> ComparisonResult:
     result = _covered(case, prediction, observed, result)
     found: Iterable[UnownedQueue] = ()
     # what a missing broker lacks may be a change
-    if result.reason != verdicts.STATIC_TOPIC and not _depends_on_missing(case):
+    if result.reason not in _NOT_MODELLED and not _depends_on_missing(case):
         until_ms = _logged_until(case)
         found = unowned_queues(case, prediction, observed)
         found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
@@ -138,6 +139,8 @@ def _unpredictable(case: GroupCase) -> str | None:
     """Why nobody can say who should own what; None: the ledger does."""
     if reads_static_topic(case):
         return verdicts.STATIC_TOPIC
+    if reads_lite_topic(case):
+        return verdicts.LITE_TOPIC
     if not strategy_is_known(case):
         return verdicts.STRATEGY
     if not all_known(case.members):
@@ -145,6 +148,16 @@ def _unpredictable(case: GroupCase) -> str | None:
     if not shares_known(case.members) or _doubtful(case.members, dumps.unreadable_topics(case)):
         return verdicts.LANGUAGE
     return verdicts.INCOMPLETE if _depends_on_missing(case) else None
+
+
+_NOT_MODELLED = (verdicts.STATIC_TOPIC, verdicts.LITE_TOPIC)
+"""Reasons why the queues that the ledger has are not those that members read."""
+
+
+def _why_unobserved(case: GroupCase) -> str:
+    if all(row["message_model"] == BROADCASTING for row in case.members):
+        return verdicts.BROADCASTING
+    return OWNERS_NOT_TOLD if _none_told(case) else verdicts.NO_DUMP
 
 
 def _doubtful(members: Iterable[Row], unreadable: Iterable[str]) -> bool:
@@ -174,9 +187,7 @@ def _compared(
     ]
     run = case.run
     if not observed:
-        return ComparisonResult(
-            verdicts.UNKNOWN, OWNERS_NOT_TOLD if _none_told(case) else verdicts.NO_DUMP
-        )
+        return ComparisonResult(verdicts.UNKNOWN, _why_unobserved(case))
     newest = observed[-1].at_ms
     if newest < run.end_ms - run.stale_ms:
         return ComparisonResult(verdicts.UNKNOWN, verdicts.STALE_DUMP, dumped_ms=newest)

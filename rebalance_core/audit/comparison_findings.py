@@ -139,6 +139,8 @@ _SETTLED_BY = {
     verdicts.SUBSCRIPTION: "Dump consumerStatus -g {group}: each member tells its topics.",
     verdicts.LANGUAGE: "Nothing: ask consumerProgress -s true -g {group} who holds what.",
     verdicts.STATIC_TOPIC: "Nothing: which logical queue a member reads, no file tells.",
+    verdicts.LITE_TOPIC: "Nothing: which lite topic a client reads, no file tells.",
+    verdicts.BROADCASTING: "Nothing: it keeps no offsets at brokers, and no queue has one owner.",
     verdicts.SYSTEM: "Nothing: it is not audited.",
     verdicts.COMPARISON_FAILED: "Report the finding RULE_FAILED.",
 }

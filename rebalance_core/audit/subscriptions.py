@@ -179,6 +179,11 @@ def reads_static_topic(case: GroupCase) -> bool:
     return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in case.rows("findings"))
 
 
+def reads_lite_topic(case: GroupCase) -> bool:
+    """True if clients read lite topics inside a topic, of which the ledger has nothing."""
+    return any(row["rule_id"] == "INGEST_LITE_TOPIC" for row in case.rows("findings"))
+
+
 def shares_known(members: Iterable[Row]) -> bool:
     """False if one of these rows is of a client of which nobody knows which queues it takes."""
     return all(

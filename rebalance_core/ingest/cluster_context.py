@@ -215,6 +215,7 @@ class ClusterContext:
         client_settings: by pattern of client ids, the columns that ``collection.toml`` gives.
         client_clocks: see `clock_offsets.ClockShifts.clients`.
         redacted: client ids are others than those that clients divide queues by, in their order.
+        lite_topics: topics of type LITE, with the source that says so.
     """
 
     cluster: str
@@ -247,6 +248,7 @@ class ClusterContext:
     client_settings: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     client_clocks: Mapping[str, int] = field(default_factory=dict)
     redacted: bool = False
+    lite_topics: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -429,6 +431,7 @@ def cluster_context(
         },
         client_settings or {},
         redacted=redacted,
+        lite_topics={p.values["topic"]: p.source for p in pieces if p.kind == "lite_topic"},
     )
 
 

@@ -170,7 +170,7 @@ _STORES = {
 """Facts of stores: who puts them together, and the field that names the group or topic."""
 _FACTS_ONLY = ("subscription_group", "order_info", "dump")
 """Facts of stores and dumps of which `observed_facts` alone is made."""
-_REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local")
+_REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local", "lite_topic")
 """Evidence on the cluster from dumps and from facts on something else; each place says it often."""
 GROUP_CONNECTED = "group_connected"
 """Evidence on a retry topic: a broker registered a member of the group, and creates the topic with
@@ -243,6 +243,8 @@ def evidence_of(
     if piece.kind == "offset_reset":
         # who reads a refused commit has to know it
         yield replace(piece, part=CLUSTER, key="", kind="reset_kept")
+    if is_lite(piece):
+        yield replace(piece, part=CLUSTER, key="", kind="lite_topic", values={"topic": piece.key})
     if piece.kind == "consumer_connected":
         yield from _of_retry_topic(piece)
     if file.kind in (collection.BROKER_LOG, collection.TOPICS):
@@ -250,6 +252,17 @@ def evidence_of(
     elif fact.values.get("proxy_addr") and not fact.values["remote"]:
         address = {"address": fact.values["proxy_addr"]}
         yield replace(piece, part=CLUSTER, key="", kind="proxy_local", values=address)
+
+
+LITE = "LITE"
+TYPE_ATTRIBUTES = ("message.type", "+message.type")
+"""As a broker stores it, and as mqadmin is told it."""
+
+
+def is_lite(piece: Evidence) -> bool:
+    """True if a store says that its topic is of type LITE (5.5)."""
+    attributes = piece.values.get("attributes") or {}
+    return piece.part == TOPIC and any(attributes.get(name) == LITE for name in TYPE_ATTRIBUTES)
 
 
 def _of_retry_topic(piece: Evidence) -> Iterator[Evidence]:
@@ -320,7 +333,11 @@ def _of_store_command(
         values = {**piece.values, "argument": file.arguments[1]}
         yield replace(piece, place=broker, values=values)
     elif part and broker and (part != GROUP or file.newest):
-        yield replace(piece, part=part, key=piece.values[name], place=broker)
+        stored = replace(piece, part=part, key=piece.values[name], place=broker)
+        yield stored
+        if is_lite(stored):
+            topic = {"topic": stored.key}
+            yield replace(stored, part=CLUSTER, key="", kind="lite_topic", values=topic)
 
 
 def of_document(

@@ -44,6 +44,7 @@ from rebalance_core.ingest.rows import OF_A_BROKER, ORDER, Row, Tables, event_or
 from rebalance_core.model.clients import is_modelled, nearest_version, told_release
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE
 from rebalance_core.model.group_settings import (
+    BROADCASTING,
     CPP,
     GO,
     JAVA,
@@ -161,7 +162,9 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     libraries, releases = client_libraries(languages), client_releases(evidence, languages)
     given = context.given.get(group, {})
     strategies = group_strategies(evidence, given.get("strategy"), presence, context)
-    if strategies.group is None:
+    if _all_broadcast(events, given):
+        pass  # every member reads every queue: no strategy is asked
+    elif strategies.group is None:
         assumed = context.assumed.strategy
         strategies.group, more = fit_strategy(
             group, evidence, presence, assumed, context, languages, cut_off
@@ -178,6 +181,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     client_side = (row for row in events if modes.get(str(row.get("client_id"))) != PROXY_REBALANCE)
     findings += may_assign(group, client_side, evidence, versions)
     findings += _of_static_topics(group, events, context)
+    findings += _of_lite_topics(group, events, context)
     findings += _release_not_told(group, {c: n for c, n in libraries.items() if c not in releases})
     findings += _taken_as_java(group, languages)
     findings += _not_modelled(group, stated)
@@ -377,9 +381,7 @@ def _not_modelled(group: str, versions: Mapping[str, str]) -> Iterator[Row]:
 
 def _of_static_topics(group: str, events: Iterable[Row], context: ClusterContext) -> Iterator[Row]:
     """One finding for each static topic that a member subscribes."""
-    subscribed = {topic for row in events for topic in row.get("subscriptions") or ()}
-    subscribed |= {row["topic"] for row in events if row["event_type"] == SUBSCRIBE}
-    for topic in sorted(subscribed & context.static_topics.keys()):
+    for topic in sorted(_subscribed(events) & context.static_topics.keys()):
         yield finding(
             "INGEST_STATIC_TOPIC",
             f"{topic} is a static topic: its route maps logical queues onto those of brokers, and "
@@ -391,6 +393,33 @@ def _of_static_topics(group: str, events: Iterable[Row], context: ClusterContext
             topic=topic,
             evidence={"topic": topic, "route": context.static_topics[topic]},
         )
+
+
+def _all_broadcast(events: Iterable[Row], given: Mapping[str, Any]) -> bool:
+    """True if the brokers say so of every member, or the collection's own settings of all."""
+    joins = [row for row in events if row["event_type"] == CONSUMER_JOIN]
+    models = {row.get("message_model") or given.get("message_model") for row in joins}
+    return models == {BROADCASTING}
+
+
+def _of_lite_topics(group: str, events: Iterable[Row], context: ClusterContext) -> Iterator[Row]:
+    """One finding for each topic of type LITE that a member subscribes."""
+    for topic in sorted(_subscribed(events) & context.lite_topics.keys()):
+        yield finding(
+            "INGEST_LITE_TOPIC",
+            f"{topic} is of type LITE: which lite topics inside it a client reads is not modelled, "
+            f"and {group} is not compared.",
+            "Nothing; which client reads which lite topic stands in no file.",
+            consumer_group=group,
+            topic=topic,
+            evidence={"topic": topic, "source": context.lite_topics[topic]},
+        )
+
+
+def _subscribed(events: Iterable[Row]) -> set[str]:
+    events = list(events)
+    topics = {topic for row in events for topic in row.get("subscriptions") or ()}
+    return topics | {row["topic"] for row in events if row["event_type"] == SUBSCRIBE}
 
 
 def _unknown_strategy(group: str, client_id: str, name: str) -> Row:

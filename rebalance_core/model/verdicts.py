@@ -57,6 +57,8 @@ LOG_ENDED: Final = "LOG_ENDED"
 NOT_COVERED: Final = "NOT_COVERED"
 STRATEGY: Final = "STRATEGY"
 STATIC_TOPIC: Final = "STATIC_TOPIC"
+LITE_TOPIC: Final = "LITE_TOPIC"
+BROADCASTING: Final = "BROADCASTING"
 SUBSCRIPTION: Final = "SUBSCRIPTION"
 LANGUAGE: Final = "LANGUAGE"
 SYSTEM: Final = "SYSTEM"
@@ -75,6 +77,9 @@ REASONS = {
     STRATEGY: "the group's strategy or its parameters are not known",
     STATIC_TOPIC: "the group reads a static topic: clients divide its logical queues, not those of "
     "brokers, which is not modelled",
+    LITE_TOPIC: "the group reads a topic of type LITE: clients subscribe lite topics inside it, "
+    "and which of them a client reads is not modelled",
+    BROADCASTING: "nothing to compare: every member reads every queue",
     SUBSCRIPTION: "no file tells what some member subscribes, so whose its queues are is not known",
     LANGUAGE: "nobody knows which queues some member's client takes: it sorts ids as its host "
     "does, or nobody ran what it does",

@@ -1,6 +1,6 @@
 """COMMITS_ABOVE_END: the end of a queue went back, and commits lie above it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -10,12 +10,14 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
+    grouped,
     listed,
     plural,
     queue_names,
 )
 from rebalance_core.audit.dumps import is_deleted, number, queue_of
 from rebalance_core.audit.orphans import is_broadcasting, messages
+from rebalance_core.audit.rules.topics import deletions_of
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
 from rebalance_core.model.times import utc
@@ -54,15 +56,38 @@ def find(case: GroupCase) -> Iterator[Finding]:
     sent = _sent_back(case)
     deleted = {(row["topic"], row["broker_name"]) for row in case.rows("topics") if is_deleted(row)}
     places = {queue[:2] for queue in (*falls, *above)} | sent.keys()
-    for place in sorted(places - deleted):
-        if not is_system_topic(place[0]):
+    places = {place for place in places - deleted if not is_system_topic(place[0])}
+    for topic, of_topic in sorted(grouped(sorted(places), lambda place: place[0]).items()):
+        anew = _made_anew(case, topic, of_topic, falls)
+        alone = [[place] for place in of_topic if place[1] not in anew]
+        for together in (*([[(topic, broker) for broker in sorted(anew)]] if anew else ()), *alone):
             yield _finding(
                 case,
-                place,
-                {queue: fall for queue, fall in falls.items() if queue[:2] == place},
-                {queue: one for queue, one in above.items() if queue[:2] == place},
-                sent.get(place, []),
+                together,
+                {queue: fall for queue, fall in falls.items() if queue[:2] in together},
+                {queue: one for queue, one in above.items() if queue[:2] in together},
+                [fact for place in together for fact in sent.get(place, ())],
+                anew if together[0][1] in anew else {},
             )
+
+
+def _made_anew(
+    case: GroupCase,
+    topic: str,
+    places: Iterable[TopicBroker],
+    falls: Mapping[MessageQueue, EndOffsetFall],
+) -> dict[str, int]:
+    """Brokers on which the topic was deleted while its ends fell, and when; a deletion that no look
+    at the ends comes before counts, too.
+    """
+    deletions = deletions_of(case, topic)
+    anew = {}
+    for _, broker in places:
+        of_place = [fall for queue, fall in falls.items() if queue[:2] == (topic, broker)]
+        at_ms = deletions.get(broker)
+        if at_ms is not None and all(one.first_ms <= at_ms <= one.last_ms for one in of_place):
+            anew[broker] = at_ms
+    return anew
 
 
 def _ends(case: GroupCase) -> dict[MessageQueue, list[tuple[int, int]]]:
@@ -117,18 +142,22 @@ def _sent_back(case: GroupCase) -> dict[TopicBroker, list[Row]]:
 
 def _finding(
     case: GroupCase,
-    place: TopicBroker,
+    places: Sequence[TopicBroker],
     falls: dict[MessageQueue, EndOffsetFall],
     above: dict[MessageQueue, Above],
     sent: list[Row],
+    anew: Mapping[str, int],
 ) -> Finding:
-    topic, broker = place
+    topic, broker = places[0]
     parts = []
+    if anew:
+        parts.append(f"{topic} was deleted at {utc(min(anew.values()))}{_and_again(case, places)}")
     if falls:
         deepest = max(falls.values(), key=lambda fall: fall.high - fall.low)
+        when = "" if anew else f" ({_when(case, places[0], deepest)})"
         parts.append(
-            f"the end of {topic} {_names(falls)} went back from {deepest.high} to {deepest.low} "
-            f"({_when(case, place, deepest)})"
+            f"the end of {topic} {_names(falls)} went back from {deepest.high} to {deepest.low}"
+            f"{when}"
         )
     if above:
         most = max(one.commit - one.end for one in above.values())
@@ -136,10 +165,10 @@ def _finding(
             f"commits of {plural(len(above), 'queue')} of {topic} ({_names(above)}) lie up to "
             f"{messages(most)} above the end"
         )
-    target = _sent_to(case, broker, above, sent)
+    target = _sent_to(case, places, above, sent)
     if target:
         parts.append(target)
-    expected = _is_expected(case, broker, falls)
+    expected = len(places) == 1 and _is_expected(case, broker, falls)
     settled = not above and not falls and all(number(fact, "given") > 0 for fact in sent)
     severity = ERROR if above and case.members else WARNING
     if not above and (expected or settled):
@@ -147,18 +176,30 @@ def _finding(
     times = [ms for fall in falls.values() for ms in (fall.first_ms, fall.last_ms)]
     times += [ms for fact in sent for ms in (fact["first_ms"], fact["last_ms"])]
     return Finding(
-        f"{broker}: {'; '.join(parts)}.",
-        {
+        f"{listed(name for _, name in places)}: {'; '.join(parts)}.",
+        ({"deleted_from": listed(sorted(deletions_of(case, topic)))} if anew else {})
+        | {
             "queues": _names({*falls, *above}) or "unknown",
             "asked": listed(sorted({f["details"]["asked"] for f in sent}), 5) or "unknown",
             "given": listed(sorted({f["details"]["given"] for f in sent}), 5) or "unknown",
         },
         severity=severity,
         topic=topic,
-        broker_name=broker,
+        broker_name=broker if len(places) == 1 else None,
         first_ms=min(times, default=None),
         last_ms=None if above else max(times, default=None),
+        remedy=SET_OFFSETS if anew else None,
     )
+
+
+def _and_again(case: GroupCase, places: Collection[TopicBroker]) -> str:
+    """When the topic was made again, as far as its last configuration tells."""
+    made = [
+        row["event_ms"]
+        for row in case.rows("topics")
+        if (row["topic"], row["broker_name"]) in places and not is_deleted(row)
+    ]
+    return f" and made again at {utc(min(made))}" if made else ""
 
 
 def _when(case: GroupCase, place: TopicBroker, fall: EndOffsetFall) -> str:
@@ -175,7 +216,10 @@ def _when(case: GroupCase, place: TopicBroker, fall: EndOffsetFall) -> str:
 
 
 def _sent_to(
-    case: GroupCase, broker: str, above: dict[MessageQueue, Above], sent: list[Row]
+    case: GroupCase,
+    places: Sequence[TopicBroker],
+    above: dict[MessageQueue, Above],
+    sent: list[Row],
 ) -> str:
     """Where pulls from beyond the end are sent: by the log, else by the broker's version."""
     if sent:
@@ -186,8 +230,9 @@ def _sent_to(
             f"pulls from {span} were sent to {listed([str(one) for one in given], 3)} at "
             f"{utc(sent[0]['first_ms'])}"
         )
-    version = case.run.versions.get(broker)
-    if not above or version is None:
+    versions = {case.run.versions.get(broker) for _, broker in places}
+    version = versions.pop()
+    if not above or versions or version is None:
         return ""
     low = {queue_of(row): row["min_offset"] for row in case.rows("queue_offsets")}
     try:
@@ -220,6 +265,11 @@ def _is_expected(case: GroupCase, broker: str, falls: dict[MessageQueue, EndOffs
 def _names(queues: Iterable[MessageQueue]) -> str:
     return queue_names(sorted(queue[1:] for queue in queues))
 
+
+SET_OFFSETS = (
+    "Set the group's offsets of the topic (resetOffsetByTime). After deleting a topic, delete the "
+    "offsets of its groups before it is made again: brokers of 4.9 keep them."
+)
 
 RULE = Rule(
     "COMMITS_ABOVE_END",

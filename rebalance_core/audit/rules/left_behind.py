@@ -1,6 +1,6 @@
 """Groups that no broker has, and offsets that nobody reads on from."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from rebalance_core.audit import dumps
@@ -252,7 +252,7 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
     for queue, lag in behind.items():
         topics[queue.topic] = topics.get(queue.topic, 0) + lag
     if topics:
-        ended = _how_it_ended(case, since, topics)
+        ended = _how_it_ended(case, since, [queue for queue, lag in behind.items() if lag])
         unasked = last is None and not _is_sure(case)
         sure = _is_sure(case) and _committed_since(case, behind, since, expired="ended" in ended)
         parts = [f"{topic} {count}" for topic, count in sorted(topics.items())]
@@ -268,17 +268,35 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _how_it_ended(case: GroupCase, since: int, topics: dict[str, int]) -> dict[str, str]:
-    """Return the signs of known issues: the last member expired, and which topics were popped."""
+def _how_it_ended(case: GroupCase, since: int, behind: Collection[MessageQueue]) -> dict[str, str]:
+    """Return the signs of known issues: the last member expired, which topics were popped, and
+    that no message came to them since.
+    """
     ends = {
         row["detail"]
         for row in case.ordered_events
         if row["event_type"] == CONSUMER_LOST and row["event_ms"] == since
     }
-    popped = sorted({row["topic"] for row in case.rows("pop_reach")} & set(topics))
-    return ({"ended": EXPIRED} if EXPIRED in ends else {}) | (
-        {"popped": listed(popped)} if popped else {}
-    )
+    signs = {"ended": EXPIRED} if EXPIRED in ends else {}
+    popped = {row["topic"] for row in case.rows("pop_reach")} & {queue.topic for queue in behind}
+    if popped:
+        signs["popped"] = listed(sorted(popped))
+        if _ends_stand_still(case, since, behind):
+            signs["ends"] = "STAND_STILL"
+    return signs
+
+
+def _ends_stand_still(case: GroupCase, since: int, queues: Collection[MessageQueue]) -> bool:
+    """True if two looks at each of the queues, from the last one before, show the same end."""
+    looks: dict[MessageQueue, list[tuple[int, int]]] = {}
+    for row in case.rows("queue_offsets"):
+        looks.setdefault(dumps.queue_of(row), []).append((row["observed_ms"], row["max_offset"]))
+    for queue in queues:
+        seen = sorted(looks.get(queue, ()))
+        first = max(0, sum(at_ms <= since for at_ms, _ in seen) - 1)
+        if len(seen) - first < 2 or seen[first][1] != seen[-1][1]:
+            return False
+    return True
 
 
 def _committed_since(

@@ -31,12 +31,12 @@ from rebalance_core.protocol.members import ROUTE_MS
 def find_topic_gone(case: GroupCase) -> Iterator[Finding]:
     """One finding for each topic of the last members that was deleted from a broker (no. 27)."""
     for topic in dumps.last_topics(case):
-        deleted = _deletions(case, topic)
+        deleted = deletions_of(case, topic)
         if deleted:
             yield _finding(case, topic, deleted)
 
 
-def _deletions(case: GroupCase, topic: str) -> dict[str, int]:
+def deletions_of(case: GroupCase, topic: str) -> dict[str, int]:
     """Broker -> when the topic was deleted there, whatever came after."""
     brokers = {
         row["broker_name"]: row["event_ms"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
-from rebalance_core.ingest.evidence import GROUP_CONNECTED, Evidence
+from rebalance_core.ingest.evidence import GROUP_CONNECTED, Evidence, is_lite
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event, finding
@@ -94,22 +94,17 @@ def _answering(piece: Evidence, context: ClusterContext) -> Evidence | None:
 # Which client reads which of them is in no file that operators copy, so it is said and left at
 # that.
 
-LITE = "LITE"
-TYPE_ATTRIBUTES = ("message.type", "+message.type")
-"""As a broker stores it, and as mqadmin is told it."""
-
 
 def lite_topic_findings(topic: str, pieces: Iterable[Evidence]) -> list[Row]:
     """One INFO finding if a store says that the topic is of type LITE."""
     for piece in pieces:
-        attributes = piece.values.get("attributes") or {}
-        if any(attributes.get(name) == LITE for name in TYPE_ATTRIBUTES):
+        if is_lite(piece):
             return [
                 finding(
                     "INGEST_LITE_TOPIC",
                     f"{topic} is of type LITE: clients subscribe lite topics inside it, and which "
                     "of them a client reads is not modelled. Its queues count as those of any "
-                    "topic.",
+                    "topic, and groups that read it are not compared.",
                     "Nothing; read what is said of its queues with that in mind.",
                     topic=topic,
                     evidence={"source": piece.source},

@@ -40,6 +40,30 @@ def test_the_end_went_back_and_the_commit_lies_above_it() -> None:
     assert "up to 13668 messages above the end" in one.summary
 
 
+def test_a_topic_that_was_deleted_and_made_again_on_all_brokers_is_one_finding() -> None:
+    anew = (
+        topic(read=1), topic(read=1, broker="b"), join("x"),
+        event(TOPIC_DELETED, 500, topic="T", broker_name="a"),
+        event(TOPIC_DELETED, 501, topic="T", broker_name="b"),
+        topic(at=540, read=1), topic(at=540, read=1, broker="b"),
+    )  # fmt: skip
+    ends = [end(0, high, at=at, broker=b) for b in "ab" for high, at in ((5_000, 300), (12, 900))]
+    commits = [commit(0, 4_990, at=890, broker=b) for b in "ab"]
+    case = case_of(*anew, commits=commits, ends=ends)
+    (one,) = findings_of(RULE, case)
+    assert one.broker_name is None
+    assert "T was deleted at" in one.summary
+    assert "and made again at" in one.summary
+    assert "store lost" not in one.summary
+    (gone,) = findings_of("TOPIC_GONE", case)
+    assert one.evidence["deleted_from"] == gone.evidence["deleted_from"] == "a, b"
+    # what fell before is no consequence of the deletion
+    earlier = [end(0, high, at=at, broker="a") for high, at in ((5_000, 300), (12, 400))]
+    (one,) = findings_of(RULE, case_of(*anew, commits=commits[:1], ends=earlier))
+    assert one.broker_name == "a"
+    assert "store lost or topic made anew" in one.summary
+
+
 def test_where_the_broker_sends_the_group_is_told_by_its_log_else_by_its_version() -> None:
     above: dict[str, Any] = {"commits": [commit(0, 14_568, at=890)], **LOST}
     plain, logged = case_of(*ONE, **above), case_of(*ONE, facts=[corrected(14_568, 0)], **above)

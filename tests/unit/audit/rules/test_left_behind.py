@@ -49,6 +49,24 @@ def test_how_a_group_that_is_offline_ended() -> None:
     assert ended(mode, popping, leave("x", 100)) == {"popped": "T"}
 
 
+def test_a_lag_of_what_was_popped_is_known_only_where_no_message_came_since() -> None:
+    """apache/rocketmq#10949 is a lag that stays: one that grows is unread."""
+    mode = event(REQUEST_MODE, -5, topic="T", broker_name="a", detail="POP(share_queue_num=1)")
+
+    def known(*ends: Row) -> bool:
+        case = case_of(
+            topic(), mode, join("x", rebalance_mode="BROKER"), leave("x", 100),
+            facts=[CONFIG], commits=[commit(0, 4)], ends=ends,
+        )  # fmt: skip
+        (one,) = findings_of(OFFLINE, case)
+        return "ends" in one.evidence
+
+    assert known(end(0, 9, at=90), end(0, 9, at=900))
+    assert known(end(0, 7, at=50), end(0, 9, at=90), end(0, 9, at=900))
+    assert not known(end(0, 9, at=90), end(0, 369, at=900))
+    assert not known(end(0, 9, at=900))
+
+
 def test_a_configured_group_and_a_store_that_was_not_collected() -> None:
     assert findings_of(LEFTOVER, case_of(*GONE, facts=[CONFIG], **BEHIND)) == []
     assert findings_of(LEFTOVER, case_of(*GONE, stores=(), **BEHIND)) == []
