@@ -63,6 +63,12 @@ def _unheld(cause: Row, finding: Row) -> bool:
     return unheld is not None and unheld == finding["evidence"].get("queues")
 
 
+def _predicted(cause: Row, finding: Row) -> bool:
+    """True if the member of the cause should hold the queues, or it is of several members."""
+    client_id = cause["client_id"]
+    return client_id is None or client_id in finding["evidence"].get("predicted", "")
+
+
 def _equal(*names: str) -> Says:
     """True if both state the same of their topic."""
 
@@ -80,7 +86,7 @@ def _set_up(rule_id: str, *names: str) -> Link:
 
 _TWICE = _gives("a client id stands twice in the member list")
 _PART = _gives("a member that counts does not subscribe the topic")
-_DIFFERS = ("STALE_VIEW", "LOCK_HELD", "FOREIGN_STRATEGY")
+_DIFFERS = ("STALE_VIEW", "LOCK_HELD", "FOREIGN_STRATEGY", "SUSPENDED")
 
 LINKS = (
     Link("DUPLICATE_CLIENT_ID", "DOUBLE_OWNER", GROUP, _held_by_twins),
@@ -109,6 +115,7 @@ LINKS = (
         GROUP,
         _storm_of("{client_id} unsubscribed {topic}"),
     ),
+    Link("MEMBER_SUSPENDED", "OWNERSHIP_DIFFERS_SUSPENDED", GROUP, _predicted),
     *(
         Link(f"OWNERSHIP_DIFFERS_{reason}", "QUEUES_NOT_READ", GROUP_TOPIC, _unheld)
         for reason in _DIFFERS

@@ -27,6 +27,10 @@ _DIFFERS = {
         verdicts.ERROR,
         "Restart the client named, or let it rebalance; look for lost notifications.",
     ),
+    difference.SUSPENDED: (
+        verdicts.WARNING,
+        "Resume the member (resume()), or stop it: what is stored in the queue waits until then.",
+    ),
     difference.LOCK: (
         verdicts.WARNING,
         "Wait 60 s and dump again; if it stays, look for the client that has the lock.",

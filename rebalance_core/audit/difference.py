@@ -204,6 +204,41 @@ class Explanations:
                 return f"{BROKER_UP} {age_ms // 1000} s before"
         return ""
 
+    def never_taken(self, one: Difference) -> str:
+        """Who should hold a queue without an owner and was suspended before it surely took it: as
+        a retry topic, which members learn of up to a minute after they join; empty: none.
+        """
+        if one.live is not None:
+            return ""
+        for row in self._case.rows("memberships"):
+            client_id = row["client_id"]
+            if client_id not in one.predicted or not row["suspended"]:
+                continue
+            taken = self._prediction.taken(one.queue, client_id, self._at_ms)
+            if not holds(row, self._at_ms) or taken is None:
+                continue
+            since_ms = self._suspended_since(row)
+            if taken["change_ms"] <= since_ms <= taken["latest_ms"] + self._clock_error_ms:
+                return f"{client_id} is suspended since {utc(since_ms)} and never took it"
+        return ""
+
+    def _suspended_since(self, row: Row) -> int:
+        """When the suspension began that a membership is a stretch of."""
+        process = row["client_id"], row["channel_id"]
+        since_ms: int = row["from_ms"]
+        before = {
+            one["to_ms"]: one["from_ms"]
+            for one in self._case.rows("memberships")
+            if (one["client_id"], one["channel_id"]) == process and one["suspended"]
+        }
+        while since_ms in before:
+            since_ms = before[since_ms]
+        return since_ms
+
+    @property
+    def _clock_error_ms(self) -> int:
+        return self._case.run.coverage.clock_error_ms
+
     def not_yet_taken(self, one: Difference) -> bool:
         """True if a broker returned and a client lacks a queue that only its return made its own.
 
@@ -362,8 +397,9 @@ def fits(holder: str | None, owners: Sequence[str]) -> bool:
     return any(holder in (owner, address_of(owner)) for owner in owners)
 
 
-DUPLICATE_ID, LOCK, FOREIGN, STALE, UNEXPLAINED = (
+DUPLICATE_ID, SUSPENDED, LOCK, FOREIGN, STALE, UNEXPLAINED = (
     "TWIN_CLIENT_ID",
+    "SUSPENDED",
     "LOCK_HELD",
     "FOREIGN_STRATEGY",
     "STALE_VIEW",
@@ -371,6 +407,8 @@ DUPLICATE_ID, LOCK, FOREIGN, STALE, UNEXPLAINED = (
 )
 CLASSES = {
     DUPLICATE_ID: "two processes with one client id answer in turns, or one was just lost",
+    SUSPENDED: "the member that should hold the queue was suspended before it surely took it, and "
+    "runs no pass until it resumes",
     LOCK: "the order lock of the queue is still with another client, or not yet granted",
     FOREIGN: "the live owners are those of another strategy than the group's",
     STALE: "the client still holds what it should have had before a change, by another broker's "
@@ -453,6 +491,8 @@ def _reasons(
 ) -> Iterator[tuple[str, str]]:
     if explanations.duplicate_ids:  # every member's share depends on how often an id is listed
         yield DUPLICATE_ID, f"{min(explanations.duplicate_ids)} is the id of two processes"
+    if note := explanations.never_taken(one):
+        yield SUSPENDED, note
     for row in refusals.get(one.queue, ()):
         if row["first_ms"] - NEAR_MS <= one.at_ms <= row["last_ms"] + NEAR_MS:
             yield LOCK, f"{row['details'].get('owner', '')} has its order lock"

@@ -189,6 +189,16 @@ class Prediction:
         before = [row for row in self._diffs.get(queue, ()) if row["change_ms"] <= at_ms]
         return max(before, key=lambda row: (row["change_ms"], row["latest_ms"]), default=None)
 
+    def taken(self, queue: MessageQueue, client_id: str, at_ms: int) -> Row | None:
+        """The newest diff not later than this time by which the client takes the queue."""
+        taken = [
+            row
+            for row in self._diffs.get(queue, ())
+            if row["action"] == "ADD" and row["client_id"] == client_id
+            if row["change_ms"] <= at_ms
+        ]
+        return max(taken, key=lambda row: row["change_ms"], default=None)
+
     def settled_at(self, queue: MessageQueue, at_ms: int) -> bool:
         """True if no change of the queue is under way at this time."""
         change = self.last_change(queue, at_ms)

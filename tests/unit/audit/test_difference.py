@@ -10,7 +10,7 @@ from rebalance_core.audit.comparison_findings import comparison_findings
 from rebalance_core.audit.difference import FOREIGN, STALE, UNEXPLAINED, Difference, classified
 from rebalance_core.audit.observations import ClientObservation, observations
 from rebalance_core.audit.prediction import Prediction
-from rebalance_core.model.events import BROKER_DOWN, BROKER_UP
+from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, CONSUMER_SUSPEND
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import EQUAL, LANGUAGE, UNKNOWN
 from rebalance_core.protocol.shares import Divider, MixedGroup
@@ -26,6 +26,7 @@ from tests.unit.audit.cases import (
     leave,
     listed_at,
     ms,
+    of_member,
     topic,
 )
 from tests.unit.audit.group_rows import A, B, progress, status
@@ -266,3 +267,16 @@ def test_what_is_held_of_a_closed_topic_is_compared_where_that_was_run(
     result = compare(case_of(*events, facts=held))
     assert (result.verdict, result.reason) == (verdict, LANGUAGE if verdict == UNKNOWN else "")
     assert result.differences == ()
+
+
+@pytest.mark.parametrize(("suspended", "why"), [(30, "SUSPENDED"), (90, UNEXPLAINED)])
+def test_a_retry_queue_that_a_member_never_took_as_it_was_suspended(
+    suspended: float, why: str
+) -> None:
+    """A member learns of its retry topic up to 53 s after it joins."""
+    paused = of_member(CONSUMER_SUSPEND, CLIENTS[0], suspended)
+    facts = status_of(CLIENTS[0], 900, pulled="a:0")
+    case = case_of(topic(read=1), join(CLIENTS[0], at=10), paused, facts=facts)
+    (one,) = compare(case).differences
+    assert (one.queue.topic, one.why) == ("%RETRY%g", why)
+    assert ("is suspended since" in one.note) is (why == "SUSPENDED")
