@@ -56,7 +56,7 @@ def test_a_topic_that_was_deleted_and_made_again_on_all_brokers_is_one_finding()
     assert "and made again at" in one.summary
     assert "store lost" not in one.summary
     (gone,) = findings_of("TOPIC_GONE", case)
-    assert one.evidence["deleted_from"] == gone.evidence["deleted_from"] == "a, b"
+    assert one.evidence["deleted_from"] == gone.evidence["deleted_from"]
     # what fell before is no consequence of the deletion
     earlier = [end(0, high, at=at, broker="a") for high, at in ((5_000, 300), (12, 400))]
     (one,) = findings_of(RULE, case_of(*anew, commits=commits[:1], ends=earlier))
