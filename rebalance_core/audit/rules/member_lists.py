@@ -276,11 +276,10 @@ def find_no_list(case: GroupCase) -> Iterator[Finding]:
 
     A retry topic that no broker has is divided by nobody: behind a proxy nothing creates it.
     """
-    facts = [
-        fact
-        for fact in case.facts("NO_MEMBER_LIST")
-        if not is_retry_topic(fact["topic"] or "") or configs(case, fact["topic"])
-    ]
+    refused = case.facts("NO_MEMBER_LIST")
+    facts = [fact for fact in refused if not is_retry_topic(fact["topic"] or "")]
+    # the same refusals, asked for the retry topic: they count where they are all
+    facts = facts or [fact for fact in refused if configs(case, fact["topic"])]
     if not facts:
         return
     long = [fact for fact in facts if lasts(fact)]
