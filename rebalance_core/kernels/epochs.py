@@ -55,8 +55,8 @@ class TopicConfigs:
     readable: Ints
     configured: Bools
 
-    def where(self, rows: Bools) -> TopicConfigs:
-        """Some rows of these."""
+    def where(self, rows: Bools | Ints) -> TopicConfigs:
+        """Some rows of these, or all in another order."""
         return TopicConfigs(*(getattr(self, f.name)[rows] for f in fields(self)))
 
     def joined(self, other: TopicConfigs) -> TopicConfigs:

@@ -342,12 +342,11 @@ def set_queues(numbers: Mapping[str, Mapping[str, int]], *more: object) -> Chang
     >>> str(set_queues({"orders": {"broker-b": 0}}))
     'orders: 0 queues on broker-b'
     """
-    nested = isinstance(numbers, Mapping) and all(
-        isinstance(of, Mapping) for of in numbers.values()
-    )
+    asked: object = numbers
+    nested = isinstance(asked, Mapping) and all(isinstance(of, Mapping) for of in asked.values())
     if more or not nested:
-        given = ", ".join(map(repr, (numbers, *more)))
-        form = {numbers: more[0]} if isinstance(numbers, str) and more else {"T": {"broker-a": 8}}
+        given = ", ".join(map(repr, (asked, *more)))
+        form = {asked: more[0]} if isinstance(asked, str) and more else {"T": {"broker-a": 8}}
         raise UsageError(
             f"set_queues({given}): expected one mapping, topic -> broker -> number of queues; "
             f"write set_queues({form!r})"
