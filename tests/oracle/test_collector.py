@@ -1,0 +1,110 @@
+"""The collector's Java, compiled against released jars; a JDK, and Maven, which fetches them."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.ingest.parse.mqadmin_consumers import parse_consumer_status
+from tests.tree import TREE
+from tests.unit.ingest.documents import facts
+
+SOURCES = TREE / "rebalance_core/bundled/collect"
+POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>collector</groupId><artifactId>jars</artifactId><version>1</version>
+<packaging>pom</packaging><dependencies><dependency><groupId>org.apache.rocketmq</groupId>
+<artifactId>rocketmq-tools</artifactId><version>{version}</version></dependency></dependencies>
+</project>
+"""
+PROBE = """\
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.TreeMap;
+import %(package)s.body.ConsumerRunningInfo;
+import %(package)s.body.ProcessQueueInfo;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+public class Probe {
+    public static void main(String[] arguments) throws Exception {
+        Collect collect = new Collect(Path.of(arguments[0]), null);
+        collect.write("long", out -> out.print("x".repeat(100_000)));
+        for (String id : new String[] {"a/b@1", "a%%2Fb@1", "A%%2FB@1"}) {
+            collect.write("consumerStatus-g", id, out -> out.println(id));
+        }
+        for (String command : new String[] {"topicRoute-t", "topicRoute-T", "topicRoute-t"}) {
+            collect.write(command, out -> out.println(command));
+        }
+        collect.write("list", out -> collect.answers.consumerStatusList(
+            "1795231800000", Map.of("hung@1", "V5_3_3", "go@2", "V5_3_3"),
+            new TreeMap<>(Map.of("hung@1", hung(), "go@2", new ConsumerRunningInfo())), out));
+        System.out.println(collect.failed.get() + " " + collect.files.get());
+        System.exit(0);
+    }
+
+    static ConsumerRunningInfo hung() {
+        ConsumerRunningInfo info = new ConsumerRunningInfo();
+        info.getProperties().put(ConsumerRunningInfo.PROP_CONSUME_TYPE, "CONSUME_PASSIVELY");
+        info.getProperties().put(ConsumerRunningInfo.PROP_CONSUME_ORDERLY, "false");
+        ProcessQueueInfo queue = new ProcessQueueInfo();
+        queue.setCachedMsgCount(5);
+        queue.setLastConsumeTimestamp(System.currentTimeMillis() - 600_000);
+        info.getMqTable().put(new MessageQueue("T", "broker-a", 3), queue);
+        return info;
+    }
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["4.9.7", "5.3.3", "5.5.0"])
+def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that the probe wrote into, with the report; files were limited to 32 KiB."""
+    version = request.param
+    root = tmp_path_factory.mktemp(f"collector-{version}")
+    (root / "pom.xml").write_text(POM.format(version=version))
+    fetch = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
+    subprocess.run(fetch, cwd=root, check=True, timeout=500)
+    package = "org.apache.rocketmq." + ("common" if version < "5" else "remoting") + ".protocol"
+    (root / "Probe.java").write_text(PROBE % {"package": package})
+    jars = f"{root}/lib/*"
+    words = ["javac", "--release", "11", "-nowarn", "-cp", jars, "-d", str(root / "classes")]
+    sources = [*map(str, SOURCES.glob("*.java")), str(root / "Probe.java")]
+    subprocess.run([*words, *sources], check=True, timeout=100)
+    (root / "out").mkdir()
+    (root / "report").mkdir()
+    java = f'ulimit -f 32; exec java -cp "{root}/classes:{jars}" Probe {root}/out'
+    done = subprocess.run(
+        ["bash", "-c", java],
+        cwd=root,
+        env=os.environ | {"COLLECT_REPORT": f"{root}/report"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+    )
+    assert done.stdout.splitlines()[-1] == "1 7"
+    return root
+
+
+def test_what_does_not_fit_the_disk_is_a_part_and_is_reported(written: Path) -> None:
+    (part,) = written.glob("out/**/*.part")
+    what, _, why = (written / "report/failed").read_text().partition("\t")
+    assert what == f"mqadmin/{part.name.removesuffix('.part')}"
+    assert "was not written whole" in why
+
+
+def test_names_that_become_one_are_two_files(written: Path) -> None:
+    statuses = {path.read_text().strip() for path in written.glob("out/*-consumerStatus-g/*.txt")}
+    assert statuses == {"a/b@1", "a%2Fb@1", "A%2FB@1"}
+    paths = [path.relative_to(written).as_posix().lower() for path in written.glob("out/**/*.txt")]
+    assert len(set(paths)) == len(paths) == 7
+
+
+def test_the_list_of_consumer_status_is_read_with_what_may_be_blocked(written: Path) -> None:
+    (path,) = written.glob("out/*-list.txt")
+    parsed = parse_consumer_status(path.read_text(), "f")
+    assert {one["client_id"] for one in facts(parsed, "listed_client")} == {"hung@1", "go@2"}
+    (stuck,) = facts(parsed, "stuck_queue")
+    assert (stuck["client_id"], stuck["queue_id"], stuck["trouble"]) == ("hung@1", 3, "consume")
+    assert stuck["count"] >= 600_000
