@@ -40,7 +40,7 @@ IPV6 = (
     rf"(?<![\w:])(?:(?:{HEX}{{1,4}}:){{7}}{HEX}{{1,4}}|"
     rf"(?:{HEX}{{1,4}}(?::{HEX}{{1,4}}){{0,6}})?::(?:{HEX}{{1,4}}:){{0,6}}{HEX}{{1,4}})(?!\w)"
 )
-_LIKE_A_CLIENT = rf"(?:{IPV6}|(?<![\w.%-])[\w.%-]+)@(?:[\w#@%.-]*[\w#])?"
+_LIKE_A_CLIENT = rf"(?:{IPV6}|(?<![\w.%-])[\w.%-]{{1,255}})@(?:[\w#@%.-]{{0,255}}[\w#])?"
 _INSTANCE = r"(?<![\w#.])\d+#\d+(?![\w#])"
 _INSTANCE_NAME = r"(?<=instanceName)(?P<is>['\"]?\s*[=:]\s*['\"]?)(?P<instance>[^\s'\",;}]+)"
 _CLIENT_IP = r"(?<=clientIP)(?P<at>['\"]?\s*[=:]\s*['\"]?)(?P<clientip>[^\s'\",;}]+)"
@@ -57,6 +57,7 @@ _PATTERNS = {
     "v4": IPV4,
     "v6": IPV6,
 }
+_ADDRESSES = re.compile("|".join(f"(?P<{one}>{_PATTERNS[one]})" for one in ("pid", "v4", "v6")))
 _NAMED_ADDRESS = re.compile(
     r"(?<![\w.-])([A-Za-z][\w.-]*)/(?=(?:\d{1,3}\.){3}\d{1,3}:\d)"  # Java's host/1.2.3.4:9876
     r"|(?<![\w.:/$-])((?:[A-Za-z0-9][\w-]*\.)+[a-z][a-z0-9-]*)(?=:\d{4,5}(?!\d|\.\w))"
@@ -71,6 +72,8 @@ _LIKE_A_HOST = re.compile(r"[\d.-]")
 """A host whose name is a plain word is replaced in client ids and dumps, not in every text."""
 _FORMAT = "rebalance-redaction-1"
 _MOST_HOSTS = 100_000
+_MOST_PARTS = 8
+"""Parts of a token between ``@`` that an id may begin at: a proxy's has four."""
 
 
 @dataclass
@@ -306,10 +309,10 @@ class Redaction:
             case "client":
                 at, known = _known(whole, self._names.client_ids)
                 if known:
-                    end = at + len(known)
-                    return self.text(whole[:at]) + key.client(known) + self.text(whole[end:])
-                host, sign, rest = whole.partition("@")
-                return self.text(host) + sign + self.text(rest)
+                    before, behind = whole[:at], whole[at + len(known) :]
+                    around = (_ADDRESSES.sub(self._replaced, text) for text in (before, behind))
+                    return key.client(known).join(around)
+                return _ADDRESSES.sub(self._replaced, whole)
             case "users":
                 return match["home"] + key.users.get(match["user"], match["user"])
             case "instances":
@@ -346,7 +349,7 @@ def _known(token: str, client_ids: AnyCollection[str]) -> tuple[int, str]:
 
     An id may stand behind a proxy's address and an ``@``; what follows it begins with a sign.
     """
-    begins = [0, *(at + 1 for at, sign in enumerate(token) if sign == "@")]
+    begins = [0, *(at + 1 for at, sign in enumerate(token) if sign == "@")][:_MOST_PARTS]
     ends = [len(token), *(at for at in range(len(token) - 1, 0, -1) if token[at] in ".-%@")]
     found = ((at, token[at:end]) for at in begins for end in ends if token[at:end] in client_ids)
     return next(found, (0, ""))
@@ -419,7 +422,7 @@ def _scan(text: str, pattern: re.Pattern[str], names: Names) -> None:
             continue
         match match.lastgroup:
             case "client":
-                _scan_client(whole, pattern, names)
+                _scan_client(whole, names)
             case "users":
                 names.users.add(match["user"])
             case "instances":
@@ -438,7 +441,7 @@ def _scan(text: str, pattern: re.Pattern[str], names: Names) -> None:
             names.hosts.add(host)
 
 
-def _scan_client(token: str, pattern: re.Pattern[str], names: Names) -> None:
+def _scan_client(token: str, names: Names) -> None:
     """Add what looks like a client id if an address or a client's host stands before its ``@``."""
     if _known(token, names.client_ids)[1]:
         return
@@ -448,7 +451,7 @@ def _scan_client(token: str, pattern: re.Pattern[str], names: Names) -> None:
     if host in names.hosts and not re.match(IPV4, rest):
         names.add_client(token)
     else:
-        _scan(rest, pattern, names)
+        _scan(rest, _ADDRESSES, names)
 
 
 # The copy.

@@ -5,6 +5,7 @@ import json
 import random
 import re
 import stat
+import time
 import tomllib
 from pathlib import Path
 
@@ -118,6 +119,14 @@ def test_columns_stay_where_they_are_if_they_can() -> None:
     row = f"{'10.0.0.1@7':36} 1.1.1.1:5"
     assert redaction.text(row, dump=True).index("1.1.1.1") == row.index("1.1.1.1")
     assert re.match(r"\S+ 5", redaction.text("10.0.0.1@7 5", dump=True))
+
+
+@pytest.mark.parametrize("piece", ["a@", "1.", "1#", "ab:", "%", "@", "10.0.0.1@"])
+def test_no_line_costs_more_than_its_length(piece: str) -> None:
+    redaction = redaction_of("10.0.0.1@7")
+    begun = time.process_time()
+    redaction.text(piece * (100_000 // len(piece)), dump=True)
+    assert time.process_time() - begun < 5  # minutes where it grows by the square
 
 
 JOIN = (
