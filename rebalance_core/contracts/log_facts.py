@@ -96,7 +96,7 @@ BROKER_LOG = (
         "broker_property", BROKER, CLUSTER,
         "name (brokerName, brokerId: 4.9; brokerRole, slaveReadEnable, enableSlaveActingMaster; "
         "notifyConsumerIdsChangedEnable, realTimeNotifyConsumerChange: where false, or changed "
-        "later) and value, at the start",
+        "later; accessMessageInMemoryMaxRatio: where 0) and value, at the start",
     ),
     LogFact(
         "broker_follows", BROKER, CLUSTER,

@@ -18,10 +18,12 @@ from rebalance_core.ingest.collection import PROXIES, TOPICS
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.masters import MasterTurn, Replicas, master_turns, modes_at_end
+from rebalance_core.ingest.parse.broker_log import MEMORY_RATIO
 from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.store_copies import BrokerStore, rocksdb_stores, stated_once
 from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
+from rebalance_core.protocol.start_offset import PAGE_CACHE_CHECK
 
 # When the processes of each broker started and ended, and what each broker is.
 
@@ -216,6 +218,7 @@ class ClusterContext:
         client_clocks: see `clock_offsets.ClockShifts.clients`.
         redacted: client ids are others than those that clients divide queues by, in their order.
         lite_topics: topics of type LITE, with the source that says so.
+        uncached: by broker, from when to when it takes no message for one in its memory.
     """
 
     cluster: str
@@ -249,6 +252,7 @@ class ClusterContext:
     client_clocks: Mapping[str, int] = field(default_factory=dict)
     redacted: bool = False
     lite_topics: Mapping[str, str] = field(default_factory=dict)
+    uncached: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
     @cached_property
     def slave_places(self) -> frozenset[str]:
@@ -432,7 +436,37 @@ def cluster_context(
         client_settings or {},
         redacted=redacted,
         lite_topics={p.values["topic"]: p.source for p in pieces if p.kind == "lite_topic"},
+        uncached=_uncached(pieces, of_folders, history),
     )
+
+
+def _uncached(
+    pieces: Iterable[Evidence], folders: Mapping[str, BrokerFolder], history: BrokerHistory
+) -> dict[str, tuple[tuple[int, int], ...]]:
+    """By broker, from a start with accessMessageInMemoryMaxRatio=0 until the next one
+    (rocketmq.md §5.3). From 5.1.0 on the setting counts for nothing.
+    """
+    found: dict[str, list[tuple[int, int]]] = {}
+    for piece in pieces:
+        folder = folders.get(piece.place)
+        if piece.kind != "broker_property" or piece.values["name"] != MEMORY_RATIO:
+            continue
+        if piece.values["value"].strip() != "0":
+            continue
+        if folder is None or not folder.authoritative or piece.at_ms is None:
+            continue
+        version = nearest_version(history.versions.get(folder.broker_name, ""))
+        if version is None or version >= PAGE_CACHE_CHECK:
+            continue
+        starts = [at_ms for at_ms, _ in sorted(history.starts.get(folder.broker_name, ()))]
+        later = [at_ms for at_ms in starts if at_ms >= piece.at_ms][1:]  # the first is its own
+        until_ms = min(later, default=END_OF_TIME_MS)
+        found.setdefault(folder.broker_name, []).append((piece.at_ms, until_ms))
+    return {broker: tuple(sorted(spans)) for broker, spans in found.items()}
+
+
+END_OF_TIME_MS = 2**62
+"""A span that no start ends."""
 
 
 PROPERTIES = {

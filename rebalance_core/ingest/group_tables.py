@@ -101,7 +101,7 @@ def sequenced(events: Iterable[Row]) -> list[Row]:
 def newest(rows: Iterable[Row], value: str) -> list[Row]:
     """One row a key: of several observations of one instant the one furthest on."""
     best: dict[tuple[Any, ...], Row] = {}
-    offsets = ("min_offset", "max_offset", "committed_offset")
+    offsets = ("min_offset", "max_offset", "committed_offset", "head_cached")
     for row in rows:
         key = tuple(row[name] for name in sorted(row.keys() - set(offsets)))
         if key not in best or best[key][value] < row[value]:

@@ -89,6 +89,18 @@ def asked_from(case: GroupCase, client_id: str) -> str:
     return stated.get("consume_from_where") or "CONSUME_FROM_LAST_OFFSET"
 
 
+def is_assumed(case: GroupCase, client_id: str) -> bool:
+    """True if no file tells the member's ConsumeFromWhere: where it starts is then a guess."""
+    stated = any(
+        row["client_id"] == client_id and row.get("consume_from_where")
+        for row in case.rows("cluster_events")
+    )
+    return not stated and any(
+        row["rule_id"] == "INGEST_ASSUMED" and "consume_from_where" in row["evidence"]
+        for row in case.rows("findings")
+    )
+
+
 def begin(row: Row) -> int:
     """Return where the first pull really begins."""
     corrected = row["corrected_offset"]
@@ -103,6 +115,22 @@ def begins(rows: Iterable[Row]) -> str:
     """
     begins = sorted({begin(row) for row in rows})
     return str(begins[0]) if len(begins) == 1 else f"{begins[0]} to {begins[-1]}"
+
+
+def or_up_to(rows: Iterable[Row]) -> str:
+    """What the bounds of these starts leave open, if anything; empty: nothing.
+
+    >>> or_up_to([{"start_offset_low": 0, "start_offset_high": 13}])
+    ' by the estimate (bounds: 0 to 13)'
+    """
+    rows = [row for row in rows if row["start_offset_low"] != row["start_offset_high"]]
+    if not rows:
+        return ""
+    low = min(int(row["start_offset_low"] or 0) for row in rows)
+    highs = [row["start_offset_high"] for row in rows]
+    if None in highs:
+        return f" by the estimate (bounds: from {low} up)"
+    return f" by the estimate (bounds: {low} to {max(highs)})"
 
 
 def first_change(rows: Iterable[Row]) -> int:
@@ -127,7 +155,13 @@ def find_skipped(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic and rule, messages counted (rocketmq.md §5, §11 no. 22)."""
     if is_broadcasting(case) or _was_broadcasting(case):
         return
-    rows = [r for r in first_starts(case) if r["rule"] in JUMPED and (r["skipped"] or 0) > 0]
+    rows = [
+        row
+        for row in first_starts(case)
+        if row["rule"] in JUMPED
+        and (row["skipped"] or 0) > 0
+        and not is_assumed(case, row["client_id"])
+    ]
     held = _held_topics(case)
     causes = {row["epoch"]: set(row["causes"]) for row in case.epochs}
     asked = {one: asked_from(case, one) for one in {row["client_id"] for row in rows}}
@@ -196,6 +230,7 @@ def find_replayed(case: GroupCase) -> Iterator[Finding]:
         and not is_retry_topic(row["topic"])
         and not causes.get(row["epoch"], set()) & NEW_QUEUES
         and asked_from(case, row["client_id"]) not in FROM_OLD
+        and not is_assumed(case, row["client_id"])
     ]
     old = {queue_of(row): _unwanted(case, row) for row in rows}
     rows = [row for row in rows if old[queue_of(row)] > 0]
@@ -204,10 +239,12 @@ def find_replayed(case: GroupCase) -> Iterator[Finding]:
         count = sum(old[queue_of(row)] for row in of_topic)
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in of_topic)
         setting = asked_from(case, of_topic[0]["client_id"])
+        unsure = or_up_to(of_topic)
+        up_to = "up to " if unsure else ""
         yield Finding(
-            f"{messages(count)} of {topic} from before the group came are read, although it asks "
-            f"for {setting}: {plural(len(of_topic), 'queue')} ({queues}) began at "
-            f"{begins(of_topic)}.",
+            f"{up_to}{messages(count)} of {topic} from before the group came are read, although it "
+            f"asks for {setting}: {plural(len(of_topic), 'queue')} ({queues}) began at "
+            f"{begins(of_topic)}{unsure}.",
             {"queues": queues, "replayed": str(count), "rule": of_topic[0]["rule"]},
             topic=topic,
             first_ms=first_change(of_topic),
@@ -251,7 +288,11 @@ def find_failed(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic on whose queues a member cannot start."""
     last = {row["epoch"] for row in case.epochs if not row["transient"]}
     rows = [
-        r for r in case.rows("pull_starts") if r["status"] == verdicts.FAILED and r["epoch"] in last
+        row
+        for row in case.rows("pull_starts")
+        if row["status"] == verdicts.FAILED
+        and row["epoch"] in last
+        and not is_assumed(case, row["client_id"])
     ]
     found = grouped(rows, lambda row: (row["topic"], not _came_untold(case, row)))
     for (topic, sure), of_topic in sorted(found.items()):

@@ -493,7 +493,11 @@ class TopicTimeline:
             "observed_ms": at_ms,
             "min_offset": low,
             "max_offset": high,
-        }
+        } | ({"head_cached": False} if high > 0 and self._is_uncached(broker, at_ms) else {})
+
+    def _is_uncached(self, broker: str, at_ms: int) -> bool:
+        spans = self.context.uncached.get(broker, ())
+        return any(since_ms <= at_ms < until_ms for since_ms, until_ms in spans)
 
     def _observed_offsets(self, ordered: list[Evidence]) -> None:
         """Rows of ``topicStatus``; of ``consumerProgress`` where the minimum cannot have moved.

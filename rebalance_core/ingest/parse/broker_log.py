@@ -358,7 +358,9 @@ _PROPERTIES = (
 )  # fmt: skip
 """What a broker prints at its start stands in other lines too: without a time it is not ours."""
 _SWITCHES = ("notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange")
-_OFF_AT_START = tuple(f"{name}=false" for name in _SWITCHES)
+MEMORY_RATIO = "accessMessageInMemoryMaxRatio"
+"""Which share of its memory a broker before 5.1 takes for the messages that it has there, in %."""
+_OFF_AT_START = (*(f"{name}=false" for name in _SWITCHES), f"{MEMORY_RATIO}=0")
 _REPLACED = "Replace, key: "
 """``Configuration.mergeIfExist``: a setting is changed at run time."""
 

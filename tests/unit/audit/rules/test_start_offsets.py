@@ -161,3 +161,21 @@ def test_that_messages_are_older_than_the_group_needs_a_look_from_before_it() ->
         there = join("x", at=100, detail=detail), join("y", "U", at=100, detail=detail)
         case = case_of(topic(read=2), *there, leave("y", 400), ends=[end(1, 5, at=50)])
         assert severities(REPLAYED, case) == [severity]
+
+
+def test_a_start_is_said_with_its_bounds() -> None:
+    """No file shows whether the first message of a queue was in memory."""
+    ends = [end(0, 50, at=50), end(0, 55, at=900)]
+    (one,) = findings_of(REPLAYED, case_of(*ONE, ends=ends))
+    assert "up to 50 messages of T from before the group came" in one.summary
+    assert one.summary.endswith("began at 0 by the estimate (bounds: 0 to 55).")
+
+
+@pytest.mark.parametrize("rule", [SKIPPED, REPLAYED])
+def test_where_a_consume_from_where_is_assumed_no_start_is_a_finding(rule: str) -> None:
+    low = 20 if rule == SKIPPED else 0
+    case = case_of(*ONE, ends=[end(0, 50, low=low, at=50)])
+    assert findings_of(rule, case)
+    assumed = {"rule_id": "INGEST_ASSUMED", "evidence": {"consume_from_where": "…"}}
+    tables = {**case.tables, "findings": [assumed]}
+    assert findings_of(rule, replace(case, tables=tables)) == []
