@@ -305,13 +305,15 @@ def refuse_changed(folder: Folder, tables: Iterable[str]) -> None:
 
 
 def _refuse_torn(folder: Folder) -> None:
-    """Raise `DamagedRecord` where the file is there and is not JSON: a copy that was cut off."""
+    """Raise `DamagedRecord` where the file is a part of one of ours: a copy that was cut off."""
     try:
         text = (folder / RUN_NAME).read_text()
-        if text is not None:
-            json.loads(text)
+        record = None if text is None else json.loads(text)
     except (ValueError, RecursionError) as error:
         raise DamagedRecord(f"{folder.url}/{RUN_NAME} is not JSON ({error})") from error
+    if isinstance(record, dict) and record.keys() & _OF_OURS:
+        missing = ", ".join(sorted(_OF_OURS - record.keys()))
+        raise DamagedRecord(f"{folder.url}/{RUN_NAME} is damaged: {missing} is missing")
 
 
 def counted_rows(folder: Folder, record: Record, tables: Iterable[str]) -> dict[str, int]:

@@ -197,6 +197,10 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         "_run.json is not JSON",
     ),
     "record empty": (lambda folder: os.truncate(folder / "_run.json", 0), "_run.json is not JSON"),
+    "record without a job": (
+        lambda folder: (folder / "_run.json").write_text('{"status": "OK", "outputs": {}}'),
+        "contract_version, job, library_version is missing",
+    ),
     "writing": (
         lambda folder: (folder / "_run.json").rename(folder / "_lock.json"),
         "a run is writing here or died here",
