@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -19,7 +19,7 @@ from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.contracts.paths import RUN_NAME
 from rebalance_core.contracts.published import RUN_COLUMNS, RUNS
 from rebalance_core.model.errors import InputRefused, StoreFailed, UsageError
-from rebalance_core.spark.older_sparks import JVM_ERRORS
+from rebalance_core.spark.failures import OF_SPARK, cause_of
 from rebalance_core.spark.sources import read_written, rows_of, run_folder
 from rebalance_core.storage.run_folder import counted_rows, read_run
 
@@ -182,11 +182,11 @@ def publish(session: SparkSession, run: str, to: str, prefix: str = "") -> Publi
             _refuse_lost(session, run_id, written)
             write(RUNS.name, mark)
         except BaseException as error:
-            with suppress(*_OF_SPARK):  # another publish of the run may have written it meanwhile
+            with suppress(*OF_SPARK):  # another publish of the run may have written it meanwhile
                 write(RUNS.name, mark.limit(0))
-            if isinstance(error, _OF_SPARK):
+            if isinstance(error, OF_SPARK):
                 raise StoreFailed(
-                    f"run {run_id} is not whole in {to}: {_cause(error)}; {_AT_ONCE}"
+                    f"run {run_id} is not whole in {to}: {cause_of(error)}; {_AT_ONCE}"
                 ) from error
             raise
     return Published(run_id, written | {f"{to}.{prefix}{RUNS.name}": 1})
@@ -211,16 +211,7 @@ def _refuse_lost(session: SparkSession, run_id: str, written: Mapping[str, int])
         raise StoreFailed(f"run {run_id} is not whole there: {'; '.join(lost)}; {_AT_ONCE}")
 
 
-_OF_SPARK: tuple[type[BaseException], ...] = (PySparkException, *JVM_ERRORS)
 _AT_ONCE = "if another publish writes into the same tables, repeat this one when it has ended"
-
-
-def _cause(error: BaseException) -> str:
-    """Return the line of a trace of Java that names the cause."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by: ")]
-    said = [line.lstrip(": ") for line in lines if not line.startswith("An error occurred while")]
-    return [*said[:1], *causes][-1].removeprefix("Caused by: ") if lines else type(error).__name__
 
 
 def publishable(record: Mapping[str, Any], run: str) -> tuple[str, list[str]]:

@@ -4,17 +4,27 @@ Exclusive creation is as strong as the store makes it: HDFS refuses the second w
 conditional writes may let both pass. The lock is read back after it is made for that reason.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from rebalance_core.contracts.paths import unreadable_file
 from rebalance_core.model.errors import UsageError
-from rebalance_core.spark.older_sparks import JVM_ERRORS, arrow_of, context_of, is_condition
+from rebalance_core.spark.failures import OF_SPARK, cause_of
+from rebalance_core.spark.older_sparks import arrow_of, context_of, is_condition
 
-_OF_SPARK: tuple[type[Exception], ...] = (PySparkException, *JVM_ERRORS)
+
+@contextmanager
+def _os_errors() -> Iterator[None]:
+    """Raise `OSError` where Hadoop or Spark cannot read, as a `Place` does."""
+    try:
+        yield
+    except OF_SPARK as error:
+        raise OSError(unreadable_file(str(error)) or cause_of(error)) from error
 
 
 class HadoopPlace:
@@ -48,33 +58,33 @@ class HadoopPlace:
         """Rows of the Parquet files in the folder, which Spark counts by their footers; None: there
         is no such folder.
         """
-        if not self._files.exists(self._path):
-            return None
-        try:
-            return int(self._session.read.parquet(self.url).count())
-        except _OF_SPARK as error:
-            if isinstance(error, AnalysisException) and is_condition(
-                error, "UNABLE_TO_INFER_SCHEMA"
-            ):
-                return 0
-            first = str(error).strip().partition("\n")[0]
-            raise OSError(unreadable_file(str(error)) or first) from error
+        with _os_errors():
+            if not self._files.exists(self._path):
+                return None
+            try:
+                return int(self._session.read.parquet(self.url).count())
+            except AnalysisException as error:
+                if is_condition(error, "UNABLE_TO_INFER_SCHEMA"):
+                    return 0
+                raise
 
     def names(self) -> list[str]:
         """Names in the folder; none if there is no such folder."""
-        if not self._files.exists(self._path):
-            return []
-        return sorted(entry.getPath().getName() for entry in self._files.listStatus(self._path))
+        with _os_errors():
+            if not self._files.exists(self._path):
+                return []
+            return sorted(entry.getPath().getName() for entry in self._files.listStatus(self._path))
 
     def read_text(self) -> str | None:
         """A small file, or None if it is not there."""
-        if not self._files.exists(self._path):
-            return None
-        stream = self._files.open(self._path)
-        try:
-            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-        finally:
-            stream.close()
+        with _os_errors():
+            if not self._files.exists(self._path):
+                return None
+            stream = self._files.open(self._path)
+            try:
+                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            finally:
+                stream.close()
 
     def create_text(self, text: str) -> None:
         """Create a small file; `FileExistsError` if it is there."""

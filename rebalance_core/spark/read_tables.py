@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -38,8 +38,9 @@ from rebalance_core.contracts.paths import CODECS, SHARE_IT, is_local, local_pat
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.catalogs import database_tables
+from rebalance_core.spark.failures import OF_SPARK
 from rebalance_core.spark.hadoop_folder import remote_files
-from rebalance_core.spark.older_sparks import JVM_ERRORS, context_of, is_condition
+from rebalance_core.spark.older_sparks import context_of, is_condition
 from rebalance_core.spark.sources import (
     Batches,
     Read,
@@ -348,9 +349,6 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
     return {name: entry for name, entry in found.items() if entry is not None}
 
 
-_OF_SPARK: tuple[type[Exception], ...] = (PySparkException, *JVM_ERRORS)
-
-
 def read_table(
     spark: SparkSession, table: Table, path: str, input_format: str | None = None
 ) -> Source:
@@ -374,7 +372,7 @@ def read_table(
     try:
         read = {"json": json_source, "csv": csv_source, "parquet": parquet_frame}[kind]
         return replace(read(spark, table, path), about_rows=about)
-    except _OF_SPARK as error:
+    except OF_SPARK as error:
         damage = None if kind == "parquet" else unreadable_file(str(error))
         if damage is not None:
             raise InputRefused(damage) from error

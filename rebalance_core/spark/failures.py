@@ -1,0 +1,16 @@
+"""What Spark raises, and the line of it that names the cause."""
+
+from pyspark.errors import PySparkException
+
+from rebalance_core.spark.older_sparks import JVM_ERRORS
+
+OF_SPARK: tuple[type[Exception], ...] = (PySparkException, *JVM_ERRORS)
+"""By itself, or through its JVM."""
+
+
+def cause_of(error: BaseException) -> str:
+    """Return the line that names the cause; all of it may be a page of Java."""
+    lines = [line.strip().lstrip(": ") for line in str(error).splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith("An error occurred while calling")]
+    causes = [line for line in lines if line.startswith("Caused by: ")]
+    return [type(error).__name__, *said[:1], *causes][-1].removeprefix("Caused by: ")
