@@ -297,6 +297,8 @@ class Finding:
         seen_ms: when a dump showed it, where it counts only if nothing was changing then.
         needs: the evidence that this one needs; None: what its rule needs.
         gap: evidence that the rule itself saw to be missing; None: none.
+        ended_by: what shows that it has ended at `last_ms`; empty: of a rule on states
+            (`Rule.state`) the group's event of that moment, of others it has not.
     """
 
     summary: str
@@ -312,6 +314,7 @@ class Finding:
     seen_ms: int | None = None
     needs: Needs | None = None
     gap: Gap | None = None
+    ended_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,6 +334,8 @@ class Rule:
         files: kinds of files (as `_run.json` calls them; of mqadmin's output the command) that it
             reads beside broker.log: without one that was there before, nothing it found is gone.
         needs: the evidence without which its findings are INFO, with the reason.
+        state: it finds how something is, not what happened: once that has ended (a finding's
+            ``last_ms``), the finding is INFO and says when, and what shows it.
     """
 
     rule_id: str
@@ -343,6 +348,7 @@ class Rule:
     about: str = ""
     files: tuple[str, ...] = ()
     needs: Needs = ITSELF
+    state: bool = False
 
 
 # How findings name durations, lists and queues.

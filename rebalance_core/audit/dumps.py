@@ -252,6 +252,13 @@ def listed_members(case: GroupCase) -> list[Row]:
     return fresh(case, rows, "observed_ms")
 
 
+def held_over_time(case: GroupCase) -> dict[tuple[str, MessageQueue], list[Row]]:
+    """By client and queue how the client's own dumps show the queue, in order of time."""
+    return grouped(
+        fresh(case, case.facts("HELD_QUEUE")), lambda fact: (fact["client_id"], queue_of(fact))
+    )
+
+
 def libraries(case: GroupCase) -> dict[str, str]:
     """The library of each client whose language a broker's list tells, by client id."""
     rows = sorted(case.rows("observed_members"), key=lambda row: row["observed_ms"])

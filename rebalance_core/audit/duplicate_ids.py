@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from rebalance_core.audit.case import GroupCase, Row, grouped
-from rebalance_core.audit.dumps import listed_members, member_rounds
+from rebalance_core.audit.dumps import broker_answers, listed_members, member_rounds
 from rebalance_core.audit.orphans import rows_in_epoch, spans_where
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS
 
@@ -27,7 +27,9 @@ class DuplicateId:
 
 @dataclass(frozen=True, slots=True)
 class DuplicateListing:
-    """One id that a broker listed with several addresses."""
+    """One id that a broker listed with several addresses; ``ended_ms``: a later whole list of the
+    broker has it once, or not at all.
+    """
 
     client_id: str
     broker_name: str
@@ -36,6 +38,7 @@ class DuplicateListing:
     last_ms: int
     resolved: bool = False
     persists: bool = False
+    ended_ms: int | None = None
 
 
 def logged_duplicates(case: GroupCase) -> list[DuplicateId]:
@@ -112,7 +115,17 @@ def listed_duplicates(case: GroupCase) -> dict[str, DuplicateListing]:
         for client_id, lists in _addresses(together).items():
             if min(len(seen) for seen in lists.values()) > 1:
                 listings[client_id] = _listing(client_id, lists, together)
-    return listings
+    return {client_id: _with_end(case, listing) for client_id, listing in listings.items()}
+
+
+def _with_end(case: GroupCase, listing: DuplicateListing) -> DuplicateListing:
+    times: dict[int, int] = {}
+    for row in broker_answers(case):
+        if row["asked_broker"] == listing.broker_name and row["observed_ms"] > listing.last_ms:
+            has_it = row["client_id"] == listing.client_id
+            times[row["observed_ms"]] = times.get(row["observed_ms"], 0) + has_it
+    ended_ms = min((at_ms for at_ms, count in times.items() if count < 2), default=None)
+    return replace(listing, ended_ms=ended_ms)
 
 
 def multiplied(case: GroupCase) -> list[DuplicateListing]:

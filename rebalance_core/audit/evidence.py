@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Needs, Row, Rule
+from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Needs, Row, Rule, listed
 from rebalance_core.audit.coverage import FAR_MS, NAME_SERVERS, Gap
 from rebalance_core.audit.orphans import MEMBERS_CHANGE
 from rebalance_core.audit.subscriptions import is_proxied
@@ -471,7 +471,8 @@ def _strategy_gap(case: GroupCase) -> Gap | None:
 def without_evidence(
     rule: Rule, case: GroupCase, found: Iterable[Finding], verdict: str
 ) -> Iterator[Finding]:
-    """The findings; those that lack evidence are for information, with the reason.
+    """The findings; those that lack evidence are for information, with the reason, and so is a
+    state that has ended, with what shows that.
 
     Args:
         rule: whose.
@@ -480,6 +481,9 @@ def without_evidence(
         verdict: of the group: EQUAL shows that all divide as they are taken to.
     """
     for finding in found:
+        if finding.last_ms is not None and (rule.state or finding.ended_by):
+            yield as_ended(case, rule, finding, finding.last_ms)
+            continue
         severity = finding.severity or rule.severity
         needs = rule.needs if finding.needs is None else finding.needs
         gap = None
@@ -491,6 +495,33 @@ def without_evidence(
             if rule.by_owners and verdict != EQUAL:
                 gap = gap or _strategy_gap(case)
         yield finding if gap is None else as_not_sure(finding, gap)
+
+
+def as_ended(case: GroupCase, rule: Rule, finding: Finding, at_ms: int) -> Finding:
+    """The finding for information, with when it ended and what shows it."""
+    shown_by = finding.ended_by or _turn(case, at_ms)
+    return replace(
+        finding,
+        severity=INFO,
+        summary=f"{finding.summary.removesuffix('.')}; ended at {utc(at_ms)}: {shown_by}.",
+        evidence={**finding.evidence, "ended_by": shown_by},
+        remedy=f"Nothing now. If it comes back: {finding.remedy or rule.remedy}",
+    )
+
+
+def _turn(case: GroupCase, at_ms: int) -> str:
+    """What happened to the group at a time, with the line of the broker's log that shows it."""
+    happened = [row for row in case.ordered_events if row["event_ms"] == at_ms]
+    if happened:
+        return listed(map(_named, happened), 2)
+    epoch = case.epoch_at(at_ms)
+    return listed(epoch["causes"], 3) if epoch and epoch["causes"] else "as the logs show"
+
+
+def _named(event: Row) -> str:
+    source = event.get("source") or ""
+    line = f" ({source})" if source.startswith("brokers/") else ""
+    return f"{event['event_type']} of {event['client_id']}{line}"
 
 
 def as_not_sure(finding: Finding, gap: Gap) -> Finding:

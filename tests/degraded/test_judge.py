@@ -44,8 +44,8 @@ def test_a_run_that_is_sure_of_nothing_is_blind() -> None:
     unsure = audited(0, findings=rows("findings", severity="INFO"))
     assert failures(unsure) == ["blind green"]
     (with_exit_0, not_sure) = judge.blind(Files.of(NAME), unsure)
-    assert "DUPLICATE_CLIENT_ID p-dup" in with_exit_0
-    assert "DUPLICATE_CLIENT_ID p-dup" in not_sure
+    assert "MIXED_STRATEGIES p-mixed" in with_exit_0
+    assert "MIXED_STRATEGIES p-mixed" in not_sure
     assert judge.loudness(Files.of(NAME), unsure)[1] == 0
 
 

@@ -18,7 +18,7 @@ from rebalance_core.audit.case import (
     queue_names,
 )
 from rebalance_core.audit.dumps import by_topic, fresh, queue_of
-from rebalance_core.audit.evidence import logs_gap
+from rebalance_core.audit.evidence import end_of, logs_gap
 from rebalance_core.audit.orphans import (
     Offsets,
     Span,
@@ -92,7 +92,6 @@ def _inconsistent_subscription_finding(case: GroupCase, span: Span) -> Finding:
         f"Members of the group subscribe different topics{'' if unseen else _since(span)}"
         f"{why} ({'; '.join(parts[:5])}){lost}{since}.",
         evidence,
-        severity=ERROR if span.last_ms is None else INFO if rolling else WARNING,
         first_ms=None if unseen else span.first_ms,
         last_ms=span.last_ms,
     )
@@ -139,6 +138,7 @@ INCONSISTENT_SUBSCRIPTION = Rule(
     "one group per set of topics.",
     find_inconsistent_subscription,
     needs=MEMBERS,
+    state=True,
 )
 
 
@@ -206,7 +206,8 @@ def _by_flips(case: GroupCase, topic: str, facts: list[Row]) -> Iterator[Finding
     times = sum(fact["times"] for fact in facts)
     settling = last - first <= PERSISTENT_MS and window_around(case, last, HEARTBEAT_MS)
     cause = cause_before(case, last) if settling else None
-    ends = last < case.run.end_ms - 3 * HEARTBEAT_MS
+    silent = last < (end_of(case) or case.run.end_ms) - 3 * HEARTBEAT_MS
+    ends = silent and logs_gap(case, last, None) is None
     because = f"; {cause} explains it" if cause else ""
     yield Finding(
         f"The broker saw the expression of {topic} change back and forth {times} times from "
@@ -216,6 +217,7 @@ def _by_flips(case: GroupCase, topic: str, facts: list[Row]) -> Iterator[Finding
         topic=topic,
         first_ms=first,
         last_ms=last if ends else None,
+        ended_by="the brokers' logs go on without another change",
     )
 
 
@@ -230,6 +232,7 @@ INCONSISTENT_TAGS = Rule(
     find_inconsistent_tags,
     files=("consumerStatus", "broker_log"),
     needs=CAUSES,
+    state=True,
 )
 
 

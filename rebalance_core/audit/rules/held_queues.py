@@ -10,13 +10,12 @@ from rebalance_core.audit.case import (
     GroupCase,
     Row,
     Rule,
-    grouped,
     lasting,
     listed,
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import flag, fresh, number, queue_of
+from rebalance_core.audit.dumps import flag, fresh, held_over_time, number, queue_of
 from rebalance_core.audit.orphans import suspended_clients
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.group_settings import PUSH
@@ -33,7 +32,7 @@ BLOCKED_MS = MINUTE_MS
 def find_blocked(case: GroupCase) -> Iterator[Finding]:
     """One finding a client whose queues stand still although messages are there (no. 17)."""
     stuck: dict[str, dict[MessageQueue, tuple[int, int]]] = {}
-    newest = _newest_tables(case)
+    newest = held_over_time(case)
     for fact in fresh(case, case.facts("STUCK_QUEUE")):
         later = newest.get((fact["client_id"], queue_of(fact)), [fact])[-1]
         moved = later["first_ms"] > fact["last_ms"] and not _waiting(later)
@@ -63,13 +62,6 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
             client_id=client_id,
             first_ms=first,
         )
-
-
-def _newest_tables(case: GroupCase) -> dict[tuple[str, MessageQueue], list[Row]]:
-    """By client and queue how the client's dumps show the queue, in order of time."""
-    return grouped(
-        fresh(case, case.facts("HELD_QUEUE")), lambda fact: (fact["client_id"], queue_of(fact))
-    )
 
 
 def _last_pulls(case: GroupCase) -> dict[tuple[str, int], int]:
@@ -130,7 +122,7 @@ def find_zombie(case: GroupCase) -> Iterator[Finding]:
     """
     prediction = Prediction(case)
     zombies: dict[str, list[Row]] = {}
-    for fact in fresh(case, case.facts("HELD_QUEUE")):
+    for fact in (facts[-1] for facts in held_over_time(case).values()):
         if (
             flag(fact, "dropped")
             and fact["client_id"] in prediction.owners(queue_of(fact), fact["first_ms"])
@@ -151,7 +143,7 @@ def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
     for row in case.rows("memberships"):
         begun[row["client_id"]] = min(row["from_ms"], begun.get(row["client_id"], row["from_ms"]))
     silent: dict[str, list[Row]] = {}
-    for fact in fresh(case, case.facts("HELD_QUEUE")):
+    for fact in (facts[-1] for facts in held_over_time(case).values()):
         pulled, at_ms = number(fact, "last_pull_ms", 0), fact["first_ms"]
         if fact["client_id"] in quiet or flag(fact, "dropped"):
             continue

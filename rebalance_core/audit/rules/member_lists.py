@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from rebalance_core.audit.case import (
     BROKER,
     CAUSES,
-    PERSISTENT_MS,
     Finding,
     GroupCase,
     Row,
@@ -179,8 +178,6 @@ def _finding(
 ) -> Finding:
     lacks = sorted(set[str]().union(*(ids for _, ids in seen)))
     first, last = seen[0][0], seen[-1][0]
-    over = "" if again_ms is None else f", all of them again at {utc(again_ms)}"
-    short = again_ms is not None and again_ms - first <= PERSISTENT_MS
     expired = set(lacks) <= _given_up(case, broker, last)
     members = f"{plural(len(lacks), 'member')} that other brokers"
     return Finding(
@@ -190,14 +187,14 @@ def _finding(
             if expired
             else f"{broker} does not list {members} list: "
         )
-        + f"{listed(lacks, 5)} (dumps of {utc(last)}{over}).",
+        + f"{listed(lacks, 5)} (dumps of {utc(last)}).",
         {"missing": listed(lacks), "rounds_of_dumps": str(len(seen))},
-        severity=ERROR if again_ms is None else INFO if short else WARNING,
         broker_name=broker,
         client_id=lacks[0] if len(lacks) == 1 else None,
         first_ms=first,
         last_ms=again_ms,
         remedy=EXPIRED_REMEDY if expired else None,
+        ended_by=f"{broker} lists all of them again",
     )
 
 
@@ -218,19 +215,18 @@ def _stale(
         if dropped
         else ""
     )
-    over = "" if again_ms is None else f"; {utc(again_ms)} no more"
     return Finding(
         f"The list of {broker} is stale: it still has {plural(len(left), 'member')} that left at "
         f"{utc(first)}{until}, as other brokers know: {listed(sorted(left), 5)} (dumps of "
-        f"{utc(seen_ms)}{over}). It lets them go by {utc(last + STALE_MS)}; until then members "
+        f"{utc(seen_ms)}). It lets them go by {utc(last + STALE_MS)}; until then members "
         f"that ask it leave their shares to nobody.{overloaded}",
         {"stale": listed(sorted(left)), "rounds_of_dumps": str(len(looks))},
-        severity=ERROR if again_ms is None else INFO,
         broker_name=broker,
         client_id=min(left) if len(left) == 1 else None,
         first_ms=first,
         last_ms=again_ms,
         remedy=STALE_REMEDY,
+        ended_by=f"{broker} lists none of them any more",
     )
 
 
@@ -325,6 +321,7 @@ DIFFER = Rule(
     about=BROKER,
     files=("consumerConnection",),
     needs=CAUSES,
+    state=True,
 )
 NOT_LISTED = Rule(
     "NOT_IN_MEMBER_LIST",

@@ -1,6 +1,6 @@
 """Members of one group that differ in strategy, version, language or message model."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from rebalance_core.audit import dumps, orphans
 from rebalance_core.audit.case import (
@@ -40,15 +40,15 @@ def find_strategies(case: GroupCase) -> Iterator[Finding]:
         text = stated(row)
         return CONFIG if text.partition("(")[0] == CONFIG else text
 
-    for span, severity in _stretches(case, value):
-        yield _finding(case, span, value, "use different strategies", severity or ERROR)
+    for span in _stretches(case, value):
+        yield _finding(case, span, value, "use different strategies", ERROR)
 
 
 def find_models(case: GroupCase) -> Iterator[Finding]:
     """CLUSTERING and BROADCASTING members in one group."""
     value = _column("message_model")
-    for span, severity in _stretches(case, value):
-        yield _finding(case, span, value, "have different message models", severity or ERROR)
+    for span in _stretches(case, value):
+        yield _finding(case, span, value, "have different message models", ERROR)
 
 
 def find_versions(case: GroupCase) -> Iterator[Finding]:
@@ -66,12 +66,10 @@ def find_versions(case: GroupCase) -> Iterator[Finding]:
             yield _finding(case, span, value, "run different client versions", severity, java)
 
 
-def _stretches(case: GroupCase, value: Callable[[Row], str]) -> Iterator[tuple[Span, str | None]]:
-    """Standing stretches; those that are over are warnings, rolling changes less."""
-    for span in orphans.mixed_spans(_dividing(case), value):
-        if orphans.is_persistent(case, span):
-            over = INFO if orphans.is_rolling(case, span) else WARNING
-            yield span, None if span.last_ms is None else over
+def _stretches(case: GroupCase, value: Callable[[Row], str]) -> Iterator[Span]:
+    """Stretches that last longer than any transient."""
+    spans = orphans.mixed_spans(_dividing(case), value)
+    return (span for span in spans if orphans.is_persistent(case, span))
 
 
 def _dividing(case: GroupCase) -> list[Row]:
@@ -129,6 +127,7 @@ STRATEGIES = Rule(
     "Set the same AllocateMessageQueueStrategy, with the same parameters, in all members.",
     find_strategies,
     needs=MEMBERS,
+    state=True,
 )
 VERSIONS = Rule(
     "MIXED_VERSIONS",
@@ -140,6 +139,7 @@ VERSIONS = Rule(
     "Finish the upgrade: bring all members to one version.",
     find_versions,
     needs=MEMBERS,
+    state=True,
 )
 MODELS = Rule(
     "MIXED_MESSAGE_MODELS",
@@ -150,6 +150,7 @@ MODELS = Rule(
     "Put the broadcasting members into a group of their own.",
     find_models,
     needs=MEMBERS,
+    state=True,
 )
 
 
@@ -207,7 +208,6 @@ def _before(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
                 f"{lasting(span.last_ms - span.first_ms)} from {utc(span.first_ms)}: "
                 f"{_mixtures_parts(who)}. {what[0]}",
                 {name: listed(ids) for name, ids in who.items()} | what[1],
-                severity=INFO if orphans.is_rolling(case, span) else WARNING,
                 first_ms=span.first_ms,
                 last_ms=span.last_ms,
                 remedy=_remedy(group),
@@ -335,6 +335,7 @@ LANGUAGES = Rule(
     find_languages,
     files=("consumerConnection",),
     needs=MEMBERS,
+    state=True,
 )
 
 
@@ -362,15 +363,40 @@ def find_refused(case: GroupCase) -> Iterator[Finding]:
     said = f", refused {sum(f['times'] for f in facts)} times" if facts else ""
     where = f"{listed(forbids, 5)} forbid it" if forbids else "a broker forbids it"
     first = [fact["first_ms"] for fact in facts] + [row["from_ms"] for row in members]
-    gone = bool(facts) and not (members and forbids)
+    ended_by = ""
+    last_ms = max((fact["last_ms"] for fact in facts), default=None)
+    if last_ms is not None and not (members and forbids):
+        ended_by = _no_more_refused(case, has_topic, last_ms)
     yield Finding(
         f"{listed(ids, 3) or 'Members'} read by BROADCASTING, and {where} "
         f"(consumeBroadcastEnable=false){said}.",
         {"brokers": listed(forbids), "clients": listed(ids)},
         broker_name=forbids[0] if len(forbids) == 1 else None,
         first_ms=min(first),
-        last_ms=max(fact["last_ms"] for fact in facts) if gone else None,
+        last_ms=last_ms if ended_by else None,
+        ended_by=ended_by,
     )
+
+
+def _no_more_refused(case: GroupCase, brokers: Collection[str], last_ms: int) -> str:
+    """What shows that the last refusal was the last: every broker allows it by a later file, or
+    the members that broadcast went; empty: nothing does.
+    """
+    known = dumps.configurations(case)
+    later = [known[name] for name in brokers if name in known and known[name]["last_ms"] > last_ms]
+    allow = [one for one in later if one["details"].get("consume_broadcast_enable") == "true"]
+    if brokers and len(allow) == len(brokers):
+        names = listed(sorted(one["broker_name"] for one in allow), 5)
+        at_ms = max(max(one["first_ms"], last_ms) for one in allow)
+        do = "allows" if len(allow) == 1 else "allow"
+        return f"{names} {do} it by the configuration of {utc(at_ms)}"
+    ends = [
+        row["to_ms"] for row in case.rows("memberships") if row["message_model"] == BROADCASTING
+    ]
+    gone = [end_ms for end_ms in ends if end_ms is not None]
+    if ends and len(gone) == len(ends):
+        return f"the last member that broadcast went at {utc(max(gone))}"
+    return ""
 
 
 def find_start(case: GroupCase) -> Iterator[Finding]:
@@ -430,6 +456,7 @@ REFUSED = Rule(
     "Run updateSubGroup -g <group> -d true on the brokers named, with the other settings repeated.",
     find_refused,
     needs=MEMBERS,
+    state=True,
 )
 START = Rule(
     "BROADCAST_START",

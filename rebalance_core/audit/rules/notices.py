@@ -69,6 +69,8 @@ def find_rare(case: GroupCase) -> Iterator[Finding]:
     for row in case.ordered_events:
         if row["event_type"] == CONSUMER_JOIN:
             beats[row["client_id"]] = row.get("heartbeat_broker_interval_ms") or usual or 0
+    there = {row["client_id"] for row in case.members}
+    went = {row["client_id"]: row["to_ms"] for row in case.rows("memberships")}
     for client_id, beat_ms in sorted(beats.items()):
         if beat_ms > CHANNEL_EXPIRY_MS and client_id not in given_up:
             yield Finding(
@@ -77,6 +79,7 @@ def find_rare(case: GroupCase) -> Iterator[Finding]:
                 "and its queues have two owners until it is listed again.",
                 {"interval_ms": str(beat_ms)},
                 client_id=client_id,
+                last_ms=None if client_id in there else went.get(client_id),
             )
 
 
@@ -88,6 +91,7 @@ RARE = Rule(
     "heartbeat_broker_interval_ms and consumer_groups",
     RARE_BEATS,
     find_rare,
+    state=True,
 )
 
 

@@ -16,7 +16,15 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import flag, fresh, is_steady, languages, number, queue_of
+from rebalance_core.audit.dumps import (
+    flag,
+    fresh,
+    held_over_time,
+    is_steady,
+    languages,
+    number,
+    queue_of,
+)
 from rebalance_core.audit.orphans import Offsets, cause_before, messages
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.clients import KEPT, KEPT_LOCK_MS, profile_of
@@ -40,8 +48,8 @@ def find_stuck(case: GroupCase) -> Iterator[Finding]:
     for fact in case.facts("LOCK_REFUSED"):
         if is_stuck(prediction, fact) and queue_of(fact) not in said:
             said.add(queue_of(fact))
-            yield _refused(prediction, fact)
-    for fact in fresh(case, case.facts("HELD_QUEUE")):
+            yield _refused(prediction, fact, _locked_since(case, prediction, fact))
+    for fact in (facts[-1] for facts in held_over_time(case).values()):
         tries = number(fact, "try_unlock_times", 0)
         waits = flag(fact, "dropped") and tries > 0 and _is_old(prediction, fact)
         if waits and queue_of(fact) not in said:
@@ -75,7 +83,23 @@ def _is_old(prediction: Prediction, fact: Row) -> bool:
     return bool(fact["first_ms"] > max(change["latest_ms"], change["change_ms"] + ORDER_LOCK_MS))
 
 
-def _refused(prediction: Prediction, fact: Row) -> Finding:
+def _locked_since(case: GroupCase, prediction: Prediction, refused: Row) -> Row | None:
+    """A dump after the last refusal in which an owner has the lock; None: there is none."""
+    return next(
+        (
+            fact
+            for fact in fresh(case, case.facts("HELD_QUEUE"))
+            if queue_of(fact) == queue_of(refused)
+            and fact["first_ms"] > refused["last_ms"]
+            and flag(fact, "locked")
+            and not flag(fact, "dropped")
+            and fact["client_id"] in prediction.owners(queue_of(fact), fact["first_ms"])
+        ),
+        None,
+    )
+
+
+def _refused(prediction: Prediction, fact: Row, locked: Row | None) -> Finding:
     owner = fact["details"].get("owner")
     should = sorted(prediction.owners(queue_of(fact), fact["last_ms"]))
     return Finding(
@@ -88,7 +112,8 @@ def _refused(prediction: Prediction, fact: Row) -> Finding:
         queue_id=fact["queue_id"],
         client_id=owner,
         first_ms=fact["first_ms"],
-        last_ms=fact["last_ms"],
+        last_ms=fact["last_ms"] if locked is None else locked["first_ms"],
+        ended_by="" if locked is None else f"{locked['client_id']} has the lock",
     )
 
 

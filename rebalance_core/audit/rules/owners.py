@@ -127,9 +127,8 @@ def _over(case: GroupCase, topic: str, rows: list[Row]) -> Finding:
     why = " while members were replaced one after another" if rolling else ""
     return Finding(
         f"Nobody read {plural(len(rows), 'queue')} of {topic} ({queues}) for up to "
-        f"{lasting(worst)} from {utc(first)}{why}; they are read again since {utc(last)}.",
+        f"{lasting(worst)} from {utc(first)}{why}.",
         {"queues": queues},
-        severity=INFO if rolling else WARNING,
         topic=topic,
         first_ms=first,
         last_ms=last,
@@ -147,6 +146,7 @@ ORPHAN_QUEUES = Rule(
     find_orphan_queues,
     by_owners=True,
     needs=MEMBERS_OF_TOPICS,
+    state=True,
 )
 
 
@@ -266,12 +266,10 @@ def _finding(topic: str, rows: list[Row], seen: str) -> Finding:
     ends = [row["to_ms"] for row in rows]
     over = None if None in ends else max(ends)
     one = next(iter(who)) if len(who) == 1 else None
-    until = "" if over is None else f" until {utc(over)}"
     return Finding(
-        f"{plural(len(who), 'queue')} of {topic} ({queues}) held more than once{until}: "
+        f"{plural(len(who), 'queue')} of {topic} ({queues}) held more than once: "
         f"{seen}by {listed(clients, 4)}.",
         {"queues": queues, "clients": listed(clients)},
-        severity=ERROR if over is None else WARNING,
         topic=topic,
         broker_name=one[1] if one else None,
         queue_id=one[2] if one else None,
@@ -290,6 +288,7 @@ DOUBLE_OWNER = Rule(
     "findings); restart the member that should not hold the queue.",
     find_double_owner,
     needs=MEMBERS,
+    state=True,
 )
 
 
@@ -330,25 +329,32 @@ def _duplicate(
     case: GroupCase, duplicate: DuplicateId, listing: DuplicateListing | None
 ) -> Finding:
     gone = duplicate.last_ms is not None
-    until = f" until {utc(duplicate.last_ms)}" if duplicate.last_ms is not None else ""
     slices = _slices(case, duplicate.client_id, duplicate.epoch if gone else None)
     evidence = {"channels": listed(duplicate.channels)}
     if listing is not None:
         evidence |= {"addresses": listed(listing.addresses), "seen_at": listing.broker_name}
-    live = not gone or listing is not None
+    last_ms, ended_by = duplicate.last_ms, ""
+    if listing is not None and last_ms is None:
+        last_ms, ended_by = listing.ended_ms, _lists_it_once(listing)
+    elif listing is not None and listing.ended_ms is None and listing.last_ms > (last_ms or 0):
+        last_ms = None  # the list is newer than the line by which one went
     one_host = _of_one_host(duplicate.client_id, duplicate.channels)
     who = plural(len(duplicate.channels), "connection" if one_host else "process")
     return Finding(
-        f"{who} use the client id {duplicate.client_id} "
-        f"since {utc(duplicate.first_ms)}{until}{slices}.",
+        f"{who} use the client id {duplicate.client_id} since {utc(duplicate.first_ms)}{slices}.",
         evidence,
-        severity=ERROR if live and not is_broadcasting(case) else WARNING,
+        severity=WARNING if is_broadcasting(case) else None,
         client_id=duplicate.client_id,
         first_ms=duplicate.first_ms,
-        last_ms=duplicate.last_ms,
+        last_ms=last_ms,
         remedy=OWN_INSTANCE if one_host else None,
         needs=None if listing is None else ITSELF,
+        ended_by=ended_by,
     )
+
+
+def _lists_it_once(listing: DuplicateListing) -> str:
+    return f"{listing.broker_name} lists it once"
 
 
 def _of_one_host(client_id: str, addresses: Iterable[str]) -> bool:
@@ -370,8 +376,10 @@ def _seen_only(case: GroupCase, listing: DuplicateListing) -> Finding:
         client_id=listing.client_id,
         broker_name=listing.broker_name,
         first_ms=listing.first_ms,
+        last_ms=listing.ended_ms,
         remedy=OWN_INSTANCE if _of_one_host(listing.client_id, listing.addresses) else None,
         needs=ITSELF,
+        ended_by=_lists_it_once(listing),
     )
 
 
@@ -459,6 +467,7 @@ DUPLICATE = Rule(
     "value unique to the container or host; then restart both.",
     find_duplicates,
     needs=replace(MEMBERS, routes=True),
+    state=True,
 )
 HALF_OPEN = Rule(
     "HALF_OPEN_DUPLICATE",

@@ -139,7 +139,6 @@ def _popped_and_pulled_finding(case: GroupCase, topic: str, span: Span) -> Findi
         f"{utc(span.first_ms)}{until}: both sides commit to the same offsets, so messages "
         f"{'were' if over else 'are'} consumed twice.",
         _sides(both),
-        severity=WARNING if over else ERROR,
         topic=topic,
         client_id=both.pullers[0] if len(both.pullers) == 1 else None,
         first_ms=span.first_ms,
@@ -182,6 +181,7 @@ POPPED_AND_PULLED = Rule(
     "proxies and clients that pull separate groups.",
     find_popped_and_pulled,
     needs=MEMBERS_OF_TOPICS,
+    state=True,
 )
 
 

@@ -234,15 +234,12 @@ def _finding(case: GroupCase, first: Row, last: Row, span_ms: int) -> Finding:
         f"{topic} {queue_names((broker, number) for t, broker, number in kept if t == topic)}"
         for topic in topics
     ]
-    still = last["to_ms"] is None
-    until = "" if still else f", until {utc(last['to_ms'])}"
     also = f"; also held by {listed(sorted(others), 3)}" if others else ""
     return Finding(
         f"{last['client_id']} is suspended since {utc(first['from_ms'])}"
-        f"{until} ({lasting(span_ms)}): it keeps "
+        f" ({lasting(span_ms)}): it keeps "
         f"{plural(len(kept), 'queue')} and reads nothing ({'; '.join(names)}){also}.",
         {"queues": "; ".join(names), "also_held_by": listed(sorted(others))},
-        severity=WARNING if still or span_ms >= SHORT_MS else INFO,
         client_id=last["client_id"],
         first_ms=first["from_ms"],
         last_ms=last["to_ms"],
@@ -258,6 +255,7 @@ SUSPENDED = Rule(
     "finding if it was suspended on purpose.",
     find_suspended,
     needs=replace(MEMBERS, clients=True),
+    state=True,
 )
 
 

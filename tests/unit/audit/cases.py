@@ -172,10 +172,14 @@ def findings_of(rule_id: str, case: GroupCase) -> list[Finding]:
 
 
 def severities(rule_id: str, case: GroupCase) -> list[str]:
-    """The severities of one rule's findings; of those that lack evidence by themselves INFO."""
+    """The severities of one rule's findings; INFO where one lacks evidence by itself, or is of a
+    state that has ended.
+    """
     rule = rules_by_id()[rule_id]
-    found = findings_of(rule_id, case)
-    return ["INFO" if one.gap else one.severity or rule.severity for one in found]
+    return [
+        "INFO" if one.gap or (rule.state and one.last_ms) else one.severity or rule.severity
+        for one in findings_of(rule_id, case)
+    ]
 
 
 def _end(row: Row) -> QueueOffset:

@@ -12,6 +12,7 @@ from rebalance_core.audit.coverage import Coverage, LogSpan, coverage_of
 from rebalance_core.audit.evidence import gap_of, unlogged
 from rebalance_core.audit.findings import ALL_RULES, Row, run_rules
 from rebalance_core.model.events import CONSUMER_LEAVE, CONSUMER_SUSPEND
+from rebalance_core.model.times import utc
 from rebalance_core.replay.masters import MasterOutage
 from tests.unit.audit.cases import (
     case_of,
@@ -474,13 +475,19 @@ def test_a_group_without_a_dump_stands_as_at_the_end_of_all_logs(
     assert (gap and gap.reason) == reason
 
 
-def test_since_when_members_subscribe_what_a_dump_alone_tells_is_not_known() -> None:
+def test_a_state_that_has_ended_is_for_information_and_needs_no_more_evidence() -> None:
+    """What shows its end stands in the summary; it is no evidence that is missing."""
     happened = topic(), topic(name="U"), join(A, "T"), join(B, "T", "U")
-    case = covered(case_of(*happened, leave(B, 800)), (0, 1000), begins=True)
-    assert found(case, "INCONSISTENT_SUBSCRIPTION")["severity"] == "WARNING"
-    untold = {"rule_id": "INGEST_SUBSCRIPTION_NOT_LOGGED"}
-    case = replace(case, tables={**case.tables, "findings": [untold]})
-    assert found(case, "INCONSISTENT_SUBSCRIPTION")["severity"] == "INFO"
+    for stretch in ((0, 1000), (0, 500)):
+        case = case_of(*happened, leave(B, 800))
+        row = found(covered(case, stretch, begins=True), "INCONSISTENT_SUBSCRIPTION")
+        assert (row["severity"], row["last_ms"]) == ("INFO", ms(800))
+        assert row["summary"].endswith(f"; ended at {utc(ms(800))}: CONSUMER_LEAVE of {B}.")
+        assert "not_covered" not in row["evidence"]
+    standing = found(
+        covered(case_of(*happened), (0, 1000), begins=True), "INCONSISTENT_SUBSCRIPTION"
+    )
+    assert (standing["severity"], standing["last_ms"]) == ("ERROR", None)
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ def test_a_first_run_and_the_next_one(tmp_path: Path, capsys: pytest.CaptureFixt
     )  # fmt: skip
     assert code == 3, err
     assert out.startswith("FAILED: ")
-    assert "ERROR    DUPLICATE_CLIENT_ID\n           p-dup: 2 processes use" in out
-    assert "-> Give each process its own id" in out
+    assert "ERROR    MIXED_STRATEGIES\n           p-mixed: Members use" in out
+    assert "-> Set the same AllocateMessageQueueStrategy" in out
     record = json.loads((first / "_run.json").read_text())
     assert (record["status"], record["exit_code"], record["run_on"]) == ("OK", 3, "process")
     assert " s in process)\n" in out
@@ -76,7 +76,7 @@ def test_a_first_run_and_the_next_one(tmp_path: Path, capsys: pytest.CaptureFixt
     assert code == 0, err
     facts = json.loads(out)
     assert (facts["verdict"], facts["exit_code"]) == ("OK", 0)
-    assert facts["findings"]["DUPLICATE_CLIENT_ID"] == {"accepted": 1}
+    assert facts["findings"]["MIXED_STRATEGIES"] == {"accepted": 1}
     assert not (second / "private").exists()
     assert not (second / "ingested").exists()
     told = out + "".join(

@@ -147,7 +147,7 @@ def test_later_all_are_on_one_side() -> None:
     nobody = fact("GROUP_AT_BROKER", 800, broker_name="a", members=0)
     case = case_of(*TWO, members=AT_BROKERS, facts=[*later, nobody])
     (one,) = findings_of(MEMBERS_APART, case)
-    assert severities(MEMBERS_APART, case) == ["WARNING"]
+    assert severities(MEMBERS_APART, case) == ["INFO"]
     assert one.last_ms == ms(800)
 
 

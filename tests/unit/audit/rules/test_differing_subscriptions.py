@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.audit.findings import run_rules
 from rebalance_core.model.events import CONSUMER_JOIN, OBSERVED, SUBSCRIBE, UNSUBSCRIBE
 from tests.unit.audit.cases import (
     Row,
@@ -85,9 +86,9 @@ def test_a_rolling_change_that_took_minutes_is_for_information() -> None:
     assert severities(INCONSISTENT_SUBSCRIPTION, case_of(*TOPICS, *old, *steps, *gone)) == ["INFO"]
 
 
-def test_a_long_difference_that_is_over_is_a_warning() -> None:
+def test_a_long_difference_that_is_over_is_for_information() -> None:
     case = case_of(*TOPICS, join("x", "A"), join("y", "A", "B", at=100), leave("x", 600))
-    assert severities(INCONSISTENT_SUBSCRIPTION, case) == ["WARNING"]
+    assert severities(INCONSISTENT_SUBSCRIPTION, case) == ["INFO"]
 
 
 @pytest.mark.parametrize(
@@ -188,3 +189,20 @@ def test_a_topic_that_all_dropped_is_nobody_s_share() -> None:
 def test_just_unsubscribed_may_still_settle() -> None:
     less = of_member(UNSUBSCRIBE, "y", 990, topic="B")
     assert findings_of(UNSUBSCRIBED_SHARE, case_of(*TOPICS, *BOTH, less)) == []
+
+
+@pytest.mark.parametrize(("log_ends", "severity"), [(1000, "INFO"), (650, "ERROR"), (None, "INFO")])
+def test_expressions_that_changed_back_and_forth_and_do_no_more(
+    log_ends: float | None, severity: str
+) -> None:
+    """It has ended where the broker's log goes on for three heartbeats without a change."""
+    flips = [flip("red", "blue", 300, 600, 10), flip("blue", "red", 301, 601, 10)]
+    case = case_of(*MEMBERS, facts=flips)
+    if log_ends is not None:
+        log = (LogSpan(ms(0), ms(log_ends), from_start=True),)
+        coverage = Coverage({"a": log}, known=True)
+        case = replace(case, run=replace(case.run, coverage=coverage))
+    (row,) = (r for r in run_rules(case)["findings"] if r["rule_id"] == INCONSISTENT_TAGS)
+    assert row["severity"] == severity
+    assert row["last_ms"] == (ms(601) if severity == "INFO" else None)
+    assert ("ended at" in row["summary"]) is (severity == "INFO")

@@ -150,3 +150,10 @@ def test_an_orderly_listener_without_its_lock_and_a_pull_client_do_not_hang() ->
     ):
         case = case_of(*ALONE, facts=[held(500, locked=locked, **HUNG)], settings=settings)
         assert len(findings_of(BLOCKED, case)) == count
+
+
+def test_a_queue_that_is_pulled_or_no_longer_dropped_by_the_newest_dump() -> None:
+    silent = held(500, last_pull_ms=ms(300))
+    assert findings_of(SILENT, group(silent, held(600))) == []
+    assert len(findings_of(SILENT, group(silent, held(600, last_pull_ms=ms(300))))) == 1
+    assert findings_of(ZOMBIE, group(held(500, dropped=True), held(600))) == []

@@ -75,7 +75,7 @@ def test_in_the_window_of_a_join_or_a_broker_s_return() -> None:
 
 def test_lists_that_are_equal_again() -> None:
     same = [*listed_at("a", 800, "x", "y"), *listed_at("b", 801, "x", "y")]
-    assert severities(DIFFER, case_of(*TWO, members=[*SHORT, *same])) == ["WARNING"]
+    assert severities(DIFFER, case_of(*TWO, members=[*SHORT, *same])) == ["INFO"]
 
 
 def test_a_list_that_still_has_who_left_is_stale() -> None:

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.case import Finding, GroupCase
+from rebalance_core.audit.findings import run_rules
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.times import utc
 from tests.unit.audit.cases import (
     Row,
     case_of,
@@ -16,6 +18,7 @@ from tests.unit.audit.cases import (
     join,
     leave,
     listed_at,
+    ms,
     of_unknown_strategy,
     severities,
     topic,
@@ -77,6 +80,37 @@ def test_a_configuration_that_forbids_it() -> None:
 def test_pulls_that_were_refused() -> None:
     said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="x")
     assert "refused 50 times" in findings_of(REFUSED, case_of(topic(), facts=[said]))[0].summary
+
+
+def configured(broker: str, at: float, until: float, allowed: bool) -> Row:
+    return fact("GROUP_CONFIG", at, until, broker_name=broker, consume_broadcast_enable=allowed)
+
+
+def test_refusals_that_every_broker_ended_by_allowing_it() -> None:
+    said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="h@1")
+    both = topic(), topic(broker="b"), member()
+    before = [configured(name, 0, 150, False) for name in "ab"]
+
+    def judged(*configurations: Row) -> dict[str, Any]:
+        facts = [said, *before, *configurations]
+        case = case_of(*both, settings=ALL, facts=facts, stores=())
+        (row,) = (row for row in run_rules(case)["findings"] if row["rule_id"] == REFUSED)
+        return row
+
+    healed = judged(configured("a", 300, 900, True), configured("b", 400, 900, True))
+    assert (healed["severity"], healed["last_ms"]) == ("INFO", ms(200))
+    assert f"a, b allow it by the configuration of {utc(ms(400))}" in healed["summary"]
+    for half in ([configured("a", 300, 900, True)], []):
+        standing = judged(*half)
+        assert (standing["severity"], standing["last_ms"]) == ("ERROR", None)
+
+
+def test_refusals_that_ended_with_the_members_that_broadcast() -> None:
+    said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="h@1")
+    case = case_of(topic(), member(), leave("h@1", 300), settings=ALL, facts=[said])
+    assert severities(REFUSED, case) == ["INFO"]
+    back = case_of(topic(), member(), leave("h@1", 300), member(at=400), settings=ALL, facts=[said])
+    assert severities(REFUSED, back) == ["ERROR"]
 
 
 def test_a_new_member_without_a_store() -> None:

@@ -75,6 +75,11 @@ def test_heartbeats_rarer_than_brokers_wait_are_a_warning(
     assert severities("RARE_HEARTBEATS", case) == ["WARNING"] * found
 
 
+def test_rare_heartbeats_of_a_client_that_went_are_over() -> None:
+    rare = join("x", heartbeat_broker_interval_ms=200_000)
+    assert severities("RARE_HEARTBEATS", case_of(topic(), rare, leave("x", 500))) == ["INFO"]
+
+
 def test_a_window_without_moves_is_that_of_the_slowest_client() -> None:
     slow = case_of(topic(), join("x", poll_name_server_interval_ms=90_000), topic(at=100, read=9))
     assert slow.settled_by[1] - ms(100) == 113_000

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.findings import run_rules
 from rebalance_core.model.events import CONSUMER_LOST, Event
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.cases import (
@@ -78,6 +79,22 @@ def test_two_hand_overs_in_one_line_of_refusals() -> None:
         refused(101, 640), events=(*EVENTS, leave("y", 500), join("y", at=600, channel="n"))
     )
     assert findings_of(STUCK, case) == []
+
+
+def test_a_lock_that_an_owner_has_in_a_later_dump_is_stuck_no_more() -> None:
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 2, "client_id": "y"}
+
+    def judged(at: float, *, locked: bool) -> Row:
+        dump = fact("HELD_QUEUE", at, locked=locked, dropped=False, **where)
+        rows = run_rules(group(refused(101, 600), dump))["findings"]
+        (row,) = (row for row in rows if row["rule_id"] == STUCK)
+        return row
+
+    healed = judged(900, locked=True)
+    assert (healed["severity"], healed["last_ms"]) == ("INFO", ms(900))
+    assert healed["summary"].endswith("y has the lock.")
+    for at, locked in ((900, False), (500, True)):
+        assert judged(at, locked=locked)["severity"] == "ERROR"
 
 
 def test_two_refusals_far_apart() -> None:

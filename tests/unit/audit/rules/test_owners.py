@@ -2,7 +2,9 @@
 
 import pytest
 
+from rebalance_core.audit.findings import run_rules
 from rebalance_core.model.events import CONSUMER_LOST, CONSUMER_SUSPEND, Event
+from rebalance_core.model.times import utc
 from tests.unit.audit.cases import (
     Row,
     case_of,
@@ -57,12 +59,14 @@ def test_dumps_that_show_two_owners_at_rest() -> None:
     assert "as dumps show, by x, y" in findings_of(DOUBLE_OWNER, case)[0].summary
 
 
-@pytest.mark.parametrize(("dumped", "severity"), [(900, "WARNING"), (700, "ERROR")])
+@pytest.mark.parametrize(("dumped", "severity"), [(900, "INFO"), (700, "ERROR")])
 def test_what_dumps_showed_is_over_when_one_of_the_two_went(dumped: int, severity: str) -> None:
     seen, dump = [held("x", 500), held("y", 500)], fact("DUMP", dumped, command="consumerStatus")
     happened = topic(), join("x"), join("y"), leave("y", 800)
-    (one,) = findings_of(DOUBLE_OWNER, case_of(*happened, owned=seen, facts=[dump]))
-    assert (one.severity, one.last_ms) == (severity, ms(800) if severity == "WARNING" else None)
+    case = case_of(*happened, owned=seen, facts=[dump])
+    (one,) = findings_of(DOUBLE_OWNER, case)
+    assert severities(DOUBLE_OWNER, case) == [severity]
+    assert one.last_ms == (ms(800) if severity == "INFO" else None)
 
 
 def test_a_client_that_is_seen_again_after_another() -> None:
@@ -109,17 +113,17 @@ def test_an_older_channel_that_goes_in_time_is_a_reconnect() -> None:
 
 def test_a_newer_process_that_goes_was_a_duplicate() -> None:
     case = case_of(*TWICE, lost("x:2", 200))
-    assert severities(DUPLICATE, case) == ["WARNING"]
+    assert severities(DUPLICATE, case) == ["INFO"]
     assert findings_of(HALF_OPEN, case) == []
 
 
 def test_the_address_still_listed_says_which_one_went() -> None:
     members = listed_at("a", 300, "x/x:1", "y")
-    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 200), members=members)) == ["WARNING"]
+    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 200), members=members)) == ["INFO"]
 
 
 def test_an_older_channel_that_stays_too_long_is_a_duplicate() -> None:
-    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 400))) == ["WARNING"]
+    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 400))) == ["INFO"]
 
 
 def test_two_addresses_at_every_broker() -> None:
@@ -228,9 +232,28 @@ def test_a_group_back_after_a_long_time_offline() -> None:
 
 def test_long_orphaned_and_read_again() -> None:
     case = case_of(topic("A"), topic("B"), join("x", "A"), join("y", "A", "B"), leave("x", 500))
-    assert severities(ORPHAN_QUEUES, case) == ["WARNING"]
+    assert severities(ORPHAN_QUEUES, case) == ["INFO"]
 
 
 def test_config_and_machine_room_have_their_own_rules() -> None:
     case = case_of(topic(), join("x", strategy="CONFIG(queues=T/a/0)"))
     assert findings_of(ORPHAN_QUEUES, case) == []
+
+
+def test_lists_that_have_an_id_once_again_end_what_lists_showed() -> None:
+    """Seen by lists alone, or logged without the line by which one of the two went."""
+    twice, once = listed_at("a", 500, "x/1", "x/2", "y"), listed_at("a", 700, "x/1", "y")
+    for happened in ((topic(), join("x"), join("y")), TWICE):
+        still = case_of(*happened, members=twice)
+        assert severities(DUPLICATE, still) == ["ERROR"]
+        ended = case_of(*happened, members=[*twice, *once])
+        (one,) = (row for row in run_rules(ended)["findings"] if row["rule_id"] == DUPLICATE)
+        assert (one["severity"], one["last_ms"]) == ("INFO", ms(700))
+        assert f"ended at {utc(ms(700))}: a lists it once" in one["summary"]
+
+
+def test_a_list_that_is_newer_than_the_end_in_the_log_shows_that_it_has_not_ended() -> None:
+    later = listed_at("a", 500, "x/1", "x/2", "y")
+    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 400), members=later)) == ["ERROR"]
+    before = listed_at("a", 350, "x/1", "x/2", "y")
+    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 400), members=before)) == ["INFO"]

@@ -219,7 +219,7 @@ def test_long_ago() -> None:
     case = case_of(topic(), *happened, settings=BROKER)
     (one,) = findings_of(POP_MIXED_WITH_PULL, case)
     assert one.evidence["pop"] == "x, y"
-    assert severities(POP_MIXED_WITH_PULL, case) == ["WARNING"]
+    assert severities(POP_MIXED_WITH_PULL, case) == ["INFO"]
     assert "messages were consumed twice" in one.summary
     assert (one.evidence["pull"], one.last_ms) == ("z", ms(500))
 

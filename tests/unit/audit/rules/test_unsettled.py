@@ -133,8 +133,9 @@ def test_long_and_short_suspensions_that_are_over() -> None:
     def until(at: float) -> GroupCase:
         return case_of(*BASE, of_member(CONSUMER_RESUME, "x", at))
 
-    assert severities(MEMBER_SUSPENDED, until(161)) == ["WARNING"]
+    assert severities(MEMBER_SUSPENDED, until(161)) == ["INFO"]
     assert severities(MEMBER_SUSPENDED, until(130)) == ["INFO"]
+    assert severities(MEMBER_SUSPENDED, case_of(*BASE)) == ["WARNING"]
 
 
 def test_nobody_is_suspended() -> None:
