@@ -306,12 +306,13 @@ def _listed(lists: pa.ListArray, codes: Ints, group: Ints) -> tuple[Ints, Ints]:
 
 
 def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
-    """The interests, and those of each group in its retry topic."""
+    """The interests, and those of each group with a topic in its retry topic."""
     names = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, keys.groups, "")
-    retry = keys.key_of(keys.cluster_of, keys.topic_codes(names))
-    known = np.flatnonzero(retry >= 0)
+    group = np.unique(topics.group)
+    retry = keys.key_of(keys.cluster_of, keys.topic_codes(names))[group]
+    known = retry >= 0
     return _Interests.of(
-        np.concatenate([topics.key, retry[known]]), np.concatenate([topics.group, known])
+        np.concatenate([topics.key, retry[known]]), np.concatenate([topics.group, group[known]])
     )
 
 

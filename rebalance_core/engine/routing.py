@@ -291,10 +291,13 @@ def routing_of(
     first = pointers(parts)
     group_keys = _keys(clusters, groups, "consumer_group")
     count = parts[of_group]
-    retry = _retry_keys(clusters, groups).take(pa.array(np.repeat(np.arange(len(groups)), parts)))
     topic_keys = topics.take(pa.array(np.repeat(np.arange(len(topics)), count)))
+    topic_buckets = bucket[ranges(first[of_group], count)]
+    reading = np.unique(of_group)
+    retry = _retry_keys(clusters, groups).take(pa.array(np.repeat(reading, parts[reading])))
+    retry_buckets = bucket[ranges(first[reading], parts[reading])]
     topic_keys = pa.concat_arrays([topic_keys, retry])
-    topic_buckets = np.concatenate([bucket[ranges(first[of_group], count)], bucket])
+    topic_buckets = np.concatenate([topic_buckets, retry_buckets])
     by_topic = Lookup.of(topic_keys, topic_buckets)
     place, broker_buckets = by_topic.rows_of(_keys(clusters, interests.queues, "topic"))
     brokers = _keys(clusters, interests.queues, "broker_name").take(pa.array(place))

@@ -87,18 +87,18 @@ def rule(tables: dict[str, list[Row]], cluster: str, group: str) -> dict[str, li
     for row in settings:
         topics.update(row["subscriptions"])
     topics -= {None}  # of a join that states nothing
+    read = topics | ({retry_topic(group)} if topics else set())
     brokers = {
         row["broker_name"]
         for row in rows["cluster_events"]
-        if row["event_type"] == events.TOPIC_CONFIG and row["topic"] in topics
+        if row["event_type"] == events.TOPIC_CONFIG and row["topic"] in read
     }
     shared = [
         row
         for row in rows["cluster_events"]
-        if (row["event_type"] in events.TOPIC_EVENTS and row["topic"] in topics)
+        if (row["event_type"] in events.TOPIC_EVENTS and row["topic"] in read)
         or (row["event_type"] in events.BROKER_EVENTS and row["broker_name"] in brokers)
     ]
-    read = topics | ({retry_topic(group)} if topics else set())
     return {
         "cluster_events": own + [row | {"consumer_group": group} for row in shared],
         "consumer_groups": settings,
