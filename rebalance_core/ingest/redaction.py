@@ -393,7 +393,6 @@ def find_names(collection: Collection) -> Names:
             for column in ("client_id", "other_client_id"):
                 if row.get(column):
                     names.add_client(row[column])
-    names.hosts -= {""}
     names.folders = {
         PurePosixPath(file.name).parts[1]
         for file in collection.files
@@ -411,7 +410,6 @@ def find_names(collection: Collection) -> Names:
     for one in settings.failed:
         _scan(f"{one.what} {one.why}", pattern, names)
         names.hosts.update(match[1] for match in _REMOTE.finditer(one.why))
-    names.hosts -= {"localhost"}
     return names
 
 
@@ -437,7 +435,7 @@ def _scan(text: str, pattern: re.Pattern[str], names: Names) -> None:
                 names.hosts.update(one for one in (whole,) if _is_address(whole))
     for match in _NAMED_ADDRESS.finditer(text):
         host = next(filter(None, match.groups()))
-        if host not in names.kept and not _SOURCE_FILE.search(host):
+        if host not in (*names.kept, "localhost") and not _SOURCE_FILE.search(host):
             names.hosts.add(host)
 
 

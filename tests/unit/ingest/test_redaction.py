@@ -155,7 +155,11 @@ def folder(tmp_path: Path) -> Path:
         'why = "alice@mq7:/home/alice/logs gave nothing"\n',
         "brokers/a/broker.log": LOG
         + JOIN.format(ip="10.0.0.1", instance="2078#2063")
-        + JOIN.format(ip="10.0.0.2", instance="payroll"),
+        + JOIN.format(ip="10.0.0.2", instance="payroll")
+        + JOIN.format(ip="10.0.0.2", instance="payroll").replace("clientId=10.0.0.2", "clientId=")
+        + JOIN.format(ip="10.0.0.2", instance="1").replace(
+            "clientId=10.0.0.2", "clientId=localhost"
+        ),
         "mqadmin/1795231800000-consumerConnection-g-a.txt": "#ClientId  #ClientAddr  #Language  "
         "#Version\n10.0.0.1@2078#2063  10.0.0.1:4242  JAVA  V5_3_3\n\nBelow is subscription:\n"
         "#Topic  #SubExpression\nT  *\n\nConsumeType: CONSUME_PASSIVELY\nMessageModel: CLUSTERING\n"
