@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.ingest.collection_settings import read_settings
@@ -54,6 +54,7 @@ ODD = st.sampled_from(
 )
 
 
+@settings(deadline=None)  # of a busy machine
 @given(st.sets(st.builds("{}@{}".format, HOSTS, INSTANCES) | ODD, max_size=12))
 def test_client_ids_sort_in_java_as_they_did(client_ids: set[str]) -> None:
     names = Names()
