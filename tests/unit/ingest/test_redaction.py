@@ -211,12 +211,12 @@ def test_names_are_the_same_in_all_files_and_lead_back_by_the_key_alone(folder: 
 
 def test_settings_name_what_the_copy_names(folder: Path) -> None:
     output, _ = redacted(folder)
-    settings = read_settings(output)
-    assert settings.redacted
+    written = read_settings(output)
+    assert written.redacted
     (log,) = output.glob("clients/*/rocketmq_client.log.1.gz")
-    assert settings.zone_of(log.relative_to(output).as_posix()) == "Asia/Shanghai"
-    assert [dict(table) for table in settings.clients.values()] == [{"wait_interval_ms": 5000}]
-    (failed,) = settings.failed
+    assert written.zone_of(log.relative_to(output).as_posix()) == "Asia/Shanghai"
+    assert [dict(table) for table in written.clients.values()] == [{"wait_interval_ms": 5000}]
+    (failed,) = written.failed
     assert failed.what == f"clients/{log.parent.name}"
     tomllib.loads((output / "collection.toml").read_text())
 
