@@ -2,7 +2,7 @@
 OFFLINE.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -42,11 +42,12 @@ from rebalance_core.audit.subscriptions import (
     shares_known,
     strategy_is_known,
 )
+from rebalance_core.ingest.fact import file_of
 from rebalance_core.model import verdicts
 from rebalance_core.model.clients import profile_of_row
 from rebalance_core.model.group_settings import BROADCASTING, PULL_MODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.times import utc
+from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 
 # Predicted against observed ownership and reach, each observation in its own epoch.
@@ -406,7 +407,7 @@ def _changes_between(start_ms: int, end_ms: int, case: GroupCase) -> list[Row]:
 
 
 def _unasked(case: GroupCase) -> set[str]:
-    """Brokers with readable queues of the group that were not asked for its members.
+    """Brokers with readable queues of the group that gave no answer on its members at the end.
 
     None where the last round of dumps asked no broker by name at all; nor where the members are
     behind proxies, whose lists have them, while those of brokers do not.
@@ -414,13 +415,41 @@ def _unasked(case: GroupCase) -> set[str]:
     lists = dumps.fresh(case, dumps.proxy_answers(case), "observed_ms")
     if dumps.is_system_group(case.consumer_group) or any(row["client_id"] for row in lists):
         return set()
-    made = [row for row in case.facts("DUMP") if row["details"]["command"] == "consumerConnection"]
-    last = max((row["first_ms"] for row in made), default=0)
-    asked = {row["broker_name"] for row in made if last - row["first_ms"] <= LONGEST_ROUND_MS}
+    answered = _answered_last(case)
     proxied = {row["client_id"] for row in case.members if is_proxied(row)}
     rows = [*case.owned, *(row for row in reach(case) if row["client_id"] not in proxied)]
     brokers = {row["broker_name"] for row in rows if not is_retry_topic(row["topic"])}
-    return brokers - asked if asked - {None} else set()
+    return brokers - answered if answered else set()
+
+
+def _answered_last(case: GroupCase) -> set[str]:
+    """Return the brokers that answered the last round of consumerConnection."""
+    made = [row for row in case.facts("DUMP") if row["details"]["command"] == "consumerConnection"]
+    wordless = dumps.wordless(case)
+    return {
+        row["broker_name"]
+        for row in _last_round(sorted(made, key=lambda one: one["first_ms"]))
+        if row["broker_name"] and file_of(row["source"]) not in wordless
+    }
+
+
+def _last_round(made: Sequence[Row]) -> Sequence[Row]:
+    """Return the dumps of the last round, which has each broker once; `made` are in order of time.
+
+    A command that is repeated within a minute is of the same round. Two rounds are divided by the
+    longest pause between the two dumps of a broker.
+    """
+    later: dict[str, int] = {}
+    for index in range(len(made) - 1, -1, -1):
+        broker, at_ms = made[index]["broker_name"], made[index]["first_ms"]
+        if made[-1]["first_ms"] - at_ms > LONGEST_ROUND_MS:
+            return made[index + 1 :]
+        again = later.get(broker, index)
+        if made[again]["first_ms"] - at_ms > MINUTE_MS:
+            ends = range(index + 1, again + 1)
+            return made[max(ends, key=lambda n: made[n]["first_ms"] - made[n - 1]["first_ms"]) :]
+        later[broker] = index
+    return made
 
 
 def _depends_on_missing(case: GroupCase) -> bool:

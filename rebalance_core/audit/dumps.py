@@ -192,14 +192,31 @@ def broker_answers(case: GroupCase) -> list[Row]:
         for row in case.rows("observed_members")
         if row["asked_broker"] is not None and not (cut and file_of(row["source"]) in cut)
     ]
-    denied = {file_of(fact["source"]) for fact in case.facts("NOT_ONLINE")}
+    unsaid = wordless(case, rows)
     return rows + [
         _nobody(fact, fact["broker_name"])
         for fact in case.facts("GROUP_AT_BROKER")
+        if fact["broker_name"] and _is_empty(fact) and file_of(fact["source"]) not in unsaid
+    ]
+
+
+def wordless(case: GroupCase, listed: Iterable[Row] | None = None) -> set[str]:
+    """Return the files of empty answers that state nothing, as the group has members at that time.
+
+    Args:
+        case: the group.
+        listed: rows of ``observed_members`` that show who is there; None: all.
+    """
+    denied = {file_of(fact["source"]) for fact in case.facts("NOT_ONLINE")}
+    rows = case.rows("observed_members") if listed is None else listed
+    return {
+        file_of(fact["source"])
+        for fact in case.facts("GROUP_AT_BROKER")
         if fact["broker_name"]
         and _is_empty(fact)
-        and (file_of(fact["source"]) in denied or not _has_members(case, rows, fact["first_ms"]))
-    ]
+        and file_of(fact["source"]) not in denied
+        and _has_members(case, rows, fact["first_ms"])
+    }
 
 
 def _has_members(case: GroupCase, listed: Iterable[Row], at_ms: int) -> bool:

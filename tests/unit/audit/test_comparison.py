@@ -282,6 +282,30 @@ def test_brokers_that_were_not_asked_are_named() -> None:
     assert compare(case(*HEALTHY)).unasked == ()
 
 
+def asked(broker: str, at_ms: int, source: str = "x") -> Row:
+    details = {"command": "consumerConnection"}
+    return fact("DUMP", at_ms, broker_name=broker, details=details, source=source)
+
+
+def test_the_last_round_counts_alone_however_soon_it_came() -> None:
+    round_before = [asked("other", DUMPED_MS), asked("b", DUMPED_MS + 100)]
+    again = asked("other", DUMPED_MS + 90_000)
+    assert compare(case(*HEALTHY, *round_before, again)).unasked == ("b",)
+    assert (
+        compare(case(*HEALTHY, *round_before, again, asked("b", DUMPED_MS + 91_000))).unasked == ()
+    )
+    repeated = asked("other", DUMPED_MS + 20_000)
+    assert compare(case(*HEALTHY, *round_before, repeated)).unasked == ()
+
+
+def test_an_empty_answer_on_a_group_with_members_is_no_answer() -> None:
+    dumps = [asked("other", DUMPED_MS), asked("b", DUMPED_MS, "mqadmin/b.txt")]
+    empty = fact("GROUP_AT_BROKER", DUMPED_MS, broker_name="b", details={"members": "0"},
+                 source="mqadmin/b.txt")  # fmt: skip
+    assert compare(case(*HEALTHY, *dumps)).unasked == ()
+    assert compare(case(*HEALTHY, *dumps, empty)).unasked == ("b",)
+
+
 def test_the_classes_of_a_difference() -> None:
     def why(*facts: dict[str, object], **tables: Any) -> set[str]:
         return {one.why for one in compare(case(*facts, **tables)).differences}
