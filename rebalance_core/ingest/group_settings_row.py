@@ -157,6 +157,8 @@ class SeenSettings:
         rebalance_modes: see `rebalance_modes`.
         member_ids: ids of all members that there ever were.
         popped: some topic's request mode is POP, at times.
+        other_libraries: ids of the members that are no Java clients: their libraries have no such
+            version.
     """
 
     strategies: GroupStrategies
@@ -164,6 +166,12 @@ class SeenSettings:
     rebalance_modes: Mapping[str, str]
     member_ids: frozenset[str] = frozenset()
     popped: bool = False
+    other_libraries: frozenset[str] = frozenset()
+
+    @property
+    def versionless(self) -> bool:
+        """True if every member is of a library without Java's versions."""
+        return bool(self.other_libraries) and self.member_ids <= self.other_libraries
 
     @property
     def rebalance_mode(self) -> str:
@@ -215,8 +223,9 @@ def settings_row(
         if value is None and name in assumed:
             value = assumed[name]
             default = name == "rebalance_mode" and connected and not members.popped
-            # neither divides anything
+            # neither divides anything; other libraries have no such version
             without = name == "strategy" and (shared or row["message_model"] == BROADCASTING)
+            without |= name == "client_version" and members.versionless
             if not (default or without):
                 findings.append(_assumption(group, name, value))
         if value is not None:

@@ -202,7 +202,14 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     if events:
         changes, more = request_mode_events(group, evidence, presence, context)
         tables["cluster_events"] += changes
-        members = SeenSettings(strategies, versions, modes, frozenset(clients), bool(changes))
+        members = SeenSettings(
+            strategies,
+            versions,
+            modes,
+            frozenset(clients),
+            bool(changes),
+            frozenset(libraries),
+        )
         row, taken = settings_row(group, [*evidence, *configs], members, names.zone_of, context)
         tables["consumer_groups"] = [row]
         findings += more + taken

@@ -91,7 +91,7 @@ class Translator:
         if said == "update offset to broker success" and queue:
             return self._commit(group, queue, fields.get("offset"))
         if said == "do balance in group failed, get consumer id list failed":
-            return f"doRebalance, {group}, {topic}, get consumer id list failed"
+            return f"doRebalance, {group} {topic}, get consumer id list failed"
         if said == "[BUG] ConsumerId not in cidAll":
             listed = ", ".join(_listed(fields.get("cidAll")))
             who = fields.get("consumerId") or ""
@@ -113,7 +113,7 @@ class Translator:
 
     def _of_cpp(self, said: str) -> str:
         if found := _EMPTY_LIST.match(said):
-            return f"doRebalance, {found['group']}, {found['topic']}, get consumer id list failed"
+            return f"doRebalance, {found['group']} {found['topic']}, get consumer id list failed"
         if found := _ALLOCATION.match(said) or _CPP_STARTS.match(said):
             named = found.groupdict()
             client = named.get("client") or ""

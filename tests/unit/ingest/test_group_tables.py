@@ -165,3 +165,44 @@ def test_heartbeats_of_push_consumers_outrank_what_is_given(tmp_path: Path) -> N
     done = changed(tmp_path / "c", "min-01-healthy", given=given)
     (row,) = done.tables["consumer_groups"]
     assert row["consume_from_where"] == "CONSUME_FROM_LAST_OFFSET"
+
+
+def of_go(folder: Path, *messages: str) -> Ingested:
+    """Ingest the log of one Go client beside a broker's list of it."""
+    at = 'time="2026-11-21T03:28:54.663Z" level=info msg='
+    log = folder / "clients" / "go-1" / "rocketmq.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("".join(f"{at}{message}\n" for message in messages))
+    (folder / "collection.toml").write_text('cluster = "C"\n[expected]\nbrokers = ["b"]\n')
+    dump = folder / "mqadmin" / "1795231735000-consumerConnection-hook-b.txt"
+    dump.parent.mkdir()
+    dump.write_text(
+        "#ClientId  #ClientAddr  #Language  #Version\n1.1.1.1@7  1.1.1.1:5  GO  V4_5_2\n\n"
+        "Below is subscription:\n#Topic  #SubExpression\nT  *\n\n"
+        "ConsumeType: CONSUME_PASSIVELY\nMessageModel: CLUSTERING\n"
+        "ConsumeFromWhere: CONSUME_FROM_LAST_OFFSET\n"
+    )
+    return ingest_collection(folder)
+
+
+def test_a_go_client_without_a_member_list_is_of_the_group_that_it_names(tmp_path: Path) -> None:
+    failed = '"do balance in group failed, get consumer id list failed"'
+    done = of_go(
+        tmp_path, f"{failed} consumerGroup=hook topic=T", f"{failed} consumerGroup=h2 topic=T"
+    )
+    named = {
+        row["consumer_group"]
+        for rows in done.tables.values()
+        for row in rows
+        if row.get("consumer_group")
+    }
+    assert named == {"hook", "h2"}
+
+
+def test_no_version_is_taken_for_members_that_have_none(tmp_path: Path) -> None:
+    done = of_go(
+        tmp_path, '"MessageQueue do balance done" clientID=1.1.1.1@7 consumerGroup=hook topic=T'
+    )
+    assumed = [row["evidence"] for row in found(done, "INGEST_ASSUMED")]
+    assert assumed
+    assert not [evidence for evidence in assumed if "client_version" in evidence]

@@ -219,7 +219,7 @@ def test_what_a_go_client_says_of_itself() -> None:
         "language of a client: GO, clientId=1.1.1.1@7, group=g",
         "MessageQueue do balance done",
         f"[persistAll] Group: g ClientId: 1.1.1.1@7 updateConsumeOffsetToBroker {queue} 8",
-        "doRebalance, g, T, get consumer id list failed",
+        "doRebalance, g T, get consumer id list failed",
         "[BUG] ConsumerGroup: g The consumerId: c not in cidAll: [a, b]",
         "suspend this consumer, g",
         f"no committed offset, Group: g {queue}",
@@ -259,7 +259,7 @@ def test_what_a_cpp_client_says_of_itself() -> None:
     assert (
         commit == f"{at}[persistAll] Group: g ClientId: c@1 updateConsumeOffsetToBroker {queue} 8"
     )
-    assert empty == f"{at}doRebalance, g, T, get consumer id list failed"
+    assert empty == f"{at}doRebalance, g T, get consumer id list failed"
 
 
 def test_a_commit_of_which_nobody_says_the_group_states_nothing() -> None:
