@@ -3,13 +3,14 @@ rotated, what is refused.
 """
 
 import errno
+import filecmp
 import os
 import re
 import stat
 import zlib
 from collections.abc import Collection as AnyCollection
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
@@ -19,10 +20,18 @@ from rebalance_core.ingest.collection_settings import (
     CollectionSettings,
     read_settings,
 )
-from rebalance_core.ingest.fact import Unread, Unreadable
+from rebalance_core.ingest.copied_names import (
+    client_id_of,
+    names_nothing,
+    original_part,
+    unescaped,
+)
+from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
 from rebalance_core.ingest.parse.config_stores import FORM_OF_FOLDER
+from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.go_and_cpp_logs import Translator
+from rebalance_core.ingest.parse.mqadmin_topics import parse_cluster_list
 from rebalance_core.ingest.parse.wrapped_lines import (
     FIRST_LINES,
     UNWRAPPED,
@@ -76,7 +85,11 @@ MEMBERS, CLUSTER_LIST = "consumerConnection", "clusterList"
 
 # Written by this project's recorder beside what operators have, and its answers: never read.
 NOT_INPUT_FOLDERS = ("tables", "truth")
-NOT_INPUT_FILES = ("cluster.json", "events.jsonl", "collection.toml")
+NOT_INPUT_FILES = {
+    "cluster.json": "is a recorder's own file",
+    "events.jsonl": "is a recorder's own file",
+    SETTINGS_NAME: "has the settings of the collection",
+}
 NOT_INPUT_SUFFIXES = (".csv", ".md")
 PART = ".part"
 """Ends the name of a copy until it is whole, as the collector writes it."""
@@ -85,7 +98,7 @@ OLDER = ".bak"  # the generation before, which RocketMQ reads where the store it
 _OTHER_LOGS = re.compile(
     r"^(?:remoting|store|storeerror|transaction|watermark|stats|commercial|protection|pop|tools|"
     r"broker_traffic|broker_default|auth|proxy|namesrv_traffic|tiered_store|rocksdb|coldctr|"
-    r"dledger|rocketmq-client)[\w.-]*\.log"  # the last: of the gRPC client
+    r"dledger)[\w.-]*\.log"
 )
 _OTHER_STORES = re.compile(r"^[A-Za-z]+\.json$")
 _LISTING = re.compile(r"^store-files(?:-(?P<ms>\d{10,16}))?(?:-.*)?\.txt$")
@@ -130,23 +143,60 @@ class CollectedFile:
         return self.name.endswith(".gz")
 
 
-def is_answer(name: str) -> bool:
-    """True for what ingest must not look at: a recording's truth and tables, and derived files."""
+@dataclass(frozen=True)
+class UnusedFile:
+    """A file of which it is known, without reading it, that it adds nothing, and why."""
+
+    name: str
+    why: str
+
+
+def answer(name: str) -> str:
+    """Return why ingest must not look at the file; empty: it may.
+
+    A recording has its truth and its tables beside what operators have.
+    """
     path = PurePosixPath(name)
-    return (
-        path.parts[0] in NOT_INPUT_FOLDERS
-        or (len(path.parts) == 1 and path.name in NOT_INPUT_FILES)
-        or path.suffix in NOT_INPUT_SUFFIXES
-    )
+    if path.parts[0] in NOT_INPUT_FOLDERS:
+        return f"lies in {path.parts[0]}/, which a recording has beside what operators collect"
+    if name in NOT_INPUT_FILES:
+        return NOT_INPUT_FILES[name]
+    if path.suffix in NOT_INPUT_SUFFIXES and path.parts[0] != "clients":
+        return f"is a note or a table ({path.suffix}), neither a log, a store nor a dump"
+    return ""
 
 
-def is_other(name: str) -> bool:
-    """True for files of RocketMQ that are collected along and state nothing of ours."""
+def other(name: str) -> str:
+    """Return what the file is, of those of servers that state nothing of consumers; empty: none.
+
+    Below ``clients/`` an application may call its log anything, so no name there is another log.
+    """
     path = PurePosixPath(name.removesuffix(OLDER))
-    under_config = any(_CONFIG.match(part) for part in path.parts[:-1])
-    return bool(_OTHER_LOGS.match(path.name)) or (
-        under_config and (bool(_OTHER_STORES.match(path.name)) or _is_rocksdb(path.parts))
-    )
+    if path.parts[0] == "clients":
+        of_grpc = path.name.startswith("rocketmq-client") and ".log" in path.name
+        return "is a gRPC client's log, which states nothing of its group" if of_grpc else ""
+    if _OTHER_LOGS.match(path.name):
+        return "is a log of RocketMQ that states nothing of consumers"
+    if any(_CONFIG.match(part) for part in path.parts[:-1]):
+        if _is_rocksdb(path.parts):
+            return "is a part of a RocksDB, of which CURRENT alone is read"
+        if _OTHER_STORES.match(path.name):
+            return "is a store of RocketMQ that states nothing of consumers"
+    return ""
+
+
+def original_name(name: str) -> str:
+    """The path without the marks of its being a copy; folders of hosts may have any name.
+
+    >>> original_name("mqadmin/1795231735000-consumerProgress-g (1).txt")
+    'mqadmin/1795231735000-consumerProgress-g.txt'
+    """
+    *folders, last = name.split("/")
+    if folders[:1] == ["mqadmin"]:
+        folders = [original_part(part) for part in folders]
+    elif folders and _CONFIG.match(original_part(folders[-1])):
+        folders[-1] = original_part(folders[-1])
+    return "/".join([*folders, original_part(last)])
 
 
 def _is_rocksdb(parts: tuple[str, ...]) -> bool:
@@ -154,8 +204,11 @@ def _is_rocksdb(parts: tuple[str, ...]) -> bool:
 
 
 def identify(name: str, size: int = 0) -> CollectedFile | None:
-    """The file that stands at this path of a collection, None if it is none of ours."""
-    parts = PurePosixPath(name.removesuffix(OLDER)).parts
+    """The file that stands at this path of a collection, None if it is none of ours.
+
+    A copy is what it is a copy of.
+    """
+    parts = PurePosixPath(original_name(name)).parts
     if name == "consumer_groups.jsonl":
         return CollectedFile(name, GIVEN_GROUPS, size=size)
     if len(parts) < 2:
@@ -206,7 +259,8 @@ def _client(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | Non
     if rotated is not None and rotated["stem"] == "rocketmq_client":
         return CollectedFile(name, CLIENT_LOG, parts[1], size)
     if parts[-1] == "offsets.json" and len(parts) >= 5:
-        return CollectedFile(name, LOCAL_OFFSETS, parts[1], size, arguments=(parts[-3], parts[-2]))
+        of_group = client_id_of(parts[-3]), unescaped(parts[-2])
+        return CollectedFile(name, LOCAL_OFFSETS, parts[1], size, arguments=of_group)
     return None
 
 
@@ -225,9 +279,9 @@ def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None
     command = _ADMIN.match(stem)
     if command is None or len(parts) > 3:
         return None
-    arguments: tuple[str, ...] = (command["command"], command["arguments"] or "")
+    arguments: tuple[str, ...] = (command["command"], unescaped(command["arguments"] or ""))
     if len(parts) == 3:
-        arguments = (*arguments, re.sub(r"\.txt$", "", parts[2]))
+        arguments = (*arguments, client_id_of(re.sub(r"\.txt$", "", parts[2])))
     return CollectedFile(name, ADMIN, "", size, int(command["ms"]), arguments)
 
 
@@ -270,6 +324,86 @@ def hosts_of_dumps(files: Iterable[CollectedFile], brokers: AnyCollection[str]) 
     named = {host for host, of in after.items() if len(of) > 1}
     lists = {f.arguments[1] for f in files if f.kind == ADMIN and f.arguments[0] == CLUSTER_LIST}
     return (named | lists) - {*brokers, ""}
+
+
+NAMING_COMMANDS = (CLUSTER_LIST, "topicRoute", "getBrokerConfig")
+_BROKER_FIELD = re.compile(r'"brokerName" *: *"([^"\\]+)"|^brokerName *= *(\S+)\s*$', re.MULTILINE)
+
+
+def brokers_of_dumps(
+    files: Iterable[CollectedFile], known: AnyCollection[str], heads: Mapping[str, bytes]
+) -> set[str]:
+    """Brokers that the names of dumps may end in and that no folder or setting names.
+
+    clusterList, topicRoute and getBrokerConfig name them. Where these are missing, a word is one
+    that ends lists of members of several groups, which other dumps name.
+
+    Args:
+        files: of any kind.
+        known: names of brokers; where some are, a word that dumps do not list is no broker.
+        heads: the first bytes of dumps of `NAMING_COMMANDS`, by name.
+    """
+    named: set[str] = set()
+    for head in heads.values():
+        text = decoded(head)
+        named |= {found[1] or found[2] for found in _BROKER_FIELD.finditer(text)}
+        for fact in parse_cluster_list(text, ""):
+            if isinstance(fact, Fact) and fact.kind == "broker":
+                named.add(fact.values["broker_name"])
+    if named or known:
+        return named - {*known}
+    groups = {f.arguments[1].removeprefix("s-") for f in files if _of_one_group(f)}
+    after: dict[str, set[str]] = {}
+    for file in files:
+        if file.kind == ADMIN and file.arguments[0] == MEMBERS and file.arguments[1] not in groups:
+            for group in groups:
+                if file.arguments[1].startswith(f"{group}-"):
+                    after.setdefault(file.arguments[1].removeprefix(f"{group}-"), set()).add(group)
+    return {word for word, of in after.items() if len(of) > 1}
+
+
+def _of_one_group(file: CollectedFile) -> bool:
+    """True for a dump whose name ends in a group, whatever else is known."""
+    return file.kind == ADMIN and file.arguments[0] in ("consumerStatus", "consumerProgress")
+
+
+NAMED_COMMANDS = (MEMBERS, "consumerProgress", "consumerStatus", "topicRoute", "topicStatus")
+"""Commands whose dumps are named after a group or a topic."""
+
+
+def known_groups(files: Iterable[CollectedFile], brokers: AnyCollection[str]) -> set[str]:
+    """Groups that the names of dumps tell, of those that end in nothing but a group."""
+    of_brokers = tuple(f"-{broker}" for broker in brokers)
+    groups = set()
+    for file in files:
+        if file.kind == ADMIN and file.arguments[0] == MEMBERS:
+            ends = [end for end in of_brokers if file.arguments[1].endswith(end)]
+            groups |= {file.arguments[1].removesuffix(max(ends, key=len))} if ends else set()
+        elif _of_one_group(file) and not file.arguments[1].startswith(("s-", "t-")):
+            groups.add(file.arguments[1])
+    return groups
+
+
+def of_known_group(file: CollectedFile, groups: AnyCollection[str]) -> CollectedFile:
+    """The file; of a dump of one topic's progress, or of a retry topic whose % became _, with the
+    name that it was asked for.
+
+    Args:
+        file: of any kind.
+        groups: `known_groups`.
+    """
+    if file.kind != ADMIN or file.arguments[0] not in NAMED_COMMANDS:
+        return file
+    command, argument, *client = file.arguments
+    if command == "consumerProgress" and argument.startswith("t-"):
+        ends = [group for group in groups if argument.endswith(f"-{group}")]
+        argument = max(ends, key=len, default=argument)
+    elif found := _FLAT_TOPIC.fullmatch(argument):
+        argument = f"%{found[1]}%{found[2]}" if found[2] in groups else argument
+    return replace(file, arguments=(command, argument, *client))
+
+
+_FLAT_TOPIC = re.compile(r"_(RETRY|DLQ)_(.+)")
 
 
 def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:
@@ -367,6 +501,7 @@ def _index(name: str) -> int:
 
 # A folder of files that operators collected: what is in it, and what is refused of it.
 
+UNKNOWN_FILE, COPY_DIFFERS = "UNKNOWN_FILE", "COPY_DIFFERS"
 DOCUMENT_LIMIT = 64 * 1024**2
 """Bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
 GZIP_LIMIT = 512 * 1024**2
@@ -387,6 +522,9 @@ class Collection:
     settings: CollectionSettings
     files: tuple[CollectedFile, ...]
     refused: tuple[Unread, ...]
+    unused: tuple[UnusedFile, ...] = ()
+    dumped_brokers: tuple[str, ...] = ()
+    """Brokers that dumps name in what they hold."""
 
     @cached_property
     def broker_folders(self) -> tuple[str, ...]:
@@ -396,8 +534,11 @@ class Collection:
 
     @cached_property
     def brokers(self) -> tuple[str, ...]:
-        """Return what dumps may call a broker: names of folders, and of the brokers expected."""
-        return tuple(sorted({*self.broker_folders, *self.settings.brokers}))
+        """Return what the names of dumps may call a broker: names of folders, of the brokers
+        expected, and of those that dumps list.
+        """
+        names = {*self.broker_folders, *self.settings.brokers, *self.dumped_brokers}
+        return tuple(sorted(names))
 
     def path_of(self, file: CollectedFile) -> Path:
         """Return where the file lies."""
@@ -416,25 +557,15 @@ def open_collection(folder: Path) -> Collection:
     refuse_no_folder("--collection", folder)
     root = folder.resolve()
     settings = read_settings(root)
-    files: list[CollectedFile] = []
-    refused: list[Unread] = []
-    seen: set[Path] = set()
-    begins: dict[str, str] = {}
-    names = set(_names(root, refused))
-    for name in sorted(names):
-        if name.endswith(OLDER) and name.removesuffix(OLDER) in names:
-            continue
-        entry = _identified(root, name, seen, begins)
-        if isinstance(entry, CollectedFile) and _lacks_zone(entry, settings):
-            why = (
-                "has heads of another logger, whose times name no zone: name it in collection.toml "
-                f'under [time_zones], as "{name}" = "Asia/Shanghai"'
-            )
-            entry = _refuse(name, "NO_TIME_ZONE", why)
-        if isinstance(entry, CollectedFile):
-            files.append(entry)
-        elif entry is not None:
-            refused.append(entry)
+    listing = _Listing(root)
+    names = set(_names(root, listing.refused))
+    for name in sorted(names, key=lambda name: (original_name(name), len(name), name)):
+        newer = name.removesuffix(OLDER)
+        if newer != name and newer in names and not name.startswith("mqadmin/"):
+            listing.unused.append(UnusedFile(name, "is the generation before of what lies beside"))
+        elif not listing.is_copy(name):
+            listing.add(name, settings)
+    files, refused = sorted(listing.files, key=lambda file: file.name), listing.refused
     if not files:
         raise InputRefused(
             f"--collection {folder}: nothing to read beside {SETTINGS_NAME}; expected namesrv/, "
@@ -442,9 +573,37 @@ def open_collection(folder: Path) -> Collection:
         )
     folders = {f.place.removeprefix(PROXIES) for f in files if f.name.startswith(PROXIES)}
     brokers = {f.place for f in files if f.name.startswith("brokers/")} | {*settings.brokers}
+    dumped = brokers_of_dumps(files, brokers, listing.heads)
+    brokers |= dumped
     proxies = {*folders, *settings.proxies} | hosts_of_dumps(files, brokers)
     files = [asked_at(file, proxies) for file in with_newest(files)]
-    return Collection(root, settings, with_turns(files, begins), tuple(refused))
+    groups = known_groups(files, brokers)
+    files = [of_known_group(file, groups) for file in files]
+    nameless = [file for file in files if _names_nothing(file, brokers)]
+    refused += [_nameless(file) for file in nameless]
+    return Collection(
+        root,
+        settings,
+        with_turns([file for file in files if file not in nameless], listing.begins),
+        tuple(sorted(refused, key=lambda piece: piece.source)),
+        tuple(listing.unused),
+        tuple(sorted(dumped)),
+    )
+
+
+def _names_nothing(file: CollectedFile, brokers: AnyCollection[str]) -> bool:
+    """A dump whose name does not end in what it was asked for, whatever was made of the name."""
+    if file.kind != ADMIN or file.arguments[0] not in NAMED_COMMANDS:
+        return False
+    argument = file.arguments[1]
+    ends = [b for b in brokers if file.arguments[0] == MEMBERS and argument.endswith(f"-{b}")]
+    return names_nothing(argument.removesuffix(max(ends, key=len, default="")))
+
+
+def _nameless(file: CollectedFile) -> Unread:
+    what = "topic" if file.arguments[0].startswith("topic") else "group"
+    why = f"is of no {what}: {file.arguments[1]!r} cannot be the name of one; rename the file"
+    return _refuse(file.name, "BAD_NAME", why)
 
 
 def _lacks_zone(file: CollectedFile, settings: CollectionSettings) -> bool:
@@ -468,47 +627,108 @@ def _names(root: Path, refused: list[Unread]) -> Iterator[str]:
             yield (inside / name).as_posix()
 
 
-def _identified(
-    root: Path, name: str, seen: set[Path], begins: dict[str, str]
-) -> CollectedFile | Unread | None:
-    """The file; `seen` and `begins` get its path and, of a log, its first time."""
-    if is_answer(name):
-        return None
-    if name.endswith(PART):
-        return _refuse(name, INCOMPLETE_COPY, "is a copy that did not end; not read")
-    path = root / name
-    if not name.isprintable():
-        return _refuse(name, "BAD_NAME", "its name holds control or undecodable characters")
-    try:
-        real = path.resolve()
-        if not real.is_relative_to(root):
-            why = "is a link that leaves the collection; not read"
-            return _refuse(name, "LEAVES_COLLECTION", why)
-        status = real.stat()
-        if stat.S_ISDIR(status.st_mode) or real in seen:
-            return None  # a link inside: what it names is read where it lies
-        if not stat.S_ISREG(status.st_mode):
-            return _refuse(name, "NO_PLAIN_FILE", "is no plain file (pipe, socket or device)")
-        with real.open("rb") as opened:
-            head = opened.read(_SNIFFED)
-    except OSError as error:
-        return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {error.strerror or error}")
-    except RuntimeError:  # Python before 3.13, of links that name each other
-        return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {os.strerror(errno.ELOOP)}")
-    file = identify(name, status.st_size) or _client_of(name, status.st_size, head)
-    if file is None:
-        return None if is_other(name) else _refuse(name, "UNKNOWN_FILE", "is no file of the layout")
-    seen.add(real)
-    refusal = _refusal_of_content(file, head)
-    if refusal is not None or not file.is_log:
-        return refusal or file
-    lines = first_lines(file, head)
-    try:
-        file = replace(file, wrapping=wrapping_of(lines, client=file.kind == CLIENT_LOG))
-        begins[name] = first_time(file, lines)
-    except Unreadable as error:
-        return _refuse(name, error.code, error.message)
-    return file
+@dataclass
+class _Listing:
+    """What is found of a collection, file by file.
+
+    Attributes:
+        root: the folder.
+        files: those to read.
+        refused: those that cannot be read, or are none of the layout.
+        unused: those that add nothing.
+        begins: of a log, its first time.
+        heads: of dumps that may name brokers, their first bytes.
+    """
+
+    root: Path
+    files: list[CollectedFile] = field(default_factory=list)
+    refused: list[Unread] = field(default_factory=list)
+    unused: list[UnusedFile] = field(default_factory=list)
+    begins: dict[str, str] = field(default_factory=dict)
+    heads: dict[str, bytes] = field(default_factory=dict)
+    _seen: set[Path] = field(default_factory=set)
+    _originals: dict[str, str] = field(default_factory=dict)
+
+    def is_copy(self, name: str) -> bool:
+        """Return True if the file is a copy of one before it, which is all that is made of it.
+
+        A copy of a log that differs is another part of the log.
+        """
+        original = self._originals.setdefault(original_name(name), name)
+        if original == name:
+            return False
+        try:
+            same = filecmp.cmp(self.root / original, self.root / name, shallow=False)
+        except OSError:
+            return False
+        file = identify(name)
+        if same:
+            self.unused.append(UnusedFile(name, f"is a copy of {original}"))
+        elif file is not None and not file.is_log:
+            why = f"is a copy of {original} and differs from it; that one is read"
+            self.refused.append(_refuse(name, COPY_DIFFERS, why))
+        else:
+            return False
+        return True
+
+    def add(self, name: str, settings: CollectionSettings) -> None:
+        """Add one file to those to read, to those refused or to those that add nothing."""
+        entry = self._identified(name)
+        if isinstance(entry, CollectedFile) and _lacks_zone(entry, settings):
+            why = (
+                "has heads of another logger, whose times name no zone: name it in collection.toml "
+                f'under [time_zones], as "{name}" = "Asia/Shanghai"'
+            )
+            entry = _refuse(name, "NO_TIME_ZONE", why)
+        if isinstance(entry, CollectedFile):
+            self.files.append(entry)
+        elif isinstance(entry, UnusedFile):
+            self.unused.append(entry)
+        else:
+            self.refused.append(entry)
+
+    def _identified(self, name: str) -> CollectedFile | Unread | UnusedFile:
+        if why := answer(name):
+            return UnusedFile(name, why)
+        if name.endswith(PART):
+            return _refuse(name, INCOMPLETE_COPY, "is a copy that did not end; not read")
+        path = self.root / name
+        if not name.isprintable():
+            return _refuse(name, "BAD_NAME", "its name holds control or undecodable characters")
+        try:
+            real = path.resolve()
+            if not real.is_relative_to(self.root):
+                why = "is a link that leaves the collection; not read"
+                return _refuse(name, "LEAVES_COLLECTION", why)
+            status = real.stat()
+            if stat.S_ISDIR(status.st_mode) or real in self._seen:
+                inside = real.relative_to(self.root)
+                return UnusedFile(name, f"is a link to {inside}, which is read where it lies")
+            if not stat.S_ISREG(status.st_mode):
+                return _refuse(name, "NO_PLAIN_FILE", "is no plain file (pipe, socket or device)")
+            with real.open("rb") as opened:
+                head = opened.read(_SNIFFED)
+        except OSError as error:
+            return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {error.strerror or error}")
+        except RuntimeError:  # Python before 3.13, of links that name each other
+            return _refuse(name, "UNREADABLE_FILE", f"cannot be opened: {os.strerror(errno.ELOOP)}")
+        file = identify(name, status.st_size) or _client_of(name, status.st_size, head)
+        if file is None:
+            what = other(name)
+            return UnusedFile(name, what) if what else _refuse(name, UNKNOWN_FILE, _unknown(name))
+        self._seen.add(real)
+        refusal = _refusal_of_content(file, head)
+        if refusal is not None or not file.is_log:
+            if file.kind == ADMIN and file.arguments[0] in NAMING_COMMANDS:
+                self.heads[name] = head
+            return refusal or file
+        lines = first_lines(file, head)
+        try:
+            file = replace(file, wrapping=wrapping_of(lines, client=file.kind == CLIENT_LOG))
+            self.begins[name] = first_time(file, lines)
+        except Unreadable as error:
+            return _refuse(name, error.code, error.message)
+        return file
 
 
 _CLIENT_WORDS = tuple(word for word in CLIENT_WORDS if len(word) > len("Group: "))
@@ -520,7 +740,7 @@ def _client_of(name: str, size: int, head: bytes) -> CollectedFile | None:
     One of its first lines has the words of a template.
     """
     parts = PurePosixPath(name).parts
-    if len(parts) < 3 or parts[0] != "clients" or is_other(name):
+    if len(parts) < 3 or parts[0] != "clients":
         return None
     file = CollectedFile(name, CLIENT_LOG, parts[1], size)
     translator = Translator()
@@ -545,6 +765,12 @@ def _refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
     if not file.is_log and file.size > DOCUMENT_LIMIT:
         return _refuse(file.name, "TOO_LARGE", f"has {file.size} bytes, no such document has")
     return None
+
+
+def _unknown(name: str) -> str:
+    if name.startswith("clients/"):
+        return "holds no line of RocketMQ's client, and is none of its stores"
+    return "is no file of the layout"
 
 
 def _refuse(name: str, code: str, message: str) -> Unread:

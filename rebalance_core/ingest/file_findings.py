@@ -7,6 +7,7 @@ from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
     CLIENT_LOG,
+    COPY_DIFFERS,
     LOCK_LOG,
     LOGS,
     NAMESRV_LOG,
@@ -48,7 +49,20 @@ def file_findings(
         stated = places.get(one.name) in stating
         findings += _of_file(one, stating=stated, other_head=one.name in others)
     findings += [*_silent_clients(stats, places, stating, others), *_wrapped(collection)]
-    return findings
+    return [*findings, *_copies(collection)]
+
+
+def _copies(collection: Collection) -> Iterator[Row]:
+    """Copies that differ from what they are copies of: which of the two is right is not known."""
+    for piece in collection.refused:
+        if piece.code == COPY_DIFFERS:
+            yield finding(
+                "INGEST_COPY_DIFFERS",
+                f"{piece.message}.",
+                "Keep the right one, under its name without the mark of a copy.",
+                WARNING,
+                evidence={"file": piece.source},
+            )
 
 
 def _wrapped(collection: Collection) -> Iterator[Row]:

@@ -31,6 +31,7 @@ FINDING_IDS = {
     "INGEST_MAY_ASSIGN": "No log tells whether lite pull members divide what they subscribe.",
     "INGEST_NAMESRV_LOG_MISSING": "The log of an expected name server was not collected.",
     "INGEST_NOTICES_CHANGED": "A group's switch of notices was on and off; windows hold both.",
+    "INGEST_COPY_DIFFERS": "A copy of a file differs from it; the one with the plain name is read.",
     "INGEST_NOT_UNDERSTOOD": "Hardly a line of a log is understood: it may be another file.",
     "INGEST_NO_NAMESRV_LOG": "No log of a name server was collected.",
     "INGEST_RELEASE_NOT_TOLD": "Clients of other languages send no release of theirs.",

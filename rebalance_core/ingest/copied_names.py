@@ -1,0 +1,97 @@
+"""Names that a file got on its way into a collection: second downloads, backups, escaped ids."""
+
+import re
+from urllib.parse import unquote
+
+_COPIES = (
+    r" ?\(\d{1,4}\)|\[\d{1,4}\]"  # a browser's second download
+    r"| - (?:Copy|Kopie|Copie|copia|副本|コピー)(?: ?\(\d{1,4}\))?"  # Windows
+    r"| copy(?: \d{1,4})?| (?:的)?副本(?: ?\d{1,4})?"  # macOS
+    r"| \((?:\w+ )?copy(?: \d{1,4})?\)"  # GNOME: (copy), (another copy), (3rd copy)
+)
+_OF_STEM = re.compile(rf"(?:{_COPIES})+$", re.IGNORECASE)
+_PREFIX = re.compile(
+    r"(?:(?:Copy(?: \(\d{1,4}\))?|Kopie|Copie|Copia) (?:of|von|de) )+", re.IGNORECASE
+)
+_BACKUP = re.compile(r"(?:~|\.(?:bak|old|orig|save|backup))+$", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?<=\.)(txt|json)\.\d{1,3}$")
+"""wget's second download; the number after ``.log`` is a rotation's."""
+_EXTENSION = re.compile(r"(?:\.(?:txt|json|jsonl|log|out|gz))+$")
+
+
+def original_part(part: str) -> str:
+    """The name of a file or folder without the marks of its being a copy.
+
+    >>> original_part("1795-consumerProgress-g (1).txt"), original_part("Copy of g.txt.bak")
+    ('1795-consumerProgress-g.txt', 'g.txt')
+    >>> original_part("topics - Copy (2).json"), original_part("g.txt.1"), original_part("b.log.1")
+    ('topics.json', 'g.txt', 'b.log.1')
+    """
+    while True:
+        bare = _NUMBERED.sub(r"\1", _BACKUP.sub("", _PREFIX.sub("", part, count=1)))
+        extension = _EXTENSION.search(bare)
+        end = extension.start() if extension else len(bare)
+        bare = _BACKUP.sub("", _OF_STEM.sub("", bare[:end])) + bare[end:]
+        if bare == part or not bare or _EXTENSION.fullmatch(bare):
+            return part
+        part = bare
+
+
+_ESCAPED = re.compile(r"[^%@#]*(?:%[0-9A-Fa-f]{2}[^%@#]*)+")
+"""All of it is escaped: ``%RETRY%g`` is not, nor is an id that has its @."""
+_ADDRESS = r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"
+_FLAT_ID = re.compile(rf"(?P<ip>{_ADDRESS})[_-](?P<instance>.+)")
+_FLAT_INSTANCE = re.compile(r"(\d{1,10})[_-](\d{9,20})((?:[_@-].*)?)")
+
+
+def unescaped(text: str) -> str:
+    """A group, topic or client id out of a name in which a program escaped it as in a URL.
+
+    >>> unescaped("%25RETRY%25g"), unescaped("10.0.0.1%407%2312"), unescaped("%RETRY%abc")
+    ('%RETRY%g', '10.0.0.1@7#12', '%RETRY%abc')
+    """
+    return unquote(text) if _ESCAPED.fullmatch(text) else text
+
+
+def client_id_of(text: str) -> str:
+    """The client id out of the name of a file, where @ and # may be escaped, or be _ or -.
+
+    RocketMQ makes it of the address, @, and the instance: for most of them ``<pid>#<nanoseconds>``.
+    A name that is none stays as it is.
+
+    >>> client_id_of("10.0.0.1_7_2526074142185"), client_id_of("10.0.0.1%40notify")
+    ('10.0.0.1@7#2526074142185', '10.0.0.1@notify')
+    """
+    if "@" in text:
+        return text
+    text = unescaped(text)
+    if "@" not in text and (found := _FLAT_ID.fullmatch(text)):
+        text = f"{found['ip']}@{found['instance']}"
+    address, at, instance = text.partition("@")
+    if flat := _FLAT_INSTANCE.fullmatch(instance):
+        instance = f"{flat[1]}#{flat[2]}{flat[3]}"
+    return f"{address}{at}{instance}"
+
+
+_CHANGED = re.compile(r"%[0-9A-Fa-f]{2}|[^0-9A-Za-z.]")
+
+
+def may_be(name: str, client_id: str) -> bool:
+    """Return True if the name of a file can be what a program made of the client id.
+
+    >>> may_be("10.0.0.1@7-2526074142185", "10.0.0.1@7#2526074142185"), may_be("a@1", "a@2")
+    (True, False)
+    """
+    return _CHANGED.sub("_", name) == _CHANGED.sub("_", client_id)
+
+
+_NO_NAME = re.compile(r"[\s()\[\]{}<>'\",;:!?*&=]")
+
+
+def names_nothing(argument: str) -> bool:
+    """Return True for what can be neither a group nor a topic: RocketMQ refuses such names.
+
+    >>> names_nothing("order service final"), names_nothing("%RETRY%order-service")
+    (True, False)
+    """
+    return bool(_NO_NAME.search(argument))
