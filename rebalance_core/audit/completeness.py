@@ -193,7 +193,9 @@ def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
         if read == "cut":
             how = "is cut off" if len(files) == 1 else "are cut off"
         elif details["understood"] != "0":
-            how = f"is hardly understood ({details['understood']} of {details['lines']} lines)"
+            part = f"({details['understood']} of {details['lines']} lines)"
+            most = 2 * int(details["understood"]) > int(details["lines"])
+            how = f"was read in part {part}" if most else f"is hardly understood {part}"
         it = "it" if len(files) == 1 else "the first"
         why = f"; {it} begins {shown(details['first_line'])}" if read else f": {details['why']}"
         if read == "cut":

@@ -182,11 +182,11 @@ def answers_at(rows: Iterable[Row], at_ms: int, within_ms: int) -> dict[str, lis
 def broker_answers(case: GroupCase) -> list[Row]:
     """Members as brokers list them, and empty lists: rows whose client_id is None.
 
-    Without those of outputs that are cut off: who does not stand there may be a member. An output
-    without a word says that nobody is there only where nothing shows members at that time: the
-    command may have failed.
+    Without those of outputs of which rows may be missing: who does not stand there may be a member.
+    An output without a word says that nobody is there only where nothing shows members at that
+    time: the command may have failed.
     """
-    cut = {row["source"] for row in case.facts("DUMP") if flag(row, "cut_off")}
+    cut = {row["source"] for row in case.facts("DUMP") if flag(row, "partial")}
     rows = [
         row
         for row in case.rows("observed_members")

@@ -49,7 +49,7 @@ def contradicted(case: GroupCase) -> bool:
         answered = row["asked_broker"] is None and "-consumerStatus-" in row["source"]
         if answered and row["observed_ms"] >= last.get(row["client_id"], row)["observed_ms"]:
             last[row["client_id"]] = row
-    cut = {row["source"] for row in case.facts("DUMP") if dumps.flag(row, "cut_off")}
+    cut = {row["source"] for row in case.facts("DUMP") if dumps.flag(row, "partial")}
     for member in case.members:
         said = last.get(member["client_id"])
         if said is None or member["subscriptions"] is None or said["source"] in cut:

@@ -125,14 +125,15 @@ _OTHER_KINDS = (
     FactKind(
         "DUMP",
         "one output of mqadmin: command, rows, rejected (lines), error, proxy (if one was asked), "
-        "queues_told (consumerStatus: false if it ends before or among its queues), cut_off",
+        "queues_told (consumerStatus: false if some of its queues may be missing), cut_off, "
+        "partial (rows may be missing: it was cut off, or some were refused)",
         MOMENTS,
     ),
     FactKind(
         "NOT_READ",
-        "a dump or store that is empty or cut off, a refused file, or a server's log of which "
-        "under half the lines are understood: what (command, or file), name (of the name server), "
-        "lines, understood, why (first refusal), first_line, looks_like",
+        "a dump or store that is empty or of which rows may be missing, a refused file, or a "
+        "server's log of which under half the lines are understood: what (command, or file), name "
+        "(of the name server), lines, understood, why (first refusal), first_line, looks_like",
     ),
     FactKind(
         "NOT_COLLECTED",

@@ -9,6 +9,7 @@ from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
     CLIENT_LOG,
+    COPY_DIFFERS,
     INCOMPLETE_COPY,
     LOCAL_OFFSETS,
     LOCK_LOG,
@@ -178,7 +179,7 @@ def _not_read(
             details = {
                 "lines": one.rejected + one.understood,
                 "understood": one.understood,
-                "why": one.cut_off or one.why,
+                "why": one.partial or one.why,
             }
             details |= {"first_line": one.first_line, "looks_like": one.looks_like}
             _add_not_read(rows, file, details, context)
@@ -191,7 +192,9 @@ def _not_read(
             details |= {n: getattr(foreign[0], n) for n in ("first_line", "looks_like")}
             _add_not_read(rows, replace(files[0], name=foreign[0].name), details, context)
     for piece in collection.refused:
-        refused = identify(piece.source) if piece.code != INCOMPLETE_COPY else None
+        # of a copy that differs the other one is read; who collected names what did not end
+        elsewhere = piece.code in (COPY_DIFFERS, INCOMPLETE_COPY)
+        refused = None if elsewhere else identify(piece.source)
         if refused is not None and refused.kind not in (CLIENT_LOG, LOCAL_OFFSETS, LOCK_LOG):
             details = {"lines": 0, "understood": 0, "why": piece.message, "first_line": piece.raw}
             _add_not_read(rows, refused, details | {"looks_like": ""}, context)
@@ -218,7 +221,7 @@ def _not_collected(rows: FactRows, collection: Collection, context: ClusterConte
 
 
 def _states_too_little(stats: FileStats) -> bool:
-    return bool(stats.cut_off) or (not stats.understood and _is_refused(stats))
+    return bool(stats.partial) or (not stats.understood and _is_refused(stats))
 
 
 def _is_refused(stats: FileStats) -> bool:

@@ -120,6 +120,8 @@ class CollectedFile:
         newest: True for the last store of its kind that was collected of its broker.
         turn: logs: how many files of its kind and place begin before it.
         wrapping: logs: how their lines were kept.
+        group: consumerProgress: whose it is by its name, where other dumps name that group, too;
+            empty: only what it holds can tell.
     """
 
     name: str
@@ -131,6 +133,7 @@ class CollectedFile:
     newest: bool = False
     turn: int = 0
     wrapping: Wrapping = UNWRAPPED
+    group: str = ""
 
     @property
     def is_log(self) -> bool:
@@ -385,8 +388,7 @@ def known_groups(files: Iterable[CollectedFile], brokers: AnyCollection[str]) ->
 
 
 def of_known_group(file: CollectedFile, groups: AnyCollection[str]) -> CollectedFile:
-    """The file; of a dump of one topic's progress, or of a retry topic whose % became _, with the
-    name that it was asked for.
+    """The file; of a group's progress with that group, of a retry topic whose % became _ with it.
 
     Args:
         file: of any kind.
@@ -395,12 +397,16 @@ def of_known_group(file: CollectedFile, groups: AnyCollection[str]) -> Collected
     if file.kind != ADMIN or file.arguments[0] not in NAMED_COMMANDS:
         return file
     command, argument, *client = file.arguments
-    if command == "consumerProgress" and argument.startswith("t-"):
-        ends = [group for group in groups if argument.endswith(f"-{group}")]
-        argument = max(ends, key=len, default=argument)
-    elif found := _FLAT_TOPIC.fullmatch(argument):
-        argument = f"%{found[1]}%{found[2]}" if found[2] in groups else argument
-    return replace(file, arguments=(command, argument, *client))
+    if command == "consumerProgress":
+        known = {argument, argument.removeprefix("s-")} & {*groups}
+        if not known and argument.startswith("t-"):
+            known = {group for group in groups if argument.endswith(f"-{group}")}
+            known = {max(known, key=len)} if known else known
+        return replace(file, group=known.pop()) if len(known) == 1 else file
+    found = _FLAT_TOPIC.fullmatch(argument)
+    if found is None or found[2] not in groups:
+        return file
+    return replace(file, arguments=(command, f"%{found[1]}%{found[2]}", *client))
 
 
 _FLAT_TOPIC = re.compile(r"_(RETRY|DLQ)_(.+)")

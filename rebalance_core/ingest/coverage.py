@@ -12,6 +12,7 @@ from rebalance_core.ingest.collection import (
     ADMIN,
     BROKER_LOG,
     CLIENT_LOG,
+    COPY_DIFFERS,
     GIVEN_GROUPS,
     NAMESRV_LOG,
     PROXIES,
@@ -89,7 +90,8 @@ def coverage_rows(
                 clock_cells["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
             _merge(rows, row | clock_cells)
     for piece in collection.refused:
-        refused = identify(piece.source)
+        # of a copy that differs the other one is read
+        refused = None if piece.code == COPY_DIFFERS else identify(piece.source)
         if refused is not None and refused.kind != GIVEN_GROUPS:
             note = f"{refused.name}: {piece.message}"
             stretch = _Stretch(refused.written_ms, refused.written_ms, note)
@@ -145,7 +147,7 @@ def _of_documents(
     for file in files:
         one = counted[file.name]
         zoned = file.kind == ADMIN and file.arguments[0] in ZONED_COMMANDS
-        why = one.cut_off or ("" if one.understood or not one.rejected else one.why)
+        why = one.partial or ("" if one.understood or not one.rejected else one.why)
         note = f"{file.name}: {why}" if why else ""
         stretch = _Stretch(file.written_ms, file.written_ms, note)
         whole = not (why or one.unreadable)

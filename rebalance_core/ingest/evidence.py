@@ -16,6 +16,7 @@ from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest import collection
 from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.fact import UNPARSABLE_DOCUMENT, Fact, Unread
+from rebalance_core.ingest.parse.command_output import PARTIAL, is_partial
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic, retry_topic
 
 EVERYTHING = ("", "all")
@@ -32,8 +33,8 @@ def dump_fact(
     """The fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows, error,
     and of a client's answer queues_told.
 
-    ``rejected`` counts what was not understood: with any, a missing row may have been there; of an
-    output that is cut_off some are missing.
+    ``rejected`` counts what was not understood. Of an output that is ``partial``, for it was cut
+    off or rows of it were refused, a missing row may have been there.
     """
     command, argument = file.arguments[:2]
     kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
@@ -49,6 +50,7 @@ def dump_fact(
         "cut_off": any(
             isinstance(piece, Unread) and piece.code == UNPARSABLE_DOCUMENT for piece in results
         ),
+        PARTIAL: is_partial(results),
     }
     if command == "consumerConnection" and file.place:
         values["group"] = argument
@@ -61,7 +63,7 @@ def dump_fact(
         ]
         values["queues_told"] = any(queues_shown) if queues_shown else None
     elif command == "consumerProgress":
-        values["group"] = _group_of_progress(argument, results)
+        values["group"] = file.group or _group_of_progress(argument, results)
     elif command in ("topicRoute", "topicStatus"):
         values["topic"] = argument
     elif command in (*collection.STORE_COMMANDS, collection.EXPORT_METADATA):
@@ -305,7 +307,8 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
         client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}
         yield replace(piece, part=GROUP, key=argument, values={**piece.values, **client})
     elif piece.kind == "queue_progress":
-        group = group_of_rows(argument, piece.values["with_clients"], piece.values["topic"])
+        v = piece.values
+        group = file.group or group_of_rows(argument, v["with_clients"], v["topic"])
         yield replace(piece, part=GROUP, key=group)
         yield replace(piece, part=COMMIT, key=group)
         yield replace(piece, part=TOPIC, key=piece.values["topic"])

@@ -51,6 +51,8 @@ def file_of(source: str) -> str:
 
 UNPARSABLE_LINE = "UNPARSABLE_LINE"
 """A line that stands where a row should and is not one."""
+STRAY_LINE = "STRAY_LINE"
+"""A line before the first or behind the last table of an output: no row of it."""
 UNPARSABLE_DOCUMENT = "UNPARSABLE_DOCUMENT"
 """The text as a whole is not the fastjson document that it should be, or is only part of one."""
 BAD_NUMBER = "BAD_NUMBER"

@@ -8,8 +8,10 @@ from typing import Any
 
 from rebalance_core.ingest import collection
 from rebalance_core.ingest.collection import CollectedFile
+from rebalance_core.ingest.copied_names import may_be
 from rebalance_core.ingest.evidence import Evidence, evidence_of, is_fact_only, of_document
 from rebalance_core.ingest.fact import (
+    STRAY_LINE,
     UNPARSABLE_DOCUMENT,
     WRONG_FILE,
     Fact,
@@ -24,7 +26,7 @@ from rebalance_core.ingest.parse.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
 from rebalance_core.ingest.parse.client_log import parse_client_line
-from rebalance_core.ingest.parse.command_output import parse_other
+from rebalance_core.ingest.parse.command_output import is_partial, parse_other, rejoined
 from rebalance_core.ingest.parse.config_stores import (
     parse_message_request_mode_json,
     parse_proxy_config_json,
@@ -206,8 +208,8 @@ class FileStats:
     """A log of a client has lines with the time of its host's zone."""
     marks: dict[str, list[int]] = field(default_factory=dict)
     """Moments that a broker and a client both log, by what happened; the first ones."""
-    cut_off: str = ""
-    """Why a document is not whole; empty: nothing shows that it is not."""
+    partial: str = ""
+    """Why a document may state more than was read of it; empty: all of it was read."""
 
     def mark(self, name: str, at_ms: int) -> None:
         """Keep one moment that another host logs, too."""
@@ -369,16 +371,19 @@ class FileReader:
         of_admin = self.file.kind == collection.ADMIN
         answer = dashboard_answer(self.file.arguments[0], text, name) if of_admin else None
         results = parser(text, name, **zone) if answer is None else answer
+        if of_admin and is_partial(results) and (wide := rejoined(text)) is not None:
+            unwrapped = parser(wide, name, **zone)
+            if not is_partial(unwrapped):
+                results, text = unwrapped, wide
         if (answer or PROPERTIES in text) and self.file.arguments[0:1] == ("consumerStatus",):
             results = self._of_client(text, results)
         self.stats.lines = len(results)
         self.stats.understood = sum(isinstance(piece, Fact) for piece in results)
         first = next((piece.raw for piece in results if isinstance(piece, Unread)), "")
         self.stats.first_line = first.strip().partition("\n")[0][:FIRST_LINE_LIMIT]
-        self.stats.cut_off = next(
-            (p.message for p in results if isinstance(p, Unread) and p.code == UNPARSABLE_DOCUMENT),
-            "",
-        )
+        refused = [p for p in results if isinstance(p, Unread) and p.code != STRAY_LINE]
+        cut = (piece.message for piece in refused if piece.code == UNPARSABLE_DOCUMENT)
+        self.stats.partial = next(cut, refused[0].message if refused else "")
         if self.file.kind == collection.ADMIN:
             self.stats.looks_like = looks_like(text)
         yield from self._addressed(results, 0)
@@ -387,14 +392,16 @@ class FileReader:
         yield from printed_stores(self.file, results, self.brokers)
 
     def _of_client(self, text: str, results: list[Fact | Unread]) -> list[Fact | Unread]:
-        """Running info, its client found out where the file is named after the group alone."""
-        if len(self.file.arguments) > 2:
-            return results
+        """Running info, its client found out where the file's name does not say it as it is."""
+        command, group, *named = self.file.arguments
         client_id = client_of_output(text, results)
-        if client_id is not None:
-            self.file = replace(self.file, arguments=(*self.file.arguments, client_id))
+        if client_id is not None and (
+            not named or "@" not in named[0] or may_be(named[0], client_id)
+        ):
+            self.file = replace(self.file, arguments=(command, group, client_id))
             return results
-        command, group = self.file.arguments
+        if named and "@" in named[0]:
+            return results
         why = (
             "is what one client says of itself, and does not name the client: name the file after "
             f"the client, mqadmin/{self.file.written_ms}-{command}-{group}/<client id>.txt"

@@ -7,7 +7,7 @@ rooms (rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what res
 the user's code (rocketmq.md §2.6).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -15,6 +15,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.parse.command_output import PARTIAL
 from rebalance_core.ingest.parse.java_text import version_of_ordinal
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.clients import nearest_version
@@ -241,7 +242,6 @@ def fit_strategy(
     assumed: str,
     context: ClusterContext,
     languages: Mapping[str, str] = MappingProxyType({}),
-    cut_off: Collection[str] = (),
 ) -> tuple[str | None, list[Row]]:
     """The strategy that fits every dump, and findings.
 
@@ -254,7 +254,6 @@ def fit_strategy(
         assumed: what is tried first.
         context: the cluster.
         languages: by client id; of those that it lacks not known.
-        cut_off: files of dumps that are.
 
     Returns:
         The first of the assumed one, `CANDIDATES` and the own ones that explains all dumps, else
@@ -262,7 +261,7 @@ def fit_strategy(
         explains every holder in them; None where no dump shows one, or none explains them.
     """
     pieces = list(pieces)
-    whole = [*_dumps(pieces, presence, context, cut_off)]
+    whole = [*_dumps(pieces, presence, context)]
     dumps = [
         (clients, owners)
         for clients, owners in whole
@@ -273,8 +272,8 @@ def fit_strategy(
         )
     ]
     if not dumps and not whole:
-        cut = "the dumps of who holds its queues are cut off"
-        return None, [_unknown(group, assumed, cut)] if _cut_topics(pieces, cut_off) else []
+        cut = "rows may be missing of the dumps of who holds its queues"
+        return None, [_unknown(group, assumed, cut)] if _partial_topics(pieces) else []
     if not dumps:
         return None, [_unknown(group, assumed, "no dump names a holder of its queues")]
     holders = {owner for _, owners in dumps for owner in owners.values()} - {None}
@@ -319,7 +318,6 @@ def check_parameters(
     strategies: GroupStrategies,
     context: ClusterContext,
     languages: Mapping[str, str] = MappingProxyType({}),
-    cut_off: Collection[str] = (),
 ) -> list[Row]:
     """A finding if the group's strategy is known by name only, or its rooms by live ownership.
 
@@ -335,7 +333,6 @@ def check_parameters(
         strategies: as files name them; assumed rooms are replaced here.
         context: the cluster.
         languages: by client id; of those that it lacks not known.
-        cut_off: files of dumps that are.
     """
     text = strategies.group or ""
     by_text = (one for one in sorted({text, *strategies.members.values()}) if _reads_ids(one))
@@ -348,7 +345,7 @@ def check_parameters(
         return [_without_parameters(group, text, why)]
     if not strategies.assumed:
         return []
-    dumps = [*_dumps(pieces, presence, context, cut_off)]
+    dumps = [*_dumps(pieces, presence, context)]
     # rooms may leave queues out by design, a ring does not
     ring = text.startswith(RING)
     if not all(_explains(text, *dump, languages, unheld=ring) for dump in dumps):
@@ -395,17 +392,16 @@ def _dumps(
     pieces: Iterable[Evidence],
     presence: Presence,
     context: ClusterContext,
-    cut_off: Collection[str],
 ) -> Iterable[tuple[list[str], Owners]]:
     """Members and owners of each topic in each dump that shows a settled group.
 
     A broker on which the group never committed is left out of the dump (rocketmq.md §13 no. 3):
     only topics that it shows on every broker with a connection of the group are whole. Nor is one
-    in which a queue of nobody may be that of a member that does not tell its queues, or the last of
-    a dump that is cut off.
+    in which a queue of nobody may be that of a member that does not tell its queues, or of which
+    rows may be missing.
     """
     pieces = list(pieces)
-    cut = _cut_topics(pieces, cut_off)
+    cut = _partial_topics(pieces)
     silent = any(_is_silent(piece) for piece in pieces if piece.kind == "consumer_connected")
     connected = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
     connected -= context.slave_places
@@ -436,14 +432,15 @@ def _dumps(
         yield clients, owners
 
 
-def _cut_topics(pieces: Iterable[Evidence], cut_off: Collection[str]) -> set[tuple[str, str]]:
-    """Files of consumerProgress -s that are cut off, each with its last topic: it may lack rows."""
-    last = {
-        file_of(piece.source): piece.values["topic"]
-        for piece in sorted(pieces, key=lambda one: one.position)
-        if piece.kind == "queue_progress" and piece.values["with_clients"]
+def _partial_topics(pieces: Iterable[Evidence]) -> set[tuple[str, str]]:
+    """Files of consumerProgress -s, each with the topics of which rows may be missing."""
+    return {
+        (file_of(piece.source), piece.values["topic"])
+        for piece in pieces
+        if piece.kind == "queue_progress"
+        and piece.values["with_clients"]
+        and piece.values.get(PARTIAL)
     }
-    return {(file, topic) for file, topic in last.items() if file in cut_off}
 
 
 def _is_silent(connection: Evidence) -> bool:

@@ -136,7 +136,6 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     observed = _observed(group, evidence, names, context)
     subscribed = SubscriptionVersions(evidence, context)
     configs = [piece for piece in evidence if piece.kind == "subscription_group"]
-    cut_off = {p.source for p in evidence if p.kind == "dump" and p.values["cut_off"]}
     evidence = [piece for piece in evidence if not is_fact_only(piece.kind)]
     if not evidence:
         return observed
@@ -167,13 +166,11 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     elif strategies.group is None:
         assumed = context.assumed.strategy
         strategies.group, more = fit_strategy(
-            group, evidence, presence, assumed, context, languages, cut_off
+            group, evidence, presence, assumed, context, languages
         )
         findings += more
     else:
-        findings += check_parameters(
-            group, evidence, presence, strategies, context, languages, cut_off
-        )
+        findings += check_parameters(group, evidence, presence, strategies, context, languages)
     stated = _versions(evidence, modes) | timeline.versions
     stated = {client: one for client, one in stated.items() if client not in libraries}
     nearest = {client: nearest_version(version) for client, version in stated.items()}

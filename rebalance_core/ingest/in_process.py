@@ -235,7 +235,7 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         total.below = total.below if part.below is None else part.below
         for code, times in part.codes.items():
             total.codes[code] = total.codes.get(code, 0) + times
-        for name in ("first_line", "looks_like", "why", "cut_off"):
+        for name in ("first_line", "looks_like", "why", "partial"):
             setattr(total, name, getattr(total, name) or getattr(part, name))
         total.last_line = max(total.last_line, part.last_line)
         begins = [one.first_line_at for one in (total, part) if one.first_line_at]
@@ -299,7 +299,7 @@ _NOT_RECORDED = (
     "steps",
     "local_heads",
     "marks",
-    "cut_off",
+    "partial",
 )
 """Of use while the parts of a file are put together, and for findings and ``rejected``."""
 

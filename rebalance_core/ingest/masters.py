@@ -13,6 +13,7 @@ from rebalance_core.ingest.broker_folders import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.parse.command_output import PARTIAL
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.model.events import ACTING, REFUSED, SLAVE_READ
 
@@ -208,7 +209,7 @@ def dumped_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[Master
     """Lists in which a broker has slaves alone, or its master again."""
     listed: dict[tuple[str, int, str], set[bool]] = {}
     for piece in ordered:
-        if piece.kind == "broker":
+        if piece.kind == "broker" and not piece.values.get(PARTIAL):
             key = (file_of(piece.source), piece.at_ms or 0, piece.values["broker_name"])
             first = int(piece.values["broker_id"]) == MASTER_ID
             master = first and piece.values.get("addr") not in replicas.slaves

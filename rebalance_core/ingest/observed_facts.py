@@ -12,7 +12,7 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.log_rows import Clients, FactRows, add_log_rows
 from rebalance_core.ingest.parse.channels import GRPC
-from rebalance_core.ingest.parse.command_output import NOT_ONLINE
+from rebalance_core.ingest.parse.command_output import NOT_ONLINE, PARTIAL
 from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.request_modes import members_dividing_themselves
 from rebalance_core.ingest.rows import Row
@@ -47,8 +47,7 @@ def dump(rows: FactRows, piece: Evidence, at_ms: int) -> None:
     """DUMP: one file with the output of mqadmin."""
     v = piece.values
     details = {name: v[name] for name in ("command", "rows", "rejected", "error")}
-    if v.get("cut_off"):
-        details["cut_off"] = True
+    details |= {name: True for name in ("cut_off", PARTIAL) if v.get(name)}
     if v.get("queues_told") is not None:
         details["queues_told"] = v["queues_told"]
     broker, proxy = _asked(piece)
@@ -208,6 +207,7 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
             client_id = v["client_file"]
         else:
             continue
+        own_topics = None if v.get(PARTIAL) and (piece.kind == "client" or not topics) else topics
         # a proxy is no broker; it, and a broker with one inside for its gRPC clients, answers its
         # own version for the member's (rocketmq.md §14)
         at_proxy = piece.place.startswith(PROXIES)
@@ -220,7 +220,7 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
                 "client_addr": v.get("client_addr"),
                 "language": v.get("language"),
                 "version": plain_version(v["version"]) if own_version else None,
-                "subscriptions": sorted(t for t in set(topics) if not is_retry_topic(t)),
+                "subscriptions": _without_retry(own_topics),
                 "message_model": v["message_model"],
                 "consume_from_where": v["consume_from_where"],
                 "observed_ms": context.time_of(piece),
@@ -228,6 +228,11 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
             }
         )
     return rows
+
+
+def _without_retry(topics: Iterable[str] | None) -> list[str] | None:
+    """The topics, sorted; None: not known."""
+    return None if topics is None else sorted(t for t in {*topics} if not is_retry_topic(t))
 
 
 def ownership_rows(

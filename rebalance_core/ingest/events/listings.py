@@ -9,6 +9,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.parse.command_output import PARTIAL
 from rebalance_core.ingest.parse.log_lines import inside_second
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
@@ -76,7 +77,7 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
     found: list[Evidence] = []
     subscriptions, beats = own_subscriptions(pieces, context), first_heartbeats(pieces, context)
     started = start_times(pieces)
-    asked = {p.values.get("client_file") for p in pieces if p.kind == "client_subscription"}
+    asked = {piece.values["client_file"] for piece in pieces if _states_topic(piece)}
     announced = {
         (p.place, p.values["channel"]): p for p in pieces if p.kind == "consumer_connected"
     }
@@ -168,6 +169,13 @@ def listed_values(piece: Evidence, subscriptions: Mapping[str, list[str]]) -> di
     }
 
 
+def _states_topic(piece: Evidence) -> bool:
+    """One of the topics of a client whose answer has all of them."""
+    v = piece.values
+    told = piece.kind == "client_subscription" and bool(v.get("client_file"))
+    return told and not v.get(PARTIAL)
+
+
 def start_times(pieces: Iterable[Evidence]) -> dict[str, int]:
     """Return when each client that ``consumerStatus`` lists says it started, epoch ms."""
     return {
@@ -183,7 +191,7 @@ def own_subscriptions(
     """Topics that each client says it subscribes: ``consumerStatus``, else its first heartbeat."""
     topics: dict[str, set[str]] = {}
     for piece in pieces:
-        if piece.kind == "client_subscription" and piece.values.get("client_file"):
+        if _states_topic(piece):
             topics.setdefault(piece.values["client_file"], set()).add(piece.values["topic"])
     stated = {client_id: sorted(names) for client_id, names in topics.items()}
     beats = first_heartbeats(pieces, context)
@@ -230,7 +238,7 @@ def listed_tables(
     dumps: dict[tuple[str, int, str], list[Evidence]] = {}
     for piece in of_logged_brokers(pieces, context):
         at_ms = context.time_of(piece)
-        if context.log_had_ended(piece.place, at_ms) and not piece.values.get("partial"):
+        if context.log_had_ended(piece.place, at_ms) and not piece.values.get(PARTIAL):
             dumps.setdefault((piece.place, at_ms, file_of(piece.source)), []).append(piece)
     for (place, at_ms, _), members in dumps.items():
         listed: dict[str, list[dict[str, object]]] = {}
@@ -248,7 +256,7 @@ def _own_topics(
 ) -> Iterator[Evidence]:
     asked: dict[tuple[int, str], list[Evidence]] = {}
     for piece in pieces:
-        if piece.kind == "client_subscription" and piece.values.get("client_file"):
+        if _states_topic(piece):
             key = (context.time_of(piece), piece.values["client_file"])
             asked.setdefault(key, []).append(piece)
     for (at_ms, client_id), topics in asked.items():

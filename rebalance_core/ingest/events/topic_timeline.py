@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
 from rebalance_core.ingest.evidence import GROUP_CONNECTED, Evidence, is_lite
 from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.parse.command_output import PARTIAL
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event, finding
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
@@ -227,7 +228,7 @@ class TopicTimeline:
         self._unstated = set(self.context.brokers) - stated
         routed: dict[str, set[str]] = {}
         for piece in ordered:
-            if piece.kind == "route_queues":
+            if piece.kind == "route_queues" and not piece.values.get(PARTIAL):
                 routed.setdefault(file_of(piece.source), set()).add(piece.values["broker_name"])
         stores = self._stores_without(ordered)
         for piece in ordered:

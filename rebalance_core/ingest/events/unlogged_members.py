@@ -15,6 +15,7 @@ from rebalance_core.ingest.events.connections import (
 from rebalance_core.ingest.events.proxies import BEHIND
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.parse.command_output import PARTIAL
 from rebalance_core.ingest.rows import Row, event, event_order, finding
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
@@ -453,7 +454,8 @@ def _unheld(pieces: Iterable[Evidence], context: ClusterContext) -> list[int]:
     for piece in pieces:
         if piece.kind == "queue_progress" and piece.values["with_clients"]:
             dump = file_of(piece.source)
-            held = holders.get(dump, (0, False))[1] or piece.values["client_ip"] is not None
+            shown = piece.values["client_ip"] is not None or piece.values.get(PARTIAL, False)
+            held = holders.get(dump, (0, False))[1] or shown
             holders[dump] = (context.time_of(piece), held)
     return sorted(at_ms for at_ms, held in holders.values() if not held)
 
@@ -463,7 +465,7 @@ def _batches(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[li
     batch: list[Evidence] = []
     dumps: dict[str, str] = {}
     kinds = ("member", "group_connection", "no_members")
-    listed = [p for p in pieces if p.kind in kinds and p.place and not p.values.get("partial")]
+    listed = [p for p in pieces if p.kind in kinds and p.place and not p.values.get(PARTIAL)]
     for piece in sorted(listed, key=lambda p: (context.time_of(p), p.source)):
         dump = file_of(piece.source)
         late = batch and context.time_of(piece) >= context.time_of(batch[0]) + BATCH_MS

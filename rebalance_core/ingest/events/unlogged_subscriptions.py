@@ -17,6 +17,7 @@ from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.observed_facts import ownership_rows
+from rebalance_core.ingest.parse.command_output import PARTIAL
 from rebalance_core.ingest.rows import Row, event, event_order, finding
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
@@ -170,6 +171,8 @@ def _statements(
             statement = (context.time_of(piece), topics, piece.source)
             found.setdefault(v["client_id"], []).append(statement)
         elif piece.kind in ("client", "client_subscription") and v.get("client_file"):
+            if v.get(PARTIAL):
+                continue
             at_ms, named = context.time_of(piece), set[str]()
             if piece.kind == "client_subscription":
                 named = {v["topic"]}

@@ -3,12 +3,13 @@ local times.
 """
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from rebalance_core.ingest.fact import (
     BAD_TIME,
+    STRAY_LINE,
     UNPARSABLE_DOCUMENT,
     UNPARSABLE_LINE,
     WRONG_FILE,
@@ -48,9 +49,16 @@ def filled(value: str, name: str) -> str:
     return value
 
 
+_NAME_WIDTHS = (32, 64)
+"""Characters of the columns of names, by version."""
+
+
 def is_truncated(value: str, width: int) -> bool:
-    """Return True if `UtilAll.frontStringAtLeast` may have cut the name: it fills its column."""
-    return len(value) >= width
+    """Return True if `UtilAll.frontStringAtLeast` may have cut the name: it fills its column.
+
+    The width of a column whose header was squeezed is not known.
+    """
+    return len(value) >= width if width >= min(_NAME_WIDTHS) else len(value) in _NAME_WIDTHS
 
 
 # Times that mqadmin prints in the local time of the machine it ran on.
@@ -116,6 +124,11 @@ _NOISE = re.compile(
     # the command line, copied with what it printed
     r"|[^\n$>]{0,100}[$#>] ?(?:(?:ba)?sh )?[\w./~-]*mqadmin(?:\.cmd)? [A-Za-z]+ "
     r"|For more information, please visit the url, |See https?://\S*+ for further details"
+    # a prompt, what shells and ssh say of themselves
+    r"|(?:\[?[\w.-]+@[\w.-]+[: ][^\n$#>]{0,80}[$#>]|(?:ba)?sh-[\d.]+[$#])(?: |$)"
+    r"|\+ \S|[$>] ?(?:\S|$)|(?:real|user|sys)\s++\d++m[\d.]++s\s*$|logout\s*$|exit\s*$"
+    r"|Last login: |Script (?:started|done)"
+    r"|Connection to \S++ closed|Warning: Permanently added |Pseudo-terminal "
 )
 _FRAME = re.compile(r"\s++at [\w.$/@<]|\s++\.\.\. [0-9]++ ")
 _THROWN = re.compile(
@@ -123,6 +136,30 @@ _THROWN = re.compile(
     r"(?P<name>(?:[A-Za-z_$][\w$]*+\.)++[\w$]*+)(?::(?P<message>.*+))?"
 )
 _CODE = re.compile(r"\bCODE: ([0-9]{1,9})\b")
+
+
+_NARROWEST = 40
+"""Columns of a terminal at least."""
+
+
+def rejoined(text: str) -> str | None:
+    """Return an output that a terminal wrapped, its lines as they were; None: no line was.
+
+    Lines as long as the longest one go on in the next one. Each stays at the number where it
+    begins: blank lines stand for those that were joined to it.
+    """
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    width = max(map(len, lines))
+    if width < _NARROWEST or all(len(line) < width for line in lines[:-1]):
+        return None
+    whole: list[list[str]] = []
+    begin, goes_on = 0, False
+    for number, line in enumerate(lines):
+        begin = begin if goes_on else number
+        whole.append([])
+        whole[begin].append(line)
+        goes_on = len(line) == width
+    return "\n".join(map("".join, whole))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +198,7 @@ def read_output(text: str, source: str) -> Output:
     others: list[Fact | Unread] = []
     texts = text.removeprefix("\ufeff").split("\n")
     for number, raw in enumerate(texts, start=1):
-        line = _ANSI.sub("", raw).removesuffix("\r")
+        line = _ANSI.sub("", raw).rstrip("\r").replace("\t", "  ")
         where = f"{source}:{number}"
         if not line or line.isspace() or _NOISE.match(line) or (stacks and _FRAME.match(line)):
             continue
@@ -218,6 +255,37 @@ def cut_off(source: str, lines: list[Line], missing: str) -> Unread:
     """The refusal of an output that ends before what every whole one has."""
     last = lines[-1].text if lines else ""
     return unread(source, last, Unreadable(UNPARSABLE_DOCUMENT, f"{CUT_OFF}{missing}"))
+
+
+def stray(line: Line) -> Unreadable:
+    """The refusal of a line before or behind all tables: it can be no row of one."""
+    return Unreadable(STRAY_LINE, f"{shown(line.text)} stands outside of the output")
+
+
+def unheaded(results: Iterable[Fact | Unread]) -> Iterator[Fact | Unread]:
+    """Yield what was read of an output without a table: no line of it is a stray one."""
+    for piece in results:
+        is_stray = isinstance(piece, Unread) and piece.code == STRAY_LINE
+        yield replace(piece, code=UNPARSABLE_LINE) if is_stray else piece
+
+
+def marked(results: list[Fact | Unread]) -> list[Fact | Unread]:
+    """The results; if rows may be missing, each fact with the value ``partial``: True."""
+    if not is_partial(results):
+        return results
+    return [
+        replace(piece, values={**piece.values, PARTIAL: True}) if isinstance(piece, Fact) else piece
+        for piece in results
+    ]
+
+
+PARTIAL = "partial"
+"""The value of facts of a document that states more: what it does not show may be there."""
+
+
+def is_partial(results: Iterable[Fact | Unread]) -> bool:
+    """Return True if rows may be missing of what was read: what it does not show may be there."""
+    return any(isinstance(piece, Unread) and piece.code != STRAY_LINE for piece in results)
 
 
 def foreign(line: Line, expected: str) -> Unreadable:

@@ -2,21 +2,33 @@
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import tzinfo
 from typing import Any
 
-from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, shown, unread
+from rebalance_core.ingest.fact import (
+    BAD_NUMBER,
+    UNPARSABLE_LINE,
+    Fact,
+    Unread,
+    Unreadable,
+    shown,
+    unread,
+)
 from rebalance_core.ingest.parse.command_output import (
+    PARTIAL,
     Line,
     cut_off,
     filled,
     foreign,
     packed_ms,
     read_lines,
+    stray,
     token_of,
     whole,
 )
-from rebalance_core.ingest.parse.java_text import PrintfRow, count_of, decimal_of, long_of
+from rebalance_core.ingest.parse.headed_tables import BROKER, WORD, Column, HeadedTable
+from rebalance_core.ingest.parse.java_text import count_of, decimal_of, long_of
 from rebalance_core.strategies import name_of_class
 
 # ``ProcessQueueInfo [commitOffset=…, …]``: one queue in the process queue table of a client.
@@ -119,11 +131,13 @@ def client_values(properties: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         Unreadable: a number is none.
     """
-    texts = {name: properties.get(key) for name, key in _TEXTS.items()}
+    texts = {name: _text(name, properties.get(key)) for name, key in _TEXTS.items()}
     longs = {
         name: long_of(properties[key], key) if key in properties else None
         for name, key in _LONGS.items()
     }
+    if longs["start_ms"] is not None and longs["start_ms"] < _FIRST_START_MS:
+        longs["start_ms"] = None  # its line was cut
     return {
         **texts,
         **longs,
@@ -135,6 +149,22 @@ def client_values(properties: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
+_FIRST_START_MS = 10**12
+"""RocketMQ is younger."""
+_FORMS = {
+    "message_model": re.compile("CLUSTERING|BROADCASTING"),
+    "consume_from_where": re.compile("CONSUME_FROM_(?:LAST_OFFSET|FIRST_OFFSET|TIMESTAMP|M.+)"),
+    "version": re.compile(r"V\d+_\d+_\d+\w*|(?!V\d).*"),
+}
+"""What was cut in its middle is none of these."""
+
+
+def _text(name: str, value: str | None) -> str | None:
+    """A property; None for one that the client cannot have printed so."""
+    form = _FORMS.get(name)
+    return value if value is None or form is None or form.fullmatch(value.strip()) else None
+
+
 def _consumer_type(properties: Mapping[str, str]) -> str | None:
     if properties.get("PROP_CONSUME_TYPE") == "CONSUME_PASSIVELY":
         return "PUSH"
@@ -143,11 +173,16 @@ def _consumer_type(properties: Mapping[str, str]) -> str | None:
     return "PULL" if properties.get("PROP_CONSUME_TYPE") == "CONSUME_ACTIVELY" else None
 
 
+_CLASS = re.compile(r"[A-Za-z_$][\w$]*(?:\.[\w$]*)+")
+
+
 def _strategy(text: str | None) -> str | None:
     """``AVG`` for ``org.….AllocateMessageQueueAveragely@4659aa62``; parameters are not shown."""
     if text is None:
         return None
-    java_class = text.partition("@")[0]
+    java_class, hashed, _ = text.partition("@")
+    if not hashed and _CLASS.fullmatch(java_class):
+        return None  # Java prints the hash of the object behind its class: the line was cut
     return name_of_class(java_class) or java_class
 
 
@@ -165,14 +200,33 @@ PROPERTIES = "#Consumer Properties#"
 JSTACK = "#Consumer jstack#"
 
 # Upstream's headers of other tables are 64 wide where their rows are 32 wide.
-_QUEUE_ROW = PrintfRow("%-32s  %-32s  %-4s  %s")
+_QUEUE = {
+    "Topic": Column(WORD, what="a topic"),
+    "Broker Name": Column(BROKER, what="the name of a broker"),
+    "QID": Column(r"-?[0-9]{1,10}", code=BAD_NUMBER, what="the id of a queue"),
+}
+_INFO = {
+    "ProcessQueueInfo": Column(r"(?:Pop)?ProcessQueueInfo \[[^\[\]]*\]", what="all of its fields")
+}
+_OFFSET = {"Consumer Offset": Column(r"-?[0-9]{1,19}", code=BAD_NUMBER, what="an offset")}
+
+
+def _queues(what: str) -> str:
+    """The header of a table of queues as its rows are padded, where none is there."""
+    return f"{'#Topic':<32}  {'#Broker Name':<32}  {'#QID':<4}  #{what}"
+
+
 _DETAIL = "#Consumer MQ Detail#"
 _POP_DETAIL, _RATES_TITLE = "#Consumer Pop Detail#", "#Consumer RT&TPS#"
 _USER_INFO = "#User Consume Info#"
 _FIRST_PROPERTY = "consumeTimestamp"
 """Java prints it first: properties without it, and nothing else, were copied line by line."""
-_SUBSCRIPTION = re.compile(r"[0-9]+ Topic: (\S+) +ClassFilter: (true|false) +SubExpression: ?(.*)")
+_SUBSCRIPTION = re.compile(
+    r"[0-9]+ +Topic: +(\S+) +ClassFilter: +(true|false) +SubExpression: ?(.*)"
+)
 _KEY_WIDTH = 40
+_KEY = re.compile(r"\s*([\w.$-]+)\s*:(?: (.*))?")
+"""A key and its value whose padding was squeezed; no key of Java holds a blank or a colon."""
 _RATES = ("pull_rt", "pull_tps", "consume_rt", "consume_ok_tps", "consume_failed_tps")
 
 
@@ -189,8 +243,10 @@ def parse_running_info(lines: list[Line], source: str, time_zone: tzinfo) -> lis
             start_ms, client_ip and instance_name (5.x), namesrv_addr, pull_threshold_for_queue,
             pull_threshold_size_for_queue, pull_threshold_for_topic, pull_threshold_size_for_topic,
             properties (all, name to text), queues_told (the table of its queues is there as a
-            whole: another follows it)
-        client_subscription: a topic the client subscribes: topic, expression, class_filter
+            whole: another follows it, and every row of it was read), partial (only there, and true,
+            where topics may be missing)
+        client_subscription: a topic the client subscribes: topic, expression, class_filter, partial
+            (only there, and true, where others may be missing)
         client_offset: the commit offset once more: topic, broker_name, queue_id, commit_offset
         client_queue: a queue the client holds: topic, broker_name, queue_id, commit_offset,
             cached_messages, cached_min_offset, cached_max_offset, cached_mib (None: its version,
@@ -204,7 +260,19 @@ def parse_running_info(lines: list[Line], source: str, time_zone: tzinfo) -> lis
     """
     client = _Client(time_zone)
     facts = read_lines(lines, client.read)
+    if client.torn_subscriptions:
+        facts = [_others_missing(piece) for piece in facts]
     return [*client.properties_fact(source), *facts, *client.cut(source, lines)]
+
+
+def _others_missing(piece: Fact | Unread) -> Fact | Unread:
+    if isinstance(piece, Unread) or piece.kind != "client_subscription":
+        return piece
+    return replace(piece, values={**piece.values, PARTIAL: True})
+
+
+_SUBSCRIPTIONS = "#Consumer Subscription#"
+_OFFSETS = "#Consumer Offset#"
 
 
 class _Client:
@@ -213,27 +281,37 @@ class _Client:
     def __init__(self, time_zone: tzinfo) -> None:
         self._time_zone = time_zone
         self._properties: dict[str, str] = {}
-        self._titles: dict[str, Callable[[Line], Fact | None]] = {
+        self._readers: dict[str, Callable[[Line], Fact | None]] = {
             PROPERTIES: self._property,
-            "#Consumer Subscription#": _subscription,
-            "#Consumer Offset#": _offset,
+            _SUBSCRIPTIONS: _subscription,
+            _OFFSETS: self._offset,
             _DETAIL: self._queue,
-            _POP_DETAIL: _pop_queue,
+            _POP_DETAIL: self._pop_queue,
             _RATES_TITLE: _rates,
             _USER_INFO: _user_info,
             JSTACK: lambda line: None,
         }
-        self._section: Callable[[Line], Fact | None] | None = None
-        self._detail_row = _QUEUE_ROW
-        self._queues_told = False
+        self._narrow = self._table = HeadedTable(_queues("ProcessQueueInfo"), _QUEUE | _INFO)
         self._read: list[str] = []
+        self._torn: set[str] = set()
+
+    @property
+    def torn_subscriptions(self) -> bool:
+        """True if the client may subscribe more than was read."""
+        return not self._whole(_SUBSCRIPTIONS)
+
+    def _whole(self, title: str) -> bool:
+        """Another section follows it, and all its lines were read."""
+        return title in self._read[:-1] and title not in self._torn
 
     def properties_fact(self, source: str) -> list[Fact | Unread]:
         """The `client` fact, if there were properties."""
         if not self._properties:
             return []
         try:
-            values = client_values(self._properties) | {"queues_told": self._queues_told}
+            values = client_values(self._properties) | {"queues_told": self._whole(_DETAIL)}
+            if self.torn_subscriptions:
+                values[PARTIAL] = True
             return [Fact("client", None, values, source)]
         except Unreadable as refusal:
             return [unread(source, repr(self._properties), refusal)]
@@ -249,68 +327,85 @@ class _Client:
         return [cut_off(source, lines, last)]
 
     def read(self, line: Line) -> Fact | None:
-        title = line.text.rstrip()
-        if title in self._titles:
+        title = line.text.strip()
+        if title in self._readers:
             self._read.append(title)
-            self._queues_told |= self._section == self._titles[_DETAIL]
-            self._section = self._titles[title]
+            what = _OFFSET if title == _OFFSETS else _INFO
+            self._narrow = self._table = HeadedTable(_queues(next(iter(what))), _QUEUE | what)
             return None
-        if self._section is None:
-            raise foreign(line, "consumerStatus")
+        if not self._read:
+            raise stray(line)
         # The header of a table; a key or a topic cannot start with '#'.
-        if not title.startswith("#Topic "):
-            return self._section(line)
-        if self._section == self._titles[_DETAIL]:
-            # 64 wide since 4.9.3, 32 before, and so are its rows.
-            width = max(0, title.find("#Broker Name") - len("  "))
-            self._detail_row = PrintfRow(f"%-{width}s  %-32s  %-4s  %s")
-        return None
+        if title.startswith("#Topic"):
+            self._head(line)
+            return None
+        try:
+            return self._readers[self._read[-1]](line)
+        except Unreadable:
+            self._torn.add(self._read[-1])
+            raise
+
+    def _head(self, line: Line) -> None:
+        known = _QUEUE | (_OFFSET if self._read[-1] == _OFFSETS else _INFO)
+        found = HeadedTable(line.text, known)
+        if found.has(*known):
+            self._table = found
 
     def _property(self, line: Line) -> None:
         key, value = _pair(whole(line))
         self._properties[key] = value
 
     def _queue(self, line: Line) -> Fact:
-        queue, info = _queue_of(self._detail_row, line)
+        queue, info = self._queue_of(line, "ProcessQueueInfo")
         return Fact("client_queue", None, queue | queue_values(info, self._time_zone), line.source)
+
+    def _pop_queue(self, line: Line) -> Fact:
+        queue, info = self._queue_of(line, "ProcessQueueInfo", any_queue=True)
+        return Fact("client_pop_queue", None, queue | pop_queue_values(info), line.source)
+
+    def _offset(self, line: Line) -> Fact:
+        queue, offset = self._queue_of(line, "Consumer Offset")
+        values = queue | {"commit_offset": long_of(offset, "commit offset")}
+        return Fact("client_offset", None, values, line.source)
+
+    def _cells(self, text: str) -> dict[str, str]:
+        """The values of a row; those of some tables are not as wide as their header's titles."""
+        try:
+            return self._table.read(text)
+        except Unreadable:
+            if self._narrow is self._table:
+                raise
+        return self._narrow.read(text)
+
+    def _queue_of(
+        self, line: Line, what: str, *, any_queue: bool = False
+    ) -> tuple[dict[str, Any], str]:
+        cells = self._cells(whole(line))
+        every = any_queue and cells["QID"] == str(ANY_QUEUE)
+        queue = {
+            "topic": cells["Topic"],
+            "broker_name": cells["Broker Name"],
+            "queue_id": ANY_QUEUE if every else count_of(cells["QID"], "queue id"),
+        }
+        return queue, cells[what]
 
 
 def _pair(text: str) -> tuple[str, str]:
     """Key and value of ``"%-40s: %s"``."""
     end = text.find(":", _KEY_WIDTH)
-    if end < 0 or text[end + 1 : end + 2].strip(" "):
-        raise Unreadable(UNPARSABLE_LINE, "it is not a key, filled up to 40, ': ' and a value")
-    return filled(text[:end].strip(), "key"), text[end + 2 :]
+    if end >= 0 and not text[end + 1 : end + 2].strip(" "):
+        return filled(text[:end].strip(), "key"), text[end + 2 :]
+    if found := _KEY.fullmatch(text):
+        return found[1], found[2] or ""
+    raise Unreadable(UNPARSABLE_LINE, "it is not a key, filled up to 40, ': ' and a value")
 
 
 def _subscription(line: Line) -> Fact:
-    match = _SUBSCRIPTION.fullmatch(whole(line))
-    if match is None:
+    match = _SUBSCRIPTION.fullmatch(whole(line).strip())
+    if match is None or " Topic: " in match[3]:
         raise foreign(line, "a subscription")
     values = {"topic": match[1], "expression": match[3], "class_filter": match[2] == "true"}
     return Fact("client_subscription", None, values, line.source)
-
-
-def _offset(line: Line) -> Fact:
-    queue, offset = _queue_of(_QUEUE_ROW, line)
-    values = queue | {"commit_offset": long_of(offset, "commit offset")}
-    return Fact("client_offset", None, values, line.source)
-
-
-def _pop_queue(line: Line) -> Fact:
-    queue, info = _queue_of(_QUEUE_ROW, line, any_queue=True)
-    return Fact("client_pop_queue", None, queue | pop_queue_values(info), line.source)
-
-
-def _queue_of(row: PrintfRow, line: Line, *, any_queue: bool = False) -> tuple[dict[str, Any], str]:
-    topic, broker_name, queue_id, rest = row.read(whole(line))
-    every = any_queue and queue_id == str(ANY_QUEUE)
-    queue = {
-        "topic": token_of(topic, "topic"),
-        "broker_name": filled(broker_name, "broker name"),
-        "queue_id": ANY_QUEUE if every else count_of(queue_id, "queue id"),
-    }
-    return queue, rest
 
 
 def _rates(line: Line) -> Fact:

@@ -3,12 +3,21 @@ offsets, stacks.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Any
 
-from rebalance_core.ingest.fact import BAD_NUMBER, UNPARSABLE_LINE, Fact, Unread, Unreadable, shown
+from rebalance_core.ingest.fact import (
+    BAD_NUMBER,
+    BAD_TIME,
+    UNPARSABLE_LINE,
+    Fact,
+    Unread,
+    Unreadable,
+    shown,
+    unread,
+)
 from rebalance_core.ingest.parse.command_output import (
     NOT_ONLINE,
     Line,
@@ -16,23 +25,39 @@ from rebalance_core.ingest.parse.command_output import (
     dashed_ms,
     filled,
     foreign,
+    is_partial,
     is_truncated,
     read_lines,
     read_output,
-    token_of,
+    stray,
+    unheaded,
     whole,
 )
 from rebalance_core.ingest.parse.consumer_running_info import JSTACK, PROPERTIES, parse_running_info
-from rebalance_core.ingest.parse.java_text import PrintfRow, count_of, decimal_of, long_of
+from rebalance_core.ingest.parse.headed_tables import BROKER, WORD, Column, HeadedTable
+from rebalance_core.ingest.parse.java_text import count_of, decimal_of, long_of
 
 # ``mqadmin consumerConnection``: the members of a group as one broker knows them.
 #
 # Printed by ``ConsumerConnectionSubCommand``. What follows the members is said of the group on
 # that broker, not of a member: the subscription table holds what the last heartbeats said.
 
-_SUBSCRIPTION_ROW = PrintfRow("%-20s %s")
-_ADDRESS = re.compile(r"\S+:[0-9]{1,5}")
-_LANGUAGE = re.compile(r"[A-Z][A-Z0-9_]*|null")
+VERSION = r"V\d+_\d+_\d+\w*|(?!V)\S+"
+"""MQVersion.getVersionDesc; one that was cut in its middle is none."""
+_CLIENT_ID = r"(?:(?!\s\S+:[0-9]{1,5}(?:\s|$)).)+?"
+"""It may hold blanks, but not the address of its own row, where two rows became one."""
+_MEMBERS = {
+    "ClientId": Column(_CLIENT_ID, 1, what="a client id"),
+    "ClientAddr": Column(r"\S+:[0-9]{1,5}", 1, what="an address with its port"),
+    "Language": Column(r"[A-Za-z][A-Za-z0-9_]*", 1, what="a language"),
+    "Version": Column(VERSION, 1, what="a version"),
+}
+_EXPRESSION = r"\*|(?!\*)(?:(?!%RETRY%|\s{2,}\*$).)*"
+"""Of two rows that became one, the first has the second's topic in its expression."""
+_SUBSCRIPTIONS = {
+    "Topic": Column(WORD, 1, what="a topic"),
+    "SubExpression": Column(_EXPRESSION, 1, what="an expression"),
+}
 _GROUP_LINES = {
     "ConsumeType": ("consume_type", ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY", "CONSUME_POP")),
     "MessageModel": ("message_model", ("CLUSTERING", "BROADCASTING")),
@@ -62,7 +87,7 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
         member: a connection of the group at the broker asked: client_id, client_addr, language,
             version, and of the group there subscriptions (pairs of topic and expression),
             consume_type, message_model, consume_from_where (None: the output ends before it),
-            partial (only there, and true, where the output is cut off: others may be members, too)
+            partial (only there, and true, where rows may be missing: others may be members, too)
         group_connection: the group at the broker asked: members (connections listed),
             subscriptions, consume_type, message_model, consume_from_where
         no_members: the broker asked knows no member of the group: code (206; None: nothing was
@@ -78,7 +103,9 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
         others = [cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:")]
     if table.lacks_end and not others:
         others.append(cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:"))
-    return [*table.facts(source), *refused, *others]
+    if not table.headed:
+        return [*unheaded(refused), *others]
+    return [*table.facts(source, partial=is_partial([*refused, *others])), *refused, *others]
 
 
 def _no_members(other: Fact | Unread) -> Fact | Unread:
@@ -93,88 +120,134 @@ class _ConnectionTable:
     """Members first, then the subscription table, then the lines of the group."""
 
     def __init__(self) -> None:
-        self._section = ""
         self._members: list[tuple[dict[str, Any], str]] = []
         self._subscriptions: list[tuple[str, str]] = []
         self._group: dict[str, str | None] = {name: None for name, _ in _GROUP_LINES.values()}
+        self._of_members: HeadedTable | None = None
+        self._of_subscriptions: HeadedTable | None = None
+        self._torn = False
         self._ended = False
 
     @property
-    def lacks_end(self) -> bool:
-        """True if a header was there, and not the last line of a whole output."""
-        return bool(self._section) and not self._ended
+    def headed(self) -> bool:
+        """True if one of the two headers was there."""
+        return self._of_members is not None or self._of_subscriptions is not None
 
-    def facts(self, source: str) -> list[Fact]:
-        """One fact per member, and one of the group, once a header was there."""
-        if not self._section:
-            return []
-        group: dict[str, Any] = {"subscriptions": tuple(self._subscriptions), **self._group}
-        if self.lacks_end:
+    @property
+    def lacks_end(self) -> bool:
+        """True if a header was there, and not all that a whole output has."""
+        return self.headed and (not self._ended or self._of_members is None)
+
+    def facts(self, source: str, *, partial: bool) -> list[Fact]:
+        """One fact per member, and, of an output that is whole, one of the group.
+
+        Args:
+            source: the name of the file.
+            partial: rows may be missing.
+        """
+        # which topics they are that a torn table lacks nothing tells
+        subscriptions = () if self._torn else tuple(self._subscriptions)
+        group: dict[str, Any] = {"subscriptions": subscriptions, **self._group}
+        if partial:
             group |= {"partial": True}
         members = [Fact("member", None, row | group, where) for row, where in self._members]
-        if self.lacks_end:
+        if partial:
             return members
         count = {"members": len(members)}
         return [*members, Fact("group_connection", None, count | group, source)]
 
     def read(self, line: Line) -> None:
-        text = line.text
-        if text.startswith("#ClientId") and "#ClientAddr" in text:
-            self._section = "members"
-        elif text.startswith("#Topic") and "#SubExpression" in text:
-            self._section = "subscriptions"
-        elif text.startswith("#") or not self._section:
-            raise foreign(line, "consumerConnection")
-        elif text.rstrip() != "Below is subscription:" and not self._group_line(line):
-            if self._section == "members":
-                self._members.append((_member(line), line.source))
+        text = line.text.strip()
+        if text.startswith("#"):
+            self._head(line)
+        elif not self.headed or self._ended:
+            raise stray(line)
+        elif text != "Below is subscription:" and not self._group_line(text):
+            if self._of_subscriptions is None:
+                self._members.append((self._member(line), line.source))
             else:
-                self._subscriptions.append(_subscription(line))
+                self._subscriptions.append(self._subscription(line, self._of_subscriptions))
 
-    def _group_line(self, line: Line) -> bool:
-        label, separator, value = line.text.partition(": ")
+    def _head(self, line: Line) -> None:
+        found = HeadedTable(line.text, _MEMBERS | _SUBSCRIPTIONS)
+        if found.has(*_MEMBERS):
+            self._of_members = HeadedTable(line.text, _MEMBERS)
+        elif found.has(*_SUBSCRIPTIONS):
+            self._of_subscriptions = HeadedTable(line.text, _SUBSCRIPTIONS)
+        else:
+            raise foreign(line, "consumerConnection")
+
+    def _group_line(self, text: str) -> bool:
+        label, separator, value = (part.strip() for part in text.partition(":"))
         if not separator or label not in _GROUP_LINES:
             return False
         name, known = _GROUP_LINES[label]
-        if value.strip() not in (*known, "null"):
+        if value.upper() not in (*known, "NULL"):
             raise Unreadable(UNPARSABLE_LINE, f"{label} is {shown(value)}, not one of {known}")
-        self._group[name] = None if value.strip() == "null" else value.strip()
+        self._group[name] = None if value.upper() == "NULL" else value.upper()
         self._ended |= label == _LAST_GROUP_LINE
         return True
 
+    def _member(self, line: Line) -> dict[str, Any]:
+        if self._of_members is None:
+            raise foreign(line, "consumerConnection")
+        cells = self._of_members.read(whole(line))
+        language = cells["Language"].upper()
+        return {
+            "client_id": cells["ClientId"],
+            "client_addr": cells["ClientAddr"],
+            "language": None if language == "NULL" else language,
+            "version": cells["Version"],
+        }
 
-def _member(line: Line) -> dict[str, Any]:
-    # "%-36s %-22s %-10s %s": only the client id may hold spaces, so read from the right.
-    parts = whole(line).rsplit(None, 3)
-    if len(parts) != 4 or not _ADDRESS.fullmatch(parts[1]) or not _LANGUAGE.fullmatch(parts[2]):
-        raise Unreadable(UNPARSABLE_LINE, "it is not client id, address, language, version")
-    return {
-        "client_id": filled(parts[0].strip(), "client id"),
-        "client_addr": parts[1],
-        "language": None if parts[2] == "null" else parts[2],
-        "version": parts[3],
-    }
-
-
-def _subscription(line: Line) -> tuple[str, str]:
-    topic, expression = _SUBSCRIPTION_ROW.read(whole(line))
-    return token_of(topic, "topic"), expression
+    def _subscription(self, line: Line, table: HeadedTable) -> tuple[str, str]:
+        try:
+            cells = table.read(whole(line))
+            if not cells["SubExpression"] and not line.text.endswith(" "):
+                table.refuse()
+                raise Unreadable(UNPARSABLE_LINE, "the row ends before its expression")
+        except Unreadable:
+            self._torn = True
+            raise
+        return cells["Topic"], cells["SubExpression"]
 
 
 # ``mqadmin consumerProgress``: offsets per queue of one group, or one line per group.
 #
 # Printed by ``ConsumerProgressSubCommand``; with ``-s true`` it shows who holds each queue.
 
-# After the topic: 64 wide since 4.9.3, 32 before; the header is padded like the rows.
-_QUEUE = "  %-32s  %-4s  %-20s  %-20s  "
-_QUEUE_ROWS = {
-    # (with clients, with in-flight): the end of the format string of the rows
-    (False, False): "%-20s  %s",
-    (True, False): "%-20s %-20s  %s",
-    (False, True): "%-20s %-20s %s",
-    (True, True): "%-20s %-20s %-20s %s",
+_NUMBER = r"-?[0-9]{1,19}"
+_TIME = r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:,[0-9]{3})?|N/A)?"
+"""Empty where upstream could not format it; it says N/A for 0."""
+
+
+def _number(gap: int = 2) -> Column:
+    return Column(_NUMBER, gap, BAD_NUMBER, "a whole number of 64 bits")
+
+
+_QUEUES = {
+    "Topic": Column(WORD, what="a topic"),
+    "Broker Name": Column(BROKER, what="the name of a broker"),
+    "QID": _number(),
+    "Broker Offset": _number(),
+    "Consumer Offset": _number(),
+    "Diff": _number(1),
 }
-_GROUP = "  %-6s  %-24s %-5s  %-14s  %-7s  %s"
+_SOME_QUEUES = {
+    "Client IP": Column(WORD, 1, what="a client's address"),
+    "Inflight": _number(1),
+    "LastTime": Column(_TIME, 1, BAD_TIME, "a time as mqadmin prints it", placed=False),
+}
+"""Columns of some versions, or of -s true."""
+_GROUPS = {
+    "Group": Column(WORD, what="a group"),
+    "Count": _number(),
+    "Version": Column(VERSION, 1, what="a version"),
+    "Type": Column(r"[A-Za-z_]*", what="a type"),
+    "Model": Column(r"[A-Za-z_]*", what="a message model"),
+    "TPS": _number(),
+    "Diff Total": _number(),
+}
 _BROKER_WIDTH = 32
 _TOTALS = {
     "Consume TPS: ": "consume_tps",
@@ -195,7 +268,8 @@ def parse_consumer_progress(
             broker_name_truncated (the name fills its column and may have been truncated), queue_id,
             broker_offset, consumer_offset (0 also when nothing is committed), diff, inflight (5.x),
             last_time_ms (None: N/A), with_clients (run with -s true), client_ip (the holder's
-            client id up to its first @; None: no holder)
+            client id up to its first @; None: no holder), partial (only there, and true, where rows
+            of the topic may be missing)
         progress_total: an end line of one group: name (consume_tps, diff, inflight), total
         group_progress: a group, when none was asked for: consumer_group, consumer_group_truncated,
             members (entries at one broker; 0 is offline), version (lowest of the members),
@@ -208,11 +282,39 @@ def parse_consumer_progress(
     """
     output = read_output(text, source)
     table = _ProgressTable(time_zone)
-    results = [*read_lines(output.lines, table.read), *output.others]
+    results = read_lines(output.lines, table.read)
+    if not table.headed:
+        return [*unheaded(results), *output.others]
+    results += _rows_lost(results, source)
+    refused = is_partial([*results, *output.others])
     missing = table.missing_end
     if missing and not output.others:
-        results.append(cut_off(source, output.lines, missing))
-    return results
+        output.others.append(cut_off(source, output.lines, missing))
+    return [*_marked(results, refused, bool(missing)), *output.others]
+
+
+def _rows_lost(results: list[Fact | Unread], source: str) -> Iterator[Unread]:
+    """Refuse an output whose rows do not add up to the total that mqadmin printed of them."""
+    facts = [piece for piece in results if isinstance(piece, Fact)]
+    totals = [p.values["total"] for p in facts if p.values.get("name") == "diff"]
+    added = sum(p.values["diff"] for p in facts if p.kind == "queue_progress")
+    if totals and totals != [added] and len(facts) == len(results):
+        why = (
+            f"rows are missing: the differences add up to {added}, and the total is {totals[0]:.0f}"
+        )
+        yield unread(source, "", Unreadable(UNPARSABLE_LINE, why))
+
+
+def _marked(results: list[Fact | Unread], refused: bool, cut: bool) -> Iterator[Fact | Unread]:
+    """Mark the rows of topics that may have more: of all if rows were refused, else of the last."""
+    queues = [p for p in results if isinstance(p, Fact) and p.kind == "queue_progress"]
+    last = queues[-1].values["topic"] if queues else None
+    for piece in results:
+        if isinstance(piece, Fact) and piece.kind == "queue_progress":
+            partial = refused or (cut and piece.values["topic"] == last)
+            yield replace(piece, values={**piece.values, "partial": True}) if partial else piece
+        else:
+            yield piece
 
 
 class _ProgressTable:
@@ -220,63 +322,67 @@ class _ProgressTable:
 
     def __init__(self, time_zone: tzinfo) -> None:
         self._time_zone = time_zone
-        self._row: PrintfRow | None = None
-        self._shape = (False, False)
+        self._table: HeadedTable | None = None
         self._groups = False
-        self._width = 0
         self._totals: set[str] = set()
+
+    @property
+    def headed(self) -> bool:
+        """True if a header was there."""
+        return self._table is not None
 
     @property
     def missing_end(self) -> str:
         """The closing line of one group's queues that is not there; empty: none is missing."""
-        if self._row is None or self._groups:
+        if self._table is None or self._groups:
             return ""
-        last = "inflight" if self._shape[1] else "diff"
+        last = "inflight" if self._table.has("Inflight") else "diff"
         return "" if last in self._totals else f"the total of the column {last}"
 
     def read(self, line: Line) -> Fact | None:
-        text = line.text
-        if text.startswith("#Topic") and "#Consumer Offset" in text:
-            self._shape = ("#Client IP" in text, "#Inflight" in text)
-            self._head(text, "#Broker Name", _QUEUE + _QUEUE_ROWS[self._shape])
-            return None
-        if text.startswith("#Group") and "#Count" in text:
-            self._head(text, "#Count", _GROUP)
+        text = line.text.strip()
+        if text.startswith("#"):
+            self._head(line)
             return None
         for prefix, name in _TOTALS.items():
             if text.startswith(prefix):
-                total = decimal_of(whole(line)[len(prefix) :].strip(), prefix.strip(": "))
+                total = decimal_of(whole(line).strip()[len(prefix) :].strip(), prefix.strip(": "))
                 self._totals.add(name)
                 return Fact("progress_total", None, {"name": name, "total": total}, line.source)
-        if text.startswith("#") or self._row is None:
-            raise foreign(line, "consumerProgress")
-        columns = self._row.read(whole(line))
+        if self._table is None or self._totals:
+            raise stray(line)
+        cells = self._table.read(whole(line))
         kind = "group_progress" if self._groups else "queue_progress"
-        values = self._group(columns) if self._groups else self._queue(columns)
+        try:
+            values = self._group(cells) if self._groups else self._queue(cells, self._table)
+        except Unreadable:
+            self._table.refuse()
+            raise
         return Fact(kind, None, values, line.source)
 
-    def _head(self, text: str, second: str, rest: str) -> None:
-        self._width = max(0, text.find(second) - len("  "))
-        self._row = PrintfRow(f"%-{self._width}s{rest}")
-        self._groups = second == "#Count"
+    def _head(self, line: Line) -> None:
+        queues = HeadedTable(line.text, _QUEUES | _SOME_QUEUES)
+        groups = HeadedTable(line.text, _GROUPS)
+        self._groups = groups.has(*_GROUPS)
+        if not self._groups and not queues.has(*_QUEUES):
+            raise foreign(line, "consumerProgress")
+        self._table = groups if self._groups else queues
+        self._totals.clear()
 
-    def _queue(self, columns: list[str]) -> dict[str, Any]:
-        with_clients, with_inflight = self._shape
-        topic, broker_name, queue_id, broker_offset, consumer_offset, *rest = columns
-        client = filled(rest.pop(0), "client") if with_clients else _NOBODY
-        last_time = rest.pop()
+    def _queue(self, cells: Mapping[str, str], table: HeadedTable) -> dict[str, Any]:
+        client = cells.get("Client IP", _NOBODY)
         values: dict[str, Any] = {
-            "topic": token_of(topic, "topic"),
-            "topic_truncated": is_truncated(topic, self._width),
-            "broker_name": filled(broker_name, "broker name"),
-            "broker_name_truncated": is_truncated(broker_name, _BROKER_WIDTH),
-            "queue_id": count_of(queue_id, "queue id"),
-            "broker_offset": long_of(broker_offset, "broker offset"),
-            "consumer_offset": long_of(consumer_offset, "consumer offset"),
-            "diff": long_of(rest[0], "diff"),
-            "inflight": long_of(rest[1], "inflight") if with_inflight else None,
-            "last_time_ms": self._last_time(last_time),
-            "with_clients": with_clients,
+            "topic": cells["Topic"],
+            "topic_truncated": is_truncated(cells["Topic"], table.width("Topic")),
+            "broker_name": cells["Broker Name"],
+            "broker_name_truncated": is_truncated(cells["Broker Name"], _BROKER_WIDTH),
+            "queue_id": count_of(cells["QID"], "queue id"),
+            "broker_offset": long_of(cells["Broker Offset"], "broker offset"),
+            "consumer_offset": long_of(cells["Consumer Offset"], "consumer offset"),
+            "diff": long_of(cells["Diff"], "diff"),
+            "inflight": long_of(cells["Inflight"], "inflight") if "Inflight" in cells else None,
+            "last_time_ms": self._last_time(cells.get("LastTime", "")),
+            "with_clients": "Client IP" in cells,
             "client_ip": None if client == _NOBODY else client,
         }
         if values["broker_offset"] - values["consumer_offset"] != values["diff"]:
@@ -284,24 +390,26 @@ class _ProgressTable:
         return values
 
     def _last_time(self, text: str) -> int | None:
-        # Empty where upstream could not format it; it says N/A for 0.
         return None if text in ("", _NOBODY) else dashed_ms(text, self._time_zone)
 
-    def _group(self, columns: list[str]) -> dict[str, Any]:
-        group, members, version, consume_type, model, tps, diff = columns
+    def _group(self, cells: Mapping[str, str]) -> dict[str, Any]:
+        members, version = cells["Count"], cells["Version"]
         online = count_of(members, "#Count") > 0
         if online != (version != "OFFLINE"):
             raise Unreadable(UNPARSABLE_LINE, f"{members} members and version {version}")
         return {
-            "consumer_group": token_of(group, "group"),
-            "consumer_group_truncated": is_truncated(group, self._width),
+            "consumer_group": cells["Group"],
+            "consumer_group_truncated": self._is_cut(cells["Group"]),
             "members": int(members),
-            "version": token_of(version, "version") if online else None,
-            "consume_type": consume_type or None,
-            "message_model": model or None,
-            "tps": long_of(tps, "#TPS"),
-            "diff": long_of(diff, "#Diff Total"),
+            "version": version if online else None,
+            "consume_type": cells["Type"].upper() or None,
+            "message_model": cells["Model"].upper() or None,
+            "tps": long_of(cells["TPS"], "#TPS"),
+            "diff": long_of(cells["Diff Total"], "#Diff Total"),
         }
+
+    def _is_cut(self, group: str) -> bool:
+        return self._table is not None and is_truncated(group, self._table.width("Group"))
 
 
 # ``mqadmin consumerStatus``: the members of a group, and what each says of itself.
@@ -349,12 +457,14 @@ def parse_consumer_status(
     """
     body = text.partition(JSTACK)[0] if PROPERTIES in text else text
     output = read_output(body, source)
-    if any(line.text.rstrip() == PROPERTIES for line in output.lines):
+    if any(line.text.strip() == PROPERTIES for line in output.lines):
         results = parse_running_info(output.lines, source, time_zone)
         if _COMMAND_LINE.search(text.partition(PROPERTIES)[0]):
             results = [_of_a_terminal(piece) for piece in results]
         return [*results, *output.others]
-    return [*read_lines(output.lines, _List().read), *output.others]
+    table = _List()
+    results = read_lines(output.lines, table.read)
+    return [*(results if table.headed else unheaded(results)), *output.others]
 
 
 def _of_a_terminal(piece: Fact | Unread) -> Fact | Unread:
@@ -392,12 +502,12 @@ class _List:
     """The list of clients, then what mqadmin makes of them."""
 
     def __init__(self) -> None:
-        self._headed = False
+        self.headed = False
 
     def read(self, line: Line) -> Fact | None:
-        text = line.text.rstrip()
+        text = line.text.strip()
         if text.startswith("#Index") and "#ConsumerRunningInfoFile" in text:
-            self._headed = True
+            self.headed = True
             return None
         if text in _VERDICTS:
             return Fact("same_subscription", None, {"same": _VERDICTS[text]}, line.source)
@@ -405,8 +515,8 @@ class _List:
             return None
         if " MessageQueue [" in text:
             return Fact("stuck_queue", None, _stuck(text), line.source)
-        if not self._headed and not _UNHEADED.match(text):
-            raise foreign(line, "consumerStatus")
+        if not self.headed and not _UNHEADED.match(text):
+            raise foreign(line, "consumerStatus") if text.startswith("#") else stray(line)
         return _listed(line)
 
 

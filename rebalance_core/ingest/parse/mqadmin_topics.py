@@ -1,22 +1,27 @@
 """``mqadmin`` on brokers, their settings, topics, where their queues are, and their offsets."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, tzinfo
 from typing import Any
 
 from rebalance_core.ingest import fact
-from rebalance_core.ingest.fact import Fact, Unread, Unreadable
+from rebalance_core.ingest.fact import Fact, Unread, Unreadable, unread
 from rebalance_core.ingest.parse.command_output import (
     Line,
     dashed_ms,
     filled,
     foreign,
     is_truncated,
+    marked,
     read_lines,
     read_output,
+    stray,
     token_of,
+    unheaded,
     whole,
 )
+from rebalance_core.ingest.parse.headed_tables import BROKER, WORD, WORDS, Column, HeadedTable
 from rebalance_core.ingest.parse.java_text import PrintfRow, count_of, decimal_of, long_of
 from rebalance_core.ingest.parse.json_tables import Entry, Results, entries, name_of, read_document
 
@@ -28,59 +33,87 @@ from rebalance_core.ingest.parse.json_tables import Entry, Results, entries, nam
 _TOTALS_ROW = PrintfRow("%-16s  %-32s %14s %14s %14s %s")
 
 
+VERSION = r"(?:V\d+_\d+_\d+\w*|(?!V)[A-Za-z]\w*)?"
+"""As in consumerConnection; empty of a broker that did not answer."""
+_BROKERS = {
+    "Cluster Name": Column(WORDS, what="a cluster"),
+    "Broker Name": Column(WORDS, what="the name of a broker"),
+    "BID": Column(r"\d{1,19}", code=fact.BAD_NUMBER, what="the id of a broker"),
+    "Addr": Column(WORD, 1, what="an address"),
+    "Version": Column(VERSION, 1, what="a version"),
+}
+_ACTIVATED = "ACTIVATED"
+_ADDRESS = re.compile(r"\S:\d{1,5}(?=\s)")
+
+
 def parse_cluster_list(text: str, source: str) -> list[Fact | Unread]:
     """Read the output of one run, with or without ``-m``.
 
     Facts:
         broker: a broker process that the name server knows: cluster, broker_name, broker_id (0 is
-            the master), addr, version (None: it did not answer), activated (5.x)
+            the master), addr, version (None: it did not answer), activated (5.x), partial (only
+            there, and true, where other rows could not be read)
         broker_totals: messages of a broker (-m): cluster, broker_name, in_yesterday, out_yesterday,
             in_today, out_today
     """
     output = read_output(text, source)
-    return [*read_lines(output.lines, _BrokerTable().read), *output.others]
+    table = _BrokerTable()
+    results = read_lines(output.lines, table.read)
+    if not table.headed:
+        results = list(unheaded(results))
+    return marked([*results, *output.others])
 
 
 class _BrokerTable:
     """The rows after a header are read as that header says."""
 
     def __init__(self) -> None:
-        self._brokers: PrintfRow | None = None
-        self._has_activated = False
+        self._brokers: HeadedTable | None = None
         self._totals = False
 
+    @property
+    def headed(self) -> bool:
+        """True if a header was there."""
+        return self._totals or self._brokers is not None
+
     def read(self, line: Line) -> Fact | None:
-        text = line.text
-        if text.startswith("#Cluster Name") and "#Broker Name" in text:
-            self._head(text)
+        if line.text.lstrip().startswith("#"):
+            self._head(line)
             return None
-        if text.startswith("#") or not (self._brokers or self._totals):
-            raise foreign(line, "clusterList")
+        if not self.headed:
+            raise stray(line)
         return _totals(line) if self._brokers is None else self._broker(line, self._brokers)
 
-    def _head(self, text: str) -> None:
-        # 4.9 gives the cluster 16 columns and 5.x 22; the header is padded like the rows.
-        width = text.index("#Broker Name") - len("  ")
-        self._totals = "#InTotalYest" in text
-        self._has_activated = "#ACTIVATED" in text
-        row = PrintfRow(f"%-{width}s  %-22s  %-4s  %-22s %-16s %s")
-        self._brokers = None if self._totals else row
+    def _head(self, line: Line) -> None:
+        self._totals = "#InTotalYest" in line.text
+        found = HeadedTable(line.text, _BROKERS)
+        if not self._totals and not found.has(*_BROKERS):
+            raise foreign(line, "clusterList")
+        self._brokers = None if self._totals else found
 
-    def _broker(self, line: Line, row: PrintfRow) -> Fact:
-        cluster, broker_name, broker_id, addr, version, load = row.read(whole(line))
+    def _broker(self, line: Line, table: HeadedTable) -> Fact:
+        cells = table.read(whole(line))
+        if len(_ADDRESS.findall(line.text)) > 1:
+            table.refuse()
+            raise Unreadable(fact.UNPARSABLE_LINE, "it holds two rows")
+        try:
+            activated = _activated(line.text) if table.titles[-1] == _ACTIVATED else None
+        except Unreadable:
+            table.refuse()
+            raise
         values = {
-            "cluster": filled(cluster, "cluster"),
-            "broker_name": filled(broker_name, "broker name"),
-            "broker_id": count_of(broker_id, "#BID"),
-            "addr": token_of(addr, "address"),
-            "version": token_of(version, "version") if version else None,
-            "activated": _activated(load) if self._has_activated else None,
+            "cluster": cells["Cluster Name"],
+            "broker_name": cells["Broker Name"],
+            "broker_id": count_of(cells["BID"], "#BID"),
+            "addr": cells["Addr"],
+            "version": cells["Version"] or None,
+            "activated": activated,
         }
         return Fact("broker", None, values, line.source)
 
 
 def _activated(load: str) -> bool:
-    word = load.rpartition(" ")[2]
+    word = load.split()[-1]
     if word not in ("true", "false"):
         raise Unreadable(
             fact.UNPARSABLE_LINE, f"#ACTIVATED is {fact.shown(word)}, not true or false"
@@ -137,10 +170,17 @@ def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
             else:
                 name, _, value = whole(line).partition("=")
                 if name.strip() in SETTINGS:
-                    settings[name.strip()] = value.strip()
+                    settings[name.strip()] = _setting(name.strip(), value.strip())
         except Unreadable as refusal:
             results.append(fact.unread(line.source, line.text, refusal))
     return [*results, *output.others]
+
+
+def _setting(name: str, value: str) -> str:
+    """The value; one of a switch that is neither true nor false was cut."""
+    if name.endswith(("Enable", "Master", "Change")) and value not in ("true", "false"):
+        raise Unreadable(fact.UNPARSABLE_LINE, f"{name} is {fact.shown(value)}, not true or false")
+    return value
 
 
 def _broker_address(line: Line) -> str:
@@ -195,7 +235,19 @@ def parse_topic_list(text: str, source: str) -> list[Fact | Unread]:
 #
 # Printed by ``TopicRouteSubCommand``: fastjson of a ``TopicRouteData``, or a table with ``-l``.
 
-_NAMES = PrintfRow("%-45s %-32s %s")
+
+def _number(gap: int = 2) -> Column:
+    return Column(r"-?[0-9]{1,19}", gap, fact.BAD_NUMBER, "a whole number of 64 bits")
+
+
+_QUEUES = {
+    "ClusterName": Column(r".*?", 1, what="a cluster"),
+    "BrokerName": Column(WORDS, 1, what="the name of a broker"),
+    "BrokerAddrs": Column(r"\{[^{}]*\}", 1, what="addresses by broker id"),
+    "ReadQueue": Column(r"[0-9]+", 1, what="a number of queues"),
+    "WriteQueue": Column(r"[0-9]+", 1, what="a number of queues"),
+    "Perm": Column(r"[0-9]+", 1, what="a perm"),
+}
 
 
 def parse_topic_route(text: str, source: str) -> list[Fact | Unread]:
@@ -203,19 +255,25 @@ def parse_topic_route(text: str, source: str) -> list[Fact | Unread]:
 
     Facts:
         route_queues: queues of the topic asked for on one broker: broker_name, read_queue_nums,
-            write_queue_nums, perm
+            write_queue_nums, perm; as all facts of the route with partial (true) if others could
+            not be read
         route_broker: a broker that has the topic: cluster, broker_name, addresses (broker id to
             address; id 0 is the master), acting (5.x: its slaves may act as master)
         order_topic_conf: the queues of an ordered topic, from the name server: conf
         queue_mapping: a static topic (5.x): broker_name, mapping (as printed)
     """
     output = read_output(text, source)
-    lines = output.lines
+    begin = next((n for n, line in enumerate(output.lines) if line.text.lstrip()[:1] in "{#"), 0)
+    lines = output.lines[begin:]
+    before = [unread(one.source, one.text, stray(one)) for one in output.lines[:begin]]
     if lines and not lines[0].text.lstrip().startswith("{"):
-        return [*read_lines(lines, _RouteTable().read), *output.others]
+        table = _RouteTable()
+        results = read_lines(lines, table.read)
+        facts = results if table.headed else list(unheaded(results))
+        return marked([*before, *facts, *output.others])
     document = "\n".join(line.text for line in lines)
     facts = read_document(document, source, _parse) if lines else []
-    return [*facts, *output.others]
+    return marked([*before, *facts, *output.others])
 
 
 def _parse(document: Mapping[str, Any], source: str) -> Results:
@@ -263,46 +321,57 @@ def _address(item: tuple[Any, Any]) -> tuple[int, str]:
 
 
 class _RouteTable:
-    """``"%-45s %-32s %-50s %-10s %-11s %-5s"``; the addresses are a Java map with spaces in it."""
+    """``-l``: a row a broker; the addresses are a Java map with spaces in it."""
 
     def __init__(self) -> None:
-        self._headed = False
-        self._row: dict[str, Any] = {}
+        self._table: HeadedTable | None = None
+        self._ended = False
+
+    @property
+    def headed(self) -> bool:
+        """True if the header was there."""
+        return self._table is not None
 
     def read(self, line: Line) -> Fact | None:
-        text = line.text
-        if text.startswith("#ClusterName") and "#ReadQueue" in text:
-            self._headed = True
+        text = line.text.strip()
+        if text.startswith("#"):
+            self._table = HeadedTable(line.text, _QUEUES)
+            if not self._table.has(*_QUEUES):
+                self._table = None
+                raise foreign(line, "topicRoute")
             return None
-        if not self._headed or text.startswith("#"):
-            raise foreign(line, "topicRoute")
-        if text.startswith("Total:") or not text.strip("- "):
+        if self._table is None or self._ended:
+            raise stray(line)
+        if text.startswith("Total:") or not text.strip("-"):
+            self._ended = text.startswith("Total:")
             return None
-        return _row(line)
-
-
-def _row(line: Line) -> Fact:
-    names, brace, rest = whole(line).partition("{")
-    parts = rest.rsplit(None, 3)
-    if not brace or len(parts) != 4 or not parts[0].rstrip().endswith("}"):
-        raise Unreadable(
-            fact.UNPARSABLE_LINE, "it is not cluster, broker, {addresses}, queues, perm"
-        )
-    _, broker_name, _ = _NAMES.read(names)
-    values = {
-        "broker_name": filled(broker_name, "broker name"),
-        "read_queue_nums": count_of(parts[1], "read queues"),
-        "write_queue_nums": count_of(parts[2], "write queues"),
-        "perm": count_of(parts[3], "perm"),
-    }
-    return Fact("route_queues", None, values, line.source)
+        cells = self._table.read(whole(line))
+        values = {
+            "broker_name": cells["BrokerName"],
+            "read_queue_nums": count_of(cells["ReadQueue"], "read queues"),
+            "write_queue_nums": count_of(cells["WriteQueue"], "write queues"),
+            "perm": count_of(cells["Perm"], "perm"),
+        }
+        return Fact("route_queues", None, values, line.source)
 
 
 # ``mqadmin topicStatus``: the lowest and highest offset of every queue of a topic.
 #
 # Printed by ``TopicStatusSubCommand``; queues 0 to the larger of read and write queue number.
 
-_QUEUE_STATUS = PrintfRow("%-32s  %-4s  %-20s  %-20s    %s")
+_STATUS = {
+    "Broker Name": Column(BROKER, what="the name of a broker"),
+    "QID": _number(),
+    "Min Offset": _number(),
+    "Max Offset": _number(4),
+}
+_UPDATED = "Last Updated"
+_TIME = Column(
+    r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:,[0-9]{3})?)?",
+    1,
+    fact.BAD_TIME,
+    "a time as mqadmin prints it",
+)
 _BROKER_WIDTH = 32
 _TPS = "Topic Put TPS: "
 
@@ -322,31 +391,40 @@ def parse_topic_status(text: str, source: str, *, time_zone: tzinfo = UTC) -> li
         time_zone: of the machine that ran mqadmin; the last column is in its local time.
     """
     output = read_output(text, source)
-    headed = False
+    table: HeadedTable | None = None
 
     def read(line: Line) -> Fact | None:
-        nonlocal headed
-        if line.text.startswith("#Broker Name") and "#Min Offset" in line.text:
-            headed = True
+        nonlocal table
+        if line.text.lstrip().startswith("#"):
+            table = HeadedTable(line.text, _STATUS | {_UPDATED: _TIME})
+            if not table.has(*_STATUS):
+                table = None
+                raise foreign(line, "topicStatus")
             return None
         if line.text.startswith(_TPS):
             tps = decimal_of(whole(line)[len(_TPS) :].strip(), "Topic Put TPS")
             return Fact("topic_put_tps", None, {"tps": tps}, line.source)
-        if not headed or line.text.startswith("#"):
-            raise foreign(line, "topicStatus")
-        return _queue(line, time_zone)
+        if table is None:
+            raise stray(line)
+        return _queue(line, table, time_zone)
 
-    return [*read_lines(output.lines, read), *output.others]
+    results = read_lines(output.lines, read)
+    return marked([*(results if table else unheaded(results)), *output.others])
 
 
-def _queue(line: Line, time_zone: tzinfo) -> Fact:
-    broker_name, queue_id, min_offset, max_offset, updated = _QUEUE_STATUS.read(whole(line))
+def _queue(line: Line, table: HeadedTable, time_zone: tzinfo) -> Fact:
+    cells = table.read(whole(line))
+    updated = cells.get(_UPDATED, "")
+    lowest, highest = cells["Min Offset"], cells["Max Offset"]
+    if not (updated or lowest == highest or line.text.endswith(" ") or not table.has(_UPDATED)):
+        table.refuse()
+        raise Unreadable(fact.UNPARSABLE_LINE, "the row may end inside its offsets")
     values = {
-        "broker_name": filled(broker_name, "broker name"),
-        "broker_name_truncated": is_truncated(broker_name, _BROKER_WIDTH),
-        "queue_id": count_of(queue_id, "queue id"),
-        "min_offset": long_of(min_offset, "min offset"),
-        "max_offset": long_of(max_offset, "max offset"),
+        "broker_name": cells["Broker Name"],
+        "broker_name_truncated": is_truncated(cells["Broker Name"], _BROKER_WIDTH),
+        "queue_id": count_of(cells["QID"], "queue id"),
+        "min_offset": long_of(lowest, "min offset"),
+        "max_offset": long_of(highest, "max offset"),
         "last_updated_ms": dashed_ms(updated, time_zone) if updated else None,
     }
     return Fact("queue_offsets", None, values, line.source)

@@ -1,5 +1,7 @@
 """consumerConnection and consumerProgress."""
 
+import re
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -100,11 +102,66 @@ def test_crlf_and_noise_change_nothing() -> None:
 
 
 def test_rows_that_are_none_are_refused() -> None:
-    for row in ("172.17.0.3@notify", "x 127.0.0.1 JAVA V5_3_3", "x 127.0.0.1:1 java V5_3_3"):
+    for row in ("172.17.0.3@notify", "x 127.0.0.1 JAVA V5_3_3", "x 127.0.0.1:1 ? V5_3_3"):
         text = TEXT.replace(TEXT.splitlines()[1], row)
         results = parse_consumer_connection(text, "f")
         assert codes(results) == ["UNPARSABLE_LINE"], row
         assert len(facts(results, "member")) == 2
+
+
+@pytest.mark.parametrize("language", ["Java", "java", "JAVA"])
+def test_languages_and_types_in_any_case(language: str) -> None:
+    text = TEXT.replace(" JAVA ", f" {language} ").replace("CLUSTERING", "Clustering")
+    assert parse_consumer_connection(text, "f") == parse_consumer_connection(TEXT, "f")
+
+
+def test_columns_that_a_later_mqadmin_adds() -> None:
+    head, *rows = TEXT.split("\n")[:4]
+    rest = TEXT.split("\n")[4:]
+    added = [f"{head}   #LastHeartbeat", *(f"{row:<80}   2026-11-21 03:40:00" for row in rows)]
+    moved = [f"{'#Zone':<8} {head}", *(f"{'east':<8} {row}" for row in rows)]
+    for table in (added, moved):
+        results = parse_consumer_connection("\n".join([*table, *rest]), "f")
+        assert results == parse_consumer_connection(TEXT, "f")
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        TEXT.replace("172.17.0.2@notify                    127.0.0.1:50578", "172.17.0.2@not"),
+        TEXT.replace("172.17.0.2@notify  ", "172.17\n.0.2@notify  ", 1),
+        TEXT.replace("V5_3_3\n172.17.0.2", "V5_3_3172.17.0.2", 1),
+        TEXT.replace("V5_3_3\n172.17.0.2", "V5_\n172.17.0.2", 1),
+        TEXT.replace("#ClientAddr", "#Client", 1),
+    ],
+    ids=["cut", "broken", "joined", "a version cut", "header"],
+)  # fmt: skip
+def test_a_list_with_a_refused_row_is_partial(damaged: str) -> None:
+    results = parse_consumer_connection(damaged, "f")
+    assert not facts(results, "group_connection")
+    members = facts(results, "member")
+    assert all(member["partial"] for member in members)
+    known = {"172.17.0.3@notify", "172.17.0.2@notify"}
+    assert {member["client_id"] for member in members} <= known
+
+
+def test_what_a_shell_says_around_an_output_is_no_row_of_it() -> None:
+    before = "[root@host-1 ~]# sh mqadmin consumerConnection -g notify\nspawn ssh host-1\n"
+    after = "[root@host-1 ~]# exit\nreal\t0m1.546s\nuser\t0m2.100s\nbye bye\n"
+    results = parse_consumer_connection(before + TEXT + after, "f")
+    members = facts(results, "member")
+    assert members == facts(parse_consumer_connection(TEXT, "f"), "member")
+    assert facts(results, "group_connection")
+    assert codes(results) == ["STRAY_LINE", "STRAY_LINE"]
+
+
+@pytest.mark.parametrize(
+    "torn", [TEXT.replace("orders               *", "orders"),
+             TEXT.replace("*\n%RETRY%notify        *", "*%RETRY%notify        *")]
+)  # fmt: skip
+def test_topics_of_a_torn_table_are_not_known(torn: str) -> None:
+    members = facts(parse_consumer_connection(torn, "f"), "member")
+    assert [member["subscriptions"] for member in members] == [()] * 3
 
 
 def test_a_cut_output() -> None:
@@ -271,6 +328,34 @@ def test_bad_rows_are_refused_by_name() -> None:
     assert codes(parse_consumer_progress(S_5.replace(" 12   ", " 13   "), "f")) == ["BAD_NUMBER"]
     assert codes(parse_consumer_progress(S_5.replace("03:50:23", "03:5"), "f")) == ["BAD_TIME"]
     assert codes(parse_consumer_progress(S_5.replace("03:50:23", "25:50:23"), "f")) == ["BAD_TIME"]
+
+
+def test_a_row_that_is_missing_shows_in_the_total() -> None:
+    results = parse_consumer_progress(
+        S_5.replace("\norders", "\n#", 1).replace("\n#", "\nSLF4J: "), "f"
+    )
+    assert codes(results) == ["UNPARSABLE_LINE"]
+    assert all(row["partial"] for row in facts(results, "queue_progress"))
+
+
+def test_a_refused_row_makes_every_topic_partial() -> None:
+    results = parse_consumer_progress(S_5.replace(" 12   ", " 1x   "), "f")
+    assert [row["partial"] for row in facts(results, "queue_progress")] == [True]
+
+
+def test_columns_by_their_titles_whatever_parts_them() -> None:
+    plain = facts(parse_consumer_progress(S_5, "f"), "queue_progress")
+    for text in (" ".join(S_5.split(" ")), S_5.replace("  ", "\t"), re.sub(" +", " ", S_5)):
+        assert facts(parse_consumer_progress(text, "f"), "queue_progress") == plain
+    titles = [match.start() for match in re.finditer("#", S_5.split("\n")[0])]
+    order = [5, 0, 1, 2, 3, 4, 6, 7, 8]
+    moved = "\n".join(
+        "".join(line.ljust(240)[a:b] for a, b in [[*pairwise([*titles, 240])][n] for n in order])
+        if n < 3
+        else line
+        for n, line in enumerate(S_5.split("\n"))
+    )
+    assert facts(parse_consumer_progress(moved, "f"), "queue_progress") == plain
 
 
 def test_a_cut_file_loses_only_its_last_row() -> None:

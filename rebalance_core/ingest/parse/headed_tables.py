@@ -1,0 +1,160 @@
+"""Tables of mqadmin by their header: columns may be added, moved, squeezed, or parted by tabs."""
+
+import re
+from collections.abc import Mapping
+from itertools import groupby, pairwise
+from typing import NamedTuple
+
+from rebalance_core.ingest.fact import UNPARSABLE_LINE, Unreadable, shown
+from rebalance_core.ingest.parse.java_text import PrintfRow
+
+_TITLE = re.compile(r"#([^#\s](?:[^#]*[^#\s])?)")
+_LONGEST = 2_000
+"""Characters of a row that is read by its forms; those of a printed table have some 300."""
+_MOST_UNKNOWN = 2
+"""Runs of unknown columns among the known ones at most: each may be of any length."""
+
+
+class Column(NamedTuple):
+    """What the values of a column look like.
+
+    Attributes:
+        form: a regular expression without groups that matches every value, and as little else as
+            possible: it tells where a value ends that no padding parts from the next.
+        gap: blanks between its padding and the next column.
+        code: of the refusal of a row for its value.
+        what: the value, in words.
+        placed: False for one whose title upstream does not print right above its values.
+    """
+
+    form: str
+    gap: int = 2
+    code: str = UNPARSABLE_LINE
+    what: str = "one word"
+    placed: bool = True
+
+
+WORD, WORDS = r"\S+", r"\S(?:.*?\S)?"
+BROKER = r"(?:(?!\s-?\d+\s+-?\d+(?:\s|$)).)+?"
+"""A name that may hold blanks, but not the numbers of its own row, where two rows became one."""
+
+
+_PADDED = re.compile(r"\S {3,}#")
+"""Of a header whose blanks were squeezed, or became tabs, no title is padded."""
+
+
+class HeadedTable:
+    """The rows below one header.
+
+    A row is read at the places of the header's titles, where printf put it. One whose values there
+    have not these forms is read by the forms alone, in the order of the header. Columns that are
+    not asked for are passed over.
+
+    Below a header that is padded each value must stand where printf would write it: a row that lost
+    its beginning has others. Where the padding is lost, too, the row behind a refused one is
+    refused: it may be the other half of a line that was broken.
+
+    Attributes:
+        titles: of the columns, in their order.
+    """
+
+    def __init__(self, header: str, columns: Mapping[str, Column]) -> None:
+        found = [(match[1], match.start()) for match in _TITLE.finditer(header)]
+        self.titles = tuple(title for title, _ in found)
+        self._columns = columns
+        self._indent = found[0][1] if found else 0
+        starts = [start - self._indent for _, start in found]
+        self._gaps = [columns[title].gap if title in columns else 2 for title in self.titles[:-1]]
+        self._widths = [
+            max(0, later - earlier - gap)
+            for earlier, later, gap in zip(starts, starts[1:], self._gaps, strict=False)
+        ]
+        cells = [
+            f"%-{width}s{' ' * gap}" for width, gap in zip(self._widths, self._gaps, strict=True)
+        ]
+        self._row = PrintfRow("".join([*cells, "%s"]))
+        self._forms = [
+            (number, title, re.compile(columns[title].form))
+            for number, title in enumerate(self.titles)
+            if title in columns
+        ]
+        self._by_form = self._pattern()
+        self._padded = bool(_PADDED.search(header))
+        self._refused = False
+
+    def _pattern(self) -> re.Pattern[str] | None:
+        """The row as the forms of its columns, parted by blanks."""
+        runs = [
+            (known, list(titles))
+            for known, titles in groupby(self.titles, key=lambda title: title in self._columns)
+        ]
+        if sum(not known for known, _ in runs[:-1]) > _MOST_UNKNOWN:
+            return None
+        parts = []
+        for known, titles in runs:
+            if known:
+                parts += [f"(?P<c{self.titles.index(t)}>{self._columns[t].form})" for t in titles]
+            else:
+                parts.append(r"(?:\S.*?)?")
+        return re.compile(r"\s*" + r"\s+".join(parts) + r"\s*")
+
+    def has(self, *titles: str) -> bool:
+        """Return True if the header has all these columns."""
+        return {*titles} <= {*self.titles}
+
+    def width(self, title: str) -> int:
+        """Return the characters of a column, by its header's padding; of the last one 0."""
+        at = self.titles.index(title)
+        return self._widths[at] if at < len(self._widths) else 0
+
+    def read(self, text: str) -> dict[str, str]:
+        """Return the values of the columns asked for, by title.
+
+        Raises:
+            Unreadable: they have not these forms, or stand elsewhere.
+        """
+        row = text[self._indent :] if not text[: self._indent].strip() else text
+        cells = self._row.read(row)
+        wrong = next(
+            (title for number, title, form in self._forms if not form.fullmatch(cells[number])), ""
+        )
+        placed = self._padded or self._refused
+        self._refused = True
+        if not wrong:
+            values = {title: cells[number] for number, title, _ in self._forms}
+            stands = not placed or self._stands(row, cells)
+        else:
+            found = None
+            if self._by_form is not None and len(row) <= _LONGEST:
+                found = self._by_form.fullmatch(row)
+            if found is None:
+                column, value = self._columns[wrong], cells[self.titles.index(wrong)]
+                raise Unreadable(column.code, f"#{wrong} is {shown(value)}, not {column.what}")
+            values = {title: found[f"c{number}"] for number, title, _ in self._forms}
+            stands = not placed or (self._padded and self._follow(found))
+        if not stands:
+            raise Unreadable(UNPARSABLE_LINE, "it does not stand below the header: it may be torn")
+        self._refused = False
+        return values
+
+    def refuse(self) -> None:
+        """Note that the line read last is no row, whatever its form."""
+        self._refused = True
+
+    def _stands(self, row: str, cells: list[str]) -> bool:
+        """Return True if printf would write these values so, up to the last one that is placed."""
+        last = max((number for number, title, _ in self._forms if self._columns[title].placed))
+        padded = zip(cells[:last], self._widths, self._gaps, strict=False)
+        before = "".join(cell.ljust(width) + " " * gap for cell, width, gap in padded)
+        return row.ljust(len(before)).startswith(before + cells[last])
+
+    def _follow(self, found: re.Match[str]) -> bool:
+        """Return True if each value begins where printf would begin it behind the one before."""
+        for (number, _, _), (after, title, _) in pairwise(self._forms):
+            if after > number + 1 or not self._columns[title].placed:
+                continue
+            end = max(found.start(f"c{number}") + self._widths[number], found.end(f"c{number}"))
+            if found.start(f"c{after}") != end + self._gaps[number]:
+                return False
+        first = self._forms[0][0]
+        return first > 0 or found.start(f"c{first}") == 0

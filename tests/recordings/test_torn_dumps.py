@@ -1,0 +1,13 @@
+"""Twelve trials on torn dumps; `python -m tests.recordings.torn_dumps 100` runs 100 others."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.recordings.torn_dumps import trial
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_damaged_row_is_evidence_of_absence(seed: int, tmp_path: Path) -> None:
+    did, found = trial(seed, tmp_path / "collection")
+    assert not found, did
