@@ -29,11 +29,12 @@ from rebalance_core.ingest.copied_names import (
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
 from rebalance_core.ingest.parse.config_stores import FORM_OF_FOLDER
-from rebalance_core.ingest.parse.encodings import decoded
+from rebalance_core.ingest.parse.encodings import UTF_8, decoded, encoding_of
 from rebalance_core.ingest.parse.go_and_cpp_logs import Translator
 from rebalance_core.ingest.parse.mqadmin_topics import parse_cluster_list
 from rebalance_core.ingest.parse.wrapped_lines import (
     FIRST_LINES,
+    LINE_ENDS,
     UNWRAPPED,
     Unwrapper,
     Wrapping,
@@ -451,13 +452,18 @@ def first_lines(file: CollectedFile, head: bytes) -> list[str]:
         file: the log.
         head: its first bytes, compressed if the file is.
     """
-    if file.gzipped:
-        try:
-            head = zlib.decompressobj(wbits=_GZIP).decompress(head, _UNPACKED)
-        except zlib.error:
-            return []
-    lines = head.decode("utf-8", "replace").split("\n")
-    return lines[:-1] or lines
+    lines = decoded(_unpacked(file, head)).split("\n")
+    return [line.strip(LINE_ENDS) for line in lines[:-1] or lines]
+
+
+def _unpacked(file: CollectedFile, head: bytes) -> bytes:
+    """The first bytes of a log, unpacked; none of one that is not packed as its name says."""
+    if not file.gzipped:
+        return head
+    try:
+        return zlib.decompressobj(wbits=_GZIP).decompress(head, _UNPACKED)
+    except zlib.error:
+        return b""
 
 
 def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
@@ -517,7 +523,6 @@ _SNIFFED = 64 * 1024
 """Bytes of each file, or unpacked ones of a log, that tell what it is."""
 _TEXT_SNIFFED = 4096
 """Bytes that tell whether a file is text; a log may end in NULs, as a crash leaves them."""
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True)
@@ -694,13 +699,10 @@ class _Listing:
             self.refused.append(entry)
 
     def _identified(self, name: str) -> CollectedFile | Unread | UnusedFile:
-        if why := answer(name):
-            return UnusedFile(name, why)
-        if name.endswith(PART):
-            return _refuse(name, INCOMPLETE_COPY, "is a copy that did not end; not read")
+        known = _by_name(name)
+        if known is not None:
+            return known
         path = self.root / name
-        if not name.isprintable():
-            return _refuse(name, "BAD_NAME", "its name holds control or undecodable characters")
         try:
             real = path.resolve()
             if not real.is_relative_to(self.root):
@@ -730,11 +732,25 @@ class _Listing:
             return refusal or file
         lines = first_lines(file, head)
         try:
-            file = replace(file, wrapping=wrapping_of(lines, client=file.kind == CLIENT_LOG))
+            of_client = file.kind == CLIENT_LOG
+            encoding = encoding_of(_unpacked(file, head))
+            wrapping = wrapping_of(lines, client=of_client, encoding=encoding)
+            file = replace(file, wrapping=wrapping)
             self.begins[name] = first_time(file, lines)
         except Unreadable as error:
             return _refuse(name, error.code, error.message)
         return file
+
+
+def _by_name(name: str) -> Unread | UnusedFile | None:
+    """What is made of a file that its name keeps from being opened; None: it may be."""
+    if why := answer(name):
+        return UnusedFile(name, why)
+    if name.endswith(PART):
+        return _refuse(name, INCOMPLETE_COPY, "is a copy that did not end; not read")
+    if not name.isprintable():
+        return _refuse(name, "BAD_NAME", "its name holds control or undecodable characters")
+    return None
 
 
 _CLIENT_WORDS = tuple(word for word in CLIENT_WORDS if len(word) > len("Group: "))
@@ -764,13 +780,27 @@ def _refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
         if file.size > GZIP_LIMIT:
             return _refuse(file.name, "TOO_LARGE", f"has {file.size} bytes; unpack it first")
         return None
-    if head.startswith(_UTF_16):
-        return _refuse(file.name, "BINARY", "is UTF-16, as PowerShell's > writes: save it as UTF-8")
-    if b"\x00" in head[:_TEXT_SNIFFED] or head.startswith(b"\x1f\x8b"):
+    if _is_binary(file, head):
         return _refuse(file.name, "BINARY", "holds binary data where text is expected")
     if not file.is_log and file.size > DOCUMENT_LIMIT:
         return _refuse(file.name, "TOO_LARGE", f"has {file.size} bytes, no such document has")
     return None
+
+
+def _is_binary(file: CollectedFile, head: bytes) -> bool:
+    """True for what is no text; a log may have blocks of zeros, as a crash leaves them."""
+    if head.startswith(b"\x1f\x8b"):
+        return True
+    begin = head[:_TEXT_SNIFFED]
+    if encoding_of(head) != UTF_8 or b"\x00" not in begin:
+        return False
+    text = head.replace(b"\x00", b"")
+    controls = len(text) - len(text.translate(None, _CONTROLS))
+    return not file.is_log or not text or controls > _CONTROLS_IN_TEXT * len(text)
+
+
+_CONTROLS = bytes({*range(32)} - {*b"\t\n\r\x1b"})
+_CONTROLS_IN_TEXT = 0.01
 
 
 def _unknown(name: str) -> str:

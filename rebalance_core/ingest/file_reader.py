@@ -1,7 +1,7 @@
 """One file read: its facts addressed, what of it was refused, and how much was understood."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Any
@@ -65,7 +65,7 @@ from rebalance_core.ingest.parse.server_logs import (
     parse_namesrv_line,
     parse_proxy_line,
 )
-from rebalance_core.ingest.parse.wrapped_lines import Unwrapper
+from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS, Unwrapper
 from rebalance_core.ingest.store_copies import FILE_BITS, copied_store, printed_stores
 from rebalance_core.model.times import MINUTE_MS
 
@@ -299,7 +299,7 @@ class FileReader:
             Unreadable: the line is of another container than those before.
         """
         if self._unwrapper is None:
-            text = text.removesuffix("\r")
+            text = text.strip(LINE_ENDS)
             return self._read_own(text, text, source, position)
         return self._read_inner(self._unwrapper.lines(text, source), position)
 
@@ -335,7 +335,12 @@ class FileReader:
             self.stats.local_times += 1
         if results and BROKEN_TEXT.search(text):
             broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
-            results = (unread(source, raw, broken),)
+            results = tuple(
+                unread(source, raw, broken)
+                if isinstance(piece, Unread) or _is_broken(piece.values)
+                else piece
+                for piece in results
+            )
         refused = any(isinstance(piece, Unread) for piece in results)
         headed = re.match(HEADS[self.file.kind], text)
         if headed:
@@ -489,6 +494,20 @@ class FileReader:
             stats.worst_jump_ms = max(stats.worst_jump_ms, stats.last_ms - at_ms)
         stats.first_ms = at_ms if stats.first_ms is None else min(stats.first_ms, at_ms)
         stats.last_ms = at_ms if stats.last_ms is None else max(stats.last_ms, at_ms)
+
+
+FREE_TEXT = ("message",)
+"""Values that may hold what a logger of another charset wrote."""
+
+
+def _is_broken(value: object) -> bool:
+    """Return True if a name or number of a line holds broken characters."""
+    if isinstance(value, str):
+        return bool(BROKEN_TEXT.search(value))
+    if isinstance(value, Mapping):
+        kept = {name: one for name, one in value.items() if name not in FREE_TEXT}
+        return any(_is_broken(one) for one in (*kept, *kept.values()))
+    return isinstance(value, list | tuple | set | frozenset) and any(map(_is_broken, value))
 
 
 def _begins_period(kind: str) -> bool:

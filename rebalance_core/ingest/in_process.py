@@ -32,6 +32,7 @@ from rebalance_core.ingest.fact import Unread, Unreadable, file_of
 from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
+from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_lines import ServerClock, lines_of
 from rebalance_core.ingest.rows import Tables
 from rebalance_core.model.times import HOUR_MS
@@ -122,7 +123,7 @@ def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
     """All that one file states; what cannot be read of it is refused, never raised."""
     try:
         if not reader.file.is_log:
-            yield from reader.read_document(path.read_bytes().decode("utf-8", "replace"))
+            yield from reader.read_document(decoded(path.read_bytes()))
             return
         yield from read_lines(reader, _lines(reader.file, path))
     except Unreadable as refusal:
@@ -144,14 +145,15 @@ def read_lines(reader: FileReader, lines: Iterable[bytes]) -> Iterator[Evidence 
 
 def _lines(file: CollectedFile, path: Path) -> Iterator[bytes]:
     with path.open("rb") as opened:
-        yield from lines_of(opened, file.size, gzipped=file.gzipped)
+        encoding = file.wrapping.encoding
+        yield from lines_of(opened, file.size, gzipped=file.gzipped, encoding=encoding)
 
 
 def given_groups(collection: Collection) -> tuple[dict[str, dict[str, Any]], list[Unread]]:
     """The rows of the collection's consumer_groups.jsonl, if it has one."""
     for file in collection.files:
         if file.kind == GIVEN_GROUPS:
-            text = collection.path_of(file).read_bytes().decode("utf-8", "replace")
+            text = decoded(collection.path_of(file).read_bytes())
             return parse_given_groups(text, file.name, collection.settings.cluster)
     return {}, []
 

@@ -56,6 +56,7 @@ from rebalance_core.ingest.file_reader import (
 )
 from rebalance_core.ingest.group_tables import of_cluster, once, rejected_row, sequenced, tables_of
 from rebalance_core.ingest.parse import log_lines
+from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS
 from rebalance_core.ingest.rows import ORDER, Row, Tables
 from rebalance_core.process.ingest import IngestCounts, IngestWritten
 from rebalance_core.spark.older_sparks import by_number
@@ -260,10 +261,11 @@ def _read_block(
     """Lines that hold a word of ours go to the parser one by one; the rest is only counted."""
     stats, name = reader.stats, reader.file.name
     stats.begins = start
+    lines = pc.utf8_trim(lines, LINE_ENDS)
     written = pc.match_substring_regex(lines, r"\S")  # a blank line counts for nothing
     headed = pc.match_substring_regex(lines, HEADS[reader.file.kind])
     if not stats.first_line and pc.any(written).as_py():
-        reader.note_first_line(lines[pc.index(written, True).as_py()].as_py().removesuffix("\r"))
+        reader.note_first_line(lines[pc.index(written, True).as_py()].as_py())
     _count_heads(stats, lines.filter(headed))
     stack = pc.match_substring_regex(lines, log_lines.STACK_LINE)
     kinds = np.select(

@@ -164,11 +164,19 @@ def rejoined(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the command's own; ``source`` ends in its number in the file."""
+    """A line of the command's own.
+
+    Attributes:
+        text: without its end.
+        source: the file and the number of the line.
+        whole: False: the output ends inside it.
+        broken: it holds control or broken characters.
+    """
 
     text: str
     source: str
     whole: bool
+    broken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +185,17 @@ class Output:
 
     Attributes:
         lines: what the command itself printed, without blank lines.
-        others: `admin_error` and `no_output` facts, and lines with control characters.
+        others: `admin_error` and `no_output` facts, and the refusals of broken lines: these stand
+            among the lines, too, for a table to know where it is torn.
     """
 
     lines: list[Line]
     others: list[Fact | Unread]
+
+    @property
+    def readable(self) -> list[Line]:
+        """Return the lines without broken ones."""
+        return [line for line in self.lines if not line.broken]
 
 
 def read_output(text: str, source: str) -> Output:
@@ -204,11 +218,12 @@ def read_output(text: str, source: str) -> Output:
             continue
         if (thrown := _thrown(line)) is not None:
             _join(stacks, thrown, line, where)
-        elif _BROKEN.search(line):
+            continue
+        broken = bool(_BROKEN.search(line))
+        if broken:
             refusal = Unreadable(UNPARSABLE_LINE, "the line holds control or broken characters")
             others.append(unread(where, line, refusal))
-        else:
-            lines.append(Line(line, where, number < len(texts)))
+        lines.append(Line(line, where, number < len(texts), broken))
     others = [*(stack.fact() for stack in stacks), *others]
     if not others and not lines:
         return Output([], [Fact("no_output", None, {}, source)])
@@ -223,15 +238,19 @@ def parse_other(text: str, source: str) -> list[Fact | Unread]:
 
 
 def read_lines(lines: Iterable[Line], read: Callable[[Line], Fact | None]) -> list[Fact | Unread]:
-    """Apply ``read`` to each line; an `Unread` for one it refuses."""
+    """Apply ``read`` to each line; an `Unread` for one it refuses.
+
+    Broken lines, which are refused already, it is to refuse (`whole`).
+    """
     results: list[Fact | Unread] = []
     for line in lines:
         try:
             fact = read(line)
         except Unreadable as refusal:
-            results.append(unread(line.source, line.text, refusal))
+            if not line.broken:
+                results.append(unread(line.source, line.text, refusal))
         else:
-            if fact is not None:
+            if fact is not None and not line.broken:
                 results.append(fact)
     return results
 
@@ -240,10 +259,12 @@ def whole(line: Line) -> str:
     """The text of a row whose last column could have been cut without a trace.
 
     Raises:
-        Unreadable: the output ends inside the line.
+        Unreadable: the output ends inside the line, or it is broken.
     """
     if not line.whole:
         raise Unreadable(UNPARSABLE_LINE, "the output ends inside this row")
+    if line.broken:
+        raise Unreadable(UNPARSABLE_LINE, "the line holds control or broken characters")
     return line.text
 
 
@@ -265,8 +286,10 @@ def stray(line: Line) -> Unreadable:
 def unheaded(results: Iterable[Fact | Unread]) -> Iterator[Fact | Unread]:
     """Yield what was read of an output without a table: no line of it is a stray one."""
     for piece in results:
-        is_stray = isinstance(piece, Unread) and piece.code == STRAY_LINE
-        yield replace(piece, code=UNPARSABLE_LINE) if is_stray else piece
+        if isinstance(piece, Unread) and piece.code == STRAY_LINE:
+            yield replace(piece, code=UNPARSABLE_LINE)
+        else:
+            yield piece
 
 
 def marked(results: list[Fact | Unread]) -> list[Fact | Unread]:

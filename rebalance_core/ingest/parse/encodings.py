@@ -33,7 +33,7 @@ def encoding_of(head: bytes) -> str:
 
 def decoded(data: bytes) -> str:
     """Return the text of a whole file, or of its beginning; broken characters as U+FFFD."""
-    return data.decode(encoding_of(data), "replace").removeprefix("\\ufeff")
+    return data.decode(encoding_of(data), "replace").removeprefix("\ufeff")
 
 
 def as_utf_8(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
@@ -42,6 +42,6 @@ def as_utf_8(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     first = True
     for block in blocks:
         text = decoder.decode(block)
-        yield (text.removeprefix("\\ufeff") if first else text).encode("utf-8", "replace")
+        yield (text.removeprefix("\ufeff") if first else text).encode("utf-8", "replace")
         first = first and not text
     yield decoder.decode(b"", final=True).encode("utf-8", "replace")

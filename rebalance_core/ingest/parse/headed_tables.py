@@ -60,6 +60,8 @@ class HeadedTable:
 
     def __init__(self, header: str, columns: Mapping[str, Column]) -> None:
         found = [(match[1], match.start()) for match in _TITLE.finditer(header)]
+        if len({title for title, _ in found}) < len(found):
+            found = []  # of two columns of one name neither is known
         self.titles = tuple(title for title, _ in found)
         self._columns = columns
         self._indent = found[0][1] if found else 0

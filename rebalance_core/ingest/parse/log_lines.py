@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, unread
+from rebalance_core.ingest.parse.encodings import UTF_8, as_utf_8
 from rebalance_core.ingest.parse.java_text import MS_MAX, between
 from rebalance_core.model.times import SECOND_MS
 
@@ -313,19 +314,22 @@ _GZIP = 31  # zlib: a gzip header, 32 KB window
 _RATIO_FROM = 64 * 1024**2  # short files may shrink a lot: repeated lines
 
 
-def lines_of(file: BinaryIO, size: int, *, gzipped: bool) -> Iterator[bytes]:
-    """The lines of a log without their line ends; memory for one line.
+def lines_of(file: BinaryIO, size: int, *, gzipped: bool, encoding: str = UTF_8) -> Iterator[bytes]:
+    """The lines of a log without their line ends, in UTF-8; memory for one line.
 
     Args:
         file: it is read piece by piece.
         size: its bytes.
         gzipped: it is packed, in any number of members.
+        encoding: of its characters.
 
     Raises:
         Unreadable: after all lines that could be read: it is broken, cut off or a bomb, or a line
             is above the limit; an empty one stands in its place.
     """
     blocks = _unpacked(file, size) if gzipped else iter(partial(file.read, _CHUNK), b"")
+    if encoding != UTF_8:
+        blocks = as_utf_8(blocks, encoding)
     begun, length = list[bytes](), 0
     failure = None
     try:

@@ -363,10 +363,10 @@ class _ProgressTable:
     def _head(self, line: Line) -> None:
         queues = HeadedTable(line.text, _QUEUES | _SOME_QUEUES)
         groups = HeadedTable(line.text, _GROUPS)
-        self._groups = groups.has(*_GROUPS)
-        if not self._groups and not queues.has(*_QUEUES):
+        of_groups = groups.has(*_GROUPS)
+        if not of_groups and not queues.has(*_QUEUES):
             raise foreign(line, "consumerProgress")
-        self._table = groups if self._groups else queues
+        self._groups, self._table = of_groups, groups if of_groups else queues
         self._totals.clear()
 
     def _queue(self, cells: Mapping[str, str], table: HeadedTable) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def parse_rocksdb_config(text: str, source: str) -> list[Fact | Unread]:
     if body.startswith("{"):
         return _of_store(body, source)
     output = read_output(text, source)
-    lines = [line for line in output.lines if not line.text.startswith(_LOCAL)]
+    lines = [line for line in output.readable if not line.text.startswith(_LOCAL)]
     if not lines and output.lines:
         return [Fact("rocksdb_printed", None, {}, source), *output.others]
     rpc = [line for line in lines if line.text.startswith(_RPC)]

@@ -85,11 +85,11 @@ class _BrokerTable:
         return _totals(line) if self._brokers is None else self._broker(line, self._brokers)
 
     def _head(self, line: Line) -> None:
-        self._totals = "#InTotalYest" in line.text
+        totals = "#InTotalYest" in line.text
         found = HeadedTable(line.text, _BROKERS)
-        if not self._totals and not found.has(*_BROKERS):
+        if not totals and not found.has(*_BROKERS):
             raise foreign(line, "clusterList")
-        self._brokers = None if self._totals else found
+        self._totals, self._brokers = totals, None if totals else found
 
     def _broker(self, line: Line, table: HeadedTable) -> Fact:
         cells = table.read(whole(line))
@@ -156,7 +156,7 @@ def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
     output = read_output(text, source)
     results: list[Fact | Unread] = []
     settings: dict[str, str] | None = None
-    for line in output.lines:
+    for line in output.readable:
         try:
             if line.text.startswith(_RULE):
                 settings = {}
@@ -263,9 +263,9 @@ def parse_topic_route(text: str, source: str) -> list[Fact | Unread]:
         queue_mapping: a static topic (5.x): broker_name, mapping (as printed)
     """
     output = read_output(text, source)
-    begin = next((n for n, line in enumerate(output.lines) if line.text.lstrip()[:1] in "{#"), 0)
-    lines = output.lines[begin:]
-    before = [unread(one.source, one.text, stray(one)) for one in output.lines[:begin]]
+    begin = next((n for n, one in enumerate(output.readable) if one.text.lstrip()[:1] in "{#"), 0)
+    lines = output.readable[begin:]
+    before = [unread(one.source, one.text, stray(one)) for one in output.readable[:begin]]
     if lines and not lines[0].text.lstrip().startswith("{"):
         table = _RouteTable()
         results = read_lines(lines, table.read)
@@ -335,10 +335,10 @@ class _RouteTable:
     def read(self, line: Line) -> Fact | None:
         text = line.text.strip()
         if text.startswith("#"):
-            self._table = HeadedTable(line.text, _QUEUES)
-            if not self._table.has(*_QUEUES):
-                self._table = None
+            found = HeadedTable(line.text, _QUEUES)
+            if not found.has(*_QUEUES):
                 raise foreign(line, "topicRoute")
+            self._table = found
             return None
         if self._table is None or self._ended:
             raise stray(line)
@@ -396,10 +396,10 @@ def parse_topic_status(text: str, source: str, *, time_zone: tzinfo = UTC) -> li
     def read(line: Line) -> Fact | None:
         nonlocal table
         if line.text.lstrip().startswith("#"):
-            table = HeadedTable(line.text, _STATUS | {_UPDATED: _TIME})
-            if not table.has(*_STATUS):
-                table = None
+            found = HeadedTable(line.text, _STATUS | {_UPDATED: _TIME})
+            if not found.has(*_STATUS):
                 raise foreign(line, "topicStatus")
+            table = found
             return None
         if line.text.startswith(_TPS):
             tps = decimal_of(whole(line)[len(_TPS) :].strip(), "Topic Put TPS")

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from rebalance_core.ingest.fact import WRONG_FILE, Unreadable
+from rebalance_core.ingest.parse.encodings import UTF_8
 from rebalance_core.ingest.parse.go_and_cpp_logs import CPP, GO, Translator, json_object
 from rebalance_core.ingest.parse.log_lines import LEVELS, SERVER_ZONE, STACK_LINE
 
@@ -29,6 +30,8 @@ _DAY = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"\d\d:\d\d:\d\d"
 _RFC_3339 = rf"{_DAY}T{_CLOCK}(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)"
 _STACK = re.compile(STACK_LINE)
+LINE_ENDS = "\r\x00"
+"""What copies leave at the ends of lines: CR of text mode, even twice; zeros of a crash."""
 _LEVEL = "(?:" + "|".join(level.strip() for level in LEVELS) + ")"
 
 
@@ -55,7 +58,9 @@ class CarriedLine(NamedTuple):
 _COLOUR = re.compile("\x1b\\[[\\d;]*m")
 _CRI = re.compile(rf"({_RFC_3339}) (stdout|stderr) ([FP])(?::\S*)? (.*)", re.DOTALL)
 _TIMED = re.compile(rf"({_RFC_3339})(?: (.*)|)", re.DOTALL)
-_MESSAGES, _TIMES = ("log", "line", "message", "msg"), ("time", "timestamp", "@timestamp", "ts")
+_MESSAGES = ("log", "line", "message", "msg", "MESSAGE")
+_TIMES = ("time", "timestamp", "@timestamp", "ts", "__REALTIME_TIMESTAMP")
+"""The last of both: journalctl -o json."""
 _LEVELS, _THREADS = ("level", "log.level", "severity"), ("thread_name", "thread")
 
 
@@ -84,6 +89,37 @@ def _timed(line: str) -> CarriedLine | None:
     return found and CarriedLine(found[2] or "", found[1])
 
 
+# syslog and journald: a time, the host, the program and its process.
+
+_HOST = rf"((?!{_LEVEL}\b|\d{{4}}-)[\w.:-]+)"
+_BSD_TIME = (
+    rf"[A-Z][a-z]{{2}} [ \d]?\d {_CLOCK}(?:\.\d{{1,6}})?(?: \d{{4}})?"  # names no year
+    rf"|[A-Z][a-z]{{2}} {_DAY} {_CLOCK}(?:\.\d{{1,6}})? \S+"  # journalctl -o short-full
+)
+_BSD = re.compile(
+    rf"(?:<\d{{1,3}}>)?(?:({_RFC_3339}|\d{{10}}\.\d{{6}})|{_BSD_TIME}) {_HOST} "
+    r"([A-Za-z_][\w./@-]*)(?:\[\d+\])?: ?(.*)",
+    re.DOTALL,
+)
+_RFC_5424 = re.compile(
+    rf"(?:<\d{{1,3}}>)?1 ({_RFC_3339}|-) (\S+) (\S+) \S+ \S+ (?:-|(?:\[[^\]]*\])+) ?\ufeff?(.*)",
+    re.DOTALL,
+)
+
+
+def _syslog(line: str) -> CarriedLine | None:
+    """The container is the program on its host; a process of it may follow another one.
+
+    Lines of other programs stand in between: only those of RocketMQ's own form name one.
+    """
+    found = _RFC_5424.fullmatch(line) or _BSD.fullmatch(line)
+    if found is None:
+        return None
+    time, host, program, text = found.groups()
+    own = _OWN_OF_SERVER.match(text) or _OWN_OF_CLIENT.match(text)
+    return CarriedLine(text, "" if time in (None, "-") else time, f"{host} {program}" * bool(own))
+
+
 def _json(line: str) -> CarriedLine | None:
     """``log`` of Docker, which ends lines; ``line``, ``message`` or ``msg`` of collectors."""
     fields = json_object(line)
@@ -100,7 +136,7 @@ def _json(line: str) -> CarriedLine | None:
     text, stream = fields[key], fields.get("stream")
     of_docker = key == "log" and isinstance(stream, str)
     return CarriedLine(
-        text.removesuffix("\n").removesuffix("\r"),
+        text.removesuffix("\n").rstrip("\r"),
         str(stamp),
         stream=str(stream) if of_docker else "",
         whole=not of_docker or text.endswith("\n"),
@@ -123,6 +159,7 @@ CARRIERS: dict[str, Callable[[str], CarriedLine | None]] = {
     "kubectl logs --prefix": _named(r"\[pod/([^\]\s]+)\] (.*)"),
     "docker compose logs": _named(rf"(?!{_LEVEL}\b)([A-Za-z][\w.-]*) *\| (.*)"),
     "JSON of Docker or a log collector": _json,
+    "syslog": _syslog,
     "a time before each line": _timed,
 }
 """What may stand around lines, by its name in findings, in the order in which they are tried."""
@@ -152,29 +189,33 @@ class Wrapping:
         carriers: names in `CARRIERS`, the outermost first.
         head: of the lines inside: one of `OWN`, `DATED`, `DATELESS`, `OF_GO`, `OF_CPP`.
         local: heads that are dated name no zone.
+        encoding: of the characters.
     """
 
     carriers: tuple[str, ...] = ()
     head: str = OWN
     local: bool = False
+    encoding: str = UTF_8
 
     def __bool__(self) -> bool:
-        return bool(self.carriers or self.head)
+        return bool(self.carriers or self.head or self.encoding != UTF_8)
 
     def __str__(self) -> str:
-        return ", ".join(filter(None, (*self.carriers, self.head)))
+        encoding = "" if self.encoding == UTF_8 else self.encoding.upper()
+        return ", ".join(filter(None, (encoding, *self.carriers, self.head)))
 
 
 UNWRAPPED = Wrapping()
 """RocketMQ's own lines, in nothing."""
 
 
-def wrapping_of(lines: Iterable[str], *, client: bool) -> Wrapping:
+def wrapping_of(lines: Iterable[str], *, client: bool, encoding: str = UTF_8) -> Wrapping:
     """The wrapping of a log, by its first lines.
 
     Args:
         lines: the first ones; blank ones do not count.
         client: of a client's log.
+        encoding: of the file.
 
     Raises:
         Unreadable: `WRONG_FILE`: they are of several containers.
@@ -192,10 +233,10 @@ def wrapping_of(lines: Iterable[str], *, client: bool) -> Wrapping:
     heads = Counter(_head(piece, client=client) for piece in sample)
     (head, times), *_ = sorted(((head, heads[head]) for head in HEADS), key=lambda of: -of[1])
     if not times:
-        return Wrapping(tuple(carriers))
+        return Wrapping(tuple(carriers), encoding=encoding)
     dates = [_DATED.match(piece.text) for piece in sample]
     local = head == DATED and not all(date["zone"] for date in dates if date)
-    return Wrapping(tuple(carriers), head, local)
+    return Wrapping(tuple(carriers), head, local, encoding)
 
 
 def _carries(name: str, sample: Sequence[CarriedLine], known: Sequence[str]) -> bool:
@@ -278,7 +319,7 @@ class Unwrapper:
         Raises:
             Unreadable: the line is another container's than those before.
         """
-        piece = CarriedLine(text.removesuffix("\r"))
+        piece = CarriedLine(text.strip(LINE_ENDS))
         for name in self.wrapping.carriers:
             inner = CARRIERS[name](piece.text)
             piece = piece if inner is None else _inside(piece, inner)
@@ -301,7 +342,7 @@ class Unwrapper:
 
     def _inner(self, piece: CarriedLine, source: str) -> Iterator[tuple[str, str, str]]:
         for number, line in enumerate(piece.text.split("\n")):
-            bare = line.removesuffix("\r")
+            bare = line.strip(LINE_ENDS)
             unwrapped = bare if number else self._own(piece._replace(text=bare))
             yield unwrapped, bare, source
 
