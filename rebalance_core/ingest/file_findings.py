@@ -100,6 +100,7 @@ def _silent_clients(
             "INGEST_STATES_NOTHING",
             f"clients/{place}: {lines} lines were read, and none states anything of a consumer.",
             "Nothing if it is the log of a producer; else look whether it is that of the consumer.",
+            WARNING,
             evidence={"files": ", ".join(one.name for one in of_client[:LISTED]), "lines": lines},
         )
 

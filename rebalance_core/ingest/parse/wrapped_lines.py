@@ -30,8 +30,8 @@ _DAY = r"\d{4}-\d\d-\d\d"
 _CLOCK = r"\d\d:\d\d:\d\d"
 _RFC_3339 = rf"{_DAY}T{_CLOCK}(?:[.,]\d{{1,9}})?(?:Z|[+-]\d\d:?\d\d)"
 _STACK = re.compile(STACK_LINE)
-LINE_ENDS = "\r\x00"
-"""What copies leave at the ends of lines: CR of text mode, even twice; zeros of a crash."""
+LINE_ENDS = "\r\x00\ufeff"
+"""What copies leave at the ends of lines: CR of text mode, zeros of a crash, a byte order mark."""
 _LEVEL = "(?:" + "|".join(level.strip() for level in LEVELS) + ")"
 
 

@@ -431,22 +431,63 @@ def test_a_command_that_is_not_read_is_no_unreadable_dump(folder: Path) -> None:
     assert not_read(ingest_collection(folder)) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "what"),
-    [
-        ("mqadmin/1795231735135-clusterList.txt", "clusterList"),
-        ("brokers/a/config-1795231735135/topics.json", "store"),
-        ("brokers/a/otherdays/broker.1.log", "broker.log"),
-        ("namesrv/namesrv.log", "namesrv.log"),
-    ],
-)
-def test_what_is_utf_16_is_there_and_not_read(folder: Path, name: str, what: str) -> None:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#Cluster Name\n", "utf-16")
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_editors_of_windows_write_is_read(folder: Path, encoding: str, packed: bool) -> None:
+    log = (JOIN.format("c1") + JOIN.format("c2")).replace("\n", "\r\n").encode(encoding)
+    path = folder / "brokers" / "a" / "broker.log"
+    path.unlink()
+    path = path.with_name("broker.log.gz") if packed else path
+    path.write_bytes(gzip.compress(log) if packed else log)
+    store = folder / "brokers" / "a" / "config-1795231735135" / "topics.json"
+    store.parent.mkdir()
+    topic = '{"readQueueNums":4,"writeQueueNums":4,"perm":6,"topicName":"T"}'
+    store.write_bytes(f'{{"topicConfigTable":{{"T":{topic}}}}}'.encode(encoding))
     done = ingest_collection(folder)
-    assert [one for one, *_ in not_read(done)] == [what]
-    assert "UTF-16" in done.tables["rejected"][0]["issues"][0]["message"]
+    assert joined(done) == ["c1", "c2"]
+    assert done.tables["rejected"] == []
+    topics = [
+        r["topic"] for r in done.tables["cluster_events"] if r["event_type"] == "TOPIC_CONFIG"
+    ]
+    assert topics == ["T"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Nov 21 03:30:00 host-1 rocketmq[12]: ", "<134>Nov  1 03:30:00 host-1 mqbroker: ",
+        "<34>1 2026-11-21T03:30:00.123Z host-1 rocketmq 12 - - ",
+        '1 2026-11-21T03:30:00+08:00 host-1 mq 12 ID47 [a@1 b="c"] ',
+        "2026-11-21T03:30:00+0000 host-1 rocketmq[12]: ",
+        "2026-11-21T03:30:00.123456+08:00 host-1 rocketmq[12]: ",
+        "Sat 2026-11-21 03:30:00 UTC host-1 rocketmq[12]: ",
+        "1795231800.123456 host-1 rocketmq[12]: ",
+        "2026-11-21T03:30:00.1Z stdout F ",
+    ],
+)  # fmt: skip
+def test_what_syslog_and_journald_put_before_lines_is_taken_off(folder: Path, head: str) -> None:
+    lines = [JOIN.format(client) for client in ("c1", "c2")]
+    other = "Nov 21 03:30:00 host-1 systemd[1]: Started RocketMQ.\n" if "[12]" in head else ""
+    text = other + "".join(head + line for line in lines)
+    (folder / "brokers" / "a" / "broker.log").write_text(text)
+    assert joined(ingest_collection(folder)) == ["c1", "c2"]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r\r\n", "\r\r\r\n", "\x00\n", "\r\n\x00\x00"])
+def test_what_copies_and_crashes_leave_at_the_ends_of_lines_is_none_of_them(
+    folder: Path, end: str
+) -> None:
+    text = (JOIN.format("c1") + JOIN.format("c2")).replace("\n", end)
+    (folder / "brokers" / "a" / "broker.log").write_bytes(b"\x00" * 5000 + text.encode())
+    done = ingest_collection(folder)
+    assert joined(done) == ["c1", "c2"]
+    assert done.tables["rejected"] == []
+
+
+def test_another_charset_beside_what_a_line_states_refuses_nothing(folder: Path) -> None:
+    line = JOIN.format("c1").rstrip("\n").encode() + " 订单".encode("gbk") + b"\n"
+    (folder / "brokers" / "a" / "broker.log").write_bytes(line)
+    assert joined(ingest_collection(folder)) == ["c1"]
 
 
 WRAPPED = {
@@ -535,14 +576,14 @@ def test_a_server_s_log_in_local_time_needs_its_zone(with_name_server: Path) -> 
     assert joined(ingest_collection(folder)) == ["c0", "c1", "c2"]
 
 
-def test_a_client_log_without_a_fact_is_for_information_and_a_foreign_one_a_warning(
+def test_a_client_log_without_a_fact_and_a_foreign_one_are_warnings(
     folder: Path,
 ) -> None:
     log = folder / "clients" / "p" / "rocketmq_client.log"
     log.parent.mkdir(parents=True)
     log.write_text("2026-11-21 11:28:35,123 INFO RocketmqClient - a producer\n")
     found = ingest_collection(folder).tables["findings"]
-    assert [r["severity"] for r in found if r["rule_id"] == "INGEST_STATES_NOTHING"] == ["INFO"]
+    assert [r["severity"] for r in found if r["rule_id"] == "INGEST_STATES_NOTHING"] == ["WARNING"]
     foreign = "11/10/2026 11:28:35 INFO [t] RocketmqClient : suspend this consumer, g\n"
     log.write_text((foreign + "org.x.MQException: no\n\tat a.B.c(D.java:1)\n") * 3)
     found = ingest_collection(folder).tables["findings"]

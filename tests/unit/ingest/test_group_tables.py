@@ -205,4 +205,4 @@ def test_no_version_is_taken_for_members_that_have_none(tmp_path: Path) -> None:
     )
     assumed = [row["evidence"] for row in found(done, "INGEST_ASSUMED")]
     assert assumed
-    assert not [evidence for evidence in assumed if "client_version" in evidence]
+    assert not [evidence for evidence in assumed if "client_version" in str(evidence)]
