@@ -2,7 +2,11 @@
 
 import sys
 
-from rebalance_core.cli.main import main
+try:
+    from rebalance_core.cli.main import main
+except ImportError as error:  # an old Python, or no --py-files: a sentence, no traceback
+    print(f"rebalance: {error}", file=sys.stderr)
+    sys.exit(2)
 
 if __name__ == "__main__":
     sys.exit(main("plan"))

@@ -6,6 +6,20 @@ import which.
 
 from __future__ import annotations
 
+import sys
+
+# Before anything of ours is imported, in words that Python 3.8 parses: a cluster may be older.
+if sys.version_info < (3, 11):  # noqa: UP036  # a zip on a cluster has no requires-python
+    _TOO_OLD = (
+        "rebalance-core needs Python 3.11 or newer, and this is Python "
+        f"{sys.version_info[0]}.{sys.version_info[1]} ({sys.executable}); on Spark set "
+        "PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON to a newer one"
+    )
+    if sys.argv[:1] == ["-m"]:  # `python -m rebalance_core.…` would print a traceback
+        print(f"rebalance: {_TOO_OLD}", file=sys.stderr)
+        raise SystemExit(2)
+    raise ImportError(_TOO_OLD)
+
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -4,7 +4,6 @@ for a time.
 
 import json
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import date, datetime, timedelta
@@ -14,7 +13,8 @@ from importlib.resources import files
 from typing import Any
 
 from rebalance_core.audit.case import AuditRun, GroupCase
-from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.contracts.settings_file import toml_document
+from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys
 from rebalance_core.model.group_settings import LANGUAGE_CODES
 from rebalance_core.protocol.members import library_of
 
@@ -109,10 +109,7 @@ def parse_known_issues(
     Raises:
         UsageError: it is no TOML, or holds anything else; every mistake is named.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{name} is no TOML: {error}") from error
+    document = toml_document(text, name)
     tables = document.get("issue")
     plain = isinstance(tables, list) and all(isinstance(one, dict) for one in tables)
     if set(document) != {"issue"} or not isinstance(tables, list) or not plain:
@@ -143,11 +140,7 @@ def _mistakes(table: Mapping[str, Any], rule_ids: Collection[str] | None) -> lis
         for one in fields(KnownIssue)
         if one.default is MISSING and one.default_factory is MISSING
     ]
-    mistakes = [
-        f"unknown key {key}{did_you_mean(key, names)} (valid keys: {', '.join(names)})"
-        for key in table
-        if key not in names
-    ]
+    mistakes = [text for _, text in unknown_keys(table, names)]
     mistakes += [f"{name} is missing" for name in needed if name not in table]
     for name in (*_WORDS, "summary"):
         if name in table and not (isinstance(table[name], str) and table[name].strip()):
@@ -397,15 +390,9 @@ def toml_entries(
     Raises:
         UsageError: the text is no TOML, or the key is no list of tables.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where}: not TOML: {error}") from error
-    mistakes = [
-        f"{where}: unknown key {key}{did_you_mean(key, [name])} (valid: [[{name}]])"
-        for key in document
-        if key != name
-    ]
+    document = toml_document(text, where)
+    unknown = unknown_keys(document, [name], valid="valid tables")
+    mistakes = [f"{where}: {text}" for _, text in unknown]
     entries = document.get(name, [])
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
         raise UsageError(f"{where}: write each {kind} as a table [[{name}]]")
@@ -416,9 +403,7 @@ def toml_entries(
 
 
 def _accepted_mistakes(entry: Mapping[str, Any], known: set[str], never: set[str]) -> Iterator[str]:
-    for name in entry:
-        if name not in KEYS:
-            yield f"unknown key {name}{did_you_mean(name, KEYS)} (valid keys: {', '.join(KEYS)})"
+    yield from (text for _, text in unknown_keys(entry, KEYS))
     rule_id = entry.get("rule_id")
     if not isinstance(rule_id, str):
         yield "rule_id is missing: which rule's findings?"

@@ -75,7 +75,9 @@ def _narrow(values: pa.Array) -> list[Any]:
 
 
 def python_values(values: pa.Array) -> list[Any]:
-    """The values as Python has them, maps as dictionaries."""
+    """The values as Python has them, maps as dictionaries, times as texts: Python's end in 9999."""
+    if pa.types.is_timestamp(values.type):
+        return list(values.cast(pa.string()).to_pylist())
     if not pa.types.is_map(values.type):
         return list(values.to_pylist())
     return [None if value is None else dict(value) for value in values.to_pylist()]
@@ -377,7 +379,8 @@ def _conformed(table: Table, rows: pa.RecordBatch, schema: pa.Schema) -> pa.Reco
         if read is None:
             values.append(pa.nulls(len(rows), arrow_type(column.type)))
             continue
-        value = _typed(read, column.type)
+        moments = _is_moment(read.type, column)
+        value = _milliseconds(read) if moments else _typed(read, column.type)
         values.append(value)
         if value is not read:
             complete = False
@@ -398,6 +401,31 @@ def _place(present: dict[str, pa.Array], rows: int, complete: bool) -> list[pa.A
     elif raw is None:
         raw = json_of_rows({n: v for n, v in present.items() if n not in TECHNICAL}, rows)
     return [pa.nulls(rows, pa.string()) if source is None else as_text(source), raw]
+
+
+def _is_moment(kind: pa.DataType, column: Column) -> bool:
+    """True for a column of times that are stored as such; a duration in ms stays a number."""
+    return column.name in TIME_RANGES and column.type == "BIGINT" and pa.types.is_timestamp(kind)
+
+
+_PARTS_OF_A_MS = {"us": 1_000, "ns": 1_000_000}
+_MOST_SECONDS = (2**63 - 1) // 1_000
+
+
+def _milliseconds(times: pa.Array) -> pa.Array:
+    """Timestamps as epoch milliseconds; a time without a zone is taken as UTC.
+
+    Arrow stores times with a zone in UTC. What is finer than a millisecond is cut off.
+    """
+    unit = times.type.unit
+    if unit in _PARTS_OF_A_MS:
+        whole = pc.floor_temporal(times, 1, "millisecond").cast(pa.int64())
+        return pc.divide(whole, _PARTS_OF_A_MS[unit])
+    numbers = times.cast(pa.int64())
+    if unit == "ms":
+        return numbers
+    fit = pc.less_equal(pc.abs(numbers), _MOST_SECONDS)
+    return pc.multiply(pc.if_else(fit, numbers, None), 1_000)
 
 
 def _typed(values: pa.Array, sql_type: str) -> pa.Array:

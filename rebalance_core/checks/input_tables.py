@@ -1,6 +1,7 @@
 """Input tables: where their files lie, and their rows as read or as made by hand."""
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import glob
@@ -18,7 +19,7 @@ from rebalance_core.checks.parquet_rows import ParquetTable
 from rebalance_core.checks.text_rows import Lines
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
 from rebalance_core.contracts.inputs import FORMATS, format_of, untold_format
-from rebalance_core.contracts.paths import hidden, is_local
+from rebalance_core.contracts.paths import hidden, is_local, special_file
 from rebalance_core.contracts.table import RAW, SOURCE, TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.storage.place import Location, Place, place_of, refusal
@@ -139,12 +140,18 @@ def local_files(location: str) -> list[str]:
     Raises:
         InputRefused: nothing is there, or the location is not local.
     """
-    path = _local_path(location)
-    roots = sorted(_matches(path)) if any(s in path for s in _PATTERN_SIGNS) else [path]
-    roots = [root for root in roots if os.path.exists(root)]  # noqa: PTH110  # patterns are texts
+    roots = _roots(location)
     if not roots:
         raise InputRefused(f"{location} does not exist")
     return sorted({file for root in roots for file in _data_files(Path(root))})
+
+
+def _roots(location: str) -> list[str]:
+    """What is at a path or matches a pattern, links to nothing too; nothing if none does."""
+    path = _local_path(location)
+    if any(sign in path for sign in _PATTERN_SIGNS):
+        return sorted(_matches(path))
+    return [path] if os.path.lexists(path) else []
 
 
 def _local_path(location: str) -> str:
@@ -175,23 +182,28 @@ def _matches(pattern: str) -> list[str]:
 
 
 def _data_files(root: Path) -> Iterable[str]:
-    if root.is_file():
-        return [] if hidden(root.name) else [str(root)]
-    found: list[str] = []
-    for entry in root.iterdir():
-        if not hidden(entry.name):
-            found += _data_files(entry)
-    return found
+    try:
+        mode = root.stat().st_mode
+        if not stat.S_ISDIR(mode):
+            if (special := special_file(mode)) is not None:
+                raise InputRefused(f"{root} cannot be read: it is no plain file but {special}")
+            return [] if hidden(root.name) else [str(root)]
+        entries = [entry for entry in root.iterdir() if not hidden(entry.name)]
+    except OSError as error:
+        raise InputRefused(f"{root} cannot be read: {error.strerror or error}") from error
+    return [file for entry in entries for file in _data_files(entry)]
 
 
 def local_tables(folder: str, names: Iterable[str]) -> dict[str, str]:
-    """The URI of every table that lies right in the folder; `InputRefused` if one is twice."""
+    """The URI of every table that lies right in the folder.
+
+    Raises:
+        InputRefused: one is there twice or cannot be read, or there is no such folder.
+    """
     locations: dict[str, str] = {}
     for name in names:
-        try:
-            files = local_files(f"{folder.rstrip('/')}/{name}*")
-        except InputRefused:
-            continue
+        roots = [one for one in _roots(f"{folder.rstrip('/')}/{name}*") if _entry(one, name)]
+        files = sorted({file for root in roots for file in _data_files(Path(root))})
         entry = entries_of((f"file://{file}" for file in files), folder, name)
         if entry is not None:
             locations[name] = entry

@@ -65,6 +65,8 @@ class Complaint:
 
 # How many bad rows an input may have, and the refusal of one that has more.
 
+QUARANTINE = "quarantine"
+MAX_BAD_SHARE = 0.5
 SHOWN_COMPLAINTS = 10
 """Codes that a message lists."""
 
@@ -78,8 +80,8 @@ class BadRowLimits:
         max_bad_share: Above this share of a table's rows its input is refused either way.
     """
 
-    on_bad_rows: str = "quarantine"
-    max_bad_share: float = 0.5
+    on_bad_rows: str = QUARANTINE
+    max_bad_share: float = MAX_BAD_SHARE
 
 
 def refuse_bad_rows(

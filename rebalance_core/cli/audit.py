@@ -52,6 +52,7 @@ from rebalance_core.cli.settings import (
 from rebalance_core.cli.terminal import ExitCode, missing_package, say, warn
 from rebalance_core.contracts import FINDING_TABLES
 from rebalance_core.contracts.paths import local_path
+from rebalance_core.contracts.settings_file import option_text
 from rebalance_core.engine.options import RowForecast, SimulationOptions
 from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
@@ -69,7 +70,7 @@ from rebalance_core.process.audited import (
 )
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
 from rebalance_core.report.group_table import group_rows
-from rebalance_core.storage.place import is_reachable, reason_of, refusal
+from rebalance_core.storage.place import is_reachable, refusal
 from rebalance_core.storage.run_folder import counted_rows, read_run
 
 if TYPE_CHECKING:
@@ -192,12 +193,7 @@ def check_before_reading(
         _audit_record(typed_place(options.previous))
     if not options.accepted:
         return (), ()
-    try:
-        text = Path(options.accepted).read_text("utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"--accepted {options.accepted}: {reason_of(error)}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"--accepted {options.accepted}: not UTF-8: {error}") from error
+    text = option_text("--accepted", options.accepted)
     return read_accepted(text, options.accepted, MEANINGS, NEVER_ACCEPTED, today)
 
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from rebalance_core.contracts import HISTORY_TABLES
 from rebalance_core.contracts.history import FINDING_STATES, GONE, GROUP_NIGHTS
 from rebalance_core.contracts.paths import STATUS_OK
 from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.contracts.settings_file import option_text
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.history.metrics import render_metrics
 from rebalance_core.history.night import READ_TABLES
@@ -102,12 +102,7 @@ def run(options: HistoryOptions) -> JobReport:
 def _owners(options: HistoryOptions) -> tuple[Owner, ...]:
     if options.owners is None:
         return ()
-    try:
-        text = Path(options.owners).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = reason_of(error) if isinstance(error, OSError) else "not UTF-8"
-        raise UsageError(f"--owners {options.owners} cannot be read: {reason}") from error
-    return read_owners(text, options.owners)
+    return read_owners(option_text("--owners", options.owners), options.owners)
 
 
 def _runs(carrier: Carrier, location: str) -> RunList:

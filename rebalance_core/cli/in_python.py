@@ -23,10 +23,8 @@ from rebalance_core.cli.job_options import ExplainOptions
 from rebalance_core.cli.jobs import JOBS, JobReport, parse_options
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.engine.routing import interests_of, refuse_no_group
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer
-from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.what_if.planned_group import check_queue_numbers
@@ -175,7 +173,8 @@ def _arrow(name: str, rows: Any) -> pa.Table:
     if isinstance(rows, pa.RecordBatch):
         return pa.Table.from_batches([rows])
     if isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows):
-        return pa.Table.from_pylist(list(rows))
+        names = dict.fromkeys(name for row in rows for name in row)  # pyarrow asks the first alone
+        return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
     raise UsageError(f"{name} is a {type(rows).__name__}; give {FORMS}")
 
 
@@ -259,9 +258,7 @@ def simulate(tables: Any, options: SimulationOptions | None = None, **more: Any)
         if name not in names:
             raise UsageError(f"no option {name!r}{did_you_mean(name, names)} ({', '.join(names)})")
     given, options = read_tables(tables), options or SimulationOptions(**more)
-    if EVENTS in given:
-        refuse_no_group(options.group, interests_of(EVENTS, given[EVENTS]))
-    made = simulation.simulate(dict(given), options)
+    made = simulation.simulate(dict(given), options, options.bad_rows)
     return Tables(made.tables(), "Ledger")
 
 

@@ -25,6 +25,7 @@ from rebalance_core.cli.options import (
 )
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.times import MOST_DIGITS
 from rebalance_core.model.verdicts import ERROR, SEVERITIES
 
 EITHER = "input: either a folder, the tables one by one, or a database"
@@ -387,7 +388,7 @@ def _queue(text: str) -> MessageQueue:
 
     topic, slash, rest = text.partition("/")
     broker, second, digits = rest.rpartition("/")
-    plain = digits.isdecimal() and digits.isascii()
+    plain = digits.isdecimal() and digits.isascii() and len(digits) <= MOST_DIGITS
     if not (slash and second and topic and broker and (plain or digits == str(WHOLE_BROKER))):
         raise ValueError("not TOPIC/BROKER/ID, e.g. orders/broker-a/3")
     return MessageQueue(topic, broker, int(digits))

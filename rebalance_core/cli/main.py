@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -32,8 +33,13 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
     if job is not None:
         words.insert(0, job)
     _release_on_sigterm()
+    _open_closed_streams()
     try:
-        chosen, options = parse_options(words, JOBS)
+        try:
+            chosen, options = parse_options(words, JOBS)
+        except SystemExit:  # --help, --version
+            _print("", end="")
+            return ExitCode.OK
         with terminal.nothing_on_stdout():
             report = chosen.run(options)
         end = _end(report.exit_code)
@@ -42,8 +48,6 @@ def main(job: str | None = None, argv: Sequence[str] | None = None) -> int:
         )
         return int(report.exit_code)
     except BaseException as error:  # the only place that turns errors into exit codes
-        if isinstance(error, SystemExit) and error.code in (None, 0):
-            return ExitCode.OK  # --help, --version
         code, why = _explain(error, debug="--debug" in words)
         if "--json" in words:
             name = words[0] if words[0] in JOBS else None
@@ -69,22 +73,33 @@ def _writable(text: str) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _print(text: str) -> None:
-    """Print the results; that nobody reads them to their end (`| head`) is no error."""
+def _open_closed_streams() -> None:
+    """Have a stdout and a stderr where the caller closed them (`>&-`), in this order.
+
+    Else the first file that a job opens would get their number, and what is printed.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+            setattr(sys, name, nowhere)
+
+
+def _print(text: str, end: str = "\n") -> None:
+    """Print the results; a reader that leaves before their end (`| head`) is no error."""
     try:
-        print(_writable(text), flush=True)
+        print(_writable(text), end=end, flush=True)
     except BrokenPipeError:
-        # Python flushes stdout once more when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        terminal.discard(sys.stdout)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        terminal.discard(sys.stdout)
         raise UsageError(f"the job is done, but cannot print: {reason_of(error)}") from error
 
 
 def _explain(error: BaseException, *, debug: bool) -> tuple[int, str]:
     """Say on stderr what went wrong; the exit code, and the text."""
     if debug:
-        print(terminal.visible_lines("".join(traceback.format_exception(error))), file=sys.stderr)
+        trace = "".join(traceback.format_exception(error))
+        terminal.print_on_stderr(terminal.visible_lines(trace))
     from rebalance_core.cli.run import jvm  # takes a while, and --help needs none
 
     failure = jvm.explain_spark_failure(error) if jvm.is_spark_failure(error) else None
@@ -113,8 +128,13 @@ def _reason(error: BaseException) -> str:
         return f"nothing more can be written, and there is no result: {where}{why}"
     if isinstance(error, KeyboardInterrupt):
         return "interrupted; the output is not a result"
-    if isinstance(error, SystemExit):
+    if isinstance(error, Terminated):
         return "terminated; the output is not a result"
+    if isinstance(error, MemoryError):
+        return (
+            "this process has too little memory, and there is no result: give it more, run on "
+            "Spark (--run-on spark), or give less input"
+        )
     return f"this is a bug: {type(error).__name__}: {error}"
 
 
@@ -122,7 +142,7 @@ def _say_last_words_of_spark(lines: Sequence[str]) -> None:
     """Print what was kept from the terminal; it may be all there is to know of a JVM that died."""
     if lines:
         terminal.say("Spark and its JVM printed last:")
-        print(terminal.joined(f"  {line.expandtabs()}" for line in lines), file=sys.stderr)
+        terminal.print_on_stderr(terminal.joined(f"  {line.expandtabs()}" for line in lines))
 
 
 def _release_on_sigterm() -> None:

@@ -1,7 +1,6 @@
 """Settings: the package's defaults, then each --config file in order, then --set, then options."""
 
 import os
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from importlib import resources
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.cli.options import JobOptions
+from rebalance_core.contracts.settings_file import read_settings_text, toml_document, toml_value
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.model.clients import parse_version
-from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
+from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean, unknown_keys
 from rebalance_core.strategies.custom import KINDS
 from rebalance_core.strategies.plugin_modules import ALLOW_VARIABLE
 from rebalance_core.strategies.registry import register_plugins
@@ -198,12 +198,14 @@ def resolve_settings(
     """
     mistakes: list[str] = []
     defaults = resources.files("rebalance_core.cli").joinpath("defaults.toml").read_text("utf-8")
-    sources: list[_Source] = [("defaults.toml", dict(flatten(tomllib.loads(defaults))))]
+    sources: list[_Source] = [
+        ("defaults.toml", dict(flatten(toml_document(defaults, "defaults.toml"))))
+    ]
     sources += [_read_file(path, mistakes) for path in config]
     sources += [_read_assignment(text, mistakes) for text in assignments]
     for key, value in (options or {}).items():
         if value is not None:
-            read = _toml_value(value) if isinstance(value, str) else value
+            read = toml_value(value) if isinstance(value, str) else value
             sources.append(("--" + key.replace("_", "-"), {key: read}))
     for source in sources:
         mistakes += _mistakes(*source)
@@ -289,11 +291,11 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
 
 def _read_file(path: str, mistakes: list[str]) -> _Source:
     try:
-        return path, dict(flatten(tomllib.loads(Path(path).read_text("utf-8-sig"))))
-    except OSError as error:
-        mistakes.append(f"--config {path}: {error.strerror or error}")
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        mistakes.append(f"--config {path}: not TOML: {error}")
+        return path, dict(flatten(toml_document(read_settings_text(Path(path)), path)))
+    except FileNotFoundError as error:
+        mistakes.append(f"--config {path}: {error.strerror}")
+    except UsageError as error:
+        mistakes.append(f"--config {error}")
     return path, {}
 
 
@@ -302,34 +304,30 @@ def _read_assignment(text: str, mistakes: list[str]) -> _Source:
     if not equals or not key.strip():
         mistakes.append(f"--set {text}: expected KEY=VALUE, e.g. summary.worst_groups=10")
         return "--set", {}
-    return "--set", {key.strip(): _toml_value(value.strip())}
-
-
-def _toml_value(text: str) -> Any:
-    """`text` as TOML reads a value; what is none is a string: quotes are a shell's trouble."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+    return "--set", {key.strip(): toml_value(value.strip())}
 
 
 def _mistakes(source: str, values: Mapping[str, Any]) -> Iterator[str]:
+    unknown = unknown_keys(
+        (path for path in values if not _is_known(path)), SETTING_KEYS, near=(*SECTIONS, *KINDS)
+    )
+    yield from (f"{source}: {text}" for _, text in unknown)
     for path, value in values.items():
         key = SETTING_KEYS.get(path)
         kind, _, name = path.partition(".")
         if kind in KINDS and name:
             if not isinstance(value, str):
-                yield f"{source}: {path} = {value!r}: expected {PLUGIN_FORM}"
+                yield f"{source}: {path} = {value!r:.200}: expected {PLUGIN_FORM}"
         elif key is None and (path in SECTIONS or kind in KINDS):
-            yield f"{source}: {path} = {value!r}: is a section, not a key"
-        elif key is None:
-            known = list(SETTING_KEYS)
-            hint = did_you_mean(path, [*known, *SECTIONS, *KINDS])
-            yield f"{source}: unknown key {path}{hint} (valid keys: {', '.join(known)})"
-        elif not key.metadata["key"].accepts(value, _plain(key.type)):
+            yield f"{source}: {path} = {value!r:.200}: is a section, not a key"
+        elif key is not None and not key.metadata["key"].accepts(value, _plain(key.type)):
             setting: SettingKey = key.metadata["key"]
             hint = did_you_mean(str(value), setting.one_of)
-            yield f"{source}: {path} = {value!r}: expected {setting.valid}{hint}"
+            yield f"{source}: {path} = {value!r:.200}: expected {setting.valid}{hint}"
+
+
+def _is_known(path: str) -> bool:
+    return path in SETTING_KEYS or path in SECTIONS or path.partition(".")[0] in KINDS
 
 
 def _plain(kind: Any) -> Any:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rebalance_core.checks.row_limits import complaint_lines
 from rebalance_core.cli.options import PROCESS, SPARK
-from rebalance_core.model.errors import RebalanceError
+from rebalance_core.model.errors import RebalanceError, Terminated
 from rebalance_core.model.times import utc as known_utc
 from rebalance_core.report.visible import visible
 from rebalance_core.storage.place import is_full, is_of_store
@@ -80,11 +80,11 @@ def exit_code_of(error: BaseException) -> int:
         return error.exit_code
     if isinstance(error, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    if isinstance(error, SystemExit) and isinstance(error.code, int):
-        return error.code
+    if isinstance(error, Terminated):
+        return ExitCode.TERMINATED
     if is_of_store(error):
         return ExitCode.STORE_FAILED
-    if is_full(error) or missing_package(error):
+    if is_full(error) or missing_package(error) or isinstance(error, MemoryError):
         return ExitCode.USAGE
     return ExitCode.BUG
 
@@ -123,7 +123,22 @@ def nothing_on_stdout() -> Iterator[None]:
 def say(text: str) -> None:
     """A word to the operator, each line of it marked as ours."""
     for line in visible_lines(text).split("\n"):
-        print(f"rebalance: {line}", file=sys.stderr)
+        print_on_stderr(f"rebalance: {line}")
+
+
+def print_on_stderr(text: str, end: str = "\n") -> None:
+    """Print a text that is no result; a stderr that is closed (`2>&1 | head`) ends no job."""
+    try:
+        print(text, end=end, file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Lead a stream that cannot be written to nowhere; Python flushes it once more at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def joined(lines: Iterable[str]) -> str:
@@ -209,14 +224,14 @@ class ProgressLine:
                 text += f", at {at} for {now - self._since:,.0f} s"
             if self.terminal:
                 line = visible(text, longest=None)
-                print(f"\r\x1b[Krebalance: {line}", end="", file=sys.stderr, flush=True)
+                print_on_stderr(f"\r\x1b[Krebalance: {line}", end="")
             else:
                 say(text)
 
     def end(self) -> None:
         """Clear the line."""
         if self.terminal and self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            print_on_stderr("\r\x1b[K", end="")
 
 
 @contextmanager

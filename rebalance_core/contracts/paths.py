@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import stat
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from rebalance_core.model.errors import InputRefused, UsageError, did_you_mean
+from rebalance_core.model.errors import InputRefused
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -56,6 +57,21 @@ def without_user(text: str) -> str:
     return _USER.sub("***", text)
 
 
+def special_file(mode: int) -> str | None:
+    """Return what a file is that may have no end or no bytes; None: a plain file or a folder.
+
+    Args:
+        mode: Its ``st_mode``.
+    """
+    kinds = {
+        stat.S_ISFIFO: "a pipe",
+        stat.S_ISSOCK: "a socket",
+        stat.S_ISCHR: "a device",
+        stat.S_ISBLK: "a device",
+    }
+    return next((name for is_kind, name in kinds.items() if is_kind(mode)), None)
+
+
 def refuse_no_folder(option: str, folder: Path) -> None:
     """Raise `InputRefused` unless a folder is there that this user may list.
 
@@ -86,29 +102,6 @@ def bundled(kind: str) -> dict[str, Traversable]:
 
     found = (files("rebalance_core") / "bundled" / kind).iterdir()
     return {one.name.removesuffix(".toml"): one for one in sorted(found, key=lambda f: f.name)}
-
-
-def toml_text(path: Path, kind: str) -> str:
-    """The text of a file, or of a bundled one that is named without a folder and a suffix.
-
-    Raises:
-        UsageError: there is none, with the nearest name; it cannot be read, or is not UTF-8.
-    """
-    examples = bundled(kind)
-    try:
-        if str(path) in examples and not path.exists():
-            return examples[str(path)].read_text("utf-8-sig")
-        return path.read_text("utf-8-sig")
-    except FileNotFoundError:
-        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
-        by_name = not path.suffix and path.parent == Path()
-        also = f", and no bundled one of {', '.join(examples)}" if by_name else ""
-        near = did_you_mean(path.name, [*examples, *beside] if by_name else beside)
-        raise UsageError(f"{path}: no such file{also}{near}") from None
-    except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError:
-        raise UsageError(f"{path}: not UTF-8") from None
 
 
 # A file that cannot be read to its end, in words: what Spark says of it is a page of Java.

@@ -8,7 +8,13 @@ from typing import Self
 from rebalance_core.checks import row_limits
 from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
-from rebalance_core.checks.row_limits import BadRowLimits, Complaint, RowCounts
+from rebalance_core.checks.row_limits import (
+    MAX_BAD_SHARE,
+    QUARANTINE,
+    BadRowLimits,
+    Complaint,
+    RowCounts,
+)
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
@@ -28,7 +34,8 @@ class SimulationOptions:
     ``strategy`` replaces every group's and member's own: a text, or an own object, of which the
     text is kept (`rebalance_core.register_strategy`); ``group`` is a glob (``*``, ``?``) of the
     groups wanted; rows that lie wholly outside [from_ms, to_ms) are left out of the output, not of
-    the history. ``partitions``: tasks on Spark; None: as many as the rows need.
+    the history. ``partitions``: tasks on Spark; None: as many as the rows need. The last
+    two, as settings of the command, are for `simulate` of Python; a job has its `LedgerConfig`.
     """
 
     engine: str = VECTORIZED
@@ -39,10 +46,17 @@ class SimulationOptions:
     include_retry_topics: bool = True
     max_queue_nums: int = MAX_QUEUE_NUMS
     partitions: int | None = None
+    on_bad_rows: str = QUARANTINE
+    max_bad_share: float = MAX_BAD_SHARE
 
     def __post_init__(self) -> None:
         if self.strategy is not None:
             object.__setattr__(self, "strategy", strategy_text(self.strategy))
+
+    @property
+    def bad_rows(self) -> BadRowLimits:
+        """Return how many bad rows the input may have."""
+        return BadRowLimits(self.on_bad_rows, self.max_bad_share)
 
 
 def check_options(options: SimulationOptions) -> None:

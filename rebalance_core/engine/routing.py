@@ -4,7 +4,7 @@ in parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.packed_rows import PackedTables, by_bucket
+from rebalance_core.checks.row_checks import Rejections
+from rebalance_core.checks.row_limits import MAX_BAD_SHARE, Complaint, complaint_lines
 from rebalance_core.engine.fan_out import GROUP, of_types, subscribed, without_text
 from rebalance_core.engine.mates import Group, wanted_with_mates
 from rebalance_core.engine.options import matches
@@ -21,6 +23,7 @@ from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
 from rebalance_core.model import events
 from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 
 # What the groups of an input read, as small tables: all that says which rows concern which group.
 #
@@ -28,6 +31,7 @@ from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 
 _NAMES = pa.string()
 _GROUP = [(name, _NAMES) for name in GROUP]
+_HOST = pa.schema([("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES)])
 _QUEUES = pa.schema(
     [("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES), ("queues", pa.int64())]
 )
@@ -41,17 +45,20 @@ class Interests(PackedTables):
         groups: cluster, consumer_group and their consumer events, for groups that have some.
         topics: cluster, consumer_group and each topic it ever subscribes, once.
         queues: cluster, topic, broker_name and the most queues ever configured there.
+        seen: cluster, topic and broker_name that the ends of queues name, once.
     """
 
     SCHEMAS: ClassVar = {
         "groups": pa.schema([*_GROUP, ("events", pa.int64())]),
         "topics": pa.schema([*_GROUP, ("topic", _NAMES)]),
         "queues": _QUEUES,
+        "seen": _HOST,
     }
 
     groups: pa.Table
     topics: pa.Table
     queues: pa.Table
+    seen: pa.Table
 
     @classmethod
     def merged(cls, parts: Iterable[Interests]) -> Interests:
@@ -61,6 +68,7 @@ class Interests(PackedTables):
             _aggregated(rows["groups"], "events", "sum"),
             _distinct(rows["topics"]),
             _aggregated(rows["queues"], "queues", "max"),
+            _distinct(rows["seen"]),
         )
 
 
@@ -70,17 +78,94 @@ def interests_of(table: str, rows: pa.Table) -> Interests | None:
         return _of_events(rows)
     if table == GROUPS:
         return Interests.merged([Interests.of(topics=subscribed(rows))])
+    if table == OFFSETS:
+        return Interests.of(seen=_distinct(rows.select(_HOST.names)))
     return None
 
 
 def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
-    """Raise `InputRefused` unless a group with consumer events is wanted.
+    """Raise `InputRefused` unless a group with consumer events is wanted, and its topics are known.
 
     Args:
         wanted: a glob of groups' names; None: all, of which there may be none.
         interests: of the whole input.
     """
     _refuse_no_match(wanted, interests, " with consumer events")
+    _refuse_unconfigured(wanted, interests or Interests.of())
+
+
+def refuse_no_consumer(
+    interests: Interests | None, complaints: Callable[[], Sequence[Complaint]]
+) -> None:
+    """Raise `InputRefused` if there is no consumer event: a simulation would see nothing, and pass.
+
+    Args:
+        interests: of the whole input.
+        complaints: called only for a refusal, which ends with them.
+    """
+    if not len((interests or Interests.of()).groups):
+        lines = complaint_lines(complaints())
+        why = ": all of them are bad rows" if lines else ""
+        text = f"cluster_events has no consumer event to simulate{why}"
+        raise InputRefused("\n".join([text, *lines]))
+
+
+def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: Rejections) -> None:
+    """Raise `InputRefused` if every consumer event is about a member that is not there.
+
+    Args:
+        wanted: as of `refuse_no_group`.
+        interests: of the whole input.
+        rejected: all rows of ``rejected``.
+    """
+    groups = (interests or Interests.of()).groups.to_pylist()
+    found = [row for row in groups if wanted is None or matches(wanted, row["consumer_group"])]
+    events = sum(row["events"] for row in found)
+    if events and rejected.times(UNKNOWN_MEMBER) >= events:
+        text = "no member is left to simulate: every consumer event in cluster_events is a bad row"
+        raise InputRefused("\n".join([text, *complaint_lines(rejected.complaints())]))
+
+
+SHOWN_TOPICS = 5
+"""Topics that a message names."""
+
+
+def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
+    """Raise `InputRefused` if subscribed topics are never configured: the beginning is missing.
+
+    A topic that does not exist may be subscribed. It is there, on a broker, where its queues have
+    ends; and more than half of what is subscribed is not missing by mistake.
+    """
+    names = interests.groups["consumer_group"].to_pylist()
+    groups = {
+        key
+        for key in zip(interests.groups["cluster"].to_pylist(), names, strict=True)
+        if wanted is None or matches(wanted, key[1])
+    }
+    pairs = [
+        (row["cluster"], row["topic"])
+        for row in interests.topics.to_pylist()
+        if (row["cluster"], row["consumer_group"]) in groups
+        and not row["topic"].startswith(RETRY_TOPIC_PREFIX)
+    ]
+    hosts = set(zip(*(interests.queues[name].to_pylist() for name in _HOST.names), strict=True))
+    configured = {host[:2] for host in hosts}
+    lacking = [topic for topic in pairs if topic not in configured]
+    seen = zip(*(interests.seen[name].to_pylist() for name in _HOST.names), strict=True)
+    subscribed_topics = set(pairs)
+    certain = {host for host in seen if host not in hosts and host[:2] in subscribed_topics}
+    if not certain and len(lacking) <= MAX_BAD_SHARE * len(pairs):
+        return
+    found = sorted({f"{topic} on {broker}" for _, topic, broker in certain})
+    found = found or sorted({topic for _, topic in lacking})
+    more = f" and {len(found) - SHOWN_TOPICS:,} more" if len(found) > SHOWN_TOPICS else ""
+    raise InputRefused(
+        f"cluster_events lacks its beginning: groups subscribe {len(found):,} topic(s) that no "
+        f"TOPIC_CONFIG configures ({', '.join(found[:SHOWN_TOPICS])}{more})"
+        f"{', though their queues have ends' if certain else ''}, so the events of their members "
+        "are refused; give the whole history (--from and --to leave rows out of the output), or a "
+        "TOPIC_CONFIG with detail OBSERVED for each topic and broker"
+    )
 
 
 def refuse_unnamed_group(wanted: str | None, interests: Interests | None) -> None:

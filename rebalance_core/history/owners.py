@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from rebalance_core.audit.known_issues import toml_entries
-from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.errors import UsageError, unknown_keys
 
 KEYS = ("pattern", "cluster", "team", "channel")
 
@@ -70,10 +70,9 @@ def read_owners(text: str, where: str) -> tuple[Owner, ...]:
 
 
 def _mistakes(entry: Mapping[str, Any]) -> Iterator[str]:
+    yield from (text for _, text in unknown_keys(entry, KEYS))
     for name, value in entry.items():
-        if name not in KEYS:
-            yield f"unknown key {name}{did_you_mean(name, KEYS)} (valid keys: {', '.join(KEYS)})"
-        elif not isinstance(value, str) or not value.strip():
+        if name in KEYS and (not isinstance(value, str) or not value.strip()):
             yield f"{name} = {value!r} is not a text"
     for name in ("pattern", "team"):
         if name not in entry:

@@ -3,7 +3,6 @@ files knows.
 """
 
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
+from rebalance_core.contracts.settings_file import read_settings_text, toml_document
 from rebalance_core.ingest.fact import BAD_ENTRY, UNPARSABLE_LINE, Unread, Unreadable, unread
 from rebalance_core.ingest.parse.log_lines import UTC_NAME, known_zone
-from rebalance_core.model.errors import InputRefused, RebalanceError, did_you_mean
+from rebalance_core.model.errors import InputRefused, RebalanceError, did_you_mean, unknown_keys
 from rebalance_core.model.group_settings import (
     INTERVALS,
     LONGEST_INTERVAL_MS,
@@ -167,19 +167,12 @@ def read_settings(folder: Path) -> CollectionSettings:
         InputRefused: the file is missing or wrong; every mistake is named.
     """
     path = folder / SETTINGS_NAME
-    if path.exists() and not path.is_file():
-        raise InputRefused(f"{path} cannot be read: it is no plain file")
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-        document = tomllib.loads(text)
+        document = toml_document(read_settings_text(path, InputRefused), str(path), InputRefused)
     except FileNotFoundError as error:
         raise InputRefused(
             f'{path} is missing: it names the cluster, e.g. cluster = "DefaultCluster"'
         ) from error
-    except OSError as error:
-        raise InputRefused(f"{path} cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputRefused(f"{path} cannot be read as TOML: {error}") from error
     mistakes = _mistakes(document)
     if mistakes:
         raise InputRefused("\n".join(f"{path}: {mistake}" for mistake in mistakes))
@@ -198,11 +191,7 @@ def read_settings(folder: Path) -> CollectionSettings:
 
 
 def _mistakes(document: Mapping[str, Any]) -> list[str]:
-    mistakes = [
-        f"unknown key {key}{did_you_mean(key, _KEYS)} (valid keys: {', '.join(_KEYS)})"
-        for key in document
-        if key not in _KEYS
-    ]
+    mistakes = [text for _, text in unknown_keys(document, _KEYS)]
     cluster = document.get("cluster")
     if not isinstance(cluster, str) or not cluster.strip():
         mistakes.append("cluster is missing: the name of the RocketMQ cluster, as text")
@@ -215,10 +204,11 @@ def _mistakes(document: Mapping[str, Any]) -> list[str]:
         if not isinstance(zone, str) or not known_zone(zone):
             mistakes.append(f"{where} = {zone!r} is no time zone; expected e.g. America/New_York")
     mistakes += [f"the pattern {where!r} leaves the collection" for where in zones if ".." in where]
+    mistakes += [text for _, text in unknown_keys(expected, _EXPECTED, prefix="expected.")]
     for key, names in expected.items():
-        if key not in _EXPECTED:
-            mistakes.append(f"unknown key expected.{key}{did_you_mean(key, _EXPECTED)}")
-        elif not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        if key in _EXPECTED and (
+            not isinstance(names, list) or not all(isinstance(name, str) for name in names)
+        ):
             mistakes.append(f"expected.{key} is a list of names")
     if not isinstance(document.get("redacted", False), bool):
         mistakes.append(f"redacted = {document['redacted']!r} is neither true nor false")
@@ -241,9 +231,9 @@ def _bad_clients(clients: Any) -> Iterator[str]:
         yield 'clients is a table of tables: [clients."10.0.0.1@*"]'
         return
     for pattern, table in clients.items():
+        inside = f"clients.{pattern}."
+        yield from (text for _, text in unknown_keys(table, INTERVALS, prefix=inside))
         for name, value in table.items():
-            where = f"clients.{pattern}.{name}"
-            if name not in INTERVALS:
-                yield f"unknown key {where}{did_you_mean(name, INTERVALS)}"
-            elif type(value) is not int or not is_interval(value):
+            where = f"{inside}{name}"
+            if name in INTERVALS and (type(value) is not int or not is_interval(value)):
                 yield f"{where} = {value!r} is no interval; {VALID_INTERVALS}"

@@ -40,7 +40,7 @@ OLDEST = (4, 9)
 HIGHER_TEXT = "HIGHER.VERSION"
 """``HIGHER_VERSION`` without its underscore: a version after the last one that RocketMQ knows."""
 
-_NUMBERS = r"[Vv]?(\d+)[._](\d+)(?:[._](\d+))?"
+_NUMBERS = r"[Vv]?(\d{1,9})[._](\d{1,9})(?:[._](\d{1,9}))?"
 _PATTERN = re.compile(_NUMBERS + "(?:[-_.]SNAPSHOT)?")
 _STATED = re.compile(_NUMBERS + r"(?:[-_.]\w+)?")
 

@@ -2,7 +2,7 @@
 unknown name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 
 # One root of errors; each leaf carries the exit code a job ends with.
@@ -80,3 +80,43 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`nearest` as the end of a sentence, empty if there is none."""
     meant = nearest(name, known)
     return f"; did you mean {meant}?" if meant else ""
+
+
+MOST_UNKNOWN = 20
+"""Unknown keys that a message names; a file of another kind may have a million."""
+_SHOWN = 100  # characters of a name
+
+
+def unknown_keys(
+    names: Iterable[str],
+    known: Collection[str],
+    *,
+    prefix: str = "",
+    whose: str = "",
+    valid: str = "valid keys",
+    near: Collection[str] = (),
+) -> Iterator[tuple[str, str]]:
+    """Name the keys that are not known, each with its near miss: the first 20, and how many more.
+
+    Args:
+        names: keys of a file.
+        known: those that are valid.
+        prefix: the table that the key is in, before its name, with a dot.
+        whose: what the key is of, behind its name.
+        valid: what the valid keys are called.
+        near: names beside ``known`` that may have been meant.
+
+    Yields:
+        The key, and what is wrong with it.
+
+    >>> list(unknown_keys(["cluster", "clutser"], ["cluster"]))
+    [('clutser', 'unknown key clutser; did you mean cluster? (valid keys: cluster)')]
+    """
+    unknown = [name for name in names if name not in known]
+    for name in unknown[:MOST_UNKNOWN]:
+        shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+        hint = did_you_mean(name, (*known, *near))
+        yield name, f"unknown key {prefix}{shown}{whose}{hint} ({valid}: {', '.join(known)})"
+    if len(unknown) > MOST_UNKNOWN:
+        more = len(unknown) - MOST_UNKNOWN
+        yield unknown[MOST_UNKNOWN], f"{more:,} more unknown keys; is it the right file?"

@@ -50,9 +50,9 @@ def utc_ms(time_ms: int) -> str:
 # Times as people write them: durations and instants.
 
 _UNIT_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
-_PART = r"\d+(?:ms|s|m|h|d)"
+_PART = r"\d{1,18}(?:ms|s|m|h|d)"
 _DURATION = re.compile(rf"(?:{_PART})+")
-_PARTS = re.compile(r"(\d+)(ms|s|m|h|d)")
+_PARTS = re.compile(r"(\d{1,18})(ms|s|m|h|d)")
 
 MOST_DIGITS = 30
 """Of an instant; more are no time, and Python reads at most 4,300."""

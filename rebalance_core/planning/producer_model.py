@@ -1,13 +1,12 @@
 """Model files: TOML with ``[[broker]]``, ``[[brown_out]]``, ``[[outage]]``, ``[[producers]]``."""
 
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.contracts.paths import toml_text
+from rebalance_core.contracts.settings_file import named_text, toml_document
 from rebalance_core.model.clients import parse_version
-from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys
 from rebalance_core.model.times import SEND_TIMEOUT_MS
 from rebalance_core.planning.scenario import edit
 from rebalance_core.planning.scenario.edit import EditKey, required
@@ -44,10 +43,9 @@ def latency(value: Any) -> Latency:
         raise ValueError(f"expected a table such as {_EXAMPLE}")
     form = edit.one_of(*_FORMS)(value.get("distribution"))
     names = _FORMS[form]
-    for key in value:
-        if key != "distribution" and key not in names:
-            hint = did_you_mean(key, names)
-            raise ValueError(f"unknown key {key} of {form}{hint} (valid keys: {', '.join(names)})")
+    given = (key for key in value if key != "distribution")
+    for _, unknown in unknown_keys(given, names, whose=f" of {form}"):
+        raise ValueError(unknown)
     numbers = []
     for name in names:
         if name not in value:
@@ -119,15 +117,12 @@ def read_model(path: str | Path) -> ProducerModel:
     Raises:
         UsageError: names every mistake, one a line, with ``file:line`` and the nearest valid name.
     """
-    return parse_model(toml_text(Path(path), "producers"), str(path))
+    return parse_model(named_text(Path(path), "producers"), str(path))
 
 
 def parse_model(text: str, file: str) -> ProducerModel:
     """The model of a TOML text; errors as of `read_model`."""
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file}: not TOML: {error}") from None
+    content = toml_document(text, file)
     lines, mistakes = TomlLines(text), list[str]()
     top = _values(
         {key: value for key, value in content.items() if key not in TABLES},

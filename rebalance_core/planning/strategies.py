@@ -20,6 +20,7 @@ from rebalance_core.strategies.consistent_hash import (
     DEFAULT_VIRTUAL_NODES,
     UTF_8,
     build_ring,
+    check_virtual_nodes,
     ring_point,
 )
 
@@ -218,6 +219,7 @@ class ConsistentHashBounded(HypotheticalStrategy):
             raise UsageError(
                 f"{self.name}: virtual_nodes {self.virtual_nodes} is not a whole number from 1 up"
             )
+        check_virtual_nodes(self.virtual_nodes)
         object.__setattr__(self, "epsilon", float(self.epsilon))
 
     @property

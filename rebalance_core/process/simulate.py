@@ -31,9 +31,14 @@ from rebalance_core.engine.options import (
     refuse_rejected,
     row_forecast,
 )
-from rebalance_core.engine.routing import interests_of, refuse_no_group
+from rebalance_core.engine.routing import (
+    Interests,
+    interests_of,
+    refuse_no_consumer,
+    refuse_no_group,
+    refuse_no_member,
+)
 from rebalance_core.engine.table_writer import LedgerFacts, TableWriters, Written, ledger_written
-from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.storage.place import Location
 
 # A whole simulation in this process: Arrow tables in, the tables of the ledger out.
@@ -61,7 +66,9 @@ class ArrowLedger:
 
 
 def simulate(
-    inputs: ArrowTables | Mapping[str, pa.Table], options: SimulationOptions | None = None
+    inputs: ArrowTables | Mapping[str, pa.Table],
+    options: SimulationOptions | None = None,
+    limits: BadRowLimits | None = None,
 ) -> ArrowLedger:
     """Replay every group of the input, in this process.
 
@@ -73,16 +80,23 @@ def simulate(
             ``consumer_groups``, ``queue_offsets`` and ``committed_offsets``, with the columns of
             `contracts.INPUT_TABLES`.
         options: see `SimulationOptions`.
+        limits: refuse what `rebalance simulate` refuses with these; None: however many rows are
+            bad, the others are used.
 
     Raises:
         UsageError: an unknown engine, or a strategy text that does not parse.
-        InputRefused: an input lacks columns.
+        InputRefused: an input lacks columns; with limits, it has no event or group, too many bad
+            rows or lacks its beginning.
     """
     options = options or SimulationOptions()
     check_options(options)
     if not isinstance(inputs, ArrowTables):
         inputs = input_tables_of(inputs)
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
+    if limits is not None:
+        refuse_bad_rows(checked.counts, limits, checked.complaints)
+        _refuse_nothing(checked)
+        refuse_no_group_of(checked, options.group)
     found: dict[str, list[pa.RecordBatch]] = {name: [] for name in LEDGER_TABLES}
     for name, rows in ledger_rows(checked, options):
         if name in found:
@@ -91,6 +105,10 @@ def simulate(
         name: pa.Table.from_batches(batches, LEDGER_TABLES[name].arrow_schema())
         for name, batches in found.items()
     }
+    if limits is not None:
+        rejected = Rejections.of(tables["rejected"])
+        refuse_rejected(checked.counts, rejected, limits)
+        refuse_no_member(options.group, _interests(checked), rejected)
     return ArrowLedger(**tables)
 
 
@@ -141,8 +159,17 @@ def unknown_members(
 
 
 def refuse_no_group_of(checked: Checked, wanted: str | None) -> None:
-    """Raise `InputRefused` unless a group with consumer events is wanted."""
-    refuse_no_group(wanted, interests_of(EVENTS, checked.tables[EVENTS]))
+    """Raise `InputRefused` unless a group with consumer events is wanted; see `refuse_no_group`."""
+    refuse_no_group(wanted, _interests(checked))
+
+
+def _refuse_nothing(checked: Checked) -> None:
+    refuse_no_consumer(_interests(checked), checked.complaints)
+
+
+def _interests(checked: Checked) -> Interests:
+    found = (interests_of(name, rows) for name, rows in checked.tables.items())
+    return Interests.merged(filter(None, found))
 
 
 def checked_forecast(
@@ -169,7 +196,17 @@ def simulation_forecast(
     columns.
     """
     checked = check_tables(tables, max_queue_nums=options.max_queue_nums, warn=warn)
-    return checked_forecast(checked, options, limits)
+
+    def refuse() -> None:
+        _refuse_nothing(checked)
+        refuse_no_group_of(checked, options.group)
+
+    def rejections() -> Rejections:
+        found = Rejections.of(checked.rejected, *unknown_members(checked.tables, options))
+        refuse_no_member(options.group, _interests(checked), found)
+        return found
+
+    return row_forecast(checked.counts, checked.rejections, limits, refuse, rejections)
 
 
 # A whole simulation in this process: check the input, replay it, write the ledger, sum it up.
@@ -207,6 +244,7 @@ def simulate_and_write(
     check_options(options)
     checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
     refuse_bad_rows(checked.counts, config.bad_rows, checked.complaints)
+    _refuse_nothing(checked)
     refuse_no_group_of(checked, options.group)
     if before_writing is not None:
         before_writing()
@@ -217,4 +255,5 @@ def simulate_and_write(
             if name in LEDGER_TABLES:
                 writers.write(name, rows)
     refuse_rejected(checked.counts, facts.rejected, config.bad_rows)
+    refuse_no_member(options.group, _interests(checked), facts.rejected)
     return ledger_written(writers.written(), facts, checked.counts, config.worst_groups)

@@ -39,7 +39,9 @@ from rebalance_core.engine.routing import (
     UNDIVIDED,
     Interests,
     interests_of,
+    refuse_no_consumer,
     refuse_no_group,
+    refuse_no_member,
     routing_of,
 )
 from rebalance_core.engine.table_writer import LedgerFacts, Written, ledger_written
@@ -164,6 +166,7 @@ def simulate_and_write(
     with closing(checked):
         check_options(options)
         checked.refuse(config.bad_rows)
+        refuse_no_consumer(checked.stats(Interests), checked.rejections.complaints)
         refuse_no_group(options.group, checked.stats(Interests))
         if before_writing is not None:
             before_writing()
@@ -172,6 +175,7 @@ def simulate_and_write(
             facts = tables.make(rows, work, LedgerFacts, tuple(LEDGER_TABLES))
             written = tables.finish()
     refuse_rejected(checked.counts, facts.rejected, config.bad_rows)
+    refuse_no_member(options.group, checked.stats(Interests), facts.rejected)
     return ledger_written(written, facts, checked.counts, config.worst_groups)
 
 
@@ -250,17 +254,21 @@ def simulate(inputs: InputTables, options: SimulationOptions | None = None) -> L
 
     The call checks the rows, which is one job; the first use of a table makes all tables, which is
     another. Checked rows and the rows of all tables are kept, packed, until `Ledger.close`, or the
-    end of ``with simulate(...) as ledger:``. However many rows are bad, the others are used.
+    end of ``with simulate(...) as ledger:``.
 
     Raises:
         UsageError: An unknown engine, or a strategy text that does not parse.
-        InputRefused: An input lacks columns.
+        InputRefused: An input lacks columns, has no event, too many bad rows or no group. Events
+            that name a member who is not there are known only in ``rejected``.
     """
     options = options or SimulationOptions()
     check_options(options)
     with ExitStack() as released:
         checked = check_and_count(inputs, options.max_queue_nums, (interests_of,))
         released.callback(checked.close)
+        checked.refuse(options.bad_rows)
+        refuse_no_consumer(checked.stats(Interests), checked.rejections.complaints)
+        refuse_no_group(options.group, checked.stats(Interests))
         rows, work = ledger_tasks(checked.chunks.sparkSession, checked, options, _TABLES)
         made = kept_tables(rows, work, LedgerFacts, _TABLES)
         released.pop_all()
@@ -313,10 +321,20 @@ def simulation_forecast(
         interests = checked.stats(Interests)
         tasks = sized(options, checked.counts, spark).partitions or 1
         rows = routed_rows(checked, routing_of(interests, tasks, group_pattern(options), UNDIVIDED))
+
+        def refuse() -> None:
+            refuse_no_consumer(interests, checked.rejections.complaints)
+            refuse_no_group(options.group, interests)
+
+        def rejections() -> Rejections:
+            found = make_unwritten(rows, RejectedTask(options), Rejections)
+            refuse_no_member(options.group, interests, found)
+            return found
+
         return row_forecast(
             checked.counts,
             checked.rejections,
             limits,
-            lambda: refuse_no_group(options.group, interests),
-            lambda: make_unwritten(rows, RejectedTask(options), Rejections),
+            refuse,
+            rejections,
         )

@@ -46,6 +46,7 @@ class Config(AllocationStrategy):
         if self.queues is None:
             return []
         texts = (
-            f"{escape(q.topic, also='/')}/{escape(q.broker_name)}/{q.queue_id}" for q in self.queues
+            f"{escape(q.topic, also='/')}/{escape(q.broker_name, also='/')}/{q.queue_id}"
+            for q in self.queues
         )
         return [("queues", "|".join(texts))]

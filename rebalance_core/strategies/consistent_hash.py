@@ -44,6 +44,17 @@ def java_bytes(text: str, charset: str) -> bytes:
 
 
 DEFAULT_VIRTUAL_NODES = 10  # AllocateMessageQueueConsistentHash()
+MOST_VIRTUAL_NODES = 100_000
+"""RocketMQ has no limit. A ring costs members x nodes MD5s and as much memory."""
+
+
+def check_virtual_nodes(number: int) -> None:
+    """Raise `UsageError` for more points of a member than a ring is made of here."""
+    if number > MOST_VIRTUAL_NODES:
+        raise UsageError(
+            f"virtual_nodes {number} is above {MOST_VIRTUAL_NODES}, the most computed here; "
+            f"RocketMQ's default is {DEFAULT_VIRTUAL_NODES}"
+        )
 
 
 Hashing = str | CustomHash
@@ -130,6 +141,7 @@ class ConsistentHash(AllocationStrategy):
             raise StrategyRefusedError(
                 "IllegalArgumentException", f"illegal virtualNodeCnt :{self.virtual_nodes}"
             )
+        check_virtual_nodes(self.virtual_nodes)
         check_charset(self.charset)
 
     @property

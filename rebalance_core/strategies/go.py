@@ -14,7 +14,7 @@ from zlib import crc32
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies.averagely import Averagely
-from rebalance_core.strategies.consistent_hash import ConsistentHash
+from rebalance_core.strategies.consistent_hash import ConsistentHash, check_virtual_nodes
 from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby
 from rebalance_core.strategies.spi import AllocationStrategy, escape
 
@@ -51,6 +51,9 @@ class GoConsistentHash(AllocationStrategy):
     """
 
     virtual_nodes: int
+
+    def __post_init__(self) -> None:
+        check_virtual_nodes(self.virtual_nodes)
 
     @property
     def name(self) -> str:

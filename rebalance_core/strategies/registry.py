@@ -4,6 +4,7 @@ A text such as ``CONSISTENT_HASH(virtual_nodes=10)`` is read and written here. O
 functions and room resolvers get their names here.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
@@ -13,6 +14,7 @@ from rebalance_core.model.clients import ClientProfile, Version
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.times import MOST_DIGITS
 from rebalance_core.strategies import custom
 from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.config import Config
@@ -112,9 +114,20 @@ def _queue(key: str, item: str) -> MessageQueue:
 
 def queue_id(key: str, digits: str) -> int:
     """A queue id written in decimal."""
+    return whole_number(f"{key}: queue id", _number(digits, f"{key}: queue id {digits!r:.80}"))
+
+
+def _number(digits: str, what: str) -> int:
+    """The number of a decimal text; more digits than Java's long has are none.
+
+    Raises:
+        UsageError: begins with ``what``.
+    """
     if not (digits.removeprefix("-").isdecimal() and digits.isascii()):
-        raise UsageError(f"{key}: queue id {digits!r} is not an integer")
-    return whole_number(f"{key}: queue id", int(digits))
+        raise UsageError(f"{what} is not an integer")
+    if len(digits) > MOST_DIGITS:
+        raise UsageError(f"{what} is outside Java's int")
+    return int(digits)
 
 
 # Strategies by name: the literal table of what exists and which parameters each takes.
@@ -408,7 +421,7 @@ def number_in_text(key: str, value: str) -> int:
     digits = unescape(value)
     if not (digits.removeprefix("-").isdecimal() and digits.isascii()):
         raise UsageError(f"{key}={value}: not an integer")
-    return int(digits)
+    return _number(digits, f"{key}={value:.80}")
 
 
 def _items(value: str) -> list[str]:
@@ -432,13 +445,20 @@ def _rooms(key: str, value: str) -> dict[str, str]:
     return rooms
 
 
+_SECOND_QUEUE = re.compile(r"/-?[0-9]+\W")
+"""In a broker's name: the id of a queue that another sign than ``|`` parts from the next."""
+
+
 def _queues(key: str, value: str) -> list[MessageQueue]:
     queues = []
     for item in _items(value):
         topic, slash, rest = item.partition("/")
         broker_name, second, digits = rest.rpartition("/")
-        if not (slash and second):
-            raise UsageError(f"{key}: {item!r} is not topic/broker/queue id")
+        if not (slash and second) or _SECOND_QUEUE.search(broker_name):
+            raise UsageError(
+                f"{key}: {item!r:.200} is not topic/broker/queue id; queues stand between '|', "
+                "e.g. CONFIG(queues=T/broker-a/0|T/broker-a/1); %2F is a '/' inside a name"
+            )
         queues.append(
             MessageQueue(_text(key, topic), _text(key, broker_name), queue_id(key, digits))
         )

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable
 from glob import glob
 from pathlib import Path
@@ -107,6 +108,8 @@ def check_readable(option: str, location: str, input_format: str | None = None) 
         exists = path.exists()
     except OSError as error:
         raise InputRefused(f"{option} {location} cannot be read: {error.strerror}") from error
+    if not exists and path.is_symlink():
+        raise InputRefused(f"{option} {location} cannot be read: a link to what is not there")
     if not exists and not pattern:
         beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise InputRefused(f"{option} {location}: no such file{did_you_mean(path.name, beside)}")
@@ -114,20 +117,32 @@ def check_readable(option: str, location: str, input_format: str | None = None) 
         return  # Hadoop's alternatives; Python's glob knows none
     if pattern and not exists and not glob(str(path)):  # noqa: PTH207  # absolute patterns
         raise InputRefused(f"{option} {location}: no file matches")
-    if exists and not path.is_file() and not path.is_dir():
-        raise InputRefused(f"{option} {location} cannot be read: it is no plain file")
-    files = _data_files(path)
+    files = _data_files(path, option)
     for file in files:
         _check_head(file)
     if files and input_format is None and not any(map(format_of, (path.name, *map(str, files)))):
         raise InputRefused(untold_format(location))
 
 
-def _data_files(path: Path) -> list[Path]:
-    """The files that Spark reads under a path or pattern; it passes over hidden ones."""
+def _data_files(path: Path, option: str) -> list[Path]:
+    """The files that Spark reads under a path or pattern; it passes over hidden ones.
+
+    Raises:
+        InputRefused: a pipe, socket or device is among them, or a link to nothing.
+    """
     found = [Path(match) for match in glob(str(path))] or [path]  # noqa: PTH207  # as above
     below = (p for folder in found for p in folder.rglob("*") if not _hidden(p, folder))
-    return [p for p in (*found, *below) if p.is_file()]
+    files = []
+    for file in (*found, *below):
+        try:
+            mode = file.stat().st_mode
+        except OSError as error:
+            raise InputRefused(f"{option} {file} cannot be read: {error.strerror}") from error
+        if (special := paths.special_file(mode)) is not None:
+            raise InputRefused(f"{option} {file} cannot be read: it is no plain file but {special}")
+        if not stat.S_ISDIR(mode):
+            files.append(file)
+    return files
 
 
 def _hidden(file: Path, folder: Path) -> bool:

@@ -1,6 +1,5 @@
 """What a search for a rollout is asked, as a TOML file says it, and the plans there are."""
 
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -8,7 +7,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.contracts.paths import toml_text
+from rebalance_core.contracts.settings_file import named_text, toml_document
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import read_duration
 from rebalance_core.planning.scenario import deploys, edit
@@ -269,15 +268,12 @@ def read_search(path: str | Path) -> Search:
     Raises:
         UsageError: names every mistake, one a line, with ``file:line`` and the nearest valid name.
     """
-    return parse_search(toml_text(Path(path), "rollouts"), str(path))
+    return parse_search(named_text(Path(path), "rollouts"), str(path))
 
 
 def parse_search(text: str, file: str) -> Search:
     """The search of a TOML text; errors as `read_search`."""
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file}: not TOML: {error}") from None
+    content = toml_document(text, file)
     reading = _Reading(file, TomlLines(text))
     tables = {name: content.pop(name, {}) for name in _TABLES}
     top = reading.values("", content, _TOP, [*_TOP, *_TABLES])

@@ -5,14 +5,13 @@ May import: other modules of `planning.scenario`, `model`, `strategies`. Begin w
 """
 
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.contracts.paths import toml_text
-from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.contracts.settings_file import named_text, toml_document
+from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys
 from rebalance_core.planning.scenario.cluster_edits import (
     LoseBroker,
     LoseMaster,
@@ -163,15 +162,13 @@ def parse_scenario(text: str, file: str, mistakes: list[str]) -> Scenario:
     What comes back is of use only if no mistake was added.
     """
     try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        mistakes.append(f"{file}: not TOML: {error}")
+        content = toml_document(text, file)
+    except UsageError as error:
+        mistakes.append(str(error))
         return Scenario("", "", ())
     lines = TomlLines(text)
-    for key in content:
-        if key not in TOP_KEYS:
-            valid = f"{did_you_mean(key, TOP_KEYS)} (valid keys: {', '.join(TOP_KEYS)})"
-            mistakes.append(f"{file}:{lines.of_key(key)}: unknown key {key}{valid}")
+    for key, unknown in unknown_keys(content, TOP_KEYS):
+        mistakes.append(f"{file}:{lines.of_key(key)}: {unknown}")
     for key in ("name", "description"):
         mistakes += _top_mistakes(content, key, file, lines)
     tables = content.get("edit", [])
@@ -191,7 +188,7 @@ def parse_scenario(text: str, file: str, mistakes: list[str]) -> Scenario:
 
 def _text_of(path: Path, mistakes: list[str]) -> str | None:
     try:
-        return toml_text(path, "scenarios")
+        return named_text(path, "scenarios")
     except UsageError as error:
         mistakes.append(str(error))
         return None
@@ -253,11 +250,11 @@ def read_values(
         valid: what the message calls them.
     """
     known = keys if known is None else known
-    values, wrong = dict[str, Any](), list[tuple[str, str]]()
+    values = dict[str, Any]()
+    unknown = (key for key in given if key not in keys)
+    wrong = list(unknown_keys(unknown, known, whose=whose, valid=valid))
     for key, value in given.items():
         if key not in keys:
-            hint = f"{did_you_mean(key, known)} ({valid}: {', '.join(known)})"
-            wrong.append((key, f"unknown key {key}{whose}{hint}"))
             continue
         try:
             values[key] = keys[key].read(value)

@@ -313,15 +313,14 @@ def interests_in(recorded: Interests, facts: EventFacts, edits: EditPlan) -> Int
     found = Interests.merged(
         [
             recorded,
-            Interests(groups, recorded.topics.slice(0, 0), recorded.queues.slice(0, 0)),
+            Interests.of(groups=groups),
             *filter(None, (interests_of(EVENTS, shared.added) for shared in edits.shared)),
         ]
     )
     topics = pa.Table.from_pylist(
         list(_subscribed(found.groups, edits.edits)), recorded.topics.schema
     )
-    empty = Interests(found.groups.slice(0, 0), topics, found.queues.slice(0, 0))
-    return Interests.merged([found, empty])
+    return Interests.merged([found, Interests.of(topics=topics)])
 
 
 def _units(shared: pa.Table, clusters: Iterable[str]) -> pa.Table:

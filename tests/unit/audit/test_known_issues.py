@@ -133,7 +133,7 @@ def test_the_list_is_strict_and_of_several_clients() -> None:
         ('["JAVA"]', '["JAVA"]\nordered = "yes"', "ordered is 'yes', not true or false"),
         ('["JAVA"]', '["JAVA"]\nevidence = { a = 1 }', "not a table of texts"),
         ('["JAVA"]', '"JAVA"', "languages is 'JAVA', not a list of texts"),
-        ("[[issue]]", "[[issue]", "is no TOML"),
+        ("[[issue]]", "[[issue]", "not TOML"),
         (TEXT, "issue = [1]", "holds issue; expected [[issue]]"),
     ],
 )

@@ -5,8 +5,15 @@ import pytest
 
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies import StrategyRefusedError, make_strategy, name_of_class
+from rebalance_core.planning.known_strategies import planning_strategy
+from rebalance_core.strategies import (
+    StrategyRefusedError,
+    make_strategy,
+    name_of_class,
+    parse_strategy,
+)
 from rebalance_core.strategies.config import Config
+from rebalance_core.strategies.consistent_hash import ConsistentHash
 
 
 @pytest.mark.parametrize(
@@ -80,3 +87,53 @@ def test_a_topic_may_hold_a_bar() -> None:
 def test_classes_are_known_behind_every_package_of_rocketmq(package: str, name: str | None) -> None:
     assert name_of_class(package + "AllocateMessageQueueAveragely") == name
     assert name_of_class(package + "AllocateByUser") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CONSISTENT_HASH(virtual_nodes=100001)",
+        "GO_CONSISTENT_HASH(virtual_nodes=2000000000)",
+        "MACHINE_ROOM_NEARBY-CONSISTENT_HASH(virtual_nodes=100001)",
+        "CONSISTENT_HASH_BOUNDED(virtual_nodes=100001)",
+    ],
+)
+def test_a_ring_of_too_many_points_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"virtual_nodes \d+ is above 100000, the most"):
+        planning_strategy(text)
+    assert str(planning_strategy(re.sub(r"\d{6,}", "100000", text)))
+
+
+def test_a_ring_of_too_many_points_is_refused_where_it_is_made() -> None:
+    for make in (
+        lambda: make_strategy("CONSISTENT_HASH", {"virtual_nodes": 100_001}),
+        lambda: make_strategy("GO_CONSISTENT_HASH", {"virtual_nodes": 100_001}),
+        lambda: ConsistentHash(100_001),
+    ):
+        with pytest.raises(UsageError, match="virtual_nodes 100001 is above 100000"):
+            make()
+
+
+@pytest.mark.parametrize(
+    "queues",
+    ["T/a/0;T/a/1", "T/a/0 T/a/1", "T/a/0&T/a/1&T/b/2", "T/a/0/T/a/1", "T/a", "T/a/0|T/a"],
+)
+def test_a_list_of_queues_of_another_form_is_refused_with_the_valid_form(queues: str) -> None:
+    with pytest.raises(UsageError, match=r"is not topic/broker/queue id; .*queues=T/broker-a/0\|T"):
+        parse_strategy(f"CONFIG(queues={queues})")
+
+
+def test_a_slash_in_a_name_is_read_back() -> None:
+    strategy = make_strategy("CONFIG", {"config": [MessageQueue("a/b", "c/d", 0)]})
+    assert str(strategy) == "CONFIG(queues=a%2Fb/c%2Fd/0)"
+    assert parse_strategy(str(strategy)) == strategy
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["CONSISTENT_HASH(virtual_nodes=DIGITS)", "CONFIG(queues=T/a/DIGITS)"],
+)
+def test_a_number_of_5000_digits_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is outside Java's int") as caught:
+        parse_strategy(text.replace("DIGITS", "9" * 5_000))
+    assert len(str(caught.value)) < 300

@@ -12,7 +12,7 @@ from rebalance_core.strategies.spi import escape, unescape
 
 WORD = st.text("%|,:()=/ ab-é😀\n\x00\u2028\u3000", max_size=6)
 ROOMS = st.dictionaries(WORD, WORD, max_size=3)
-NODES = st.fixed_dictionaries({}, optional={"virtual_nodes": st.integers(0, 2**31 - 1)})
+NODES = st.fixed_dictionaries({}, optional={"virtual_nodes": st.integers(0, 100_000)})
 IDCS = st.fixed_dictionaries({}, optional={"consumer_idcs": st.lists(WORD, max_size=3)})
 # Neither broker names nor topics hold the separator of this parameter.
 PART = WORD.map(lambda word: word.replace("|", ""))

@@ -1,0 +1,159 @@
+"""Every settings file that a person writes, read in one way: plain, UTF-8, TOML within limits.
+
+That is ``--config``, ``collection.toml``, scenarios, searches, models, accepted findings, owners.
+"""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from rebalance_core.contracts.paths import bundled, special_file
+from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
+
+MOST_BYTES = 16 * 1024**2
+"""A file of 100,000 accepted findings has 15 MB."""
+MOST_DEEP = 100
+"""Tables and arrays in each other; no settings of ours have more than four."""
+_LONGS = range(-(2**63), 2**63)
+"""TOML 1.0: integers are 64 bits, signed."""
+
+
+def read_settings_text(path: Path, refused: type[RebalanceError] = UsageError) -> str:
+    """Return the text of a settings file, without a byte order mark.
+
+    Args:
+        path: Its path; a pipe or device is refused before it is opened.
+        refused: The error, by where the file is from: of the caller, or of an input.
+
+    Raises:
+        FileNotFoundError: There is none.
+        RebalanceError: As `refused`; it cannot be read, is too large, or is not UTF-8.
+    """
+    try:
+        status = path.stat()
+        special = special_file(status.st_mode)
+        if special is not None:
+            raise refused(
+                f"{path} cannot be read: it is no plain file but {special}; copy it to one"
+            )
+        if status.st_size > MOST_BYTES:
+            raise refused(
+                f"{path} has {status.st_size:,} bytes; a settings file may have {MOST_BYTES:,}: is "
+                "it the right file?"
+            )
+        with path.open("rb") as file:
+            read = file.read(MOST_BYTES + 1)  # files of /proc have no size
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise refused(f"{path} cannot be read: {error.strerror or error}") from error
+    if len(read) > MOST_BYTES:
+        raise refused(f"{path} has more than {MOST_BYTES:,} bytes: is it the right file?")
+    try:
+        return read.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise refused(f"{path}: not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def option_text(option: str, path: str) -> str:
+    """Return the text of the settings file that an option names.
+
+    Raises:
+        UsageError: It names the option; see `read_settings_text`.
+    """
+    try:
+        return read_settings_text(Path(path))
+    except FileNotFoundError as error:
+        raise UsageError(f"{option} {path}: {error.strerror}") from error
+    except UsageError as error:
+        raise UsageError(f"{option} {error}") from error
+
+
+def named_text(path: Path, kind: str) -> str:
+    """Return the text of a file, or of a bundled one named without a folder and a suffix.
+
+    Raises:
+        UsageError: There is none, with the nearest name; or as `read_settings_text`.
+    """
+    examples = bundled(kind)
+    try:
+        if str(path) in examples and not path.exists():
+            return examples[str(path)].read_text("utf-8-sig")
+        return read_settings_text(path)
+    except FileNotFoundError:
+        beside = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        by_name = not path.suffix and path.parent == Path()
+        also = f", and no bundled one of {', '.join(examples)}" if by_name else ""
+        near = did_you_mean(path.name, [*examples, *beside] if by_name else beside)
+        raise UsageError(f"{path}: no such file{also}{near}") from None
+
+
+def toml_document(
+    text: str, where: str, refused: type[RebalanceError] = UsageError
+) -> dict[str, Any]:
+    """Return the values of a TOML text.
+
+    Args:
+        text: The file's.
+        where: Its name, for messages.
+        refused: The error; see `read_settings_text`.
+
+    Raises:
+        RebalanceError: As `refused`; the text is no TOML, nested deeper than `MOST_DEEP`, or has a
+            number of more than 64 bits.
+    """
+    if _DEEP_KEY.search(text) is not None:  # tomllib's cost is the square of its parts
+        raise refused(f"{where}: {_TOO_DEEP}")
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise refused(f"{where}: not TOML: {error}") from None
+    except RecursionError:
+        raise refused(f"{where}: not TOML that is read here: {_TOO_DEEP}") from None
+    except (ValueError, OverflowError) as error:  # of int(): more digits than Python converts
+        raise refused(f"{where}: not TOML that is read here: {error}") from None
+    except MemoryError:
+        raise refused(f"{where}: too large for the memory of this process") from None
+    wrong = _beyond_limits(document)
+    if wrong is not None:
+        raise refused(f"{where}: {wrong}")
+    return document
+
+
+def toml_value(text: str) -> Any:
+    """Return a text as TOML reads a value; what TOML does not read is a string.
+
+    So quotes, which shells take away, may be missing. Limits as of `toml_document`.
+
+    >>> toml_value("7"), toml_value("true"), toml_value("fail")
+    (7, True, 'fail')
+    """
+    try:
+        return toml_document(f"value = {text}", "")["value"]
+    except UsageError:
+        return text
+
+
+_DEEP_KEY = re.compile(
+    rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MOST_DEEP}}}"""
+)
+_TOO_DEEP = f"its tables and arrays are nested deeper than {MOST_DEEP} levels"
+
+
+def _beyond_limits(document: dict[str, Any]) -> str | None:
+    """What is wrong with the values of a document, level by level: it may be deep."""
+    level: list[Any] = [document]
+    for _ in range(MOST_DEEP + 1):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, int) and value not in _LONGS:
+                return f"a number of {value.bit_length()} bits; whole numbers have up to 64"
+            if isinstance(value, dict):
+                below += value.values()
+            elif isinstance(value, list):
+                below += value
+        level = below
+        if not level:
+            return None
+    return _TOO_DEEP
