@@ -53,7 +53,7 @@ from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
 from rebalance_core.spark.sources import run_folder, task_count
 from rebalance_core.spark.task_tables import kept_tables, make_unwritten, task_tables
-from rebalance_core.storage.run_folder import counted_rows, read_run
+from rebalance_core.storage.run_folder import counted_rows, read_version
 
 # The result of a simulation: its tables as DataFrames by attribute.
 
@@ -97,7 +97,7 @@ class Ledger:
         """
         folder = str(path).rstrip("/")
         written = run_folder(spark, folder)
-        record = read_run(written)
+        record = read_version(written)
         written_by: int = record["contract_version"]
         counted_rows(written, record, LEDGER_TABLES)
         try:

@@ -92,6 +92,31 @@ def read_run(folder: Folder) -> dict[str, Any]:
     return record
 
 
+def read_version(folder: Folder) -> dict[str, Any]:
+    """Return the record of readable tables, as `read_run`; of its fields the version must be there.
+
+    Raises:
+        InputRefused: As of `read_run`.
+    """
+    try:
+        text = (folder / RUN_NAME).read_text()
+        record = None if text is None else json.loads(text)
+        if text is None:
+            refuse_unfinished(folder, None)
+            refuse_unreadable(None, folder.url, CONTRACT_VERSION)
+    except (ValueError, RecursionError) as error:
+        raise DamagedRecord(f"{folder.url}/{RUN_NAME} is not JSON: {error}") from error
+    except OSError as error:
+        raise refusal(error, f"{folder.url} cannot be read", InputRefused) from error
+    if not isinstance(record, dict) or type(record.get("contract_version")) is not int:
+        raise DamagedRecord(f"{folder.url}/{RUN_NAME} has no contract_version; it is not ours")
+    fault = next(_object({}, _FIELDS)("", record), None)
+    if fault is not None:
+        raise DamagedRecord(f"{folder.url}/{RUN_NAME} is damaged: {fault}")
+    refuse_unreadable(record, folder.url, CONTRACT_VERSION)
+    return record
+
+
 def refuse_unfinished(folder: Folder, record: Record | None) -> None:
     """Raise `InputRefused` for a folder with a lock and without a record."""
     if record is None and LOCK_NAME in folder.names():
@@ -114,7 +139,7 @@ def refuse_unreadable(record: Record | None, where: str, contract_version: int) 
             f"{where} holds no {RUN_NAME} of ours: no result, or a run that died or is still going"
         )
     version = record["contract_version"]
-    if record["status"] == STATUS_FAILED:
+    if record.get("status") == STATUS_FAILED:
         reason = record.get("error") or "no reason kept"
         raise InputRefused(f"{where} is the output of a run that failed: {reason}")
     if version > contract_version:
@@ -252,26 +277,23 @@ def _outputs(name: str, value: Any) -> Iterator[str]:
             yield _fault(f"a table in {name}", table, "no name of a table")
 
 
-_RECORD = _object(
-    {
-        "job": _TEXT,
-        "status": _check((STATUS_OK, STATUS_FAILED).__contains__, "neither OK nor FAILED"),
-        "library_version": _TEXT,
-        "contract_version": _whole(0, 2**31 - 1),
-    },
-    {
-        "run_id": _or_null(_check(_RUN_ID.fullmatch, "not hexadecimal")),
-        "exit_code": _whole(0, 255),
-        "started_at": _MOMENT,
-        "clusters": _list_of(_TEXT),
-        "period_from_ms": _ANY_TIME,
-        "period_to_ms": _ANY_TIME,
-        "outputs": _outputs,
-        "files": _list_of(_object({"name": _STRING, "kind": _STRING, "understood": _COUNT})),
-        "audit": _or_null(_audit),
-        "error": _or_null(_STRING),
-    },
-)
+_FIELDS: Mapping[str, Check] = {
+    "job": _TEXT,
+    "status": _check((STATUS_OK, STATUS_FAILED).__contains__, "neither OK nor FAILED"),
+    "library_version": _TEXT,
+    "contract_version": _whole(0, 2**31 - 1),
+    "run_id": _or_null(_check(_RUN_ID.fullmatch, "not hexadecimal")),
+    "exit_code": _whole(0, 255),
+    "started_at": _MOMENT,
+    "clusters": _list_of(_TEXT),
+    "period_from_ms": _ANY_TIME,
+    "period_to_ms": _ANY_TIME,
+    "outputs": _outputs,
+    "files": _list_of(_object({"name": _STRING, "kind": _STRING, "understood": _COUNT})),
+    "audit": _or_null(_audit),
+    "error": _or_null(_STRING),
+}
+_RECORD = _object({name: _FIELDS[name] for name in sorted(_OF_OURS)}, _FIELDS)
 
 
 # The tables beside the record: as many rows as it has.
