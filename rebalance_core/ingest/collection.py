@@ -385,7 +385,11 @@ def known_groups(files: Iterable[CollectedFile], brokers: AnyCollection[str]) ->
             groups |= {file.arguments[1].removesuffix(max(ends, key=len))} if ends else set()
         elif _of_one_group(file) and not file.arguments[1].startswith(("s-", "t-")):
             groups.add(file.arguments[1])
-    return groups
+    return groups - {*EVERYTHING}
+
+
+EVERYTHING = ("", "all")
+"""What stands for no group in the name of a ``consumerProgress`` dump."""
 
 
 def of_known_group(file: CollectedFile, groups: AnyCollection[str]) -> CollectedFile:

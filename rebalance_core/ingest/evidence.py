@@ -19,8 +19,6 @@ from rebalance_core.ingest.fact import UNPARSABLE_DOCUMENT, Fact, Unread
 from rebalance_core.ingest.parse.command_output import PARTIAL, is_partial
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic, retry_topic
 
-EVERYTHING = ("", "all")
-"""What stands for no group in the name of a ``consumerProgress`` dump."""
 _NO_ROWS = (
     "no_output", "no_members", "admin_error", "group_connection", "same_subscription",
     "progress_total",
@@ -109,7 +107,7 @@ def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str
             v = piece.values
             return group_of_rows(argument, v["with_clients"], v["topic"])
     # without rows nothing but the name tells whether -s was given
-    return None if argument in EVERYTHING else argument.removeprefix("s-")
+    return None if argument in collection.EVERYTHING else argument.removeprefix("s-")
 
 
 def _error(results: Collection[Fact | Unread]) -> str:

@@ -283,10 +283,16 @@ def stray(line: Line) -> Unreadable:
     return Unreadable(STRAY_LINE, f"{shown(line.text)} stands outside of the output")
 
 
-def unheaded(results: Iterable[Fact | Unread]) -> Iterator[Fact | Unread]:
-    """Yield what was read of an output without a table: no line of it is a stray one."""
+def unheaded(
+    results: Iterable[Fact | Unread], others: Iterable[Fact | Unread] = ()
+) -> Iterator[Fact | Unread]:
+    """Yield what was read of an output without a table: its lines may be rows of one.
+
+    Those around a failure (of `others`) are not: there is no table then.
+    """
+    failed = any(isinstance(piece, Fact) for piece in others)
     for piece in results:
-        if isinstance(piece, Unread) and piece.code == STRAY_LINE:
+        if isinstance(piece, Unread) and piece.code == STRAY_LINE and not failed:
             yield replace(piece, code=UNPARSABLE_LINE)
         else:
             yield piece

@@ -104,7 +104,7 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
     if table.lacks_end and not others:
         others.append(cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:"))
     if not table.headed:
-        return [*unheaded(refused), *others]
+        return [*unheaded(refused, output.others), *others]
     return [*table.facts(source, partial=is_partial([*refused, *others])), *refused, *others]
 
 
@@ -284,7 +284,7 @@ def parse_consumer_progress(
     table = _ProgressTable(time_zone)
     results = read_lines(output.lines, table.read)
     if not table.headed:
-        return [*unheaded(results), *output.others]
+        return [*unheaded(results, output.others), *output.others]
     results += _rows_lost(results, source)
     refused = is_partial([*results, *output.others])
     missing = table.missing_end
@@ -464,7 +464,7 @@ def parse_consumer_status(
         return [*results, *output.others]
     table = _List()
     results = read_lines(output.lines, table.read)
-    return [*(results if table.headed else unheaded(results)), *output.others]
+    return [*(results if table.headed else unheaded(results, output.others)), *output.others]
 
 
 def _of_a_terminal(piece: Fact | Unread) -> Fact | Unread:

@@ -60,7 +60,7 @@ def parse_cluster_list(text: str, source: str) -> list[Fact | Unread]:
     table = _BrokerTable()
     results = read_lines(output.lines, table.read)
     if not table.headed:
-        results = list(unheaded(results))
+        results = list(unheaded(results, output.others))
     return marked([*results, *output.others])
 
 
@@ -269,7 +269,7 @@ def parse_topic_route(text: str, source: str) -> list[Fact | Unread]:
     if lines and not lines[0].text.lstrip().startswith("{"):
         table = _RouteTable()
         results = read_lines(lines, table.read)
-        facts = results if table.headed else list(unheaded(results))
+        facts = results if table.headed else list(unheaded(results, output.others))
         return marked([*before, *facts, *output.others])
     document = "\n".join(line.text for line in lines)
     facts = read_document(document, source, _parse) if lines else []
@@ -409,7 +409,7 @@ def parse_topic_status(text: str, source: str, *, time_zone: tzinfo = UTC) -> li
         return _queue(line, table, time_zone)
 
     results = read_lines(output.lines, read)
-    return marked([*(results if table else unheaded(results)), *output.others])
+    return marked([*(results if table else unheaded(results, output.others)), *output.others])
 
 
 def _queue(line: Line, table: HeadedTable, time_zone: tzinfo) -> Fact:

@@ -193,3 +193,8 @@ def test_a_group_has_no_name_of_a_broker_in_it(naming: dict[str, str], tmp_path:
 def test_an_empty_dump_of_one_topic_is_of_the_group_that_others_name(tmp_path: Path) -> None:
     dumps = {NAMED: CONNECTION, f"{AT}-consumerProgress-t-T-order-service.txt": ""}
     assert groups(of_dumps(tmp_path, dumps)) == {"order-service"}
+
+
+def test_the_progress_of_all_groups_is_of_none(tmp_path: Path) -> None:
+    dumps = {NAMED: CONNECTION, f"{AT}-consumerProgress-all.txt": "SLF4J: x\n"}
+    assert groups(of_dumps(tmp_path, dumps)) == {"order-service"}

@@ -384,3 +384,8 @@ def test_consumer_progress_every_recording() -> None:
     counts = parse_all(r"mqadmin/\d+-consumerProgress", parse_consumer_progress)
     assert counts["files"] >= 1
     assert counts["queue_progress"] > 5 * counts["files"]
+
+
+def test_what_is_logged_around_a_failure_is_no_row_of_a_table() -> None:
+    text = "[2025-12-18 10:00:00.357] WARN QueryGroup_2 - failed\n" + NO_BROKER
+    assert codes(parse_consumer_progress(text, "f")) == ["STRAY_LINE"]
