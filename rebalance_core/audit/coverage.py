@@ -7,7 +7,7 @@ from typing import Any
 
 from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, STEADY
 from rebalance_core.ingest.clock_zones import is_zone
-from rebalance_core.ingest.collection import OFFSETS, TOPICS
+from rebalance_core.ingest.collection import CONFIG_STORES, OFFSETS, TOPICS
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
@@ -180,13 +180,16 @@ def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Co
     }
     clients = {host: tuple(_joined(of, 0)) for host, of in logs_of(rows, "client_log").items()}
     clocks = {kind: {_clock(row) for row in rows if row["kind"] == kind} for kind in _CLOCKS}
-    off, unknown = OFF in clocks["broker_log"], not clocks["client_log"] <= {RIGHT}
+    # no event is dated by the copy of a store
+    timed = [row for row in rows if row["kind"] not in CONFIG_STORES]
+    unsure = any(CLOCK_UNSURE in (row["note"] or "") for row in timed)
+    off, unknown = unsure or OFF in clocks["broker_log"], not clocks["client_log"] <= {RIGHT}
     lost = dict(_offsets_lost(rows, folders))
     whole = [row for row in rows if row["kind"] == TOPICS and row["complete"] and row["from_ms"]]
     stores = {row["host"]: row["from_ms"] for row in sorted(whole, key=lambda row: row["from_ms"])}
     for broker, hosts in folders.items():
         stores[broker] = max((stores.get(host, 0) for host in hosts), default=0)
-    left = max((row.get("clock_error_ms") or 0 for row in rows), default=0)
+    left = max((row.get("clock_error_ms") or 0 for row in timed), default=0)
     return Coverage(
         brokers, bool(rows), clients, _name_servers(rows), lost, off, unknown, stores, left
     )

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import NamedTuple
 
+from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff
 from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone, nearest_zone
 from rebalance_core.ingest.collection import (
     BROKER_LOG,
@@ -84,6 +85,7 @@ class ClockShifts:
         clients: by client id how far the clock is behind that its subVersions and start are of.
         unsure: hosts whose clocks differ, of which nothing tells which is right, with how far each
             is behind the first of them.
+        copies: of the machines that make dumps and copy stores the clocks that are off.
     """
 
     heads: Mapping[str, int] = field(default_factory=dict)
@@ -93,6 +95,7 @@ class ClockShifts:
     late: Mapping[str, int] = field(default_factory=dict)
     clients: Mapping[str, int] = field(default_factory=dict)
     unsure: Mapping[Host, int] = field(default_factory=dict)
+    copies: Mapping[str, ClockOff] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """True if some times are corrected."""
@@ -630,6 +633,39 @@ def _relative(
     return result, unsure
 
 
+_MACHINES = {DUMPS: "makes the dumps", STORES: "copies the stores"}
+
+
+def _copy_findings(
+    copies: Mapping[str, ClockOff],
+) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+    """Text, remedy and evidence of each machine whose clock names files wrongly."""
+    for what, off in sorted(copies.items()):
+        machine, shown = f"the machine that {_MACHINES[what]}", f"by what the {what} show"
+        remedy = "Synchronise that machine's clock (chrony, NTP)."
+        if off.error_ms is None:
+            text = (
+                f"The clock of {machine} differs from the others, {shown}, and no one difference "
+            )
+            text += "explains all: it is not corrected."
+            yield text, remedy, {"what": what}
+            continue
+        if not off.behind_ms:
+            text = (
+                f"The clock of {machine} may be {off.error_ms / SECOND_MS:.0f} s off, as that of "
+            )
+            text += "the dumps is, and they do not show whether: nothing of theirs is corrected."
+            yield text, remedy, {"what": what, "error_ms": off.error_ms}
+            continue
+        how = "behind" if off.behind_ms > 0 else "ahead of"
+        text = (
+            f"The clock of {machine} is {abs(off.behind_ms) / SECOND_MS:.0f} s {how} the others, "
+        )
+        text += f"{shown}, give or take "
+        text += f"{off.error_ms / SECOND_MS:.0f} s. Its times are read as corrected."
+        yield text, remedy, {"what": what, "behind_ms": off.behind_ms, "error_ms": off.error_ms}
+
+
 _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"}
 
 
@@ -660,5 +696,6 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
             read = f"Its times {corrected}" if (kind, place) in shifts.left else zone
             remedy = "Name its time zone in collection.toml." if is_zone(behind) else synchronise
             found.append((f"{text} {read}", remedy, {"folder": folder, "behind_ms": behind}))
+    found += _copy_findings(shifts.copies)
     for text, remedy, shown in found:
         yield finding("INGEST_CLOCK_OFFSET", text, remedy, WARNING, evidence=shown)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, STEADY
 from rebalance_core.ingest.clock_offsets import ClockShifts
+from rebalance_core.ingest.clocks import made_as
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import (
     ADMIN,
@@ -83,10 +84,13 @@ def coverage_rows(
         else:
             found = _of_documents(host, files, counted, collection, assumed)
         clock = host[2], files[0].place
+        offset_ms, error_ms = clocks.offsets.get(clock), clocks.left.get(clock)
+        copied = clocks.copies.get(made_as(files[0]))
+        if copied is not None and copied.error_ms is not None:
+            offset_ms, error_ms = copied.behind_ms, copied.error_ms
         for row in found:
-            clock_cells: Row = {"clock_offset_ms": clocks.offsets.get(clock)}
-            clock_cells["clock_error_ms"] = clocks.left.get(clock)
-            if clock in clocks.unsure:
+            clock_cells: Row = {"clock_offset_ms": offset_ms, "clock_error_ms": error_ms}
+            if clock in clocks.unsure or (copied is not None and copied.error_ms is None):
                 clock_cells["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
             _merge(rows, row | clock_cells)
     for piece in collection.refused:

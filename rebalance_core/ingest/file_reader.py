@@ -9,7 +9,14 @@ from typing import Any
 from rebalance_core.ingest import collection
 from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.copied_names import may_be
-from rebalance_core.ingest.evidence import Evidence, evidence_of, is_fact_only, of_document
+from rebalance_core.ingest.evidence import (
+    Evidence,
+    asked,
+    evidence_of,
+    group_of_rows,
+    is_fact_only,
+    of_document,
+)
 from rebalance_core.ingest.fact import (
     STRAY_LINE,
     UNPARSABLE_DOCUMENT,
@@ -37,6 +44,7 @@ from rebalance_core.ingest.parse.config_stores import (
 )
 from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
+from rebalance_core.ingest.parse.json_tables import DATA_VERSION_KIND
 from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_WORDS, parse_lock_line
 from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, ReadAt, ServerClock
 from rebalance_core.ingest.parse.mqadmin_consumers import (
@@ -148,6 +156,12 @@ epoch time in it a broker's line is, in ms; an address of the broker; the connec
 that did not unregister ended there.
 """
 MOST_MARKS = 200
+MEMBER, LIST, COMMIT, VERSION = "member ", "list ", "commit ", "version"
+"""What dates a document: a member came or went, or is listed, with its group and client id; a list
+of members is whole, with its group and broker; an offset was committed, with its group and queue;
+a store was changed.
+"""
+MOST_WITNESSES = 2_000
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
@@ -210,6 +224,9 @@ class FileStats:
     """Moments that a broker and a client both log, by what happened; the first ones."""
     partial: str = ""
     """Why a document may state more than was read of it; empty: all of it was read."""
+    witnessed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """What dates a document that shows it, as (when, value); the first ones. Of a log when it
+    happened; 1 or -1 of a member that came or went, and a committed offset."""
 
     def mark(self, name: str, at_ms: int) -> None:
         """Keep one moment that another host logs, too."""
@@ -217,6 +234,14 @@ class FileStats:
             times = self.marks.setdefault(name, [])
             if len(times) < MOST_MARKS:
                 times.append(at_ms)
+
+    def witness(self, name: str, at_ms: int, value: int) -> None:
+        """Keep what dates a document, unless it is as it was."""
+        if name in self.witnessed or len(self.witnessed) < MOST_WITNESSES:
+            known = self.witnessed.setdefault(name, [])
+            repeated = name.startswith(COMMIT) and known and known[-1][1] == value
+            if len(known) < MOST_WITNESSES and not repeated:
+                known.append((at_ms, value))
 
     def count_head(self, text: str) -> None:
         """Count one line with a head, by the text of its time."""
@@ -277,6 +302,8 @@ class FileReader:
     """What the last line is: FOREIGN, HEADED or STACK."""
     _clock: Clock | ClientClock = field(init=False)
     _unwrapper: Unwrapper | None = field(init=False)
+    _channels: dict[tuple[str, str], str] = field(init=False, default_factory=dict)
+    """Client id by group and channel."""
 
     def __post_init__(self) -> None:
         self.stats = FileStats(self.file.name, self.file.kind)
@@ -430,6 +457,7 @@ class FileReader:
                 yield piece
                 continue
             self._note_mark(piece)
+            self._note_witness(piece)
             if piece.kind == "client_created" and piece.values.keys() == {"client_id"}:
                 continue  # it dates the client's start, and states nothing else
             self.stats.facts += 1
@@ -458,6 +486,47 @@ class FileReader:
             return
         if at_ms is not None and known is not None:
             self.stats.count_gap(known - at_ms)
+
+    def _note_witness(self, fact: Fact) -> None:
+        """Note what dates a dump or the copy of a store, or what one shows of that."""
+        v, at_ms = fact.values, fact.at_ms or 0
+        if fact.kind == "consumer_connected" and self.file.kind == collection.BROKER_LOG:
+            self._channels[v["group"], v["channel"]] = v["client_id"]
+            self.stats.witness(f"{MEMBER}{v['group']} {v['client_id']}", at_ms, 1)
+        elif fact.kind in ("consumer_left", "consumer_closed", "consumer_expired"):
+            client_id = v.get("client_id") or self._channels.get((v["group"], v["channel"]))
+            if client_id is not None:
+                self.stats.witness(f"{MEMBER}{v['group']} {client_id}", at_ms, -1)
+        elif fact.kind == "committed" and v["offset"] >= 0:
+            self._note_commit(
+                v["group"], v["topic"], v["broker"], v["queue_id"], at_ms, v["offset"]
+            )
+        elif fact.kind == "committed_offset" and self.file.kind == collection.OFFSETS:
+            queue = v["topic"], self.file.place, v["queue_id"]
+            self._note_commit(v["consumer_group"], *queue, 0, v["committed_offset"])
+        elif fact.kind == "queue_progress" and not v.get("topic_truncated"):
+            group = group_of_rows(self.file.arguments[1], v["with_clients"], v["topic"])
+            queue = v["topic"], v["broker_name"], v["queue_id"]
+            self._note_commit(group, *queue, 0, v["consumer_offset"])
+        elif fact.kind == DATA_VERSION_KIND and v["timestamp_ms"]:
+            self.stats.witness(VERSION, v["timestamp_ms"], 0)
+        elif fact.kind in ("member", "group_connection"):
+            group, broker = self._asked(fact)
+            if fact.kind == "member":
+                self.stats.witness(f"{MEMBER}{group} {v['client_id']}", 0, 1)
+            elif broker:
+                self.stats.witness(f"{LIST}{group} {broker}", 0, 1)
+
+    def _note_commit(
+        self, group: str, topic: str, broker: str, queue_id: int, at_ms: int, offset: int
+    ) -> None:
+        self.stats.witness(f"{COMMIT}{group} {topic} {broker} {queue_id}", at_ms, offset)
+
+    def _asked(self, fact: Fact) -> tuple[str, str]:
+        """Group and broker of a list of members."""
+        if self.file.place:
+            return self.file.arguments[1], ""
+        return asked(self.file.arguments[1], fact.values.get("subscriptions") or (), self.brokers)
 
     def _note_mark(self, fact: Fact) -> None:
         """Note a moment that a broker logs and also a client, or a name server."""

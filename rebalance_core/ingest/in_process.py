@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
-from rebalance_core.ingest.clock_offsets import clock_shifts, offset_findings
-from rebalance_core.ingest.clock_zones import corrected, in_step, zone_findings, zone_shifts
+from rebalance_core.ingest.clock_offsets import offset_findings
+from rebalance_core.ingest.clock_zones import corrected, zone_findings
+from rebalance_core.ingest.clocks import in_time
 from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
 from rebalance_core.ingest.cluster_facts import cluster_facts
 from rebalance_core.ingest.collection import (
@@ -86,11 +87,11 @@ def read_collection(
         stats.append(reader.stats)
         if progress is not None:
             progress(done, len(files))
-    shifts = zone_shifts(collection, stats)
-    stats, evidence = in_step(stats, shifts), list(corrected(evidence, shifts))
-    clocks = clock_shifts(collection, stats)
+    timed = in_time(collection, stats)
+    collection, stats, shifts, clocks = timed.collection, timed.stats, timed.shifts, timed.clocks
+    evidence = list(corrected(evidence, shifts))
     if clocks:
-        stats, evidence = in_step(stats, clocks.heads), list(clocks.corrected(evidence))
+        evidence = list(clocks.corrected(evidence))
     given, wrong = given_groups(collection)
     of_cluster = [p for p in evidence if p.part == CLUSTER]
     context = context_of(collection, of_cluster, stats, given, assumed)
@@ -245,6 +246,9 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         total.local_heads |= part.local_heads
         for mark, moments in part.marks.items():
             total.marks[mark] = [*total.marks.get(mark, ()), *moments]
+        for name, dated in part.witnessed.items():
+            known = total.witnessed.get(name, ())
+            total.witnessed[name] = [*known, *((at_ms, value) for at_ms, value in dated)]
         for step, lines in part.steps.items():
             total.steps[step] = total.steps.get(step, 0) + lines
         for gap in (part.gap_low, part.gap_high):

@@ -25,8 +25,9 @@ from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.ingest import in_process
-from rebalance_core.ingest.clock_offsets import ClockShifts, clock_shifts, offset_findings
-from rebalance_core.ingest.clock_zones import Shifts, corrected, in_step, zone_findings, zone_shifts
+from rebalance_core.ingest.clock_offsets import ClockShifts, offset_findings
+from rebalance_core.ingest.clock_zones import Shifts, corrected, zone_findings
+from rebalance_core.ingest.clocks import in_time
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.cluster_facts import cluster_facts
 from rebalance_core.ingest.collection import GIVEN_GROUPS, Collection
@@ -465,10 +466,9 @@ def ingest(
             collection, (stats_of(p) for p in pieces if p.part == COUNTED)
         )
         too_long = [*long_lines(collection, stats)]
-        shifts = zone_shifts(collection, stats)
-        stats = in_step(stats, shifts)
-        clocks = clock_shifts(collection, stats)
-        stats = in_step(stats, clocks.heads)
+        timed = in_time(collection, stats)
+        collection, stats, shifts = timed.collection, timed.stats, timed.shifts
+        clocks = timed.clocks
         zoned = corrected((p for p in pieces if p.part != COUNTED), shifts)
         of_cluster = [*clocks.corrected(zoned)]
         given, wrong = in_process.given_groups(collection)

@@ -1,0 +1,321 @@
+"""The clock of the machine that makes dumps, and of the one that copies stores.
+
+Their files are named after it, and nothing else says when they were made. What they show does:
+members and commits that logs date, and pulls that clients have made just before. Each of these
+allows some differences of the clock; the clock is off if most of them exclude none and agree on
+another.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from rebalance_core.ingest.clock_zones import PULLED_MS, nearest_zone
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    CLIENT_LOG,
+    CONFIG_STORES,
+    CollectedFile,
+)
+from rebalance_core.ingest.file_reader import COMMIT, LIST, MEMBER, UP, VERSION, FileStats
+from rebalance_core.model.times import (
+    HOUR_MS,
+    MINUTE_MS,
+    OFFSET_FLUSH_MS,
+    OFFSET_PERSIST_MS,
+    SECOND_MS,
+)
+
+NEVER_MS, EVER_MS = -(1 << 62), 1 << 62
+LINE_MS = 2 * SECOND_MS
+"""Servers log whole seconds, and brokers hear of one change one after the other."""
+COMMAND_MS = 10 * SECOND_MS
+"""A dump has the time of its command's start; its answer is of some seconds later."""
+SENT_MS = OFFSET_PERSIST_MS + SECOND_MS
+"""Commits travel in pulls, too, before the client logs them."""
+WAITED_MS = 20 * SECOND_MS
+"""A pull that finds nothing is held up for 15 s at most, and the next one follows."""
+MOST_WIDE_MS = MINUTE_MS
+"""In the middle of more, a corrected time would be too far off: the least is corrected."""
+MOST_OFF_MS = 14 * HOUR_MS
+"""A clock is set wrong by a zone at most; files of another day are old, whatever they show."""
+LEAST = 2
+"""So many statements have to exclude that a clock is right."""
+CLEARLY = 4
+"""Another difference is the clock's if so many times fewer statements exclude it."""
+
+Spans = list[tuple[int, int]]
+"""Times, or differences of a clock, that a statement allows: disjoint, in order."""
+DUMPS, STORES = "dumps", "stores"
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOff:
+    """The clock of a machine that names files is off.
+
+    Attributes:
+        behind_ms: how far it is behind the others: what has to be added to its times.
+        error_ms: how far off a corrected time may still be; None: what the files show agrees on no
+            difference, and nothing is corrected.
+    """
+
+    behind_ms: int
+    error_ms: int | None
+
+
+@dataclass(frozen=True)
+class LogClocks:
+    """What is known of the clocks of logs.
+
+    Attributes:
+        heads: what corrects the lines of logs, by file.
+        beats: what corrects the times that a broker prints in them, by file.
+        clients: how far clocks of clients are behind, by client id.
+        unsure: hosts whose clocks differ, of which nothing shows which is right.
+    """
+
+    heads: Mapping[str, int]
+    beats: Mapping[str, int]
+    clients: Mapping[str, int]
+    unsure: frozenset[tuple[str, str]]
+
+
+@dataclass
+class _Timelines:
+    """What the logs say of members, by broker, and of commits."""
+
+    members: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
+    periods: dict[str, tuple[int, int]] = field(default_factory=dict)
+    starts: dict[str, list[int]] = field(default_factory=dict)
+    beats: dict[str, int] = field(default_factory=dict)
+    """By broker how far its clock is behind; not of those that are unsure."""
+    commits: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+
+
+def clocks_off(
+    files: Iterable[CollectedFile],
+    stats: Iterable[FileStats],
+    clocks: LogClocks,
+) -> dict[str, ClockOff]:
+    """The clocks that are off: of `DUMPS`, of `STORES`, or of both.
+
+    Args:
+        files: of the collection.
+        stats: of each, whole zones corrected.
+        clocks: of the hosts whose logs are there.
+    """
+    counted = {one.name: one for one in stats}
+    files = list(files)
+    lines = _timelines(files, counted, clocks)
+    dumps = [f for f in files if f.kind == ADMIN and f.written_ms is not None]
+    stores = [f for f in files if f.kind in CONFIG_STORES and f.written_ms is not None]
+    allowed = {
+        DUMPS: [*_of_lists(dumps, counted, lines), *_of_commits(dumps, counted, lines)],
+        STORES: [*_of_commits(stores, counted, lines)],
+    }
+    allowed[STORES] += _of_versions(stores, counted, lines)
+    pulls, exact = _of_pulls(dumps, counted, clocks.clients)
+    allowed[DUMPS] += pulls
+    dumped = _difference(allowed[DUMPS], exact)
+    copied = _difference(allowed[STORES], ())
+    if dumped is not None and dumped.error_ms is not None and (copied is None or copied.error_ms):
+        as_dumped, alone = (
+            sum(not _allows(spans, ms) for spans in allowed[STORES]) for ms in (dumped.behind_ms, 0)
+        )
+        if as_dumped < alone:
+            copied = dumped
+        elif as_dumped == alone and copied is None and stores:
+            copied = ClockOff(0, abs(dumped.behind_ms))  # one machine may do both
+    found = {DUMPS: dumped, STORES: copied}
+    return {what: off for what, off in found.items() if off is not None}
+
+
+def _timelines(
+    files: Iterable[CollectedFile],
+    counted: Mapping[str, FileStats],
+    clocks: LogClocks,
+) -> _Timelines:
+    lines, heads = _Timelines(), clocks.heads
+    for file in files:
+        if file.kind not in (BROKER_LOG, CLIENT_LOG) or (file.kind, file.place) in clocks.unsure:
+            continue
+        one = counted[file.name]
+        shift = one.shift_ms + heads.get(file.name, 0)
+        for name, moments in one.witnessed.items():
+            moved = [(ms + shift, value) for ms, value in moments]
+            if name.startswith(MEMBER):
+                lines.members.setdefault((file.place, name), []).extend(moved)
+            else:
+                lines.commits.setdefault(name, []).extend(moved)
+        if file.kind == BROKER_LOG:
+            lines.beats[file.place] = clocks.beats.get(file.name, 0)
+            ups = (ms for name, times in one.marks.items() if name.startswith(UP) for ms in times)
+            lines.starts.setdefault(file.place, []).extend(ms + shift for ms in ups)
+        if file.kind == BROKER_LOG and one.first_ms is not None and one.last_ms is not None:
+            # its times are in step with the zone already, not with its clock
+            first, last = (ms + heads.get(file.name, 0) for ms in (one.first_ms, one.last_ms))
+            known = lines.periods.get(file.place, (first, last))
+            lines.periods[file.place] = (min(first, known[0]), max(last, known[1]))
+    for moments in (*lines.members.values(), *lines.commits.values()):
+        moments.sort()
+    return lines
+
+
+def _of_lists(
+    dumps: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
+) -> Iterator[Spans]:
+    """What lists of members allow: who is listed was there by the broker's log, who is not was not.
+
+    Before the log begins and after it ends anybody may have been there.
+    """
+    by_group: dict[tuple[str, str], list[str]] = {}
+    for place, name in lines.members:
+        by_group.setdefault((place, name.split(" ")[1]), []).append(name)
+    for file in dumps:
+        shown, at_ms = counted[file.name].witnessed, file.written_ms or 0
+        for listed in [name for name in shown if name.startswith(LIST)]:
+            _, group, broker = listed.split(" ")
+            begin, end = lines.periods.get(broker, (0, 0))
+            for name in by_group.get((broker, group), ()):
+                there = _presence(lines.members[broker, name], lines.starts.get(broker, ()))
+                spans = there if name in shown else _others(there)
+                known = [(max(low, begin), min(high, end)) for low, high in spans]
+                allowed = [
+                    (NEVER_MS, begin),
+                    *(one for one in known if one[0] <= one[1]),
+                    (end, EVER_MS),
+                ]
+                yield _differences(allowed, at_ms, LINE_MS, LINE_MS + COMMAND_MS)
+
+
+def _presence(changes: list[tuple[int, int]], starts: Iterable[int]) -> Spans:
+    """When the member was there, by (time, 1 or -1) of each of its connections.
+
+    A broker that starts has no connection.
+    """
+    count = -min(0, changes[0][1])
+    spans, since = [], NEVER_MS
+    for at_ms, change in sorted([*changes, *((ms, NEVER_MS) for ms in starts)]):
+        before, count = count, max(0, count + change)
+        if before and not count:
+            spans.append((since, at_ms))
+        elif count and not before:
+            since = at_ms
+    return [*spans, (since, EVER_MS)] if count else spans
+
+
+def _others(spans: Spans) -> Spans:
+    """All times that the spans leave."""
+    ends = [NEVER_MS, *(ms for span in spans for ms in span), EVER_MS]
+    return [(low, high) for low, high in list(pairwise(ends))[::2] if low < high]
+
+
+def _of_commits(
+    documents: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
+) -> Iterator[Spans]:
+    """What committed offsets allow: after the commit before one, before the next.
+
+    The one itself may have come in a pull of a client that was killed, and be logged much later.
+    """
+    for file in documents:
+        at_ms = file.written_ms or 0
+        late_ms = COMMAND_MS if file.kind == ADMIN else OFFSET_FLUSH_MS + COMMAND_MS
+        for name, shown in counted[file.name].witnessed.items():
+            commits = lines.commits.get(name, ())
+            offsets = [offset for _, offset in commits]
+            if not name.startswith(COMMIT) or len(set(offsets)) < 2 or offsets != sorted(offsets):
+                continue  # what went back may be another's, and what stands still dates nothing
+            for _, offset in shown:
+                reached, passed = bisect_left(offsets, offset), bisect_right(offsets, offset)
+                low = commits[reached - 1][0] if reached else NEVER_MS
+                high = commits[passed][0] if passed < len(commits) else EVER_MS
+                yield _differences([(low, high)], at_ms, SENT_MS, late_ms)
+
+
+def _of_versions(
+    stores: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
+) -> Iterator[Spans]:
+    """What the times of last changes in stores allow: a copy is not older."""
+    for file in stores:
+        behind = lines.beats.get(file.place)
+        for changed_ms, _ in counted[file.name].witnessed.get(VERSION, ()):
+            if behind is not None:
+                changed = [(changed_ms + behind, EVER_MS)]
+                yield _differences(changed, file.written_ms or 0, LINE_MS, 0)
+
+
+def _of_pulls(
+    dumps: Iterable[CollectedFile], counted: Mapping[str, FileStats], clients: Mapping[str, int]
+) -> tuple[list[Spans], list[int]]:
+    """What the last pulls of clients allow, and the difference if they were just then.
+
+    A client that runs has pulled in the last 30 s, whatever becomes of its messages; of several in
+    one dump none has pulled after it, but for those asked later. Whole zones are the local times'.
+    """
+    gaps: dict[tuple[int, str], list[int]] = {}
+    for file in dumps:
+        gap = counted[file.name].gap_low
+        if file.arguments[0] == "consumerStatus" and gap is not None:
+            gap -= clients.get(file.arguments[2] if len(file.arguments) > 2 else "", 0)
+            gaps.setdefault((file.written_ms or 0, file.arguments[1]), []).append(gap)
+    allowed, exact = [], []
+    for of_dump in gaps.values():
+        for gap in of_dump:
+            zone = nearest_zone(gap - PULLED_MS // 2, PULLED_MS)
+            spans = {(-max(of_dump) + z - COMMAND_MS, -gap + z + PULLED_MS) for z in (0, zone)}
+            allowed.append(sorted(spans))
+            exact.append(-gap)
+    return allowed, exact
+
+
+def _differences(times: Spans, at_ms: int, early_ms: int, late_ms: int) -> Spans:
+    """The differences of a clock that names one of the times so, give or take."""
+    apart = [
+        (
+            NEVER_MS if low == NEVER_MS else low - at_ms - early_ms,
+            EVER_MS if high == EVER_MS else high - at_ms + late_ms,
+        )
+        for low, high in times
+    ]
+    joined: Spans = []
+    for low, high in sorted(apart):
+        if joined and low <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
+        else:
+            joined.append((low, high))
+    return joined
+
+
+def _difference(statements: Iterable[Spans], exact: Iterable[int]) -> ClockOff | None:
+    """The difference that nearly all statements allow, if too many exclude that there is none."""
+    statements = list(statements)
+    without = sum(not _allows(spans, 0) for spans in statements)
+    if without < LEAST:
+        return None
+    lows = sorted(low for spans in statements for low, _ in spans)
+    highs = sorted(high for spans in statements for _, high in spans)
+    ends = sorted({ms for ms in (*lows, *highs) if NEVER_MS < ms < EVER_MS})
+    excluded = {
+        end: len(statements) - bisect_right(lows, end) + bisect_left(highs, end) for end in ends
+    }
+    fewest = min(excluded.values(), default=without)
+    if CLEARLY * fewest > without:
+        return None if 2 * without < len(statements) else ClockOff(0, None)
+    nearest = min((end for end in ends if excluded[end] == fewest), key=abs)
+    agreeing = [span for spans in statements for span in spans if span[0] <= nearest <= span[1]]
+    low, high = max(low for low, _ in agreeing), min(high for _, high in agreeing)
+    if NEVER_MS in (low, -high) or abs(nearest) > MOST_OFF_MS:
+        return None  # nothing shows how far, or it is no clock
+    pulled = [ms for ms in exact if low <= ms <= high]
+    if pulled:
+        # the newest pull was just before, and the oldest of any client not long
+        behind = (max(pulled) + max(max(pulled), min(pulled) + WAITED_MS)) // 2
+    else:
+        behind = (low + high) // 2 if high - low <= MOST_WIDE_MS else min(low, high, key=abs)
+    return ClockOff(behind, max(behind - low, high - behind))
+
+
+def _allows(spans: Spans, difference_ms: int) -> bool:
+    return any(low <= difference_ms <= high for low, high in spans)

@@ -1,0 +1,72 @@
+"""All times of a collection brought in step: zones, clocks of hosts, clocks that name files."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from rebalance_core.ingest.admin_clock import DUMPS, STORES, LogClocks, clocks_off
+from rebalance_core.ingest.clock_offsets import ClockShifts, clock_shifts
+from rebalance_core.ingest.clock_zones import Shifts, in_step, zone_shifts
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    CONFIG_STORES,
+    CollectedFile,
+    Collection,
+)
+from rebalance_core.ingest.file_reader import FileStats
+
+
+@dataclass(frozen=True)
+class InTime:
+    """A collection with its times in step.
+
+    Attributes:
+        collection: its documents at the corrected times.
+        stats: how each file was understood, its times corrected.
+        shifts: the local times that are off by a zone.
+        clocks: the clocks that are off.
+    """
+
+    collection: Collection
+    stats: list[FileStats]
+    shifts: Shifts
+    clocks: ClockShifts
+
+
+def in_time(collection: Collection, stats: Iterable[FileStats]) -> InTime:
+    """Find what times of a collection are off, and correct those of its files.
+
+    Args:
+        collection: the files.
+        stats: how each was understood.
+    """
+    read = list(stats)
+    shifts = zone_shifts(collection, read)
+    zoned = in_step(read, shifts)
+    clocks = clock_shifts(collection, zoned)
+    known = LogClocks(clocks.heads, clocks.beats, clocks.clients, frozenset(clocks.unsure))
+    off = clocks_off(collection.files, zoned, known)
+    behind = {what: one.behind_ms for what, one in off.items() if one.behind_ms}
+    moved = {f.name: behind[m] for f in collection.files if (m := made_as(f)) in behind}
+    if DUMPS in behind:
+        # what a clock explains is no zone
+        shown = [
+            replace(one, gap_low=one.gap_low + moved[one.name])
+            if one.name in moved and one.gap_low is not None
+            else one
+            for one in read
+        ]
+        shifts = zone_shifts(collection, shown)
+        zoned = in_step(read, shifts)
+    clocks = replace(clocks, heads={**clocks.heads, **moved}, copies=off)
+    files = tuple(
+        replace(f, written_ms=f.written_ms + moved[f.name])
+        if f.name in moved and f.written_ms is not None
+        else f
+        for f in collection.files
+    )
+    return InTime(replace(collection, files=files), in_step(zoned, clocks.heads), shifts, clocks)
+
+
+def made_as(file: CollectedFile) -> str:
+    """Say whose clock names the file: `DUMPS`, `STORES`; empty: none that is looked at."""
+    return DUMPS if file.kind == ADMIN else STORES if file.kind in CONFIG_STORES else ""

@@ -1,0 +1,178 @@
+"""The clocks of the machines that make dumps and copy stores, against what these show."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rebalance_core.audit.coverage import coverage_of
+from rebalance_core.contracts.observed import CLOCK_UNSURE
+from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff, LogClocks, clocks_off
+from rebalance_core.ingest.clock_offsets import ClockShifts, offset_findings
+from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, CLIENT_LOG, OFFSETS, CollectedFile
+from rebalance_core.ingest.file_reader import COMMIT, LIST, MEMBER, VERSION, FileStats
+from rebalance_core.ingest.in_process import ingest_collection
+from tests.recordings.tables import DATA, ingested_recording
+
+
+def named_late(recording: str, folder: Path, *, dumps: int = 0, stores: int = 0) -> Any:
+    """The tables of a recording whose dumps and stores are named by clocks that are off."""
+    shutil.copytree(DATA / recording / "collection", folder)
+    for path in sorted((folder / "mqadmin").iterdir()):
+        ms, _, rest = path.name.partition("-")
+        if ms.isdigit():
+            path.rename(path.with_name(f"{int(ms) + 1000 * dumps}-{rest}"))
+    for path in sorted(folder.glob("brokers/*/config-*"), reverse=stores > 0):
+        path.rename(path.with_name(f"config-{int(path.name[7:]) + 1000 * stores}"))
+    return ingest_collection(folder).tables
+
+
+def named(tables: Any) -> list[str]:
+    return [r["summary"] for r in tables["findings"] if r["rule_id"] == "INGEST_CLOCK_OFFSET"]
+
+
+def zones(tables: Any) -> list[str]:
+    return [r["summary"] for r in tables["findings"] if r["rule_id"] == "INGEST_TIME_ZONE"]
+
+
+@pytest.mark.parametrize("seconds", [300, -300, 60, -60, 3600, -3600])
+def test_the_clock_of_the_machine_that_dumps(seconds: int, tmp_path: Path) -> None:
+    """A whole zone, too: what members were there shows that it is the clock."""
+    tables = named_late("join-leave", tmp_path / "c", dumps=seconds)
+    (text,) = named(tables)
+    assert text.startswith("The clock of the machine that makes the dumps is ")
+    assert ("ahead of" in text) is (seconds > 0)
+    assert zones(tables) == []
+    (off,) = {row["clock_offset_ms"] for row in tables["coverage"] if row["role"] == "ADMIN"}
+    (error,) = {row["clock_error_ms"] for row in tables["coverage"] if row["role"] == "ADMIN"}
+    assert abs(off + 1000 * seconds) <= min(error, 5_000)
+    assert coverage_of(tables["coverage"], {}).clock_error_ms == error
+    whole = ingested_recording("join-leave").tables
+    for row, same in zip(tables["cluster_events"], whole["cluster_events"], strict=True):
+        assert row["event_type"] == same["event_type"]
+        assert abs(row["event_ms"] - same["event_ms"]) <= error
+
+
+@pytest.mark.parametrize("seconds", [300, -60, 3600])
+def test_the_clock_of_the_machine_that_copies_stores(seconds: int, tmp_path: Path) -> None:
+    tables = named_late("join-leave", tmp_path / "c", stores=seconds)
+    (text,) = named(tables)
+    assert text.startswith("The clock of the machine that copies the stores is ")
+    offsets = [row for row in tables["coverage"] if row["kind"] == OFFSETS]
+    known = {(row["clock_offset_ms"], row["clock_error_ms"]) for row in offsets}
+    ((off, error),) = known
+    assert abs(off + 1000 * seconds) <= error
+    assert coverage_of(tables["coverage"], {}).clock_error_ms == 0  # it dates no event
+
+
+def test_one_machine_does_both(tmp_path: Path) -> None:
+    tables = named_late("strategies", tmp_path / "c", dumps=-60, stores=-60)
+    dumps, stores = named(tables)
+    assert dumps.replace("makes the dumps", "") == stores.replace("copies the stores", "").replace(
+        "by what the stores show", "by what the dumps show"
+    )
+
+
+def test_dumps_of_another_day_are_old_and_no_clock_is_off(tmp_path: Path) -> None:
+    tables = named_late("join-leave", tmp_path / "c", dumps=-25 * 3600)
+    assert named(tables) == []
+
+
+def test_whole_recordings_are_named_rightly() -> None:
+    for recording in ("start-offsets", "nightly", "pathologies", "slave", "rocksdb"):
+        assert named(ingested_recording(recording).tables) == [], recording
+
+
+# What each statement allows, in seconds.
+
+CLOCKS = LogClocks({}, {}, {}, frozenset())
+
+
+def off(*files: tuple[str, int, dict[str, list[tuple[int, int]]]]) -> dict[str, ClockOff]:
+    """The clocks that are off by the files: kind, when they are named after, what dates them."""
+    places = {BROKER_LOG: "a", OFFSETS: "a", CLIENT_LOG: "c"}
+    listed, stats = [], []
+    for number, (kind, at_s, dated) in enumerate(files):
+        name = f"f{number}"
+        arguments = ("consumerConnection", "g-a") if kind == ADMIN else ()
+        written = at_s * 1_000 if kind in (ADMIN, OFFSETS) else None
+        listed.append(
+            CollectedFile(name, kind, places.get(kind, ""), written_ms=written, arguments=arguments)
+        )
+        one = FileStats(name, kind, first_ms=0, last_ms=1_000_000)
+        for what, moments in dated.items():
+            one.witnessed[what] = [(at * 1_000, value) for at, value in moments]
+        stats.append(one)
+    return clocks_off(listed, stats, CLOCKS)
+
+
+LOG = (BROKER_LOG, 0, {MEMBER + "g x": [(100, 1), (500, -1)], MEMBER + "g y": [(300, 1)]})
+
+
+def listing(at_s: int, *clients: str) -> tuple[str, int, dict[str, list[tuple[int, int]]]]:
+    return ADMIN, at_s, {LIST + "g a": [(0, 1)], **{f"{MEMBER}g {c}": [(0, 1)] for c in clients}}
+
+
+def test_members_date_a_dump() -> None:
+    assert off(LOG, listing(200, "x"), listing(400, "x", "y"), listing(600, "y")) == {}
+    # a minute ahead at 290 and 350, when y was not there or came, and at 550, when x was there
+    found = off(LOG, listing(310, "x"), listing(360, "x"), listing(560, "x", "y"))
+    assert found[DUMPS].behind_ms < 0
+    assert abs(found[DUMPS].behind_ms + 60_000) <= (found[DUMPS].error_ms or 0)
+
+
+def test_what_nobody_logged_dates_nothing() -> None:
+    assert off(LOG, listing(310, "x", "y", "z"), listing(360, "x", "y"), listing(2_000)) == {}
+
+
+def test_one_statement_is_not_enough() -> None:
+    assert off(LOG, listing(600, "x", "y"), listing(400, "x", "y")) == {}
+
+
+def test_commits_date_a_store() -> None:
+    commits = {COMMIT + f"g T a {n}": [(10 * s, s) for s in range(1, 90)] for n in range(3)}
+
+    def copy(at_s: int, offset: int) -> tuple[str, int, dict[str, list[tuple[int, int]]]]:
+        return OFFSETS, at_s, {name: [(0, offset)] for name in commits}
+
+    log = (CLIENT_LOG, 0, commits)
+    assert off(log, copy(205, 20), copy(412, 40)) == {}
+    found = off(log, copy(265, 20), copy(472, 40))
+    assert abs(found[STORES].behind_ms + 60_000) <= 15_000
+    again = {name: [*moments, (895, 3)] for name, moments in commits.items()}
+    assert off((CLIENT_LOG, 0, again), copy(265, 20), copy(472, 40)) == {}, "offsets went back"
+
+
+def test_a_store_is_not_older_than_its_last_change() -> None:
+    store = (OFFSETS, 300, {VERSION: [(360, 0)]})
+    log: tuple[str, int, dict[str, list[tuple[int, int]]]] = (BROKER_LOG, 0, {})
+    found = off(log, store, (OFFSETS, 400, {VERSION: [(460, 0)]}))
+    assert found == {}, "how far it is off is not known"
+    # what the second copy lacks was committed at 500 s
+    commits = {COMMIT + "g T a 0": [*((s, s) for s in range(100, 500, 10)), (500, 500)]}
+    copy = (OFFSETS, 400, {VERSION: [(460, 0)], COMMIT + "g T a 0": [(0, 490)]})
+    (known,) = off(log, (CLIENT_LOG, 0, commits), store, copy).values()
+    assert 58_000 <= known.behind_ms <= 120_000
+    assert off(store, store) == {}, "the broker's own clock is not known"
+
+
+def test_a_clock_that_no_difference_explains_is_unsure() -> None:
+    """It was set in the middle."""
+    commits = {f"{COMMIT}g T a {n}": [(10 * s, s) for s in range(1, 90)] for n in range(3)}
+    log = (CLIENT_LOG, 0, commits)
+
+    def dump(true_s: int, named_s: int) -> tuple[str, int, dict[str, list[tuple[int, int]]]]:
+        return ADMIN, named_s, {name: [(0, true_s // 10)] for name in commits}
+
+    first = [dump(true, true - 100) for true in (220, 270, 320, 370)]
+    second = [dump(true, true + 100) for true in (520, 570, 620, 670)]
+    (known,) = off(log, *first).values()
+    assert abs(known.behind_ms - 100_000) <= 15_000
+    copies = off(log, *first, *second)
+    assert copies == {DUMPS: ClockOff(0, None)}
+    (row,) = offset_findings(ClockShifts(copies=copies))
+    assert "no one difference explains all: it is not corrected" in row["summary"]
+    covered = {"role": "ADMIN", "host": "mqadmin", "kind": ADMIN, "note": CLOCK_UNSURE}
+    times = {"from_ms": 1, "to_ms": 1, "complete": True, "clock_offset_ms": None}
+    assert coverage_of([covered | times], {}).clock_off
