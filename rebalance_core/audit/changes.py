@@ -23,6 +23,7 @@ from rebalance_core.model.verdicts import (
     ASSIGNED,
     BROADCASTING,
     COMPARISON_FAILED,
+    IDS_REWRITTEN,
     INFO,
     LITE_TOPIC,
     NOT_TOLD,
@@ -49,6 +50,7 @@ JUDGED_WITHOUT_OWNERS = (
     BROADCASTING,
     NOT_TOLD,
     ASSIGNED,
+    IDS_REWRITTEN,
     COMPARISON_FAILED,
     SYSTEM,
 )

@@ -30,6 +30,7 @@ from rebalance_core.audit.observations import (
     unowned_queues,
 )
 from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.rewritten_ids import rewritten
 from rebalance_core.audit.subscriptions import (
     all_known,
     all_proxied,
@@ -126,6 +127,9 @@ def _judged(case: GroupCase) -> ComparisonResult:
     observed = observations(case, proxied_members(case, prediction))
     result = _compared(case, prediction, observed)
     result = _covered(case, prediction, observed, result)
+    why = rewritten(case, prediction, observed) if result.verdict == verdicts.DIFFERS else None
+    if why is not None:
+        return unknown(result, verdicts.IDS_REWRITTEN, why, None)
     found: Iterable[UnownedQueue] = ()
     # what a missing broker lacks may be a change
     if result.reason not in _NOT_MODELLED and not _depends_on_missing(case):

@@ -85,6 +85,18 @@ COMPARISON_RULES: dict[str, Rule] = {
         "DUMP, EXPECTED_BROKER, BROKER_FILE; ingest's INGEST_STRATEGY_UNKNOWN",
         "Collect what the evidence names, or name the strategy in consumer_groups.jsonl.",
     ),
+    verdicts.IDS_REWRITTEN: Rule(
+        "INGEST_IDS_REWRITTEN",
+        verdicts.WARNING,
+        "Client ids of the group were rewritten (addresses hashed, parts masked): another order of "
+        "the same members explains every queue that dumps show, or an id shows that a part is "
+        "missing. Members divide by the order of their ids, so who should own what is not known, "
+        "and rules on owners are silent.",
+        "memberships, HELD_QUEUE, observed_ownership; the ids themselves",
+        "Redact with `rebalance collect --redact`, which keeps the order of ids and is consistent "
+        "over all files; or collect anew without redaction.",
+        needs=CAUSES,
+    ),
     "UNHELD": NOT_READ,
     "UNTOLD": NOT_TOLD,
 }
@@ -106,6 +118,15 @@ def comparison_findings(
                 | ({} if late is None else late.evidence),
                 last_ms=result.dumped_ms,
                 remedy=LATE_REMEDY if late is not None and late.late else None,
+            ),
+        )
+    if result.reason == verdicts.IDS_REWRITTEN:
+        yield (
+            COMPARISON_RULES[verdicts.IDS_REWRITTEN],
+            Finding(
+                f"The client ids of {group} were rewritten: {result.lacking}.",
+                {"why": result.lacking},
+                last_ms=result.dumped_ms,
             ),
         )
     if result.verdict == verdicts.UNKNOWN:
@@ -145,6 +166,7 @@ _SETTLED_BY = {
     verdicts.STATIC_TOPIC: "Nothing: which logical queue a member reads, no file tells.",
     verdicts.LITE_TOPIC: "Nothing: which lite topic a client reads, no file tells.",
     verdicts.BROADCASTING: "Nothing: it keeps no offsets at brokers, and no queue has one owner.",
+    verdicts.IDS_REWRITTEN: "Redact with `rebalance collect --redact`, which keeps their order.",
     verdicts.SYSTEM: "Nothing: it is not audited.",
     verdicts.COMPARISON_FAILED: "Report the finding RULE_FAILED.",
 }

@@ -100,7 +100,7 @@ def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str,
     result, findings = _compared(case)
     standing, failed = _standing(case)
     findings += failed
-    known = strategy_is_known(case)
+    known = strategy_is_known(case) and result.reason != verdicts.IDS_REWRITTEN
     for rule in RULES if not is_system_group(case.consumer_group) else ():
         findings += _by_rule(rule, case, result.verdict) if known or not rule.by_owners else []
     rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]

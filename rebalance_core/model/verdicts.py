@@ -61,6 +61,7 @@ LITE_TOPIC: Final = "LITE_TOPIC"
 BROADCASTING: Final = "BROADCASTING"
 SUBSCRIPTION: Final = "SUBSCRIPTION"
 LANGUAGE: Final = "LANGUAGE"
+IDS_REWRITTEN: Final = "IDS_REWRITTEN"
 SYSTEM: Final = "SYSTEM"
 COMPARISON_FAILED: Final = "COMPARISON_FAILED"
 REASONS = {
@@ -83,6 +84,8 @@ REASONS = {
     SUBSCRIPTION: "no file tells what some member subscribes, so whose its queues are is not known",
     LANGUAGE: "nobody knows which queues some member's client takes: it sorts ids as its host "
     "does, or nobody ran what it does",
+    IDS_REWRITTEN: "its client ids were rewritten, so their order is not that by which members "
+    "divide",
     SYSTEM: "the group belongs to RocketMQ's own brokers, proxies or tools and is not audited",
     COMPARISON_FAILED: ("the comparison itself failed; the group's finding RULE_FAILED says how"),
 }

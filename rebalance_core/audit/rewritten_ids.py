@@ -1,0 +1,185 @@
+"""Client ids that a redaction tool rewrote: live owners are then those of another order of members.
+
+Members divide a topic by the order of their client ids. Where a tool hashed the addresses in all
+files, or masked a part of the ids, the files have another order than the members had, and AVG and
+AVG_BY_CIRCLE give every queue to another id. Before owners are said to differ, an order is looked
+for that explains them. It has to explain everything:
+
+* each queue that a dump shows, of every topic and in every round: whoever should hold one queue by
+  the files' order is one and the same other member for all of its queues, and no two are the same;
+* all rounds by one order of all members, whoever was there.
+
+A fault does not look so: a member with a stale list of members divides by another number of them,
+and so holds what others hold, or leaves some to nobody. But members may have changed places in one
+round for another reason, as when rows of a dump were mixed up. So either the ids look rewritten,
+too, or rounds with different members show the one order.
+"""
+
+import re
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+
+from rebalance_core.audit.case import GroupCase, listed
+from rebalance_core.audit.observations import (
+    COMMAND_MS,
+    ClientObservation,
+    Observation,
+    QueueObservation,
+    address_of,
+)
+from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.model.queue import MessageQueue, java_string_key
+
+BY_ORDER = ("AVG", "AVG_BY_CIRCLE")
+"""Strategies whose shares follow from a member's place alone."""
+LEAST_MOVED = 2
+LEAST_ADDRESSES = 3
+"""Addresses of one cluster's clients lie in few networks; so many hashed ones in none together."""
+_ADDRESS = re.compile(r"(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}")
+_HASH = re.compile(r"(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{8,}")
+"""What a tool puts in the place of an address: RocketMQ's own are those of a network."""
+_MASKED = re.compile(
+    r"\*{2,}|…|\.{3}|(?<![A-Za-z])[xX]{3,}(?![A-Za-z])|[#@]\*|<[^>]*>|(?i:redact|masked|anonym)"
+)
+"""What tools put in the place of what they take out."""
+
+
+class _Contradicted(Exception):
+    """No order explains what is shown."""
+
+
+def looks_masked(client_id: str) -> bool:
+    """True if a part of the id was taken out.
+
+    >>> looks_masked("10.0.0.1@***"), looks_masked("host-1@20078#2063471432709")
+    (True, False)
+    """
+    return _MASKED.search(client_id) is not None
+
+
+def looks_hashed(client_ids: Iterable[str]) -> bool:
+    """True if the addresses in the ids are hashes, or of as many networks as there are hosts.
+
+    >>> looks_hashed(["10.0.0.1@7", "10.0.0.2@7", "10.1.0.3@7"])
+    False
+    >>> looks_hashed(["10.117.122.188@7", "10.71.254.20@7", "10.137.54.235@7"])
+    True
+    """
+    addresses = {address_of(one) for one in client_ids}
+    networks = [match[1] for match in map(_ADDRESS.fullmatch, addresses) if match]
+    apart = len(set(networks)) == len(addresses) >= LEAST_ADDRESSES
+    return apart or any(map(_HASH.fullmatch, addresses))
+
+
+def rewritten(
+    case: GroupCase, prediction: Prediction, observed: Iterable[Observation]
+) -> str | None:
+    """Say in words why the ids are not those that the members divided by; None: nothing shows it.
+
+    Args:
+        case: of a group whose live owners differ.
+        prediction: its owners by the ids of the files.
+        observed: who held what.
+    """
+    ids = {row["client_id"] for row in case.rows("memberships")}
+    masked = sorted(filter(looks_masked, ids))
+    if masked:
+        return f"a part of {listed(masked, 2)} was taken out, by which members are sorted"
+    stated = str(case.settings.get("strategy") or "AVG").partition("(")[0]
+    if stated not in BY_ORDER:
+        return None
+    try:
+        places = _places(case, prediction, observed)
+        moved = {members: _moved(order) for members, order in places.items()}
+        _one_order(places.values())
+    except _Contradicted:
+        return None
+    most = max(map(len, moved.values()), default=0)
+    rounds = [members for members, of_round in moved.items() if len(of_round) >= LEAST_MOVED]
+    if most < LEAST_MOVED or (len(rounds) < 2 and not looks_hashed(ids)):
+        return None
+    return (
+        f"another order of the same {len(ids)} client ids explains every queue that dumps show, "
+        f"and by the ids as they stand {most} members hold each other's share"
+    )
+
+
+_Order = list[tuple[str, str]]
+"""By the ids' order who should have each place, and who has it."""
+
+
+def _places(
+    case: GroupCase, prediction: Prediction, observed: Iterable[Observation]
+) -> dict[frozenset[str], _Order]:
+    """By the members that were there who had whose place, in the order of the ids.
+
+    Raises:
+        _Contradicted: a queue has no one owner, or two of a member's are another's each.
+    """
+    found: dict[frozenset[str], dict[str, str]] = {}
+    for one in observed:
+        if prediction.changing(one.at_ms, one.at_ms + COMMAND_MS) is not None:
+            continue
+        rows = case.rows("memberships")
+        members = frozenset(row["client_id"] for row in rows if holds(row, one.at_ms))
+        holders = found.setdefault(members, {})
+        for place, holder in _shown(one, prediction, members):
+            if holders.setdefault(place, holder) != holder:
+                raise _Contradicted
+    for holders in found.values():
+        if len(set(holders.values())) < len(holders):
+            raise _Contradicted
+    return {
+        members: sorted(holders.items(), key=lambda pair: java_string_key(pair[0]))
+        for members, holders in found.items()
+        if holders
+    }
+
+
+def _shown(
+    one: Observation, prediction: Prediction, members: frozenset[str]
+) -> Iterable[tuple[str, str]]:
+    """Whose place whom this shows to have."""
+    if isinstance(one, ClientObservation):
+        places = {_owner(prediction, queue, one.at_ms) for queue in one.held}
+        if len(places) > 1 or one.popped:
+            raise _Contradicted
+        for place in places:
+            if prediction.held(place, one.at_ms) != one.held:
+                raise _Contradicted
+            yield place, one.client_id
+        return
+    assert isinstance(one, QueueObservation)
+    if not one.address and not prediction.owners(one.queue, one.at_ms):
+        return
+    place = _owner(prediction, one.queue, one.at_ms)
+    holders = [member for member in members if address_of(member) == one.address]
+    if not holders:
+        raise _Contradicted
+    if len(holders) == 1:  # else the address does not show which of them
+        yield place, holders[0]
+
+
+def _owner(prediction: Prediction, queue: MessageQueue, at_ms: int) -> str:
+    owners = prediction.owners(queue, at_ms)
+    if len(owners) != 1:
+        raise _Contradicted
+    return next(iter(owners))
+
+
+def _moved(order: _Order) -> list[str]:
+    return [holder for place, holder in order if holder != place]
+
+
+def _one_order(orders: Iterable[_Order]) -> None:
+    """Hold all orders to one; raises `_Contradicted` where two have two members the other way."""
+    before: dict[str, set[str]] = {}
+    for order in orders:
+        holders = [holder for _, holder in order]
+        for first, second in pairwise(holders):
+            before.setdefault(second, set()).add(first)
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError:
+        raise _Contradicted from None
