@@ -54,10 +54,20 @@ if [[ -n ${COLLECT:-} ]]; then
 fi
 options=(--collection "$collection" --output "$result")
 [[ -f $results/known.toml ]] && options+=(--accepted "$results/known.toml")
-[[ -f $results/latest/_run.json ]] && options+=(--previous "$results/latest/")
+before=()
+[[ -f $results/latest/_run.json ]] && before=(--previous "$results/latest/")
 
-code=0
-"${command[@]}" "${options[@]}" "$@" 9>&- || code=$?
+audit() {
+  code=0
+  "${command[@]}" "${options[@]}" "$@" 9>&- || code=$?
+}
+
+audit "${before[@]}" "$@"
+if [[ $code -eq 4 && ${#before[@]} -gt 0 ]]; then
+  # A damaged result of last night must not take every later night with it.
+  echo "nightly_audit: refused; once more without comparing with $results/latest" >&2
+  audit "$@"
+fi
 if [[ $code -ne 0 && $code -ne 3 ]]; then
   echo "nightly_audit: no verdict, the audit ended with $code; $results/latest is as it was" >&2
   exit "$code"

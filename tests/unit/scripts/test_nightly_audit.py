@@ -80,6 +80,21 @@ def test_an_audit_that_fails_leaves_the_last_night(place: Path) -> None:
     assert (place / "runs" / "latest").resolve() == before
 
 
+def test_a_damaged_last_night_takes_no_later_night_with_it(place: Path) -> None:
+    run(place, 0)
+    (place / "audit").write_text(
+        STAND_IN.replace("while", "[[ $* == *--previous* ]] && exit 4\nwhile", 1)
+    )
+    time.sleep(1.1)  # a run is named by its second
+    done = run(place, 3)
+    assert done.returncode == 3
+    assert "once more without comparing" in done.stderr
+    calls = (place / "calls").read_text().splitlines()
+    assert ["--previous" in call for call in calls] == [False, True, False]
+    newest = max(path for path in (place / "runs").iterdir() if path.name != "latest")
+    assert (place / "runs" / "latest").resolve() == newest
+
+
 def test_old_runs_go_and_nothing_else(place: Path) -> None:
     runs = place / "runs"
     month_ago = time.time() - 40 * 86_400
