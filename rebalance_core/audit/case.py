@@ -129,6 +129,14 @@ class GroupCase:
         return grouped(rows, lambda row: row["kind"])
 
     @cached_property
+    def ends(self) -> dict[tuple[str, str, int], list[Row]]:
+        """The rows of queue_offsets by topic, broker name and queue id."""
+        return grouped(
+            self.rows("queue_offsets"),
+            lambda row: (row["topic"], row["broker_name"], row["queue_id"]),
+        )
+
+    @cached_property
     def epochs(self) -> list[Row]:
         """The group's epochs in order."""
         return sorted(self.rows("epochs"), key=lambda row: row["epoch"])

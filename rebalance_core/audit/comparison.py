@@ -165,6 +165,26 @@ def _why_unobserved(case: GroupCase) -> str:
     return OWNERS_NOT_TOLD if _none_told(case) else verdicts.NO_DUMP
 
 
+def _predictable_times(case: GroupCase, times_ms: Iterable[int]) -> set[int]:
+    """Return the times at which the topics and the share of every member are known.
+
+    Cost: the members, and for each time those alone of which something is not known.
+    """
+    unreadable = dumps.unreadable_topics(case)
+    doubted = [
+        row
+        for row in case.rows("memberships")
+        if not all_known([row]) or not shares_known([row]) or _doubtful([row], unreadable)
+    ]
+
+    def is_predictable(at_ms: int) -> bool:
+        present = [row for row in doubted if holds(row, at_ms)]
+        shut = (topic for topic, since in unreadable.items() if since <= at_ms)
+        return all_known(present) and shares_known(present) and not _doubtful(present, shut)
+
+    return {at_ms for at_ms in set(times_ms) if is_predictable(at_ms)}
+
+
 def _doubtful(members: Iterable[Row], unreadable: Iterable[str]) -> bool:
     """True if nobody ran what the client of one of these does with one of these topics, that have
     no readable queue.
@@ -182,14 +202,9 @@ def _compared(
     reason = _unpredictable(case)
     if reason is not None:
         return ComparisonResult(verdicts.UNKNOWN, reason)
-    members, unreadable = case.rows("memberships"), dumps.unreadable_topics(case)
-    observed = [
-        one
-        for one in observed
-        if all_known(present := [row for row in members if holds(row, one.at_ms)])
-        and shares_known(present)
-        and not _doubtful(present, (t for t, since in unreadable.items() if since <= one.at_ms))
-    ]
+    unreadable = dumps.unreadable_topics(case)
+    predictable = _predictable_times(case, (one.at_ms for one in observed))
+    observed = [one for one in observed if one.at_ms in predictable]
     run = case.run
     if not observed:
         return ComparisonResult(verdicts.UNKNOWN, _why_unobserved(case))

@@ -235,6 +235,14 @@ def _without_retry(topics: Iterable[str] | None) -> list[str] | None:
     return None if topics is None else sorted(t for t in {*topics} if not is_retry_topic(t))
 
 
+def _by_host(client_ids: Iterable[str]) -> dict[str, list[str]]:
+    """The ids by their text before the ``@``."""
+    found: dict[str, list[str]] = {}
+    for client_id in client_ids:
+        found.setdefault(client_id.partition("@")[0], []).append(client_id)
+    return found
+
+
 def ownership_rows(
     group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
 ) -> list[Row]:
@@ -244,14 +252,16 @@ def ownership_rows(
     member of then begins so.
     """
     rows = []
+    ids_by_host: dict[int, dict[str, list[str]]] = {}  # at the time of each dump, not of each row
     for piece in pieces:
         v = piece.values
         at_ms = context.time_of(piece)
         if piece.kind == "client_queue" and not v["dropped"] and v.get("client_file"):
             client_id = v["client_file"]
         elif piece.kind == "queue_progress" and v["client_ip"] and not v["topic_truncated"]:
-            present_ids = presence.clients(at_ms, at_ms)
-            alike = [one for one in present_ids if one.partition("@")[0] == v["client_ip"]]
+            if at_ms not in ids_by_host:
+                ids_by_host[at_ms] = _by_host(presence.clients(at_ms, at_ms))
+            alike = ids_by_host[at_ms].get(v["client_ip"], [])
             if len(alike) != 1:
                 continue
             client_id = alike[0]

@@ -74,8 +74,7 @@ def _may_have_committed(case: GroupCase, row: Row) -> bool:
 
 def _ends_seen(case: GroupCase, row: Row) -> list[tuple[int, int]]:
     """When the end of a start's queue was seen, and what it was."""
-    seen = (one for one in case.rows("queue_offsets") if queue_of(one) == queue_of(row))
-    return [(one["observed_ms"], one["max_offset"]) for one in seen]
+    return [(one["observed_ms"], one["max_offset"]) for one in case.ends.get(queue_of(row), ())]
 
 
 def asked_from(case: GroupCase, client_id: str) -> str:
