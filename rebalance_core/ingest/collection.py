@@ -520,8 +520,6 @@ def _index(name: str) -> int:
 UNKNOWN_FILE, COPY_DIFFERS = "UNKNOWN_FILE", "COPY_DIFFERS"
 DOCUMENT_LIMIT = 64 * 1024**2
 """Bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
-GZIP_LIMIT = 512 * 1024**2
-"""Bytes of a compressed log: rotated ones hold 64 to 1024 MB, a tenth of it compressed."""
 INCOMPLETE_COPY = "INCOMPLETE_COPY"
 _SNIFFED = 64 * 1024
 """Bytes of each file, or unpacked ones of a log, that tell what it is."""
@@ -781,8 +779,6 @@ def _refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
     if file.gzipped:
         if not head.startswith(b"\x1f\x8b"):
             return _refuse(file.name, "WRONG_FILE", "is named .gz and is not compressed by gzip")
-        if file.size > GZIP_LIMIT:
-            return _refuse(file.name, "TOO_LARGE", f"has {file.size} bytes; unpack it first")
         return None
     if _is_binary(file, head):
         return _refuse(file.name, "BINARY", "holds binary data where text is expected")

@@ -5,7 +5,7 @@ from typing import Any
 
 from rebalance_core.cli.options import AUTO, PROCESS, SPARK
 from rebalance_core.cli.run.in_process import Carrier
-from rebalance_core.cli.run.input_files import bytes_at
+from rebalance_core.cli.run.input_files import is_larger
 from rebalance_core.cli.run.jvm import connect_address, under_spark_submit
 from rebalance_core.cli.settings import Settings
 from rebalance_core.storage.place import is_reachable, place_of
@@ -44,10 +44,10 @@ def run_on_of(
     if started_for_it or not_reached or of_catalog:
         return SPARK
     try:
-        size = sum(map(bytes_at, given))
+        large = is_larger(given, settings.limits.process_bytes)
     except OSError:
         return SPARK  # which may have other keys for the store
-    return SPARK if size > settings.limits.process_bytes else PROCESS
+    return SPARK if large else PROCESS
 
 
 def carrier_of(

@@ -3,14 +3,15 @@
 import hashlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from glob import glob
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from rebalance_core.cli.run.run_record import InputRecord, redact_text
 from rebalance_core.contracts import INPUT_TABLES, paths
 from rebalance_core.contracts.inputs import format_of, untold_format
+from rebalance_core.contracts.unpacking import READ_PACKED
 from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.storage.place import is_reachable, place_of
 from rebalance_core.storage.run_folder import refuse_changed
@@ -201,20 +202,49 @@ def fingerprint(table: str, location: str, session: Any = None) -> InputRecord:
     )
 
 
-def bytes_at(location: str) -> int:
-    """Size of a file, of all files of a folder, or of what a local pattern matches.
+def is_larger(locations: Iterable[str], most: int) -> bool:
+    """True if what files, folders and local patterns hold exceeds ``most`` bytes, unpacked.
+
+    Cost: at most so many bytes are unpacked.
 
     Raises:
         OSError: the store does not let it be known.
     """
-    if not paths.is_local(location):
-        return place_of(location).size()
-    return sum(size for _, size in _local_files(paths.local_path(location)))
+    left, packed = most, list[str]()
+    for location in locations:
+        for path, size in _files_at(location):
+            if PurePosixPath(path).suffix in READ_PACKED:
+                packed.append(path)
+            else:
+                left -= size
+    if packed and left >= 0:
+        from rebalance_core.checks.text_rows import unpacked_size  # needs numpy
+
+        for path in packed:
+            left -= unpacked_size(path, left) if left >= 0 else 0
+    return left < 0
+
+
+def _files_at(location: str) -> list[tuple[str, int]]:
+    """The files of a location with their bytes."""
+    if paths.is_local(location):
+        matches = _matches(paths.local_path(location))
+        return [(str(path), path.stat().st_size) for path, _ in matches]
+    place = place_of(location)
+    inside = [(f"{location.rstrip('/')}/{name}", size) for name, size in place.sizes()]
+    return inside or [(location, place.size())]
 
 
 def _local_files(pattern: Path) -> list[tuple[str, int]]:
-    files: list[tuple[str, int]] = []
+    return [
+        (path.relative_to(match.parent).as_posix(), path.stat().st_size)
+        for path, match in _matches(pattern)
+    ]
+
+
+def _matches(pattern: Path) -> Iterator[tuple[Path, Path]]:
+    """The files of all that a pattern matches, each with the match it lies in."""
     for match in map(Path, glob(str(pattern))):  # noqa: PTH207  # absolute patterns
-        inside = [match] if match.is_file() else [p for p in match.rglob("*") if p.is_file()]
-        files += [(p.relative_to(match.parent).as_posix(), p.stat().st_size) for p in inside]
-    return files
+        for path in [match] if match.is_file() else match.rglob("*"):
+            if path.is_file():
+                yield path, match

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from rebalance_core.contracts.unpacking import bomb
 from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, unread
 from rebalance_core.ingest.parse.encodings import UTF_8, as_utf_8
 from rebalance_core.ingest.parse.java_text import MS_MAX, between
@@ -301,17 +302,12 @@ def marked(names: Sequence[str], *marks: str) -> LineParser:
 
 # Lines of a log, within limits: a gzip bomb or a hole in a file is a message, no dead job.
 
-UNPACKED_LIMIT = 8 * 1024**3
-"""Bytes of one unpacked log; RocketMQ rotates at 1 GB at most."""
-BOMB_RATIO = 200
-"""Real logs shrink 5 to 50 times; deflate can do 1032."""
 LINE_LIMIT = 64 * 1024**2
 """Bytes of one line; an allocation of 100,000 queues prints some 8 MB."""
 _CHUNK = 1024**2
 _READ = 16 * 1024
 """Bytes read at once: a file may have a member in every 20 of them, and each copies the rest."""
 _GZIP = 31  # zlib: a gzip header, 32 KB window
-_RATIO_FROM = 64 * 1024**2  # short files may shrink a lot: repeated lines
 
 
 def lines_of(file: BinaryIO, size: int, *, gzipped: bool, encoding: str = UTF_8) -> Iterator[bytes]:
@@ -370,10 +366,8 @@ def _unpacked(packed: BinaryIO, size: int) -> Iterator[bytes]:
             raise Unreadable("BROKEN_GZIP", f"is broken: {error}") from None
         pending = member.unconsumed_tail
         unpacked += len(block)
-        if unpacked > UNPACKED_LIMIT or (unpacked > _RATIO_FROM and unpacked > BOMB_RATIO * size):
-            raise Unreadable(
-                "GZIP_BOMB", f"unpacks to more than {unpacked} bytes from {size}; left there"
-            )
+        if why := bomb(unpacked, size):
+            raise Unreadable("GZIP_BOMB", f"{why}; left there: unpack it first if it is a log")
         if block:
             yield block
         if member.eof:

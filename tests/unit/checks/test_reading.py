@@ -1,6 +1,9 @@
 """What `tests/spark/test_read.py` demands of Spark's reader, of the one without a JVM."""
 
+import bz2
+import gzip
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +12,7 @@ import pytest
 
 from rebalance_core.checks.conform import conform, conformed_schema
 from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
-from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts import INPUT_TABLES, unpacking
 from rebalance_core.contracts.table import TECHNICAL
 from rebalance_core.model.errors import InputRefused, UsageError
 from tests.line_cases import BAD_TYPES, NOT_ONE_OBJECT
@@ -233,6 +236,27 @@ def test_damaged_gzip_is_named(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         with pytest.raises(InputRefused, match=rf"e\.jsonl\.gz cannot be read: {reason}"):
             read_events(path)
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+@pytest.mark.parametrize("kind", ["json", "csv"])
+def test_a_packed_table_is_unpacked_up_to_a_limit(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    suffix: str,
+    pack: Callable[[bytes], bytes],
+    kind: str,
+) -> None:
+    path = tmp_path / f"cluster_events.{kind}{suffix}"
+    path.write_bytes(pack(bytes(50 * 1024**2)))
+    monkeypatch.setattr(unpacking, "UNPACKED_LIMIT", 10 * 1024**2)
+    with pytest.raises(InputRefused, match=rf"{suffix} unpacks to more than 10485760 bytes, the l"):
+        read_events(path, kind)
+    monkeypatch.undo()
+    path.write_bytes(pack(bytes(unpacking.RATIO_FROM + 1)))
+    packed = path.stat().st_size
+    with pytest.raises(InputRefused, match=f"more than 200 times its {packed} bytes; unpack it"):
+        read_events(path, kind)
 
 
 def test_patterns_and_hidden_files(tmp_path: Path) -> None:

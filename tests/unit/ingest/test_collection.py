@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.contracts import unpacking
 from rebalance_core.ingest.collection import (
     CollectedFile,
     hosts_of_dumps,
@@ -203,6 +204,20 @@ def test_what_is_no_text_file_is_refused_by_name(folder: Path) -> None:
         "broker.6.log": "NO_PLAIN_FILE",
     }
     assert sorted(joined(done)) == ["c1", "c3"]
+
+
+def test_a_packed_log_is_read_up_to_a_limit_of_unpacked_bytes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = folder / "brokers" / "a" / "broker.1.log.gz"
+    text = JOIN.format("c7").encode() + b"\n" + bytes(50 * 1024**2)
+    log.write_bytes(gzip.compress(text))
+    monkeypatch.setattr(unpacking, "UNPACKED_LIMIT", 10 * 1024**2)
+    done = ingest_collection(folder)
+    assert codes(done) == {"brokers/a/broker.1.log.gz": "GZIP_BOMB"}
+    (message,) = [row["issues"][0]["message"] for row in done.tables["rejected"]]
+    assert "unpacks to more than 10485760 bytes, the limit of one packed file" in message
+    assert "c7" in joined(done)
 
 
 @pytest.mark.parametrize("name", ["app.log", "logs/console-2026-11-21.txt", "rocketmq.log.gz"])
@@ -449,7 +464,7 @@ def test_what_editors_of_windows_write_is_read(folder: Path, encoding: str, pack
     topics = [
         r["topic"] for r in done.tables["cluster_events"] if r["event_type"] == "TOPIC_CONFIG"
     ]
-    assert topics == ["T"]
+    assert topics == ["%RETRY%g", "T"]
 
 
 @pytest.mark.parametrize(

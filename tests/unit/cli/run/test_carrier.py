@@ -1,10 +1,14 @@
 """Where a run takes place."""
 
+import bz2
+import gzip
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from rebalance_core.checks.text_rows import BLOCK_BYTES, unpacked_size
 from rebalance_core.cli.options import AUTO, PROCESS, SPARK
 from rebalance_core.cli.run.carrier import run_on_of
 from rebalance_core.cli.settings import Settings, resolve_settings
@@ -40,6 +44,35 @@ def test_by_size_of_the_inputs_alone(settings: Settings, files: dict[int, str]) 
     assert run_on_of(Options(), settings, [large]) == SPARK
     assert run_on_of(Options(), settings, [small, small]) == SPARK
     assert run_on_of(Options(), settings, [small], [large, None]) == PROCESS
+
+
+@pytest.mark.parametrize("pack", [gzip, bz2])
+def test_a_packed_input_counts_as_it_unpacks(
+    tmp_path: Path, bucket: str, monkeypatch: pytest.MonkeyPatch, pack: ModuleType
+) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    suffix = {gzip: "gz", bz2: "bz2"}[pack]
+    file = tmp_path / "in" / f"pull_requests.jsonl.{suffix}"
+    file.parent.mkdir()
+    file.write_bytes(pack.compress(bytes(1000)))
+    stored = place_of(bucket) / "in"
+    stored.make_folder()
+    with stored.file_system.open_output_stream(
+        (stored / file.name).path, compression=None
+    ) as target:
+        target.write(file.read_bytes())
+    for limit, where in ((1000, PROCESS), (999, SPARK)):
+        limited = resolve_settings((), (f"limits.process_bytes={limit}",))
+        for given in (str(file), str(file.parent), f"{bucket}/in", f"{bucket}/in/{file.name}"):
+            assert run_on_of(Options(), limited, [given]) == where, given
+
+
+def test_no_bomb_is_unpacked_whole_to_know_its_size(tmp_path: Path) -> None:
+    bomb = tmp_path / "a.csv.gz"
+    bomb.write_bytes(gzip.compress(bytes(50 * 1024**2)))
+    assert unpacked_size(str(bomb), 1000) <= BLOCK_BYTES
+    bomb.write_bytes(bomb.read_bytes()[:-1000])
+    assert 1000 < unpacked_size(str(bomb), 1 << 40) < 50 * 1024**2
 
 
 def test_what_is_not_reached_is_read_and_written_by_spark(
