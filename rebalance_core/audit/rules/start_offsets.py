@@ -94,9 +94,13 @@ def is_assumed(case: GroupCase, client_id: str) -> bool:
         row["client_id"] == client_id and row.get("consume_from_where")
         for row in case.rows("cluster_events")
     )
-    return not stated and any(
-        row["rule_id"] == "INGEST_ASSUMED" and "consume_from_where" in row["evidence"]
-        for row in case.rows("findings")
+    return not stated and any(map(assumes_start, case.rows("findings")))
+
+
+def assumes_start(finding: Row) -> bool:
+    """True if a finding of ingest is that a group's ConsumeFromWhere was assumed."""
+    return finding["rule_id"] == "INGEST_ASSUMED" and "consume_from_where" in dict(
+        finding["evidence"]
     )
 
 
