@@ -50,6 +50,27 @@ def _changing_queues(epoch: Epoch) -> set[MessageQueue]:
     return changing
 
 
+def queues_taken(epoch: Epoch) -> set[MessageQueue]:
+    """Return the queues that `changes_of` has an ADD of, without the rest of those rows."""
+    nothing = frozenset[MessageQueue]()
+    taken = set[MessageQueue]().union(
+        *(queues - epoch.before.get(key, nothing) for key, queues in epoch.holdings.items())
+    )
+    keys = epoch.before.keys() | epoch.holdings.keys()
+    if len({client_id for client_id, _ in keys}) == len(keys) and not epoch.doubtful_before:
+        return taken
+    # of two processes with one id, one may take what the other gives up
+    before, after = (holders_by_queue(held, taken) for held in (epoch.before, epoch.holdings))
+    for (client_id, _), queues in epoch.doubtful_before.items():
+        for queue in queues & after.keys():
+            after[queue].pop(client_id, None)
+    return {
+        queue
+        for queue, now in after.items()
+        if any(count > before.get(queue, {}).get(client, 0) for client, count in now.items())
+    }
+
+
 def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
     """The diffs of one epoch, in the order of queue, action and client id.
 

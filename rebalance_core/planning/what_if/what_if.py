@@ -10,7 +10,7 @@ from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING, JAVA
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
 from rebalance_core.planning.known_strategies import as_planning_strategy
-from rebalance_core.planning.movement import Movement, movement_of_epoch, previous_owner
+from rebalance_core.planning.movement import Movement, previous_owner
 from rebalance_core.planning.strategies import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import (
     POP_INVISIBLE_S,
@@ -40,6 +40,7 @@ from rebalance_core.planning.what_if.planned_group import (
     sort_processes,
 )
 from rebalance_core.planning.what_if.what_if_table import what_if_table
+from rebalance_core.replay.changes import queues_taken
 from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Settled, settle, strategy_key
@@ -311,7 +312,8 @@ def what_if(
 
     def moved(joining: Sequence[str]) -> int:
         epoch = _settled(apply_change(group, change, joining), held, initial=False)
-        return movement_of_epoch(epoch).group.moved
+        topics = epoch.readable.keys()
+        return sum(queue.topic in topics for queue in queues_taken(epoch))
 
     changed = apply_change(group, change)
     return WhatIf(

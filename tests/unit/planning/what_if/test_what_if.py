@@ -1,10 +1,13 @@
 """what_if: against the strategies themselves, in the states RocketMQ makes of a group."""
 
+import cProfile
 import dataclasses
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -18,6 +21,7 @@ from rebalance_core.planning import (
     planning_strategy,
     what_if,
 )
+from rebalance_core.planning.what_if.what_if import WhatIf
 from rebalance_core.strategies import AllocationStrategy
 from tests.tree import TREE
 
@@ -53,6 +57,46 @@ def test_owners_are_those_of_allocate_group(text: str, seed: int) -> None:
             assert list(side.owners) == list(expected)
             assert side.peak == side.figures.group.max_queues
             assert len(side.idle) == side.figures.group.idle_members
+
+
+@pytest.mark.parametrize("strategy", ["AVG", "CONSISTENT_HASH", "CONFIG(queues=T/a/0;T/a/1)"])
+@pytest.mark.parametrize(
+    "group",
+    [
+        {},
+        {"message_model": "BROADCASTING"},
+        {"languages": {"10.0.0.1@1#1": "CPP", "10.0.0.2@1#1": "GO"}},
+        {"request_modes": {"T": "POP(share_queue_num=1)"}, "rebalance_mode": "BROKER"},
+    ],
+)
+def test_moves_by_other_ids_are_counted_like_those_of_the_answer(
+    strategy: str, group: dict[str, Any]
+) -> None:
+    ids = ["10.0.0.1@1#1", "10.0.0.2@1#1", "10.0.0.2@1#1", "10.0.0.4@1#1"]
+    queues = {"T": {"a": 9, "b": 4}, "U": {"b": 5}}
+    change = add_consumers(2) | Change(remove_consumers=("10.0.0.4@1#1",), queues={"U": {"b": 7}})
+    if strategy != "AVG" and "request_modes" in group:
+        strategy = "AVG_BY_CIRCLE"  # the others never ask a broker
+    result = what_if(ids, queues, strategy, change, **group)
+    joining = [one for one in result.after.client_ids if one not in ids]
+    assert len(joining) == 2
+    assert result.with_ids is not None
+    assert result.with_ids(joining) == result.moves
+
+
+def test_a_table_costs_not_much_more_than_the_answer() -> None:
+    """Each of 20 other sets of ids was computed like an answer of its own, figures and all."""
+    ids = [f"10.0.0.{n}@1#1" for n in range(60)]
+
+    def calls(work: Callable[[], object]) -> int:
+        profile = cProfile.Profile()
+        profile.runcall(work)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    made: list[WhatIf] = []
+    asked = calls(lambda: made.append(what_if(ids, {"T": {"a": 1200}}, "AVG", add_consumers(1))))
+    assert calls(lambda: str(made[0])) < 3 * asked
+    assert calls(lambda: str(made[0])) < asked
 
 
 def test_figures_of_a_join() -> None:
