@@ -499,7 +499,11 @@ def without_evidence(
 
 def as_ended(case: GroupCase, rule: Rule, finding: Finding, at_ms: int) -> Finding:
     """The finding for information, with when it ended and what shows it."""
-    shown_by = finding.ended_by or _turn(case, at_ms)
+    return ended(rule, finding, at_ms, finding.ended_by or _turn(case, at_ms))
+
+
+def ended(rule: Rule, finding: Finding, at_ms: int, shown_by: str) -> Finding:
+    """As `as_ended`, of a finding on a cluster, too."""
     return replace(
         finding,
         severity=INFO,

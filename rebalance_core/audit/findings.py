@@ -142,7 +142,6 @@ def run_cluster_rules(
     run, missing = audit_run_of(facts, dumps, down, stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts, coverage)]
-    rows += [finding_row(NO_BROKER_ADDRESS, one) for one in no_broker_address(facts)]
     masters = master_outages(given)
     rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]
     files = [row for row in facts if row["kind"] == "BROKER_FILE"]
@@ -152,6 +151,7 @@ def run_cluster_rules(
         if row["details"].get("folders")
     }
     covered = coverage_of(coverage, folders)
+    rows += [finding_row(NO_BROKER_ADDRESS, one) for one in no_broker_address(facts, covered)]
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given, covered)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts, covered)]
     headless = {b for b, outages in masters.items() if outages and outages[-1].up_ms is None}

@@ -456,9 +456,12 @@ def _write_accepted(request: AuditRequest, audited: FinishedAudit) -> None:
     target = request.options.write_accepted
     if target is None:
         return
-    rows = [row for row in audited.to_accept() if row["rule_id"] not in NEVER_ACCEPTED]
+    found = audited.to_accept()
+    rows = [row for row in found if row["rule_id"] not in NEVER_ACCEPTED]
     Path(target).write_text(write_accepted(rows, request.now.date()), "utf-8")
-    say(f"{target} accepts what this run found; give each entry its reason")
+    left_out = sorted({row["rule_id"] for row in found} & {*NEVER_ACCEPTED})
+    but = f", but for {', '.join(left_out)}, which cannot be accepted" if left_out else ""
+    say(f"{target} accepts what this run found{but}; give each entry its reason")
 
 
 def _shown_files(

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed, plural
 from rebalance_core.audit.coverage import Coverage
-from rebalance_core.audit.evidence import as_not_sure
+from rebalance_core.audit.evidence import as_not_sure, ended
 from rebalance_core.audit.orphans import is_broadcasting
+from rebalance_core.audit.recovery import goes_on_until
 from rebalance_core.audit.subscriptions import gave_up_asking, is_popped, version_of
 from rebalance_core.clockwork.ticks import MIN_INTERVAL
 from rebalance_core.model.clients import parse_version
@@ -110,11 +111,12 @@ NO_BROKER_ADDRESS = Rule(
 )
 
 
-def no_broker_address(facts: Iterable[Row]) -> Iterator[Finding]:
-    """One finding for each log and broker.
+def no_broker_address(facts: Iterable[Row], covered: Coverage | None = None) -> Iterator[Finding]:
+    """One finding for each log and broker; for information where the log goes on without it.
 
     Args:
         facts: of one cluster; NO_BROKER_ADDRESS counts.
+        covered: of which times the clients' logs tell; None: not known.
     """
     found: dict[tuple[str, str], list[Row]] = {}
     for row in facts:
@@ -125,7 +127,7 @@ def no_broker_address(facts: Iterable[Row]) -> Iterator[Finding]:
         first, last = min(row["first_ms"] for row in rows), max(row["last_ms"] for row in rows)
         queues = sorted({(row["topic"], row["queue_id"]) for row in rows})
         topics = sorted({topic for topic, _ in queues})
-        yield Finding(
+        found_here = Finding(
             f"The Go client of clients/{log} has no address of {broker} and does not pull "
             f"{plural(len(queues), 'queue')} of {listed(topics, 3)} there (from {utc(first)} to "
             f"{utc(last)}).",
@@ -136,6 +138,15 @@ def no_broker_address(facts: Iterable[Row]) -> Iterator[Finding]:
             first_ms=first,
             last_ms=last,
         )
+        until_ms = goes_on_until(covered, log, last) if covered else None
+        if until_ms is None:
+            yield found_here
+        else:
+            yield ended(NO_BROKER_ADDRESS, found_here, last, _without(log, until_ms))
+
+
+def _without(log: str, until_ms: int) -> str:
+    return f"the log in clients/{log} goes on until {utc(until_ms)} without"
 
 
 # STARVED_TIMERS: heartbeats to dead brokers block the one thread of all of a client's timers.
@@ -170,6 +181,7 @@ class StarvedProcess:
         blocked_ms: so long each round of heartbeats then took at most.
         late_ms: so long after a broker was out of the routes heartbeats still went there; 0: no
             longer than a client may need.
+        log: the folder of its log.
     """
 
     name: str
@@ -178,6 +190,7 @@ class StarvedProcess:
     late_ms: int
     first_ms: int
     last_ms: int
+    log: str
 
     @property
     def severity(self) -> str:
@@ -216,7 +229,18 @@ def starved_timers(
             # a broker that was back, of which no line is left, is out of no route
             since_ms = min(one.last_ms - one.late_ms for one in starved)
             gap = covered.name_server_gap(since_ms, found.last_ms)
-        yield as_not_sure(found, gap) if gap and found.severity != INFO else found
+        over = _recovered(starved, covered) if covered else None
+        if over and found.severity != INFO:
+            yield ended(STARVED_TIMERS, found, max(one.last_ms for one in starved), over)
+        else:
+            yield as_not_sure(found, gap) if gap and found.severity != INFO else found
+
+
+def _recovered(starved: list[StarvedProcess], covered: Coverage) -> str | None:
+    """What shows that no heartbeat of these processes fails any more; None: nothing."""
+    ends = {one.log: goes_on_until(covered, one.log, one.last_ms) for one in starved}
+    told = [_without(log, until_ms) for log, until_ms in ends.items() if until_ms is not None]
+    return listed(told, 3) if len(told) == len(ends) else None
 
 
 def _gone(events: Iterable[Row]) -> dict[str, list[tuple[int, int | None]]]:
@@ -254,6 +278,7 @@ def _process(
         max(_late(row, gone.get(row["broker_name"], [])) for row in lasting_rows),
         min(row["first_ms"] for row in worst),
         max(row["last_ms"] for row in worst),
+        rows[0]["details"].get("log", ""),
     )
 
 

@@ -20,6 +20,7 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.dumps import Unlisted
 from rebalance_core.audit.orphans import backlog, is_broadcasting, messages
+from rebalance_core.audit.recovery import went_after
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, HOUR_MS, utc
@@ -141,6 +142,8 @@ def find_expired_alive(case: GroupCase) -> Iterator[Finding]:
         where = f" by {listed(brokers, 3)}" if brokers else ""
         beat_ms = intervals.get(client_id, 0)
         rare = beat_ms > CHANNEL_EXPIRY_MS
+        # its interval went with the process
+        went_ms = went_after(case, client_id, pauses[-1][1]) if rare else None
         why = (
             f"It sends heartbeats each {lasting(beat_ms)} (heartbeatBrokerInterval)."
             if rare
@@ -156,7 +159,8 @@ def find_expired_alive(case: GroupCase) -> Iterator[Finding]:
             broker_name=brokers[0] if len(brokers) == 1 else None,
             client_id=client_id,
             first_ms=pauses[0][0],
-            last_ms=pauses[-1][1],
+            last_ms=pauses[-1][1] if went_ms is None else went_ms,
+            ended_by="" if went_ms is None else f"{client_id} went",
         )
 
 

@@ -18,6 +18,7 @@ from rebalance_core.audit.case import (
 from rebalance_core.audit.dumps import flag, fresh, held_over_time, number, queue_of
 from rebalance_core.audit.orphans import suspended_clients
 from rebalance_core.audit.prediction import Prediction
+from rebalance_core.audit.recovery import went_after
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MINUTE_MS, PULL_MAX_IDLE_MS, utc
@@ -76,7 +77,13 @@ def _last_pulls(case: GroupCase) -> dict[tuple[str, int], int]:
 def _not_consumed(case: GroupCase, fact: Row, pulled_ms: int) -> Iterator[int]:
     """When the client last finished a message of the queue, if that is too long ago.
 
-    RocketMQ asks that of push clients alone; an orderly queue without its lock waits for that.
+    It is the rule of ConsumerRunningInfo.analyzeProcessQueue, which asks push clients alone, with
+    three differences. It looks at no lastConsumeTimestamp of orderly queues: there that is when the
+    listener got its last batch (ProcessQueue.takeMessages), and a retry after SUSPEND sets it
+    anew, so an old one with messages in the cache is a listener that hangs, unless the queue waits
+    for its lock, which LOCK_WAIT is about. It reads the clock of who asks, which may be off:
+    here the client's own last pull bounds the dump's time. It does not ask whether the queue is
+    dropped: who gave it up has not to finish it.
     """
     consumed_ms = number(fact, "last_consume_ms", 0)
     waits_for_lock = case.settings.get("ordered") and not flag(fact, "locked")
@@ -173,6 +180,8 @@ def find_expired(case: GroupCase) -> Iterator[Finding]:
         queues = sorted({queue_of(fact) for fact in facts})
         names = [f"{topic} {broker}:{number}" for topic, broker, number in queues]
         first = min(fact["first_ms"] for fact in facts)
+        last = max(fact["last_ms"] for fact in facts)
+        went_ms = went_after(case, facts[0]["client_id"], last)
         one = facts[0] if len(queues) == 1 else None
         yield Finding(
             f"{who} took {plural(len(queues), 'queue')} of its own anew, "
@@ -185,7 +194,8 @@ def find_expired(case: GroupCase) -> Iterator[Finding]:
             queue_id=one["queue_id"] if one else None,
             client_id=facts[0]["client_id"],
             first_ms=first,
-            last_ms=max(fact["last_ms"] for fact in facts),
+            last_ms=last if went_ms is None else went_ms,
+            ended_by="" if went_ms is None else f"{who} went",
         )
 
 

@@ -18,6 +18,7 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.evidence import NOT_ASKED
 from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
+from rebalance_core.audit.recovery import recovery
 from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
@@ -26,7 +27,9 @@ from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 # GROUP_NOT_CONFIGURED and GROUP_CAME_BACK: the group in the brokers' stores.
 
-ASKED = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC")
+TROUBLES = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST")
+"""Kinds of facts that a client of a group that no broker has logs at each pass."""
+ASKED = (*TROUBLES, "CLIENT_TOPIC")
 """Kinds of facts that say that a client of the group is there."""
 STORED_MS = 30_000
 """A group that begins so shortly before its stores were copied may not be in them yet."""
@@ -50,11 +53,15 @@ def find_missing(case: GroupCase) -> Iterator[Finding]:
         return
     ids = sorted({row["client_id"] for row in case.members}
                  | {fact["client_id"] for fact in asked if fact["client_id"]})  # fmt: skip
+    troubles = [fact for kind in TROUBLES for fact in case.facts(kind)]
+    over = recovery(case, troubles) if troubles and not case.members else None
     yield Finding(
         f"Clients of the group run ({listed(ids, 3) or 'unnamed'}), and none of "
         f"{listed(brokers, 5)}, which have its topics, has it in subscriptionGroup.json.",
         {"brokers": listed(brokers), "topics": listed(sorted(topics)), "clients": listed(ids)},
         first_ms=min(begins),
+        last_ms=over.at_ms if over else None,
+        ended_by=over.shown_by if over else "",
     )
 
 
@@ -112,6 +119,7 @@ MISSING = Rule(
     find_missing,
     files=("subscription_group_json",),
     needs=MEMBERS_OF_TOPICS,
+    state=True,
 )
 BACK = Rule(
     "GROUP_CAME_BACK",

@@ -17,6 +17,7 @@ from rebalance_core.audit.case import (
 from rebalance_core.audit.dumps import broker_answers, configs, fresh, lasts, member_rounds
 from rebalance_core.audit.observations import COMMAND_MS
 from rebalance_core.audit.orphans import cause_before, explained, window_around
+from rebalance_core.audit.recovery import recovery
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, EXPIRED
 from rebalance_core.model.queue import is_retry_topic, retry_topic
@@ -249,6 +250,7 @@ def find_not_listed(case: GroupCase) -> Iterator[Finding]:
     known = sorted({cause for cause in causes if cause}) if not unexplained else []
     because = f"; explained by {listed(known, 3)}" if known else ""
     times = plural(sum(fact["times"] for fact in of), "time")
+    over = recovery(case, of, by_lists=True)
     yield Finding(
         f"{who} did not find {itself} in the member list that a broker gave, {times} from "
         f"{utc(first)} to {utc(last)}{because}. {drops}.",
@@ -259,7 +261,8 @@ def find_not_listed(case: GroupCase) -> Iterator[Finding]:
         severity=WARNING if unexplained else INFO,
         client_id=clients[0] if len(clients) == 1 else None,
         first_ms=first,
-        last_ms=last,
+        last_ms=over.at_ms if over else None,
+        ended_by=over.shown_by if over else "",
     )
 
 
@@ -292,6 +295,7 @@ def find_no_list(case: GroupCase) -> Iterator[Finding]:
         because += (
             f"; {causes.count(None)} of {len(causes)} by none of the events that this program reads"
         )
+    over = recovery(case, shown)
     ids = sorted({fact["client_id"] for fact in shown if fact["client_id"]})
     topics = sorted({fact["topic"] for fact in shown if fact["topic"]})
     yield Finding(
@@ -304,7 +308,8 @@ def find_no_list(case: GroupCase) -> Iterator[Finding]:
         topic=topics[0] if len(topics) == 1 else None,
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=first,
-        last_ms=last,
+        last_ms=over.at_ms if over else None,
+        ended_by=over.shown_by if over else "",
     )
 
 
@@ -334,6 +339,7 @@ NOT_LISTED = Rule(
     find_not_listed,
     files=("client_log",),
     needs=CAUSES,
+    state=True,
 )
 NO_LIST = Rule(
     "NO_MEMBER_LIST",
@@ -346,4 +352,5 @@ NO_LIST = Rule(
     find_no_list,
     files=("client_log",),
     needs=CAUSES,
+    state=True,
 )

@@ -18,6 +18,7 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.dumps import configs, flag, lasts, number, subscribed_topics
 from rebalance_core.audit.orphans import Offsets, Span
+from rebalance_core.audit.recovery import recovery
 from rebalance_core.audit.subscriptions import (
     TopicReaders,
     gave_up_asking,
@@ -257,6 +258,7 @@ def _invisible_time_finding(
         default=0,
     )
     retries = _waiting_retries(case, topic)
+    over = recovery(case, facts) if slow is None else None
     many = f"; up to {waiting} messages of one queue wait in a client" if waiting else ""
     return Finding(
         f"Popped messages of {topic} were let go unconsumed in {plural(seconds, 'second')} from "
@@ -273,7 +275,8 @@ def _invisible_time_finding(
         severity=WARNING if seconds >= MANY_SECONDS else INFO,
         topic=topic,
         first_ms=first,
-        last_ms=last,
+        last_ms=over.at_ms if over else last,
+        ended_by=over.shown_by if over else "",
     )
 
 

@@ -90,6 +90,25 @@ def test_a_first_run_and_the_next_one(tmp_path: Path, capsys: pytest.CaptureFixt
     assert re.search("Which findings of [A-Z_, ]*ORPHAN_QUEUES", told)  # only one was kept
 
 
+def test_what_cannot_be_accepted_is_not_written_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collection, known = tmp_path / "collection", tmp_path / "known.toml"
+    shutil.copytree(COLLECTION, collection)
+    settings = collection / "collection.toml"
+    expected = '"broker-a", "broker-b"'
+    assert expected in settings.read_text("utf-8")
+    more = settings.read_text("utf-8").replace(expected, f'{expected}, "gone"')
+    settings.write_text(more, "utf-8")
+    words = ("--collection", collection, "--group", "p-mixed")
+    code, out, err = run(capsys, *words, "--output", tmp_path / "first", "--write-accepted", known)
+    assert (code, "COLLECTION_INCOMPLETE" in out) == (3, True)
+    assert "COLLECTION_INCOMPLETE" not in known.read_text("utf-8")
+    assert "but for COLLECTION_INCOMPLETE, which cannot be accepted" in err
+    code, out, _ = run(capsys, *words, "--output", tmp_path / "second", "--accepted", known)
+    assert (code, out.startswith("INCOMPLETE")) == (3, True)
+
+
 def test_what_is_wrong_is_told_before_anything_is_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,12 @@
 """Members that come, go and flap, or are known to some brokers alone."""
 
-from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED, Event
+from rebalance_core.model.events import (
+    CONSUMER_JOIN,
+    CONSUMER_LEAVE,
+    CONSUMER_LOST,
+    EXPIRED,
+    Event,
+)
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.cases import (
     case_of,
@@ -78,6 +84,11 @@ def test_one_broker_alone_and_the_interval_that_explains_it() -> None:
         (one,) = findings_of(EXPIRED_WHILE_ALIVE, case)
         assert ("heartbeatBrokerInterval" in one.summary) == (severity == "WARNING")
         assert ("120 s" in (one.remedy or "")) == (severity == "WARNING")
+        assert one.ended_by == ""
+    beats = [fact("HEARTBEAT_INTERVAL", 500, client_id=ID, interval_ms="200000")]
+    gone = case_of(*happened, of_member(CONSUMER_LEAVE, ID, 600), facts=beats)
+    (one,) = findings_of(EXPIRED_WHILE_ALIVE, gone)
+    assert (one.ended_by, one.last_ms) == (f"{ID} went", ms(600))
 
 
 MEMBER_FLAPS = "MEMBER_FLAPS"

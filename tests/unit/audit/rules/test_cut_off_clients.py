@@ -31,6 +31,15 @@ def test_until_the_next_poll_it_is_no_warning() -> None:
     assert one.severity == "INFO"
 
 
+def test_it_is_over_where_the_log_goes_on_without() -> None:
+    for minutes, severity in ((9, "INFO"), (2, None)):
+        log = LogSpan(0, minutes * MINUTE_MS, from_start=True)
+        covered = Coverage(clients={"go-1": (log,)}, known=True)
+        (one,) = no_broker_address([missing(0, 60)], covered)
+        assert one.severity == severity
+        assert ("clients/go-1 goes on until" in one.summary) == (severity == "INFO")
+
+
 def test_brokers_and_logs_are_apart() -> None:
     rows = [missing(0, 60), missing(0, 60, broker="c"), missing(0, 60, log="go-2")]
     assert len([*no_broker_address(rows)]) == 3
@@ -104,6 +113,14 @@ def test_a_broker_may_be_back_where_the_name_server_s_log_has_a_hole() -> None:
         (one,) = starved_timers(late, down, covered)
         assert one.severity == severity
     assert "namesrv.log" in (one.remedy or "")
+
+
+def test_heartbeats_that_arrive_again() -> None:
+    late, down = [failed("a", 9)], [event("BROKER_DOWN", 2)]
+    for minutes, severity in ((19, "INFO"), (10, "WARNING")):
+        log = LogSpan(0, minutes * MINUTE_MS, from_start=True)
+        (one,) = starved_timers(late, down, Coverage(clients={"c1": (log,)}, known=True))
+        assert one.severity == severity
 
 
 def test_a_broker_that_came_back_meanwhile() -> None:

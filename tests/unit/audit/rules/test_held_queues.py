@@ -13,6 +13,7 @@ from tests.unit.audit.cases import (
     fact,
     findings_of,
     join,
+    leave,
     ms,
     severities,
     topic,
@@ -93,7 +94,9 @@ def test_queues_taken_anew_because_nothing_was_pulled() -> None:
     assert severities(EXPIRED, group(*facts)) == ["WARNING"]
     assert one.summary.startswith("x took 1 queue of its own anew, 2 times since ")
     assert (one.client_id, one.topic, one.broker_name, one.queue_id) == ("x", "T", "a", 0)
-    assert (one.first_ms, one.last_ms) == (ms(300), ms(420))
+    assert (one.first_ms, one.last_ms, one.ended_by) == (ms(300), ms(420), "")
+    (gone,) = findings_of(EXPIRED, case_of(*ALONE, leave("x", 700), facts=facts))
+    assert (gone.last_ms, gone.ended_by) == (ms(700), "x went")
     other = fact("PULL_EXPIRED", 500, queue_id=1, **where | {"client_id": None})
     assert [found.client_id for found in findings_of(EXPIRED, group(*facts, other))] == [None, "x"]
     assert "a client of clients/c1" in findings_of(EXPIRED, group(other))[0].summary

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, REQUEST_MODE, TOPIC_DELETED, Event
 from tests.unit.audit.cases import (
     Row,
@@ -16,6 +17,7 @@ from tests.unit.audit.cases import (
     findings_of,
     join,
     leave,
+    ms,
     of_member,
     severities,
     topic,
@@ -182,6 +184,15 @@ def test_clients_that_no_broker_lists() -> None:
     asked = fact("NO_MEMBER_LIST", 100, 990, 90, topic="T", client_id="x")
     case = case_of(topic(), facts=[asked])
     assert severities(MISSING, case) == ["ERROR"]
+
+
+def test_a_client_whose_log_goes_on_without_the_group_was_mended() -> None:
+    asked = fact("NO_MEMBER_LIST", 100, 600, 25, topic="T", client_id="x", log="app")
+    for until, severity in ((900, "INFO"), (620, "ERROR")):
+        spans = {"app": (LogSpan(ms(0), ms(until), from_start=True),)}
+        case = case_of(topic(), facts=[asked])
+        run = replace(case.run, coverage=Coverage(known=True, clients=spans))
+        assert severities(MISSING, replace(case, run=run)) == [severity]
 
 
 def test_configured_not_collected_or_just_begun() -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.model.events import (
     BROKER_DOWN,
     BROKER_UP,
@@ -291,3 +292,52 @@ def test_pulls_that_a_broker_refuses_while_nobody_is_a_member() -> None:
     assert findings_of(UNLISTED, refused(301, 301)) == []  # a pull that the broker still held
     online = case_of(topic(), join("x"), facts=[fact("GROUP_NOT_KNOWN", 940, broker_name="a")])
     assert findings_of(UNLISTED, online) == []
+
+
+def with_log(case: GroupCase, until: float) -> GroupCase:
+    """The case with a log in clients/app that has lines until these seconds."""
+    spans = {"app": (LogSpan(ms(0), ms(until), from_start=True),)}
+    return replace(case, run=replace(case.run, coverage=Coverage(known=True, clients=spans)))
+
+
+NONE_FOR_LONG = fact(NO_LIST, 300, 600, 20, topic="T", client_id="x", log="app")
+NOT_THERE = fact("NOT_IN_MEMBER_LIST", 600, client_id="x", listed="y", log="app")
+
+
+def test_no_list_is_over_where_the_client_s_log_goes_on_without() -> None:
+    (one,) = findings_of(NO_LIST, with_log(case_of(*TWO, facts=[NONE_FOR_LONG]), 900))
+    assert (one.last_ms, "clients/app goes on until" in one.ended_by) == (ms(600), True)
+    ends_with_it = with_log(case_of(*TWO, facts=[NONE_FOR_LONG]), 620)
+    assert severities(NO_LIST, ends_with_it) == ["WARNING"]
+    assert severities(NO_LIST, with_log(case_of(*TWO, facts=[NONE_FOR_LONG]), 900)) == ["INFO"]
+
+
+def test_no_list_is_over_where_the_client_went_or_commits_on() -> None:
+    gone = case_of(*TWO, leave("x", 700), facts=[NONE_FOR_LONG])
+    assert [one.ended_by for one in findings_of(NO_LIST, gone)] == ["x went"]
+    other = case_of(*TWO, leave("y", 700), facts=[NONE_FOR_LONG])
+    assert severities(NO_LIST, other) == ["WARNING"]
+    commits = [commit(0, 5, at=900, client="x")]
+    assert severities(NO_LIST, case_of(*TWO, facts=[NONE_FOR_LONG], commits=commits)) == ["INFO"]
+    soon = [commit(0, 5, at=630, client="x"), commit(1, 5, at=900, client="y")]
+    assert severities(NO_LIST, case_of(*TWO, facts=[NONE_FOR_LONG], commits=soon)) == ["WARNING"]
+
+
+def test_no_list_lasts_while_one_of_two_clients_has_none() -> None:
+    still = fact(NO_LIST, 300, 900, 30, topic="T", client_id="y", log="app-2")
+    case = with_log(case_of(*TWO, facts=[NONE_FOR_LONG, still]), 900)
+    assert severities(NO_LIST, case) == ["WARNING"]
+
+
+def test_a_client_that_all_brokers_list_later_is_in_its_list() -> None:
+    def listed(*members: Row) -> GroupCase:
+        return case_of(*TWO, facts=[NOT_THERE], members=members)
+
+    both = [*listed_at("a", 800, "x", "y"), *listed_at("b", 801, "x", "y")]
+    (one,) = findings_of(NOT_LISTED, listed(*both))
+    assert (one.last_ms, one.ended_by) == (ms(801), "all brokers of its topics list x")
+    assert severities(NOT_LISTED, listed(*listed_at("a", 800, "x", "y"))) == ["WARNING"]
+    short = [*listed_at("a", 800, "x", "y"), *listed_at("b", 801, "y")]
+    assert severities(NOT_LISTED, listed(*short)) == ["WARNING"]
+    before = [*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "x", "y")]
+    assert severities(NOT_LISTED, listed(*before)) == ["WARNING"]

@@ -69,6 +69,14 @@ def timed_out(at: float, until: float, times: int, log: str = "app-1") -> Row:
     return fact("POP_TIMED_OUT", at, until, times, topic="T", invisible_ms=20_000, log=log)
 
 
+def test_messages_that_timed_out_before_the_client_went() -> None:
+    """The near miss, a client that stays, is `test_a_listener_that_is_too_slow`."""
+    timed = timed_out(100, 400, 200) | {"client_id": "x"}
+    case = case_of(*POPPING, leave("x", 700), settings=BROKER, facts=[timed])
+    (one,) = findings_of(INVISIBLE_TIME_TOO_SHORT, case)
+    assert (one.last_ms, one.ended_by) == (ms(700), "x went")
+
+
 def test_a_listener_that_is_too_slow() -> None:
     waiting = fact("POP_QUEUE", 800, topic="T", broker_name="a", queue_id=-1, client_id="x",
                    wait_ack_count=119, dropped=False)  # fmt: skip
@@ -84,7 +92,7 @@ def test_a_listener_that_is_too_slow() -> None:
     assert "invisible time of 20 s" in one.summary
     assert one.evidence["waiting_in_a_client"] == "119"
     assert one.evidence["retries_waiting"] == "300 messages"
-    assert (one.first_ms, one.last_ms) == (ms(100), ms(700))
+    assert (one.first_ms, one.last_ms, one.ended_by) == (ms(100), ms(700), "")
 
 
 def test_a_pause_of_one_client() -> None:
