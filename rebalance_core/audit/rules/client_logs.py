@@ -229,17 +229,22 @@ def starved_timers(
             # a broker that was back, of which no line is left, is out of no route
             since_ms = min(one.last_ms - one.late_ms for one in starved)
             gap = covered.name_server_gap(since_ms, found.last_ms)
-        over = _recovered(starved, covered) if covered else None
+        rows = [row for of_one in failed.values() for row in of_one]
+        over = _recovered({one.log for one in starved}, rows, covered) if covered else None
         if over and found.severity != INFO:
-            yield ended(STARVED_TIMERS, found, max(one.last_ms for one in starved), over)
+            yield ended(STARVED_TIMERS, found, max(row["last_ms"] for row in rows), over)
         else:
             yield as_not_sure(found, gap) if gap and found.severity != INFO else found
 
 
-def _recovered(starved: list[StarvedProcess], covered: Coverage) -> str | None:
-    """What shows that no heartbeat of these processes fails any more; None: nothing."""
-    ends = {one.log: goes_on_until(covered, one.log, one.last_ms) for one in starved}
-    told = [_without(log, until_ms) for log, until_ms in ends.items() if until_ms is not None]
+def _recovered(logs: set[str], rows: list[Row], covered: Coverage) -> str | None:
+    """What shows that no heartbeat of these logs' clients fails any more; None: nothing."""
+    last_ms: dict[str, int] = {}
+    for row in rows:
+        log = row["details"].get("log", "")
+        last_ms[log] = max(row["last_ms"], last_ms.get(log, 0))
+    ends = {log: goes_on_until(covered, log, last_ms[log]) for log in logs}
+    told = [_without(log, until_ms) for log, until_ms in sorted(ends.items()) if until_ms]
     return listed(told, 3) if len(told) == len(ends) else None
 
 

@@ -121,6 +121,10 @@ def test_heartbeats_that_arrive_again() -> None:
         log = LogSpan(0, minutes * MINUTE_MS, from_start=True)
         (one,) = starved_timers(late, down, Coverage(clients={"c1": (log,)}, known=True))
         assert one.severity == severity
+    later = failed("b", 0, since=18)  # the worst time is over, failures are not
+    log = LogSpan(0, 19 * MINUTE_MS, from_start=True)
+    (one,) = starved_timers([*late, later], down, Coverage(clients={"c1": (log,)}, known=True))
+    assert one.severity == "WARNING"
 
 
 def test_a_broker_that_came_back_meanwhile() -> None:
