@@ -18,7 +18,7 @@ from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.findings import MEANINGS
 from rebalance_core.audit.known_issues import Acceptance, read_accepted, write_accepted
 from rebalance_core.audit.outcome import AuditOutcome, Count, audit_outcome, render_metrics
-from rebalance_core.audit.redact import Redaction
+from rebalance_core.audit.redact import HIDDEN, Redaction
 from rebalance_core.cli.audit_summary import (
     CARRIED,
     GONE,
@@ -287,7 +287,7 @@ def _ingest(
     if not private:  # else the tables go in the end
         outcome = ingest_outcome(request.options.collection or "", collection, done)
         output.record_below(INGESTED, "ingest", outcome)
-    return place, understood(done.stats)
+    return place, understood(collection, done.stats)
 
 
 def _simulate_and_judge(
@@ -351,7 +351,9 @@ def _write(
     outcome = audit_outcome(found.findings, found.verdicts, found.runs, options.fail_on)
     verdict = outcome.record() | ({"only": options.only} if options.only else {})
     changes = audited.changes(files)
-    (folder / PAGE).write_text(_page(request, audited, outcome, changes, ledger.rejected))
+    shown_files = _shown_files(files, request.redaction)
+    page = _page(request, audited, outcome, changes, ledger.rejected, shown_files)
+    (folder / PAGE).write_text(page)
     if changes is not None and changes.not_looked_at:
         (folder / CARRIED).write_text(carried_lines(changes, request.redaction))
     if changes is not None and (gone := audited.gone_lines(changes)):
@@ -367,7 +369,7 @@ def _write(
             origin=origin_of(ledger.inputs),
             inputs=[fingerprint("input", place, carrier.session)],
             rejected=ledger.rejected,
-            files=_shown_files(files, request.redaction),
+            files=shown_files,
             replayed_groups=sum(ledger.replay_reasons.values()),
             replay_reasons=ledger.replay_reasons,
             audit=verdict,
@@ -385,6 +387,7 @@ def _write(
         _listed(changes, request.redaction),
         found.not_looked_at(),
         found.unknown(),
+        shown_files,
     )
 
 
@@ -407,6 +410,7 @@ def _page(
     outcome: AuditOutcome,
     changes: Changes | None,
     rejected: Mapping[str, int],
+    files: Sequence[Mapping[str, Any]],
 ) -> str:
     from rebalance_core.report.page import render_page
 
@@ -422,6 +426,7 @@ def _page(
         audited.shown_changes(changes, request.redaction),
         _notes(request, audited.truncated(), rejected, audited.result.not_looked_at()),
         request.now_ms,
+        files,
     )
     return render_page(report)
 
@@ -473,5 +478,7 @@ def _shown_files(
     return [
         {k: hide.text(v) if isinstance(v, str) else v for k, v in file.items()}
         | {"name": hide.place(file["name"])}
+        # why lines were not read may quote them
+        | ({"reason": HIDDEN} if file["lines"] and file["reason"] else {})
         for file in files
     ]

@@ -44,6 +44,7 @@ def audit_facts(
     changes: Mapping[str, Any] | None = None,
     not_seen: str = "",
     unknown: Sequence[Mapping[str, Any]] = (),
+    files: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """The `--json` object of an audit; `render_audit` reads the same.
 
@@ -58,6 +59,7 @@ def audit_facts(
         changes: `Changes.listed` since the previous run; None: none was named.
         not_seen: what was not looked at, in one sentence a cluster.
         unknown: groups whose ownership is UNKNOWN: cluster, consumer_group, reason, settled_by.
+        files: of the collection, as `_run.json` has them.
     """
     found = {
         **verdict,
@@ -66,6 +68,7 @@ def audit_facts(
         "not_looked_at": not_seen,
         "unknown": [dict(one) for one in unknown],
         "rejected": dict(rejected),
+        **terminal.file_facts(files),
     }
     return terminal.result_facts("audit", output, found, seconds, run_on, exit_code)
 

@@ -12,7 +12,7 @@ from rebalance_core.cli.run.ingest_outcome import ingest_outcome
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import local_path
-from rebalance_core.ingest.collection import Collection, open_collection
+from rebalance_core.ingest.collection import READ, Collection, open_collection
 
 WORST_FILES = 5
 
@@ -86,7 +86,8 @@ def _found(
         key=lambda one: (one["share_understood"], one["name"]),
     )
     return {
-        "files": len(files),
+        "files": sum(one["status"] == READ for one in files),
+        **terminal.file_facts(files),
         "lines": lines,
         "share_understood": round(read / lines, 4) if lines else None,
         "least_understood": [

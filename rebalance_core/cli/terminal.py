@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict, dataclass, field
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rebalance_core.checks.row_limits import complaint_lines
 from rebalance_core.cli.options import PROCESS, SPARK
+from rebalance_core.ingest.collection import FILE_STATUSES
 from rebalance_core.model.errors import RebalanceError, Terminated
 from rebalance_core.model.times import utc as known_utc
 from rebalance_core.report.visible import visible
@@ -285,6 +287,18 @@ def result_facts(
         "seconds": seconds,
         "run_on": run_on,
     }
+
+
+def file_facts(files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Account for the files of a collection in the `--json` object: how many of each status, each.
+
+    Args:
+        files: as `_run.json` has them; none where tables were read.
+    """
+    table = [{name: one[name] for name in ("name", "kind", "status", "reason")} for one in files]
+    statuses = Counter(one["status"] for one in table)
+    counts = {status: statuses[status] for status in FILE_STATUSES} if table else {}
+    return {"file_statuses": counts, "file_table": table}
 
 
 def took(facts: Mapping[str, Any]) -> str:

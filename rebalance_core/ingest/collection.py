@@ -33,7 +33,6 @@ from rebalance_core.ingest.parse.encodings import UTF_8, decoded, encoding_of
 from rebalance_core.ingest.parse.go_and_cpp_logs import Translator
 from rebalance_core.ingest.parse.mqadmin_topics import parse_cluster_list
 from rebalance_core.ingest.parse.wrapped_lines import (
-    FIRST_LINES,
     LINE_ENDS,
     UNWRAPPED,
     Unwrapper,
@@ -145,6 +144,21 @@ class CollectedFile:
     def gzipped(self) -> bool:
         """True for a rotated log that was compressed."""
         return self.name.endswith(".gz")
+
+
+READ, STATES_NOTHING, NOT_UNDERSTOOD, REFUSED = (
+    "READ",
+    "STATES_NOTHING",
+    "NOT_UNDERSTOOD",
+    "REFUSED",
+)
+FILE_STATUSES = {
+    NOT_UNDERSTOOD: "is no file of the layout, or nothing in it was understood",
+    REFUSED: "was not read, for the reason beside it",
+    READ: "was read",
+    STATES_NOTHING: "is known to add nothing",
+}
+"""What became of a file of a collection, those to look at first; each file has one status."""
 
 
 @dataclass(frozen=True)
@@ -761,14 +775,14 @@ _CLIENT_WORDS = tuple(word for word in CLIENT_WORDS if len(word) > len("Group: "
 def _client_of(name: str, size: int, head: bytes) -> CollectedFile | None:
     """The log of a client under another name, an application's own, by what it holds.
 
-    One of its first lines has the words of a template.
+    One of the lines in its first bytes has the words of a template.
     """
     parts = PurePosixPath(name).parts
     if len(parts) < 3 or parts[0] != "clients":
         return None
     file = CollectedFile(name, CLIENT_LOG, parts[1], size)
     translator = Translator()
-    for line in first_lines(file, head)[:FIRST_LINES]:
+    for line in first_lines(file, head):
         inner = translator.line(line)
         if any(word in (inner.message if inner else line) for word in _CLIENT_WORDS):
             return file

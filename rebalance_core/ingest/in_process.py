@@ -21,15 +21,21 @@ from rebalance_core.ingest.collection import (
     CLIENT_LOG,
     GIVEN_GROUPS,
     NAMESRV_LOG,
+    NOT_UNDERSTOOD,
     PROXY_LOG,
+    READ,
+    REFUSED,
+    STATES_NOTHING,
+    UNKNOWN_FILE,
     CollectedFile,
     Collection,
+    identify,
     open_collection,
 )
 from rebalance_core.ingest.collection_settings import Assumptions, parse_given_groups
 from rebalance_core.ingest.coverage import coverage_rows
 from rebalance_core.ingest.evidence import Evidence
-from rebalance_core.ingest.fact import Unread, Unreadable, file_of
+from rebalance_core.ingest.fact import Unread, Unreadable, file_of, storable
 from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
@@ -279,15 +285,51 @@ def is_of(source: str, files: Container[str]) -> bool:
     return file_of(source) in files or (byte.isdecimal() and name in files)
 
 
-def understood(stats: Iterable[FileStats]) -> list[dict[str, Any]]:
-    """Per file its lines, how many were understood and the share, for ``_run.json``."""
-    rows = []
-    for one in stats:
-        row = {name: value for name, value in asdict(one).items() if name not in _NOT_RECORDED}
-        row["rejected_rows"] = 1 if one.refused_whole else one.rejected
-        row["share_understood"] = round(one.understood / one.lines, 4) if one.lines else None
-        rows.append(row)
-    return rows
+def understood(collection: Collection, stats: Iterable[FileStats]) -> list[dict[str, Any]]:
+    """Account for each file of a collection, by name, for ``_run.json``.
+
+    Args:
+        collection: `open_collection` of a folder.
+        stats: how each file that is read was understood.
+
+    Returns:
+        The status and its reason, lines, how many were understood, and the share.
+    """
+    rows = [_accounted(one, *_status(one)) for one in stats]
+    for given in collection.files:
+        if given.kind == GIVEN_GROUPS:
+            rows.append(_accounted(FileStats(given.name, given.kind), READ))
+    for piece in collection.refused:
+        status = NOT_UNDERSTOOD if piece.code == UNKNOWN_FILE else REFUSED
+        one = FileStats(piece.source, rejected=1, codes={piece.code: 1}, kind=_kind(piece.source))
+        rows.append(_accounted(one, status, piece.message.removeprefix(f"{piece.source!r} ")))
+    for unused in collection.unused:
+        one = FileStats(storable(unused.name), _kind(unused.name))
+        rows.append(_accounted(one, STATES_NOTHING, storable(unused.why)))
+    return sorted(rows, key=lambda row: str(row["name"]))
+
+
+def _kind(name: str) -> str:
+    """The kind of a file that is not read, by its path; empty: it has none."""
+    file = identify(name)
+    return file.kind if file else ""
+
+
+def _status(one: FileStats) -> tuple[str, str]:
+    """What became of a file that was opened, and why."""
+    if one.understood:
+        return READ, one.partial or one.why or ("" if one.facts else "it states nothing")
+    if one.lines or one.rejected:
+        looks = f"it looks like {one.looks_like}" if one.looks_like else ""
+        return NOT_UNDERSTOOD, one.why or looks or "no line of it has the form of its kind"
+    return READ, "it is empty"
+
+
+def _accounted(one: FileStats, status: str, reason: str = "") -> dict[str, Any]:
+    row = {name: value for name, value in asdict(one).items() if name not in _NOT_RECORDED}
+    row["rejected_rows"] = 1 if one.refused_whole else one.rejected
+    row["share_understood"] = round(one.understood / one.lines, 4) if one.lines else None
+    return row | {"status": status, "reason": reason}
 
 
 _NOT_RECORDED = (

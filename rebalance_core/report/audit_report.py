@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
+from rebalance_core.ingest.collection import FILE_STATUSES
 from rebalance_core.model import verdicts
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client_ids
@@ -179,6 +180,36 @@ class GroupBalance:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownFile:
+    """A file of the collection.
+
+    Attributes:
+        name: path in the collection.
+        kind: what it is by its path; empty: no file of the layout.
+        reason: for its status.
+    """
+
+    name: str
+    kind: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOfStatus:
+    """The files of the collection with one of `FILE_STATUSES`.
+
+    Attributes:
+        status: READ …
+        count: how many there are, shown or not.
+        files: the first ones by name, those with a reason before others.
+    """
+
+    status: str
+    count: int
+    files: tuple[ShownFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport:
     """All that the page shows.
 
@@ -196,6 +227,7 @@ class AuditReport:
         previous: None: no previous run was given.
         timelines: groups worth a picture, the worst first.
         notes: what a reader must know of this run, one sentence each.
+        files: those of the collection by status; empty: tables were audited.
     """
 
     cluster: str
@@ -216,6 +248,7 @@ class AuditReport:
     balance: tuple[GroupBalance, ...] = ()
     notes: tuple[str, ...] = ()
     group_rows: tuple[GroupRow, ...] = ()
+    files: tuple[FilesOfStatus, ...] = ()
 
 
 # Timeline and balance of a group, from its rows of the ledger.
@@ -365,6 +398,8 @@ def _balance(name: GroupName, loads: ReportRows, metrics: ReportRows) -> GroupBa
 
 FINDINGS_ON_PAGE = 500
 CHANGES_ON_PAGE = 50
+FILES_ON_PAGE = 200
+"""Of each status."""
 
 
 def audit_report(
@@ -378,6 +413,7 @@ def audit_report(
     previous: Previous | None,
     notes: Sequence[str],
     finished_ms: int,
+    files: Sequence[Row] = (),
 ) -> AuditReport:
     """Build what the page shows.
 
@@ -392,6 +428,7 @@ def audit_report(
         previous: what changed since the previous audit.
         notes: what the reader has to know.
         finished_ms: when the audit ended, epoch ms UTC.
+        files: of the collection, as `_run.json` has them.
     """
     return AuditReport(
         cluster=cluster,
@@ -412,6 +449,29 @@ def audit_report(
         balance=group_balances(worst, tables),
         notes=tuple(notes),
         group_rows=tuple(groups),
+        files=files_by_status(files),
+    )
+
+
+def files_by_status(files: Sequence[Row]) -> tuple[FilesOfStatus, ...]:
+    """Return the files of the collection by their status, those to look at first.
+
+    Args:
+        files: as `_run.json` has them.
+    """
+    by_status: dict[str, list[Row]] = {status: [] for status in FILE_STATUSES if files}
+    for file in files:
+        by_status[file["status"]].append(file)
+    return tuple(
+        FilesOfStatus(
+            status,
+            len(of_status),
+            tuple(
+                ShownFile(file["name"], file["kind"], file["reason"])
+                for file in sorted(of_status, key=lambda file: not file["reason"])[:FILES_ON_PAGE]
+            ),
+        )
+        for status, of_status in by_status.items()
     )
 
 

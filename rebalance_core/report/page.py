@@ -15,6 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from rebalance_core.contracts.ledger import by_cause
+from rebalance_core.ingest.collection import FILE_STATUSES, NOT_UNDERSTOOD, REFUSED
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import INCOMPLETE, INFO, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding
@@ -321,6 +322,8 @@ def page_facts(report: AuditReport) -> Mapping[str, Any]:
         },
         "several_clusters": len(clusters) > 1,
         "balance": [balance_line(group) for group in report.balance],
+        "file_statuses": FILE_STATUSES,
+        "to_look_at": (NOT_UNDERSTOOD, REFUSED),
         "script": Markup(script),
         "script_hash": b64encode(sha256(script.encode()).digest()).decode(),
     }

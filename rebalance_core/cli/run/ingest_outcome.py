@@ -17,7 +17,7 @@ def ingest_outcome(place: str, collection: Collection, written: IngestWritten) -
         collection: what was read.
         written: what came of it.
     """
-    files = understood(written.stats)
+    files = understood(collection, written.stats)
     lines = sum(file["lines"] for file in files)
     return RunOutcome(
         outputs=written.tables,
