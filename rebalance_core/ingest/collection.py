@@ -153,10 +153,10 @@ READ, STATES_NOTHING, NOT_UNDERSTOOD, REFUSED = (
     "REFUSED",
 )
 FILE_STATUSES = {
-    NOT_UNDERSTOOD: "is no file of the layout, or nothing in it was understood",
-    REFUSED: "was not read, for the reason beside it",
-    READ: "was read",
-    STATES_NOTHING: "is known to add nothing",
+    NOT_UNDERSTOOD: "no file of the layout, or nothing in it was understood",
+    REFUSED: "not read, for the reason beside it",
+    READ: "read; in part where a reason stands beside it",
+    STATES_NOTHING: "known to add nothing",
 }
 """What became of a file of a collection, those to look at first; each file has one status."""
 

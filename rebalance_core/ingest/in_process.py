@@ -321,7 +321,7 @@ def _status(one: FileStats) -> tuple[str, str]:
         return READ, one.partial or one.why or ("" if one.facts else "it states nothing")
     if one.lines or one.rejected:
         looks = f"it looks like {one.looks_like}" if one.looks_like else ""
-        return NOT_UNDERSTOOD, one.why or looks or "no line of it has the form of its kind"
+        return NOT_UNDERSTOOD, one.why or looks or "no line has the form of its kind"
     return READ, "it is empty"
 
 

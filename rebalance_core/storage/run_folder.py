@@ -289,7 +289,12 @@ _FIELDS: Mapping[str, Check] = {
     "period_from_ms": _ANY_TIME,
     "period_to_ms": _ANY_TIME,
     "outputs": _outputs,
-    "files": _list_of(_object({"name": _STRING, "kind": _STRING, "understood": _COUNT})),
+    "files": _list_of(
+        _object(
+            {"name": _STRING, "kind": _STRING, "understood": _COUNT},
+            {"status": _STRING, "reason": _STRING},
+        )
+    ),
     "audit": _or_null(_audit),
     "error": _or_null(_STRING),
 }

@@ -8,12 +8,14 @@ from typing import Any
 from rebalance_core.report.audit_report import (
     AuditReport,
     Cause,
+    FilesOfStatus,
     GroupBalance,
     GroupCounts,
     GroupTimeline,
     OwnerSpan,
     Previous,
     QueueHistory,
+    ShownFile,
     ShownFinding,
 )
 
@@ -110,6 +112,10 @@ def busy_report() -> AuditReport:
         ),
         balance=(GroupBalance("g1", ("c1", "c2"), (3, 0), (0, 2), 2.0, 1),),
         notes=("broker-c was not collected.",),
+        files=(
+            FilesOfStatus("REFUSED", 1, (ShownFile("a.log.gz", "broker_log", "is no gzip"),)),
+            FilesOfStatus("READ", 1_203, (ShownFile("namesrv/namesrv.log", "namesrv_log"),)),
+        ),
     )
 
 
@@ -158,6 +164,7 @@ def hostile_report() -> AuditReport:
         timelines=tuple(GroupTimeline(name, queues, causes) for name in bad[:3]),
         balance=tuple(GroupBalance(name, bad, tuple(range(len(bad))), (1,)) for name in bad),
         notes=bad,
+        files=(FilesOfStatus("REFUSED", 99, tuple(ShownFile(name, name, name) for name in bad)),),
     )
 
 

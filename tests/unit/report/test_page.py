@@ -389,3 +389,15 @@ def test_groups_that_share_queues_agree() -> None:
     shown = report(groups=GroupCounts(total=3, equal=1, shared=2))
     assert "In all 3 groups online (2 share queues) the live owners are" in headline(shown)
     assert "could not be compared" not in headline(shown)
+
+
+def test_files_to_look_at_stand_open_and_the_others_are_folded() -> None:
+    page = render_page(busy_report())
+    section = page[page.index('<section id="files">') :]
+    opened, _, folded = section.partition("<details>")
+    assert "a.log.gz" in opened
+    assert "is no gzip" in opened
+    assert "namesrv/namesrv.log" not in opened
+    assert "namesrv/namesrv.log" in folded
+    assert "and 1,202 more files" in folded
+    assert '<section id="files">' not in render_page(report())

@@ -86,6 +86,7 @@ def test_a_record_as_runs_write_it(tmp_path: Path) -> None:
         ("outputs.findings.digest", None),
         ("files", {}),
         ("files", [{"name": "a", "kind": "b"}]),
+        ("files", [{"name": "a", "kind": "b", "understood": 0, "status": 1}]),
         ("audit", []),
         ("audit.start_ms", 3),
         ("audit.end_ms", 10**18),
