@@ -64,7 +64,8 @@ def test_splits_are_counted_as_one_file(name: str, tmp_path: Path) -> None:
     assert reader.stats.understood == UNDERSTOOD[name]
 
     def told(parts: list[FileStats]) -> Any:
-        return understood(parts), {n: asdict(r) for n, r in whole_refusals(parts).items()}
+        refused = {n: asdict(r) for n, r in whole_refusals(parts).items()}
+        return understood(collection, parts), refused
 
     expected = told(total_stats(collection, [reader.stats]))
     size = len("\n".join(lines))
