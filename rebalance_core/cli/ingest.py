@@ -12,7 +12,8 @@ from rebalance_core.cli.run.ingest_outcome import ingest_outcome
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import local_path
-from rebalance_core.ingest.collection import READ, Collection, open_collection
+from rebalance_core.ingest.collection import Collection, open_collection
+from rebalance_core.model.file_statuses import READ
 
 WORST_FILES = 5
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rebalance_core.checks.row_limits import complaint_lines
 from rebalance_core.cli.options import PROCESS, SPARK
-from rebalance_core.ingest.collection import FILE_STATUSES
 from rebalance_core.model.errors import RebalanceError, Terminated
+from rebalance_core.model.file_statuses import FILE_STATUSES
 from rebalance_core.model.times import utc as known_utc
 from rebalance_core.report.visible import visible
 from rebalance_core.storage.place import is_full, is_of_store

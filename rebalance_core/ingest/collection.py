@@ -146,21 +146,6 @@ class CollectedFile:
         return self.name.endswith(".gz")
 
 
-READ, STATES_NOTHING, NOT_UNDERSTOOD, REFUSED = (
-    "READ",
-    "STATES_NOTHING",
-    "NOT_UNDERSTOOD",
-    "REFUSED",
-)
-FILE_STATUSES = {
-    NOT_UNDERSTOOD: "no file of the layout, or nothing in it was understood",
-    REFUSED: "not read, for the reason beside it",
-    READ: "read; in part where a reason stands beside it",
-    STATES_NOTHING: "known to add nothing",
-}
-"""What became of a file of a collection, those to look at first; each file has one status."""
-
-
 @dataclass(frozen=True)
 class UnusedFile:
     """A file of which it is known, without reading it, that it adds nothing, and why."""

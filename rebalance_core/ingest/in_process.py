@@ -21,11 +21,7 @@ from rebalance_core.ingest.collection import (
     CLIENT_LOG,
     GIVEN_GROUPS,
     NAMESRV_LOG,
-    NOT_UNDERSTOOD,
     PROXY_LOG,
-    READ,
-    REFUSED,
-    STATES_NOTHING,
     UNKNOWN_FILE,
     CollectedFile,
     Collection,
@@ -42,6 +38,7 @@ from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
 from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_lines import ServerClock, lines_of
 from rebalance_core.ingest.rows import Tables
+from rebalance_core.model.file_statuses import NOT_UNDERSTOOD, READ, REFUSED, STATES_NOTHING
 from rebalance_core.model.times import HOUR_MS
 
 _ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times", "line_bytes")

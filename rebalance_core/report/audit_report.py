@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from rebalance_core.ingest.collection import FILE_STATUSES
 from rebalance_core.model import verdicts
+from rebalance_core.model.file_statuses import FILE_STATUSES
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client_ids
 from rebalance_core.model.verdicts import RunVerdict

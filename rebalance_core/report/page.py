@@ -15,7 +15,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from rebalance_core.contracts.ledger import by_cause
-from rebalance_core.ingest.collection import FILE_STATUSES, NOT_UNDERSTOOD, REFUSED
+from rebalance_core.model.file_statuses import FILE_STATUSES, NOT_UNDERSTOOD, REFUSED
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import INCOMPLETE, INFO, WORST_FIRST
 from rebalance_core.report.audit_report import AuditReport, ShownFinding

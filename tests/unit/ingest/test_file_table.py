@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.ingest.collection import FILE_STATUSES, open_collection
+from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import read_collection, understood
+from rebalance_core.model.file_statuses import FILE_STATUSES
 from rebalance_core.report.audit_report import FILES_ON_PAGE, files_by_status
 from tests.recordings.tables import DATA
 
