@@ -32,6 +32,7 @@ from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 _NAMES = pa.string()
 _GROUP = [(name, _NAMES) for name in GROUP]
 _HOST = pa.schema([("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES)])
+_BROKER = pa.schema([("cluster", _NAMES), ("broker_name", _NAMES)])
 _QUEUES = pa.schema(
     [("cluster", _NAMES), ("topic", _NAMES), ("broker_name", _NAMES), ("queues", pa.int64())]
 )
@@ -43,22 +44,31 @@ class Interests(PackedTables):
 
     Attributes:
         groups: cluster, consumer_group and their consumer events, for groups that have some.
+        joins: cluster, consumer_group and how many of these are joins.
         topics: cluster, consumer_group and each topic it ever subscribes, once.
         queues: cluster, topic, broker_name and the most queues ever configured there.
         seen: cluster, topic and broker_name that the ends of queues name, once.
+        brokers: cluster and broker_name that TOPIC_CONFIG or BROKER_UP names, once.
+        about: cluster and broker_name that any other event names, once.
     """
 
     SCHEMAS: ClassVar = {
         "groups": pa.schema([*_GROUP, ("events", pa.int64())]),
+        "joins": pa.schema([*_GROUP, ("joins", pa.int64())]),
         "topics": pa.schema([*_GROUP, ("topic", _NAMES)]),
         "queues": _QUEUES,
         "seen": _HOST,
+        "brokers": _BROKER,
+        "about": _BROKER,
     }
 
     groups: pa.Table
+    joins: pa.Table
     topics: pa.Table
     queues: pa.Table
     seen: pa.Table
+    brokers: pa.Table
+    about: pa.Table
 
     @classmethod
     def merged(cls, parts: Iterable[Interests]) -> Interests:
@@ -66,9 +76,12 @@ class Interests(PackedTables):
         rows = cls.joined(parts)
         return cls(
             _aggregated(rows["groups"], "events", "sum"),
+            _aggregated(rows["joins"], "joins", "sum"),
             _distinct(rows["topics"]),
             _aggregated(rows["queues"], "queues", "max"),
             _distinct(rows["seen"]),
+            _distinct(rows["brokers"]),
+            _distinct(rows["about"]),
         )
 
 
@@ -91,6 +104,7 @@ def refuse_no_group(wanted: str | None, interests: Interests | None) -> None:
         interests: of the whole input.
     """
     _refuse_no_match(wanted, interests, " with consumer events")
+    _refuse_unknown_brokers(interests or Interests.of())
     _refuse_unconfigured(wanted, interests or Interests.of())
 
 
@@ -111,23 +125,62 @@ def refuse_no_consumer(
 
 
 def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: Rejections) -> None:
-    """Raise `InputRefused` if every consumer event is about a member that is not there.
+    """Raise `InputRefused` if the members that events are about are not there: a cut history.
+
+    That is if no consumer event is about one that is, or if most events that need a member lack
+    its join, and these are no few strays beside many joins.
 
     Args:
         wanted: as of `refuse_no_group`.
         interests: of the whole input.
         rejected: all rows of ``rejected``.
     """
-    groups = (interests or Interests.of()).groups.to_pylist()
-    found = [row for row in groups if wanted is None or matches(wanted, row["consumer_group"])]
-    events = sum(row["events"] for row in found)
-    if events and rejected.times(UNKNOWN_MEMBER) >= events:
+    known = interests or Interests.of()
+    events, joins = (
+        sum(
+            row[name]
+            for row in rows.to_pylist()
+            if wanted is None or matches(wanted, row["consumer_group"])
+        )
+        for name, rows in (("events", known.groups), ("joins", known.joins))
+    )
+    unknown = rejected.times(UNKNOWN_MEMBER)
+    if events and unknown >= events:
         text = "no member is left to simulate: every consumer event in cluster_events is a bad row"
         raise InputRefused("\n".join([text, *complaint_lines(rejected.complaints())]))
+    if unknown > MAX_BAD_SHARE * (events - joins) and unknown >= MAX_BAD_SHARE * joins:
+        raise InputRefused(
+            f"cluster_events lacks its beginning: {unknown:,} of the {events - joins:,} events "
+            "that need a member are about one without a CONSUMER_JOIN before them, so they are "
+            "refused; "
+            "give the whole history (--from and --to leave rows out of the output), or a "
+            "CONSUMER_JOIN for each member that was there at its beginning"
+        )
 
 
-SHOWN_TOPICS = 5
-"""Topics that a message names."""
+SHOWN = 5
+"""Topics or brokers that a message names."""
+
+
+def _refuse_unknown_brokers(interests: Interests) -> None:
+    """Raise `InputRefused` if most brokers that events name are never configured nor come up."""
+    there, about = (
+        set(zip(*(table[name].to_pylist() for name in _BROKER.names), strict=True))
+        for table in (interests.brokers, interests.about)
+    )
+    lacking = sorted({broker for _, broker in about - there})
+    if len(about - there) > MAX_BAD_SHARE * len(about | there):
+        raise InputRefused(
+            f"cluster_events lacks its beginning: no TOPIC_CONFIG and no BROKER_UP names "
+            f"{len(lacking):,} broker(s) that other events are about ({_shown(lacking)}), so these "
+            "are refused; give the whole history (--from and --to leave rows out of the output), "
+            "or a TOPIC_CONFIG with detail OBSERVED for each topic and broker"
+        )
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"{', '.join(names[:SHOWN])}{more}"
 
 
 def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
@@ -158,10 +211,9 @@ def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
         return
     found = sorted({f"{topic} on {broker}" for _, topic, broker in certain})
     found = found or sorted({topic for _, topic in lacking})
-    more = f" and {len(found) - SHOWN_TOPICS:,} more" if len(found) > SHOWN_TOPICS else ""
     raise InputRefused(
         f"cluster_events lacks its beginning: groups subscribe {len(found):,} topic(s) that no "
-        f"TOPIC_CONFIG configures ({', '.join(found[:SHOWN_TOPICS])}{more})"
+        f"TOPIC_CONFIG configures ({_shown(found)})"
         f"{', though their queues have ends' if certain else ''}, so the events of their members "
         "are refused; give the whole history (--from and --to leave rows out of the output), or a "
         "TOPIC_CONFIG with detail OBSERVED for each topic and broker"
@@ -214,10 +266,19 @@ def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
 def _of_events(rows: pa.Table) -> Interests:
     of_consumers = of_types(rows, events.CONSUMER_EVENTS).select(GROUP)
     once = pa.repeat(pa.scalar(1, pa.int64()), len(of_consumers))
+    of_joins = of_types(rows, (events.CONSUMER_JOIN,)).select(GROUP)
     configured = of_types(rows, (events.TOPIC_CONFIG,))
     queues = configured.select(_QUEUES.names[:-1])
+    named = rows.filter(rows["broker_name"].is_valid()).select([*_BROKER.names, "event_type"])
+    there = of_types(named, (events.TOPIC_CONFIG, events.BROKER_UP))
+    others = [
+        one for one in events.EVENT_TYPES if one not in (events.TOPIC_CONFIG, events.BROKER_UP)
+    ]
     made = Interests.of(
+        brokers=there.select(_BROKER.names),
+        about=of_types(named, others).select(_BROKER.names),
         groups=of_consumers.append_column("events", once),
+        joins=of_joins.append_column("joins", once[: len(of_joins)]),
         topics=subscribed(of_types(rows, (events.CONSUMER_JOIN, events.SUBSCRIBE))),
         queues=queues.append_column("queues", configured["read_queue_nums"]),
     )

@@ -313,8 +313,11 @@ def _files(spark: SparkSession, path: str) -> list[str]:
     if _is_here(spark, path):  # seconds of the JVM's time cheaper
         return [f"file://{file}" for file in local_files(path)]
     try:
-        listing = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(path)
-        return sorted(unquote(uri) for uri in listing.inputFiles())
+        # twice: a single path Spark first looks up as the folder of a stream, and logs a page of
+        # Java where it is a pattern or nothing is there
+        reader = spark.read.format("binaryFile").option("recursiveFileLookup", True)
+        listing = reader.load([path, path])
+        return sorted({unquote(uri) for uri in listing.inputFiles()})
     except AnalysisException as error:
         if is_condition(error, "PATH_NOT_FOUND"):
             on_driver = is_local(path) and local_path(path).exists()

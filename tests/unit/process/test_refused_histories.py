@@ -57,6 +57,56 @@ def test_a_history_that_lacks_its_beginning_is_refused_in_one_sentence(
         rebalance_core.simulate(tables)
 
 
+@pytest.mark.parametrize("folder", [DEMO, NIGHTLY], ids=["join-leave", "nightly"])
+def test_a_history_that_lacks_the_joins_of_most_members_is_refused_in_one_sentence(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = rows_of(folder)
+    events = tables["cluster_events"]
+    joins = [row["event_ms"] for row in events if row["event_type"] == "CONSUMER_JOIN"]
+    tables["cluster_events"] = [
+        row
+        for row in events
+        if not row["event_type"].startswith("CONSUMER_") or row["event_ms"] > sorted(joins)[-2]
+    ]
+    for words in ((), ("--dry-run",)):
+        assert ended(tables, tmp_path / f"t{len(words)}", *words) == 4
+        said = capsys.readouterr()
+        assert (said.err + said.out).count("without a CONSUMER_JOIN before them") == 1
+    with pytest.raises(InputRefused, match="lacks its beginning"):
+        rebalance_core.simulate(tables)
+
+
+def test_few_strays_beside_many_joins_are_bad_rows(tmp_path: Path) -> None:
+    events = rows_of(DEMO)["cluster_events"]
+    gone = ("CONSUMER_LEAVE", "CONSUMER_LOST")
+    kept = [row for row in events if row["event_type"] not in gone]
+    stray = next(row for row in events if row["event_type"] in gone) | {"client_id": "x@1"}
+    assert sum(row["event_type"] == "CONSUMER_JOIN" for row in kept) > 2
+    assert ended({"cluster_events": [*kept, stray]}, tmp_path / "t") == 0
+
+
+@pytest.mark.parametrize("event_type", ["BROKER_DOWN", "TOPIC_DELETED"])
+def test_events_on_brokers_that_never_were_are_refused_in_one_sentence(
+    event_type: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = {"cluster_events": rows_of(DEMO)["cluster_events"]}
+    last = tables["cluster_events"][-1]
+    few = {name: last[name] for name in ("cluster", "event_ms")}
+    strays = [
+        few | {"sequence": 1000 + n, "event_type": event_type, "broker_name": f"gone-{n}",
+               **({"topic": "T"} if event_type == "TOPIC_DELETED" else {})}
+        for n in range(9)
+    ]  # fmt: skip
+    whole = tables["cluster_events"]
+    tables["cluster_events"] = [*whole, *strays]
+    assert ended(tables, tmp_path / "many") == 4
+    said = capsys.readouterr().err
+    assert "names 9 broker(s) that other events are about (gone-0, gone-1" in said
+    tables["cluster_events"] = [*whole, strays[0]]
+    assert ended(tables, tmp_path / "one") == 0
+
+
 def test_a_topic_that_does_not_exist_may_be_subscribed(tmp_path: Path) -> None:
     tables = {name: rows_of(DEMO)[name] for name in ("cluster_events", "consumer_groups")}
     joins = [row for row in tables["cluster_events"] if row["event_type"] == "CONSUMER_JOIN"]
