@@ -1,5 +1,8 @@
 import gzip
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +20,7 @@ from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.sources import source_of
 from tests.line_cases import BAD_TYPES, NOT_ONE_OBJECT
+from tests.tree import TREE
 
 EVENT = {"cluster": "c", "event_ms": 1, "sequence": 1, "event_type": "BROKER_UP"}
 BIG = 9007199254740993  # 2^53 + 1: lost by any way through a double
@@ -326,3 +330,35 @@ def test_hand_made_frames_are_conformed(spark: SparkSession) -> None:
     assert unknown_columns(InputTables(frame.withColumn("mine", frame.perm))) == {
         "cluster_events": ["mine"]
     }
+
+
+_READS = """
+import sys
+from pyspark.sql import SparkSession
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.spark.read_tables import InputTables
+
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+print("BEGUN", file=sys.stderr)
+InputTables.read(spark, "tables")
+try:
+    InputTables.read(spark, "nowhere")
+except InputRefused as refused:
+    print(f"REFUSED {refused}", file=sys.stderr)
+print("ENDED", file=sys.stderr)
+"""
+
+
+def test_a_plain_or_missing_path_prints_no_page_of_java(tmp_path: Path) -> None:
+    write(tmp_path / "tables" / "cluster_events.jsonl", line())
+    done = subprocess.run(
+        [sys.executable, "-c", _READS],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(TREE)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = done.stderr.partition("BEGUN\n")[2].partition("ENDED")[0]
+    assert "REFUSED nowhere does not exist" in said
+    assert "java" not in said
