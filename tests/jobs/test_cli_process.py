@@ -18,13 +18,22 @@ from tests.conftest import FAST_JVM, SESSION_SETTINGS
 from tests.recordings.tables import DATA
 from tests.tree import TREE
 
-EVENT = {
-    "cluster": "c",
-    "event_ms": 1_700_000_000_000,
-    "sequence": 0,
-    "event_type": "BROKER_UP",
-    "broker_name": "broker-a",
-}
+EVENTS: tuple[dict[str, object], ...] = (
+    {"event_type": "BROKER_UP", "broker_name": "broker-a"},
+    {
+        "event_type": "TOPIC_CONFIG",
+        "topic": "orders",
+        "broker_name": "broker-a",
+        "read_queue_nums": 4,
+        "write_queue_nums": 4,
+    },
+    {
+        "event_type": "CONSUMER_JOIN",
+        "consumer_group": "order-service",
+        "client_id": "10.0.0.1@1",
+        "subscriptions": ["orders"],
+    },
+)
 
 ROWS = "".join(f'{{"cluster": "c", "queue_id": {n}}}\n' for n in range(5000)).encode()
 CHATTY = """
@@ -52,7 +61,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 class Hold(Job):
     def run(self, options):
         with OutputRun(typed_place(sys.argv[1]), "hold", options, {}, ["epochs"], "process"):
-            print("held", flush=True)
+            print("held", file=sys.stderr, flush=True)
             time.sleep(60)
 
 jobs.JOBS["hold"] = Hold("hold", JobOptions, "", ())
@@ -64,7 +73,12 @@ sys.exit(main("hold", []))
 def tables(tmp_path: Path) -> Path:
     folder = tmp_path / "in"
     folder.mkdir()
-    (folder / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    lines = [
+        json.dumps({"cluster": "c", "event_ms": 1_700_000_000_000, "sequence": number, **event})
+        + "\n"
+        for number, event in enumerate(EVENTS)
+    ]
+    (folder / "cluster_events.jsonl").write_text("".join(lines))
     return folder
 
 
@@ -244,8 +258,8 @@ def test_a_signal_releases_the_lock(tmp_path: Path, sent: signal.Signals, code: 
     with subprocess.Popen(
         command, cwd=TREE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "held\n"
+        assert process.stderr is not None
+        assert process.stderr.readline() == "held\n"
         process.send_signal(sent)
         process.communicate(timeout=30)
     assert process.returncode == code
