@@ -79,17 +79,8 @@ def _made_anew(
 ) -> dict[str, int]:
     """Brokers on which the topic was deleted while its ends fell, and when; a deletion that no look
     at the ends comes before counts, too.
-
-    Where the topic was gone from the other brokers already, members kept its last queues, and the
-    topic made again alone shows the deletion.
     """
     deletions = deletions_of(case, topic)
-    first_ms = min(deletions.values(), default=None)
-    made = {row["broker_name"]: row["event_ms"] for row in case.rows("topics")
-            if row["topic"] == topic and not is_deleted(row)}  # fmt: skip
-    if first_ms is not None:
-        again = {broker: first_ms for broker, at_ms in made.items() if at_ms > first_ms}
-        deletions = again | deletions
     anew = {}
     for _, broker in places:
         of_place = [fall for queue, fall in falls.items() if queue[:2] == (topic, broker)]

@@ -19,7 +19,6 @@ from rebalance_core.audit.case import (
 from rebalance_core.audit.dumps import number
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
 from rebalance_core.audit.subscriptions import shared_topics
-from rebalance_core.model.events import TOPIC_DELETED
 from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -37,23 +36,21 @@ def find_topic_gone(case: GroupCase) -> Iterator[Finding]:
 
 
 def deletions_of(case: GroupCase, topic: str) -> dict[str, int]:
-    """Broker -> when the topic was deleted there, whatever came after."""
-    brokers = {
-        row["broker_name"]: row["event_ms"]
-        for row in case.rows("topics")
-        if row["topic"] == topic and dumps.is_deleted(row)
-    }
-    moments = {
-        row["epoch"]: row["from_ms"] for row in case.epochs if TOPIC_DELETED in row["causes"]
-    }
-    still = {row["broker_name"]: row["event_ms"] for row in case.rows("topics")
-               if row["topic"] == topic and not dumps.is_deleted(row)}  # fmt: skip
-    for row in case.rows("ownership"):
-        if row["topic"] == topic and row["to_epoch"] in moments:
-            broker, at_ms = row["broker_name"], moments[row["to_epoch"]]
-            if still.get(broker, at_ms) >= at_ms:
-                brokers.setdefault(broker, at_ms)
-    return brokers
+    """Broker -> when the topic was deleted there last, whatever came after.
+
+    Where the broker has it again, the deletion counts if the group had the topic by then.
+    """
+    had_ms = min(
+        (r["from_ms"] for r in case.rows("ownership") if r["topic"] == topic), default=None
+    )
+    deleted = {}
+    for row in case.rows("topics"):
+        at_ms = row["deleted_ms"] if row["topic"] == topic else None
+        if at_ms is None:
+            continue
+        if dumps.is_deleted(row) or (had_ms is not None and had_ms <= at_ms):
+            deleted[row["broker_name"]] = at_ms
+    return deleted
 
 
 def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:

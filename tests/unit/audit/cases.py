@@ -142,7 +142,13 @@ def case_of(
     )
     tables = dict(replay_group(history, lambda key: parse_strategy(key[0], version=key[1])))
     rows = [{name: getattr(one, name) for name in COLUMNS} for one in happened]
-    last = {(r["topic"], r["broker_name"]): r for r in rows if r["event_type"] in TOPIC_EVENTS}
+    last: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        if row["event_type"] in TOPIC_EVENTS:
+            place = row["topic"], row["broker_name"]
+            before = last.get(place, {}).get("deleted_ms")
+            gone = row["event_type"] == kinds.TOPIC_DELETED
+            last[place] = row | {"deleted_ms": row["event_ms"] if gone else before}
     tables |= {
         "cluster_events": [row for row in rows if row["event_type"] in GROUP_EVENTS],
         "consumer_groups": [{n: getattr(settings, n) for n in settings.__dataclass_fields__}],

@@ -118,6 +118,24 @@ def test_created_again_for_members_that_run() -> None:
     assert severities(RULE, case_of(*two, deleted(100), topic(at=200))) == ["INFO"]
 
 
+def test_broker_after_broker_the_last_one_too() -> None:
+    """Members keep the queues of the last broker, so nothing of theirs ends with it."""
+    two = topic(), topic(broker="b"), join("x"), deleted(100), deleted(130, "b")
+    for made in ((), (topic(at=200), topic(broker="b", at=201)), (topic(broker="b", at=200),)):
+        (one,) = findings_of(RULE, case_of(*two, *made))
+        assert "was deleted from a, b at" in one.summary
+    assert severities(RULE, case_of(*two, topic(at=200), topic(broker="b", at=201))) == ["INFO"]
+    changed = topic(), topic(broker="b"), join("x"), deleted(100), topic(broker="b", perm=4, at=130)
+    (one,) = findings_of(RULE, case_of(*changed))
+    assert "was deleted from a at" in one.summary
+
+
+def test_a_deletion_before_the_group_had_the_topic() -> None:
+    made = topic(), topic("U"), deleted(5), topic(at=6)
+    assert findings_of(RULE, case_of(*made, join("x", at=10))) == []
+    assert findings_of(RULE, case_of(*made, join("x", "U", at=1), join("y", at=10))) == []
+
+
 def test_a_topic_that_nobody_asked_for() -> None:
     other = event(TOPIC_DELETED, 100, topic="Other", broker_name="a")
     assert findings_of(RULE, case_of(topic(), topic("Other"), join("x"), other)) == []
