@@ -52,10 +52,12 @@ class AssumedStarts:
         mine: dict[str, pa.Table] = {}
         if self._groups.num_rows and GROUPS in tables:
             mine = {n: joining(_plain(rows, GROUP), self._groups) for n, rows in tables.items()}
-        if not mine or not mine[GROUPS].num_rows:
+        assumed = bool(mine) and mine[GROUPS].num_rows
+        starts = [*_under_each_setting(mine, engine)] if assumed else []
+        if not starts:
             yield from made
             return
-        bounds = _bounds(pa.concat_tables(_under_each_setting(mine, engine)))
+        bounds = _bounds(pa.concat_tables(starts))
         for name, rows in made:
             yield name, _widen(rows, bounds) if name == _STARTS else rows
 

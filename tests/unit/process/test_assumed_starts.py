@@ -77,9 +77,16 @@ def starts(
     rows = {
         "cluster_events": [made, joins("x", 100_000), left, joins("y", 150_000, sequence=1), *more],
         "consumer_groups": [{**GROUP, **settings}],
-        "queue_offsets": looks,
-        "committed_offsets": commits,
+        "queue_offsets": list(looks),
+        "committed_offsets": list(commits),
     }
+    return audited(rows, found)
+
+
+def audited(
+    rows: dict[str, list[dict[str, Any]]], found: tuple[dict[str, Any], ...]
+) -> list[dict[str, Any]]:
+    """The rows of `pull_starts` that an audit of these tables writes."""
     given = {
         name: pa.Table.from_batches([batch_of_rows(INPUT_TABLES[name], of_table)])
         for name, of_table in rows.items()
@@ -138,6 +145,17 @@ def test_the_estimate_stays(case: str) -> None:
         )
     ]
     assert estimates[0] == estimates[1]
+
+
+def test_a_group_that_starts_nowhere_has_no_bounds() -> None:
+    """Brokers assign to all members of this one, which ask them for messages by popping."""
+    rows: dict[str, list[dict[str, Any]]] = {
+        "cluster_events": [joins("x", 100_000, rebalance_mode="PROXY")],
+        "consumer_groups": [{**GROUP, **MODES["LAST"], "rebalance_mode": "PROXY"}],
+        "queue_offsets": list(LOOKS),
+        "committed_offsets": [],
+    }
+    assert audited(rows, (ASSUMED,)) == []
 
 
 def test_what_no_setting_changes_keeps_its_bounds() -> None:
