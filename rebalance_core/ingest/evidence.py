@@ -106,8 +106,9 @@ def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str
         if isinstance(piece, Fact) and piece.kind == "queue_progress":
             v = piece.values
             return group_of_rows(argument, v["with_clients"], v["topic"])
-    # without rows nothing but the name tells whether -s was given
-    return None if argument in collection.EVERYTHING else argument.removeprefix("s-")
+    # without rows nothing but the name tells whether -s was given, or where a topic ends
+    group = argument.removeprefix("s-")
+    return None if group in collection.EVERYTHING or group.startswith("t-") else group
 
 
 def _error(results: Collection[Fact | Unread]) -> str:
