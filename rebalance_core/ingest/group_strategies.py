@@ -38,6 +38,7 @@ from rebalance_core.strategies.registry import known_parameters
 # user's code (rocketmq.md §2.6).
 
 CONFIG, MACHINE_ROOM = "CONFIG", "MACHINE_ROOM"
+SEVERAL = 2
 _ROOM_SEPARATOR = "@"  # AllocateMessageQueueByMachineRoom
 _ONE_ROOM = {"client_rooms": {"": "unknown"}, "broker_rooms": {"": "unknown"}}
 """Where nobody tells the rooms all are in one: whoever lacked one would freeze the group."""
@@ -104,7 +105,7 @@ def group_strategies(
         if member == given and (results or held):
             queues = [queue for of_topic in results.values() for queue in of_topic]
             strategies.roomless |= _roomless(member, client_id, queues + held)
-    if strategies.members and given is None:
+    if strategies.members and not _stands(given, shown.names):
         texts = list(strategies.members.values())
         strategies.group = max(sorted(set(texts)), key=texts.count)
     of_all = given is not None and {given}.issuperset(strategies.members.values())
@@ -154,6 +155,16 @@ def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
             # it holds what is listed, or its share
             shown.results.setdefault(client_id, {"": shown.held[client_id]})
     return shown
+
+
+def _stands(given: str | None, names: Mapping[str, str]) -> bool:
+    """True if the given strategy is also that of members that no file shows.
+
+    It is an old one where several members show theirs and none uses it.
+    """
+    shown = set(names.values())
+    shown |= {f"{name}-AVG" for name in shown}
+    return given is not None and (len(names) < SEVERAL or _name(given) in shown)
 
 
 def _client_id(piece: Evidence) -> str:

@@ -8,7 +8,12 @@ import pytest
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.evidence import Evidence
-from rebalance_core.ingest.group_strategies import GroupStrategies, check_parameters, fit_strategy
+from rebalance_core.ingest.group_strategies import (
+    GroupStrategies,
+    check_parameters,
+    fit_strategy,
+    group_strategies,
+)
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from rebalance_core.strategies import parse_strategy
 from tests.recordings.tables import DATA, ledger_of
@@ -61,7 +66,7 @@ def test_a_dump_that_leaves_a_broker_out_proves_nothing(tmp_path: Path) -> None:
     assert rules(done, "s-room") == {"INGEST_ASSUMED"}
 
 
-@pytest.mark.parametrize(("lines", "said"), [(13, None), (7, "are cut off: its ownership")])
+@pytest.mark.parametrize(("lines", "said"), [(13, None), (7, "rows may be missing of the dumps")])
 def test_a_dump_that_is_cut_off_fits_no_strategy_and_contradicts_none(
     lines: int, said: str | None, tmp_path: Path
 ) -> None:
@@ -267,3 +272,27 @@ def test_the_list_that_a_row_gives_the_group_is_not_that_of_a_member_without_one
     done = ingest_collection(folder)
     assert strategies(done)["s-config"].startswith("CONFIG")
     assert "INGEST_STRATEGY_UNKNOWN" in rules(done, "s-config")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown", "of_others"),
+    [
+        ("CONSISTENT_HASH", ["AVG", "AVG"], "AVG"),
+        ("CONSISTENT_HASH", ["AVG", "AVG", "AVG_BY_CIRCLE"], "AVG"),
+        ("AVG_BY_CIRCLE", ["AVG", "AVG_BY_CIRCLE"], "AVG_BY_CIRCLE"),
+        ("CONSISTENT_HASH", ["AVG"], "CONSISTENT_HASH"),
+        (None, ["AVG"], "AVG"),
+    ],
+)
+def test_a_given_strategy_that_no_member_uses_stands_for_no_other(
+    given: str | None, shown: list[str], of_others: str
+) -> None:
+    pieces = [
+        Evidence(
+            "group", "g", "allocated", 1_000 + number, "c", number, f"log:{number}",
+            {"client_id": f"10.0.0.{number}@1", "strategy": name, "topic": "T"},
+        )
+        for number, name in enumerate(shown)
+    ]  # fmt: skip
+    context = ClusterContext("c", 0, 1_000_000, brokers=("b",))
+    assert group_strategies(pieces, given, Presence([]), context).group == of_others
