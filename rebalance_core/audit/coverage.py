@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, STEADY
+from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, LINES_REFUSED, STEADY
 from rebalance_core.ingest.clock_zones import is_zone
 from rebalance_core.ingest.collection import CONFIG_STORES, OFFSETS, TOPICS
 from rebalance_core.model.times import MINUTE_MS
@@ -31,12 +31,14 @@ class LogSpan:
         from_ms: its first line; to_ms: its last one.
         from_start: there was nothing to tell before.
         steady: the log has lines all the time.
+        torn: lines of it were refused: what it does not show may stand there.
     """
 
     from_ms: int
     to_ms: int
     from_start: bool
     steady: bool = False
+    torn: bool = False
 
 
 EVER = (LogSpan(0, FAR_MS, True),)
@@ -269,7 +271,13 @@ def logs_of(rows: Iterable[Row], kind: str) -> dict[str, list[LogSpan]]:
     for row in rows:
         if row["kind"] == kind and row["from_ms"] is not None and row["to_ms"] is not None:
             note = row["note"] or ""
-            one = LogSpan(row["from_ms"], row["to_ms"], FROM_START in note, STEADY in note)
+            one = LogSpan(
+                row["from_ms"],
+                row["to_ms"],
+                from_start=FROM_START in note,
+                steady=STEADY in note,
+                torn=LINES_REFUSED in note,
+            )
             logs.setdefault(row["host"], []).append(one)
     return logs
 
@@ -282,7 +290,12 @@ def _joined(stretches: Iterable[LogSpan], apart_ms: int = LOG_SILENT_MS) -> Iter
             current = one
         elif one.from_ms <= current.to_ms + apart_ms:
             last = max(current, one, key=lambda s: s.to_ms)
-            current = replace(last, from_ms=current.from_ms, from_start=current.from_start)
+            current = replace(
+                last,
+                from_ms=current.from_ms,
+                from_start=current.from_start,
+                torn=current.torn or one.torn,
+            )
         else:
             yield current
             current = one

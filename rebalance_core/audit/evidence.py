@@ -19,6 +19,7 @@ CLIENT_LOG, OFFSETS, TOPICS = "rocketmq_client.log", "consumerOffset.json", "top
 RETURNED, STOPPED = "return", "stop"
 CLOCK, CLIENT_CLOCK, CREATED, BEFORE = "clock", "client clock", "created", "before"
 ANSWER = "consumerConnection"
+TORN = "refused lines"
 ASSIGNS, STRATEGY, QUEUES = "assign", "strategy", "queues"
 
 
@@ -320,10 +321,13 @@ def logs_gap(
 
 
 def unlogged_group(case: GroupCase) -> Gap | None:
-    """Return the gap of a broker of the group if no log of any of its brokers was collected."""
+    """Return the gap of a broker of the group if no log of any of its brokers was read whole."""
     brokers = sorted(group_brokers(case))
-    if any(case.run.coverage.brokers.get(broker) for broker in brokers):
+    logs = {broker: of for broker in brokers if (of := case.run.coverage.brokers.get(broker))}
+    if any(not any(one.torn for one in of) for of in logs.values()):
         return None
+    if logs:
+        return Gap(NOT_COVERED, next(iter(logs)), None, None, kind=TORN)
     return Gap(NOT_COVERED, brokers[0] if brokers else "the brokers", None, None)
 
 
@@ -541,6 +545,10 @@ def as_not_sure(finding: Finding, gap: Gap) -> Finding:
 
 
 _BY_KIND = {
+    TORN: (
+        "lines of the broker.log of {host} were refused: they may show members",
+        "Copy the broker.log of {host} again, unchanged, or dump consumerConnection of the group.",
+    ),
     CLOCK: (
         "the clock of a broker is off, and its times are not corrected",
         "Name the broker's time zone in collection.toml, or synchronise its clock.",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import pairwise
 
-from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, STEADY
+from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, LINES_REFUSED, STEADY
 from rebalance_core.ingest.clock_offsets import ClockShifts
 from rebalance_core.ingest.clocks import made_as
 from rebalance_core.ingest.cluster_context import ClusterContext
@@ -22,6 +22,7 @@ from rebalance_core.ingest.collection import (
     identify,
 )
 from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.fact import UNPARSABLE_LINE
 from rebalance_core.ingest.file_reader import STEP_CHARACTERS, ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
 from rebalance_core.ingest.rows import Row
@@ -181,7 +182,8 @@ def _of_log(
         inside = [counted[n] for n, (first, _) in spans.items() if begin <= first <= end]
         inside += [counted[n] for n in settled if n not in spans] if not number else []
         zone = next((settled[one.name][0] for one in inside), None)
-        note = "; ".join(filter(None, (stretch.note, why)))
+        torn = host[2] == BROKER_LOG and any(UNPARSABLE_LINE in one.codes for one in inside)
+        note = "; ".join(filter(None, (stretch.note, LINES_REFUSED if torn else "", why)))
         yield _row(
             host, _Stretch(stretch.from_ms, stretch.to_ms, note), inside, complete=not why,
             time_zone=zone,

@@ -270,6 +270,16 @@ def test_no_member_in_any_file_is_no_sign_that_there_is_none() -> None:
     assert compare(replace(case(memberships=[]), run=logged)).verdict == OFFLINE
 
 
+def test_a_log_with_refused_lines_is_no_sign_that_there_is_no_member() -> None:
+    whole, torn = EVER, (replace(EVER[0], torn=True),)
+    run = replace(RUN, coverage=Coverage({"b": torn}, known=True))
+    result = compare(replace(case(memberships=[]), run=run))
+    assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
+    assert "lines of the broker.log of b were refused" in result.lacking
+    run = replace(RUN, coverage=Coverage({"b": whole}, known=True))
+    assert compare(replace(case(memberships=[]), run=run)).verdict == OFFLINE
+
+
 def test_a_group_of_rocketmq_that_no_file_shows_is_not_audited() -> None:
     unlogged = replace(RUN, coverage=Coverage(known=True))
     of_system = replace(case(memberships=[]), consumer_group="CID_RMQ_SYS_TRANS", run=unlogged)

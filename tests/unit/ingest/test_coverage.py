@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.contracts.observed import FROM_START, STEADY
+from rebalance_core.contracts.observed import FROM_START, LINES_REFUSED, STEADY
 from rebalance_core.ingest.collection import identify
 from rebalance_core.ingest.coverage import was_away
 from rebalance_core.ingest.evidence import Evidence
@@ -69,6 +69,15 @@ def test_a_log_covers_from_its_first_to_its_last_line(tmp_path: Path) -> None:
     (row,) = (row for row in tables["coverage"] if row["kind"] == "broker_log")
     shown = row["host"], row["role"], row["lines"], row["time_zone"], row["note"]
     assert shown == ("a", "BROKER", 10, "GMT+8", None)
+
+
+def test_a_log_whose_line_of_a_join_was_cut_is_not_whole(tmp_path: Path) -> None:
+    join = (
+        "2026-11-21 11:00:10 INFO t - new consumer connected, group: g CONSUME_PASSIVELY CLUSTERING"
+        " channel: ClientChannelInfo [channel=[id: 0x1, L:/1.1.1.1:1 - R:/1.1.1.2:2], clientId=1.1"
+    )
+    tables = ingested(tmp_path, {"brokers/a/broker.log": f"{lines(0)}{join}\n{lines(1)}"})
+    assert [row["note"] for row in tables["coverage"]] == [LINES_REFUSED]
 
 
 def test_a_rotated_file_that_is_missing_leaves_a_pause(tmp_path: Path) -> None:
