@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Collection as AnyCollection
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path, PurePosixPath
 
 from rebalance_core.contracts.paths import refuse_no_folder
@@ -188,6 +188,7 @@ def other(name: str) -> str:
     return ""
 
 
+@lru_cache(maxsize=65_536)
 def original_name(name: str) -> str:
     """The path without the marks of its being a copy; folders of hosts may have any name.
 

@@ -237,11 +237,14 @@ class FileStats:
 
     def witness(self, name: str, at_ms: int, value: int) -> None:
         """Keep what dates a document, unless it is as it was."""
-        if name in self.witnessed or len(self.witnessed) < MOST_WITNESSES:
-            known = self.witnessed.setdefault(name, [])
-            repeated = name.startswith(COMMIT) and known and known[-1][1] == value
-            if len(known) < MOST_WITNESSES and not repeated:
-                known.append((at_ms, value))
+        known = self.witnessed.get(name)
+        if known is None:
+            if len(self.witnessed) < MOST_WITNESSES:
+                self.witnessed[name] = [(at_ms, value)]
+        elif len(known) < MOST_WITNESSES and not (
+            known[-1][1] == value and name.startswith(COMMIT)
+        ):
+            known.append((at_ms, value))
 
     def count_head(self, text: str) -> None:
         """Count one line with a head, by the text of its time."""

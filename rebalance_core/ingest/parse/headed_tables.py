@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
@@ -43,6 +44,71 @@ _PADDED = re.compile(r"\S {3,}#")
 """Of a header whose blanks were squeezed, or became tabs, no title is padded."""
 
 
+class _Layout(NamedTuple):
+    """What a header and the forms of its columns fix; dumps repeat few headers.
+
+    Attributes:
+        titles: of the columns, in their order.
+        indent: blanks before the first title.
+        padded: some title is.
+        gaps: blanks behind each column but the last.
+        widths: of the columns with a gap.
+        row: the row as printf pads it.
+        forms: number, title and form of each column that is asked for.
+        by_form: the row as the forms of its columns, parted by blanks; None: of too many unknown.
+    """
+
+    titles: tuple[str, ...]
+    indent: int
+    padded: bool
+    gaps: list[int]
+    widths: list[int]
+    row: PrintfRow
+    forms: list[tuple[int, str, re.Pattern[str]]]
+    by_form: re.Pattern[str] | None
+
+
+@lru_cache(maxsize=256)
+def _layout(header: str, known: tuple[tuple[str, Column], ...]) -> _Layout:
+    columns = dict(known)
+    found = [(match[1], match.start()) for match in _TITLE.finditer(header)]
+    if len({title for title, _ in found}) < len(found):
+        found = []  # of two columns of one name neither is known
+    titles = tuple(title for title, _ in found)
+    indent = found[0][1] if found else 0
+    starts = [start - indent for _, start in found]
+    gaps = [columns[title].gap if title in columns else 2 for title in titles[:-1]]
+    widths = [
+        max(0, later - earlier - gap)
+        for earlier, later, gap in zip(starts, starts[1:], gaps, strict=False)
+    ]
+    cells = [f"%-{width}s{' ' * gap}" for width, gap in zip(widths, gaps, strict=True)]
+    forms = [
+        (number, title, re.compile(columns[title].form))
+        for number, title in enumerate(titles)
+        if title in columns
+    ]
+    row, padded = PrintfRow("".join([*cells, "%s"])), bool(_PADDED.search(header))
+    return _Layout(titles, indent, padded, gaps, widths, row, forms, _pattern(titles, columns))
+
+
+def _pattern(all_titles: tuple[str, ...], columns: Mapping[str, Column]) -> re.Pattern[str] | None:
+    """The row as the forms of its columns, parted by blanks."""
+    runs = [
+        (known, list(titles))
+        for known, titles in groupby(all_titles, key=lambda title: title in columns)
+    ]
+    if sum(not known for known, _ in runs[:-1]) > _MOST_UNKNOWN:
+        return None
+    parts = []
+    for known, titles in runs:
+        if known:
+            parts += [f"(?P<c{all_titles.index(t)}>{columns[t].form})" for t in titles]
+        else:
+            parts.append(r"(?:\S.*?)?")
+    return re.compile(r"\s*" + r"\s+".join(parts) + r"\s*")
+
+
 class HeadedTable:
     """The rows below one header.
 
@@ -59,46 +125,13 @@ class HeadedTable:
     """
 
     def __init__(self, header: str, columns: Mapping[str, Column]) -> None:
-        found = [(match[1], match.start()) for match in _TITLE.finditer(header)]
-        if len({title for title, _ in found}) < len(found):
-            found = []  # of two columns of one name neither is known
-        self.titles = tuple(title for title, _ in found)
+        layout = _layout(header, tuple(columns.items()))
+        self.titles = layout.titles
         self._columns = columns
-        self._indent = found[0][1] if found else 0
-        starts = [start - self._indent for _, start in found]
-        self._gaps = [columns[title].gap if title in columns else 2 for title in self.titles[:-1]]
-        self._widths = [
-            max(0, later - earlier - gap)
-            for earlier, later, gap in zip(starts, starts[1:], self._gaps, strict=False)
-        ]
-        cells = [
-            f"%-{width}s{' ' * gap}" for width, gap in zip(self._widths, self._gaps, strict=True)
-        ]
-        self._row = PrintfRow("".join([*cells, "%s"]))
-        self._forms = [
-            (number, title, re.compile(columns[title].form))
-            for number, title in enumerate(self.titles)
-            if title in columns
-        ]
-        self._by_form = self._pattern()
-        self._padded = bool(_PADDED.search(header))
+        self._indent, self._padded = layout.indent, layout.padded
+        self._gaps, self._widths = layout.gaps, layout.widths
+        self._row, self._forms, self._by_form = layout.row, layout.forms, layout.by_form
         self._refused = False
-
-    def _pattern(self) -> re.Pattern[str] | None:
-        """The row as the forms of its columns, parted by blanks."""
-        runs = [
-            (known, list(titles))
-            for known, titles in groupby(self.titles, key=lambda title: title in self._columns)
-        ]
-        if sum(not known for known, _ in runs[:-1]) > _MOST_UNKNOWN:
-            return None
-        parts = []
-        for known, titles in runs:
-            if known:
-                parts += [f"(?P<c{self.titles.index(t)}>{self._columns[t].form})" for t in titles]
-            else:
-                parts.append(r"(?:\S.*?)?")
-        return re.compile(r"\s*" + r"\s+".join(parts) + r"\s*")
 
     def has(self, *titles: str) -> bool:
         """Return True if the header has all these columns."""

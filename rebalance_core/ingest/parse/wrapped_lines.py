@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, NamedTuple
 
 from rebalance_core.ingest.fact import WRONG_FILE, Unreadable
@@ -220,7 +221,8 @@ def wrapping_of(lines: Iterable[str], *, client: bool, encoding: str = UTF_8) ->
     Raises:
         Unreadable: `WRONG_FILE`: they are of several containers.
     """
-    sample = [CarriedLine(line) for line in lines if line.strip()][:FIRST_LINES]
+    lines = islice((line for line in lines if line.strip()), FIRST_LINES)
+    sample = [CarriedLine(line) for line in lines]
     carriers: list[str] = []
     while len(carriers) < MOST_CARRIERS:
         name = next((name for name in CARRIERS if _carries(name, sample, carriers)), None)
