@@ -262,8 +262,10 @@ TYPE_ATTRIBUTES = ("message.type", "+message.type")
 
 def is_lite(piece: Evidence) -> bool:
     """True if a store says that its topic is of type LITE (5.5)."""
-    attributes = piece.values.get("attributes") if piece.part == TOPIC else None
-    return bool(attributes) and any(attributes.get(name) == LITE for name in TYPE_ATTRIBUTES)
+    if piece.part != TOPIC:
+        return False
+    attributes = piece.values.get("attributes") or {}
+    return any(attributes.get(name) == LITE for name in TYPE_ATTRIBUTES)
 
 
 def _of_retry_topic(piece: Evidence) -> Iterator[Evidence]:
