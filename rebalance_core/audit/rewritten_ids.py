@@ -10,9 +10,9 @@ for that explains them. It has to explain everything:
 * all rounds by one order of all members, whoever was there.
 
 A fault does not look so: a member with a stale list of members divides by another number of them,
-and so holds what others hold, or leaves some to nobody. But members may have changed places in one
-round for another reason, as when rows of a dump were mixed up. So either the ids look rewritten,
-too, or rounds with different members show the one order.
+and so holds what others hold, or leaves some without an owner. But members may have changed places
+in one round for another reason, as when rows of a dump were mixed up. So either the ids look
+rewritten, too, or rounds with different members show the one order.
 """
 
 import re

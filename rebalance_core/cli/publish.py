@@ -20,7 +20,7 @@ def run(options: PublishOptions) -> JobReport:
     location, session = spark_location(options.run), None
     folder: Folder
     if is_direct(options.run):
-        folder = typed_place(options.run)  # what is no result is told before Spark starts
+        folder = typed_place(options.run)  # refuse what is no result before Spark starts
     else:
         session = _session(options)
         folder = sources.run_folder(session, location)

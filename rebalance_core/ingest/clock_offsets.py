@@ -385,7 +385,7 @@ def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) 
     A moment of the broker's log can be any of the client's that says the same, and so any of these
     differences is possible at which no process is seen before it began. One is known by the
     broker's own notices, or if most that both write of clients is at it, or far more moments than
-    at none; none, if somebody came then.
+    at none; none, if a client came then.
 
     Args:
         broker: its moments.

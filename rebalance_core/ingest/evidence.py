@@ -106,7 +106,7 @@ def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str
         if isinstance(piece, Fact) and piece.kind == "queue_progress":
             v = piece.values
             return group_of_rows(argument, v["with_clients"], v["topic"])
-    # without rows nothing but the name tells whether -s was given, or where a topic ends
+    # without rows the name alone shows whether -s was given, or where a topic ends
     group = argument.removeprefix("s-")
     return None if group in collection.EVERYTHING or group.startswith("t-") else group
 
@@ -257,7 +257,7 @@ def evidence_of(
 
 LITE = "LITE"
 TYPE_ATTRIBUTES = ("message.type", "+message.type")
-"""As a broker stores it, and as mqadmin is told it."""
+"""As a broker stores it, and as mqadmin receives it."""
 
 
 def is_lite(piece: Evidence) -> bool:

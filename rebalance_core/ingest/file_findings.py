@@ -98,7 +98,8 @@ def _silent_clients(
         lines = sum(one.lines for one in of_client)
         yield finding(
             "INGEST_STATES_NOTHING",
-            f"clients/{place}: {lines} lines were read, and none states anything of a consumer.",
+            f"clients/{place}: {lines} lines were read, and this program takes no fact "
+            "from any of them.",
             "Nothing if it is the log of a producer; else look whether it is that of the consumer.",
             WARNING,
             evidence={"files": ", ".join(one.name for one in of_client[:LISTED]), "lines": lines},

@@ -150,10 +150,10 @@ FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
 JOIN, UP, BEGUN, SEEN, LATE = "join ", "up ", "begun ", "seen ", "late"
 AT, CLOSED = "at ", "closed "
-"""Marks: a member came, and a broker told the others (in a client's log with the broker's address);
-a broker came; a client's log has its start; it first names the client; how much later than the
-epoch time in it a broker's line is, in ms; an address of the broker; the connection of a client
-that did not unregister ended there.
+"""Marks: a member came, and a broker notified the others (in a client's log, with the broker's
+address); a broker came; a client's log has its start; it first names the client; how much later
+than the epoch time in it a broker's line is, in ms; an address of the broker; the connection of a
+client that did not unregister ended there.
 """
 MOST_MARKS = 200
 MEMBER, LIST, COMMIT, VERSION = "member ", "list ", "commit ", "version"

@@ -123,7 +123,7 @@ def process_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[Maste
 def role_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """Losses of masters, and the moments at which another replica, or the same again, became it.
 
-    A loss is dated by what tells of the end of that master's process or role: the name server, its
+    A loss is dated by what records the end of that master's process or role: the name server, its
     own stop, a slave that copies in vain, or the line in which it becomes a slave; else by the
     moment at which the next one took over. Within one second of the logs the loss is first.
     """
@@ -172,7 +172,7 @@ def _listed_since(
 
 
 def _ends(piece: Evidence, folder: str, addresses: Collection[str]) -> bool:
-    """It tells of the end of the process in the folder, or that it is a slave from now on."""
+    """It records the end of the process in the folder, or that it is a slave from now on."""
     if piece.kind == "broker_role":
         return piece.place == folder and piece.values["slave"]
     if piece.kind == "broker_stopping":

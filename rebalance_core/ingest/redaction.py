@@ -255,7 +255,7 @@ class Redaction:
 
     Args:
         key: the names.
-        names: what the collection names; client ids that are known are told from what follows them.
+        names: what the collection names; known client ids are separated from what follows them.
     """
 
     def __init__(self, key: Key, names: Names) -> None:

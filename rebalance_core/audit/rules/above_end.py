@@ -193,7 +193,7 @@ def _finding(
 
 
 def _and_again(case: GroupCase, places: Collection[TopicBroker]) -> str:
-    """When the topic was made again, as far as its last configuration tells."""
+    """When the topic was made again, as far as its last configuration shows."""
     made = [
         row["event_ms"]
         for row in case.rows("topics")

@@ -244,8 +244,8 @@ def _recovered(logs: set[str], rows: list[Row], covered: Coverage) -> str | None
         log = row["details"].get("log", "")
         last_ms[log] = max(row["last_ms"], last_ms.get(log, 0))
     ends = {log: goes_on_until(covered, log, last_ms[log]) for log in logs}
-    told = [_without(log, until_ms) for log, until_ms in sorted(ends.items()) if until_ms]
-    return listed(told, 3) if len(told) == len(ends) else None
+    ended = [_without(log, until_ms) for log, until_ms in sorted(ends.items()) if until_ms]
+    return listed(ended, 3) if len(ended) == len(ends) else None
 
 
 def _gone(events: Iterable[Row]) -> dict[str, list[tuple[int, int | None]]]:

@@ -89,7 +89,7 @@ def asked_from(case: GroupCase, client_id: str) -> str:
 
 
 def is_assumed(case: GroupCase, client_id: str) -> bool:
-    """True if no file tells the member's ConsumeFromWhere: where it starts is then a guess."""
+    """True if no file states the member's ConsumeFromWhere: where it starts is then a guess."""
     stated = any(
         row["client_id"] == client_id and row.get("consume_from_where")
         for row in case.rows("cluster_events")

@@ -21,7 +21,7 @@ class Column(NamedTuple):
 
     Attributes:
         form: a regular expression without groups that matches every value, and as little else as
-            possible: it tells where a value ends that no padding parts from the next.
+            possible: it shows where a value ends that no padding parts from the next.
         gap: blanks between its padding and the next column.
         code: of the refusal of a row for its value.
         what: the value, in words.

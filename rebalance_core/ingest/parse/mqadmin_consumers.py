@@ -145,7 +145,7 @@ class _ConnectionTable:
             source: the name of the file.
             partial: rows may be missing.
         """
-        # which topics they are that a torn table lacks nothing tells
+        # nothing names the topics that a torn table lacks
         subscriptions = () if self._torn else tuple(self._subscriptions)
         group: dict[str, Any] = {"subscriptions": subscriptions, **self._group}
         if partial:
