@@ -124,6 +124,10 @@ def refuse_no_consumer(
         raise InputRefused("\n".join([text, *lines]))
 
 
+LEAST_STRAYS = 2
+"""So many events without a member are a set; a single one may be a slip of the log."""
+
+
 def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: Rejections) -> None:
     """Raise `InputRefused` if the members that events are about are not there: a cut history.
 
@@ -148,7 +152,8 @@ def refuse_no_member(wanted: str | None, interests: Interests | None, rejected: 
     if events and unknown >= events:
         text = "no member is left to simulate: every consumer event in cluster_events is a bad row"
         raise InputRefused("\n".join([text, *complaint_lines(rejected.complaints())]))
-    if unknown > MAX_BAD_SHARE * (events - joins) and unknown >= MAX_BAD_SHARE * joins:
+    most = unknown > MAX_BAD_SHARE * (events - joins) and unknown >= MAX_BAD_SHARE * joins
+    if most and unknown >= LEAST_STRAYS:
         raise InputRefused(
             f"cluster_events lacks its beginning: {unknown:,} of the {events - joins:,} events "
             "that need a member are about one without a CONSUMER_JOIN before them, so they are "

@@ -98,8 +98,9 @@ def test_python_refuses_what_the_command_refuses(
     given = dates()
     with pytest.raises(InputRefused) as caught:
         rebalance_core.simulate(given)
-    pq.write_table(given["cluster_events"], tmp_path / "cluster_events.parquet")
-    words = ["simulate", "--input", str(tmp_path), "--output", str(tmp_path / "out")]
+    (tmp_path / "in").mkdir()
+    pq.write_table(given["cluster_events"], tmp_path / "in" / "cluster_events.parquet")
+    words = ["simulate", "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]
     assert main(None, [*words, "--run-on", "process"]) == 4
     said = capsys.readouterr().err
     assert str(caught.value).splitlines()[0] in said

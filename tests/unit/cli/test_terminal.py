@@ -240,14 +240,35 @@ def test_numbers_stand_below_each_other_with_their_notes() -> None:
 # What stdout cannot take: letters that its encoding lacks, and anything on a full disk.
 
 GROUP = "bestellungen-größe-😀"
-EVENT = {"cluster": "c", "event_ms": 1795231709901, "sequence": 1, "event_type": "CONSUMER_JOIN",
-         "consumer_group": GROUP, "client_id": "a", "subscriptions": ["T"]}  # fmt: skip
+EVENTS: tuple[dict[str, object], ...] = (
+    {
+        "event_type": "TOPIC_CONFIG",
+        "topic": "T",
+        "broker_name": "broker-a",
+        "read_queue_nums": 1,
+        "write_queue_nums": 1,
+    },
+    {
+        "event_type": "CONSUMER_JOIN",
+        "consumer_group": GROUP,
+        "client_id": "a",
+        "subscriptions": ["T"],
+    },
+)
 MAIN = "import sys; from rebalance_core.cli.main import main; sys.exit(main())"
 
 
-def simulate(folder: Path, encoding: str, *more: str) -> str:
+def write_tables(folder: Path) -> None:
     (folder / "tables").mkdir(exist_ok=True)
-    (folder / "tables" / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    lines = [
+        json.dumps({"cluster": "c", "event_ms": 1795231709901, "sequence": number, **event}) + "\n"
+        for number, event in enumerate(EVENTS)
+    ]
+    (folder / "tables" / "cluster_events.jsonl").write_text("".join(lines))
+
+
+def simulate(folder: Path, encoding: str, *more: str) -> str:
+    write_tables(folder)
     tables, output = str(folder / "tables"), str(folder / encoding)
     words = ["simulate", "--input", tables, "--output", output, *more]
     done = subprocess.run(
@@ -274,8 +295,7 @@ def test_json_stays_json(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_behind_stdout(tmp_path: Path) -> None:
-    (tmp_path / "tables").mkdir()
-    (tmp_path / "tables" / "cluster_events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    write_tables(tmp_path)
     words = ["simulate", "--input", str(tmp_path / "tables"), "--output", str(tmp_path / "out")]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
