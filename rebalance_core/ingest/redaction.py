@@ -275,15 +275,14 @@ class Redaction:
         """The text with other names; ``dump``: of mqadmin, in whose columns hosts stand alone."""
         if not dump:
             return self._text.sub(self._replaced, text)
-        pieces, done = [], 0
+        pieces, done, longer = [], 0, 0
         for match in self._dump.finditer(text):
-            name, end = self._replaced(match), match.end()
-            blanks = len(text) - end - len(text[end:].lstrip(" "))
-            if blanks:  # the columns behind stay where they are, if they can
-                name += " " * max(1, len(match[0]) + blanks - len(name))
-            pieces += [text[done : match.start()], name]
-            done = end + blanks
-        return "".join([*pieces, text[done:]])
+            between, longer = _realigned(text[done : match.start()], longer)
+            name = self._replaced(match)
+            pieces += [between, name]
+            longer += len(name) - len(match[0])
+            done = match.end()
+        return "".join([*pieces, _realigned(text[done:], longer)[0]])
 
     def path(self, path: str) -> str:
         """The path of a file in the collection."""
@@ -328,6 +327,25 @@ class Redaction:
                 address = key.hosts.get(_address_in(whole))
                 return _hex(address) + whole[8:] if address else whole
         return key.hosts.get(whole, whole)
+
+
+def _realigned(text: str, longer: int) -> tuple[str, int]:
+    """Return what follows names with its columns where they were, if they can be.
+
+    Args:
+        text: from the end of a name, which may go on, as an address does with its port.
+        longer: by how many characters the line is longer than it was.
+
+    Returns:
+        The text, and how much longer the line still is at its end.
+    """
+    gap = re.search(r" +|\n", text) if longer else None
+    if gap is None:
+        return text, longer
+    if gap[0] == "\n":
+        return text, 0
+    blanks = " " * max(1, len(gap[0]) - longer)
+    return text[: gap.start()] + blanks + text[gap.end() :], 0
 
 
 def _pattern(odd: Iterable[str], hosts: Iterable[str]) -> re.Pattern[str]:
