@@ -10,7 +10,7 @@ from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import EMPTY
 
-QUIET_MS = PERSISTENT_MS
+RECOVERED_MS = PERSISTENT_MS
 """Each pass (20 s) logs the trouble anew. A client may ask another broker in each, so that a few
 passes without it prove nothing; these are eight."""
 
@@ -46,11 +46,11 @@ def recovery(case: GroupCase, facts: Iterable[Row], *, by_lists: bool = False) -
 
 
 def goes_on_until(covered: Coverage, log: str, last_ms: int) -> int | None:
-    """When the log of a client ends that has lines for `QUIET_MS` after a time, without a hole;
+    """When the log of a client ends that has lines for `RECOVERED_MS` after a time, without a hole;
     None: it does not go on so long.
     """
     stretches = covered.clients.get(log, ())
-    if not stretches or stretches[-1].to_ms - max(stretches[-1].from_ms, last_ms) <= QUIET_MS:
+    if not stretches or stretches[-1].to_ms - max(stretches[-1].from_ms, last_ms) <= RECOVERED_MS:
         return None
     return stretches[-1].to_ms
 
@@ -86,7 +86,7 @@ def _goes_on(case: GroupCase, fact: Row) -> Recovery | None:
         for row in case.rows("committed_offsets")
         if client_id is not None and row["client_id"] == client_id
     ]
-    if covered.known or max(commits, default=0) - last_ms <= QUIET_MS:
+    if covered.known or max(commits, default=0) - last_ms <= RECOVERED_MS:
         return None
     return Recovery(last_ms, f"{client_id} commits until {utc(max(commits))} without")
 

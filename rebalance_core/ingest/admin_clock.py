@@ -31,7 +31,7 @@ from rebalance_core.model.times import (
 NEVER_MS, EVER_MS = -(1 << 62), 1 << 62
 LINE_MS = 2 * SECOND_MS
 """Servers log whole seconds, and brokers hear of one change one after the other."""
-COMMAND_MS = 10 * SECOND_MS
+ANSWERED_MS = 10 * SECOND_MS
 """A dump has the time of its command's start; its answer is of some seconds later."""
 SENT_MS = OFFSET_PERSIST_MS + SECOND_MS
 """Commits travel in pulls, too, before the client logs them."""
@@ -187,7 +187,7 @@ def _of_lists(
                     *(one for one in known if one[0] <= one[1]),
                     (end, EVER_MS),
                 ]
-                yield _differences(allowed, at_ms, LINE_MS, LINE_MS + COMMAND_MS)
+                yield _differences(allowed, at_ms, LINE_MS, LINE_MS + ANSWERED_MS)
 
 
 def _presence(changes: list[tuple[int, int]], starts: Iterable[int]) -> Spans:
@@ -221,7 +221,7 @@ def _of_commits(
     """
     for file in documents:
         at_ms = file.written_ms or 0
-        late_ms = COMMAND_MS if file.kind == ADMIN else OFFSET_FLUSH_MS + COMMAND_MS
+        late_ms = ANSWERED_MS if file.kind == ADMIN else OFFSET_FLUSH_MS + ANSWERED_MS
         for name, shown in counted[file.name].witnessed.items():
             commits = lines.commits.get(name, ())
             offsets = [offset for _, offset in commits]
@@ -264,7 +264,7 @@ def _of_pulls(
     for of_dump in gaps.values():
         for gap in of_dump:
             zone = nearest_zone(gap - PULLED_MS // 2, PULLED_MS)
-            spans = {(-max(of_dump) + z - COMMAND_MS, -gap + z + PULLED_MS) for z in (0, zone)}
+            spans = {(-max(of_dump) + z - ANSWERED_MS, -gap + z + PULLED_MS) for z in (0, zone)}
             allowed.append(sorted(spans))
             exact.append(-gap)
     return allowed, exact

@@ -167,5 +167,6 @@ def test_a_log_that_is_cut_off_in_its_compressed_form_is_missing_something(tmp_p
     log = folder / "brokers" / "broker-b" / "broker.log.gz"
     log.write_bytes(log.read_bytes()[:-2_000])
     found = [row for row in audit_folder(folder)["findings"] if row["severity"] == "ERROR"]
-    (told,) = [row for row in found if row["rule_id"] == "COLLECTION_INCOMPLETE"]
-    assert "1 file of the broker.log of broker-b cannot be read to the end" in told["summary"]
+    incomplete = [row for row in found if row["rule_id"] == "COLLECTION_INCOMPLETE"]
+    cut_off = "1 file of the broker.log of broker-b cannot be read to the end"
+    assert sum(cut_off in row["summary"] for row in incomplete) == 1

@@ -163,7 +163,7 @@ def _commits(case: GroupCase) -> dict[MessageQueue, list[Row]]:
     return grouped(rows, queue_of)
 
 
-NEAR_MS = 2 * MINUTE_MS
+NEIGHBOUR_MS = 2 * MINUTE_MS
 """What is logged so near to a fall of offsets may have to do with it."""
 
 
@@ -175,7 +175,7 @@ def _unexplained(case: GroupCase, falls: list[CommitRollback]) -> str:
             for fall in falls
             for broker in [fall.queue.broker_name]
             for at_ms, what in case.run.moments.get(broker, ())
-            if fall.first_ms - NEAR_MS <= at_ms <= fall.last_ms + NEAR_MS
+            if fall.first_ms - NEIGHBOUR_MS <= at_ms <= fall.last_ms + NEIGHBOUR_MS
         }
     )
     none = "; none of the events that this program reads explains it"

@@ -225,7 +225,11 @@ class TopicTimeline:
             for piece in ordered
             if piece.kind in (*LOGGED, *SNAPSHOTS, *REGISTERED)
         }
-        self._unstated = set(self.context.brokers) - stated
+        # collection.toml may name a process of a broker, whose own files are missing
+        folders = {folder.broker_name for folder in self.context.folders.values()}
+        named_by_files = folders | {*self.context.addresses.values()}
+        asked_for = {*self.context.expected} - named_by_files
+        self._unstated = {*self.context.brokers} - asked_for - stated
         routed: dict[str, set[str]] = {}
         for piece in ordered:
             if piece.kind == "route_queues" and not piece.values.get(PARTIAL):

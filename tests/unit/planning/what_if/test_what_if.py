@@ -59,7 +59,7 @@ def test_owners_are_those_of_allocate_group(text: str, seed: int) -> None:
             assert len(side.idle) == side.figures.group.idle_members
 
 
-@pytest.mark.parametrize("strategy", ["AVG", "CONSISTENT_HASH", "CONFIG(queues=T/a/0;T/a/1)"])
+@pytest.mark.parametrize("strategy", ["AVG", "CONSISTENT_HASH", "CONFIG(queues=T/a/0|T/a/1)"])
 @pytest.mark.parametrize(
     "group",
     [
