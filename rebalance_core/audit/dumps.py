@@ -186,18 +186,40 @@ def broker_answers(case: GroupCase) -> list[Row]:
     An output without a word says that nobody is there only where nothing shows members at that
     time: the command may have failed.
     """
-    cut = {row["source"] for row in case.facts("DUMP") if flag(row, "partial")}
-    rows = [
-        row
-        for row in case.rows("observed_members")
-        if row["asked_broker"] is not None and not (cut and file_of(row["source"]) in cut)
-    ]
+    cut = partial_dumps(case)
+    rows = [row for row in _listed_by_brokers(case) if not (cut and file_of(row["source"]) in cut)]
     unsaid = wordless(case, rows)
     return rows + [
         _nobody(fact, fact["broker_name"])
         for fact in case.facts("GROUP_AT_BROKER")
         if fact["broker_name"] and _is_empty(fact) and file_of(fact["source"]) not in unsaid
     ]
+
+
+def partial_dumps(case: GroupCase) -> set[str]:
+    """Return the files of the group's dumps of which rows may be missing."""
+    return {row["source"] for row in case.facts("DUMP") if flag(row, "partial")}
+
+
+def _listed_by_brokers(case: GroupCase) -> Iterator[Row]:
+    return (row for row in case.rows("observed_members") if row["asked_broker"] is not None)
+
+
+def whole_rounds(case: GroupCase) -> Iterator[list[Row]]:
+    """Yield the fresh answers of brokers by rounds, without those of which rows may be missing.
+
+    These end a round all the same: the broker was asked, and its next answer is of another round.
+    """
+    cut = partial_dumps(case)
+    if not cut:
+        yield from member_rounds(fresh(case, broker_answers(case), "observed_ms"))
+        return
+    torn = [row for row in _listed_by_brokers(case) if file_of(row["source"]) in cut]
+    answers = fresh(case, [*broker_answers(case), *torn], "observed_ms")
+    for together in member_rounds(answers):
+        whole = [row for row in together if file_of(row["source"]) not in cut]
+        if whole:
+            yield whole
 
 
 def wordless(case: GroupCase, listed: Iterable[Row] | None = None) -> set[str]:

@@ -14,7 +14,7 @@ from rebalance_core.audit.case import (
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import broker_answers, configs, fresh, lasts, member_rounds
+from rebalance_core.audit.dumps import configs, lasts, whole_rounds
 from rebalance_core.audit.observations import COMMAND_MS
 from rebalance_core.audit.orphans import cause_before, explained, window_around
 from rebalance_core.audit.recovery import recovery
@@ -49,7 +49,7 @@ def find_differ(case: GroupCase) -> Iterator[Finding]:
     stale: dict[str, list[tuple[int, dict[str, int]]]] = {}
     whole: dict[str, int] = {}
     fresh_list: dict[str, int] = {}
-    for together in member_rounds(fresh(case, broker_answers(case), "observed_ms")):
+    for together in whole_rounds(case):
         first_ms, last_ms = together[0]["observed_ms"], together[-1]["observed_ms"]
         lists = _lists(together)
         changing = _changing(case, first_ms, last_ms)
