@@ -183,7 +183,7 @@ def broker_answers(case: GroupCase) -> list[Row]:
     """Members as brokers list them, and empty lists: rows whose client_id is None.
 
     Without those of outputs of which rows may be missing: who does not stand there may be a member.
-    An output without a word says that nobody is there only where nothing shows members at that
+    An empty output shows that no member is there only where nothing else shows members at that
     time: the command may have failed.
     """
     cut = partial_dumps(case)

@@ -399,8 +399,14 @@ class ExplainOptions(JobOptions):
     """The options of `explain`."""
 
     MEANINGLESS: ClassVar = (
-        "config", "set", "allow_plugins", "overwrite", "break_lock", "master", "run_on",
-    )  # fmt: skip
+        "config",
+        "set",
+        "allow_plugins",
+        "overwrite",
+        "break_lock",
+        "master",
+        "run_on",
+    )
 
     ledger: str = option(
         "DIR", "what simulate or audit wrote; required", required=True, read=_ledger
@@ -455,8 +461,14 @@ class CollectOptions(JobOptions):
     """The options of `collect`: those of the script that does the work."""
 
     MEANINGLESS: ClassVar = (
-        "config", "set", "allow_plugins", "overwrite", "break_lock", "master", "run_on",
-    )  # fmt: skip
+        "config",
+        "set",
+        "allow_plugins",
+        "overwrite",
+        "break_lock",
+        "master",
+        "run_on",
+    )
 
     init: bool = flag("write a commented collection.toml into --output and end; default: collect")
     sources: str | None = option(

@@ -232,10 +232,13 @@ class JobOptions:
         many="append", group=EVERY_JOB,
     )  # fmt: skip
     allow_plugins: tuple[str, ...] = option(
-        "PACKAGE", "packages whose code the settings may name as plugins; default: those of "
+        "PACKAGE",
+        "packages whose code the settings may name as plugins; default: those of "
         "REBALANCE_ALLOW_PLUGINS, else none",
-        many="extend", read=plugin_package, group=EVERY_JOB,
-    )  # fmt: skip
+        many="extend",
+        read=plugin_package,
+        group=EVERY_JOB,
+    )
     json: bool = flag("one JSON object on stdout; default: text", group=EVERY_JOB)
     dry_run: bool = flag(
         "write nothing; print what a run would do and end as it would; default: run",

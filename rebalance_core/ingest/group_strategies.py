@@ -408,8 +408,8 @@ def _dumps(
 
     A broker on which the group never committed is left out of the dump (rocketmq.md §13 no. 3):
     only topics that it shows on every broker with a connection of the group are whole. Nor is one
-    in which a queue of nobody may be that of a member that does not tell its queues, or of which
-    rows may be missing.
+    in which a queue without an owner may be that of a member that does not report its queues, or
+    of which rows may be missing.
     """
     pieces = list(pieces)
     cut = _partial_topics(pieces)

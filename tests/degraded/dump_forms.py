@@ -25,15 +25,15 @@ NOISE_BEFORE = (
     b"OpenJDK 64-Bit Server VM warning: ignoring option MaxPermSize=128m; "
     b"support was removed in 8.0\n",
     b"Picked up JAVA_TOOL_OPTIONS: -Xmx1g\n",
-    b"Script started on 2026-11-21 03:37:58+00:00 [TERM=\"xterm-256color\"]\n",
+    b'Script started on 2026-11-21 03:37:58+00:00 [TERM="xterm-256color"]\n',
     b"bash: warning: setlocale: LC_ALL: cannot change locale (en_US.UTF-8)\n\n",
-)  # fmt: skip
+)
 NOISE_AFTER = (
     b"[root@mq-1 bin]# \n",
-    b"\nScript done on 2026-11-21 03:38:02+00:00 [COMMAND_EXIT_CODE=\"0\"]\n",
+    b'\nScript done on 2026-11-21 03:38:02+00:00 [COMMAND_EXIT_CODE="0"]\n',
     b"\x1b[0m\x1b[?2004h",
     b"logout\nConnection to 10.0.9.1 closed.\n",
-)  # fmt: skip
+)
 NOISE_WITHIN = (
     b"03:37:59.120 [NettyClientWorkerThread_2] WARN  RocketmqRemoting - "
     b"closeChannel: close the connection to remote address[127.0.0.1:10911] result: true\n",

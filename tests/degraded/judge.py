@@ -88,9 +88,7 @@ class Audited:
         return self.exit_code == 0 and not loud
 
 
-READ = (
-    "findings", "group_verdicts", "ownership", "pull_starts", "memberships", "epochs", "diffs"
-)  # fmt: skip
+READ = ("findings", "group_verdicts", "ownership", "pull_starts", "memberships", "epochs", "diffs")
 EXPECTED = Path(__file__).parents[1] / "recordings" / "audit_expected.tsv"
 INCOMPLETE = "COLLECTION_INCOMPLETE"
 NOT_IN_TRUTH = {"go-java": {"g-hash"}, "shared-later": {"clicks-app"}}
@@ -376,8 +374,14 @@ def _recorded_moves(name: str) -> dict[tuple[Any, ...], list[Move]]:
     moves: dict[tuple[Any, ...], list[Move]] = {}
     for row in whole(name).tables["diffs"]:
         queue = (row["topic"], row["broker_name"], row["queue_id"])
-        move = Move(row["consumer_group"], row["action"], row["client_id"], queue,
-                    row["earliest_ms"], row["latest_ms"])  # fmt: skip
+        move = Move(
+            row["consumer_group"],
+            row["action"],
+            row["client_id"],
+            queue,
+            row["earliest_ms"],
+            row["latest_ms"],
+        )
         moves.setdefault(move[:4], []).append(move)
     return moves
 

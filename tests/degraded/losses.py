@@ -44,8 +44,11 @@ def round_dropped(files: Files, rng: Draw) -> str:
         return NOTHING
     at = rng.choice(sorted(dated))[0]
     later = rng.random() < 0.7
-    return _dropped(files, [p for ms, p in dated if (ms > at if later else ms < at)],
-                    f"dumps {'after' if later else 'before'} {at}")  # fmt: skip
+    return _dropped(
+        files,
+        [p for ms, p in dated if (ms > at if later else ms < at)],
+        f"dumps {'after' if later else 'before'} {at}",
+    )
 
 
 def _dropped(files: Files, paths: list[str], named: str = "") -> str:
@@ -127,11 +130,8 @@ def template_lost(files: Files, rng: Draw) -> str:
         return NOTHING
     kind, how = rng.choice(kinds), rng.choice(("all", "half", "one second"))
     lines = [
-        line
-        for path in logs
-        for line in files.text(path).splitlines()
-        if _template(line) == kind
-    ]  # fmt: skip
+        line for path in logs for line in files.text(path).splitlines() if _template(line) == kind
+    ]
     second = HEAD.match(rng.choice(lines))
 
     def kept(_: int, line: bytes) -> bool:

@@ -50,8 +50,12 @@ def test_a_run_that_is_sure_of_nothing_is_blind() -> None:
 
 
 def test_what_a_collection_incomplete_names_survives() -> None:
-    lacks = {"rule_id": judge.INCOMPLETE, "severity": "ERROR", "consumer_group": None,
-             "evidence": [("groups", "p-dup, p-mixed")]}  # fmt: skip
+    lacks = {
+        "rule_id": judge.INCOMPLETE,
+        "severity": "ERROR",
+        "consumer_group": None,
+        "evidence": [("groups", "p-dup, p-mixed")],
+    }
     said = audited(findings=[*rows("findings", severity="INFO"), lacks])
     named = [group for group, *_ in judge.true_findings(NAME) if group in ("p-dup", "p-mixed")]
     assert judge.loudness(Files.of(NAME), said)[1] == len(named) > 0
@@ -97,8 +101,10 @@ def test_a_group_of_no_file_is_invented() -> None:
 
 def test_a_healthy_group_deserves_no_warning() -> None:
     false = rows("findings")[0] | {
-        "rule_id": "IDLE_MEMBER", "severity": "WARNING", "consumer_group": "p-unsub"
-    }  # fmt: skip
+        "rule_id": "IDLE_MEMBER",
+        "severity": "WARNING",
+        "consumer_group": "p-unsub",
+    }
     said = audited(findings=[*rows("findings"), false])
     assert [*judge.undeserved(Files.of(NAME), said)] == [
         ("other rule", "WARNING IDLE_MEMBER p-unsub")

@@ -13,10 +13,22 @@ from tests.recordings.tables import DATA
 from tests.recordings.test_audit import PLANTED
 
 FAILURES = (
-    "false ERROR", "false WARNING", "other rule", "false OFFLINE", "false EQUAL", "false DIFFERS",
-    "invented", "move outside", "move unsure", "start outside", "blind green", "green", "not mute",
-    "changed", "ended",
-)  # fmt: skip
+    "false ERROR",
+    "false WARNING",
+    "other rule",
+    "false OFFLINE",
+    "false EQUAL",
+    "false DIFFERS",
+    "invented",
+    "move outside",
+    "move unsure",
+    "start outside",
+    "blind green",
+    "green",
+    "not mute",
+    "changed",
+    "ended",
+)
 CASES, FAULTS = 0.2, 0.35
 """Shares of trials: with a case; with a recording in which faults are planted."""
 FORM_ALONE, SECOND_DAMAGE, FORM_TOO = 0.2, 0.25, 0.15

@@ -11,25 +11,37 @@ END_MS = 1_795_233_102_840
 
 def night(**changes: Any) -> dict[str, Any]:
     row = {
-        "cluster": "c", "end_ms": END_MS, "start_ms": END_MS - 1, "complete": True,
-        "errors": 0, "warnings": 0,
-    }  # fmt: skip
+        "cluster": "c",
+        "end_ms": END_MS,
+        "start_ms": END_MS - 1,
+        "complete": True,
+        "errors": 0,
+        "warnings": 0,
+    }
     return row | changes
 
 
 def group(name: str, **changes: Any) -> dict[str, Any]:
     row = {
-        "cluster": "c", "consumer_group": name, "end_ms": END_MS, "verdict": "EQUAL",
-        "epochs": 1_234_567, "moved": 0, "minimum_moves": 0, "orphan_ms": 0, "shared_ms": 0,
-    }  # fmt: skip
+        "cluster": "c",
+        "consumer_group": name,
+        "end_ms": END_MS,
+        "verdict": "EQUAL",
+        "epochs": 1_234_567,
+        "moved": 0,
+        "minimum_moves": 0,
+        "orphan_ms": 0,
+        "shared_ms": 0,
+    }
     return row | changes
 
 
 def samples(text: str) -> dict[str, str]:
     lines = (line for line in text.splitlines() if not line.startswith("#"))
-    return {name.removeprefix("rebalance_history_"): value for name, value in (
-        line.rsplit(" ", 1) for line in lines
-    )}  # fmt: skip
+    return {
+        name.removeprefix("rebalance_history_"): value
+        for name, value in (line.rsplit(" ", 1) for line in lines)
+    }
 
 
 def test_numbers_are_printed_whole() -> None:

@@ -18,17 +18,33 @@ from tests.recordings.tables import DATA, Tables
 
 Draw = random.Random
 RECORDINGS = (
-    "join-leave", "pathologies", "strategies", "orderly", "no-notices", "shared-later", "go-java",
-    "scale-out-4.9", "pop",
-)  # fmt: skip
+    "join-leave",
+    "pathologies",
+    "strategies",
+    "orderly",
+    "no-notices",
+    "shared-later",
+    "go-java",
+    "scale-out-4.9",
+    "pop",
+)
 NOISE_BEFORE = (
-    "[root@host-1 ~]# sh bin/mqadmin consumerConnection -g x", "+ sh mqadmin", "Last login: today",
-    "bash-4.2$ mqadmin", "spawn ssh host-1", "Warning: Permanently added 'h' to the list",
-)  # fmt: skip
+    "[root@host-1 ~]# sh bin/mqadmin consumerConnection -g x",
+    "+ sh mqadmin",
+    "Last login: today",
+    "bash-4.2$ mqadmin",
+    "spawn ssh host-1",
+    "Warning: Permanently added 'h' to the list",
+)
 NOISE_AFTER = (
-    "[root@host-1 ~]# exit", "logout", "real\t0m1.546s\nuser\t0m2.1s\nsys\t0m0.2s", "$ ",
-    "Connection to host-1 closed.", "command took 1.5 s", "Done.",
-)  # fmt: skip
+    "[root@host-1 ~]# exit",
+    "logout",
+    "real\t0m1.546s\nuser\t0m2.1s\nsys\t0m0.2s",
+    "$ ",
+    "Connection to host-1 closed.",
+    "command took 1.5 s",
+    "Done.",
+)
 
 
 def squeezed(text: str, rng: Draw) -> str:
@@ -122,11 +138,24 @@ def broken_bytes(text: str, rng: Draw) -> str:
 WHOLE = (squeezed, tabbed, indented, crlf, noisy)
 """Of what they leave every row can be read."""
 TORN = (
-    trimmed, wrapped, line_cut, line_begun_late, line_broken, middle_lost, lines_joined, end_lost,
+    trimmed,
+    wrapped,
+    line_cut,
+    line_begun_late,
+    line_broken,
+    middle_lost,
+    lines_joined,
+    end_lost,
     broken_bytes,
-)  # fmt: skip
-COMMANDS = ("consumerConnection", "consumerProgress", "consumerStatus", "topicRoute",
-            "topicStatus", "clusterList")  # fmt: skip
+)
+COMMANDS = (
+    "consumerConnection",
+    "consumerProgress",
+    "consumerStatus",
+    "topicRoute",
+    "topicStatus",
+    "clusterList",
+)
 
 
 def trial(seed: int, folder: Path) -> tuple[str, list[str]]:

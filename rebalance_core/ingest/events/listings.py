@@ -172,8 +172,8 @@ def listed_values(piece: Evidence, subscriptions: Mapping[str, list[str]]) -> di
 def _states_topic(piece: Evidence) -> bool:
     """One of the topics of a client whose answer has all of them."""
     v = piece.values
-    told = piece.kind == "client_subscription" and bool(v.get("client_file"))
-    return told and not v.get(PARTIAL)
+    stated = piece.kind == "client_subscription" and bool(v.get("client_file"))
+    return stated and not v.get(PARTIAL)
 
 
 def start_times(pieces: Iterable[Evidence]) -> dict[str, int]:

@@ -310,8 +310,13 @@ def test_the_last_round_counts_alone_however_soon_it_came() -> None:
 
 def test_an_empty_answer_on_a_group_with_members_is_no_answer() -> None:
     dumps = [asked("other", DUMPED_MS), asked("b", DUMPED_MS, "mqadmin/b.txt")]
-    empty = fact("GROUP_AT_BROKER", DUMPED_MS, broker_name="b", details={"members": "0"},
-                 source="mqadmin/b.txt")  # fmt: skip
+    empty = fact(
+        "GROUP_AT_BROKER",
+        DUMPED_MS,
+        broker_name="b",
+        details={"members": "0"},
+        source="mqadmin/b.txt",
+    )
     assert compare(case(*HEALTHY, *dumps)).unasked == ()
     assert compare(case(*HEALTHY, *dumps, empty)).unasked == ("b",)
 

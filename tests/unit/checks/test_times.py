@@ -44,10 +44,16 @@ def ledger_of(given: dict[str, pa.Table]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     "kind",
-    [pa.timestamp("ms"), pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"),
-     pa.timestamp("ms", "Asia/Shanghai"), pa.timestamp("ns", "America/New_York")],
+    [
+        pa.timestamp("ms"),
+        pa.timestamp("us"),
+        pa.timestamp("ns"),
+        pa.timestamp("us", "UTC"),
+        pa.timestamp("ms", "Asia/Shanghai"),
+        pa.timestamp("ns", "America/New_York"),
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_times_of_any_unit_and_zone_give_the_same_ledger(kind: pa.DataType, tmp_path: Path) -> None:
     given = with_times(kind)
     assert given["cluster_events"]["event_ms"].type == kind
@@ -64,9 +70,12 @@ def test_frames_and_python_s_own_times() -> None:
     for row in rows:
         row["event_ms"] = dt.datetime.fromtimestamp(row["event_ms"] / 1000, dt.UTC)
     made = rebalance_core.simulate({"cluster_events": rows})
-    assert made["epochs"].num_rows == rebalance_core.simulate(
-        {"cluster_events": tables()["cluster_events"]}
-    )["epochs"].num_rows  # fmt: skip
+    assert (
+        made["epochs"].num_rows
+        == rebalance_core.simulate({"cluster_events": tables()["cluster_events"]})[
+            "epochs"
+        ].num_rows
+    )
     frame = pa.Table.from_pylist(rows).to_pandas()
     assert rebalance_core.simulate({"cluster_events": frame})["epochs"] == made["epochs"]
 

@@ -129,8 +129,12 @@ def ended(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[list[str]], 
     yield run
 
 
-SPECIAL = {"pipe": os.mkfifo, "socket": bound, "device": lambda p: p.symlink_to("/dev/zero"),
-           "link to nothing": lambda p: p.symlink_to("nothing.jsonl")}  # fmt: skip
+SPECIAL = {
+    "pipe": os.mkfifo,
+    "socket": bound,
+    "device": lambda p: p.symlink_to("/dev/zero"),
+    "link to nothing": lambda p: p.symlink_to("nothing.jsonl"),
+}
 
 
 @pytest.mark.timeout(60)
@@ -152,8 +156,17 @@ def test_a_table_that_is_no_plain_file_is_refused(
     with ended(capsys) as run:
         said = run(["simulate", "--input", str(folder), "--output", str(tmp_path / "out")])
         events = str(next(TABLES.glob("cluster_events*")))
-        run(["simulate", "--events", events, "--queue-offsets", str(folder / "queue_offsets*"),
-             "--output", str(tmp_path / "out")])  # fmt: skip
+        run(
+            [
+                "simulate",
+                "--events",
+                events,
+                "--queue-offsets",
+                str(folder / "queue_offsets*"),
+                "--output",
+                str(tmp_path / "out"),
+            ]
+        )
     assert "cannot be read" in said
 
 

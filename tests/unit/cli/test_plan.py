@@ -117,8 +117,11 @@ def test_the_summary_has_a_table_a_scenario_and_says_what_is_left_out() -> None:
 
 def test_times_say_of_how_many_groups_they_are() -> None:
     def rendered(timed: int) -> str:
-        times = {"orphan_queue_seconds": 1.0, "double_queue_seconds": 1.0,
-                 "convergence_ms_p99": 3_000}  # fmt: skip
+        times = {
+            "orphan_queue_seconds": 1.0,
+            "double_queue_seconds": 1.0,
+            "convergence_ms_p99": 3_000,
+        }
         row = figures("baseline", "AVG", groups=100, timed=timed, **times)
         asked = options("--strategy", "AVG")
         return render_plan(plan_facts(asked, [row], [], {}, 4.0, "process"))

@@ -34,9 +34,12 @@ def test_a_closed_stream_changes_no_code(job: str, end: str, code: int, tmp_path
     words = job.replace("TABLES", str(INPUT))
     ended = subprocess.run(
         ["bash", "-c", f"{PROGRAM} {words} {end}; exit ${{PIPESTATUS[0]}}"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(TREE)}, capture_output=True, text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(TREE)},
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert ended.returncode == code, ended.stderr
     assert "Traceback" not in ended.stderr
     assert "Exception ignored" not in ended.stderr

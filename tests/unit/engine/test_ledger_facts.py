@@ -10,9 +10,15 @@ from rebalance_core.engine.table_writer import LedgerFacts
 def epoch(group: str, orphaned: int) -> dict[str, object]:
     row = dict.fromkeys(LEDGER_TABLES["epochs"].column_names, 0)
     return row | {
-        "cluster": "c", "consumer_group": group, "orphaned": orphaned, "status": "EMPTY",
-        "from_ms": 5, "causes": [], "to_ms": None, "transient": False,
-    }  # fmt: skip
+        "cluster": "c",
+        "consumer_group": group,
+        "orphaned": orphaned,
+        "status": "EMPTY",
+        "from_ms": 5,
+        "causes": [],
+        "to_ms": None,
+        "transient": False,
+    }
 
 
 def test_rocketmqs_own_groups_are_counted_and_are_no_worst_groups() -> None:

@@ -470,7 +470,8 @@ def test_what_editors_of_windows_write_is_read(folder: Path, encoding: str, pack
 @pytest.mark.parametrize(
     "head",
     [
-        "Nov 21 03:30:00 host-1 rocketmq[12]: ", "<134>Nov  1 03:30:00 host-1 mqbroker: ",
+        "Nov 21 03:30:00 host-1 rocketmq[12]: ",
+        "<134>Nov  1 03:30:00 host-1 mqbroker: ",
         "<34>1 2026-11-21T03:30:00.123Z host-1 rocketmq 12 - - ",
         '1 2026-11-21T03:30:00+08:00 host-1 mq 12 ID47 [a@1 b="c"] ',
         "2026-11-21T03:30:00+0000 host-1 rocketmq[12]: ",
@@ -479,7 +480,7 @@ def test_what_editors_of_windows_write_is_read(folder: Path, encoding: str, pack
         "1795231800.123456 host-1 rocketmq[12]: ",
         "2026-11-21T03:30:00.1Z stdout F ",
     ],
-)  # fmt: skip
+)
 def test_what_syslog_and_journald_put_before_lines_is_taken_off(folder: Path, head: str) -> None:
     lines = [JOIN.format(client) for client in ("c1", "c2")]
     other = "Nov 21 03:30:00 host-1 systemd[1]: Started RocketMQ.\n" if "[12]" in head else ""

@@ -59,11 +59,27 @@ def clients(done: Ingested) -> set[str]:
 
 
 COPIES = [
-    "{} (1).txt", "{}(2).txt", "{} (1) (1).txt", "{}[1].txt", "{} copy.txt", "{} copy 3.txt",
-    "{} - Copy.txt", "{} - Copy (2).txt", "{} - Kopie.txt", "{} - 副本.txt", "{} (copy).txt",
-    "Copy of {}.txt", "{}.txt.1", "{}.txt~", "{}.txt.bak", "{}.txt.bak~", "{}.txt (1)",
-    "{}.old.txt", "{}.txt.orig", "{} (another copy).txt",
-]  # fmt: skip
+    "{} (1).txt",
+    "{}(2).txt",
+    "{} (1) (1).txt",
+    "{}[1].txt",
+    "{} copy.txt",
+    "{} copy 3.txt",
+    "{} - Copy.txt",
+    "{} - Copy (2).txt",
+    "{} - Kopie.txt",
+    "{} - 副本.txt",
+    "{} (copy).txt",
+    "Copy of {}.txt",
+    "{}.txt.1",
+    "{}.txt~",
+    "{}.txt.bak",
+    "{}.txt.bak~",
+    "{}.txt (1)",
+    "{}.old.txt",
+    "{}.txt.orig",
+    "{} (another copy).txt",
+]
 
 
 @pytest.mark.parametrize("form", COPIES)
@@ -97,11 +113,15 @@ def test_a_copy_that_differs_is_said_and_not_read(form: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "name",
     [
-        "10.0.0.1@7#2526074142185", "10.0.0.1%407%232526074142185", "10.0.0.1_7_2526074142185",
-        "10.0.0.1_7#2526074142185", "10.0.0.1@7%232526074142185", "10.0.0.1@7#2526074142185 (1)",
+        "10.0.0.1@7#2526074142185",
+        "10.0.0.1%407%232526074142185",
+        "10.0.0.1_7_2526074142185",
+        "10.0.0.1_7#2526074142185",
+        "10.0.0.1@7%232526074142185",
+        "10.0.0.1@7#2526074142185 (1)",
         "10.0.0.1-7-2526074142185",
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("newer", [False, True])
 def test_a_client_has_its_own_id_whatever_its_file_is_called(
     name: str, newer: bool, tmp_path: Path

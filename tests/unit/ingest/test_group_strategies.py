@@ -289,10 +289,16 @@ def test_a_given_strategy_that_no_member_uses_stands_for_no_other(
 ) -> None:
     pieces = [
         Evidence(
-            "group", "g", "allocated", 1_000 + number, "c", number, f"log:{number}",
+            "group",
+            "g",
+            "allocated",
+            1_000 + number,
+            "c",
+            number,
+            f"log:{number}",
             {"client_id": f"10.0.0.{number}@1", "strategy": name, "topic": "T"},
         )
         for number, name in enumerate(shown)
-    ]  # fmt: skip
+    ]
     context = ClusterContext("c", 0, 1_000_000, brokers=("b",))
     assert group_strategies(pieces, given, Presence([]), context).group == of_others

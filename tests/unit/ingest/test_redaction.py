@@ -141,9 +141,18 @@ LOG = (
     "2026-11-21 11:28:37 INFO t - msgId 0A000001000078BF8C8C8C8C8C8C0001, at [2001:db8::7]:10911\n"
 )
 SECRETS = (
-    "10.0.0.1", "10.0.0.2", "10.9.9.9", "alice", "example.org", "shop-pod", "2078#2063", "0A000001",
-    "2001:db8", "mq7", "payroll",
-)  # fmt: skip
+    "10.0.0.1",
+    "10.0.0.2",
+    "10.9.9.9",
+    "alice",
+    "example.org",
+    "shop-pod",
+    "2078#2063",
+    "0A000001",
+    "2001:db8",
+    "mq7",
+    "payroll",
+)
 
 
 @pytest.fixture

@@ -41,8 +41,9 @@ def test_it_is_dated_before_the_join_that_creates_it(tmp_path: Path) -> None:
 def test_a_broker_that_logged_a_connection_has_it_where_no_file_states_it(tmp_path: Path) -> None:
     a = CREATED.format(topic=RETRY, queues=2) + CONNECTED
     assert retry_configs(tmp_path, a=a, b=CONNECTED, c=CONNECTED.replace(" g ", " other ")) == {
-        "broker-a": (55_000, 2), "broker-b": (55_000, 1),
-    }  # fmt: skip
+        "broker-a": (55_000, 2),
+        "broker-b": (55_000, 1),
+    }
 
 
 def test_a_connection_of_a_proxy_creates_none(tmp_path: Path) -> None:

@@ -30,8 +30,10 @@ def ended(tables: Rows, folder: Path, *words: str, job: str = "simulate") -> int
     folder.mkdir()
     for name, rows in tables.items():
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    return main(None, [job, "--input", str(folder), "--output", f"{folder}-out",
-                       "--run-on", "process", *words])  # fmt: skip
+    return main(
+        None,
+        [job, "--input", str(folder), "--output", f"{folder}-out", "--run-on", "process", *words],
+    )
 
 
 @pytest.mark.parametrize("with_offsets", [True, False])
@@ -46,8 +48,12 @@ def test_a_history_that_lacks_its_beginning_is_refused_in_one_sentence(
     tables["cluster_events"] = [row for row in events if row["event_ms"] > cut]
     if not with_offsets:
         tables = {name: tables[name] for name in ("cluster_events", "consumer_groups")}
-    for job, words in (("simulate", ()), ("simulate", ("--dry-run",)), ("plan", ()),
-                       ("propagate", ("--seeds", "2"))):  # fmt: skip
+    for job, words in (
+        ("simulate", ()),
+        ("simulate", ("--dry-run",)),
+        ("plan", ()),
+        ("propagate", ("--seeds", "2")),
+    ):
         code = ended(tables, tmp_path / f"{job}{len(words)}", *words, job=job)
         said = capsys.readouterr()
         assert code == 4
@@ -94,10 +100,15 @@ def test_events_on_brokers_that_never_were_are_refused_in_one_sentence(
     last = tables["cluster_events"][-1]
     few = {name: last[name] for name in ("cluster", "event_ms")}
     strays = [
-        few | {"sequence": 1000 + n, "event_type": event_type, "broker_name": f"gone-{n}",
-               **({"topic": "T"} if event_type == "TOPIC_DELETED" else {})}
+        few
+        | {
+            "sequence": 1000 + n,
+            "event_type": event_type,
+            "broker_name": f"gone-{n}",
+            **({"topic": "T"} if event_type == "TOPIC_DELETED" else {}),
+        }
         for n in range(9)
-    ]  # fmt: skip
+    ]
     whole = tables["cluster_events"]
     tables["cluster_events"] = [*whole, *strays]
     assert ended(tables, tmp_path / "many") == 4
@@ -137,8 +148,14 @@ def test_a_run_whose_joins_are_all_rejected_is_refused(
         for row in tables["cluster_events"]
         if row["event_type"] == "CONSUMER_JOIN"
     ]
-    base = {"cluster": good[0]["cluster"], "event_type": "TOPIC_CONFIG", "broker_name": "b",
-            "topic": "U", "read_queue_nums": 1, "write_queue_nums": 1}  # fmt: skip
+    base = {
+        "cluster": good[0]["cluster"],
+        "event_type": "TOPIC_CONFIG",
+        "broker_name": "b",
+        "topic": "U",
+        "read_queue_nums": 1,
+        "write_queue_nums": 1,
+    }
     more = [base | {"event_ms": 1795231700000 + n, "sequence": n} for n in range(20)]
     code = ended({"cluster_events": good + rows + more}, tmp_path / "joins", *words)
     said = capsys.readouterr()
@@ -147,10 +164,16 @@ def test_a_run_whose_joins_are_all_rejected_is_refused(
     assert "BAD_STRATEGY" in said.err + said.out
 
     leaves = [
-        {"cluster": good[0]["cluster"], "event_ms": 1795231800000 + n, "sequence": 100 + n,
-         "event_type": "CONSUMER_LEAVE", "consumer_group": "order-service", "client_id": "x@1"}
+        {
+            "cluster": good[0]["cluster"],
+            "event_ms": 1795231800000 + n,
+            "sequence": 100 + n,
+            "event_type": "CONSUMER_LEAVE",
+            "consumer_group": "order-service",
+            "client_id": "x@1",
+        }
         for n in range(3)
-    ]  # fmt: skip
+    ]
     code = ended({"cluster_events": good + rows + more + leaves}, tmp_path / "leaves", *words)
     said = capsys.readouterr()
     assert code == 4

@@ -454,15 +454,23 @@ def test_the_retry_topic_appears_with_the_first_subscription_and_stays_for_ever(
 def test_the_retry_topics_own_configuration_counts() -> None:
     """Brokers create it at any heartbeat of the group, also where none of its topics lies."""
     tables = replay(
-        topic(0, 1), topic(0, 2, RETRY, broker="b"), join(1, "x"), join(1, "y"),
+        topic(0, 1),
+        topic(0, 2, RETRY, broker="b"),
+        join(1, "x"),
+        join(1, "y"),
         event(100_000, "BROKER_DOWN", broker_name="b"),
         event(200_000, "BROKER_UP", broker_name="b"),
         event(300_000, "TOPIC_DELETED", topic=RETRY, broker_name="b"),
-        topic(400_000, 3, RETRY), event(500_000, "TOPIC_DELETED", topic=RETRY), retry=True,
-    )  # fmt: skip
+        topic(400_000, 3, RETRY),
+        event(500_000, "TOPIC_DELETED", topic=RETRY),
+        retry=True,
+    )
     assert owners(tables, 0) == {
-        f"{RETRY}/a0": "x", f"{RETRY}/b0": "x", f"{RETRY}/b1": "y", "a0": "x",
-    }  # fmt: skip
+        f"{RETRY}/a0": "x",
+        f"{RETRY}/b0": "x",
+        f"{RETRY}/b1": "y",
+        "a0": "x",
+    }
     assert column(tables, "queues") == [4, 2, 4, 2, 4, 2]
     # on the brokers of its topics the group creates it again
     assert owners(tables, 5) == {f"{RETRY}/a0": "x", "a0": "x"}
@@ -475,9 +483,12 @@ def test_a_retry_topic_is_found_on_a_broker_though_no_topic_of_the_group_is_anyw
 
 def test_a_change_of_the_retry_topic_has_its_window_for_retry_rows_only() -> None:
     tables = replay(
-        topic(0, 1), join(1_000, "x"), topic(2_000, 1, RETRY, broker="b"), join(60_000, "y"),
+        topic(0, 1),
+        join(1_000, "x"),
+        topic(2_000, 1, RETRY, broker="b"),
+        join(60_000, "y"),
         retry=True,
-    )  # fmt: skip
+    )
     assert column(tables, "causes")[1] == ["TOPIC_CONFIG"]
     assert windows(tables, 1) == {f"ADD {RETRY}/b0": 53_000}
     assert column(tables, "transient") == [True, False, False]

@@ -98,7 +98,7 @@ def test_a_record_as_runs_write_it(tmp_path: Path) -> None:
         ("audit.clusters.c.findings", {"IDLE_MEMBER": 1}),
         ("error", 5),
     ],
-)  # fmt: skip
+)
 def test_a_field_of_another_kind_is_named(tmp_path: Path, path: str, value: object) -> None:
     record = json.loads(json.dumps(WHOLE))
     inner, (*above, last) = record, path.split(".")

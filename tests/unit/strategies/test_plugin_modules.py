@@ -56,9 +56,16 @@ def test_no_way_leads_to_the_standard_library(
 
 @pytest.mark.parametrize(
     ("allowed", "found"),
-    [(["tests"], True), (["tests.own_pieces"], True), (["own"], False), (["tests.own"], False),
-     (["test"], False), ([], False), (["tests.own_pieces.x"], False)],
-)  # fmt: skip
+    [
+        (["tests"], True),
+        (["tests.own_pieces"], True),
+        (["own"], False),
+        (["tests.own"], False),
+        (["test"], False),
+        ([], False),
+        (["tests.own_pieces.x"], False),
+    ],
+)
 def test_only_what_is_allowed_is_imported(allowed: list[str], found: bool) -> None:
     named = [(HASH_FUNCTIONS, "h", "tests.own_pieces:upstream_hash")]
     if found:
@@ -120,11 +127,26 @@ def simulate(
         "-c": ["-c", job.read_text()],
     }
     return subprocess.run(
-        [sys.executable, *starters[started], "--input", "t", "--output", "o", "--config",
-         "own.toml", "--run-on", "process", "--json", *words],
-        cwd=here, capture_output=True, text=True, check=False,
+        [
+            sys.executable,
+            *starters[started],
+            "--input",
+            "t",
+            "--output",
+            "o",
+            "--config",
+            "own.toml",
+            "--run-on",
+            "process",
+            "--json",
+            *words,
+        ],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**{k: v for k, v in os.environ.items() if k != "PYTHONPATH"}, **environment},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("words", [(), ("--dry-run",), ("--allow-plugins", "acme")])
@@ -159,9 +181,11 @@ def test_a_plugin_prints_on_stderr(tables: Path) -> None:
     (tables.parent / "lib").mkdir()
     (tables.parent / "lib/acme_prints.py").write_text(PLUGIN)
     ended = simulate(
-        tables, "acme_prints:fnv", PYTHONPATH=str(tables.parent / "lib"),
+        tables,
+        "acme_prints:fnv",
+        PYTHONPATH=str(tables.parent / "lib"),
         REBALANCE_ALLOW_PLUGINS="acme_prints",
-    )  # fmt: skip
+    )
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["status"] == "OK"
     for text in ("at import", "by a program", "at call", "written to the descriptor"):

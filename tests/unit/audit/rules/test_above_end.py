@@ -42,11 +42,14 @@ def test_the_end_went_back_and_the_commit_lies_above_it() -> None:
 
 def test_a_topic_that_was_deleted_and_made_again_on_all_brokers_is_one_finding() -> None:
     anew = (
-        topic(read=1), topic(read=1, broker="b"), join("x"),
+        topic(read=1),
+        topic(read=1, broker="b"),
+        join("x"),
         event(TOPIC_DELETED, 500, topic="T", broker_name="a"),
         event(TOPIC_DELETED, 501, topic="T", broker_name="b"),
-        topic(at=540, read=1), topic(at=540, read=1, broker="b"),
-    )  # fmt: skip
+        topic(at=540, read=1),
+        topic(at=540, read=1, broker="b"),
+    )
     ends = [end(0, high, at=at, broker=b) for b in "ab" for high, at in ((5_000, 300), (12, 900))]
     commits = [commit(0, 4_990, at=890, broker=b) for b in "ab"]
     case = case_of(*anew, commits=commits, ends=ends)

@@ -16,8 +16,13 @@ LISTED = fact("BROKER_IN_CLUSTER", 900, broker_name=A)
 
 
 def turn(kind: str, at: float, detail: str | None = None, broker: str = B) -> Row:
-    return {"event_ms": ms(at), "sequence": 0, "event_type": f"BROKER_{kind}",
-            "broker_name": broker, "detail": detail}  # fmt: skip
+    return {
+        "event_ms": ms(at),
+        "sequence": 0,
+        "event_type": f"BROKER_{kind}",
+        "broker_name": broker,
+        "detail": detail,
+    }
 
 
 def expected(*brokers: str) -> list[Row]:
@@ -115,9 +120,11 @@ def of_cluster(*turns: Row, facts: list[Row], groups: int = 2) -> list[Row]:
     """The findings BROKER_DOWN of a cluster in which some groups lose queues."""
     span = {"cluster": "c", "first_ms": ms(0), "last_ms": ms(1000)}
     rows = cluster_rows(
-        [span], [{**one, "cluster": "c"} for one in facts], [],
+        [span],
+        [{**one, "cluster": "c"} for one in facts],
+        [],
         [{**one, "cluster": "c"} for one in turns],
-    )  # fmt: skip
+    )
     of_group = next(r for r in run_rules(case())["findings"] if r["rule_id"] == "BROKER_DOWN")
     lost = [{**of_group, "cluster": "c", "consumer_group": f"g{n}"} for n in range(groups)]
     found = cluster_findings(rows, 6.0, None).all_findings([], lost, {}, (), None)

@@ -57,9 +57,14 @@ def test_a_lag_of_what_was_popped_is_known_only_where_no_message_came_since() ->
 
     def known(*ends: Row) -> bool:
         case = case_of(
-            topic(), mode, join("x", rebalance_mode="BROKER"), leave("x", 100),
-            facts=[CONFIG], commits=[commit(0, 4)], ends=ends,
-        )  # fmt: skip
+            topic(),
+            mode,
+            join("x", rebalance_mode="BROKER"),
+            leave("x", 100),
+            facts=[CONFIG],
+            commits=[commit(0, 4)],
+            ends=ends,
+        )
         (one,) = findings_of(OFFLINE, case)
         return "ends" in one.evidence
 

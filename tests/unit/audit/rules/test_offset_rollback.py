@@ -69,8 +69,13 @@ def test_what_the_brokers_went_through_is_named() -> None:
     (plain,) = findings_of(OFFSET_ROLLBACK, case)
     assert "none of the events that this program reads explains it." in plain.summary
     facts = [fact("BROKER_STARTED", at, broker_name="a") for at in (530, 900)]
-    gone = {"event_ms": ms(610), "sequence": 0, "event_type": "BROKER_DOWN", "broker_name": "a",
-            "detail": "CLOSED"}  # fmt: skip
+    gone = {
+        "event_ms": ms(610),
+        "sequence": 0,
+        "event_type": "BROKER_DOWN",
+        "broker_name": "a",
+        "detail": "CLOSED",
+    }
     of_b = [fact("BROKER_STARTED", 600, broker_name="b")]
     run, _ = run_cluster_rules([*facts, *of_b], [], [gone], 6)
     (near,) = findings_of(
@@ -185,8 +190,17 @@ def test_the_broker_s_line_is_the_fact(tmp_path: Path) -> None:
 
 def test_a_fall_that_a_broker_logged_is_not_found_again_when_it_is_seen_late() -> None:
     """Two members commit one queue while it moves; the next look at it is much later."""
-    went = fact("OFFSET_WENT_BACK", 500, 520, topic="T", broker_name="a", queue_id=0,
-                client_host="10.0.0.1", highest_stored=25, lowest_asked=20)  # fmt: skip
+    went = fact(
+        "OFFSET_WENT_BACK",
+        500,
+        520,
+        topic="T",
+        broker_name="a",
+        queue_id=0,
+        client_host="10.0.0.1",
+        highest_stored=25,
+        lowest_asked=20,
+    )
     commits = [
         commit(0, 25, at=518, client="x"),
         commit(0, 20, at=521, client="y"),

@@ -77,8 +77,11 @@ def test_two_processes_that_are_killed_together_are_gone_at_once() -> None:
     for broker in "ab":
         for port in (1, 2):
             found.connect(broker, f"{broker}:{port}", 1_000 * port, "")
-    changes = [found.remove(broker, f"{broker}:{port}", 9_000 + port, "")
-               for broker in "ab" for port in (1, 2)]  # fmt: skip
+    changes = [
+        found.remove(broker, f"{broker}:{port}", 9_000 + port, "")
+        for broker in "ab"
+        for port in (1, 2)
+    ]
     assert [(c.at_ms, c.channel) for of in changes for c in of] == [(9_001, "a:1"), (9_002, "a:2")]
     assert found.live == []
 

@@ -20,8 +20,10 @@ VALUES = {"Id": "a b@1", "Addr": "1.1.1.1:5", "Kind": "JAVA"}
     [
         (HEADER, ROW),
         (f"{HEADER}   #LastBeat", f"{ROW}   2026-11-21 03:40:00"),
-        (f"{'#Id':<12} {'#Zone':<10} {'#Addr':<14} #Kind",
-         f"{'a b@1':<12} {'east 1':<10} {'1.1.1.1:5':<14} JAVA"),
+        (
+            f"{'#Id':<12} {'#Zone':<10} {'#Addr':<14} #Kind",
+            f"{'a b@1':<12} {'east 1':<10} {'1.1.1.1:5':<14} JAVA",
+        ),
         (f"{'#Kind':<9} {'#Id':<12} #Addr", f"{'JAVA':<9} {'a b@1':<12} 1.1.1.1:5"),
         ("#Id #Addr #Kind", "a b@1 1.1.1.1:5 JAVA"),
         ("#Id #Addr #Kind", ROW),
@@ -29,9 +31,18 @@ VALUES = {"Id": "a b@1", "Addr": "1.1.1.1:5", "Kind": "JAVA"}
         (f"  {HEADER}", f"  {ROW}"),
         ("#Id #Seen #Addr #Kind #Seen too", "a b@1 2026-11-21 03:40:00 1.1.1.1:5 JAVA x y"),
     ],
-    ids=["printed", "added at the end", "added in the middle", "moved", "squeezed",
-         "only the header squeezed", "tabs", "indented", "added and squeezed"],
-)  # fmt: skip
+    ids=[
+        "printed",
+        "added at the end",
+        "added in the middle",
+        "moved",
+        "squeezed",
+        "only the header squeezed",
+        "tabs",
+        "indented",
+        "added and squeezed",
+    ],
+)
 def test_columns_are_found_by_their_titles(header: str, row: str) -> None:
     assert HeadedTable(header, COLUMNS).read(row) == VALUES
 

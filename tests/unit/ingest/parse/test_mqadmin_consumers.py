@@ -135,7 +135,7 @@ def test_columns_that_a_later_mqadmin_adds() -> None:
         TEXT.replace("#ClientAddr", "#Client", 1),
     ],
     ids=["cut", "broken", "joined", "a version cut", "header"],
-)  # fmt: skip
+)
 def test_a_list_with_a_refused_row_is_partial(damaged: str) -> None:
     results = parse_consumer_connection(damaged, "f")
     assert not facts(results, "group_connection")
@@ -156,9 +156,12 @@ def test_what_a_shell_says_around_an_output_is_no_row_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "torn", [TEXT.replace("orders               *", "orders"),
-             TEXT.replace("*\n%RETRY%notify        *", "*%RETRY%notify        *")]
-)  # fmt: skip
+    "torn",
+    [
+        TEXT.replace("orders               *", "orders"),
+        TEXT.replace("*\n%RETRY%notify        *", "*%RETRY%notify        *"),
+    ],
+)
 def test_topics_of_a_torn_table_are_not_known(torn: str) -> None:
     members = facts(parse_consumer_connection(torn, "f"), "member")
     assert [member["subscriptions"] for member in members] == [()] * 3
