@@ -108,6 +108,7 @@ dist: setup ## Build dist/rebalance_core.zip (for --py-files) and the wheel
 	$(BIN)/python -m hatchling build -t wheel -d dist
 
 docs: setup ## Generate docs/data-dictionary.md, docs/audit-rules.md and docs/performance.md
+	$(BIN)/python -m rebalance_core.contracts.row_types > rebalance_core/contracts/rows.py
 	$(BIN)/python -m rebalance_core.contracts.dictionary > docs/data-dictionary.md
 	$(BIN)/python -m rebalance_core.audit.rules_page > docs/audit-rules.md
 	$(BIN)/python -m tests.bench.page > docs/performance.md

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import SHOWN_CHARACTERS, Issue
 from rebalance_core.contracts import INPUT_TABLES, PRODUCER_INPUT_TABLES, Table
-from rebalance_core.contracts.inputs import CONSUMER_GROUPS, TIME_RANGES
+from rebalance_core.contracts.inputs import CONSUMER_GROUPS, NEEDED, TIME_RANGES
 from rebalance_core.contracts.observed import OBSERVED_FACTS
 from rebalance_core.contracts.producers import SEND_RESULTS
 from rebalance_core.contracts.table import READ_ISSUES
@@ -56,20 +56,6 @@ ISSUE_CODES = {
 
 MAX_QUEUE_NUMS = 65536
 MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
-
-_BROKER_NEEDED = (
-    *events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG, events.NOTICES
-)  # fmt: skip
-_TOPIC_NEEDED = (events.SUBSCRIBE, events.UNSUBSCRIBE, events.REQUEST_MODE, *events.TOPIC_EVENTS)
-NEEDED = {
-    "consumer_group": events.GROUP_EVENTS,
-    "client_id": events.CONSUMER_EVENTS,
-    "topic": _TOPIC_NEEDED,
-    "broker_name": _BROKER_NEEDED,
-    "read_queue_nums": (events.TOPIC_CONFIG,),
-    "detail": (events.REQUEST_MODE, events.NOTICES),
-}
-"""Columns of cluster_events that some event types need."""
 
 DETAILS = {
     events.CONSUMER_JOIN: (events.OBSERVED,),

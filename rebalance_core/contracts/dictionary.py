@@ -98,7 +98,7 @@ def _fact_kinds() -> list[str]:
     lines = ["| kind | log | what is stated: fields of `details` |", "|---|---|---|"]
     for kind in FACT_KINDS.values():
         logs = dict.fromkeys(fact.log for fact in LOG_FACTS.values() if kind in fact.rows)
-        lines.append(f"| `{kind.name}` | {', '.join(logs)} | {kind.meaning} |")
+        lines.append(f"| `{kind.name}` | {', '.join(logs)} | {kind.statement} |")
     return lines
 
 

@@ -1,5 +1,6 @@
 """How facts are declared: the kinds of ``observed_facts``, and the facts that log lines state."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -25,12 +26,41 @@ each episode of trouble; a row for each moment, so that dumps are not merged wit
 
 
 @dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a fact: its name, whether a fact may lack it, and what is special about it."""
+
+    name: str
+    optional: bool = False
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.note})" if self.note else self.name
+
+
+def fields(text: str) -> tuple[Field, ...]:
+    """Declare fields: ``name[?] [(note)]``, with commas between; ``?`` marks one that may lack.
+
+    >>> [str(field) for field in fields("rows, proxy? (if one was asked, and how)")]
+    ['rows', 'proxy (if one was asked, and how)']
+    """
+    return tuple(
+        Field(name, bool(mark), note)
+        for name, mark, note in re.findall(r"([\w.]+)(\??)(?: \(([^()]*)\))?(?:, |$)", text)
+    )
+
+
+QUEUE = ("topic", "broker_name", "queue_id")
+
+
+@dataclass(frozen=True, slots=True)
 class FactKind:
     """One kind of ``observed_facts``.
 
     Attributes:
         name: the value of the column ``kind``.
-        meaning: what is stated, and the fields of ``details``.
+        meaning: what is stated.
+        details: the fields of ``details``; what is not known of one that is there is empty.
+        about: which of topic, broker_name, queue_id and client_id no row of the kind lacks.
         repeated: ONE_ROW, EPISODES or MOMENTS.
         window_ms: ``times`` counts windows of this length that have a statement; not of MOMENTS.
         apart_ms: of EPISODES: statements further apart are two.
@@ -41,6 +71,14 @@ class FactKind:
     repeated: str = ONE_ROW
     window_ms: int = SECOND_MS
     apart_ms: int = EPISODE_MS
+    about: tuple[str, ...] = ()
+    details: tuple[Field, ...] = ()
+
+    @property
+    def statement(self) -> str:
+        """What is stated, and the fields."""
+        named = ", ".join(map(str, self.details))
+        return f"{self.meaning}: {named}" if named else self.meaning
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +114,8 @@ class LogFact:
             anything else that a slave logs is not used.
         facts_only: `observed_facts` alone is made of it; it does not tell when a log begins and
             ends, nor that there was a group.
-        rows: the kinds of ``observed_facts`` that it becomes.
-        details: the fields that are details of the row, or `LOG_FOLDER`.
+        rows: the kinds of ``observed_facts`` that it becomes; their details are fields of it, or
+            `LOG_FOLDER`.
     """
 
     kind: str
@@ -89,12 +127,11 @@ class LogFact:
     of_slaves: bool = False
     facts_only: bool = False
     rows: tuple[FactKind, ...] = ()
-    details: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.rows and self.part not in (CLUSTER, GROUP):
             raise ValueError(f"{self.kind}: observed_facts has rows on groups and the cluster only")
-        if (self.facts_only or self.details) and not self.rows:
+        if self.facts_only and not self.rows:
             raise ValueError(f"{self.kind}: no kind of observed_facts is declared for it")
 
     @property
@@ -113,7 +150,8 @@ def trouble(
     *,
     thinning: Thinning = ONE_A_SECOND,
     with_pid: bool = False,
-    details: tuple[str, ...] = (),
+    about: tuple[str, ...] = (),
+    details: tuple[Field, ...] = (),
 ) -> LogFact:
     """Declare refusals, drops or failures of which `observed_facts` alone has rows, its episodes.
 
@@ -124,14 +162,14 @@ def trouble(
         fields: the fields of the fact, and what it means.
         row: the kind of ``observed_facts``.
         meaning: what that kind states; its ``times`` counts the windows of `thinning`.
-        thinning: as in `LogFact`; so are with_pid and details.
+        thinning: as in `LogFact`; so is with_pid.
         with_pid: it carries `PROCESS_ID`.
-        details: the fields that are details of the row, or `LOG_FOLDER`.
+        about: as in `FactKind`; so is details.
+        details: fields of the fact, or `LOG_FOLDER`.
     """
-    rows = (FactKind(row, meaning, EPISODES, thinning.window_ms or SECOND_MS),)
-    return LogFact(
-        kind, log, part, fields, thinning, with_pid, facts_only=True, rows=rows, details=details
-    )
+    window_ms = thinning.window_ms or SECOND_MS
+    rows = (FactKind(row, meaning, EPISODES, window_ms, about=about, details=details),)
+    return LogFact(kind, log, part, fields, thinning, with_pid, facts_only=True, rows=rows)
 
 
 def log_facts(facts: Iterable[LogFact]) -> dict[str, LogFact]:
@@ -168,12 +206,16 @@ def _once(named: Iterable[tuple[str, _Declared]]) -> dict[str, _Declared]:
 # Kinds of ``observed_facts`` that lines of more than one log become.
 
 CLIENT_TOPIC = FactKind(
-    "CLIENT_TOPIC", "a client's own subscription, retry topics apart: expression"
+    "CLIENT_TOPIC",
+    "a client's own subscription, retry topics apart",
+    about=("topic", "client_id"),
+    details=fields("expression"),
 )
 ALLOCATION_FAILED = FactKind(
     "ALLOCATION_FAILED",
-    "a strategy threw: strategy, message, log, pid; no group or client from a client's line, "
-    "group and topic from a broker's (QueryAssignment); times are minutes",
+    "a strategy threw; no group or client from a client's line, group and topic from a broker's "
+    "(QueryAssignment); times are minutes",
     EPISODES,
     MINUTE_MS,
+    details=fields("strategy, message, log, pid"),
 )

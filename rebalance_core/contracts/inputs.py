@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
-from rebalance_core.model.events import EVENT_TYPES
+from rebalance_core.model import events
 from rebalance_core.model.group_settings import (
     CONSUME_FROM_WHERE,
     CONSUMER_TYPES,
@@ -103,13 +103,27 @@ CLUSTER_EVENTS = Table(
         persist_consumer_offset_interval_ms? BIGINT CONSUMER_JOIN: its own; null: the group's
         source? STRING file:line the event came from
         """,
-        event_type=EVENT_TYPES,
+        event_type=events.EVENT_TYPES,
         language=LANGUAGES,
         consume_from_where=CONSUME_FROM_WHERE,
         rebalance_mode=REBALANCE_MODES,
     ),
     key=("cluster", "event_ms", "sequence"),
 )
+
+_BROKER_NEEDED = (
+    *events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG, events.NOTICES
+)  # fmt: skip
+_TOPIC_NEEDED = (events.SUBSCRIBE, events.UNSUBSCRIBE, events.REQUEST_MODE, *events.TOPIC_EVENTS)
+NEEDED = {
+    "consumer_group": events.GROUP_EVENTS,
+    "client_id": events.CONSUMER_EVENTS,
+    "topic": _TOPIC_NEEDED,
+    "broker_name": _BROKER_NEEDED,
+    "read_queue_nums": (events.TOPIC_CONFIG,),
+    "detail": (events.REQUEST_MODE, events.NOTICES),
+}
+"""Columns of cluster_events that some event types need."""
 
 CONSUMER_GROUPS = Table(
     "consumer_groups",

@@ -12,17 +12,17 @@ from rebalance_core.contracts.fact_declaration import (
     EPISODES,
     GROUP,
     LOCK,
-    LOG_FOLDER,
     MOMENTS,
     NAME_SERVER,
     ONE_A_MINUTE,
     ONE_A_PLACE,
     ONE_A_SECOND,
-    PROCESS_ID,
     PROXY,
+    QUEUE,
     TOPIC,
     FactKind,
     LogFact,
+    fields,
     log_facts,
     trouble,
 )
@@ -51,7 +51,12 @@ BROKER_LOG = (
         "consumer_closed", BROKER, GROUP,
         "group and channel_info: its connection was seen closing",
         of_slaves=True,
-        rows=(FactKind("CONNECTION_CLOSED", "a member's connection closed", MOMENTS),),
+        rows=(
+            FactKind(
+                "CONNECTION_CLOSED", "a member's connection closed", MOMENTS,
+                about=("broker_name", "client_id"),
+            ),
+        ),
     ),
     LogFact(
         "consumer_expired", BROKER, GROUP,
@@ -82,15 +87,20 @@ BROKER_LOG = (
     LogFact(
         "broker_booted", BROKER, CLUSTER,
         "broker, address",
-        rows=(FactKind("BROKER_STARTED", "the broker is up: a restart", MOMENTS),),
+        rows=(
+            FactKind(
+                "BROKER_STARTED", "the broker is up: a restart", MOMENTS, about=("broker_name",)
+            ),
+        ),
     ),
     trouble(
         "channel_event_dropped", BROKER, CLUSTER,
         "size, type (CONNECT, CLOSE, IDLE, EXCEPTION): an overloaded broker forgets that a "
         "connection opened or closed",
         "CHANNEL_EVENTS_DROPPED",
-        "the queue of channel events was full: type of those dropped",
-        details=("type",),
+        "the queue of channel events was full",
+        about=("broker_name",),
+        details=fields("type (of those dropped)"),
     ),
     LogFact(
         "broker_property", BROKER, CLUSTER,
@@ -124,8 +134,13 @@ BROKER_LOG = (
         "group_created", BROKER, GROUP,
         "group, by (auto, admin)",
         facts_only=True,
-        rows=(FactKind("GROUP_CREATED", "by (auto, admin)", MOMENTS),),
-        details=("by",),
+        rows=(
+            FactKind(
+                "GROUP_CREATED", "the group was created", MOMENTS,
+                about=("broker_name",),
+                details=fields("by (auto, admin)"),
+            ),
+        ),
     ),
     LogFact(
         "group_updated", BROKER, GROUP,
@@ -135,7 +150,9 @@ BROKER_LOG = (
         "group_deleted", BROKER, GROUP,
         "group",
         facts_only=True,
-        rows=(FactKind("GROUP_DELETED", "the group was deleted", MOMENTS),),
+        rows=(
+            FactKind("GROUP_DELETED", "the group was deleted", MOMENTS, about=("broker_name",)),
+        ),
     ),
     LogFact(
         "subscription_changed", BROKER, GROUP,
@@ -146,11 +163,16 @@ BROKER_LOG = (
         thinning=ONE_A_SECOND,
         facts_only=True,
         rows=(
-            FactKind("TAGS_CHANGED", "the topic's expression changed: old, new", EPISODES),
+            FactKind(
+                "TAGS_CHANGED", "the topic's expression changed", EPISODES,
+                about=("topic", "broker_name"),
+                details=fields("old, new"),
+            ),
             FactKind(
                 "TOPIC_DROPPED",
                 "a heartbeat without the topic took it out of the group's table",
                 EPISODES,
+                about=("topic", "broker_name"),
             ),
         ),
     ),
@@ -159,25 +181,29 @@ BROKER_LOG = (
         "group, topic: a pull was refused",
         "NO_SUBSCRIPTION",
         "a pull was refused: the group's table at the broker lacks the topic",
+        about=("topic", "broker_name"),
     ),
     trouble(
         "subscription_not_latest", BROKER, GROUP,
         "group: a pull was refused, as the member's subscription is newer than the broker's",
         "SUBSCRIPTION_NOT_LATEST",
         "pulls were refused until a heartbeat brought the member's newer subscription",
+        about=("broker_name",),
     ),
     trouble(
         "group_not_known", BROKER, GROUP,
         "group: a pull was refused, CODE 24; no member of the group is registered",
         "GROUP_NOT_KNOWN",
         "a pull was refused: the broker has no member of the group",
+        about=("broker_name",),
     ),
     trouble(
         "offset_corrected", BROKER, GROUP,
         "group, topic, asked, given: a pull beyond an end of its queue was sent elsewhere",
         "OFFSET_CORRECTED",
-        "a pull of an offset that the queue lacks was moved: asked, given",
-        details=("asked", "given"),
+        "a pull of an offset that the queue lacks was moved",
+        about=("topic", "broker_name"),
+        details=fields("asked, given"),
     ),
     LogFact(
         "offset_went_back", BROKER, GROUP,
@@ -186,10 +212,14 @@ BROKER_LOG = (
         rows=(
             FactKind(
                 "OFFSET_WENT_BACK",
-                "commits below the stored one: client_host (at most 5), highest_stored and "
-                "lowest_asked of all of them, step_stored and step_asked of the largest single "
-                "one, how many (steps), and the sum of their differences (read_again)",
+                "commits below the stored one",
                 EPISODES,
+                about=QUEUE,
+                details=fields(
+                    "client_host (at most 5), highest_stored, lowest_asked, "
+                    "step_stored (of the largest single one), step_asked (of that one), "
+                    "steps (how many), read_again (the sum of their differences)"
+                ),
             ),
         ),
     ),
@@ -200,11 +230,12 @@ BROKER_LOG = (
         rows=(
             FactKind(
                 "OFFSET_RESET",
-                "an administrator's reset that the broker took: offset",
+                "an administrator's reset that the broker took",
                 MOMENTS,
+                about=QUEUE,
+                details=fields("offset"),
             ),
         ),
-        details=("offset",),
     ),
     LogFact(
         "commit_refused", BROKER, COMMIT,
@@ -216,7 +247,6 @@ BROKER_LOG = (
         thinning=ONE_A_SECOND,
         facts_only=True,
         rows=(ALLOCATION_FAILED,),
-        details=("strategy", "message", LOG_FOLDER, PROCESS_ID),
     ),
 )  # fmt: skip
 
@@ -233,12 +263,13 @@ LOCK_LOG = (
         rows=(
             FactKind(
                 "LOCK_REFUSED",
-                "client_id asked for an order lock that another client has: owner",
+                "client_id asked for an order lock that another client has",
                 EPISODES,
                 apart_ms=BROKER_LOCK_LIFE_MS,  # it asks in every pass, or more often
+                about=(*QUEUE, "client_id"),
+                details=fields("owner"),
             ),
         ),
-        details=("owner",),
     ),
 )  # fmt: skip
 
@@ -362,25 +393,28 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "NOTIFIED",
-                "members got CHANGE: address; times are seconds in which any was told",
+                "members got CHANGE; times are seconds in which any was told",
                 EPISODES,
+                details=fields("address"),
             ),
         ),
-        details=("address",),
     ),
     trouble(
         "no_member_list", CLIENT, GROUP,
         "group, topic: no broker asked answered with the group's members",
         "NO_MEMBER_LIST",
-        "a client got no list of members for the topic: log",
+        "a client got no list of members for the topic",
         with_pid=True,
-        details=(LOG_FOLDER,),
+        about=("topic",),
+        details=fields("log"),
     ),
     trouble(
         "not_in_member_list", CLIENT, GROUP,
         "group, client_id, listed (how many ids the broker answered)",
         "NOT_IN_MEMBER_LIST",
-        "a client was not in the list of members: listed (how many), log",
+        "a client was not in the list of members",
+        about=("client_id",),
+        details=fields("listed (how many), log"),
     ),
     LogFact(
         "pull_expired", CLIENT, GROUP,
@@ -391,11 +425,12 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "PULL_EXPIRED",
-                "a client gave up its queue, not pulled for two minutes, and took it anew: log",
+                "a client gave up its queue, not pulled for two minutes, and took it anew",
                 EPISODES,
+                about=QUEUE,
+                details=fields("log"),
             ),
         ),
-        details=(LOG_FOLDER,),
     ),
     LogFact(
         "allocation_failed", CLIENT, CLUSTER,
@@ -404,35 +439,36 @@ CLIENT_LOG = (
         with_pid=True,
         facts_only=True,
         rows=(ALLOCATION_FAILED,),
-        details=("strategy", "message", LOG_FOLDER, PROCESS_ID),
     ),
     trouble(
         "heartbeat_failed", CLIENT, CLUSTER,
         "broker_name, address",
         "HEARTBEAT_FAILED",
-        "a client's heartbeat failed: address, log, pid (5.1+); no group or client; times "
-        "are minutes",
+        "a client's heartbeat failed; no group or client; times are minutes",
         thinning=ONE_A_MINUTE,
         with_pid=True,
-        details=("address", LOG_FOLDER, PROCESS_ID),
+        about=("broker_name",),
+        details=fields("address, log, pid (5.1+)"),
     ),
     trouble(
         "no_broker", CLIENT, CLUSTER,
         "topic, broker_name, queue_id: a Go client's routes have no address of the queue's broker",
         "NO_BROKER_ADDRESS",
-        "a Go client had no address of the queue's broker and did not pull: log; no "
-        "group or client; times are minutes",
+        "a Go client had no address of the queue's broker and did not pull; no group or client; "
+        "times are minutes",
         thinning=ONE_A_MINUTE,
-        details=(LOG_FOLDER,),
+        about=QUEUE,
+        details=fields("log"),
     ),
     trouble(
         "nothing_committed", CLIENT, GROUP,
         "group, topic, broker_name, queue_id: a broker told a Go client that the group has "
         "committed nothing on the queue (code 22)",
         "NOTHING_COMMITTED",
-        "by a broker's answer the group has committed nothing on the queue: log; times are minutes",
+        "by a broker's answer the group has committed nothing on the queue; times are minutes",
         thinning=ONE_A_MINUTE,
-        details=(LOG_FOLDER,),
+        about=QUEUE,
+        details=fields("log"),
     ),
     LogFact(
         "pull_refused", CLIENT, CLUSTER,
@@ -443,10 +479,9 @@ CLIENT_LOG = (
         "broadcast_refused", CLIENT, GROUP,
         "group, and where the line before tells them (5.x) topic, broker_name",
         "BROADCAST_REFUSED",
-        "a pull was refused: the group forbids broadcasting: log; topic and broker_name in "
-        "5.x only",
+        "a pull was refused, as the group forbids broadcasting; topic and broker_name in 5.x only",
         with_pid=True,
-        details=(LOG_FOLDER,),
+        details=fields("log"),
     ),
 )  # fmt: skip
 
@@ -458,41 +493,44 @@ POP_FACTS = (
         "no_assignment", BROKER, GROUP,
         "group, topic, reason (NO_MEMBERS, NO_TOPIC): QueryAssignment had no answer",
         "NO_ASSIGNMENT",
-        "a broker had no assignment to answer: reason (NO_MEMBERS, NO_TOPIC)",
-        details=("reason",),
+        "a broker had no assignment to answer",
+        about=("topic", "broker_name"),
+        details=fields("reason (NO_MEMBERS, NO_TOPIC)"),
     ),
     trouble(
         "strategy_unsupported", BROKER, CLUSTER,
         "strategy, client_addr: QueryAssignment knows AVG and AVG_BY_CIRCLE; no group is printed",
         "STRATEGY_UNSUPPORTED",
-        "an assignment by a strategy that brokers do not know: strategy, "
-        "client_addr; times are minutes",
+        "an assignment by a strategy that brokers do not know; times are minutes",
         thinning=ONE_A_MINUTE,
-        details=("strategy", "client_addr"),
+        about=("broker_name",),
+        details=fields("strategy, client_addr"),
     ),
     trouble(
         "pop_timed_out", CLIENT, GROUP,
         "group, topic, invisible_ms: its invisible time was over before a message was consumed",
         "POP_TIMED_OUT",
-        "popped messages were dropped unconsumed, their invisible time over: invisible_ms, log",
+        "popped messages were dropped unconsumed, their invisible time over",
         with_pid=True,
-        details=("invisible_ms", LOG_FOLDER),
+        about=("topic",),
+        details=fields("invisible_ms, log"),
     ),
     trouble(
         "pop_forbidden", CLIENT, CLUSTER,
         "address (of the broker; empty where the line ends before): POP needs timerWheelEnable",
         "POP_FORBIDDEN",
-        "a broker with timerWheelEnable=false refused POP: address, log, pid",
+        "a broker with timerWheelEnable=false refused POP",
         with_pid=True,
-        details=("address", LOG_FOLDER, PROCESS_ID),
+        details=fields("address, log, pid"),
     ),
     trouble(
         "missing_route", CLIENT, CLUSTER,
         "topic: no name server has a route of it",
         "MISSING_ROUTE",
-        "a client asks for a topic without a route: log, pid; no group or client",
+        "a client asks for a topic without a route; no group or client",
         with_pid=True,
-        details=(LOG_FOLDER, PROCESS_ID),
+        about=("topic",),
+        details=fields("log, pid"),
     ),
 )  # fmt: skip
 

@@ -1,6 +1,12 @@
 """What the audit compares with: live ownership and members as dumps show them."""
 
-from rebalance_core.contracts.fact_declaration import MOMENTS, FactKind, fact_kinds
+from rebalance_core.contracts.fact_declaration import (
+    MOMENTS,
+    QUEUE,
+    FactKind,
+    fact_kinds,
+    fields,
+)
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.model.group_settings import MESSAGE_MODELS
@@ -104,124 +110,202 @@ COVERAGE = Table(
     since=3,
 )
 
+_OF_BROKER = ("broker_name",)
+_OF_CLIENT = ("client_id",)
+_AT_BROKER = "members, topics, consume_type, message_model, consume_from_where"
+
 _OTHER_KINDS = (
-    FactKind("COLLECTED", "the collection as a whole: start_ms, end_ms"),
-    FactKind("EXPECTED_BROKER", "collection.toml expects this broker"),
-    FactKind("EXPECTED_NAME_SERVER", "collection.toml expects this name server: name"),
+    FactKind("COLLECTED", "the collection as a whole", details=fields("start_ms, end_ms")),
+    FactKind("EXPECTED_BROKER", "collection.toml expects this broker", about=_OF_BROKER),
+    FactKind(
+        "EXPECTED_NAME_SERVER",
+        "collection.toml expects this name server",
+        details=fields("name"),
+    ),
     FactKind(
         "BROKER_FILE",
-        "files of a broker: file (log, store), name (broker.log, topics.json, …), files, facts; of "
-        "broker.log also until_ms (its last line), unreadable (files without a readable end), "
-        "folders (whose logs speak for the broker), unlogged (those of them without one)",
+        "files of a broker",
+        about=_OF_BROKER,
+        details=fields(
+            "file (log, store), name (broker.log, topics.json, …), files (how many), facts, "
+            "until_ms? (last line of broker.log), "
+            "unreadable? (files of broker.log without a readable end), "
+            "folders? (whose logs speak for the broker), unlogged? (those of them without one)"
+        ),
     ),
     FactKind(
         "BROKER_STORE",
-        "the broker uses RocksDB: form (ROCKSDB, SINGLE_ROCKSDB, ROCKSDB_V2), topics.json, "
-        "subscriptionGroup.json, consumerOffset.json (when last exported, epoch ms)",
+        "the broker uses RocksDB, and when its JSON stores were last exported, epoch ms",
+        about=_OF_BROKER,
+        details=fields(
+            "form (ROCKSDB, SINGLE_ROCKSDB, ROCKSDB_V2), topics.json, subscriptionGroup.json, "
+            "consumerOffset.json"
+        ),
     ),
     FactKind(
         "BROKER_SLAVES",
-        "the broker has slaves: mode without its master (REFUSED, SLAVE_READ, ACTING)",
+        "the broker has slaves",
+        about=_OF_BROKER,
+        details=fields("mode (without its master: REFUSED, SLAVE_READ, ACTING)"),
     ),
-    FactKind("NAME_SERVER_FILE", "a name server's log was collected: name, files, facts"),
+    FactKind(
+        "NAME_SERVER_FILE",
+        "a name server's log was collected",
+        details=fields("name, files (how many), facts"),
+    ),
     FactKind(
         "DUMP",
-        "one output of mqadmin: command, rows, rejected (lines), error, proxy (if one was asked), "
-        "queues_told (consumerStatus: false if some of its queues may be missing), cut_off, "
-        "partial (rows may be missing: it was cut off, or some were refused)",
+        "one output of mqadmin",
         MOMENTS,
+        details=fields(
+            "command, rows, rejected (lines), error, proxy? (if one was asked), "
+            "queues_told? (consumerStatus: false if some of its queues may be missing), cut_off?, "
+            "partial? (rows may be missing: it was cut off, or some were refused)"
+        ),
     ),
     FactKind(
         "NOT_READ",
         "a dump or store that is empty or of which rows may be missing, a refused file, or a "
-        "server's log of which under half the lines are understood: what (command, or file), name "
-        "(of the name server), lines, understood, why (first refusal), first_line, looks_like",
+        "server's log of which under half the lines are understood",
+        details=fields(
+            "what (command, or file), name? (of the name server), lines, understood, "
+            "why (first refusal), first_line, looks_like"
+        ),
     ),
     FactKind(
         "NOT_COLLECTED",
-        "what the collector could not copy or ask, or a copy that did not end (.part): what (a "
-        "path in the collection, a broker or a question), why",
+        "what the collector could not copy or ask, or a copy that did not end (.part)",
+        details=fields("what (a path in the collection, a broker or a question), why"),
     ),
-    FactKind("BROKER_IN_CLUSTER", "clusterList lists this broker: version, broker_id, addr"),
+    FactKind(
+        "BROKER_IN_CLUSTER",
+        "clusterList lists this broker",
+        about=_OF_BROKER,
+        details=fields("version, broker_id, addr"),
+    ),
     FactKind(
         "BROKER_REGISTERED",
-        "last word of a name server's log on the broker: name, registered, untold_ms (since it "
-        "had registered no line removed it)",
+        "last word of a name server's log on the broker",
+        about=_OF_BROKER,
+        details=fields("name, registered, untold_ms? (since it had registered no line removed it)"),
     ),
     FactKind(
         "GROUP_CONFIG",
-        "the broker's last subscriptionGroup.json: consume_enable, "
-        "consume_broadcast_enable, consume_from_min_enable, consume_message_orderly, "
-        "notify_consumer_ids_changed_enable, retry_queue_nums, retry_max_times, broker_id, "
-        "which_broker_when_consume_slowly, consume_timeout_minute, group_sys_flag, "
-        "subscriptions, attributes",
+        "the broker's last subscriptionGroup.json",
+        about=_OF_BROKER,
+        details=fields(
+            "consume_enable, consume_broadcast_enable, consume_from_min_enable, "
+            "consume_message_orderly, notify_consumer_ids_changed_enable, retry_queue_nums, "
+            "retry_max_times, broker_id, which_broker_when_consume_slowly, "
+            "consume_timeout_minute, group_sys_flag, subscriptions, attributes"
+        ),
     ),
-    FactKind("GROUP_CONFIGS", "what was read of that file: groups, rejected (entries)"),
+    FactKind(
+        "GROUP_CONFIGS",
+        "what was read of that file",
+        about=_OF_BROKER,
+        details=fields("groups, rejected (entries)"),
+    ),
     FactKind(
         "GROUP_AT_BROKER",
-        "consumerConnection of this broker: members, topics, "
-        "consume_type, message_model, consume_from_where",
+        "consumerConnection of this broker",
         MOMENTS,
+        details=fields(_AT_BROKER),
     ),
     FactKind(
-        "GROUP_AT_PROXY", "consumerConnection of a proxy: as GROUP_AT_BROKER, and proxy", MOMENTS
+        "GROUP_AT_PROXY",
+        "consumerConnection of a proxy",
+        MOMENTS,
+        details=fields(_AT_BROKER + ", proxy"),
     ),
     FactKind(
         "CONNECTION",
-        "a member that consumerConnection lists: client_addr, language, version; or "
-        "proxy, if one was asked",
+        "a member that consumerConnection lists",
         MOMENTS,
+        about=_OF_CLIENT,
+        details=fields("client_addr, language, version, proxy? (if one was asked)"),
     ),
     FactKind(
         "HELD_QUEUE",
-        "a client's process queue: commit_offset, cached_messages, locked, "
-        "try_unlock_times, dropped, last_lock_ms, last_pull_ms, last_consume_ms",
+        "a client's process queue",
         MOMENTS,
+        about=(*QUEUE, *_OF_CLIENT),
+        details=fields(
+            "commit_offset, cached_messages, locked, try_unlock_times, dropped, last_lock_ms, "
+            "last_pull_ms, last_consume_ms"
+        ),
     ),
     FactKind(
         "POP_QUEUE",
-        "a client's pop process queue (queue_id -1: any of the broker's): wait_ack_count, dropped, "
-        "last_pop_ms",
+        "a client's pop process queue (queue_id -1: any of the broker's)",
         MOMENTS,
+        about=(*QUEUE, *_OF_CLIENT),
+        details=fields("wait_ack_count, dropped, last_pop_ms"),
     ),
     FactKind(
         "POP_SETTINGS",
-        "settings of a client that can pop (consumerStatus): invisible_ms, threads",
+        "settings of a client that can pop (consumerStatus)",
         MOMENTS,
-    ),
-    FactKind("HEARTBEAT_INTERVAL", "heartbeatBrokerInterval unlike the default: interval_ms"),
-    FactKind(
-        "GAVE_UP_ASKING", "a client with clientRebalance=false divides the topic itself: strategy"
+        about=_OF_CLIENT,
+        details=fields("invisible_ms, threads"),
     ),
     FactKind(
-        "CONSUME_RATE", "consume RT of a topic, mean of the last minute: consume_rt_ms", MOMENTS
+        "HEARTBEAT_INTERVAL",
+        "heartbeatBrokerInterval unlike the default",
+        about=_OF_CLIENT,
+        details=fields("interval_ms"),
+    ),
+    FactKind(
+        "GAVE_UP_ASKING",
+        "a client with clientRebalance=false divides the topic itself",
+        about=("topic", *_OF_CLIENT),
+        details=fields("strategy"),
+    ),
+    FactKind(
+        "CONSUME_RATE",
+        "consume RT of a topic, mean of the last minute",
+        MOMENTS,
+        about=("topic", *_OF_CLIENT),
+        details=fields("consume_rt_ms"),
     ),
     FactKind(
         "ORDER_BLOCK",
-        "consumerOrderInfo.json, what a FIFO group popped last of the queue: attempt_id, "
-        "commit_bits (bit n: the nth offset was acknowledged), offsets, pop_ms, invisible_ms, "
-        "next_visible_ms (latest renewal), blocked_until_ms (OrderInfo.needBlock)",
+        "consumerOrderInfo.json, what a FIFO group popped last of the queue",
         MOMENTS,
+        about=QUEUE,
+        details=fields(
+            "attempt_id, commit_bits (bit n: the nth offset was acknowledged), offsets, pop_ms, "
+            "invisible_ms, next_visible_ms (latest renewal), "
+            "blocked_until_ms (OrderInfo.needBlock)"
+        ),
     ),
     FactKind(
         "NOT_ONLINE",
         "consumerConnection failed with CODE 206: the broker, or proxy, knows no member",
         MOMENTS,
+        details=fields("proxy? (if one was asked)"),
     ),
     FactKind(
         "PROXY",
-        "a proxy, collected or expected: name, mode (CLUSTER, LOCAL), addresses, files (how many)",
+        "a proxy, collected or expected",
+        details=fields("name, mode (CLUSTER, LOCAL), addresses, files (how many)"),
     ),
     FactKind(
         "STUCK_QUEUE",
-        "mqadmin's warning of a queue: trouble (lock, unlock, consume), count",
+        "mqadmin's warning of a queue",
         MOMENTS,
+        about=(*QUEUE, *_OF_CLIENT),
+        details=fields("trouble (lock, unlock, consume), count"),
     ),
     FactKind(
         "QUEUE_PROGRESS",
-        "consumerProgress: broker_offset, consumer_offset (0 may mean none), last_time_ms, "
-        "client_ip, with_clients (-s true), names_cut (topic or broker)",
+        "consumerProgress",
         MOMENTS,
+        about=QUEUE,
+        details=fields(
+            "broker_offset, consumer_offset (0 may mean none), last_time_ms, client_ip, "
+            "with_clients (-s true), names_cut (topic or broker)"
+        ),
     ),
 )
 

@@ -139,10 +139,8 @@ _TYPES = (
 
 # Rows as dicts to Arrow and back; a map is a dict.
 
-Row = Mapping[str, Any]
 
-
-def batch_of_rows(table: Table, rows: Sequence[Row]) -> pa.RecordBatch:
+def batch_of_rows(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.RecordBatch:
     """The rows with all columns of the table; those that a row lacks are null."""
     return batch_of_columns(
         table, {c.name: [row.get(c.name) for row in rows] for c in table.columns}

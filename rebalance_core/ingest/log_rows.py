@@ -177,7 +177,7 @@ def _declared(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | No
         fact.rows[0].name,
         at_ms,
         piece.source,
-        {name: fields.get(name) for name in fact.details},
+        {field.name: fields.get(field.name) for field in fact.rows[0].details},
         topic=v.get("topic"),
         broker_name=v.get("broker_name", own_broker),
         queue_id=v.get("queue_id"),

@@ -27,6 +27,11 @@ def test_every_row_is_of_the_contract(name: str) -> None:
         assert list(row) == list(OBSERVED_FACTS.column_names)
         assert {column for column, value in row.items() if value is None} <= OPTIONAL
         assert all(isinstance(value, str) for value in row["details"].values())
+        declared = FACT_KINDS[row["kind"]]
+        assert None not in {row[column] for column in declared.about}, row
+        fields = {field.name for field in declared.details}
+        needed = {field.name for field in declared.details if not field.optional}
+        assert needed <= row["details"].keys() <= fields, row
         assert row["first_ms"] <= row["last_ms"]
         assert row["times"] >= 1
     assert whole["first_ms"] < whole["last_ms"]

@@ -12,6 +12,7 @@ from rebalance_core.contracts.fact_declaration import (
     FactKind,
     LogFact,
     fact_kinds,
+    fields,
     log_facts,
 )
 from rebalance_core.contracts.log_facts import LOG_FACTS
@@ -33,8 +34,11 @@ DECLARATION = LogFact(
     "pull_held_back", BROKER, GROUP, "group, topic, reason",
     thinning=ONE_A_SECOND,
     facts_only=True,
-    rows=(FactKind("PULL_HELD_BACK", "the broker held back a pull: reason", EPISODES),),
-    details=("reason",),
+    rows=(
+        FactKind(
+            "PULL_HELD_BACK", "the broker held back a pull", EPISODES, details=fields("reason")
+        ),
+    ),
 )  # fmt: skip
 TEMPLATE = (DECLARATION.kind, _WORDS, _held_back)
 

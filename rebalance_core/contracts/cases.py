@@ -1,0 +1,117 @@
+"""The rows that an audit reads on one group, and those on a cluster as a whole: tables as they are
+written, and what is made of them.
+"""
+
+from dataclasses import replace
+
+from rebalance_core.contracts import inputs
+from rebalance_core.contracts.ledger import FINDINGS, SIMULATED_TABLES
+from rebalance_core.contracts.observed import OBSERVED_TABLES
+from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.contracts.table import Table, columns
+from rebalance_core.model import events
+
+TOPICS = Table(
+    "topics",
+    "How a topic that the group reads or has offsets of is set up on a broker at the end.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        consumer_group STRING the group
+        topic STRING the topic
+        broker_name STRING the broker
+        event_ms BIGINT of the last event
+        event_type STRING {allowed}
+        read_queue_nums? INT queues consumers read
+        write_queue_nums? INT queues producers write
+        perm? INT 4 read + 2 write; 6 when null
+        source? STRING of the last event: a name server may route what a broker deleted
+        deleted_ms? BIGINT when it was deleted there last
+        """,
+        event_type=events.TOPIC_EVENTS,
+    ),
+)
+
+QUEUE_OFFSETS = replace(
+    inputs.QUEUE_OFFSETS,
+    columns=(inputs.COMMITTED_OFFSETS.column("consumer_group"), *inputs.QUEUE_OFFSETS.columns),
+)
+"""Those of topics that the group reads or has offsets of."""
+
+CASE_TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (
+        inputs.CLUSTER_EVENTS,
+        inputs.CONSUMER_GROUPS,
+        inputs.COMMITTED_OFFSETS,
+        QUEUE_OFFSETS,
+        TOPICS,
+        *SIMULATED_TABLES.values(),
+        *OBSERVED_TABLES.values(),
+        FINDINGS,
+        PROPAGATION,
+    )
+}
+"""By name; of `cluster_events` the group's alone, of others the rows that name it."""
+
+
+# The rows on one cluster.
+
+SPANS = Table(
+    "spans",
+    "The time that the events of a cluster span.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        first_ms BIGINT the first event
+        last_ms BIGINT the last event
+        """
+    ),
+)
+
+NEWEST_DUMPS = Table(
+    "newest_dumps",
+    "The newest output of a command that a broker was asked for.",
+    columns(
+        """
+        cluster STRING the RocketMQ cluster
+        broker_name? STRING the broker; null: none was named
+        command STRING of mqadmin
+        first_ms BIGINT when it was made
+        last_ms BIGINT when it was made
+        """
+    ),
+)
+
+
+# Rows of ``cluster_events`` by what they are about: columns that other rows may lack are there.
+
+
+def _events(name: str, meaning: str, kinds: tuple[str, ...], *only: str) -> Table:
+    """The rows of these types; ``only``: some of the columns, in their order."""
+    kept = [c for c in inputs.CLUSTER_EVENTS.columns if not only or c.name in only]
+    there = {n for n, needing in inputs.NEEDED.items() if set(kinds) <= set(needing)}
+    of_kinds = (
+        replace(
+            column,
+            nullable=column.nullable and column.name not in there,
+            allowed=kinds if column.name == "event_type" else column.allowed,
+        )
+        for column in kept
+    )
+    return Table(name, meaning, tuple(of_kinds))
+
+
+CONSUMER_EVENTS = _events("consumer_events", "Who came, changed and went.", events.CONSUMER_EVENTS)
+REQUEST_MODES = _events("request_modes", "How topics are asked for.", (events.REQUEST_MODE,))
+BROKER_EVENTS = _events(
+    "broker_events",
+    "What happened to brokers.",
+    (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.NOTICES),
+    *("cluster", "event_ms", "sequence", "event_type", "broker_name", "detail"),
+)
+
+CLUSTER_TABLES: dict[str, Table] = {
+    table.name: table
+    for table in (SPANS, NEWEST_DUMPS, BROKER_EVENTS, CONSUMER_EVENTS, REQUEST_MODES)
+}

@@ -1,0 +1,26 @@
+"""Columns that rows of several tables have: what a function reads that takes any of them."""
+
+from typing import TypedDict
+
+
+class NamesQueue(TypedDict):
+    """The queue that a row is about."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+
+
+class Stretch(TypedDict):
+    """The epochs over which a row holds."""
+
+    from_epoch: int
+    to_epoch: int | None
+    from_ms: int
+    to_ms: int | None
+
+
+class Dumped(TypedDict):
+    """The moment at which a dump showed something."""
+
+    observed_ms: int
