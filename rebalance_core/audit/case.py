@@ -2,29 +2,58 @@
 returns.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from rebalance_core.audit.coverage import Coverage, Gap
+from rebalance_core.contracts.cases import CASE_TABLES
+from rebalance_core.contracts.inputs import CONSUMER_GROUPS
 from rebalance_core.contracts.ledger import BROKER, QUEUE
+from rebalance_core.contracts.observed import FACT_KINDS
 from rebalance_core.model import times
-from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, NOTICE_MODES, ON, Event
+from rebalance_core.model.events import (
+    CONSUMER_EVENTS,
+    CONSUMER_LOST,
+    EXPIRED,
+    NOTICE_MODES,
+    ON,
+    REQUEST_MODE,
+    Event,
+)
 from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS, Intervals
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.model.verdicts import EMPTY
+from rebalance_core.model.verdicts import EMPTY, Severity
 from rebalance_core.protocol.members import notices_of, window_ms
 from rebalance_core.replay.masters import MasterOutage
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        CaseQueueOffsetsRow,
+        CaseRows,
+        ClusterEventsRow,
+        ConsumerEventsRow,
+        ConsumerGroupsRow,
+        EpochsRow,
+        FactsByKind,
+        MembershipsRow,
+        ObservedFactsRow,
+        OwnershipRow,
+        RequestModesRow,
+    )
+
 # All that is known of one group in the period that is audited.
 
-Row = Mapping[str, Any]
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
+
+_NO_SETTINGS = dict.fromkeys(CONSUMER_GROUPS.column_names)
 
 PERSISTENT_MS = times.CHANNEL_EXPIRY_MS + times.CHANNEL_SCAN_MS + times.REBALANCE_WAIT_MS
 """The longest window of a host loss (rocketmq.md §6.4): no transient lasts so long."""
@@ -97,69 +126,71 @@ class AuditRun:
     outages: Mapping[str, tuple[BrokerOutage, ...]] = field(default_factory=dict)
 
 
+def case_rows(tables: Mapping[str, Iterable[Mapping[str, object]]]) -> CaseRows:
+    """The rows on one group, those of a table that is not there none."""
+    return cast("CaseRows", {name: list(tables.get(name, ())) for name in CASE_TABLES})
+
+
+def facts_by_kind(rows: Iterable[ObservedFactsRow]) -> FactsByKind:
+    """The rows of each kind in order; those of a kind without any are none."""
+    by_kind: dict[str, list[ObservedFactsRow]] = {kind: [] for kind in FACT_KINDS}
+    for row in rows:
+        by_kind.setdefault(row["kind"], []).append(row)
+    return cast("FactsByKind", by_kind)
+
+
 @dataclass(frozen=True)
 class GroupCase:
-    """The rows of one group, as dicts with the contract's columns, by table name.
+    """The rows of one group, by table of `CASE_TABLES`.
 
-    ``tables`` may hold: the ledger (epochs, ownership, diffs, pull_starts, memberships,
-    consumer_load, group_metrics), input rows of the group (consumer_groups, committed_offsets;
-    cluster_events: those that name the group), ``queue_offsets`` of its topics, ``topics`` (the
-    last TOPIC_CONFIG or TOPIC_DELETED of each topic it subscribes or has offsets of, by broker),
-    observed_ownership, observed_members, observed_facts, ingest's ``findings`` on the group, and
-    ``propagation``, if its changes were simulated over time.
+    ``findings`` are ingest's on the group; there is ``propagation`` if its changes were simulated
+    over time.
     """
 
     cluster: str
     consumer_group: str
     run: AuditRun
-    tables: Mapping[str, Iterable[Row]] = field(default_factory=dict)
-
-    def rows(self, table: str) -> list[Row]:
-        """The rows of a table, in no order; none if there is no such table."""
-        rows = self.tables.get(table, ())
-        return rows if isinstance(rows, list) else list(rows)
-
-    def facts(self, kind: str) -> list[Row]:
-        """The observed facts of one kind, in order of time."""
-        return self._facts.get(kind, [])
+    tables: CaseRows = field(default_factory=lambda: case_rows({}))
 
     @cached_property
-    def _facts(self) -> dict[str, list[Row]]:
-        rows = sorted(self.rows("observed_facts"), key=lambda r: (r["first_ms"], r["source"]))
-        return grouped(rows, lambda row: row["kind"])
+    def facts(self) -> FactsByKind:
+        """The observed facts by kind, those of one in order of time."""
+        rows = self.tables["observed_facts"]
+        return facts_by_kind(sorted(rows, key=lambda row: (row["first_ms"], row["source"])))
 
     @cached_property
-    def ends(self) -> dict[tuple[str, str, int], list[Row]]:
+    def ends(self) -> dict[tuple[str, str, int], list[CaseQueueOffsetsRow]]:
         """The rows of queue_offsets by topic, broker name and queue id."""
         return grouped(
-            self.rows("queue_offsets"),
+            self.tables["queue_offsets"],
             lambda row: (row["topic"], row["broker_name"], row["queue_id"]),
         )
 
     @cached_property
-    def epochs(self) -> list[Row]:
+    def epochs(self) -> list[EpochsRow]:
         """The group's epochs in order."""
-        return sorted(self.rows("epochs"), key=lambda row: row["epoch"])
+        return sorted(self.tables["epochs"], key=lambda row: row["epoch"])
 
     @cached_property
-    def last_epoch(self) -> Row | None:
+    def last_epoch(self) -> EpochsRow | None:
         """The epoch at the end; None for a group without members in the log."""
         return self.epochs[-1] if self.epochs else None
 
     @cached_property
-    def members(self) -> list[Row]:
+    def members(self) -> list[MembershipsRow]:
         """Processes that are members at the end: open rows of memberships."""
-        return [row for row in self.rows("memberships") if row["to_ms"] is None]
+        return [row for row in self.tables["memberships"] if row["to_ms"] is None]
 
     @cached_property
-    def owned(self) -> list[Row]:
+    def owned(self) -> list[OwnershipRow]:
         """Holdings at the end, queues without an owner included: open rows of ownership."""
-        return [row for row in self.rows("ownership") if row["to_ms"] is None]
+        return [row for row in self.tables["ownership"] if row["to_ms"] is None]
 
     @cached_property
-    def settings(self) -> Row:
-        """The group's row of consumer_groups; empty where it has none."""
-        return next(iter(self.rows("consumer_groups")), {})
+    def settings(self) -> ConsumerGroupsRow:
+        """The group's row of consumer_groups; all null where it has none."""
+        rows = self.tables["consumer_groups"]
+        return rows[0] if rows else cast("ConsumerGroupsRow", _NO_SETTINGS)
 
     @cached_property
     def settled_by(self) -> dict[int, int]:
@@ -170,16 +201,16 @@ class GroupCase:
         """
         off_ms = self.run.coverage.clock_error_ms
         latest: dict[int, int] = {}
-        for row in self.rows("diffs"):
+        for row in self.tables["diffs"]:
             if not is_retry_topic(row["topic"]):
                 latest[row["epoch"]] = max(row["latest_ms"], latest.get(row["epoch"], 0))
         settled: dict[int, int] = {}
         before = 0
-        for row in self.epochs:
-            moved = row["epoch"] in latest
-            windows = [self._window_ms(cause, in_diffs=moved) for cause in row["causes"]]
-            window_end = max(latest.get(row["epoch"], 0), row["from_ms"] + max(windows, default=0))
-            before = settled[row["epoch"]] = max(window_end + off_ms, before)
+        for epoch in self.epochs:
+            number = epoch["epoch"]
+            windows = [self._window_ms(one, in_diffs=number in latest) for one in epoch["causes"]]
+            window_end = max(latest.get(number, 0), epoch["from_ms"] + max(windows, default=0))
+            before = settled[number] = max(window_end + off_ms, before)
         return settled
 
     def _window_ms(self, cause: str, *, in_diffs: bool) -> int:
@@ -196,37 +227,52 @@ class GroupCase:
         """By broker with a topic of the group, that ever told members otherwise than at once: how,
         one after the other.
         """
-        brokers = {row["broker_name"] for row in self.rows("topics")}
+        brokers = {row["broker_name"] for row in self.tables["topics"]}
         return {name: modes for name, modes in self.run.notices.items() if name in brokers}
 
     @cached_property
-    def ordered_events(self) -> list[Row]:
-        """The group's rows of cluster_events, in order."""
-        rows = self.rows("cluster_events")
+    def _events(self) -> list[ClusterEventsRow]:
+        rows = self.tables["cluster_events"]
         return sorted(rows, key=lambda row: (row["event_ms"], row["sequence"]))
+
+    @cached_property
+    def consumer_events(self) -> list[ConsumerEventsRow]:
+        """The group's rows of cluster_events on clients, in order."""
+        return list(filter(_is_of_consumer, self._events))
+
+    @cached_property
+    def request_modes(self) -> list[RequestModesRow]:
+        """The group's rows of cluster_events on request modes, in order."""
+        return list(filter(_is_request_mode, self._events))
 
     @cached_property
     def slowest(self) -> Intervals:
         """Return, for each timer, the longest interval that a client of the group ever had."""
-        stated = [self.settings, *self.rows("cluster_events")]
-        usual = {name: self.settings.get(name) or getattr(DEFAULT_INTERVALS, name)
-                 for name in INTERVALS}  # fmt: skip
-        return Intervals(
-            *(max([usual[n], *(row.get(n) or 0 for row in stated)]) for n in INTERVALS)
-        )
+        stated = [self.settings, *self.consumer_events]
+        usual = [self.settings[name] or getattr(DEFAULT_INTERVALS, name) for name in INTERVALS]
+        longest = [max((row[name] or 0 for row in stated), default=0) for name in INTERVALS]
+        return Intervals(*map(max, usual, longest))
 
     @cached_property
-    def offline(self) -> list[Row]:
+    def offline(self) -> list[EpochsRow]:
         """The epochs in which the group has no member."""
         return [row for row in self.epochs if row["status"] == EMPTY]
 
-    def epoch_at(self, at_ms: int) -> Row | None:
+    def epoch_at(self, at_ms: int) -> EpochsRow | None:
         """The epoch that holds at this time; None before the first."""
         begun = bisect_right(self.epochs, at_ms, key=lambda row: row["from_ms"])
         return self.epochs[begun - 1] if begun else None
 
 
-def known_topics(member: Row) -> frozenset[str]:
+def _is_of_consumer(row: ClusterEventsRow) -> TypeGuard[ConsumerEventsRow]:
+    return row["event_type"] in CONSUMER_EVENTS
+
+
+def _is_request_mode(row: ClusterEventsRow) -> TypeGuard[RequestModesRow]:
+    return row["event_type"] == REQUEST_MODE
+
+
+def known_topics(member: MembershipsRow) -> frozenset[str]:
     """The topics that a row of memberships is known to subscribe; empty where that is not known."""
     return frozenset(member["subscriptions"] or ())
 
@@ -311,7 +357,7 @@ class Finding:
 
     summary: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    severity: str | None = None
+    severity: Severity | None = None
     topic: str | None = None
     broker_name: str | None = None
     queue_id: int | None = None
@@ -347,7 +393,7 @@ class Rule:
     """
 
     rule_id: str
-    severity: str
+    severity: Severity
     meaning: str
     seen_by: str
     remedy: str

@@ -1,19 +1,24 @@
 """Which findings are consequences of another one: `caused_by` of ``findings``."""
 
-from collections.abc import Callable, Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rebalance_core.model.verdicts import INFO
 
-Row = Mapping[str, Any]
-Says = Callable[[Row, Row], bool]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsRow
+
+Says = Callable[["FindingsRow", "FindingsRow"], bool]
 """True if a finding's own evidence names the cause: the cause, then the finding."""
 
-GROUP = ("consumer_group",)
-GROUP_TOPIC = ("consumer_group", "topic")
-TOPIC = ("topic",)
+Subject = Literal["consumer_group", "topic"]
+GROUP: tuple[Subject, ...] = ("consumer_group",)
+GROUP_TOPIC: tuple[Subject, ...] = ("consumer_group", "topic")
+TOPIC: tuple[Subject, ...] = ("topic",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class Link:
 
     cause: str
     consequence: str
-    same: tuple[str, ...]
+    same: tuple[Subject, ...]
     says: Says
     quiet: bool = False
 
@@ -40,13 +45,13 @@ def _gives(reason: str) -> Says:
     return lambda cause, finding: finding["evidence"].get("reason") == reason
 
 
-def _held_by_twins(cause: Row, finding: Row) -> bool:
+def _held_by_twins(cause: FindingsRow, finding: FindingsRow) -> bool:
     """True if each queue is held twice by processes of the client id alone."""
     clients = finding["evidence"].get("clients", "").split(", ")
     return all(one.startswith(f"{cause['client_id']} (") for one in clients)
 
 
-def _held_by_several(cause: Row, finding: Row) -> bool:
+def _held_by_several(cause: FindingsRow, finding: FindingsRow) -> bool:
     """True if the ledger has the queues with two clients, none of them a twin."""
     twins = "(" in finding["evidence"].get("clients", "(")
     return not twins and "as dumps show" not in finding["summary"]
@@ -57,13 +62,13 @@ def _storm_of(words: str) -> Says:
     return lambda cause, finding: words.format_map(cause) in finding["evidence"].get("causes", "")
 
 
-def _unheld(cause: Row, finding: Row) -> bool:
+def _unheld(cause: FindingsRow, finding: FindingsRow) -> bool:
     """True if the queues that are not read are those that the comparison shows unheld."""
     unheld = cause["evidence"].get("unheld")
     return unheld is not None and unheld == finding["evidence"].get("queues")
 
 
-def _predicted(cause: Row, finding: Row) -> bool:
+def _predicted(cause: FindingsRow, finding: FindingsRow) -> bool:
     """True if the member of the cause should hold the queues, or it is of several members."""
     client_id = cause["client_id"]
     return client_id is None or client_id in finding["evidence"].get("predicted", "")
@@ -72,7 +77,7 @@ def _predicted(cause: Row, finding: Row) -> bool:
 def _equal(*names: str) -> Says:
     """True if both state the same of their topic."""
 
-    def says(cause: Row, finding: Row) -> bool:
+    def says(cause: FindingsRow, finding: FindingsRow) -> bool:
         stated = [[one["evidence"].get(name) for name in names] for one in (cause, finding)]
         return stated[0] == stated[1] and None not in stated[0]
 
@@ -129,7 +134,7 @@ LINKS = (
 """Every way in which one finding follows from another; what is not here has no known cause."""
 
 
-def with_causes(findings: Iterable[Row]) -> list[dict[str, Any]]:
+def with_causes(findings: Iterable[FindingsRow]) -> list[FindingsRow]:
     """The findings, each with the fingerprint of what caused it.
 
     A finding has a cause only where one rule's findings fit (`LINKS`), at a time when it held;
@@ -139,14 +144,14 @@ def with_causes(findings: Iterable[Row]) -> list[dict[str, Any]]:
     Args:
         findings: all of a run; rows with a fingerprint.
     """
-    rows = [dict(row) for row in findings]
-    by_subject: dict[tuple[Any, ...], list[Row]] = {}
+    rows = [row.copy() for row in findings]
+    by_subject: dict[tuple[Any, ...], list[FindingsRow]] = {}
     for row in sorted(rows, key=_first):
         for at, link in enumerate(LINKS):
             if row["rule_id"] == link.cause:
                 by_subject.setdefault((at, *_subject(link, row)), []).append(row)
     for row in rows:
-        causes = set[str]()
+        causes = set[str | None]()
         for at, link in enumerate(LINKS):
             if row["rule_id"] == link.consequence:
                 fitting = by_subject.get((at, *_subject(link, row)), ())
@@ -155,7 +160,7 @@ def with_causes(findings: Iterable[Row]) -> list[dict[str, Any]]:
     return rows
 
 
-def _fitting(link: Link, causes: Iterable[Row], row: Row) -> set[str]:
+def _fitting(link: Link, causes: Iterable[FindingsRow], row: FindingsRow) -> set[str | None]:
     """The fingerprints of the causes that fit; of the same rule the first alone, never its own."""
     fitting = (one for one in causes if _may_cause(link, one, row) and link.says(one, row))
     if link.cause != link.consequence:
@@ -164,15 +169,15 @@ def _fitting(link: Link, causes: Iterable[Row], row: Row) -> set[str]:
     return {first["fingerprint"]} - {row["fingerprint"]}
 
 
-def _subject(link: Link, row: Row) -> tuple[Any, ...]:
+def _subject(link: Link, row: FindingsRow) -> tuple[Any, ...]:
     return (row["cluster"], *(row[name] for name in link.same))
 
 
-def _first(row: Row) -> tuple[Any, ...]:
+def _first(row: FindingsRow) -> tuple[Any, ...]:
     return (row["accepted"] is not None, row["consumer_group"] or "", row["fingerprint"])
 
 
-def _may_cause(link: Link, cause: Row, row: Row) -> bool:
+def _may_cause(link: Link, cause: FindingsRow, row: FindingsRow) -> bool:
     """True if both held at some time together, and the cause is not known less surely."""
     sure = link.quiet and "not_covered" not in cause["evidence"]
     if cause["severity"] == INFO and row["severity"] != INFO and not sure:
@@ -181,6 +186,6 @@ def _may_cause(link: Link, cause: Row, row: Row) -> bool:
     return first <= other_last and other_first <= last
 
 
-def _time(row: Row) -> tuple[float, float]:
+def _time(row: FindingsRow) -> tuple[float, float]:
     first, last = row["first_ms"], row["last_ms"]
     return (-inf if first is None else first, inf if last is None else last)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from rebalance_core.audit.comparison_findings import COMPARISON_RULES
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS, is_unsure
@@ -35,7 +35,9 @@ from rebalance_core.model.verdicts import (
     UNKNOWN,
 )
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
+
 Group = tuple[str, str]
 
 RULES = {rule.rule_id: rule for rule in ALL_RULES}
@@ -59,13 +61,21 @@ _OF_GROUPS = ("consumerStatus", "consumerProgress", *MEMBER_COMMANDS)
 _OUTPUT = re.compile(r"(?:^|/)[0-9]{10,16}-([A-Za-z]+)(?:-([^/]*))?")
 
 
-def fingerprint(finding: Row) -> str:
+def fingerprint(finding: FindingsRow) -> str:
     """The finding's own, or that of its columns where an earlier version wrote it without one."""
     rule_id = finding["rule_id"]
     if finding.get("fingerprint"):
         return str(finding["fingerprint"])
     about = RULES[rule_id].about if rule_id in RULES else ""
     return fingerprint_of(finding, BROKER if rule_id in OF_A_BROKER else about)
+
+
+class ReadFile(TypedDict):
+    """What the record of a run says of a file that it read."""
+
+    name: str
+    kind: str
+    understood: int
 
 
 class Files:
@@ -76,7 +86,7 @@ class Files:
             none.
     """
 
-    def __init__(self, read: Iterable[Row] = ()) -> None:
+    def __init__(self, read: Iterable[ReadFile] = ()) -> None:
         self._kinds: dict[str, set[str]] = {}
         for file in read:
             if not file["understood"]:
@@ -112,7 +122,7 @@ class AuditedScope:
 
     clusters: Collection[str]
     incomplete: Collection[str]
-    verdicts: Mapping[Group, Row]
+    verdicts: Mapping[Group, GroupVerdictsRow]
     failed: Collection[tuple[str, str | None, str]] = ()
     files: Files = field(default_factory=Files)
 
@@ -121,8 +131,8 @@ class AuditedScope:
         cls,
         clusters: Collection[str],
         incomplete: Collection[str],
-        verdicts: Iterable[Row],
-        findings: Iterable[Row],
+        verdicts: Iterable[GroupVerdictsRow],
+        findings: Iterable[FindingsRow],
         files: Files,
     ) -> AuditedScope:
         """Read what a run looked at from its rows of ``group_verdicts`` and ``findings``."""
@@ -138,14 +148,14 @@ class AuditedScope:
             files,
         )
 
-    def at(self, finding: Row, needs: Iterable[str]) -> bool:
+    def at(self, finding: FindingsRow, needs: Iterable[str]) -> bool:
         """True if the run would have found it again, were it still there.
 
         Args:
             finding: a row of ``findings`` of an earlier run.
             needs: kinds of files that it was seen by.
         """
-        cluster, group, rule_id = (finding[n] for n in ("cluster", "consumer_group", "rule_id"))
+        cluster, group, rule_id = finding["cluster"], finding["consumer_group"], finding["rule_id"]
         if cluster not in self.clusters:
             return False
         if rule_id in OF_FILES:
@@ -163,14 +173,14 @@ class AuditedScope:
         )
 
 
-def _not_judged(finding: Row) -> str | None:
+def _not_judged(finding: FindingsRow) -> str | None:
     """The rule that failed on a group, or that is not sure of what it found; None: none is."""
     if finding["rule_id"] == RULE_FAILED.rule_id:
         return str(finding["evidence"]["failed"])
     return str(finding["rule_id"]) if is_unsure(finding) else None
 
 
-def _was_judged(rule_id: str, verdict: Row) -> bool:
+def _was_judged(rule_id: str, verdict: GroupVerdictsRow) -> bool:
     """True if a rule could look at the group."""
     rule = RULES.get(rule_id)
     if verdict["unasked"] and rule is not None and set(rule.files) & set(MEMBER_COMMANDS):
@@ -186,12 +196,12 @@ def _was_judged(rule_id: str, verdict: Row) -> bool:
 class Earlier:
     """A finding of an earlier run, and the kinds of files that it was seen by."""
 
-    finding: Row
+    finding: FindingsRow
     needs: tuple[str, ...] = ()
 
 
 def earlier_findings(
-    findings: Iterable[Row], files: Files, carried: Iterable[Earlier] = ()
+    findings: Iterable[FindingsRow], files: Files, carried: Iterable[Earlier] = ()
 ) -> list[Earlier]:
     """Return a run's open findings above INFO and those that it carried over: the ones to
     compare with.
@@ -223,10 +233,10 @@ class Changes:
         not_looked_at: that it had, and of which this run cannot tell.
     """
 
-    new: Sequence[Row]
-    reopened: Sequence[Row]
-    still: Sequence[Row]
-    gone: Sequence[Row]
+    new: Sequence[FindingsRow]
+    reopened: Sequence[FindingsRow]
+    still: Sequence[FindingsRow]
+    gone: Sequence[FindingsRow]
     not_looked_at: Sequence[Earlier]
 
     @property
@@ -235,7 +245,9 @@ class Changes:
         states = ("new", "reopened", "still", "gone", "not_looked_at")
         return {state: len(getattr(self, state)) for state in states}
 
-    def listed(self, shown: Callable[[Row], Row] = lambda row: row) -> dict[str, Any]:
+    def listed(
+        self, shown: Callable[[FindingsRow], FindingsRow] = lambda row: row
+    ) -> dict[str, Any]:
         """Each state with its findings, for a program; those that stay are a number.
 
         ``shown``: earlier findings as they may be shown, where they tell of clients.
@@ -255,7 +267,7 @@ class Changes:
         return any(SEVERITIES.index(r["severity"]) >= least for r in (*self.new, *self.reopened))
 
 
-def _listed(findings: Iterable[Row]) -> list[dict[str, Any]]:
+def _listed(findings: Iterable[FindingsRow]) -> list[dict[str, Any]]:
     return [
         {
             "fingerprint": fingerprint(row),
@@ -268,7 +280,7 @@ def _listed(findings: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def changes_since(
-    findings: Iterable[Row],
+    findings: Iterable[FindingsRow],
     earlier: Sequence[Earlier],
     looked: AuditedScope,
     truncated: Collection[str] = (),

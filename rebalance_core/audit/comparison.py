@@ -2,12 +2,15 @@
 OFFLINE.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, evidence
-from rebalance_core.audit.case import CAUSES, MEMBERS, GroupCase, Row, grouped, listed, plural
+from rebalance_core.audit.case import CAUSES, MEMBERS, GroupCase, grouped, listed, plural
 from rebalance_core.audit.coverage import LOG_SILENT_MS
 from rebalance_core.audit.difference import Difference, Unsettled, classified
 from rebalance_core.audit.evidence import settled_by
@@ -51,6 +54,9 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import DumpFact, EpochsRow, MembershipsRow
+
 # Predicted against observed ownership and reach, each observation in its own epoch.
 
 Stretches = dict[str, list[tuple[int, int]]]
@@ -75,7 +81,7 @@ class ComparisonResult:
             file or command that would settle it.
     """
 
-    verdict: str
+    verdict: verdicts.Verdict
     reason: str = ""
     observations: int = 0
     dumped_ms: int | None = None
@@ -103,7 +109,7 @@ def _without_members(case: GroupCase) -> ComparisonResult:
     offline = ComparisonResult(verdicts.OFFLINE)
     if not case.run.coverage.known:
         return offline
-    if not case.rows("memberships") and not dumps.is_denied(case):
+    if not case.tables["memberships"] and not dumps.is_denied(case):
         unlogged = evidence.unlogged_group(case)
         if unlogged is not None and dumps.is_system_group(case.consumer_group):
             return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
@@ -173,7 +179,7 @@ def _predictable_times(case: GroupCase, times_ms: Iterable[int]) -> set[int]:
     unreadable = dumps.unreadable_topics(case)
     doubted = [
         row
-        for row in case.rows("memberships")
+        for row in case.tables["memberships"]
         if not all_known([row]) or not shares_known([row]) or _doubtful([row], unreadable)
     ]
 
@@ -185,7 +191,7 @@ def _predictable_times(case: GroupCase, times_ms: Iterable[int]) -> set[int]:
     return {at_ms for at_ms in set(times_ms) if is_predictable(at_ms)}
 
 
-def _doubtful(members: Iterable[Row], unreadable: Iterable[str]) -> bool:
+def _doubtful(members: Iterable[MembershipsRow], unreadable: Iterable[str]) -> bool:
     """True if nobody ran what the client of one of these does with one of these topics, that have
     no readable queue.
     """
@@ -298,8 +304,8 @@ def _mode_untold(case: GroupCase, differences: Iterable[Difference]) -> str:
     """Who holds a queue that should be popped, and did not tell its mode: the group's may be not
     its own; empty: nobody.
     """
-    dumped = {row["client_id"] for row in case.facts("DUMP") if row["client_id"]}
-    members = {row["client_id"] for row in case.rows("memberships")}
+    dumped = {row["client_id"] for row in case.facts["DUMP"] if row["client_id"]}
+    members = {row["client_id"] for row in case.tables["memberships"]}
     untold = members - dumped
     untold |= {address_of(one) for one in untold} - {address_of(one) for one in dumped}
     holders = (
@@ -354,12 +360,13 @@ def _unshown(
     answered = {one.client_id for one in round_ if isinstance(one, ClientObservation)}
     held = {
         (row["client_id"], dumps.queue_of(row))
-        for row in case.facts("HELD_QUEUE")
-        if abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS and not dumps.flag(row, "dropped")
+        for row in case.facts["HELD_QUEUE"]
+        if abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS
+        and not dumps.flag(row["details"].get("dropped"))
     }
     return sorted(
         queue
-        for row in case.rows("ownership")
+        for row in case.tables["ownership"]
         if row["client_id"] is not None and holds(row, at_ms) and not is_retry_topic(row["topic"])
         if (queue := dumps.queue_of(row)) not in shown
         and any((one, queue) not in held for one in prediction.owners(queue, at_ms) - answered)
@@ -380,7 +387,7 @@ def _brokers_unshown(
     if not differing:
         return []
     round_ = last_round(observed)
-    rows = (row for row in case.rows("ownership") if holds(row, round_[-1].at_ms))
+    rows = (row for row in case.tables["ownership"] if holds(row, round_[-1].at_ms))
     queues = grouped(map(dumps.queue_of, rows), lambda queue: (queue.topic, queue.broker_name))
     unshown = set(_unshown(case, prediction, observed))
     return sorted(
@@ -396,7 +403,9 @@ def _none_told(case: GroupCase) -> bool:
     return bool(silent_members(case)) or any(omitted(case, one) for one in progress_dumps(case))
 
 
-def _verdict(still: list[Difference], changes: list[Row]) -> tuple[str, str] | None:
+def _verdict(
+    still: list[Difference], changes: list[EpochsRow]
+) -> tuple[verdicts.Verdict, str] | None:
     """Verdict and reason by what differs in the last round or changed in it; None: nothing."""
     if any(not one.cause for one in still):
         return verdicts.DIFFERS, ""
@@ -407,7 +416,7 @@ def _verdict(still: list[Difference], changes: list[Row]) -> tuple[str, str] | N
     return None
 
 
-def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[str, str]:
+def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[verdicts.Verdict, str]:
     """Verdict and reason where nothing differs; who pops what, only clients and proxies show."""
     if not prediction.shares(round_[-1].at_ms):
         return verdicts.EQUAL, ""
@@ -416,11 +425,11 @@ def _agreement(round_: list[Observation], prediction: Prediction) -> tuple[str, 
     return verdicts.UNKNOWN, verdicts.NO_DUMP
 
 
-def _event(epoch: Row) -> str:
+def _event(epoch: EpochsRow) -> str:
     return f"{listed(epoch['causes'])} at {utc(epoch['from_ms'])}"
 
 
-def _changes_between(start_ms: int, end_ms: int, case: GroupCase) -> list[Row]:
+def _changes_between(start_ms: int, end_ms: int, case: GroupCase) -> list[EpochsRow]:
     """Epochs that began while the group was dumped."""
     return [epoch for epoch in case.epochs if start_ms < epoch["from_ms"] <= end_ms + COMMAND_MS]
 
@@ -431,7 +440,7 @@ def _unasked(case: GroupCase) -> set[str]:
     None where the last round of dumps asked no broker by name at all; nor where the members are
     behind proxies, whose lists have them, while those of brokers do not.
     """
-    lists = dumps.fresh(case, dumps.proxy_answers(case), "observed_ms")
+    lists = dumps.fresh(case, dumps.proxy_answers(case), dumps.seen_ms)
     if dumps.is_system_group(case.consumer_group) or any(row["client_id"] for row in lists):
         return set()
     answered = _answered_last(case)
@@ -443,7 +452,7 @@ def _unasked(case: GroupCase) -> set[str]:
 
 def _answered_last(case: GroupCase) -> set[str]:
     """Return the brokers that answered the last round of consumerConnection."""
-    made = [row for row in case.facts("DUMP") if row["details"]["command"] == "consumerConnection"]
+    made = [row for row in case.facts["DUMP"] if row["details"]["command"] == "consumerConnection"]
     wordless = dumps.wordless(case)
     return {
         row["broker_name"]
@@ -452,13 +461,13 @@ def _answered_last(case: GroupCase) -> set[str]:
     }
 
 
-def _last_round(made: Sequence[Row]) -> Sequence[Row]:
+def _last_round(made: Sequence[DumpFact]) -> Sequence[DumpFact]:
     """Return the dumps of the last round, which has each broker once; `made` are in order of time.
 
     A command that is repeated within a minute is of the same round. Two rounds are divided by the
     longest pause between the two dumps of a broker.
     """
-    later: dict[str, int] = {}
+    later: dict[str | None, int] = {}
     for index in range(len(made) - 1, -1, -1):
         broker, at_ms = made[index]["broker_name"], made[index]["first_ms"]
         if made[-1]["first_ms"] - at_ms > LONGEST_ROUND_MS:
@@ -485,7 +494,7 @@ def known_brokers(case: GroupCase) -> set[str]:
     """Brokers that the group's queues, topics or dumps name."""
     owned = {row["broker_name"] for row in case.owned}
     return (
-        owned | {row["broker_name"] for row in case.rows("topics")} | evidence.shown_brokers(case)
+        owned | {row["broker_name"] for row in case.tables["topics"]} | evidence.shown_brokers(case)
     )
 
 
@@ -534,13 +543,15 @@ def _modes_unsure(case: GroupCase, observed: Iterable[Observation]) -> Stretches
     """
     clients = [one for one in observed if isinstance(one, ClientObservation)]
     unsure: Stretches = {}
-    changes = (r for r in case.rows("findings") if r["rule_id"] == "INGEST_REQUEST_MODE_CHANGED")
+    changes = (r for r in case.tables["findings"] if r["rule_id"] == "INGEST_REQUEST_MODE_CHANGED")
     for row in changes:
-        topic, from_ms = row["topic"], row["first_ms"]
+        topic, from_ms, to_ms = row["topic"], row["first_ms"], row["last_ms"]
+        if topic is None or from_ms is None or to_ms is None:
+            continue
         if dict(row["evidence"])["after"] == str(PULL_MODE):
             popped = (one.at_ms for one in clients if topic in {q.topic for q in one.popped})
             from_ms = max((ms for ms in popped if ms < from_ms), default=0)
-        unsure.setdefault(topic, []).append((from_ms, row["last_ms"]))
+        unsure.setdefault(topic, []).append((from_ms, to_ms))
     return unsure
 
 

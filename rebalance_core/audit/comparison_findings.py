@@ -22,7 +22,7 @@ from rebalance_core.model.events import BROKER_DOWN
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 
 _SEEN_BY = "the comparison"
-_DIFFERS = {
+_DIFFERS: dict[str, tuple[verdicts.Severity, str]] = {
     difference.STALE: (
         verdicts.ERROR,
         "Restart the client named, or let it rebalance; look for lost notifications.",

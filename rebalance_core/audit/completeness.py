@@ -2,16 +2,27 @@
 green.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from rebalance_core.audit.case import BROKER, AuditRun, Finding, Row, Rule, grouped, listed, plural
+from rebalance_core.audit.case import BROKER, AuditRun, Finding, Rule, grouped, listed, plural
 from rebalance_core.ingest.fact import shown
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
 from rebalance_core.model import verdicts
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        FactsByKind,
+        FindingsRow,
+        NewestDumpsRow,
+        NotCollectedFact,
+        NotReadFact,
+    )
 
 # What is missing of a collection, as findings: incomplete is never green.
 
@@ -22,7 +33,11 @@ PROGRESS = "consumerProgress"
 BROKER_LOG = "broker.log"
 LOG_GAP_MS = 10 * MINUTE_MS
 """Logs that were copied right before a round of dumps end no longer before its last one."""
-EXPORTED = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
+EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset.json"], ...] = (
+    "topics.json",
+    "subscriptionGroup.json",
+    "consumerOffset.json",
+)
 
 COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
@@ -56,7 +71,7 @@ def no_coverage() -> Finding:
 
 
 def missing_brokers(
-    by_kind: Mapping[str, list[Row]],
+    facts: FactsByKind,
     newest: Mapping[str, Mapping[str, int]],
     run: AuditRun,
     down: frozenset[str],
@@ -67,11 +82,11 @@ def missing_brokers(
     """
     unread = {
         row["broker_name"]: row["details"]["lines"] != "0"
-        for row in by_kind.get("NOT_READ", ())
+        for row in facts["NOT_READ"]
         if row["details"]["what"] == BROKER_LOG
     }
-    expected = {row["broker_name"] for row in by_kind.get("EXPECTED_BROKER", ())}
-    listed = {row["broker_name"] for row in by_kind.get("BROKER_IN_CLUSTER", ())}
+    expected = {row["broker_name"] for row in facts["EXPECTED_BROKER"]}
+    listed = {row["broker_name"] for row in facts["BROKER_IN_CLUSTER"]}
     missing: set[str] = set()
     findings = []
     for broker in sorted(expected | listed):
@@ -96,13 +111,13 @@ def missing_brokers(
 
 
 def ended_logs(
-    by_kind: Mapping[str, list[Row]], log_ends: Mapping[str, int], dumps: Iterable[Row]
+    facts: FactsByKind, log_ends: Mapping[str, int], dumps: Iterable[NewestDumpsRow]
 ) -> Iterator[Finding]:
     """Logs that end long before the dumps of members or queues, that are cut off, or of which
     that of a process is not there that was the broker's master by turns.
     """
     commands = (*LIVE_COMMANDS, *MEMBER_COMMANDS)
-    asked = [row["last_ms"] for row in dumps if row["details"]["command"] in commands]
+    asked = [row["last_ms"] for row in dumps if row["command"] in commands]
     newest = max(asked, default=0)
     for broker, until_ms in sorted(log_ends.items()):
         if newest > until_ms + LOG_GAP_MS:
@@ -113,7 +128,7 @@ def ended_logs(
                 broker_name=broker,
                 remedy="Copy the logs after the dumps, up to their last line.",
             )
-    for row in by_kind.get("BROKER_FILE", ()):
+    for row in facts["BROKER_FILE"]:
         unlogged = row["details"].get("unlogged")
         if unlogged:
             yield _incomplete(
@@ -133,10 +148,10 @@ def ended_logs(
             )
 
 
-def missing_name_servers(by_kind: Mapping[str, list[Row]]) -> Iterator[Finding]:
+def missing_name_servers(facts: FactsByKind) -> Iterator[Finding]:
     """Fewer logs of name servers than there should be."""
-    expected = {row["details"]["name"] for row in by_kind.get("EXPECTED_NAME_SERVER", ())}
-    found = {row["details"]["name"] for row in by_kind.get("NAME_SERVER_FILE", ())}
+    expected = {row["details"]["name"] for row in facts["EXPECTED_NAME_SERVER"]}
+    found = {row["details"]["name"] for row in facts["NAME_SERVER_FILE"]}
     if len(found) < len(expected):
         names = listed(sorted(expected - found or expected))
         yield _incomplete(
@@ -146,17 +161,21 @@ def missing_name_servers(by_kind: Mapping[str, list[Row]]) -> Iterator[Finding]:
         )
 
 
-def missing_dumps(dumps: Iterable[Row], run: AuditRun) -> Iterator[Finding]:
+def missing_dumps(
+    dumps: Iterable[NewestDumpsRow], not_read: Iterable[NotReadFact], run: AuditRun
+) -> Iterator[Finding]:
     """Kinds of dumps of which there is none, or none that is new.
 
     Args:
-        dumps: DUMP facts, and NOT_READ ones: a dump that cannot be read is there.
+        dumps: the newest of each command.
+        not_read: a dump that cannot be read is there.
         run: the audit run.
     """
+    made = [(row["command"], row["last_ms"]) for row in dumps]
+    made += [(row["details"]["what"], row["last_ms"]) for row in not_read]
     newest: dict[str, int] = {}
-    for row in dumps:
-        command = row["details"].get("command") or row["details"]["what"]
-        newest[command] = max(newest.get(command, 0), row["last_ms"])
+    for command, last_ms in made:
+        newest[command] = max(newest.get(command, 0), last_ms)
     for commands, what in (
         (LIVE_COMMANDS, "who holds which queue"),
         (MEMBER_COMMANDS, "whom each broker lists as a member"),
@@ -173,9 +192,9 @@ def missing_dumps(dumps: Iterable[Row], run: AuditRun) -> Iterator[Finding]:
             )
 
 
-def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
+def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
     """Files that are there and state nothing: one finding for those that are alike."""
-    alike: dict[tuple[str, ...], list[Row]] = {}
+    alike: dict[tuple[str, ...], list[NotReadFact]] = {}
     for row in rows:
         details = row["details"]
         place = row["broker_name"] or details.get("name", "")
@@ -210,11 +229,11 @@ def files_not_read(rows: Iterable[Row]) -> Iterator[Finding]:
         )
 
 
-def not_collected(rows: Iterable[Row]) -> Iterator[Finding]:
+def not_collected(rows: Iterable[NotCollectedFact]) -> Iterator[Finding]:
     """What the collector could not copy or ask: one finding for each folder of a server or client,
     and one for all answers of the cluster.
     """
-    alike: dict[tuple[str, ...], list[Row]] = {}
+    alike: dict[tuple[str, ...], list[NotCollectedFact]] = {}
     for row in rows:
         place = row["details"]["what"].split("/")
         broker = row["broker_name"] or ""
@@ -232,18 +251,16 @@ def not_collected(rows: Iterable[Row]) -> Iterator[Finding]:
 
 
 def missing_exports(
-    by_kind: Mapping[str, list[Row]], dumps: Iterable[Row], run: AuditRun
+    facts: FactsByKind, dumps: Iterable[NewestDumpsRow], run: AuditRun
 ) -> Iterator[Finding]:
     """Find the stores that brokers keep in RocksDB and nobody exported, or only long ago."""
-    progress = max(
-        (row["last_ms"] for row in dumps if row["details"]["command"] == PROGRESS), default=0
-    )
+    progress = max((row["last_ms"] for row in dumps if row["command"] == PROGRESS), default=0)
     addresses = {
         row["broker_name"]: row["details"]["addr"]
-        for row in by_kind.get("BROKER_IN_CLUSTER", ())
+        for row in facts["BROKER_IN_CLUSTER"]
         if row["details"].get("broker_id") == "0"
     }
-    for row in by_kind.get("BROKER_STORE", ()):
+    for row in facts["BROKER_STORE"]:
         broker, form = row["broker_name"], row["details"]["form"]
         if ROCKSDB_V2 in form:
             if progress >= run.end_ms - run.stale_ms and progress:
@@ -310,7 +327,7 @@ def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
     return _incomplete(what, {"groups": names_shown})
 
 
-def unsure_findings(rows: Iterable[Row]) -> Iterator[Finding]:
+def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
     """One finding for each reason for which findings are INFO that would be above it.
 
     Args:
@@ -334,7 +351,7 @@ def unsure_findings(rows: Iterable[Row]) -> Iterator[Finding]:
         )
 
 
-def is_unsure(finding: Row) -> bool:
+def is_unsure(finding: FindingsRow) -> bool:
     """True if a finding is INFO only because evidence is missing."""
     return finding["severity"] == verdicts.INFO and "not_covered" in finding["evidence"]
 
@@ -377,8 +394,8 @@ BROKER_STARTED: one for each start."""
 
 
 def audit_run_of(
-    facts: Iterable[Row],
-    dumps: Iterable[Row],
+    facts: FactsByKind,
+    dumps: Iterable[NewestDumpsRow],
     down: frozenset[str],
     stale_hours: float,
     not_before_ms: int | None = None,
@@ -392,41 +409,40 @@ def audit_run_of(
         stale_hours: what is older than this at the end says nothing about the present.
         not_before_ms: a collection that ends before is old as a whole.
     """
-    by_kind = grouped(facts, lambda row: row["kind"])
     dumps = list(dumps)
-    collected = by_kind.get("COLLECTED", [])
-    ends = [row["last_ms"] for row in (*collected, *by_kind.get("BROKER_FILE", ()), *dumps)]
+    collected = facts["COLLECTED"]
+    ends = [row["last_ms"] for row in (*collected, *facts["BROKER_FILE"], *dumps)]
     starts = [row["first_ms"] for row in collected] or ends
     stale_ms = int(stale_hours * HOUR_MS)
     run = AuditRun(min(starts, default=0), max(ends, default=0), stale_ms)
-    newest = _newest_of_brokers(by_kind, dumps)
-    missing, findings = missing_brokers(by_kind, newest, run, down)
-    findings += missing_name_servers(by_kind)
-    not_read = by_kind.get("NOT_READ", [])
+    newest = _newest_of_brokers(facts, dumps)
+    missing, findings = missing_brokers(facts, newest, run, down)
+    findings += missing_name_servers(facts)
+    not_read = facts["NOT_READ"]
     findings += files_not_read(not_read)
-    findings += not_collected(by_kind.get("NOT_COLLECTED", ()))
-    findings += missing_dumps([*dumps, *not_read], run)
-    findings += missing_exports(by_kind, dumps, run)
-    log_ends = _log_ends(by_kind, down)
-    findings += ended_logs(by_kind, log_ends, dumps)
+    findings += not_collected(facts["NOT_COLLECTED"])
+    findings += missing_dumps(dumps, not_read, run)
+    findings += missing_exports(facts, dumps, run)
+    log_ends = _log_ends(facts, down)
+    findings += ended_logs(facts, log_ends, dumps)
     findings += old_collection(run, not_before_ms)
     stores: dict[str, int] = {}
-    for row in by_kind.get("GROUP_CONFIGS", ()):
+    for row in facts["GROUP_CONFIGS"]:
         stores[row["broker_name"]] = max(stores.get(row["broker_name"], 0), row["last_ms"])
     versions = {
         row["broker_name"]: row["details"]["version"]
-        for row in by_kind.get("BROKER_IN_CLUSTER", ())
+        for row in facts["BROKER_IN_CLUSTER"]
         if row["details"].get("version")
     }
     offsets = {
         row["broker_name"]: row["first_ms"]
-        for row in by_kind.get("BROKER_FILE", ())
-        if row["details"].get("name") == "consumerOffset.json"
+        for row in facts["BROKER_FILE"]
+        if row["details"]["name"] == "consumerOffset.json"
     }
     overloads: dict[str, tuple[tuple[int, int], ...]] = {}
-    for row in by_kind.get("CHANNEL_EVENTS_DROPPED", ()):
-        spans = overloads.get(row["broker_name"], ())
-        overloads[row["broker_name"]] = (*spans, (row["first_ms"], row["last_ms"]))
+    for drop in facts["CHANNEL_EVENTS_DROPPED"]:
+        spans = overloads.get(drop["broker_name"], ())
+        overloads[drop["broker_name"]] = (*spans, (drop["first_ms"], drop["last_ms"]))
     run = replace(
         run,
         missing=frozenset(missing),
@@ -441,27 +457,27 @@ def audit_run_of(
 
 
 def _newest_of_brokers(
-    by_kind: Mapping[str, list[Row]], dumps: Iterable[Row]
+    facts: FactsByKind, dumps: Iterable[NewestDumpsRow]
 ) -> dict[str, dict[str, int]]:
     """The newest time of each kind of file of each broker; its dumps are the kind ``dump``."""
     newest: dict[str, dict[str, int]] = {}
-    for row in by_kind.get("BROKER_FILE", ()):
+    for row in facts["BROKER_FILE"]:
         kinds = newest.setdefault(row["broker_name"], {})
         kind = row["details"]["file"]
-        if kind == "log" and row["details"].get("name", BROKER_LOG) != BROKER_LOG:
+        if kind == "log" and row["details"]["name"] != BROKER_LOG:
             kind = row["details"]["name"]  # lock.log tells nothing of members
         kinds[kind] = max(kinds.get(kind, 0), row["last_ms"])
-    for row in dumps:
-        if row["broker_name"]:
-            kinds = newest.setdefault(row["broker_name"], {})
-            kinds["dump"] = max(kinds.get("dump", 0), row["last_ms"])
+    for dump in dumps:
+        if dump["broker_name"]:
+            kinds = newest.setdefault(dump["broker_name"], {})
+            kinds["dump"] = max(kinds.get("dump", 0), dump["last_ms"])
     return newest
 
 
-def _log_ends(by_kind: Mapping[str, list[Row]], down: frozenset[str]) -> dict[str, int]:
+def _log_ends(facts: FactsByKind, down: frozenset[str]) -> dict[str, int]:
     """When the broker.log of each broker that is up ends, where its last line has a time."""
     return {
         row["broker_name"]: int(row["details"]["until_ms"])
-        for row in by_kind.get("BROKER_FILE", ())
+        for row in facts["BROKER_FILE"]
         if row["details"].get("until_ms") and row["broker_name"] not in down
     }

@@ -1,9 +1,11 @@
 """What the collected files can tell of, and whether that is enough for a rule to speak."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, LINES_REFUSED, STEADY
 from rebalance_core.ingest.clock_zones import is_zone
@@ -11,7 +13,9 @@ from rebalance_core.ingest.collection import CONFIG_STORES, OFFSETS, TOPICS
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import CoverageRow
+
 
 LOG_SILENT_MS = MINUTE_MS
 """A broker that runs writes a line every minute at least: it registers at the name servers."""
@@ -161,13 +165,13 @@ def _first_gap(host: str, stretches: tuple[LogSpan, ...], from_ms: int, to_ms: i
     return None
 
 
-def name_servers_tell(rows: Iterable[Row], at_ms: int) -> bool:
+def name_servers_tell(rows: Iterable[CoverageRow], at_ms: int) -> bool:
     """False if the logs of name servers end before that: a broker that was down may be back."""
     ends = [row["to_ms"] for row in rows if row["kind"] == "namesrv_log" and row["to_ms"]]
     return not ends or max(ends) + LOG_SILENT_MS >= at_ms
 
 
-def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Coverage:
+def coverage_of(rows: Iterable[CoverageRow], folders: Mapping[str, Iterable[str]]) -> Coverage:
     """The coverage of one cluster.
 
     Args:
@@ -187,8 +191,10 @@ def coverage_of(rows: Iterable[Row], folders: Mapping[str, Iterable[str]]) -> Co
     unsure = any(CLOCK_UNSURE in (row["note"] or "") for row in timed)
     off, unknown = unsure or OFF in clocks["broker_log"], not clocks["client_log"] <= {RIGHT}
     lost = dict(_offsets_lost(rows, folders))
-    whole = [row for row in rows if row["kind"] == TOPICS and row["complete"] and row["from_ms"]]
-    stores = {row["host"]: row["from_ms"] for row in sorted(whole, key=lambda row: row["from_ms"])}
+    stores: dict[str, int] = {}
+    for row in rows:
+        if row["kind"] == TOPICS and row["complete"] and row["from_ms"]:
+            stores[row["host"]] = max(row["from_ms"], stores.get(row["host"], 0))
     for broker, hosts in folders.items():
         stores[broker] = max((stores.get(host, 0) for host in hosts), default=0)
     left = max((row.get("clock_error_ms") or 0 for row in timed), default=0)
@@ -202,14 +208,18 @@ STORES_APART_MS = 30_000
 
 
 def _offsets_lost(
-    rows: Iterable[Row], folders: Mapping[str, Iterable[str]]
+    rows: Iterable[CoverageRow], folders: Mapping[str, Iterable[str]]
 ) -> Iterator[tuple[str, tuple[tuple[int, int], ...]]]:
     """As `Coverage.offsets_lost`; of a broker that keeps its offsets elsewhere nothing."""
-    stores = [row for row in rows if row["kind"].endswith("_json") and row["from_ms"] is not None]
-    rounds = sorted({row["from_ms"] for row in stores if row["role"] == "BROKER"})
+    stores = [
+        (row["from_ms"], row)
+        for row in rows
+        if row["kind"].endswith("_json") and row["from_ms"] is not None
+    ]
+    rounds = sorted({ms for ms, row in stores if row["role"] == "BROKER"})
     for broker, hosts in folders.items():
-        kept = [row for row in stores if row["host"] in hosts and row["kind"] == OFFSETS]
-        whole = sorted(row["from_ms"] for row in kept if row["complete"])
+        kept = [(ms, row) for ms, row in stores if row["host"] in hosts and row["kind"] == OFFSETS]
+        whole = sorted(ms for ms, row in kept if row["complete"])
         lost = [
             (at_ms, next((ms for ms in whole if ms > at_ms), FAR_MS))
             for at_ms in rounds
@@ -223,7 +233,7 @@ RIGHT, OFF, NOT_COMPARED = "right", "off", "not compared"
 _CLOCKS = ("broker_log", "client_log")
 
 
-def _clock(row: Row) -> str:
+def _clock(row: CoverageRow) -> str:
     """How right the times of a log are, after what ingest corrected."""
     behind = row["clock_offset_ms"]
     if CLOCK_UNSURE in (row["note"] or ""):
@@ -233,7 +243,7 @@ def _clock(row: Row) -> str:
     return OFF if is_zone(behind) and row.get("clock_error_ms") is None else RIGHT
 
 
-def _name_servers(rows: Iterable[Row]) -> tuple[LogSpan, ...]:
+def _name_servers(rows: Iterable[CoverageRow]) -> tuple[LogSpan, ...]:
     """As `Coverage.name_servers`: a cluster's name servers start before its brokers.
 
     One that writes little may have ended early, and its silence tells nothing: as long as each
@@ -265,7 +275,7 @@ def name_servers_gap(logs: Mapping[str, list[LogSpan]], begins: Mapping[str, int
     return None
 
 
-def logs_of(rows: Iterable[Row], kind: str) -> dict[str, list[LogSpan]]:
+def logs_of(rows: Iterable[CoverageRow], kind: str) -> dict[str, list[LogSpan]]:
     """The stretches of logs of this kind by host."""
     logs: dict[str, list[LogSpan]] = {}
     for row in rows:

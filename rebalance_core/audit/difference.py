@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, grouped, listed, plural
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, grouped, listed, plural
 from rebalance_core.audit.duplicate_ids import duplicate_ids_at
 from rebalance_core.audit.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.prediction import Prediction, holds
@@ -23,6 +24,14 @@ from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.protocol.shares import Divider, MixedGroup
 from rebalance_core.strategies import allocate_group, custom, parse_strategy
 from rebalance_core.strategies.registry import DEFAULT_VERSION
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        EpochsRow,
+        LockRefusedFact,
+        MembershipsRow,
+        PropagationRow,
+    )
 
 # How late a live difference is, against the simulated futures of the change before it.
 
@@ -65,7 +74,7 @@ def lateness(case: GroupCase, unsettled: Unsettled) -> Lateness | None:
     futures or none of them are so late.
     """
     row = next(
-        (row for row in case.rows("propagation") if row["change_ms"] == unsettled.change_ms), None
+        (row for row in case.tables["propagation"] if row["change_ms"] == unsettled.change_ms), None
     )
     if row is None:
         return None
@@ -81,15 +90,15 @@ def lateness(case: GroupCase, unsettled: Unsettled) -> Lateness | None:
     return Lateness(words, evidence, late)
 
 
-def _how_late(row: Row, age_ms: int) -> tuple[str, bool]:
+def _how_late(row: PropagationRow, age_ms: int) -> tuple[str, bool]:
     longest = _seconds(row["convergence_ms_max"])
     slowest = f"the slowest of its simulated futures settles within {longest}"
-    for share, words in (
-        ("p50", "as in more than half of its simulated futures"),
-        ("p95", "as in 1 of 20 of its simulated futures or more"),
-        ("p99", "as in 1 of 100 of its simulated futures or more"),
+    for settled_ms, words in (
+        (row["convergence_ms_p50"], "as in more than half of its simulated futures"),
+        (row["convergence_ms_p95"], "as in 1 of 20 of its simulated futures or more"),
+        (row["convergence_ms_p99"], "as in 1 of 100 of its simulated futures or more"),
     ):
-        if age_ms <= row[f"convergence_ms_{share}"]:
+        if age_ms <= settled_ms:
             return words, False
     if age_ms <= row["convergence_ms_max"]:
         return f"which fewer than 1 of 100 of its simulated futures are; {slowest}", False
@@ -121,13 +130,13 @@ class Allocations:
         self._languages = dumps.languages(case)
         self._versions = {
             row["client_id"]: str(row["version"])
-            for row in case.rows("memberships")
+            for row in case.tables["memberships"]
             if holds(row, at_ms)
         }
         self.members = tuple(
             # cidAll: one who does not subscribe the topic counts too
             row["client_id"]
-            for row in case.rows("memberships")
+            for row in case.tables["memberships"]
             if holds(row, at_ms)
         )
         self.owners = cache(self._owners)
@@ -210,7 +219,7 @@ class Explanations:
         """
         if one.live is not None:
             return ""
-        for row in self._case.rows("memberships"):
+        for row in self._case.tables["memberships"]:
             client_id = row["client_id"]
             if client_id not in one.predicted or not row["suspended"]:
                 continue
@@ -222,13 +231,13 @@ class Explanations:
                 return f"{client_id} is suspended since {utc(since_ms)} and never took it"
         return ""
 
-    def _suspended_since(self, row: Row) -> int:
+    def _suspended_since(self, row: MembershipsRow) -> int:
         """When the suspension began that a membership is a stretch of."""
         process = row["client_id"], row["channel_id"]
-        since_ms: int = row["from_ms"]
+        since_ms = row["from_ms"]
         before = {
             one["to_ms"]: one["from_ms"]
-            for one in self._case.rows("memberships")
+            for one in self._case.tables["memberships"]
             if (one["client_id"], one["channel_id"]) == process and one["suspended"]
         }
         while since_ms in before:
@@ -260,7 +269,7 @@ class Explanations:
                 return note
         return ""
 
-    def _older_view(self, topic: str) -> Row | None:
+    def _older_view(self, topic: str) -> EpochsRow | None:
         """The newest earlier epoch whose ownership of a topic is the live one, queue by queue.
 
         It counts where queues are held by nobody that the epoch gave to nobody or did not have:
@@ -285,7 +294,7 @@ class Explanations:
         live = self._live.get(topic, {})
         if len(set(live.values()) - {""}) < FOREIGN_CLIENTS:
             return ""
-        used = self._stated(self._case.rows("memberships"))
+        used = self._stated(self._case.tables["memberships"])
         held = {queue: holder for queue, holder in live.items() if holder}
         if any(self._allocates(name, topic, held) for name in used):
             return ""  # who holds a queue holds it by the group's own strategy
@@ -304,7 +313,7 @@ class Explanations:
         """
         live = self._live.get(topic, {})
         held = {queue: holder for queue, holder in live.items() if holder}
-        used = self._stated(self._case.rows("memberships"))
+        used = self._stated(self._case.tables["memberships"])
         if len(set(held.values())) < FOREIGN_CLIENTS or len(used) != 1:
             return ""
         strategy, members = min(used), self._allocations.members
@@ -333,7 +342,7 @@ class Explanations:
         owners = self._allocations.owners(strategy, topic, self._allocations.members)
         return bool(owners) and all(fits(live[q] or None, owners.get(q, ())) for q in live)
 
-    def _stated(self, members: Iterable[Row]) -> set[str]:
+    def _stated(self, members: Iterable[MembershipsRow]) -> set[str]:
         """The strategies that members are set to, each by what its client makes of it."""
         return set(map(stated_strategies(self._case), members))
 
@@ -458,7 +467,7 @@ def classified(
         case: the group.
         prediction: its ledger.
     """
-    refusals = grouped(case.facts("LOCK_REFUSED"), dumps.queue_of)
+    refusals = grouped(case.facts["LOCK_REFUSED"], dumps.queue_of)
     for explanations, same_time in _by_time(differences, observed, case, prediction):
         for one in same_time:
             reasons = _reasons(one, explanations, prediction, refusals)
@@ -487,7 +496,7 @@ def _reasons(
     one: Difference,
     explanations: Explanations,
     prediction: Prediction,
-    refusals: Mapping[MessageQueue, list[Row]],
+    refusals: Mapping[MessageQueue, Sequence[LockRefusedFact]],
 ) -> Iterator[tuple[str, str]]:
     if explanations.duplicate_ids:  # every member's share depends on how often an id is listed
         yield DUPLICATE_ID, f"{min(explanations.duplicate_ids)} is the id of two processes"
@@ -497,12 +506,12 @@ def _reasons(
         if row["first_ms"] - NEAR_MS <= one.at_ms <= row["last_ms"] + NEAR_MS:
             yield LOCK, f"{row['details'].get('owner', '')} has its order lock"
     epoch = explanations.older_view(one.queue.topic)
-    if epoch is not None:
+    if epoch is not None and epoch["to_ms"] is not None:
         span = f"{utc(epoch['from_ms'])} to {utc(epoch['to_ms'])}"
         yield STALE, f"as in the epoch of {listed(epoch['causes'])}, {span}"
     if one.live is not None:
         before = prediction.earlier(one.queue, one.live, one.at_ms)
-        if before is not None:
+        if before is not None and before["to_ms"] is not None:
             yield STALE, f"{one.live} should have given it up at {utc(before['to_ms'])}"
     if explanations.not_yet_taken(one):
         yield STALE, "as before the broker's return"

@@ -1,10 +1,13 @@
 """What dumps and facts show, and what brokers have configured of groups and topics."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeGuard, TypeVar
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, grouped, known_topics
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, grouped, known_topics
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, TOPIC_DELETED
@@ -21,15 +24,28 @@ from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_M
 from rebalance_core.model.verdicts import EMPTY
 from rebalance_core.protocol.members import ALI_ONS, GO, library_of
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.row_parts import Dumped, NamesQueue
+    from rebalance_core.contracts.rows import (
+        CaseTopicsRow,
+        ConsumerEventsRow,
+        Fact,
+        GroupAtBrokerFact,
+        GroupAtProxyFact,
+        GroupConfigFact,
+        HeldQueueFact,
+        ObservedMembersRow,
+    )
+
 # Which brokers have the group's configuration at the end.
 
 
-def configurations(case: GroupCase) -> dict[str, Row]:
+def configurations(case: GroupCase) -> dict[str, GroupConfigFact]:
     """Broker -> the newest GROUP_CONFIG that still holds at the end."""
-    newest: dict[str, Row] = {}
-    for fact in sorted(case.facts("GROUP_CONFIG"), key=lambda one: one["last_ms"]):
+    newest: dict[str, GroupConfigFact] = {}
+    for fact in sorted(case.facts["GROUP_CONFIG"], key=lambda one: one["last_ms"]):
         newest[fact["broker_name"]] = fact
-    deleted = {fact["broker_name"]: fact["last_ms"] for fact in case.facts("GROUP_DELETED")}
+    deleted = {fact["broker_name"]: fact["last_ms"] for fact in case.facts["GROUP_DELETED"]}
     return {
         broker: fact
         for broker, fact in newest.items()
@@ -51,22 +67,22 @@ DEFAULT_PERM = READ | WRITE
 
 def may_assign(case: GroupCase) -> bool:
     """True if no file tells of some member whether it divides what it subscribes."""
-    return any(row["rule_id"] == "INGEST_MAY_ASSIGN" for row in case.rows("findings"))
+    return any(row["rule_id"] == "INGEST_MAY_ASSIGN" for row in case.tables["findings"])
 
 
-def perm_of(row: Row) -> int:
+def perm_of(row: CaseTopicsRow) -> int:
     """Permission of a TOPIC_CONFIG row."""
-    return DEFAULT_PERM if row.get("perm") is None else int(row["perm"])
+    return DEFAULT_PERM if row["perm"] is None else row["perm"]
 
 
-def is_deleted(row: Row) -> bool:
+def is_deleted(row: CaseTopicsRow) -> bool:
     """True for the row of a deletion."""
-    return bool(row["event_type"] == TOPIC_DELETED)
+    return row["event_type"] == TOPIC_DELETED
 
 
-def configs(case: GroupCase, topic: str) -> list[Row]:
+def configs(case: GroupCase, topic: str) -> list[CaseTopicsRow]:
     """The topic's configuration at each broker that has it, brokers in order."""
-    rows = [r for r in case.rows("topics") if r["topic"] == topic and not is_deleted(r)]
+    rows = [r for r in case.tables["topics"] if r["topic"] == topic and not is_deleted(r)]
     return sorted(rows, key=lambda row: row["broker_name"] or "")
 
 
@@ -80,9 +96,10 @@ def last_topics(case: GroupCase) -> list[str]:
     """Topics of the members at the end, else those of the members that were the last to go."""
     if case.members:
         return subscribed_topics(case)
-    gone = [row for row in case.rows("memberships") if row["to_ms"] is not None]
-    last = max((row["to_ms"] for row in gone), default=None)
-    return sorted({t for r in gone if r["to_ms"] == last for t in known_topics(r)})
+    ends = [row["to_ms"] for row in case.tables["memberships"] if row["to_ms"] is not None]
+    last = max(ends, default=None)
+    gone = (row for row in case.tables["memberships"] if ends and row["to_ms"] == last)
+    return sorted({topic for row in gone for topic in known_topics(row)})
 
 
 def readable_queues(case: GroupCase, topic: str) -> set[tuple[str, int]]:
@@ -97,7 +114,7 @@ def readable_queues(case: GroupCase, topic: str) -> set[tuple[str, int]]:
 
 def unreadable_topics(case: GroupCase) -> dict[str, int]:
     """Topics that some broker has and none lets read, and since when, epoch ms."""
-    topics = {row["topic"] for row in case.rows("topics")}
+    topics = {row["topic"] for row in case.tables["topics"]}
     return {
         topic: max(row["event_ms"] for row in configs(case, topic))
         for topic in topics
@@ -108,12 +125,12 @@ def unreadable_topics(case: GroupCase) -> dict[str, int]:
 # Rows by the queue that they name.
 
 
-def queue_of(row: Row) -> MessageQueue:
+def queue_of(row: NamesQueue) -> MessageQueue:
     """The queue that a row names."""
     return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
 
 
-def by_topic(rows: list[Row]) -> dict[str, list[Row]]:
+def by_topic(rows: list[OfQueue]) -> dict[str, list[OfQueue]]:
     """The rows of each topic, topics in order."""
     return grouped(sorted(rows, key=queue_of), lambda row: row["topic"])
 
@@ -124,17 +141,73 @@ SAME_ROUND_MS = 120_000
 """Dumps of one group that lie no further apart were taken in one go."""
 
 
-def fresh(case: GroupCase, rows: Iterable[Row], column: str = "last_ms") -> list[Row]:
-    """The rows that are not stale."""
+class Asked(TypedDict):
+    """Which broker, or proxy, was asked and when."""
+
+    asked_broker: str
+    observed_ms: int
+
+
+class ListedMember(TypedDict):
+    """A member as a broker that was asked by name lists it."""
+
+    asked_broker: str
+    client_id: str
+    client_addr: str | None
+    observed_ms: int
+    source: str
+
+
+class Answer(TypedDict):
+    """A member as a broker, or a proxy, lists it; `client_id` None: it lists none."""
+
+    asked_broker: str
+    client_id: str | None
+    observed_ms: int
+    source: str
+
+
+AnyRow = TypeVar("AnyRow")
+Answered = TypeVar("Answered", bound=Asked)
+OfQueue = TypeVar("OfQueue", bound="NamesQueue")
+
+
+def seen_ms(row: Dumped) -> int:
+    """When a dump showed it."""
+    return row["observed_ms"]
+
+
+def first_stated(fact: Fact) -> int:
+    """When it was stated first."""
+    return fact["first_ms"]
+
+
+def last_stated(fact: Fact) -> int:
+    """When it was stated last."""
+    return fact["last_ms"]
+
+
+def _is_answer(row: ObservedMembersRow) -> TypeGuard[Answer]:
+    return row["asked_broker"] is not None
+
+
+def _is_of_broker(row: ObservedMembersRow) -> TypeGuard[ListedMember]:
+    return row["asked_broker"] is not None
+
+
+def fresh(case: GroupCase, rows: Iterable[AnyRow], at: Callable[[AnyRow], int]) -> list[AnyRow]:
+    """The rows that are not stale by this time of theirs."""
     since = case.run.end_ms - case.run.stale_ms
-    return [row for row in rows if row[column] >= since]
+    return [row for row in rows if at(row) >= since]
 
 
-def rounds(rows: Iterable[Row], column: str, apart_ms: int = SAME_ROUND_MS) -> Iterator[list[Row]]:
+def rounds(
+    rows: Iterable[AnyRow], at: Callable[[AnyRow], int], apart_ms: int = SAME_ROUND_MS
+) -> Iterator[list[AnyRow]]:
     """The rows by rounds of dumps: none begins later than this after the first of its round."""
-    current: list[Row] = []
-    for row in sorted(rows, key=lambda one: one[column]):
-        if current and row[column] - current[0][column] > apart_ms:
+    current: list[AnyRow] = []
+    for row in sorted(rows, key=at):
+        if current and at(row) - at(current[0]) > apart_ms:
             yield current
             current = []
         current.append(row)
@@ -142,25 +215,27 @@ def rounds(rows: Iterable[Row], column: str, apart_ms: int = SAME_ROUND_MS) -> I
         yield current
 
 
-def member_rounds(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def member_rounds(rows: Iterable[Answered]) -> Iterator[list[Answered]]:
     """Answers of brokers by rounds in which each broker was asked once."""
-    return each_asked_once(rows, "asked_broker", "observed_ms")
+    return each_asked_once(rows, lambda row: row["asked_broker"], seen_ms)
 
 
-def each_asked_once(rows: Iterable[Row], whom: str, column: str) -> Iterator[list[Row]]:
-    """The rows by rounds in which each of the column ``whom`` was asked once."""
-    for together in rounds(rows, column):
-        asked: dict[str, int] = {}
-        current: list[Row] = []
+def each_asked_once(
+    rows: Iterable[AnyRow], whom: Callable[[AnyRow], str | None], at: Callable[[AnyRow], int]
+) -> Iterator[list[AnyRow]]:
+    """The rows by rounds in which each that was asked was asked once."""
+    for together in rounds(rows, at):
+        asked: dict[str | None, int] = {}
+        current: list[AnyRow] = []
         for row in together:
-            if asked.setdefault(row[whom], row[column]) != row[column]:
+            if asked.setdefault(whom(row), at(row)) != at(row):
                 yield current
-                asked, current = {row[whom]: row[column]}, []
+                asked, current = {whom(row): at(row)}, []
             current.append(row)
         yield current
 
 
-def answers_at(rows: Iterable[Row], at_ms: int, within_ms: int) -> dict[str, list[Row]]:
+def answers_at(rows: Iterable[Answer], at_ms: int, within_ms: int) -> dict[str, list[Answer]]:
     """By broker its one answer for a time: the newest until then, else the first after it.
 
     Args:
@@ -168,7 +243,7 @@ def answers_at(rows: Iterable[Row], at_ms: int, within_ms: int) -> dict[str, lis
         at_ms: the time.
         within_ms: an answer further from it says nothing of it.
     """
-    answers: dict[str, dict[int, list[Row]]] = {}
+    answers: dict[str, dict[int, list[Answer]]] = {}
     for row in rows:
         if abs(row["observed_ms"] - at_ms) <= within_ms:
             of_broker = answers.setdefault(row["asked_broker"], {})
@@ -179,7 +254,7 @@ def answers_at(rows: Iterable[Row], at_ms: int, within_ms: int) -> dict[str, lis
     }
 
 
-def broker_answers(case: GroupCase) -> list[Row]:
+def broker_answers(case: GroupCase) -> list[Answer]:
     """Members as brokers list them, and empty lists: rows whose client_id is None.
 
     Without those of outputs of which rows may be missing: who does not stand there may be a member.
@@ -190,58 +265,58 @@ def broker_answers(case: GroupCase) -> list[Row]:
     rows = [row for row in _listed_by_brokers(case) if not (cut and file_of(row["source"]) in cut)]
     unsaid = wordless(case, rows)
     return rows + [
-        _nobody(fact, fact["broker_name"])
-        for fact in case.facts("GROUP_AT_BROKER")
-        if fact["broker_name"] and _is_empty(fact) and file_of(fact["source"]) not in unsaid
+        _answer(fact, fact["broker_name"], None)
+        for fact in case.facts["GROUP_AT_BROKER"]
+        if fact["broker_name"] and is_empty(fact) and file_of(fact["source"]) not in unsaid
     ]
 
 
 def partial_dumps(case: GroupCase) -> set[str]:
     """Return the files of the group's dumps of which rows may be missing."""
-    return {row["source"] for row in case.facts("DUMP") if flag(row, "partial")}
+    return {row["source"] for row in case.facts["DUMP"] if flag(row["details"].get("partial"))}
 
 
-def _listed_by_brokers(case: GroupCase) -> Iterator[Row]:
-    return (row for row in case.rows("observed_members") if row["asked_broker"] is not None)
+def _listed_by_brokers(case: GroupCase) -> Iterator[Answer]:
+    return filter(_is_answer, case.tables["observed_members"])
 
 
-def whole_rounds(case: GroupCase) -> Iterator[list[Row]]:
+def whole_rounds(case: GroupCase) -> Iterator[list[Answer]]:
     """Yield the fresh answers of brokers by rounds, without those of which rows may be missing.
 
     These end a round all the same: the broker was asked, and its next answer is of another round.
     """
     cut = partial_dumps(case)
     if not cut:
-        yield from member_rounds(fresh(case, broker_answers(case), "observed_ms"))
+        yield from member_rounds(fresh(case, broker_answers(case), seen_ms))
         return
     torn = [row for row in _listed_by_brokers(case) if file_of(row["source"]) in cut]
-    answers = fresh(case, [*broker_answers(case), *torn], "observed_ms")
+    answers = fresh(case, [*broker_answers(case), *torn], seen_ms)
     for together in member_rounds(answers):
         whole = [row for row in together if file_of(row["source"]) not in cut]
         if whole:
             yield whole
 
 
-def wordless(case: GroupCase, listed: Iterable[Row] | None = None) -> set[str]:
+def wordless(case: GroupCase, listed: Iterable[Dumped] | None = None) -> set[str]:
     """Return the files of empty answers that state nothing, as the group has members at that time.
 
     Args:
         case: the group.
         listed: rows of ``observed_members`` that show who is there; None: all.
     """
-    denied = {file_of(fact["source"]) for fact in case.facts("NOT_ONLINE")}
-    rows = case.rows("observed_members") if listed is None else listed
+    denied = {file_of(fact["source"]) for fact in case.facts["NOT_ONLINE"]}
+    rows = case.tables["observed_members"] if listed is None else listed
     return {
         file_of(fact["source"])
-        for fact in case.facts("GROUP_AT_BROKER")
+        for fact in case.facts["GROUP_AT_BROKER"]
         if fact["broker_name"]
-        and _is_empty(fact)
+        and is_empty(fact)
         and file_of(fact["source"]) not in denied
         and _has_members(case, rows, fact["first_ms"])
     }
 
 
-def _has_members(case: GroupCase, listed: Iterable[Row], at_ms: int) -> bool:
+def _has_members(case: GroupCase, listed: Iterable[Dumped], at_ms: int) -> bool:
     """True if a broker's list of that round, or the ledger, has members at a time.
 
     Those behind proxies brokers do not list.
@@ -258,49 +333,54 @@ def _has_members(case: GroupCase, listed: Iterable[Row], at_ms: int) -> bool:
         and (row["to_ms"] is None or at_ms < row["to_ms"])
         and not is_proxied(row)
         and row["client_id"] not in behind
-        for row in case.rows("memberships")
+        for row in case.tables["memberships"]
     )
 
 
-def proxy_answers(case: GroupCase) -> list[Row]:
+def proxy_answers(case: GroupCase) -> list[Answer]:
     """Members as proxies list them, as `broker_answers`; ``asked_broker`` is the proxy."""
     rows = [
-        {**_nobody(fact, fact["details"]["proxy"]), "client_id": fact["client_id"]}
-        for fact in case.facts("CONNECTION")
+        _answer(fact, fact["details"]["proxy"], fact["client_id"])
+        for fact in case.facts["CONNECTION"]
         if "proxy" in fact["details"]
     ]
     return rows + [
-        _nobody(fact, fact["details"]["proxy"])
-        for fact in case.facts("GROUP_AT_PROXY")
-        if _is_empty(fact)
+        _answer(fact, fact["details"]["proxy"], None)
+        for fact in case.facts["GROUP_AT_PROXY"]
+        if is_empty(fact)
     ]
 
 
-def _is_empty(fact: Row) -> bool:
+def is_empty(fact: GroupAtBrokerFact | GroupAtProxyFact) -> bool:
+    """True if the answer to consumerConnection lists nobody."""
     return fact["details"].get("members", "0") in EMPTY_LIST
 
 
-def _nobody(fact: Row, asked: str) -> Row:
-    return {"asked_broker": asked, "client_id": None, "observed_ms": fact["first_ms"],
-            "source": fact["source"]}  # fmt: skip
+def _answer(fact: Fact, asked: str, client_id: str | None) -> Answer:
+    return {
+        "asked_broker": asked,
+        "client_id": client_id,
+        "observed_ms": fact["first_ms"],
+        "source": fact["source"],
+    }
 
 
-def listed_members(case: GroupCase) -> list[Row]:
+def listed_members(case: GroupCase) -> list[ListedMember]:
     """Members as brokers list them, stale answers left out."""
-    rows = [row for row in case.rows("observed_members") if row["asked_broker"] is not None]
-    return fresh(case, rows, "observed_ms")
+    return fresh(case, filter(_is_of_broker, case.tables["observed_members"]), seen_ms)
 
 
-def held_over_time(case: GroupCase) -> dict[tuple[str, MessageQueue], list[Row]]:
+def held_over_time(case: GroupCase) -> dict[tuple[str, MessageQueue], list[HeldQueueFact]]:
     """By client and queue how the client's own dumps show the queue, in order of time."""
     return grouped(
-        fresh(case, case.facts("HELD_QUEUE")), lambda fact: (fact["client_id"], queue_of(fact))
+        fresh(case, case.facts["HELD_QUEUE"], last_stated),
+        lambda fact: (fact["client_id"], queue_of(fact)),
     )
 
 
 def libraries(case: GroupCase) -> dict[str, str]:
     """The library of each client whose language a broker's list tells, by client id."""
-    rows = sorted(case.rows("observed_members"), key=lambda row: row["observed_ms"])
+    rows = sorted(case.tables["observed_members"], key=lambda row: row["observed_ms"])
     named = [
         (row["client_id"], library_of(row.get("language"), row.get("version"))) for row in rows
     ]
@@ -310,8 +390,8 @@ def libraries(case: GroupCase) -> dict[str, str]:
 def languages(case: GroupCase) -> dict[str, str]:
     """The language of each client that a broker's list or its row of memberships tells, by id."""
     listed = {one: NODE if name == ALI_ONS else name for one, name in libraries(case).items()}
-    rows = (row for row in case.rows("memberships") if row.get("language") is not None)
-    return listed | {row["client_id"]: row["language"] for row in rows}
+    rows = ((row["client_id"], row["language"]) for row in case.tables["memberships"])
+    return listed | {client_id: one for client_id, one in rows if one is not None}
 
 
 def go_clients(case: GroupCase) -> set[str]:
@@ -319,34 +399,37 @@ def go_clients(case: GroupCase) -> set[str]:
     return {client_id for client_id, language in languages(case).items() if language == GO}
 
 
-def is_steady(fact: Row) -> bool:
+def is_steady(fact: Fact) -> bool:
     """True if the fact was stated pass after pass from its first to its last time."""
     return bool(fact["times"] * 2 * REBALANCE_WAIT_MS >= fact["last_ms"] - fact["first_ms"])
 
 
-def lasts(fact: Row) -> bool:
+def lasts(fact: Fact) -> bool:
     """True if it was said pass after pass, for longer than any transient."""
     return is_steady(fact) and bool(fact["last_ms"] - fact["first_ms"] > PERSISTENT_MS)
 
 
-def number(row: Row, name: str, default: int = -1) -> int:
-    """A numeric field of a fact's details."""
+def number(text: str | None, default: int = -1) -> int:
+    """A numeric field of a fact's details; the default where it lacks or is not known."""
     try:
-        return int(row["details"].get(name, default))
-    except (TypeError, ValueError):
+        return default if text is None else int(text)
+    except ValueError:
         return default
 
 
-def flag(row: Row, name: str) -> bool:
-    """A boolean field of a fact's details."""
-    return str(row["details"].get(name, "")).lower() == "true"
+def flag(text: str | None) -> bool:
+    """A boolean field of a fact's details; false where it lacks or is not known."""
+    return text is not None and text.lower() == "true"
 
 
 # Who reads without being a member: groups behind proxies, clients that no broker lists.
 
 RETURN_MS = 3 * HEARTBEAT_MS
 """A client that brokers gave up and that reaches them is back by then; one that ended is silent."""
-OF_A_CLIENT = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST")
+OF_A_CLIENT: tuple[Literal["NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST"], ...] = (
+    "NO_MEMBER_LIST",
+    "NOT_IN_MEMBER_LIST",
+)
 """Kinds of facts that a client states when it divides a topic of the group."""
 STEPS = 2
 """One step forward may be an administrator's reset."""
@@ -378,10 +461,10 @@ class UnseenReading:
 
 def unseen_reading(case: GroupCase) -> UnseenReading | None:
     """Tell which queues of the group are read by nobody known; None: none, or members are known."""
-    if case.rows("memberships") or case.rows("observed_members"):
+    if case.tables["memberships"] or case.tables["observed_members"]:
         return None
     if is_system_group(case.consumer_group) or any(
-        row["client_id"] is not None for row in case.rows("committed_offsets")
+        row["client_id"] is not None for row in case.tables["committed_offsets"]
     ):
         return None
     seen = _offsets_over_time(case)
@@ -412,7 +495,7 @@ def last_reading(case: GroupCase) -> tuple[int, int] | None:
     """
     if is_system_group(case.consumer_group) or _denied_by(case):
         return None
-    since_ms = max((row["to_ms"] or 0 for row in case.rows("memberships")), default=0)
+    since_ms = max((row["to_ms"] or 0 for row in case.tables["memberships"]), default=0)
     spans = [
         (before[0], after[0])
         for moments in _offsets_over_time(case).values()
@@ -425,10 +508,10 @@ def last_reading(case: GroupCase) -> tuple[int, int] | None:
 def _offsets_over_time(case: GroupCase) -> dict[MessageQueue, set[tuple[int, int]]]:
     """(when, committed offset) of each queue, by stores and by dumps."""
     seen: dict[MessageQueue, set[tuple[int, int]]] = {}
-    for row in case.rows("committed_offsets"):
+    for row in case.tables["committed_offsets"]:
         seen.setdefault(queue_of(row), set()).add((row["observed_ms"], row["committed_offset"]))
-    for fact in case.facts("QUEUE_PROGRESS"):
-        offset = number(fact, "consumer_offset", 0)
+    for fact in case.facts["QUEUE_PROGRESS"]:
+        offset = number(fact["details"].get("consumer_offset"), 0)
         if offset > 0:  # 0 may mean none
             seen.setdefault(queue_of(fact), set()).add((fact["first_ms"], offset))
     return {queue: moments for queue, moments in seen.items() if not is_system_topic(queue.topic)}
@@ -436,17 +519,13 @@ def _offsets_over_time(case: GroupCase) -> dict[MessageQueue, set[tuple[int, int
 
 def is_denied(case: GroupCase) -> bool:
     """Return whether a broker, or mqadmin, states that the group has no member."""
-    return bool(_denied_by(case) or case.facts("NOT_ONLINE"))
+    return bool(_denied_by(case) or case.facts["NOT_ONLINE"])
 
 
 def _denied_by(case: GroupCase) -> tuple[str, ...]:
-    facts = [
-        fact
-        for fact in case.facts("GROUP_AT_BROKER")
-        if fact["details"].get("members", "0") in EMPTY_LIST
-    ]
-    facts += case.facts("NOT_ONLINE")
-    return tuple(sorted({fact["broker_name"] for fact in facts if fact["broker_name"]}))
+    names = {fact["broker_name"] for fact in case.facts["GROUP_AT_BROKER"] if is_empty(fact)}
+    names |= {fact["broker_name"] for fact in case.facts["NOT_ONLINE"]}
+    return tuple(sorted(name for name in names if name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,7 +558,7 @@ def unlisted_readers(case: GroupCase) -> Unlisted | None:
         if (last_ms := _last_sign(case, client_id, until_ms)) > lost_ms + RETURN_MS
     }
     refused: dict[str, tuple[int, int]] = {}
-    for fact in case.facts("GROUP_NOT_KNOWN"):
+    for fact in case.facts["GROUP_NOT_KNOWN"]:
         broker, first_ms, last_ms = fact["broker_name"], fact["first_ms"], fact["last_ms"]
         since_ms = _nobody_since(case, last_ms)
         if since_ms is not None and last_ms > max(since_ms, case.run.start_ms) + RETURN_MS:
@@ -494,8 +573,8 @@ def unlisted_readers(case: GroupCase) -> Unlisted | None:
 
 def _given_up(case: GroupCase) -> dict[str, int]:
     """Clients that brokers lost for good, and when: none joined, or was listed, since."""
-    last: dict[str, Row] = {}
-    for row in sorted(case.rows("cluster_events"), key=lambda r: (r["event_ms"], r["sequence"])):
+    last: dict[str, ConsumerEventsRow] = {}
+    for row in case.consumer_events:
         if row["event_type"] in (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST):
             last[row["client_id"]] = row
     current = {row["client_id"] for row in case.members}
@@ -504,9 +583,9 @@ def _given_up(case: GroupCase) -> dict[str, int]:
         for client_id, row in last.items()
         if row["event_type"] == CONSUMER_LOST and client_id not in current
     }
-    for row in listed_members(case):
-        if row["observed_ms"] > lost.get(row["client_id"], row["observed_ms"]):
-            del lost[row["client_id"]]
+    for listed in listed_members(case):
+        if listed["observed_ms"] > lost.get(listed["client_id"], listed["observed_ms"]):
+            del lost[listed["client_id"]]
     return lost
 
 
@@ -514,13 +593,13 @@ def _last_sign(case: GroupCase, client_id: str, until_ms: int) -> int:
     """The last time at which the client committed, or its log speaks of the group; 0: never."""
     signs = [
         row["observed_ms"]
-        for row in case.rows("committed_offsets")
+        for row in case.tables["committed_offsets"]
         if row["client_id"] == client_id
     ]
     signs += [
         fact["last_ms"]
         for kind in OF_A_CLIENT
-        for fact in case.facts(kind)
+        for fact in case.facts[kind]
         if fact["client_id"] == client_id
     ]
     return max((ms for ms in signs if ms <= until_ms), default=0)

@@ -1,11 +1,17 @@
 """Client ids that stand in the member list more than once: by the log, and as brokers list them."""
 
-from dataclasses import dataclass, replace
+from __future__ import annotations
 
-from rebalance_core.audit.case import GroupCase, Row, grouped
-from rebalance_core.audit.dumps import broker_answers, listed_members, member_rounds
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit.case import GroupCase, grouped
+from rebalance_core.audit.dumps import ListedMember, broker_answers, listed_members, member_rounds
 from rebalance_core.audit.orphans import rows_in_epoch, spans_where
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import MembershipsRow
 
 HALF_OPEN_MS = CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
 """A dead channel is gone by then."""
@@ -43,7 +49,7 @@ class DuplicateListing:
 
 def logged_duplicates(case: GroupCase) -> list[DuplicateId]:
     """Ids whose logged processes overlap; of each id the stretch that matters most."""
-    by_id = grouped(case.rows("memberships"), lambda row: row["client_id"])
+    by_id = grouped(case.tables["memberships"], lambda row: row["client_id"])
     duplicates = []
     for client_id, rows in sorted(by_id.items()):
         if len({row["channel_id"] for row in rows}) > 1:
@@ -53,7 +59,7 @@ def logged_duplicates(case: GroupCase) -> list[DuplicateId]:
     return duplicates
 
 
-def _overlaps(client_id: str, rows: list[Row]) -> list[DuplicateId]:
+def _overlaps(client_id: str, rows: list[MembershipsRow]) -> list[DuplicateId]:
     life: dict[str, list[int | None]] = {}
     for row in sorted(rows, key=lambda one: one["from_ms"]):
         channel = row["channel_id"] or ""
@@ -91,7 +97,7 @@ def _as_seen(case: GroupCase, duplicate: DuplicateId) -> DuplicateId:
 def duplicate_ids_at(case: GroupCase, at_ms: int, lost_ms: int) -> set[str]:
     """Client ids of two processes at this time, or of which one went so shortly before."""
     seen: dict[str, set[str | None]] = {}
-    for row in case.rows("memberships"):
+    for row in case.tables["memberships"]:
         if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"] + lost_ms):
             seen.setdefault(row["client_id"], set()).add(row["channel_id"])
     return {client_id for client_id, channels in seen.items() if len(channels) > 1}
@@ -100,7 +106,7 @@ def duplicate_ids_at(case: GroupCase, at_ms: int, lost_ms: int) -> set[str]:
 def is_crowded(case: GroupCase, duplicate: DuplicateId) -> bool:
     """True if every member stood there several times: a broker that thawed, not a duplicate."""
     processes: dict[str, int] = {}
-    for row in rows_in_epoch(case.rows("memberships"), duplicate.epoch):
+    for row in rows_in_epoch(case.tables["memberships"], duplicate.epoch):
         processes[row["client_id"]] = processes.get(row["client_id"], 0) + 1
     return len(processes) > 1 and min(processes.values()) > 1
 
@@ -164,7 +170,7 @@ def _joined(
     )
 
 
-def _addresses(rows: list[Row]) -> dict[str, dict[str, set[str]]]:
+def _addresses(rows: list[ListedMember]) -> dict[str, dict[str, set[str]]]:
     """Client id -> broker -> its addresses there."""
     addresses: dict[str, dict[str, set[str]]] = {}
     for row in rows:
@@ -174,7 +180,9 @@ def _addresses(rows: list[Row]) -> dict[str, dict[str, set[str]]]:
     return addresses
 
 
-def _listing(client_id: str, lists: dict[str, set[str]], rows: list[Row]) -> DuplicateListing:
+def _listing(
+    client_id: str, lists: dict[str, set[str]], rows: list[ListedMember]
+) -> DuplicateListing:
     broker = max(lists, key=lambda name: (len(lists[name]), name))
     times = [r["observed_ms"] for r in rows if r["client_id"] == client_id]
     return DuplicateListing(client_id, broker, tuple(sorted(lists[broker])), min(times), max(times))

@@ -1,11 +1,14 @@
 """Whether the evidence that a rule needs is there, and what is said without it."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Needs, Row, Rule, listed
+from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Needs, Rule, listed
 from rebalance_core.audit.coverage import FAR_MS, NAME_SERVERS, Gap
 from rebalance_core.audit.orphans import MEMBERS_CHANGE
 from rebalance_core.audit.subscriptions import is_proxied
@@ -14,6 +17,9 @@ from rebalance_core.model.group_settings import BROADCASTING, CLIENT_REBALANCE
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, utc
 from rebalance_core.model.verdicts import ASSIGNED, EQUAL, INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import CaseTopicsRow, ConsumerEventsRow, ObservedMembersRow
 
 CLIENT_LOG, OFFSETS, TOPICS = "rocketmq_client.log", "consumerOffset.json", "topics.json"
 RETURNED, STOPPED = "return", "stop"
@@ -26,7 +32,7 @@ ASSIGNS, STRATEGY, QUEUES = "assign", "strategy", "queues"
 def group_brokers(case: GroupCase) -> set[str]:
     """The brokers of the group's topics; without members those of all it knows, else all."""
     topics = {*dumps.subscribed_topics(case, retry=True), retry_topic(case.consumer_group)}
-    rows = [row for row in case.rows("topics") if not case.members or row["topic"] in topics]
+    rows = [row for row in case.tables["topics"] if not case.members or row["topic"] in topics]
     brokers = {row["broker_name"] for row in (*case.owned, *rows) if row["broker_name"]}
     return brokers | shown_brokers(case) or set(case.run.coverage.brokers)
 
@@ -38,19 +44,19 @@ def shown_brokers(case: GroupCase) -> set[str]:
 
 def _shown_pairs(case: GroupCase, *, retry: bool = False) -> set[tuple[str, str]]:
     """Topics, and brokers that have them, of the queues that dumps show as the group's."""
-    rows = (*case.facts("HELD_QUEUE"), *case.facts("QUEUE_PROGRESS"))
+    rows = (*case.facts["HELD_QUEUE"], *case.facts["QUEUE_PROGRESS"])
     pairs = {(row["topic"], row["broker_name"]) for row in rows}
     return {pair for pair in pairs if retry or not is_retry_topic(pair[0])}
 
 
 def contradicted(case: GroupCase) -> bool:
     """True if a member says in the end that it subscribes other topics than the logs tell."""
-    last: dict[str, Row] = {}
-    for row in case.rows("observed_members"):
+    last: dict[str, ObservedMembersRow] = {}
+    for row in case.tables["observed_members"]:
         answered = row["asked_broker"] is None and "-consumerStatus-" in row["source"]
         if answered and row["observed_ms"] >= last.get(row["client_id"], row)["observed_ms"]:
             last[row["client_id"]] = row
-    cut = {row["source"] for row in case.facts("DUMP") if dumps.flag(row, "partial")}
+    cut = {row["source"] for row in case.facts["DUMP"] if dumps.flag(row["details"].get("partial"))}
     for member in case.members:
         said = last.get(member["client_id"])
         if said is None or member["subscriptions"] is None or said["source"] in cut:
@@ -61,7 +67,7 @@ def contradicted(case: GroupCase) -> bool:
             event["event_type"] in (events.SUBSCRIBE, events.UNSUBSCRIBE, events.CONSUMER_JOIN)
             and event["client_id"] == member["client_id"]
             and event["event_ms"] > said["observed_ms"] - SETTLING_MS
-            for event in case.rows("cluster_events")
+            for event in case.tables["cluster_events"]
         )
         if stated and stated != known and not changed:
             return True
@@ -70,7 +76,7 @@ def contradicted(case: GroupCase) -> bool:
 
 def newest_dump_ms(case: GroupCase) -> int | None:
     """Return when the group's newest dump was made; None: it has none."""
-    return max((row["first_ms"] for row in case.facts("DUMP")), default=None)
+    return max((row["first_ms"] for row in case.facts["DUMP"]), default=None)
 
 
 def end_of(case: GroupCase) -> int:
@@ -103,7 +109,7 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         at_end = "ADMIN" in needs.roles and last_ms is None
         if not at_end or not _listed_as_known(case):
             return CLOCK_OFF
-    if needs.answers and (case.facts("NOT_ONLINE") or case.facts("GROUP_AT_BROKER")):
+    if needs.answers and (case.facts["NOT_ONLINE"] or case.facts["GROUP_AT_BROKER"]):
         return None
     if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
         return late
@@ -115,7 +121,7 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         first_ms = None  # who is a member, and of what, is what all lines so far left
         # a dump tells what is subscribed in the end, and not since when
         if case.run.coverage.known and any(
-            row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.rows("findings")
+            row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.tables["findings"]
         ):
             return Gap(NOT_COVERED, "", None, None)
     gap = unlogged(case) or logs_gap(case, first_ms, last_ms, needs.before_ms)
@@ -164,7 +170,7 @@ def _undated(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
     A member goes at any time since it came.
     """
     came: dict[str, int] = {}
-    for row in case.ordered_events if case.run.coverage.known else ():
+    for row in case.consumer_events if case.run.coverage.known else ():
         if row["event_type"] not in MEMBERS_CHANGE or row["detail"] == events.OBSERVED:
             continue
         earliest_ms = came.get(row["client_id"], case.run.start_ms)
@@ -181,13 +187,13 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
     What a log that begins late does not have, the file tells that shows the topic, if one does.
     """
     run, end_ms = case.run, end_of(case)
-    known = {(row["topic"], row["broker_name"]): row for row in case.rows("topics")}
+    known = {(row["topic"], row["broker_name"]): row for row in case.tables["topics"]}
     untold = {*_shown_pairs(case) - known.keys(), *_grown(case, known)}
     if untold and run.coverage.known:
         return Gap(NOT_COVERED, min(broker for _, broker in untold), None, None, kind=QUEUES)
     brokers = group_brokers(case)
     unseen = run.missing - brokers if run.coverage.known else frozenset[str]()
-    if unseen and not case.facts("QUEUE_PROGRESS"):  # which shows the queues of every broker
+    if unseen and not case.facts["QUEUE_PROGRESS"]:  # which shows the queues of every broker
         return Gap(NOT_COVERED, min(unseen), None, None)
     nowhere = {*dumps.subscribed_topics(case)} - {topic for topic, _ in known}
     for broker in sorted(brokers):
@@ -202,12 +208,14 @@ def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
     return None
 
 
-def _grown(case: GroupCase, known: Mapping[tuple[str, str], Row]) -> Iterator[tuple[str, str]]:
+def _grown(
+    case: GroupCase, known: Mapping[tuple[str, str], CaseTopicsRow]
+) -> Iterator[tuple[str, str]]:
     """Topics, and brokers, of which consumerProgress shows more queues than were known before.
 
     A broker answers of the queues that the topic has then.
     """
-    for shown in case.facts("QUEUE_PROGRESS"):
+    for shown in case.facts["QUEUE_PROGRESS"]:
         row = known.get((shown["topic"], shown["broker_name"]))
         if row is not None and shown["first_ms"] > row["event_ms"]:
             queues = max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0)
@@ -220,9 +228,9 @@ def _shown_ms(case: GroupCase, broker: str) -> int:
 
     Other dumps of its round come within a minute.
     """
-    topics = {row["topic"] for row in case.rows("topics") if row["broker_name"] == broker}
+    topics = {row["topic"] for row in case.tables["topics"] if row["broker_name"] == broker}
     shown = dict.fromkeys((one for one in topics if not is_retry_topic(one)), 0)
-    for row in case.facts("QUEUE_PROGRESS"):
+    for row in case.facts["QUEUE_PROGRESS"]:
         if row["broker_name"] == broker and row["topic"] in shown:
             shown[row["topic"]] = max(shown[row["topic"]], row["first_ms"])
     return min(shown.values(), default=0)
@@ -251,7 +259,7 @@ def unlogged(case: GroupCase) -> Gap | None:
     again = _answered_in_outage(case)
     if again is not None:
         return again
-    rows = [row for row in case.rows("findings") if row["rule_id"] in UNLOGGED]
+    rows = [row for row in case.tables["findings"] if row["rule_id"] in UNLOGGED]
     first = min(rows, key=lambda row: row["first_ms"] or 0, default=None)
     if first is not None:
         return Gap(NOT_COVERED, "", first["first_ms"], first["last_ms"])
@@ -343,7 +351,7 @@ def _client_hole(case: GroupCase, finding: Finding, client_id: str | None) -> Ga
     end = end_of(case) if finding.last_ms is None else finding.last_ms
     paused = [
         row
-        for row in case.rows("memberships")
+        for row in case.tables["memberships"]
         if row["suspended"]
         and client_id in (None, row["client_id"])
         and row["from_ms"] <= end
@@ -352,10 +360,11 @@ def _client_hole(case: GroupCase, finding: Finding, client_id: str | None) -> Ga
     since = {row["client_id"]: row["from_ms"] for row in reversed(paused)}
     hosts = {
         (row["source"].split("/")[1], min(begin, since[row["client_id"]]))
-        for row in case.rows("cluster_events")
+        for row in case.consumer_events
         if row["event_type"] in (events.CONSUMER_SUSPEND, events.CONSUMER_RESUME)
         and row["client_id"] in since
-        and (row.get("source") or "").startswith("clients/")
+        and row["source"] is not None
+        and row["source"].startswith("clients/")
     }
     for host, since_ms in sorted(hosts):
         hole = case.run.coverage.client_gap(host, since_ms, end)
@@ -459,7 +468,7 @@ def _strategy_gap(case: GroupCase) -> Gap | None:
     if not case.run.coverage.known:
         return None
     joins = (
-        row for row in case.rows("cluster_events") if row["event_type"] == events.CONSUMER_JOIN
+        row for row in case.tables["cluster_events"] if row["event_type"] == events.CONSUMER_JOIN
     )
     told = {row["client_id"] for row in joins if row["strategy"]}
     dividing = {
@@ -519,14 +528,14 @@ def ended(rule: Rule, finding: Finding, at_ms: int, shown_by: str) -> Finding:
 
 def _turn(case: GroupCase, at_ms: int) -> str:
     """What happened to the group at a time, with the line of the broker's log that shows it."""
-    happened = [row for row in case.ordered_events if row["event_ms"] == at_ms]
+    happened = [row for row in case.consumer_events if row["event_ms"] == at_ms]
     if happened:
         return listed(map(_named, happened), 2)
     epoch = case.epoch_at(at_ms)
     return listed(epoch["causes"], 3) if epoch and epoch["causes"] else "as the logs show"
 
 
-def _named(event: Row) -> str:
+def _named(event: ConsumerEventsRow) -> str:
     source = event.get("source") or ""
     line = f" ({source})" if source.startswith("brokers/") else ""
     return f"{event['event_type']} of {event['client_id']}{line}"

@@ -1,11 +1,21 @@
 """The cluster and each group judged, as rows of ``findings`` and of ``group_verdicts``."""
 
-import traceback
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from __future__ import annotations
 
-from rebalance_core.audit.case import LISTED, AuditRun, Finding, GroupCase, Rule, grouped
+import traceback
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypedDict
+
+from rebalance_core.audit.case import (
+    LISTED,
+    AuditRun,
+    Finding,
+    GroupCase,
+    Rule,
+    facts_by_kind,
+    grouped,
+)
 from rebalance_core.audit.comparison import ComparisonResult, compare, unknown
 from rebalance_core.audit.comparison_findings import COMPARISON_RULES, comparison_findings, settling
 from rebalance_core.audit.completeness import (
@@ -62,6 +72,20 @@ from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_EVENTS, NOTICES
 from rebalance_core.model.system_groups import is_system_group
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        BrokerEventsRow,
+        CaseRows,
+        CoverageRow,
+        FactsByKind,
+        FindingsBegun,
+        FindingsRow,
+        GroupVerdictsBegun,
+        NewestDumpsRow,
+        ObservedFactsRow,
+        SpansRow,
+    )
+
 RULE_FAILED = Rule(
     "RULE_FAILED",
     verdicts.ERROR,
@@ -88,11 +112,26 @@ ALL_RULES: tuple[Rule, ...] = (
 MEANINGS = FINDING_IDS | {rule.rule_id: rule.meaning for rule in ALL_RULES}
 """What each finding means, those of `ingest` too."""
 
-Row = dict[str, Any]
 Findings = list[tuple[Rule, Finding]]
 
 
-def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str, list[Row]]:
+class Judged(TypedDict):
+    """What is found of one group, by table; the rows have no cluster yet."""
+
+    findings: list[FindingsBegun]
+    group_verdicts: list[GroupVerdictsBegun]
+
+
+class Standing(TypedDict):
+    """The columns of ``group_verdicts`` that say how the group stands at the end."""
+
+    queues: int | None
+    behind: int | None
+    moved: int | None
+    changed_ms: int | None
+
+
+def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> Judged:
     """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster.
 
     Of a system group ingest's findings alone.
@@ -105,21 +144,21 @@ def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> dict[str,
         findings += _by_rule(rule, case, result.verdict) if known or not rule.by_owners else []
     rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]
     rows = with_known(rows, of_group(case)) if rows else rows
-    rows += [dict(row) for row in case.rows("findings")]
+    of_ingest = case.tables["findings"]
     return {
-        "findings": [accept(row, accepted) for row in rows],
-        "group_verdicts": [_verdict_row(case, result) | standing],
+        "findings": [accept(row, accepted) for row in (*rows, *of_ingest)],
+        "group_verdicts": [_verdict_row(case, result, standing)],
     }
 
 
 def run_cluster_rules(
-    facts: Iterable[Mapping[str, Any]],
-    dumps: Iterable[Mapping[str, Any]],
-    broker_events: Iterable[Mapping[str, Any]],
+    facts: FactsByKind,
+    dumps: Iterable[NewestDumpsRow],
+    broker_events: Iterable[BrokerEventsRow],
     stale_hours: float,
     not_before_ms: int | None = None,
-    coverage: Iterable[Mapping[str, Any]] = (),
-) -> tuple[AuditRun, list[Row]]:
+    coverage: Iterable[CoverageRow] = (),
+) -> tuple[AuditRun, list[FindingsBegun]]:
     """The audit run's view of the cluster, and the findings on the cluster as a whole.
 
     Args:
@@ -131,7 +170,7 @@ def run_cluster_rules(
         not_before_ms: a collection that ends before is old as a whole.
         coverage: what the files can tell of.
     """
-    facts, reported = list(facts), list(broker_events)
+    reported = list(broker_events)
     given = [row for row in reported if row["event_type"] != NOTICES]
     events = [row for row in given if row["event_type"] in BROKER_EVENTS]
     dumps, coverage = list(dumps), list(coverage)
@@ -144,11 +183,11 @@ def run_cluster_rules(
     rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts, coverage)]
     masters = master_outages(given)
     rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]
-    files = [row for row in facts if row["kind"] == "BROKER_FILE"]
+    files = facts["BROKER_FILE"]
     folders = {
-        row["broker_name"]: row["details"]["folders"].split(", ")
+        row["broker_name"]: names.split(", ")
         for row in files
-        if row["details"].get("folders")
+        if (names := row["details"].get("folders"))
     }
     covered = coverage_of(coverage, folders)
     rows += [finding_row(NO_BROKER_ADDRESS, one) for one in no_broker_address(facts, covered)]
@@ -156,7 +195,7 @@ def run_cluster_rules(
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts, covered)]
     headless = {b for b, outages in masters.items() if outages and outages[-1].up_ms is None}
     signs = _signs_of_life(dumps, covered, {*folders, *gone})
-    named = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
+    named = {row["broker_name"] for row in facts["BROKER_SLAVES"]}
     slaves = frozenset(named | masters.keys())
     ends = {broker: covered.ends(broker) for broker in headless}
     returned = going_on(events, masters, ends | {broker: signs[broker] for broker in gone})
@@ -192,41 +231,44 @@ _MOMENTS = {
 
 
 def _moments(
-    facts: Iterable[Mapping[str, Any]], broker_events: Iterable[Mapping[str, Any]]
+    facts: FactsByKind, broker_events: Iterable[BrokerEventsRow]
 ) -> dict[str, tuple[tuple[int, str], ...]]:
     """By broker what it, its replicas and the name servers logged of it, by time."""
-    logged = [(row["broker_name"], row["first_ms"], row["kind"]) for row in facts]
+    logged: list[tuple[str, int, str]] = []
+    logged += [
+        (row["broker_name"], row["first_ms"], row["kind"]) for row in facts["BROKER_STARTED"]
+    ]
     logged += [(row["broker_name"], row["event_ms"], row["event_type"]) for row in broker_events]
     found: dict[str, set[tuple[int, str]]] = {}
     for broker, at_ms, kind in logged:
-        if broker and kind in _MOMENTS:
+        if kind in _MOMENTS:
             found.setdefault(broker, set()).add((at_ms, _MOMENTS[kind]))
     return {broker: tuple(sorted(moments)) for broker, moments in found.items()}
 
 
 def _signs_of_life(
-    dumps: Iterable[Mapping[str, Any]], covered: Coverage, brokers: Iterable[str]
+    dumps: Iterable[NewestDumpsRow], covered: Coverage, brokers: Iterable[str]
 ) -> dict[str, int]:
     """By broker the last line of its log or its last answer to consumerConnection, epoch ms."""
     signs = {broker: covered.ends(broker) for broker in brokers}
     for row in dumps:
-        if row["broker_name"] and row["details"]["command"] == "consumerConnection":
+        if row["broker_name"] and row["command"] == "consumerConnection":
             signs[row["broker_name"]] = max(signs.get(row["broker_name"], 0), row["last_ms"])
     return signs
 
 
-def _notices(broker_events: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+def _notices(broker_events: Iterable[BrokerEventsRow]) -> dict[str, tuple[str, ...]]:
     """By broker how it told members of changes, in order."""
     found: dict[str, tuple[str, ...]] = {}
     for row in sorted(broker_events, key=lambda row: (row["event_ms"], row["sequence"])):
         if row["event_type"] == NOTICES:
-            found[row["broker_name"]] = (*found.get(row["broker_name"], ()), row["detail"])
+            found[row["broker_name"]] = (*found.get(row["broker_name"], ()), row["detail"] or "")
     return found
 
 
 def missing_of_groups(
     unknown: Mapping[str, tuple[int, list[str]]], compared: int, *, reported: bool = True
-) -> list[Row]:
+) -> list[FindingsBegun]:
     """Findings for groups of which something is missing that others have.
 
     Args:
@@ -250,6 +292,22 @@ def missing_of_groups(
     ]
 
 
+class Missing(TypedDict):
+    """What of a row of ``group_verdicts`` shows that something is missing."""
+
+    verdict: verdicts.Verdict
+    reason: str
+    unasked: Sequence[str]
+
+
+class MissingGroups(Missing):
+    """Groups that miss the same: how many, the first names, how many dumps of them were made."""
+
+    groups: int
+    names: Sequence[str]
+    dumps: int | None
+
+
 MISSING_REASONS = (
     verdicts.NO_DUMP,
     verdicts.STALE_DUMP,
@@ -259,14 +317,14 @@ MISSING_REASONS = (
 )
 
 
-def missing_reason(verdict: Mapping[str, Any]) -> str | None:
+def missing_reason(verdict: Missing) -> str | None:
     """Under which reason of `missing_of_groups` a row of ``group_verdicts`` counts; None: none."""
     if verdict["verdict"] == verdicts.UNKNOWN and verdict["reason"] in MISSING_REASONS:
         return str(verdict["reason"])
     return UNASKED if verdict["unasked"] else None
 
 
-def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None) -> Row:
+def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None) -> FindingsBegun:
     """A row of ``findings`` without the cluster."""
     return {
         "rule_id": rule.rule_id,
@@ -283,6 +341,11 @@ def finding_row(rule: Rule, finding: Finding, consumer_group: str | None = None)
         "remedy": finding.remedy or rule.remedy,
         "accepted": None,
     }
+
+
+def of_cluster_row(cluster: str, row: FindingsBegun) -> FindingsRow:
+    """The row with its cluster; its fingerprint and cause come when all findings are there."""
+    return {**row, "cluster": cluster, "fingerprint": None, "caused_by": None}
 
 
 def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
@@ -337,8 +400,11 @@ def _failed(what: str, case: GroupCase, error: Exception) -> tuple[Rule, Finding
     )
 
 
-def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
+def _verdict_row(
+    case: GroupCase, result: ComparisonResult, standing: Standing
+) -> GroupVerdictsBegun:
     return {
+        **standing,
         "consumer_group": case.consumer_group,
         "verdict": result.verdict,
         "reason": result.reason,
@@ -348,19 +414,18 @@ def _verdict_row(case: GroupCase, result: ComparisonResult) -> Row:
         "dumped_ms": result.dumped_ms,
         "unasked": list(result.unasked),
         "settled_by": settling(case, result),
-        "dumps": len(case.facts("DUMP")),
+        "dumps": len(case.facts["DUMP"]),
     }
 
 
-def _standing(case: GroupCase) -> tuple[Row, Findings]:
-    """The columns of ``group_verdicts`` that say how the group stands at the end."""
+def _standing(case: GroupCase) -> tuple[Standing, Findings]:
     last = case.last_epoch
-    standing: Row = dict.fromkeys(("queues", "behind", "moved", "changed_ms"))
+    standing: Standing = {"queues": None, "behind": None, "moved": None, "changed_ms": None}
     try:
         standing["behind"] = _behind(case)
         if last is not None:
-            moved = (row["moved"] for row in case.rows("group_metrics") if row["topic"] is None)
-            standing |= {"queues": last["queues"], "moved": sum(moved)}
+            moved = (row["moved"] for row in case.tables["group_metrics"] if row["topic"] is None)
+            standing["queues"], standing["moved"] = last["queues"], sum(moved)
             standing["changed_ms"] = last["from_ms"]
         return standing, []
     except Exception as error:  # as below
@@ -374,7 +439,7 @@ def _behind(case: GroupCase) -> int | None:
     """
     if any(queues_lost(case, broker) for broker in brokers_lost(case)):
         return None
-    if not case.rows("committed_offsets") and not case.facts("QUEUE_PROGRESS"):
+    if not case.tables["committed_offsets"] and not case.facts["QUEUE_PROGRESS"]:
         return None
     behind, offsets = backlog(case), Offsets(case)
     left = {queue_of(row) for row in orphans(case)} - behind.keys() - offsets.commits.keys()
@@ -398,9 +463,7 @@ class GroupRules:
     accepted: tuple[Acceptance, ...] = ()
     salt: str | None = None
 
-    def __call__(
-        self, cluster: str, group: str, rows: Mapping[str, list[Row]]
-    ) -> Mapping[str, list[Row]]:
+    def __call__(self, cluster: str, group: str, rows: CaseRows) -> Judged:
         """Rows of ``findings`` and ``group_verdicts`` from the group's rows by table."""
         case = GroupCase(cluster, group, self.runs.get(cluster, AuditRun(0, 0)), rows)
         judged = run_rules(case, self.accepted)
@@ -411,8 +474,6 @@ class GroupRules:
 
 
 # Every cluster judged as a whole, from the few rows that concern it.
-
-BROKER_EVENT_COLUMNS = ("cluster", "event_ms", "sequence", "event_type", "broker_name", "detail")
 
 
 @dataclass(frozen=True)
@@ -426,18 +487,18 @@ class ClusterRows:
         coverage: what its files can tell of.
     """
 
-    facts: list[Row] = field(default_factory=list)
-    dumps: list[Row] = field(default_factory=list)
-    broker_events: list[Row] = field(default_factory=list)
-    coverage: list[Row] = field(default_factory=list)
+    facts: list[ObservedFactsRow] = field(default_factory=list)
+    dumps: list[NewestDumpsRow] = field(default_factory=list)
+    broker_events: list[BrokerEventsRow] = field(default_factory=list)
+    coverage: list[CoverageRow] = field(default_factory=list)
 
 
 def cluster_rows(
-    spans: Iterable[Row],
-    facts: Iterable[Row],
-    dumps: Iterable[Row],
-    broker_events: Iterable[Row],
-    coverage: Iterable[Row] = (),
+    spans: Iterable[SpansRow],
+    facts: Iterable[ObservedFactsRow],
+    dumps: Iterable[NewestDumpsRow],
+    broker_events: Iterable[BrokerEventsRow],
+    coverage: Iterable[CoverageRow] = (),
 ) -> dict[str, ClusterRows]:
     """The rows by cluster.
 
@@ -445,23 +506,37 @@ def cluster_rows(
         spans: cluster, and first_ms and last_ms of its events.
         facts: observed facts of `completeness.CLUSTER_KINDS`.
         dumps: cluster, broker_name, command, first_ms and last_ms of the newest dumps.
-        broker_events: `BROKER_EVENT_COLUMNS` of clusters that have a span.
+        broker_events: of clusters that have a span.
         coverage: rows of the table.
     """
-    clusters = {
-        row["cluster"]: ClusterRows([row | {"kind": "COLLECTED", "broker_name": None}])
-        for row in spans
-    }
-    for row in facts:
-        clusters.setdefault(row["cluster"], ClusterRows()).facts.append(row)
-    for row in dumps:
-        dump = row | {"details": {"command": row["command"]}}
-        clusters.setdefault(row["cluster"], ClusterRows()).dumps.append(dump)
-    for row in broker_events:
-        clusters[row["cluster"]].broker_events.append(row)
-    for row in coverage:
-        clusters.setdefault(row["cluster"], ClusterRows()).coverage.append(row)
+    clusters = {row["cluster"]: ClusterRows([_collected(row)]) for row in spans}
+    for fact in facts:
+        clusters.setdefault(fact["cluster"], ClusterRows()).facts.append(fact)
+    for dump in dumps:
+        clusters.setdefault(dump["cluster"], ClusterRows()).dumps.append(dump)
+    for event in broker_events:
+        clusters[event["cluster"]].broker_events.append(event)
+    for covered in coverage:
+        clusters.setdefault(covered["cluster"], ClusterRows()).coverage.append(covered)
     return clusters
+
+
+def _collected(span: SpansRow) -> ObservedFactsRow:
+    """The fact COLLECTED of what events span, for tables of no collection."""
+    return {
+        "cluster": span["cluster"],
+        "kind": "COLLECTED",
+        "consumer_group": None,
+        "topic": None,
+        "broker_name": None,
+        "queue_id": None,
+        "client_id": None,
+        "first_ms": span["first_ms"],
+        "last_ms": span["last_ms"],
+        "times": 1,
+        "details": {"start_ms": str(span["first_ms"]), "end_ms": str(span["last_ms"])},
+        "source": "cluster_events",
+    }
 
 
 @dataclass(frozen=True)
@@ -476,18 +551,18 @@ class ClusterFindings:
     """
 
     runs: Mapping[str, AuditRun]
-    findings: list[Row]
+    findings: list[FindingsRow]
     brokers: frozenset[str]
     incomplete: frozenset[str] = frozenset()
 
     def all_findings(
         self,
-        of_ingest: Iterable[Row],
-        of_groups: Iterable[Row],
-        unknown: Mapping[str, tuple[list[Row], int]],
+        of_ingest: Iterable[FindingsRow],
+        of_groups: Iterable[FindingsRow],
+        unknown: Mapping[str, tuple[list[MissingGroups], int]],
         accepted: tuple[Acceptance, ...],
         redact_salt: str | None,
-    ) -> list[Row]:
+    ) -> list[FindingsRow]:
         """Every finding that is none on a group, accepted and redacted.
 
         Args:
@@ -499,24 +574,24 @@ class ClusterFindings:
             redact_salt: of the names for client ids; None: they are shown.
         """
         rows = [*self.findings, *of_ingest]
-        groups = grouped(of_groups, lambda row: str(row["cluster"]))
+        groups = grouped(of_groups, lambda row: row["cluster"])
         for cluster, run in self.runs.items():
             down = find_down(run.outages, groups.get(cluster, ()))
-            rows += [{"cluster": cluster} | finding_row(DOWN, one) for one in down]
+            rows += [of_cluster_row(cluster, finding_row(DOWN, one)) for one in down]
         for cluster, (missing, compared) in unknown.items():
             reported = compared > 0 or cluster in self.incomplete
             if not reported:
                 missing = [
                     row for row in missing if row["reason"] != verdicts.NO_DUMP or not row["dumps"]
                 ]
-            found = missing_of_groups(_by_reason(missing), compared, reported=reported)
-            rows += [{"cluster": cluster} | row for row in found]
+            lacking = missing_of_groups(_by_reason(missing), compared, reported=reported)
+            rows += [of_cluster_row(cluster, row) for row in lacking]
         rows = [accept(row, accepted) for row in rows]
-        of_clusters = grouped(rows, lambda row: str(row["cluster"]))
+        of_clusters = grouped(rows, lambda row: row["cluster"])
         for cluster in sorted(groups.keys() | of_clusters.keys()):
             found = [*of_clusters.get(cluster, ()), *groups.get(cluster, ())]
             unsure = (finding_row(COLLECTION_INCOMPLETE, one) for one in unsure_findings(found))
-            rows += [accept({"cluster": cluster} | row, accepted) for row in unsure]
+            rows += [accept(of_cluster_row(cluster, row), accepted) for row in unsure]
         if redact_salt is None:
             return rows
         return list(map(Redaction(redact_salt, brokers=self.brokers).finding, rows))
@@ -527,11 +602,11 @@ def cluster_findings(
 ) -> ClusterFindings:
     """Judge each cluster; arguments as of `run_cluster_rules`."""
     runs: dict[str, AuditRun] = {}
-    findings: list[Row] = []
+    findings: list[FindingsRow] = []
     brokers: set[str | None] = set()
     for cluster, known in clusters.items():
         runs[cluster], found = run_cluster_rules(
-            known.facts,
+            facts_by_kind(known.facts),
             known.dumps,
             known.broker_events,
             stale_hours,
@@ -539,7 +614,7 @@ def cluster_findings(
             known.coverage,
         )
         brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)}
-        findings += [{"cluster": cluster} | row for row in found]
+        findings += [of_cluster_row(cluster, row) for row in found]
     incomplete = frozenset(
         row["cluster"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id
     )
@@ -547,7 +622,7 @@ def cluster_findings(
     return ClusterFindings(runs, findings, names, incomplete)
 
 
-def _by_reason(unknown: Iterable[Row]) -> dict[str, tuple[int, list[str]]]:
+def _by_reason(unknown: Iterable[MissingGroups]) -> dict[str, tuple[int, list[str]]]:
     """How many groups something is missing of, and the first names, by `missing_reason`."""
     by_reason: dict[str, tuple[int, list[str]]] = {}
     for row in unknown:

@@ -2,6 +2,8 @@
 for a time.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -10,13 +12,16 @@ from datetime import date, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.contracts.settings_file import toml_document
 from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys
 from rebalance_core.model.group_settings import LANGUAGE_CODES
 from rebalance_core.protocol.members import library_of
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ConsumerGroupsRow, FindingsBegun
 
 # One known defect: its thread, which findings it may explain, and in whose versions it is.
 
@@ -193,7 +198,6 @@ def _contradictions(table: Mapping[str, Any], rule_ids: Collection[str] | None) 
 KNOWN = "known"
 """Key of a finding's evidence: the issues that fit it, and by which versions."""
 
-Row = dict[str, Any]
 ClientVersion = tuple[str | None, str | None]
 """Language and version; None: no file tells."""
 
@@ -205,12 +209,12 @@ class Concerned:
     Attributes:
         brokers: version by broker, where a file tells.
         clients: language and version by client id.
-        settings: the group's row of consumer_groups; empty for findings on the cluster.
+        settings: the group's row of consumer_groups; None for findings on the cluster.
     """
 
     brokers: Mapping[str, str] = field(default_factory=dict)
     clients: Mapping[str, ClientVersion] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: ConsumerGroupsRow | None = None
 
 
 def of_group(case: GroupCase) -> Concerned:
@@ -218,9 +222,9 @@ def of_group(case: GroupCase) -> Concerned:
 
     Of what several dumps state of a client the last counts; not all of them tell its language.
     """
-    versions = {row["client_id"]: row["version"] for row in case.rows("memberships")}
+    versions = {row["client_id"]: row["version"] for row in case.tables["memberships"]}
     clients: dict[str, ClientVersion] = {}
-    listed = case.rows("observed_members")
+    listed = case.tables["observed_members"]
     for row in sorted(listed, key=lambda row: (row["observed_ms"], row["source"] or "")):
         client_id = row["client_id"]
         language, version = clients.get(client_id, (None, versions.get(client_id)))
@@ -240,21 +244,21 @@ def of_java_clients(run: AuditRun) -> Concerned:
 
 
 def with_known(
-    rows: Iterable[Row], concerned: Concerned, issues: Iterable[KnownIssue] | None = None
-) -> list[Row]:
+    rows: Iterable[FindingsBegun], concerned: Concerned, issues: Iterable[KnownIssue] | None = None
+) -> list[FindingsBegun]:
     """The findings, those that a known issue fits with it in their evidence."""
     listed = list(known_issues() if issues is None else issues)
     return [_named(row, concerned, listed) for row in rows]
 
 
-def _named(row: Row, concerned: Concerned, issues: Iterable[KnownIssue]) -> Row:
+def _named(row: FindingsBegun, concerned: Concerned, issues: Iterable[KnownIssue]) -> FindingsBegun:
     fitting = [f"{issue.id}, {party}" for issue in issues for party in _fit(row, concerned, issue)]
     if not fitting:
         return row
     return {**row, "evidence": {**row["evidence"], KNOWN: "; ".join(fitting)}}
 
 
-def _fit(row: Row, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
+def _fit(row: FindingsBegun, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
     """Return whose issue it is, once, if it fits: by the language and versions that were seen."""
     if row["rule_id"] not in issue.rules or not _holds(row, concerned, issue):
         return
@@ -272,8 +276,9 @@ def _fit(row: Row, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
         parts += [f"client {', '.join([*java, *others])}"]
     if issue.broker_from or issue.broker_to or not issue.languages:
         versions = concerned.brokers
-        if row["broker_name"] in versions:
-            versions = {row["broker_name"]: versions[row["broker_name"]]}
+        broker = row["broker_name"]
+        if broker is not None and broker in versions:
+            versions = {broker: versions[broker]}
         having = sorted({version for version in versions.values() if issue.of_broker(version)})
         if not having and (issue.broker_from or issue.broker_to):
             return
@@ -281,12 +286,14 @@ def _fit(row: Row, concerned: Concerned, issue: KnownIssue) -> Iterator[str]:
     yield ", ".join(parts)
 
 
-def _holds(row: Row, concerned: Concerned, issue: KnownIssue) -> bool:
+def _holds(row: FindingsBegun, concerned: Concerned, issue: KnownIssue) -> bool:
     """The conditions beside languages and versions."""
     settings = concerned.settings
-    if issue.ordered is not None and settings.get("ordered") is not issue.ordered:
+    ordered = None if settings is None else settings["ordered"]
+    consumer_type = None if settings is None else settings["consumer_type"]
+    if issue.ordered is not None and ordered is not issue.ordered:
         return False
-    if issue.consumer_types and settings.get("consumer_type") not in issue.consumer_types:
+    if issue.consumer_types and consumer_type not in issue.consumer_types:
         return False
     evidence = row["evidence"]
     return issue.summary in row["summary"] and all(
@@ -300,7 +307,8 @@ def _holds(row: Row, concerned: Concerned, issue: KnownIssue) -> bool:
 # topic, broker_name and client_id; left out: any reason = "one spare member on purpose" expires =
 # 2027-03-31 # the last day on which it holds ```
 
-WHERE = ("consumer_group", "topic", "broker_name", "client_id")
+Named = Literal["consumer_group", "topic", "broker_name", "client_id"]
+WHERE: tuple[Named, ...] = ("consumer_group", "topic", "broker_name", "client_id")
 """Fields that say which findings of the rule are meant; globs."""
 KEYS = ("rule_id", *WHERE, "reason", "expires", "snooze_until", "ticket")
 SNOOZED_UNTIL = "snoozed until "
@@ -314,7 +322,7 @@ class Acceptance:
     """One entry; ``globs`` are (field, pattern) pairs."""
 
     rule_id: str
-    globs: tuple[tuple[str, str], ...]
+    globs: tuple[tuple[Named, str], ...]
     reason: str
     expires: date
     ticket: str = ""
@@ -328,17 +336,22 @@ class Acceptance:
         until = f"{SNOOZED_UNTIL}{self.expires}: " if self.snoozed else ""
         return f"{until}{self.reason}{ticket}"
 
-    def covers(self, finding: Mapping[str, Any]) -> bool:
+    def covers(self, finding: FindingsBegun) -> bool:
         """True for a row of ``findings`` that this entry means."""
         return finding["rule_id"] == self.rule_id and all(
             fnmatchcase(finding[name] or "", pattern) for name, pattern in self.globs
         )
 
 
-def accept(finding: dict[str, Any], accepted: Iterable[Acceptance]) -> dict[str, Any]:
+Found = TypeVar("Found", bound="FindingsBegun")
+
+
+def accept(finding: Found, accepted: Iterable[Acceptance]) -> Found:
     """The finding with the reason for which it is accepted, if it is."""
     reason = next((one.text for one in accepted if one.covers(finding)), None)
-    return finding | {"accepted": reason}
+    shown = finding.copy()
+    shown["accepted"] = reason
+    return shown
 
 
 def read_accepted(
@@ -421,21 +434,34 @@ def _accepted_mistakes(entry: Mapping[str, Any], known: set[str], never: set[str
     if "expires" in entry and "snooze_until" in entry:
         yield "expires and snooze_until: give one of them"
         return
-    name = "snooze_until" if "snooze_until" in entry else "expires"
-    until = entry.get(name)
+    key = "snooze_until" if "snooze_until" in entry else "expires"
+    until = entry.get(key)
     if not isinstance(until, date) or isinstance(until, datetime):
-        yield f"{name} = {until!r}: expected a day, e.g. 2027-03-31"
+        yield f"{key} = {until!r}: expected a day, e.g. 2027-03-31"
 
 
-def write_accepted(findings: Iterable[Mapping[str, Any]], today: date) -> str:
+class ToAccept(TypedDict):
+    """What an acceptance may name."""
+
+    rule_id: str
+    consumer_group: str | None
+    topic: str | None
+    broker_name: str | None
+    client_id: str | None
+
+
+def write_accepted(findings: Iterable[ToAccept], today: date) -> str:
     """A file that accepts these findings for `FIRST_ACCEPTANCE_DAYS`; reasons are to be filled in.
 
     One entry for a rule and group; findings on the cluster name their broker or topic.
     """
     expires = today + timedelta(days=FIRST_ACCEPTANCE_DAYS)
     keys = {
-        (f["rule_id"], *((name, f[name]) for name in _naming(f) if f[name] is not None))
-        for f in findings
+        (
+            one["rule_id"],
+            *((name, value) for name in _naming(one) if (value := one[name]) is not None),
+        )
+        for one in findings
     }
     parts = [
         "# Findings of the first run. Give each its reason and its day, or mend and delete it.",
@@ -448,7 +474,7 @@ def write_accepted(findings: Iterable[Mapping[str, Any]], today: date) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _naming(finding: Mapping[str, Any]) -> tuple[str, ...]:
+def _naming(finding: ToAccept) -> tuple[Named, ...]:
     return ("consumer_group",) if finding["consumer_group"] else WHERE[1:]
 
 

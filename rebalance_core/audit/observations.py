@@ -1,16 +1,17 @@
 """Ownership as dumps and proxies show it; queues of nobody, and whose queues no command shows."""
 
+from __future__ import annotations
+
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.case import (
     CAUSES,
     Finding,
     GroupCase,
-    Row,
     Rule,
     grouped,
     known_topics,
@@ -20,9 +21,11 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.dumps import (
     SAME_ROUND_MS,
+    Answer,
     answers_at,
     broker_answers,
     each_asked_once,
+    first_stated,
     libraries,
     member_rounds,
     number,
@@ -43,6 +46,16 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic, pop_retry_t
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.members import ORDER_LOCK_MS, tells_queues
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.row_parts import NamesQueue
+    from rebalance_core.contracts.rows import (
+        DumpFact,
+        HeldQueueFact,
+        ObservedOwnershipRow,
+        PopQueueFact,
+        QueueProgressFact,
+    )
 
 # Ownership as dumps show it: what one client holds and pops, and who holds one queue.
 #
@@ -91,8 +104,8 @@ Observation = ClientObservation | QueueObservation
 def observations(case: GroupCase, others: Iterable[ClientObservation] = ()) -> list[Observation]:
     """Every observation of the group, these others included, in order of time."""
     observed: list[Observation] = [*_client_observations(case), *_queue_observations(case), *others]
-    if not case.facts("DUMP"):  # observed_ownership alone, from elsewhere
-        observed += _bare_observations(case.rows("observed_ownership"))
+    if not case.facts["DUMP"]:  # observed_ownership alone, from elsewhere
+        observed += _bare_observations(case.tables["observed_ownership"])
     return sorted(observed, key=_order)
 
 
@@ -133,9 +146,12 @@ def address_of(client_id: str) -> str:
 
 
 def _client_observations(case: GroupCase) -> Iterable[ClientObservation]:
-    held, popped = _tables_of_clients(case, "HELD_QUEUE"), _tables_of_clients(case, "POP_QUEUE")
+    held, popped = (
+        _tables_of_clients(case, case.facts["HELD_QUEUE"]),
+        _tables_of_clients(case, case.facts["POP_QUEUE"]),
+    )
     silent, assigned = silent_members(case), assigned_members(case)
-    for row in case.facts("DUMP"):
+    for row in case.facts["DUMP"]:
         if row["client_id"] in assigned:
             continue
         if row["details"]["command"] == "consumerStatus" and row["client_id"]:
@@ -148,12 +164,12 @@ def _client_observations(case: GroupCase) -> Iterable[ClientObservation]:
             yield ClientObservation(*asked, queues, row["source"], frozenset(popped.get(asked, ())))
 
 
-def _is_unanswered(dump: Row) -> bool:
+def _is_unanswered(dump: DumpFact) -> bool:
     """The client could not be asked: mqadmin printed an exception, or nothing."""
     return bool(dump["details"].get("error")) or dump["details"].get("rows") == "0"
 
 
-def _is_cut(dump: Row) -> bool:
+def _is_cut(dump: DumpFact) -> bool:
     """The answer ends before the client's queues or among them: it may hold others."""
     return bool(dump["details"].get("queues_told") == "false")
 
@@ -163,16 +179,18 @@ def silent_members(case: GroupCase) -> set[str]:
     consumer_type = case.settings.get("consumer_type") or PUSH
     return {
         row["client_id"]
-        for row in case.rows("memberships")
+        for row in case.tables["memberships"]
         if not tells_queues(consumer_type, version_of(row))
     }
 
 
-def _tables_of_clients(case: GroupCase, kind: str) -> dict[tuple[str, int], set[MessageQueue]]:
+def _tables_of_clients(
+    case: GroupCase, facts: Iterable[HeldQueueFact | PopQueueFact]
+) -> dict[tuple[str, int], set[MessageQueue]]:
     """The queues of these facts by client and time."""
     queues: dict[tuple[str, int], set[MessageQueue]] = {}
     not_ours = _pop_retries(case)
-    for row in case.facts(kind):
+    for row in facts:
         if row["details"].get("dropped") != "true" and row["topic"] not in not_ours:
             queues.setdefault((row["client_id"], row["first_ms"]), set()).add(queue_of(row))
     return queues
@@ -187,7 +205,7 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     (`assigned_members`) is no owner.
     """
     not_ours, silent = _pop_retries(case), silent_members(case)
-    known = {queue_of(row) for row in case.rows("ownership")}
+    known = {queue_of(row) for row in case.tables["ownership"]}
     assigned = {address_of(client_id) for client_id in assigned_members(case)}
     for rows in progress_dumps(case):
         unsure, elsewhere = silent or omitted(case, rows), _read_otherwise(case, rows)
@@ -204,14 +222,14 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
             yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
 
 
-def progress_dumps(case: GroupCase) -> Iterator[list[Row]]:
+def progress_dumps(case: GroupCase) -> Iterator[list[QueueProgressFact]]:
     """The rows of each ``consumerProgress -s true``, in order of time."""
-    rows = [r for r in case.facts("QUEUE_PROGRESS") if r["details"].get("with_clients") == "true"]
+    rows = [r for r in case.facts["QUEUE_PROGRESS"] if r["details"].get("with_clients") == "true"]
     for _, dump in groupby(rows, key=lambda row: row["first_ms"]):
         yield list(dump)
 
 
-def omitted(case: GroupCase, progress: list[Row]) -> set[str]:
+def omitted(case: GroupCase, progress: list[QueueProgressFact]) -> set[str]:
     """Members whose queues a ``consumerProgress -s`` cannot show.
 
     mqadmin asks the members in turn, and stops at the first that does not answer: the queues of all
@@ -226,7 +244,7 @@ def omitted(case: GroupCase, progress: list[Row]) -> set[str]:
     at_ms = progress[0]["first_ms"]
     failed = {
         row["client_id"]
-        for row in case.facts("DUMP")
+        for row in case.facts["DUMP"]
         if row["details"]["command"] == "consumerStatus"
         and row["client_id"] is not None
         and _is_unanswered(row)
@@ -253,18 +271,18 @@ def omitted(case: GroupCase, progress: list[Row]) -> set[str]:
     return failed
 
 
-def commit_moves(case: GroupCase, look: Row) -> bool:
+def commit_moves(case: GroupCase, look: QueueProgressFact) -> bool:
     """True if the queue's commit moved about the time of the look, or has since."""
     queue, at_ms = queue_of(look), look["first_ms"]
-    committed = number(look, "consumer_offset", 0)
+    committed = number(look["details"].get("consumer_offset"), 0)
     readings = [
         (row["observed_ms"], row["committed_offset"])
-        for row in case.rows("committed_offsets")
+        for row in case.tables["committed_offsets"]
         if queue_of(row) == queue
     ]
     readings += [
-        (row["first_ms"], number(row, "consumer_offset", 0))
-        for row in case.facts("QUEUE_PROGRESS")
+        (row["first_ms"], number(row["details"].get("consumer_offset"), 0))
+        for row in case.facts["QUEUE_PROGRESS"]
         if queue_of(row) == queue
     ]
     return any(
@@ -273,7 +291,7 @@ def commit_moves(case: GroupCase, look: Row) -> bool:
     )
 
 
-def _read_otherwise(case: GroupCase, progress: list[Row]) -> set[str]:
+def _read_otherwise(case: GroupCase, progress: list[QueueProgressFact]) -> set[str]:
     """Topics of which the dump names no holder at all although somebody reads them.
 
     Of popped queues there is none to name. What tells of POP, where no file names the topic's mode:
@@ -292,8 +310,9 @@ def _read_otherwise(case: GroupCase, progress: list[Row]) -> set[str]:
 def _listed_at(case: GroupCase, at_ms: int) -> set[str]:
     """Members as brokers list them in the round of that time, without those that left meanwhile."""
     answers = answers_at(broker_answers(case), at_ms, LONGEST_ROUND_MS)
-    found = {row["client_id"] for rows in answers.values() for row in rows} - {None}
-    rows = case.rows("memberships")
+    listed = (row["client_id"] for rows in answers.values() for row in rows)
+    found = {client_id for client_id in listed if client_id is not None}
+    rows = case.tables["memberships"]
     present = {row["client_id"] for row in rows if holds(row, at_ms)}
     if not answers and case.run.coverage.known:  # no list that is whole
         return present
@@ -306,28 +325,26 @@ def _answers_near(case: GroupCase, at_ms: int) -> dict[str, frozenset[MessageQue
     """
     dumps = [
         row
-        for row in case.facts("DUMP")
+        for row in case.facts["DUMP"]
         if row["details"]["command"] == "consumerStatus"
         and row["client_id"]
         and not (_is_unanswered(row) or _is_cut(row))
         and abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS
     ]
-    runs = each_asked_once(dumps, "client_id", "first_ms")
+    runs = each_asked_once(dumps, lambda row: row["client_id"], first_stated)
     run = min(runs, key=lambda rows: abs(rows[0]["first_ms"] - at_ms), default=[])
-    held = _tables_of_clients(case, "HELD_QUEUE")
-    return {
-        row["client_id"]: frozenset(held.get((row["client_id"], row["first_ms"]), ()))
-        for row in run
-    }
+    held = _tables_of_clients(case, case.facts["HELD_QUEUE"])
+    asked = [(row["client_id"], row["first_ms"]) for row in run]
+    return {one: frozenset(held.get((one, at_ms), ())) for one, at_ms in asked if one}
 
 
 def _pop_retries(case: GroupCase) -> set[str]:
     """Retry topics of POP; members that ask the broker go on reading them in PULL mode."""
-    topics = {topic for row in case.rows("memberships") for topic in known_topics(row)}
+    topics = {topic for row in case.tables["memberships"] for topic in known_topics(row)}
     return {name for topic in topics for name in pop_retry_topics(case.consumer_group, topic)}
 
 
-def _bare_observations(rows: Iterable[Row]) -> Iterable[QueueObservation]:
+def _bare_observations(rows: Iterable[ObservedOwnershipRow]) -> Iterable[QueueObservation]:
     for row in rows:
         address = address_of(row["client_id"])
         yield QueueObservation(queue_of(row), row["observed_ms"], address, row["source"])
@@ -348,7 +365,7 @@ def proxied_members(case: GroupCase, prediction: Prediction) -> Iterator[ClientO
     It lists whom any of the answers lists. A client that only a list has counts where all members
     are gRPC clients: else it may be any other.
     """
-    known = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
+    known = {row["client_id"] for row in case.tables["memberships"] if is_proxied(row)}
     answers = proxy_answers(case)
     answers += [row for row in broker_answers(case) if row["client_id"] in known]
     for together in member_rounds(answers) if known else ():
@@ -356,12 +373,12 @@ def proxied_members(case: GroupCase, prediction: Prediction) -> Iterator[ClientO
 
 
 def _of_round(
-    case: GroupCase, prediction: Prediction, answers: list[Row]
+    case: GroupCase, prediction: Prediction, answers: Sequence[Answer]
 ) -> Iterator[ClientObservation]:
     last = max(answers, key=lambda row: row["observed_ms"])
     source = min(answers, key=lambda row: row["observed_ms"])["source"]
     listed = {row["client_id"]: row for row in reversed(answers) if row["client_id"] is not None}
-    present = [row for row in case.rows("memberships") if holds(row, last["observed_ms"])]
+    present = [row for row in case.tables["memberships"] if holds(row, last["observed_ms"])]
     expected = {row["client_id"] for row in present if is_proxied(row)}
     counted = listed.keys() if len(expected) == len({r["client_id"] for r in present}) else expected
     for client_id in sorted(expected | (listed.keys() & counted)):
@@ -376,13 +393,13 @@ def _of_round(
 
 def _everything(case: GroupCase, at_ms: int) -> frozenset[MessageQueue]:
     """Return what gRPC clients of the group reach at this time, or reached last before it."""
-    rows = [row for row in case.rows("pop_reach") if row["from_ms"] <= at_ms]
+    rows = [row for row in case.tables["pop_reach"] if row["from_ms"] <= at_ms]
     now = [row for row in rows if holds(row, at_ms)]
     last_ms = max((row["to_ms"] for row in rows if row["to_ms"] is not None), default=None)
     return _queues(now or [row for row in rows if row["to_ms"] == last_ms])
 
 
-def _queues(rows: Iterable[Row]) -> frozenset[MessageQueue]:
+def _queues(rows: Iterable[NamesQueue]) -> frozenset[MessageQueue]:
     return frozenset(queue_of(row) for row in rows)
 
 
@@ -451,7 +468,7 @@ def unowned_queues(
         return
     since_ms = case.run.end_ms - case.run.stale_ms
     held = _held_by_clients(observed)
-    progress = {(queue_of(row), row["first_ms"]): row for row in case.facts("QUEUE_PROGRESS")}
+    progress = {(queue_of(row), row["first_ms"]): row for row in case.facts["QUEUE_PROGRESS"]}
     offsets = Offsets(case)
     looks: dict[MessageQueue, list[QueueObservation]] = {}
     for one in observed:
@@ -477,17 +494,19 @@ def _held_by_clients(observed: list[Observation]) -> set[MessageQueue]:
     return {queue for one in clients for queue in one.held | one.popped}
 
 
-def _behind(row: Row, offsets: Offsets) -> int:
+def _behind(row: QueueProgressFact, offsets: Offsets) -> int:
     """Messages that wait in the queue, by the dump itself; an offset below the minimum is none."""
     low, _ = offsets.ends.get(queue_of(row), (0, 0))
-    return number(row, "broker_offset", 0) - max(number(row, "consumer_offset", 0), low)
+    return number(row["details"].get("broker_offset"), 0) - max(
+        number(row["details"].get("consumer_offset"), 0), low
+    )
 
 
 def _should_be_read(
     case: GroupCase, prediction: Prediction, queue: MessageQueue, at_ms: int
 ) -> bool:
     """True if the group can read the queue at this time, and nothing that changes explains it."""
-    configured = any(row["topic"] == queue.topic for row in case.rows("topics"))
+    configured = any(row["topic"] == queue.topic for row in case.tables["topics"])
     if configured and queue[1:] not in readable_queues(case, queue.topic):
         return False
     if not prediction.holdings(queue, at_ms) or prediction.takers(queue, at_ms):
@@ -522,7 +541,7 @@ def unanswered_round(
     silent = members - answered
     if not left or not silent:
         return None
-    present = {row["client_id"] for row in case.rows("memberships") if holds(row, at_ms)}
+    present = {row["client_id"] for row in case.tables["memberships"] if holds(row, at_ms)}
     return UnansweredRound(tuple(sorted(silent)), len(present | silent), tuple(sorted(left)), at_ms)
 
 

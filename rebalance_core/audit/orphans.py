@@ -1,13 +1,15 @@
 """What holds at the end, since when, and whether for longer than a transient may."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row, known_topics, listed
-from rebalance_core.audit.dumps import number, queue_of
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, known_topics, listed
+from rebalance_core.audit.dumps import number, queue_of, seen_ms
 from rebalance_core.audit.subscriptions import stated_strategies, strategy_is_known
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
 from rebalance_core.model.group_settings import BROADCASTING
@@ -16,8 +18,18 @@ from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import FROZEN
 from rebalance_core.protocol.members import ROUTE_MS
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.row_parts import Stretch
+    from rebalance_core.contracts.rows import (
+        ClusterEventsRow,
+        EpochsRow,
+        MembershipsRow,
+        OwnershipRow,
+    )
+
 MEMBERS_CHANGE = {CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST}
 Value = TypeVar("Value", bound=Hashable)
+Stretched = TypeVar("Stretched", bound="Stretch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +41,7 @@ class Span:
     last_ms: int | None
 
 
-def span_of(row: Row) -> Span:
+def span_of(row: Stretch) -> Span:
     """The stretch of a row of ownership, memberships or consumer_load."""
     return Span(row["from_epoch"], row["from_ms"], row["to_ms"])
 
@@ -69,14 +81,16 @@ def is_rolling(case: GroupCase, span: Span) -> bool:
 
 
 def spans_where(
-    rows: Iterable[Row], value: Callable[[Row], Value], holds: Callable[[Counter[Value]], bool]
+    rows: Iterable[Stretched],
+    value: Callable[[Stretched], Value],
+    holds: Callable[[Counter[Value]], bool],
 ) -> Iterator[Span]:
     """The stretches of epochs in which ``holds`` is true of how often each value is there."""
     changes: dict[int, list[tuple[int, Value, int]]] = {}
     for row in rows:
         one = value(row)
         changes.setdefault(row["from_epoch"], []).append((1, one, row["from_ms"]))
-        if row["to_epoch"] is not None:
+        if row["to_epoch"] is not None and row["to_ms"] is not None:
             changes.setdefault(row["to_epoch"], []).append((-1, one, row["to_ms"]))
     counts: Counter[Value] = Counter()
     open_since: tuple[int, int] | None = None
@@ -95,12 +109,14 @@ def spans_where(
         yield Span(*open_since, None)
 
 
-def mixed_spans(rows: Iterable[Row], value: Callable[[Row], Hashable]) -> Iterator[Span]:
+def mixed_spans(
+    rows: Iterable[Stretched], value: Callable[[Stretched], Hashable]
+) -> Iterator[Span]:
     """The stretches in which the rows that are there do not all have the same value."""
     return spans_where(rows, value, lambda counts: len(counts) > 1)
 
 
-def rows_in_epoch(rows: Iterable[Row], epoch: int | None) -> list[Row]:
+def rows_in_epoch(rows: Iterable[Stretched], epoch: int | None) -> list[Stretched]:
     """The rows that hold in this epoch; None: at the end."""
     if epoch is None:
         return [row for row in rows if row["to_epoch"] is None]
@@ -111,7 +127,7 @@ def rows_in_epoch(rows: Iterable[Row], epoch: int | None) -> list[Row]:
     ]
 
 
-def subscribers(case: GroupCase, topic: str) -> list[Row]:
+def subscribers(case: GroupCase, topic: str) -> list[MembershipsRow]:
     """Processes that are members at the end and subscribe the topic; its own retry topic counts."""
     if is_retry_topic(topic):
         return case.members
@@ -120,7 +136,7 @@ def subscribers(case: GroupCase, topic: str) -> list[Row]:
 
 def suspended_clients(case: GroupCase) -> set[str]:
     """Client ids that were suspended at some time: they hold queues and read nothing."""
-    return {row["client_id"] for row in case.rows("memberships") if row["suspended"]}
+    return {row["client_id"] for row in case.tables["memberships"] if row["suspended"]}
 
 
 def is_broadcasting(case: GroupCase) -> bool:
@@ -157,12 +173,12 @@ class Offsets:
         self.commits: dict[MessageQueue, int] = {}
         self.committed_ms: dict[MessageQueue, int] = {}
         self._stores = case.run.offsets_ms
-        self._none = {queue_of(fact) for fact in case.facts("NOTHING_COMMITTED")}
-        for row in sorted(case.rows("queue_offsets"), key=_seen):
+        self._none = {queue_of(fact) for fact in case.facts["NOTHING_COMMITTED"]}
+        for row in sorted(case.tables["queue_offsets"], key=seen_ms):
             self.ends[queue_of(row)] = (row["min_offset"], row["max_offset"])
-        for row in sorted(case.rows("committed_offsets"), key=_seen):
-            self.commits[queue_of(row)] = row["committed_offset"]
-            self.committed_ms[queue_of(row)] = row["observed_ms"]
+        for commit in sorted(case.tables["committed_offsets"], key=seen_ms):
+            self.commits[queue_of(commit)] = commit["committed_offset"]
+            self.committed_ms[queue_of(commit)] = commit["observed_ms"]
 
     def behind(self, queues: Iterable[MessageQueue]) -> int | None:
         """Messages of these queues after the commit, else after the minimum; None: unknown."""
@@ -206,14 +222,14 @@ def backlog(case: GroupCase) -> dict[MessageQueue, int]:
     offsets = Offsets(case)
     behind = {queue: offsets.lag(queue) for queue in offsets.commits}
     ended_ms: dict[MessageQueue, int] = {}
-    for row in case.rows("queue_offsets"):
-        ended_ms[queue_of(row)] = max(_seen(row), ended_ms.get(queue_of(row), 0))
-    for fact in case.facts("QUEUE_PROGRESS"):
+    for row in case.tables["queue_offsets"]:
+        ended_ms[queue_of(row)] = max(seen_ms(row), ended_ms.get(queue_of(row), 0))
+    for fact in case.facts["QUEUE_PROGRESS"]:
         queue = queue_of(fact)
         newer = fact["first_ms"] > ended_ms.get(queue, 0)
         if newer and fact["details"].get("names_cut") != "true":
-            high = number(fact, "broker_offset", 0)
-            behind[queue] = high - number(fact, "consumer_offset", high)
+            high = number(fact["details"].get("broker_offset"), 0)
+            behind[queue] = high - number(fact["details"].get("consumer_offset"), high)
     return {
         queue: lag for queue, lag in behind.items() if lag > 0 and not is_system_topic(queue.topic)
     }
@@ -228,11 +244,6 @@ def messages(count: int | None) -> str:
     if count is None:
         return "an unknown number of messages"
     return f"{count} message" + ("" if count == 1 else "s")
-
-
-def _seen(row: Row) -> int:
-    seen: int = row["observed_ms"]
-    return seen
 
 
 # Which logged event explains what is seen at some time.
@@ -271,27 +282,27 @@ def explained(case: GroupCase, first_ms: int, last_ms: int) -> str | None:
     return last if first and last else None
 
 
-def is_initial(case: GroupCase, epoch: Row) -> bool:
+def is_initial(case: GroupCase, epoch: EpochsRow) -> bool:
     """True if the epoch only says what was there before the log began: no cause of anything."""
     rows = _events_at(case, epoch["from_ms"])
     return bool(rows) and all(row.get("detail") == OBSERVED for row in rows)
 
 
-def cause_text(case: GroupCase, epoch: Row) -> str:
+def cause_text(case: GroupCase, epoch: EpochsRow) -> str:
     """The causes of an epoch with who and when."""
     who = {row["client_id"] for row in _events_at(case, epoch["from_ms"]) if row.get("client_id")}
     of_whom = f" of {listed(sorted(who), 3)}" if who else ""
     return f"{listed(epoch['causes'])}{of_whom} at {utc(epoch['from_ms'])}"
 
 
-def _events_at(case: GroupCase, at_ms: int) -> list[Row]:
-    return [row for row in case.rows("cluster_events") if row["event_ms"] == at_ms]
+def _events_at(case: GroupCase, at_ms: int) -> list[ClusterEventsRow]:
+    return [row for row in case.tables["cluster_events"] if row["event_ms"] == at_ms]
 
 
 # Queues without an owner at the end, since when, and why.
 
 
-def orphans(case: GroupCase) -> list[Row]:
+def orphans(case: GroupCase) -> list[OwnershipRow]:
     """Queues without an owner at the end, past their window, of topics that a member subscribes.
 
     None where it is not known how the members divide.

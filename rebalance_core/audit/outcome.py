@@ -1,13 +1,16 @@
 """An audit in short: its verdict, whether the job fails, the counts of page and metrics."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from itertools import groupby, pairwise
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rebalance_core.audit.case import AuditRun, grouped, listed, plural
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
+from rebalance_core.audit.known_issues import ToAccept
 from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import MINUTE_MS, utc
@@ -23,6 +26,9 @@ from rebalance_core.model.verdicts import (
     WORST_FIRST,
     RunVerdict,
 )
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import CoverageRow, FindingsRow, GroupVerdictsRow
 
 # The verdict of an audit run: one word from its findings, and whether the job fails.
 
@@ -53,20 +59,19 @@ def verdict_of(counts: Iterable[Count], fail_on: str) -> tuple[RunVerdict, bool]
 #
 # Where they are put in order, null comes first, and texts go by their code points.
 
-Row = Mapping[str, Any]
 
-_RANK = {severity: rank for rank, severity in enumerate(WORST_FIRST, 1)}
+OfCluster = TypeVar("OfCluster", "FindingsRow", "GroupVerdictsRow")
+
+_RANK: dict[object, int] = {severity: rank for rank, severity in enumerate(WORST_FIRST, 1)}
 
 _PLACE = ("consumer_group", "topic", "broker_name", "queue_id", "client_id")
 KEPT_FIRST = (*_PLACE, "first_ms", "summary", "last_ms", "remedy")
 """The order of a rule's findings of one severity, where only some are kept."""
 SHOWN_FIRST = ("rule_id", *_PLACE, "summary", "cluster", "first_ms", "last_ms", "remedy")
 """The order in which findings of one severity are shown."""
-ACCEPTED_BY = ("rule_id", "consumer_group", "topic", "broker_name", "client_id")
-"""What an acceptance may name."""
 
 
-def count_findings(findings: Iterable[Row]) -> list[Count]:
+def count_findings(findings: Iterable[FindingsRow]) -> list[Count]:
     """Return how many there are by rule, severity and acceptance, in this order."""
     counted = Counter(
         (row["rule_id"], row["severity"], row["accepted"] is not None) for row in findings
@@ -74,42 +79,51 @@ def count_findings(findings: Iterable[Row]) -> list[Count]:
     return sorted((Count(*kind, times) for kind, times in counted.items()), key=astuple)
 
 
-def count_causes(findings: Iterable[Row]) -> dict[str, int]:
+def count_causes(findings: Iterable[FindingsRow]) -> dict[str, int]:
     """Return how many causes the open findings have, by the gravest severity of what follows from
     each.
     """
     rows = [row for row in findings if row["accepted"] is None]
     lists = by_cause((row["fingerprint"], row["caused_by"]) for row in rows)
-    gravest = Counter(
+    gravest: Counter[str] = Counter(
         max((rows[at]["severity"] for at in one), key=SEVERITIES.index) for one in lists
     )
     return {severity: gravest[severity] for severity in WORST_FIRST if gravest[severity]}
 
 
-def is_open(finding: Row) -> bool:
+def is_open(finding: FindingsRow) -> bool:
     """True for a finding above INFO that is not accepted."""
     return finding["accepted"] is None and finding["severity"] != INFO
 
 
-def to_accept(findings: Iterable[Row]) -> list[Row]:
+def to_accept(findings: Iterable[FindingsRow]) -> list[ToAccept]:
     """`ACCEPTED_BY` of the open findings, each once."""
-    named = dict.fromkeys(_values(row, ACCEPTED_BY) for row in findings if is_open(row))
-    return [dict(zip(ACCEPTED_BY, values, strict=True)) for values in named]
+    named: dict[tuple[object, ...], ToAccept] = {}
+    for row in filter(is_open, findings):
+        one: ToAccept = {
+            "rule_id": row["rule_id"],
+            "consumer_group": row["consumer_group"],
+            "topic": row["topic"],
+            "broker_name": row["broker_name"],
+            "client_id": row["client_id"],
+        }
+        named.setdefault(tuple(one.values()), one)
+    return list(named.values())
 
 
-def shown_first(findings: Iterable[Row], limit: int) -> list[Row]:
+def shown_first(findings: Iterable[FindingsRow], limit: int) -> list[FindingsRow]:
     """The first findings that are shown: open ones, then the worst."""
     return sorted(findings, key=_order(SHOWN_FIRST))[:limit]
 
 
-def capped(findings: Iterable[Row], rows_of_a_rule: int) -> list[Row]:
+def capped(findings: Iterable[FindingsRow], rows_of_a_rule: int) -> list[FindingsRow]:
     """At most so many findings of each rule of a cluster: open ones first, then the worst."""
     rule = ("cluster", "rule_id")
     ordered = sorted(sorted(findings, key=_order(KEPT_FIRST)), key=_by(rule))
     return [row for _, rows in groupby(ordered, _by(rule)) for row in list(rows)[:rows_of_a_rule]]
 
 
-def worst_groups(findings: Iterable[Row], groups: int) -> list[tuple[str, str]]:
+def worst_groups(findings: Iterable[FindingsRow], groups: int) -> list[tuple[str, str]]:
     """(cluster, consumer_group) of the groups with the worst open findings above INFO."""
     errors: Counter[tuple[str, str]] = Counter()
     total: Counter[tuple[str, str]] = Counter()
@@ -121,15 +135,11 @@ def worst_groups(findings: Iterable[Row], groups: int) -> list[tuple[str, str]]:
     return sorted(total, key=lambda group: (-errors[group], -total[group], *group))[:groups]
 
 
-def _values(row: Row, names: Iterable[str]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in names)
-
-
-def _by(names: Iterable[str]) -> Callable[[Row], tuple[Any, ...]]:
+def _by(names: Iterable[str]) -> Callable[[Mapping[str, object]], tuple[Any, ...]]:
     return lambda row: tuple((row[name] is not None, row[name]) for name in names)
 
 
-def _order(names: Iterable[str]) -> Callable[[Row], tuple[Any, ...]]:
+def _order(names: Iterable[str]) -> Callable[[Mapping[str, object]], tuple[Any, ...]]:
     """Open findings first, then by severity, then by these columns."""
     rest = _by(names)
     return lambda row: (row["accepted"] is not None, _RANK.get(row["severity"], 0), *rest(row))
@@ -187,7 +197,10 @@ class AuditOutcome:
 
 
 def audit_outcome(
-    findings: Sequence[Row], verdicts: Sequence[Row], runs: Mapping[str, AuditRun], fail_on: str
+    findings: Sequence[FindingsRow],
+    verdicts: Sequence[GroupVerdictsRow],
+    runs: Mapping[str, AuditRun],
+    fail_on: str,
 ) -> AuditOutcome:
     """Count findings and verdicts of all groups, and of each cluster.
 
@@ -214,8 +227,8 @@ def audit_outcome(
 
 def _outcome(
     cluster: str,
-    findings: Iterable[Row],
-    verdicts: Iterable[Row],
+    findings: Iterable[FindingsRow],
+    verdicts: Iterable[GroupVerdictsRow],
     runs: Sequence[AuditRun],
     fail_on: str,
     clusters: Sequence[AuditOutcome] = (),
@@ -238,7 +251,7 @@ def _outcome(
     )
 
 
-def _by_cluster(rows: Iterable[Row]) -> dict[str, list[Row]]:
+def _by_cluster(rows: Iterable[OfCluster]) -> dict[str, list[OfCluster]]:
     return grouped(rows, lambda row: row["cluster"])
 
 
@@ -306,7 +319,7 @@ LATE_MS = 5 * MINUTE_MS
 _LOGS = {"NAME_SERVER": "the logs of name servers", "CLIENT": "the logs of clients"}
 
 
-def not_looked_at(rows: Iterable[Row]) -> str:
+def not_looked_at(rows: Iterable[CoverageRow]) -> str:
     """Say in one sentence what the files of one cluster do not cover; empty where that is
     not known.
 
@@ -319,14 +332,18 @@ def not_looked_at(rows: Iterable[Row]) -> str:
     rows = list(rows)
     if not rows:
         return ""
-    logs = [r for r in rows if r["kind"] == "broker_log" and r["from_ms"] is not None]
+    logs = [
+        (row["host"], row["from_ms"], row["to_ms"])
+        for row in rows
+        if row["kind"] == "broker_log" and row["from_ms"] is not None and row["to_ms"] is not None
+    ]
     parts = []
     if logs:
         begins: dict[str, int] = {}
         ends: dict[str, int] = {}
-        for row in logs:
-            begins[row["host"]] = min(row["from_ms"], begins.get(row["host"], row["from_ms"]))
-            ends[row["host"]] = max(row["to_ms"], ends.get(row["host"], row["to_ms"]))
+        for host, from_ms, to_ms in logs:
+            begins[host] = min(from_ms, begins.get(host, from_ms))
+            ends[host] = max(to_ms, ends.get(host, to_ms))
         dumped = max((r["from_ms"] or 0 for r in rows if r["role"] == "ADMIN"), default=0)
         last = max(dumped, *ends.values())
         parts.append(
@@ -349,8 +366,8 @@ def _edges(begins: Mapping[str, int], ends: Mapping[str, int], last_ms: int) -> 
     return f" (of the broker.log of {listed([*late, *early], 5)})" if late or early else ""
 
 
-def _holes(logs: Iterable[Row]) -> Iterator[tuple[str, int, int]]:
-    ordered = sorted(logs, key=lambda row: (row["host"], row["from_ms"]))
-    for one, other in pairwise(ordered):
-        if one["host"] == other["host"] and one["to_ms"] < other["from_ms"]:
-            yield one["host"], one["to_ms"], other["from_ms"]
+def _holes(logs: Iterable[tuple[str, int, int]]) -> Iterator[tuple[str, int, int]]:
+    ordered = sorted(logs, key=lambda log: log[:2])
+    for (host, _, to_ms), (other, from_ms, _) in pairwise(ordered):
+        if host == other and to_ms < from_ms:
+            yield host, to_ms, from_ms

@@ -1,11 +1,14 @@
 """Who should hold or pop which queue at any time, by the ledger of one group."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache, cached_property
 from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
-from rebalance_core.audit.case import GroupCase, Row, grouped
+from rebalance_core.audit.case import GroupCase, grouped
 from rebalance_core.audit.dumps import is_deleted, queue_of, readable_queues
 from rebalance_core.audit.subscriptions import TopicReaders, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -13,6 +16,19 @@ from rebalance_core.model.times import ROUTE_POLL_MS, SECOND_MS
 from rebalance_core.model.verdicts import FROZEN
 from rebalance_core.protocol.members import OWN_PASS_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.row_parts import NamesQueue, Stretch
+    from rebalance_core.contracts.rows import (
+        CaseTopicsRow,
+        DiffsRow,
+        EpochsRow,
+        OwnershipRow,
+        PopReachRow,
+    )
+
+OfQueue = TypeVar("OfQueue", bound="NamesQueue")
+Held = TypeVar("Held", "OwnershipRow", "PopReachRow")
 
 EVENT_DATED_LATE_MS = 2_000
 """Events of servers are dated by whole seconds, joins by the end of ``start()``."""
@@ -30,30 +46,30 @@ class Prediction:
         self._readers = cache(self._readers_in)
 
     @cached_property
-    def _of_queue(self) -> dict[MessageQueue, list[Row]]:
-        return _by_queue(self._case.rows("ownership"))
+    def _of_queue(self) -> dict[MessageQueue, list[OwnershipRow]]:
+        return _by_queue(self._case.tables["ownership"])
 
     @cached_property
-    def _of_client(self) -> dict[str, list[Row]]:
-        return _by_client(self._case.rows("ownership"))
+    def _of_client(self) -> dict[str, list[OwnershipRow]]:
+        return _by_client(self._case.tables["ownership"])
 
     @cached_property
-    def _reach_of_queue(self) -> dict[MessageQueue, list[Row]]:
-        return _by_queue(self._case.rows("pop_reach"))
+    def _reach_of_queue(self) -> dict[MessageQueue, list[PopReachRow]]:
+        return _by_queue(self._case.tables["pop_reach"])
 
     @cached_property
-    def _reach_of_client(self) -> dict[str, list[Row]]:
-        return _by_client(self._case.rows("pop_reach"))
+    def _reach_of_client(self) -> dict[str, list[PopReachRow]]:
+        return _by_client(self._case.tables["pop_reach"])
 
     @cached_property
-    def _diffs(self) -> dict[MessageQueue, list[Row]]:
-        return _by_queue(self._case.rows("diffs"))
+    def _diffs(self) -> dict[MessageQueue, list[DiffsRow]]:
+        return _by_queue(self._case.tables["diffs"])
 
     @cached_property
-    def _settling(self) -> list[tuple[Row, int]]:
+    def _settling(self) -> list[tuple[EpochsRow, int]]:
         return _settling(self._case)
 
-    def holdings(self, queue: MessageQueue, at_ms: int) -> list[Row]:
+    def holdings(self, queue: MessageQueue, at_ms: int) -> list[OwnershipRow]:
         """Rows of ownership of the queue at this time, those without an owner included."""
         return [row for row in self._of_queue.get(queue, ()) if holds(row, at_ms)]
 
@@ -98,7 +114,7 @@ class Prediction:
 
     @cached_property
     def _shared_epochs(self) -> frozenset[int]:
-        return frozenset(row["epoch"] for row in self._case.rows("pop_metrics"))
+        return frozenset(row["epoch"] for row in self._case.tables["pop_metrics"])
 
     def _reach(self, client_id: str, at_ms: int) -> list[MessageQueue]:
         rows = self._reach_of_client.get(client_id, ())
@@ -138,9 +154,10 @@ class Prediction:
         """When a change was seen that no log dates, and that may have come before this time."""
         return [
             row["last_ms"] + SECOND_MS
-            for row in self._case.rows("findings")
+            for row in self._case.tables["findings"]
             if row["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
             and row["topic"] == topic
+            and row["last_ms"] is not None
             and (row["first_ms"] or 0) <= at_ms <= row["last_ms"]
         ]
 
@@ -157,7 +174,9 @@ class Prediction:
             frozen_ms = epochs.pop()["from_ms"]
             if not epochs or epochs[-1]["status"] != FROZEN:
                 since_ms = frozen_ms - ROUTE_POLL_MS - EVENT_DATED_LATE_MS
-                return [one["from_ms"] for one in epochs if one["to_ms"] > since_ms]
+                return [
+                    one["from_ms"] for one in epochs if one["to_ms"] and one["to_ms"] > since_ms
+                ]
         return []
 
     def is_deleted(self, topic: str, at_ms: int) -> bool:
@@ -172,24 +191,24 @@ class Prediction:
         )
 
     @cached_property
-    def _topics(self) -> dict[str, list[Row]]:
-        return grouped(self._case.rows("topics"), lambda row: row["topic"])
+    def _topics(self) -> dict[str, list[CaseTopicsRow]]:
+        return grouped(self._case.tables["topics"], lambda row: row["topic"])
 
-    def earlier(self, queue: MessageQueue, client_id: str, at_ms: int) -> Row | None:
+    def earlier(self, queue: MessageQueue, client_id: str, at_ms: int) -> OwnershipRow | None:
         """The last holding of the queue by the client that ended before; None: it never had it."""
         rows = [
-            row
+            (row["to_ms"], row)
             for row in self._of_queue.get(queue, ())
             if row["client_id"] == client_id and row["to_ms"] is not None and row["to_ms"] <= at_ms
         ]
-        return max(rows, key=lambda row: row["to_ms"], default=None)
+        return max(rows, key=lambda ended: ended[0])[1] if rows else None
 
-    def last_change(self, queue: MessageQueue, at_ms: int) -> Row | None:
+    def last_change(self, queue: MessageQueue, at_ms: int) -> DiffsRow | None:
         """The newest diff of the queue not later than this time, the one that settles last."""
         before = [row for row in self._diffs.get(queue, ()) if row["change_ms"] <= at_ms]
         return max(before, key=lambda row: (row["change_ms"], row["latest_ms"]), default=None)
 
-    def taken(self, queue: MessageQueue, client_id: str, at_ms: int) -> Row | None:
+    def taken(self, queue: MessageQueue, client_id: str, at_ms: int) -> DiffsRow | None:
         """The newest diff not later than this time by which the client takes the queue."""
         taken = [
             row
@@ -205,7 +224,7 @@ class Prediction:
         off_ms = self._case.run.coverage.clock_error_ms
         return change is None or change["latest_ms"] + off_ms < at_ms
 
-    def changing(self, at_ms: int, until_ms: int) -> Row | None:
+    def changing(self, at_ms: int, until_ms: int) -> EpochsRow | None:
         """The epoch whose change may not have reached everybody between these two times."""
         early_ms = EVENT_DATED_LATE_MS + self._case.run.coverage.clock_error_ms
         for epoch, settled_ms in self._settling:
@@ -214,28 +233,28 @@ class Prediction:
         return None
 
 
-def _by_queue(rows: Iterable[Row]) -> dict[MessageQueue, list[Row]]:
-    found: dict[MessageQueue, list[Row]] = defaultdict(list)
+def _by_queue(rows: Iterable[OfQueue]) -> dict[MessageQueue, list[OfQueue]]:
+    found: dict[MessageQueue, list[OfQueue]] = defaultdict(list)
     for row in rows:
         found[queue_of(row)].append(row)
     return found
 
 
-def _by_client(rows: Iterable[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = defaultdict(list)
+def _by_client(rows: Iterable[Held]) -> dict[str, list[Held]]:
+    found: dict[str, list[Held]] = defaultdict(list)
     for row in rows:
         if row["client_id"] is not None:
             found[row["client_id"]].append(row)
     return found
 
 
-def _settling(case: GroupCase) -> list[tuple[Row, int]]:
+def _settling(case: GroupCase) -> list[tuple[EpochsRow, int]]:
     """Each epoch, and when its changes have surely happened, those of retry topics too.
 
     Where a notification is lost, a member finds the change at its next own pass (rocketmq.md §6.4).
     """
     retries: dict[int, int] = {}
-    for row in case.rows("diffs"):
+    for row in case.tables["diffs"]:
         if is_retry_topic(row["topic"]):
             retries[row["epoch"]] = max(row["latest_ms"], retries.get(row["epoch"], 0))
     return [
@@ -251,6 +270,6 @@ def _settling(case: GroupCase) -> list[tuple[Row, int]]:
     ]
 
 
-def holds(row: Row, at_ms: int) -> bool:
+def holds(row: Stretch, at_ms: int) -> bool:
     """True if the row, of ownership or memberships, holds at this time."""
     return row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"])

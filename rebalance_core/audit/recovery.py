@@ -1,14 +1,23 @@
 """What shows that trouble which clients logged is over."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, Row
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.dumps import broker_answers, is_deleted
 from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import EMPTY
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import NoMemberListFact, NotInMemberListFact, PopTimedOutFact
+
+Trouble: TypeAlias = "NoMemberListFact | NotInMemberListFact | PopTimedOutFact"
+"""What a client's log says, with its folder."""
 
 RECOVERED_MS = PERSISTENT_MS
 """Each pass (20 s) logs the trouble anew. A client may ask another broker in each, so that a few
@@ -23,7 +32,9 @@ class Recovery:
     shown_by: str
 
 
-def recovery(case: GroupCase, facts: Iterable[Row], *, by_lists: bool = False) -> Recovery | None:
+def recovery(
+    case: GroupCase, facts: Iterable[Trouble], *, by_lists: bool = False
+) -> Recovery | None:
     """When the last client got over what it logged; None: of one of them nothing shows it.
 
     Args:
@@ -31,9 +42,9 @@ def recovery(case: GroupCase, facts: Iterable[Row], *, by_lists: bool = False) -
         facts: of clients' logs, with the detail ``log``.
         by_lists: it is over, too, where all brokers list the client later.
     """
-    newest: dict[tuple[str | None, str], Row] = {}
+    newest: dict[tuple[str | None, str], Trouble] = {}
     for fact in sorted(facts, key=lambda one: one["last_ms"]):
-        newest[fact["client_id"], fact["details"].get("log", "")] = fact
+        newest[fact["client_id"], fact["details"]["log"]] = fact
     last: Recovery | None = None
     for fact in newest.values():
         over = _went(case, fact) or _goes_on(case, fact)
@@ -61,29 +72,33 @@ def went_after(case: GroupCase, client_id: str | None, last_ms: int) -> int | No
     """
     if client_id is None:
         last = case.last_epoch
-        ends = [last["from_ms"]] if last is not None and last["status"] == EMPTY else []
+        stays: list[int | None] = (
+            [last["from_ms"]] if last is not None and last["status"] == EMPTY else []
+        )
     else:
-        ends = [row["to_ms"] for row in case.rows("memberships") if row["client_id"] == client_id]
-    if not ends or None in ends or max(ends) < last_ms - SEEN_BEFORE_LOGGED_MS:
+        rows = case.tables["memberships"]
+        stays = [row["to_ms"] for row in rows if row["client_id"] == client_id]
+    ends = [ms for ms in stays if ms is not None]
+    if not ends or len(ends) < len(stays) or max(ends) < last_ms - SEEN_BEFORE_LOGGED_MS:
         return None
     return max(last_ms, *ends)
 
 
-def _went(case: GroupCase, fact: Row) -> Recovery | None:
+def _went(case: GroupCase, fact: Trouble) -> Recovery | None:
     at_ms = went_after(case, fact["client_id"], fact["last_ms"])
     return None if at_ms is None else Recovery(at_ms, f"{fact['client_id'] or 'all members'} went")
 
 
-def _goes_on(case: GroupCase, fact: Row) -> Recovery | None:
+def _goes_on(case: GroupCase, fact: Trouble) -> Recovery | None:
     """The client's log has lines for long after the last one on this."""
     client_id, last_ms, covered = fact["client_id"], fact["last_ms"], case.run.coverage
-    log = fact["details"].get("log", "")
+    log = fact["details"]["log"]
     until_ms = goes_on_until(covered, log, last_ms)
     if until_ms is not None:
         return Recovery(last_ms, f"the log in clients/{log} goes on until {utc(until_ms)} without")
     commits = [
         row["observed_ms"]
-        for row in case.rows("committed_offsets")
+        for row in case.tables["committed_offsets"]
         if client_id is not None and row["client_id"] == client_id
     ]
     if covered.known or max(commits, default=0) - last_ms <= RECOVERED_MS:
@@ -91,9 +106,9 @@ def _goes_on(case: GroupCase, fact: Row) -> Recovery | None:
     return Recovery(last_ms, f"{client_id} commits until {utc(max(commits))} without")
 
 
-def _listed(case: GroupCase, fact: Row) -> Recovery | None:
+def _listed(case: GroupCase, fact: Trouble) -> Recovery | None:
     """Each broker of the group's topics lists the client in its newest answer, later than that."""
-    brokers = {row["broker_name"] for row in case.rows("topics") if not is_deleted(row)}
+    brokers = {row["broker_name"] for row in case.tables["topics"] if not is_deleted(row)}
     newest: dict[str, int] = {}
     answers = [row for row in broker_answers(case) if row["observed_ms"] > fact["last_ms"]]
     for row in answers:

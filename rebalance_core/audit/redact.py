@@ -1,13 +1,20 @@
 """Client ids, which hold addresses and process ids, replaced by names that reveal nothing."""
 
+from __future__ import annotations
+
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.observations import address_of
 from rebalance_core.ingest.redaction import IPV4, IPV6
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsBegun
+
+Found = TypeVar("Found", bound="FindingsBegun")
 
 PREFIX = "client-"
 DIGITS = 10
@@ -26,7 +33,6 @@ DUMP_OF_CLIENT = re.compile(
 )
 """A path below the folder of a consumerStatus: the folder, the client's id, what follows it."""
 _PLACE_DETAILS = ("client_ip", "client_addr", "client_host", "log")
-_TEXTS = ("summary", "remedy", "accepted")
 _NAMED = re.compile(rf"{PREFIX}[0-9a-f]{{{DIGITS}}}")
 _FOLDER = r'\bclients/[^/\s"*]+'
 _DUMP = r'\b[0-9]+-consumerStatus-[^/\s"]*/[^/\s":,;)]+'
@@ -86,16 +92,16 @@ class Redaction:
         named = DUMP_OF_CLIENT.sub(lambda m: f"{m[1]}{self._name(m[2])}{m[3]}", path)
         return named if named != path else self.text(path)
 
-    def finding(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def finding(self, row: Found) -> Found:
         """A row of ``findings``; what is redacted already stays as it is."""
-        texts = {name: self.text(row[name]) for name in _TEXTS if row[name]}
+        shown = row.copy()
+        shown["summary"] = self.text(row["summary"])
+        shown["remedy"] = self.text(row["remedy"])
+        shown["accepted"] = self.text(row["accepted"]) if row["accepted"] else row["accepted"]
+        shown["client_id"] = self._name(row["client_id"]) if row["client_id"] else None
         evidence = row["evidence"] or {}
-        return {
-            **row,
-            **texts,
-            "client_id": self._name(row["client_id"]) if row["client_id"] else None,
-            "evidence": {self.text(key): self.text(value) for key, value in evidence.items()},
-        }
+        shown["evidence"] = {self.text(key): self.text(value) for key, value in evidence.items()}
+        return shown
 
     def _name(self, client_id: str) -> str:
         return client_id if _NAMED.fullmatch(client_id) else pseudonym(client_id, self._salt)
@@ -116,8 +122,9 @@ class Redaction:
 def _names(case: GroupCase) -> tuple[set[str], set[str], set[str]]:
     """Collect from all rows of the group: client ids, hosts, connections, and names that stay."""
     clients, places, kept = set[str](), set[str](), {case.consumer_group}
-    for table in case.tables:
-        for row in case.rows(table):
+    tables = cast("Mapping[str, Sequence[Mapping[str, Any]]]", case.tables)
+    for rows in tables.values():
+        for row in rows:
             details = row.get("details") or {}
             clients.update(row.get(name) or "" for name in CLIENT_COLUMNS)
             clients.add(details.get("owner", ""))

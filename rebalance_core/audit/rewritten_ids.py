@@ -82,7 +82,7 @@ def rewritten(
         prediction: its owners by the ids of the files.
         observed: who held what.
     """
-    ids = {row["client_id"] for row in case.rows("memberships")}
+    ids = {row["client_id"] for row in case.tables["memberships"]}
     masked = sorted(filter(looks_masked, ids))
     if masked:
         return f"a part of {listed(masked, 2)} was taken out, by which members are sorted"
@@ -121,7 +121,7 @@ def _places(
     for one in observed:
         if prediction.changing(one.at_ms, one.at_ms + COMMAND_MS) is not None:
             continue
-        rows = case.rows("memberships")
+        rows = case.tables["memberships"]
         members = frozenset(row["client_id"] for row in rows if holds(row, one.at_ms))
         holders = found.setdefault(members, {})
         for place, holder in _shown(one, prediction, members):

@@ -1,12 +1,14 @@
 """How members divide topics: what each process subscribes, what is shared, by which strategy."""
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from __future__ import annotations
 
-from rebalance_core.audit.case import GroupCase, Row, grouped, known_topics
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from rebalance_core.audit.case import GroupCase, grouped, known_topics
 from rebalance_core.model.clients import is_java, profile_of_row, rules_version
-from rebalance_core.model.events import CONSUMER_JOIN, REQUEST_MODE, UNSUBSCRIBE
+from rebalance_core.model.events import CONSUMER_JOIN, UNSUBSCRIBE
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     PROXY_REBALANCE,
@@ -18,6 +20,14 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.protocol.members import asks_broker
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        MembershipsRow,
+        PopMetricsRow,
+        PopReachRow,
+        RequestModesRow,
+    )
 
 # Topics whose queues members share, and how each member gets its messages.
 
@@ -48,7 +58,7 @@ def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> TopicReade
     """Return who reads the topic, and how; ``at_ms`` None: at the end."""
     poppers, proxied, pullers = set[str](), set[str](), set[str]()
     popped = is_popped(case, topic, case.run.end_ms if at_ms is None else at_ms)
-    for row in case.rows("memberships"):
+    for row in case.tables["memberships"]:
         if topic not in known_topics(row) or not _there(row, at_ms):
             continue
         if is_proxied(row):
@@ -63,53 +73,50 @@ def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> TopicReade
 def gave_up_asking(case: GroupCase, topic: str) -> set[str]:
     """Members of the end that are set to ask a broker and divide the topic themselves."""
     members = {row["client_id"] for row in case.members}
-    facts = (fact for fact in case.facts("GAVE_UP_ASKING") if fact["topic"] == topic)
+    facts = (fact for fact in case.facts["GAVE_UP_ASKING"] if fact["topic"] == topic)
     return {fact["client_id"] for fact in facts} & members
 
 
-def _there(row: Row, at_ms: int | None) -> bool:
+def _there(row: MembershipsRow, at_ms: int | None) -> bool:
     if at_ms is None:
         return row["to_ms"] is None
     return bool(row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"]))
 
 
-def is_proxied(member: Row) -> bool:
+def is_proxied(member: MembershipsRow) -> bool:
     """True for a row of memberships of a gRPC client, which no broker and no member list divides
     queues for (rocketmq.md §14).
     """
     return bool(member["rebalance_mode"] == PROXY_REBALANCE)
 
 
-def all_proxied(members: Iterable[Row]) -> bool:
+def all_proxied(members: Iterable[MembershipsRow]) -> bool:
     """True if there are members and each is behind a proxy."""
     rows = list(members)
     return bool(rows) and all(map(is_proxied, rows))
 
 
-def asks(case: GroupCase, member: Row) -> bool:
+def asks(case: GroupCase, member: MembershipsRow) -> bool:
     """True if a row of memberships is one of a client that asks a broker for its queues."""
     defaults = GroupSettings()
-    kind, ordered = (
-        case.settings.get(name) or getattr(defaults, name) for name in ("consumer_type", "ordered")
-    )
+    kind = case.settings["consumer_type"] or defaults.consumer_type
+    ordered = case.settings["ordered"] or defaults.ordered
     return asks_broker(
         member["rebalance_mode"], kind, member["message_model"], ordered, version_of(member)
     )
 
 
-def version_of(member: Row) -> str:
+def version_of(member: MembershipsRow) -> str:
     """The RocketMQ version whose rules the client of a row of memberships follows."""
     return rules_version(member.get("language"), str(member["version"]))
 
 
-def request_mode(case: GroupCase, topic: str, at_ms: int) -> Row | None:
+def request_mode(case: GroupCase, topic: str, at_ms: int) -> RequestModesRow | None:
     """The REQUEST_MODE of the topic that holds at this time; None: never set, so PULL."""
     set_before = [
-        row
-        for row in case.rows("cluster_events")
-        if row["event_type"] == REQUEST_MODE and row["topic"] == topic and row["event_ms"] <= at_ms
+        row for row in case.request_modes if row["topic"] == topic and row["event_ms"] <= at_ms
     ]
-    return max(set_before, key=lambda row: (row["event_ms"], row["sequence"]), default=None)
+    return set_before[-1] if set_before else None
 
 
 def is_popped(case: GroupCase, topic: str, at_ms: int) -> bool:
@@ -119,41 +126,44 @@ def is_popped(case: GroupCase, topic: str, at_ms: int) -> bool:
     return can_be_popped(topic) and mode.is_pop
 
 
-def shared_topics(case: GroupCase) -> dict[str, Row]:
+def shared_topics(case: GroupCase) -> dict[str, PopMetricsRow]:
     """The topics whose queues members share at the end, each with its row of pop_metrics."""
     last = case.last_epoch
     if last is None:
         return {}
-    return {row["topic"]: row for row in case.rows("pop_metrics") if row["epoch"] == last["epoch"]}
+    return {
+        row["topic"]: row for row in case.tables["pop_metrics"] if row["epoch"] == last["epoch"]
+    }
 
 
 def is_shared(case: GroupCase, topic: str, at_ms: int) -> bool:
     """True if members shared the topic's queues at this time."""
     epoch = case.epoch_at(at_ms)
     return epoch is not None and any(
-        row["topic"] == topic and row["epoch"] == epoch["epoch"] for row in case.rows("pop_metrics")
+        row["topic"] == topic and row["epoch"] == epoch["epoch"]
+        for row in case.tables["pop_metrics"]
     )
 
 
-def reach(case: GroupCase) -> list[Row]:
+def reach(case: GroupCase) -> list[PopReachRow]:
     """Return who may take messages of which shared queue at the end: open rows of pop_reach."""
-    return [row for row in case.rows("pop_reach") if row["to_ms"] is None]
+    return [row for row in case.tables["pop_reach"] if row["to_ms"] is None]
 
 
 # Whether it is known how the members of a group divide its queues, and by what.
 
 
-def stated_strategies(case: GroupCase) -> Callable[[Row], str]:
+def stated_strategies(case: GroupCase) -> Callable[[MembershipsRow], str]:
     """From a row of memberships the strategy that its member is set to, as Java calls it.
 
     That of the row is what its client makes of it: GO_CONSISTENT_HASH of CONSISTENT_HASH, AVG of
     whatever C++ members of a group are said to divide by.
     """
-    joins = [row for row in case.rows("cluster_events") if row["event_type"] == CONSUMER_JOIN]
-    by_client = {row["client_id"]: row["strategy"] for row in sorted(joins, key=_moment)}
+    joins = [row for row in case.consumer_events if row["event_type"] == CONSUMER_JOIN]
+    by_client = {row["client_id"]: row["strategy"] for row in joins}
     of_group = case.settings.get("strategy") or GroupSettings().strategy
 
-    def stated(member: Row) -> str:
+    def stated(member: MembershipsRow) -> str:
         if is_java(member.get("language")):
             return str(member["strategy"])
         return str(by_client.get(member["client_id"]) or of_group).removeprefix("GO_")
@@ -161,30 +171,26 @@ def stated_strategies(case: GroupCase) -> Callable[[Row], str]:
     return stated
 
 
-def _moment(event: Row) -> tuple[int, int]:
-    return event["event_ms"], event["sequence"]
-
-
 def strategy_is_known(case: GroupCase) -> bool:
     """False if some member depends on a strategy, or on parameters of one, that nothing tells.
 
     What the ledger says of owners is then an assumption, and no evidence of anything.
     """
-    unknown = any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in case.rows("findings"))
+    unknown = any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in case.tables["findings"])
     return not reads_static_topic(case) and (not unknown or all_proxied(case.members))
 
 
 def reads_static_topic(case: GroupCase) -> bool:
     """True if clients divide logical queues of a topic, of which the ledger has nothing."""
-    return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in case.rows("findings"))
+    return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in case.tables["findings"])
 
 
 def reads_lite_topic(case: GroupCase) -> bool:
     """True if clients read lite topics inside a topic, of which the ledger has nothing."""
-    return any(row["rule_id"] == "INGEST_LITE_TOPIC" for row in case.rows("findings"))
+    return any(row["rule_id"] == "INGEST_LITE_TOPIC" for row in case.tables["findings"])
 
 
-def shares_known(members: Iterable[Row]) -> bool:
+def shares_known(members: Iterable[MembershipsRow]) -> bool:
     """False if one of these rows is of a client of which nobody knows which queues it takes."""
     return all(
         is_proxied(row)
@@ -210,7 +216,7 @@ StatedSubscriptions = tuple[frozenset[str], frozenset[str]]
 """Topics that are subscribed, topics that were unsubscribed at runtime."""
 
 
-def stated_subscriptions(case: GroupCase) -> list[tuple[Row, StatedSubscriptions]]:
+def stated_subscriptions(case: GroupCase) -> list[tuple[MembershipsRow, StatedSubscriptions]]:
     """Every stretch of memberships with what it subscribes and what it unsubscribed before; those
     of which that is not known are left out.
     """
@@ -249,35 +255,39 @@ def assigned_members(case: GroupCase) -> set[str]:
     if (case.settings.get("consumer_type") or PUSH) == PUSH:
         return set()
     ever: dict[str, bool] = {}
-    for row in case.rows("memberships"):
+    for row in case.tables["memberships"]:
         subscribes = row["subscriptions"] != [] or is_proxied(row)
         ever[row["client_id"]] = ever.get(row["client_id"], False) or subscribes
     return {client_id for client_id, subscribed in ever.items() if not subscribed}
 
 
-def all_known(members: Iterable[Row]) -> bool:
+def all_known(members: Iterable[MembershipsRow]) -> bool:
     """True if it is known what each of these rows of memberships subscribes."""
     return all(row["subscriptions"] is not None for row in members)
 
 
-def _walked(case: GroupCase) -> Iterator[tuple[Row, set[str], dict[str, tuple[int, int]]]]:
+def _walked(
+    case: GroupCase,
+) -> Iterator[tuple[MembershipsRow, set[str], dict[str, tuple[int, int]]]]:
     """Each stretch with its topics and those unsubscribed, topic -> (epoch, since)."""
     causes = {row["epoch"]: row["causes"] for row in case.epochs}
-    processes = grouped(case.rows("memberships"), lambda row: (row["client_id"], row["channel_id"]))
+    processes = grouped(
+        case.tables["memberships"], lambda row: (row["client_id"], row["channel_id"])
+    )
     for rows in processes.values():
-        before: Row | None = None
+        before: tuple[MembershipsRow, Collection[str]] | None = None
         gone: dict[str, tuple[int, int]] = {}
         for row in sorted(rows, key=lambda one: one["from_epoch"]):
             if row["subscriptions"] is None:
                 continue
-            topics = {topic for topic in row["subscriptions"] if not is_retry_topic(topic)}
-            follows = before is not None and before["to_epoch"] == row["from_epoch"]
-            if follows and before is not None:
+            subscribed = row["subscriptions"]
+            topics = {topic for topic in subscribed if not is_retry_topic(topic)}
+            if before is not None and before[0]["to_epoch"] == row["from_epoch"]:
                 gone = {topic: since for topic, since in gone.items() if topic not in topics}
                 if UNSUBSCRIBE in causes.get(row["from_epoch"], ()):
-                    lost = set(before["subscriptions"]) - topics - gone.keys()
+                    lost = set(before[1]) - topics - gone.keys()
                     gone |= dict.fromkeys(lost, (row["from_epoch"], row["from_ms"]))
             else:
                 gone = {}
             yield row, topics, dict(gone)
-            before = row
+            before = row, subscribed

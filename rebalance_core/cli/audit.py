@@ -9,11 +9,11 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from rebalance_core.audit.changes import Changes
+from rebalance_core.audit.changes import Changes, ReadFile
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.findings import MEANINGS
 from rebalance_core.audit.known_issues import Acceptance, read_accepted, write_accepted
@@ -350,7 +350,7 @@ def _write(
     ledger = replace(written.ledger, rejected=with_lines(written.ledger.rejected, files))
     outcome = audit_outcome(found.findings, found.verdicts, found.runs, options.fail_on)
     verdict = outcome.record() | ({"only": options.only} if options.only else {})
-    changes = audited.changes(files)
+    changes = audited.changes(cast("Sequence[ReadFile]", files))
     shown_files = _shown_files(files, request.redaction)
     page = _page(request, audited, outcome, changes, ledger.rejected, shown_files)
     (folder / PAGE).write_text(page)

@@ -1,10 +1,12 @@
 """All nights into the tables of history: what becomes of each finding from night to night."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +25,9 @@ from rebalance_core.model.errors import InputRefused, StoreFailed
 from rebalance_core.model.verdicts import INFO
 from rebalance_core.storage.place import refusal
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsRow
+
 # What becomes of each finding from night to night.
 
 Row = Mapping[str, Any]
@@ -33,7 +38,7 @@ T = TypeVar("T")
 class _Life:
     """One finding, up to some night; ``needs``: kinds of files that it was last seen by."""
 
-    finding: Row
+    finding: FindingsRow
     needs: tuple[str, ...]
     state: str
     first_ms: int
@@ -73,13 +78,13 @@ class FindingLives:
         return [_row(name, life, owners) for name, life in sorted(self._lives.items())]
 
 
-def _by_fingerprint(findings: Iterable[Row]) -> dict[str, Row]:
+def _by_fingerprint(findings: Iterable[FindingsRow]) -> dict[str, FindingsRow]:
     """The findings above INFO; of several with one fingerprint the one that is shown first."""
     rows = [row for row in findings if row["severity"] != INFO]
     return {fingerprint(row): row for row in reversed(shown_first(rows, len(rows)))}
 
 
-def _met(life: _Life | None, finding: Row, night: Night, *, may_be_old: bool) -> _Life:
+def _met(life: _Life | None, finding: FindingsRow, night: Night, *, may_be_old: bool) -> _Life:
     """The life of a finding that this night has.
 
     Args:

@@ -1,9 +1,11 @@
 """One audit of one cluster, reduced to the rows that history keeps."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,9 @@ from rebalance_core.history.runs import Run
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
 from rebalance_core.model.verdicts import OK as START_OK
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
 
 Row = dict[str, Any]
 
@@ -71,7 +76,7 @@ class Night:
     groups: pa.Table
     churn: pa.Table
     names: Mapping[str, set[str]]
-    findings: Sequence[Row]
+    findings: Sequence[FindingsRow]
     looked: AuditedScope
     files: Files
     truncated: Sequence[str]
@@ -92,13 +97,18 @@ def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
         whole = read(table, columns)
         return whole.filter(pc.equal(whole["cluster"], cluster))
 
-    findings, verdicts = rows_of_arrow(rows("findings")), rows("group_verdicts")
+    findings = cast("list[FindingsRow]", rows_of_arrow(rows("findings")))
+    verdicts = rows("group_verdicts")
     missing = sorted(
         row["summary"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id
     )
     files = Files(run.record.get("files") or [])
     looked = AuditedScope.by(
-        [cluster], [cluster] if missing else [], rows_of_arrow(verdicts), findings, files
+        [cluster],
+        [cluster] if missing else [],
+        cast("list[GroupVerdictsRow]", rows_of_arrow(verdicts)),
+        findings,
+        files,
     )
     row = _night_row(run, cluster, found, missing)
     epochs, memberships = rows("epochs"), rows("memberships")

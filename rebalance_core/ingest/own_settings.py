@@ -36,7 +36,9 @@ def own_intervals(
         if piece.kind == "client" and client_id:
             printed[client_id] = piece.values["properties"]
     given = context.given.get(group, {})
-    usual = {name: given.get(name, getattr(DEFAULT_INTERVALS, name)) for name in INTERVALS}
+    usual: dict[str, int] = {
+        name: given.get(name, getattr(DEFAULT_INTERVALS, name)) for name in INTERVALS
+    }
     found: dict[str, dict[str, int]] = {}
     findings = []
     for client_id in sorted(set(clients)):

@@ -3,7 +3,8 @@ PULL or POP.
 """
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 from rebalance_core.model import times
 from rebalance_core.model.errors import UsageError
@@ -118,7 +119,14 @@ class Intervals:
 
 
 DEFAULT_INTERVALS = Intervals()
-INTERVALS = tuple(field.name for field in fields(Intervals))
+IntervalName = Literal[
+    "wait_interval_ms",
+    "min_interval_ms",
+    "poll_name_server_interval_ms",
+    "heartbeat_broker_interval_ms",
+    "persist_consumer_offset_interval_ms",
+]
+INTERVALS: tuple[IntervalName, ...] = get_args(IntervalName)
 """The columns of consumer_groups and of a CONSUMER_JOIN."""
 SHORTEST_INTERVAL_MS = 100
 """Of a client's timer; 20 or 30 are seconds."""

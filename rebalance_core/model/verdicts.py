@@ -1,13 +1,14 @@
 """Words of results: statuses of epochs and of first pulls, severities of findings."""
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 # Severities of findings.
 
 INFO: Final = "INFO"
 WARNING: Final = "WARNING"
 ERROR: Final = "ERROR"
-SEVERITIES = (INFO, WARNING, ERROR)
+Severity = Literal["INFO", "WARNING", "ERROR"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """From the least to the worst."""
 WORST_FIRST = SEVERITIES[::-1]
 
@@ -37,7 +38,8 @@ SHARED: Final = "SHARED"
 DIFFERS: Final = "DIFFERS"
 UNSTABLE: Final = "UNSTABLE"
 OFFLINE: Final = "OFFLINE"
-VERDICTS = {
+Verdict = Literal["EQUAL", "SHARED", "DIFFERS", "UNSTABLE", "UNKNOWN", "OFFLINE"]
+VERDICTS: dict[Verdict, str] = {
     EQUAL: "every observation of the last round of dumps shows the predicted owners",
     SHARED: "as predicted, and members share the queues of some topics: what each pops, as far as "
     "dumps show it, is what the rules let it pop; of gRPC clients, whose queues no dump shows, the "

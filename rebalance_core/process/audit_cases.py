@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.audit.case import case_rows
 from rebalance_core.audit.completeness import CLUSTER_KINDS
-from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS, ClusterRows, cluster_rows
+from rebalance_core.audit.findings import ClusterRows, cluster_rows
 from rebalance_core.checks.input_tables import ArrowTables, read_tables, tables_at
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.row_checks import check_tables
@@ -23,6 +24,7 @@ from rebalance_core.contracts import (
     OBSERVED_TABLES,
     SIMULATED_TABLES,
 )
+from rebalance_core.contracts.cases import BROKER_EVENTS, NEWEST_DUMPS, SPANS
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import TECHNICAL, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, of_types, subscribed
@@ -31,6 +33,9 @@ from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
 from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
 from rebalance_core.storage.place import Location
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import CaseRows, ObservedFactsRow
 
 # What an audit compares with: the observed tables, and the findings of an ingest.
 
@@ -76,8 +81,6 @@ def observed(tables: Mapping[str, pa.Table]) -> Observed:
 
 # What concerns each cluster as a whole, from Arrow tables or parts of them.
 
-_NAME, _MS = pa.string(), pa.int64()
-_EVENTS = ALL_TABLES["cluster_events"].arrow_schema()
 _DUMP = ("cluster", "broker_name", "command")
 
 
@@ -89,18 +92,16 @@ class ClusterTables(PackedTables):
         spans: cluster, and first_ms and last_ms of its events.
         facts: observed facts of `CLUSTER_KINDS`.
         dumps: the newest ones by command and broker; observed rows of other origin are dumps too.
-        broker_events: `BROKER_EVENT_COLUMNS`.
+        broker_events: `BROKER_EVENTS`.
         findings: those of ingest that are on no group.
         coverage: all rows of the table.
     """
 
     SCHEMAS: ClassVar = {
-        "spans": pa.schema([("cluster", _NAME), ("first_ms", _MS), ("last_ms", _MS)]),
+        "spans": SPANS.arrow_schema(),
         "facts": ALL_TABLES["observed_facts"].arrow_schema(),
-        "dumps": pa.schema(
-            [*((name, _NAME) for name in _DUMP), ("first_ms", _MS), ("last_ms", _MS)]
-        ),
-        "broker_events": pa.schema(_EVENTS.field(name) for name in BROKER_EVENT_COLUMNS),
+        "dumps": NEWEST_DUMPS.arrow_schema(),
+        "broker_events": BROKER_EVENTS.arrow_schema(),
         "findings": ALL_TABLES["findings"].arrow_schema(),
         "coverage": ALL_TABLES["coverage"].arrow_schema(),
     }
@@ -124,7 +125,7 @@ class ClusterTables(PackedTables):
         """The rows that a judge of clusters wants, by cluster."""
         return cluster_rows(
             self.spans.to_pylist(),
-            rows_of_arrow(self.facts),
+            cast("list[ObservedFactsRow]", rows_of_arrow(self.facts)),
             self.dumps.to_pylist(),
             self.broker_events.to_pylist(),
             self.coverage.to_pylist(),
@@ -142,12 +143,12 @@ def cluster_tables_of(table: str, rows: pa.Table) -> ClusterTables | None:
     match table:
         case "cluster_events":
             times = rows.select(["cluster", "event_ms", "event_ms"])
-            kinds = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.NOTICES)
+            kinds = BROKER_EVENTS.column("event_type").allowed
             return ClusterTables.of(
                 spans=_range(
                     times.rename_columns(ClusterTables.SCHEMAS["spans"].names), ("cluster",)
                 ),
-                broker_events=_of(rows, "event_type", kinds).select(BROKER_EVENT_COLUMNS),
+                broker_events=_of(rows, "event_type", kinds).select(BROKER_EVENTS.column_names),
             )
         case "observed_facts":
             facts = rows.select(ClusterTables.SCHEMAS["facts"].names)
@@ -183,7 +184,7 @@ def _dumps(
 ) -> pa.Table:
     """The newest dumps; ``brokers`` None: of no broker."""
     if brokers is None:
-        brokers = pa.nulls(len(rows), _NAME)
+        brokers = pa.nulls(len(rows), pa.string())
     if isinstance(command, str):
         command = pa.repeat(pa.scalar(command), len(rows))
     columns = [rows["cluster"], brokers, command, rows[ms], rows[ms]]
@@ -264,8 +265,7 @@ def _states(last: pa.Table, gone: Bools, gone_ms: Ints, deleted_ms: Ints) -> pa.
 # What a fleet has most of, offsets, is thinned first: of a queue the first and the last
 # observation, of its commits the first two, the last and those at which the offset fell.
 
-CaseRows = dict[str, list[dict[str, Any]]]
-Case = tuple[str, str, CaseRows]
+Case = tuple[str, str, "CaseRows"]
 
 _TOPIC = ("cluster", "topic")
 _QUEUE = ("topic", "broker_name", "queue_id")
@@ -288,7 +288,7 @@ def cases_of(grouped: GroupedRows) -> Iterator[Case]:
         first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}
         for at, (cluster, group) in enumerate(names_of(grouped, begin, end), begin):
             of_group = {name: rows[name][first[name][at] : first[name][at + 1]] for name in rows}
-            yield cluster, group, of_group
+            yield cluster, group, case_rows(of_group)
 
 
 def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +13,13 @@ import pyarrow.compute as pc
 from rebalance_core.audit import redact
 from rebalance_core.audit.causes import with_causes
 from rebalance_core.audit.changes import fingerprint
-from rebalance_core.audit.findings import ClusterFindings, GroupRules, cluster_findings
+from rebalance_core.audit.findings import (
+    ClusterFindings,
+    GroupRules,
+    MissingGroups,
+    cluster_findings,
+    of_cluster_row,
+)
 from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES, SIMULATED_TABLES
@@ -36,8 +43,11 @@ from rebalance_core.process.audit_cases import (
     cases_of,
     names_of,
 )
-from rebalance_core.process.audited import AuditResult, Row
+from rebalance_core.process.audited import AuditResult
 from rebalance_core.process.covered_starts import CoveredStarts
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
 
 # Tables without client ids: the same names as `rebalance_core.audit.redact` gives.
 
@@ -114,8 +124,12 @@ FINDINGS = "findings"
 FOUND_TABLES = (FINDINGS, "group_verdicts")
 """The tables of which a judge makes rows."""
 
-FoundRows = Mapping[str, list[Row]]
-"""Rows of `FOUND_TABLES` on groups."""
+
+class FoundRows(TypedDict):
+    """Rows of `FOUND_TABLES` on groups."""
+
+    findings: list[FindingsRow]
+    group_verdicts: list[GroupVerdictsRow]
 
 
 @dataclass(frozen=True)
@@ -130,7 +144,7 @@ class AuditedClusters:
     """
 
     clusters: ClusterFindings
-    of_ingest: list[Row]
+    of_ingest: list[FindingsRow]
     groups: GroupRules
     coverage: pa.Table
 
@@ -151,7 +165,7 @@ class AuditedClusters:
             self.groups.accepted,
             self.groups.salt,
         )
-        findings = with_causes(group_findings["findings"] + _whole("findings", found))
+        findings = with_causes(group_findings["findings"] + list(map(_named, found)))
         if options is not None:
             findings = [row for row in findings if _touches(row, options)]
         coverage = self.coverage
@@ -181,11 +195,11 @@ def audit_clusters(
     """
     group_findings = cluster_findings(clusters.by_cluster(), stale_hours, not_before_ms)
     groups = GroupRules(group_findings.runs, accepted, redact_salt)
-    of_ingest = rows_of_arrow(clusters.findings)
+    of_ingest = cast("list[FindingsRow]", rows_of_arrow(clusters.findings))
     return AuditedClusters(group_findings, of_ingest, groups, clusters.coverage)
 
 
-def _touches(finding: Row, options: SimulationOptions) -> bool:
+def _touches(finding: FindingsRow, options: SimulationOptions) -> bool:
     """True unless it ended before the range or began after it."""
     first, last, begin, end = (
         finding["first_ms"],
@@ -199,37 +213,48 @@ def _touches(finding: Row, options: SimulationOptions) -> bool:
 
 def run_group_rules(
     rules: GroupRules, cases: Iterable[Case], wanted: str | None = None
-) -> dict[str, list[Row]]:
-    """Run the rules of some groups; returns rows of `FOUND_TABLES` with all columns.
+) -> FoundRows:
+    """Run the rules of some groups.
 
     Args:
         rules: of single groups.
         cases: the groups.
         wanted: a glob of the groups judged; None: all.
     """
-    group_findings: dict[str, list[Row]] = {name: [] for name in FOUND_TABLES}
+    group_findings: FoundRows = {"findings": [], "group_verdicts": []}
     for cluster, group, rows in cases:
         if wanted is not None and not matches(wanted, group):
             continue
-        for name, found in rules(cluster, group, rows).items():
-            group_findings[name] += _whole(name, ({**row, "cluster": cluster} for row in found))
+        judged = rules(cluster, group, rows)
+        found = (of_cluster_row(cluster, row) for row in judged["findings"])
+        group_findings["findings"] += map(_named, found)
+        for verdict in judged["group_verdicts"]:
+            group_findings["group_verdicts"].append({**verdict, "cluster": cluster})
     return group_findings
 
 
-def _whole(table: str, rows: Iterable[Row]) -> list[Row]:
-    """The rows with all columns, in the contract's order."""
-    if table == FINDINGS:
-        rows = ({**row, "fingerprint": fingerprint(row)} for row in rows)
-    names = AUDITED_TABLES[table].column_names
-    return [{name: row.get(name) for name in names} for row in rows]
+def _named(finding: FindingsRow) -> FindingsRow:
+    """The finding with its fingerprint."""
+    return {**finding, "fingerprint": fingerprint(finding)}
 
 
-def _unknown_groups(verdicts: Iterable[Row]) -> dict[str, tuple[list[Row], int]]:
+def _unknown_groups(
+    verdicts: Iterable[GroupVerdictsRow],
+) -> dict[str, tuple[list[MissingGroups], int]]:
     """By cluster the groups with their names, and how many of them were compared."""
-    by_cluster: dict[str, tuple[list[Row], int]] = {}
+    by_cluster: dict[str, tuple[list[MissingGroups], int]] = {}
     for row in verdicts:
         rows, compared = by_cluster.get(row["cluster"], ([], 0))
-        rows.append(row | {"groups": 1, "names": [row["consumer_group"]]})
+        rows.append(
+            {
+                "verdict": row["verdict"],
+                "reason": row["reason"],
+                "unasked": row["unasked"],
+                "groups": 1,
+                "names": [row["consumer_group"]],
+                "dumps": row["dumps"],
+            }
+        )
         by_cluster[row["cluster"]] = (rows, compared + (row["looks"] > 0))
     return by_cluster
 
@@ -245,7 +270,11 @@ class GroupFindings:
 
     def add(self, group_findings: FoundRows) -> None:
         """Add the findings of some more groups."""
-        for name, rows in group_findings.items():
+        found: dict[str, Sequence[Mapping[str, object]]] = {
+            "findings": group_findings["findings"],
+            "group_verdicts": group_findings["group_verdicts"],
+        }
+        for name, rows in found.items():
             if rows:
                 batch = batch_of_rows(AUDITED_TABLES[name], rows)
                 self._chunks[name].append(pack(pa.Table.from_batches([batch])))
@@ -255,12 +284,13 @@ class GroupFindings:
         for name, chunks in other._chunks.items():
             self._chunks[name] += chunks
 
-    def rows(self) -> dict[str, list[Row]]:
+    def rows(self) -> FoundRows:
         """Return the rows of all groups."""
-        return {
+        found = {
             name: [row for chunk in chunks for row in rows_of_arrow(unpack(chunk))]
             for name, chunks in self._chunks.items()
         }
+        return cast("FoundRows", found)
 
 
 class AuditPart:
@@ -353,7 +383,7 @@ class AuditPass:
         ``ledger`` is emptied: its rows are there as cases from here on.
         """
         if begin == end:
-            return {}
+            return {"findings": [], "group_verdicts": []}
         tables = cases.of(begin, end)
         tables |= {name: pa.concat_tables(ledger.pop(name)) for name in [*ledger]}
         grouped = by_group(tables)

@@ -2,12 +2,14 @@
 previous one.
 """
 
+from __future__ import annotations
+
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,11 +21,13 @@ from rebalance_core.audit.changes import (
     Changes,
     Earlier,
     Files,
+    ReadFile,
     changes_since,
     earlier_findings,
     fingerprint,
     truncated_rules,
 )
+from rebalance_core.audit.known_issues import ToAccept
 from rebalance_core.audit.outcome import Count, capped, count_findings, not_looked_at, shown_first
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.contracts import ALL_TABLES, AUDITED_TABLES
@@ -42,6 +46,9 @@ from rebalance_core.report.audit_report import (
     shown_finding,
 )
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import CoverageRow, FindingsRow, GroupVerdictsRow
+
 # What an audit found, and what it wrote, in a process or on Spark.
 
 Row = dict[str, Any]
@@ -59,15 +66,15 @@ class AuditResult:
         coverage: what the files of the clusters can tell of; None: nothing says so.
     """
 
-    findings: list[Row]
-    verdicts: list[Row]
+    findings: list[FindingsRow]
+    verdicts: list[GroupVerdictsRow]
     runs: Mapping[str, AuditRun]
     incomplete: frozenset[str] = frozenset()
     coverage: pa.Table | None = None
 
     def not_looked_at(self) -> str:
         """Name what the files do not tell of: one sentence a cluster; empty: nothing says so."""
-        by_cluster: dict[str, list[Row]] = {}
+        by_cluster: dict[str, list[CoverageRow]] = {}
         for row in [] if self.coverage is None else self.coverage.to_pylist():
             by_cluster.setdefault(row["cluster"], []).append(row)
         said = {name: not_looked_at(rows) for name, rows in sorted(by_cluster.items())}
@@ -75,9 +82,13 @@ class AuditResult:
 
     def unknown(self) -> list[Row]:
         """The groups whose ownership is UNKNOWN, with the one file or command that settles it."""
-        names = ("cluster", "consumer_group", "reason", "settled_by")
         return [
-            {name: row[name] for name in names}
+            {
+                "cluster": row["cluster"],
+                "consumer_group": row["consumer_group"],
+                "reason": row["reason"],
+                "settled_by": row["settled_by"],
+            }
             for row in self.verdicts
             if row["verdict"] == UNKNOWN and row["reason"] != SYSTEM
         ]
@@ -92,7 +103,7 @@ class AuditResult:
         Args:
             findings_per_rule: of each rule the worst findings are kept, open ones first.
         """
-        rows: dict[str, Sequence[Mapping[str, Any]]] = {
+        rows: dict[str, Sequence[Mapping[str, object]]] = {
             "findings": capped(self.findings, findings_per_rule),
             "group_verdicts": self.verdicts,
         }
@@ -120,7 +131,7 @@ class AuditWritten:
 
 
 def shown_findings(
-    findings: Iterable[Mapping[str, Any]], limit: int, redaction: Redaction | None = None
+    findings: Iterable[FindingsRow], limit: int, redaction: Redaction | None = None
 ) -> list[ShownFinding]:
     """The worst findings, open ones first."""
     rows = shown_first(findings, limit)
@@ -164,7 +175,7 @@ class PreviousAudit:
 def previous_audit(
     read: ReadWritten,
     outcome: Mapping[str, Any],
-    files: Iterable[Mapping[str, Any]],
+    files: Iterable[ReadFile],
     carried: str,
     gone: str,
 ) -> PreviousAudit:
@@ -177,7 +188,7 @@ def previous_audit(
         carried: its text of `carried_lines`; empty: it had looked at everything.
         gone: its text of `FinishedAudit.gone_lines`; empty: nothing ever was.
     """
-    kept = rows_of_arrow(read("findings", None))
+    kept = cast("list[FindingsRow]", rows_of_arrow(read("findings", None)))
     by_rule = Counter(row["rule_id"] for row in kept)
     earlier = earlier_findings(kept, Files(files), _carried(carried))
     truncated = truncated_rules(by_rule, outcome["findings"])
@@ -210,7 +221,7 @@ def _carried(text: str) -> list[Earlier]:
             raise ValueError(
                 f"line {number} of what was not looked at lacks {', '.join(sorted(missing))}"
             )
-        found.append(Earlier(finding, needs))
+        found.append(Earlier(cast("FindingsRow", finding), needs))
     return found
 
 
@@ -239,11 +250,11 @@ class FinishedAudit:
         """(cluster, consumer_group) of the groups with the worst findings."""
         return outcome.worst_groups(self.result.findings, groups)
 
-    def to_accept(self) -> list[outcome.Row]:
+    def to_accept(self) -> list[ToAccept]:
         """Name the open findings for a file of acceptances."""
         return outcome.to_accept(self.result.findings)
 
-    def changes(self, files: Iterable[Mapping[str, Any]]) -> Changes | None:
+    def changes(self, files: Iterable[ReadFile]) -> Changes | None:
         """Return what changed since the previous audit; None: none was given.
 
         ``files``: what this audit read, for ``_run.json``.
@@ -307,5 +318,5 @@ class FinishedAudit:
         return {name: _newest_rows(self.read, name, groups, time) for name, time in tables}
 
     @cached_property
-    def _findings(self) -> list[dict[str, Any]]:
-        return rows_of_arrow(self.read("findings", None))
+    def _findings(self) -> list[FindingsRow]:
+        return cast("list[FindingsRow]", rows_of_arrow(self.read("findings", None)))

@@ -15,7 +15,7 @@ RULES = ("IDLE_MEMBER", "ORPHAN_QUEUES", "TOPIC_GONE")
 GROUPS = ("g-1", "g-2", "g-3")
 
 
-def finding(rule_id: str, group: str, accepted: str | None = None) -> dict[str, Any]:
+def finding(rule_id: str, group: str, accepted: str | None = None) -> Any:
     return {
         "cluster": "c",
         "rule_id": rule_id,
@@ -37,13 +37,13 @@ def finding(rule_id: str, group: str, accepted: str | None = None) -> dict[str, 
 
 def night(
     at: int,
-    findings: list[dict[str, Any]],
+    findings: list[Any],
     *,
     unknown: set[str] | frozenset[str] = frozenset(),
     incomplete: bool = False,
     truncated: tuple[str, ...] = (),
 ) -> Night:
-    verdicts: list[dict[str, Any]] = [
+    verdicts: list[Any] = [
         {
             "cluster": "c",
             "consumer_group": group,

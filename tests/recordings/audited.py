@@ -2,6 +2,7 @@
 
 from functools import cache
 from pathlib import Path
+from typing import cast
 from unittest import mock
 
 from rebalance_core.checks.row_limits import BadRowLimits
@@ -27,4 +28,4 @@ def audit_folder(folder: Path, ingested: Ingested | None = None) -> Tables:
     limits = BadRowLimits(max_bad_share=1)
     forecast, result = audit.audit_unwritten(inputs, SimulationOptions(), limits)
     assert result is not None, forecast.refusal
-    return {"findings": result.findings, "group_verdicts": result.verdicts}
+    return cast("Tables", {"findings": result.findings, "group_verdicts": result.verdicts})

@@ -1,14 +1,16 @@
 """COMMITS_ABOVE_END: the end of a queue went back, and commits lie above it."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     CAUSES,
     Finding,
     GroupCase,
-    Row,
     Rule,
     grouped,
     listed,
@@ -21,8 +23,11 @@ from rebalance_core.audit.rules.topics import deletions_of
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
 from rebalance_core.model.times import utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.protocol.start_offset import first_pull_correction
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import CommittedOffsetsRow, OffsetCorrectedFact
 
 TopicBroker = tuple[str, str]
 """Topic and broker."""
@@ -54,7 +59,9 @@ def find(case: GroupCase) -> Iterator[Finding]:
     falls = {queue: fall for queue, seen in ends.items() if (fall := _fall(seen))}
     above = _above(case, ends)
     sent = _sent_back(case)
-    deleted = {(row["topic"], row["broker_name"]) for row in case.rows("topics") if is_deleted(row)}
+    deleted = {
+        (row["topic"], row["broker_name"]) for row in case.tables["topics"] if is_deleted(row)
+    }
     places = {queue[:2] for queue in (*falls, *above)} | sent.keys()
     places = {place for place in places - deleted if not is_system_topic(place[0])}
     for topic, of_topic in sorted(grouped(sorted(places), lambda place: place[0]).items()):
@@ -93,11 +100,11 @@ def _made_anew(
 def _ends(case: GroupCase) -> dict[MessageQueue, list[tuple[int, int]]]:
     """When the end of each queue was seen, and where, in order of time."""
     ends: dict[MessageQueue, list[tuple[int, int]]] = {}
-    for row in case.rows("queue_offsets"):
+    for row in case.tables["queue_offsets"]:
         ends.setdefault(queue_of(row), []).append((row["observed_ms"], row["max_offset"]))
-    for fact in case.facts("QUEUE_PROGRESS"):
+    for fact in case.facts["QUEUE_PROGRESS"]:
         if fact["details"].get("names_cut") != "true":
-            seen = (fact["first_ms"], number(fact, "broker_offset", 0))
+            seen = (fact["first_ms"], number(fact["details"].get("broker_offset"), 0))
             ends.setdefault(queue_of(fact), []).append(seen)
     return {queue: sorted(seen) for queue, seen in ends.items()}
 
@@ -119,8 +126,8 @@ def _above(
 
     What clients say they committed is dated by another clock, and does not count.
     """
-    newest: dict[MessageQueue, Row] = {}
-    for row in sorted(case.rows("committed_offsets"), key=lambda row: row["observed_ms"]):
+    newest: dict[MessageQueue, CommittedOffsetsRow] = {}
+    for row in sorted(case.tables["committed_offsets"], key=lambda row: row["observed_ms"]):
         if row["client_id"] is None:
             newest[queue_of(row)] = row
     found = {}
@@ -131,11 +138,11 @@ def _above(
     return found
 
 
-def _sent_back(case: GroupCase) -> dict[TopicBroker, list[Row]]:
+def _sent_back(case: GroupCase) -> dict[TopicBroker, list[OffsetCorrectedFact]]:
     """Pulls from beyond the end that brokers sent back; those from below the minimum go forward."""
-    sent: dict[TopicBroker, list[Row]] = {}
-    for fact in case.facts("OFFSET_CORRECTED"):
-        if number(fact, "asked") > number(fact, "given"):
+    sent: dict[TopicBroker, list[OffsetCorrectedFact]] = {}
+    for fact in case.facts["OFFSET_CORRECTED"]:
+        if number(fact["details"].get("asked")) > number(fact["details"].get("given")):
             sent.setdefault((fact["topic"], fact["broker_name"]), []).append(fact)
     return sent
 
@@ -145,7 +152,7 @@ def _finding(
     places: Sequence[TopicBroker],
     falls: dict[MessageQueue, EndOffsetFall],
     above: dict[MessageQueue, Above],
-    sent: list[Row],
+    sent: list[OffsetCorrectedFact],
     anew: Mapping[str, int],
 ) -> Finding:
     topic, broker = places[0]
@@ -169,8 +176,10 @@ def _finding(
     if target:
         parts.append(target)
     expected = len(places) == 1 and _is_expected(case, broker, falls)
-    settled = not above and not falls and all(number(fact, "given") > 0 for fact in sent)
-    severity = ERROR if above and case.members else WARNING
+    settled = (
+        not above and not falls and all(number(fact["details"].get("given")) > 0 for fact in sent)
+    )
+    severity: Severity = ERROR if above and case.members else WARNING
     if not above and (expected or settled):
         severity = INFO
     times = [ms for fall in falls.values() for ms in (fall.first_ms, fall.last_ms)]
@@ -196,7 +205,7 @@ def _and_again(case: GroupCase, places: Collection[TopicBroker]) -> str:
     """When the topic was made again, as far as its last configuration shows."""
     made = [
         row["event_ms"]
-        for row in case.rows("topics")
+        for row in case.tables["topics"]
         if (row["topic"], row["broker_name"]) in places and not is_deleted(row)
     ]
     return f" and made again at {utc(min(made))}" if made else ""
@@ -206,7 +215,7 @@ def _when(case: GroupCase, place: TopicBroker, fall: EndOffsetFall) -> str:
     """Say what happened in between, and when."""
     made = [
         row["event_ms"]
-        for row in case.rows("topics")
+        for row in case.tables["topics"]
         if (row["topic"], row["broker_name"]) == place
         and fall.first_ms <= row["event_ms"] <= fall.last_ms
     ]
@@ -219,12 +228,12 @@ def _sent_to(
     case: GroupCase,
     places: Sequence[TopicBroker],
     above: dict[MessageQueue, Above],
-    sent: list[Row],
+    sent: list[OffsetCorrectedFact],
 ) -> str:
     """Where pulls from beyond the end are sent: by the log, else by the broker's version."""
     if sent:
-        asked = sorted(number(fact, "asked") for fact in sent)
-        given = sorted({number(fact, "given") for fact in sent})
+        asked = sorted(number(fact["details"].get("asked")) for fact in sent)
+        given = sorted({number(fact["details"].get("given")) for fact in sent})
         span = f"{asked[0]}" if asked[0] == asked[-1] else f"{asked[0]} to {asked[-1]}"
         return (
             f"pulls from {span} were sent to {listed([str(one) for one in given], 3)} at "
@@ -234,7 +243,7 @@ def _sent_to(
     version = versions.pop()
     if not above or versions or version is None:
         return ""
-    low = {queue_of(row): row["min_offset"] for row in case.rows("queue_offsets")}
+    low = {queue_of(row): row["min_offset"] for row in case.tables["queue_offsets"]}
     try:
         to = {
             first_pull_correction(

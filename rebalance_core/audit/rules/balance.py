@@ -1,12 +1,14 @@
 """Members without a queue, and queues that are divided unevenly."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     MEMBERS_OF_TOPICS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     known_topics,
     listed,
@@ -26,6 +28,9 @@ from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.model.verdicts import ERROR, FROZEN, WARNING
 from rebalance_core.strategies.pop import WHOLE_BROKER
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import PopMetricsRow
 
 # SURPLUS_SKEW and HASH_IMBALANCE: some members hold far more than others.
 
@@ -93,7 +98,7 @@ def _loads(case: GroupCase, strategy: str) -> dict[str, int]:
     ids = [row["client_id"] for row in case.members]
     if names != {strategy} or len(ids) > len(set(ids)) or not has_settled(case, last["epoch"]):
         return {}
-    rows = case.rows("consumer_load")
+    rows = case.tables["consumer_load"]
     return {row["client_id"]: row["queues"] for row in rows if row["to_ms"] is None}
 
 
@@ -135,7 +140,7 @@ def find_idle_member(case: GroupCase) -> Iterator[Finding]:
         return
     processes = {row["client_id"]: row for row in case.members}
     assigned, idle = assigned_members(case), []
-    for row in case.rows("consumer_load"):
+    for row in case.tables["consumer_load"]:
         member = processes.get(row["client_id"])
         if row["to_ms"] is not None or not row["idle"] or row["suspended"] or member is None:
             continue
@@ -198,9 +203,9 @@ def find_unreached_queues(case: GroupCase) -> Iterator[Finding]:
                 )
 
 
-def _since(case: GroupCase, topic: str) -> Row:
+def _since(case: GroupCase, topic: str) -> PopMetricsRow:
     """The row of pop_metrics with which the last stretch of unreached queues began."""
-    rows = [row for row in case.rows("pop_metrics") if row["topic"] == topic]
+    rows = [row for row in case.tables["pop_metrics"] if row["topic"] == topic]
     rows.sort(key=lambda row: row["epoch"], reverse=True)
     since = rows[0]
     for row in rows[1:]:
@@ -210,7 +215,7 @@ def _since(case: GroupCase, topic: str) -> Row:
     return since
 
 
-def _epoch_ms(case: GroupCase, metrics: Row) -> int:
+def _epoch_ms(case: GroupCase, metrics: PopMetricsRow) -> int:
     return next(int(row["from_ms"]) for row in case.epochs if row["epoch"] == metrics["epoch"])
 
 

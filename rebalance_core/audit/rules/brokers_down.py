@@ -1,13 +1,15 @@
 """BROKER_DOWN: brokers of which no replica is registered, and what their queues mean to groups."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     BROKER,
     BrokerOutage,
     Finding,
     GroupCase,
-    Row,
     Rule,
     grouped,
     lasting,
@@ -22,7 +24,10 @@ from rebalance_core.audit.rules.cluster import flap_times
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, OBSERVED
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MINUTE_MS, utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import BrokerEventsRow, FactsByKind, FindingsRow
 
 STOPPED = "STOPPED"
 """Detail of a BROKER_DOWN: the broker took itself off the name servers."""
@@ -32,8 +37,8 @@ UNKNOWN = "unknown"
 
 
 def broker_outages(
-    events: Iterable[Row],
-    facts: Iterable[Row],
+    events: Iterable[BrokerEventsRow],
+    facts: FactsByKind,
     signs: Mapping[str, int],
     covered: Coverage,
     *,
@@ -48,17 +53,16 @@ def broker_outages(
         covered: of which times the files tell.
         heard_to_the_end: the name servers' logs reach to the last dump.
     """
-    events, facts = list(events), list(facts)
+    events = list(events)
     flaps = flap_times(events, facts)  # BROKER_FLAPS: it never went
-    by_kind = grouped(facts, lambda row: row["kind"])
-    expected = {row["broker_name"] for row in by_kind.get("EXPECTED_BROKER", ())}
+    expected = {row["broker_name"] for row in facts["EXPECTED_BROKER"]}
     listed_ms: dict[str, int] = {}
-    for row in by_kind.get("BROKER_IN_CLUSTER", ()):
-        name = row["broker_name"]
-        listed_ms[name] = max(row["last_ms"], listed_ms.get(name, 0))
+    for fact in facts["BROKER_IN_CLUSTER"]:
+        name = fact["broker_name"]
+        listed_ms[name] = max(fact["last_ms"], listed_ms.get(name, 0))
     list_ms = max(listed_ms.values(), default=0)
     ordered = sorted(events, key=lambda row: (row["event_ms"], row["sequence"]))
-    turns = grouped(ordered, lambda row: str(row["broker_name"]))
+    turns = grouped(ordered, lambda row: row["broker_name"])
     outages: dict[str, tuple[BrokerOutage, ...]] = {}
     for broker in sorted(turns.keys() | expected):
         rows = turns.get(broker, [])
@@ -85,7 +89,7 @@ def broker_outages(
 REMOVED = "it was removed from the name servers, and has not registered again"
 
 
-def _ended(rows: Iterable[Row], flaps: set[tuple[int, int]]) -> Iterator[BrokerOutage]:
+def _ended(rows: Iterable[BrokerEventsRow], flaps: set[tuple[int, int]]) -> Iterator[BrokerOutage]:
     """The outages of one broker of more than a minute, by its events in order."""
     down_ms: int | None = None
     for row in rows:
@@ -98,7 +102,7 @@ def _ended(rows: Iterable[Row], flaps: set[tuple[int, int]]) -> Iterator[BrokerO
             down_ms = None
 
 
-def _registered(rows: Iterable[Row], covered: Coverage, at_ms: int) -> bool:
+def _registered(rows: Iterable[BrokerEventsRow], covered: Coverage, at_ms: int) -> bool:
     """True if the name servers' logs of that time have the broker: another one than clusterList
     asked knows it.
     """
@@ -149,7 +153,7 @@ def find_unreadable(case: GroupCase) -> Iterator[Finding]:
 
 
 def find_down(
-    outages: Mapping[str, tuple[BrokerOutage, ...]], of_groups: Iterable[Row]
+    outages: Mapping[str, tuple[BrokerOutage, ...]], of_groups: Iterable[FindingsRow]
 ) -> Iterator[Finding]:
     """One finding for each broker that is down, or was for more than a minute.
 
@@ -168,7 +172,7 @@ def find_down(
         queues = sum(int(one["queues"]) for one in lost)
         known = [int(one["behind"]) for one in lost if one["behind"] != UNKNOWN]
         behind = sum(known) if known else None
-        severity = ERROR if not last.planned else WARNING if behind else INFO
+        severity: Severity = ERROR if not last.planned else WARNING if behind else INFO
         before = "" if len(of_broker) == 1 else f" Before: {_times(of_broker[:-1])}."
         what = f"{plural(queues, 'queue')} of {plural(len(lost), 'group')} cannot be read"
         yield Finding(

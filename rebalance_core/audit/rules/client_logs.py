@@ -2,10 +2,13 @@
 without end.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import Finding, GroupCase, Row, Rule, lasting, listed, plural
+from rebalance_core.audit.case import Finding, GroupCase, Rule, lasting, listed, plural
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.evidence import as_not_sure, ended
 from rebalance_core.audit.orphans import is_broadcasting
@@ -16,14 +19,23 @@ from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, ROUTE_POLL_MS, SECOND_MS, utc
-from rebalance_core.model.verdicts import INFO, WARNING
+from rebalance_core.model.verdicts import INFO, WARNING, Severity
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        BrokerEventsRow,
+        FactsByKind,
+        HeartbeatFailedFact,
+        MembershipsRow,
+        NoBrokerAddressFact,
+    )
 
 # GAVE_UP_ASKING: members that are set to ask a broker divide a topic themselves.
 
 
 def find_gave_up_asking(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic; for information where the broker's division would be the same."""
-    facts = case.facts("GAVE_UP_ASKING")
+    facts = case.facts["GAVE_UP_ASKING"]
     for topic in sorted({fact["topic"] for fact in facts}):
         clients = gave_up_asking(case, topic)
         if not clients:
@@ -77,7 +89,7 @@ def find_restless_passes(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _never_balanced(row: Row) -> bool:
+def _never_balanced(row: MembershipsRow) -> bool:
     """True for CONFIG from 5.2 on; a suspended member runs no pass."""
     if row["strategy"].partition("(")[0] != "CONFIG" or row["suspended"]:
         return False
@@ -111,18 +123,16 @@ NO_BROKER_ADDRESS = Rule(
 )
 
 
-def no_broker_address(facts: Iterable[Row], covered: Coverage | None = None) -> Iterator[Finding]:
+def no_broker_address(facts: FactsByKind, covered: Coverage | None = None) -> Iterator[Finding]:
     """One finding for each log and broker; for information where the log goes on without it.
 
     Args:
         facts: of one cluster; NO_BROKER_ADDRESS counts.
         covered: of which times the clients' logs tell; None: not known.
     """
-    found: dict[tuple[str, str], list[Row]] = {}
-    for row in facts:
-        if row["kind"] == "NO_BROKER_ADDRESS":
-            key = row["details"].get("log", ""), row["broker_name"]
-            found.setdefault(key, []).append(row)
+    found: dict[tuple[str, str], list[NoBrokerAddressFact]] = {}
+    for row in facts["NO_BROKER_ADDRESS"]:
+        found.setdefault((row["details"]["log"], row["broker_name"]), []).append(row)
     for (log, broker), rows in sorted(found.items()):
         first, last = min(row["first_ms"] for row in rows), max(row["last_ms"] for row in rows)
         queues = sorted({(row["topic"], row["queue_id"]) for row in rows})
@@ -193,13 +203,15 @@ class StarvedProcess:
     log: str
 
     @property
-    def severity(self) -> str:
+    def severity(self) -> Severity:
         """WARNING if it was blocked half of the time, or learnt the route too late."""
         return WARNING if self.late_ms or self.blocked_ms >= SEVERE_MS else INFO
 
 
 def starved_timers(
-    facts: Iterable[Row], broker_events: Iterable[Row], covered: Coverage | None = None
+    facts: FactsByKind,
+    broker_events: Iterable[BrokerEventsRow],
+    covered: Coverage | None = None,
 ) -> Iterator[Finding]:
     """At most one finding for all processes of a cluster (rocketmq.md §6.1, §11 no. 28).
 
@@ -212,12 +224,11 @@ def starved_timers(
         covered: of which times the name servers' logs tell; None: of all.
     """
     gone = _gone(broker_events)
-    failed: dict[str, list[Row]] = {}
-    for row in facts:
-        if row["kind"] == "HEARTBEAT_FAILED":
-            pid = row["details"].get("pid")
-            name = f"clients/{row['details'].get('log', '')}" + (f", pid {pid}" if pid else "")
-            failed.setdefault(name, []).append(row)
+    failed: dict[str, list[HeartbeatFailedFact]] = {}
+    for row in facts["HEARTBEAT_FAILED"]:
+        pid = row["details"]["pid"]
+        name = f"clients/{row['details']['log']}" + (f", pid {pid}" if pid else "")
+        failed.setdefault(name, []).append(row)
     starved = [
         process
         for name, rows in sorted(failed.items())
@@ -237,7 +248,7 @@ def starved_timers(
             yield as_not_sure(found, gap) if gap and found.severity != INFO else found
 
 
-def _recovered(logs: set[str], rows: list[Row], covered: Coverage) -> str | None:
+def _recovered(logs: set[str], rows: list[HeartbeatFailedFact], covered: Coverage) -> str | None:
     """What shows that no heartbeat of these logs' clients fails any more; None: nothing."""
     last_ms: dict[str, int] = {}
     for row in rows:
@@ -248,7 +259,7 @@ def _recovered(logs: set[str], rows: list[Row], covered: Coverage) -> str | None
     return listed(ended, 3) if len(ended) == len(ends) else None
 
 
-def _gone(events: Iterable[Row]) -> dict[str, list[tuple[int, int | None]]]:
+def _gone(events: Iterable[BrokerEventsRow]) -> dict[str, list[tuple[int, int | None]]]:
     """Broker -> when its master was out of the routes, epoch ms; the last may still be."""
     gone: dict[str, list[tuple[int, int | None]]] = {}
     for row in sorted(events, key=lambda one: (one["event_ms"], one["sequence"])):
@@ -262,7 +273,7 @@ def _gone(events: Iterable[Row]) -> dict[str, list[tuple[int, int | None]]]:
 
 
 def _process(
-    name: str, rows: list[Row], gone: dict[str, list[tuple[int, int | None]]]
+    name: str, rows: list[HeartbeatFailedFact], gone: dict[str, list[tuple[int, int | None]]]
 ) -> StarvedProcess | None:
     """The worst time of one process; None if failures did not last for two heartbeats."""
     lasting_rows = [row for row in rows if row["last_ms"] - row["first_ms"] >= HEARTBEAT_MS]
@@ -287,7 +298,7 @@ def _process(
     )
 
 
-def _late(row: Row, gone: list[tuple[int, int | None]]) -> int:
+def _late(row: HeartbeatFailedFact, gone: list[tuple[int, int | None]]) -> int:
     """How long after the broker was out of the routes heartbeats still went there; 0: no news."""
     late = 0
     for down_ms, up_ms in gone:

@@ -1,7 +1,10 @@
 """Brokers that come and go, and masters that are away."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     BROKER,
@@ -9,7 +12,6 @@ from rebalance_core.audit.case import (
     MEMBERS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     lasting,
     listed,
@@ -34,6 +36,15 @@ from rebalance_core.model.times import (
 )
 from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
 from rebalance_core.replay.masters import MasterOutage, MasterOutages
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        BrokerEventsRow,
+        BrokerRegisteredFact,
+        CoverageRow,
+        FactsByKind,
+        OwnershipRow,
+    )
 
 # Rules on the cluster as a whole: its name servers and brokers.
 
@@ -76,7 +87,7 @@ SLAVE_NOT_READABLE = Rule(
 )
 
 
-def master_outages(events: Iterable[Row]) -> dict[str, tuple[MasterOutage, ...]]:
+def master_outages(events: Iterable[BrokerEventsRow]) -> dict[str, tuple[MasterOutage, ...]]:
     """Return when each broker had no master while a slave lived.
 
     Args:
@@ -93,7 +104,7 @@ def master_outages(events: Iterable[Row]) -> dict[str, tuple[MasterOutage, ...]]
 
 
 def slaves_not_readable(
-    facts: Iterable[Row], masters: Mapping[str, Sequence[MasterOutage]]
+    facts: FactsByKind, masters: Mapping[str, Sequence[MasterOutage]]
 ) -> Iterator[Finding]:
     """One finding for all brokers whose slaves nobody may read, unless a file tells otherwise.
 
@@ -104,14 +115,13 @@ def slaves_not_readable(
     modes = {broker: outages[-1].mode for broker, outages in masters.items()}
     refusing = {broker for broker, mode in modes.items() if mode == REFUSED}
     assumed: set[str] = set()
-    for row in facts:
-        if row["kind"] == "BROKER_SLAVES":
-            broker, mode = row["broker_name"], row["details"].get("mode")
-            refusing.discard(broker)
-            if not mode:
-                assumed.add(broker)
-            elif mode == REFUSED:
-                refusing.add(broker)
+    for row in facts["BROKER_SLAVES"]:
+        broker, mode = row["broker_name"], row["details"]["mode"]
+        refusing.discard(broker)
+        if not mode:
+            assumed.add(broker)
+        elif mode == REFUSED:
+            refusing.add(broker)
     if not refusing and not assumed:
         return
     brokers = sorted(refusing | assumed)
@@ -123,20 +133,19 @@ def slaves_not_readable(
     )
 
 
-def name_servers_differ(facts: Iterable[Row], covered: Iterable[Row] = ()) -> Iterator[Finding]:
+def name_servers_differ(
+    facts: FactsByKind, covered: Iterable[CoverageRow] = ()
+) -> Iterator[Finding]:
     """Brokers that not all name servers with a log know alike.
 
     Args:
         facts: of one cluster; NAME_SERVER_FILE and BROKER_REGISTERED count.
         covered: rows of ``coverage``; none: the logs tell of all the time.
     """
-    views: dict[str, dict[str, Row]] = {}
-    servers: set[str] = set()
-    for row in facts:
-        if row["kind"] == "NAME_SERVER_FILE":
-            servers.add(row["details"]["name"])
-        elif row["kind"] == "BROKER_REGISTERED":
-            views.setdefault(row["broker_name"], {})[row["details"]["name"]] = row
+    views: dict[str, dict[str, BrokerRegisteredFact]] = {}
+    servers = {row["details"]["name"] for row in facts["NAME_SERVER_FILE"]}
+    for row in facts["BROKER_REGISTERED"]:
+        views.setdefault(row["broker_name"], {})[row["details"]["name"]] = row
     logs = logs_of(covered, "namesrv_log")
     for broker, words in sorted(views.items()):
         registered = {
@@ -158,7 +167,9 @@ def name_servers_differ(facts: Iterable[Row], covered: Iterable[Row] = ()) -> It
 
 
 def broker_flaps(
-    events: Iterable[Row], facts: Iterable[Row] = (), covered: Coverage | None = None
+    events: Iterable[BrokerEventsRow],
+    facts: FactsByKind,
+    covered: Coverage | None = None,
 ) -> Iterator[Finding]:
     """Brokers that expired and were back at once, though they had not been restarted.
 
@@ -185,16 +196,17 @@ def broker_flaps(
         yield as_not_sure(found, gap) if gap else found
 
 
-def flap_times(events: Iterable[Row], facts: Iterable[Row]) -> dict[str, list[tuple[int, int]]]:
+def flap_times(
+    events: Iterable[BrokerEventsRow], facts: FactsByKind
+) -> dict[str, list[tuple[int, int]]]:
     """By broker from when to when it was expired though it had not been restarted.
 
     Arguments as of `broker_flaps`.
     """
     starts: dict[str, list[int]] = {}
-    for row in facts:
-        if row["kind"] == "BROKER_STARTED":
-            starts.setdefault(row["broker_name"], []).append(row["first_ms"])
-    down: dict[str, Row] = {}
+    for started in facts["BROKER_STARTED"]:
+        starts.setdefault(started["broker_name"], []).append(started["first_ms"])
+    down: dict[str, BrokerEventsRow] = {}
     flaps: dict[str, list[tuple[int, int]]] = {}
     for row in sorted(events, key=lambda row: (row["event_ms"], row["sequence"])):
         name = row["broker_name"]
@@ -213,7 +225,7 @@ def flap_times(events: Iterable[Row], facts: Iterable[Row]) -> dict[str, list[tu
 
 
 def untold_outages(
-    events: Iterable[Row], facts: Iterable[Row]
+    events: Iterable[BrokerEventsRow], facts: FactsByKind
 ) -> dict[str, tuple[tuple[int, int], ...]]:
     """By broker its starts or registrations, each with the one before whose end no line tells.
 
@@ -221,26 +233,24 @@ def untold_outages(
         events: BROKER_DOWN and MASTER_DOWN of one cluster.
         facts: BROKER_STARTED counts, and BROKER_REGISTERED with `untold_ms`, but of slaves.
     """
-    facts = list(facts)
     ends = [row for row in events if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN")]
-    starts = [row for row in facts if row["kind"] == "BROKER_STARTED"]
     turns = [(row["broker_name"], row["event_ms"], False) for row in ends]
-    turns += [(row["broker_name"], row["first_ms"], True) for row in starts]
+    turns += [(row["broker_name"], row["first_ms"], True) for row in facts["BROKER_STARTED"]]
     untold: dict[str, tuple[tuple[int, int], ...]] = {}
     for (broker, one, started), (same, other, again) in pairwise(sorted(turns)):
         if broker == same and started and again:
             untold[broker] = (*untold.get(broker, ()), (one, other))
-    slaves = {row["broker_name"] for row in facts if row["kind"] == "BROKER_SLAVES"}
+    slaves = {row["broker_name"] for row in facts["BROKER_SLAVES"]}
     known = slaves | {row["broker_name"] for row in ends}
-    for row in (row for row in facts if row["kind"] == "BROKER_REGISTERED"):
-        begin, broker = row["details"].get("untold_ms"), row["broker_name"]
+    for fact in facts["BROKER_REGISTERED"]:
+        begin, broker = fact["details"].get("untold_ms"), fact["broker_name"]
         if begin and broker not in known:
-            untold[broker] = (*untold.get(broker, ()), (int(begin), row["first_ms"]))
+            untold[broker] = (*untold.get(broker, ()), (int(begin), fact["first_ms"]))
     return untold
 
 
 def going_on(
-    events: Iterable[Row],
+    events: Iterable[BrokerEventsRow],
     masters: Mapping[str, Sequence[MasterOutage]],
     signs: Mapping[str, int],
 ) -> dict[str, int]:
@@ -257,7 +267,7 @@ def going_on(
     return {b: since[b] for b, at_ms in signs.items() if at_ms > since[b] + MINUTE_MS}
 
 
-def down_brokers(events: Iterable[Row]) -> frozenset[str]:
+def down_brokers(events: Iterable[BrokerEventsRow]) -> frozenset[str]:
     """Brokers whose last broker event is BROKER_DOWN."""
     last: dict[str, str] = {}
     for row in sorted(events, key=lambda row: (row["event_ms"], row["sequence"])):
@@ -274,11 +284,11 @@ def _outages(case: GroupCase) -> Iterator[tuple[str, MasterOutage]]:
             yield broker, outage
 
 
-def _held_in(case: GroupCase, broker: str, outage: MasterOutage) -> list[Row]:
+def _held_in(case: GroupCase, broker: str, outage: MasterOutage) -> list[OwnershipRow]:
     """Ownership of the broker's queues, those without an owner included, in an outage."""
     return [
         row
-        for row in case.rows("ownership")
+        for row in case.tables["ownership"]
         if row["broker_name"] == broker
         and not is_retry_topic(row["topic"])
         and row["from_ms"] < _end(case, outage)
@@ -402,7 +412,7 @@ def _old_copy(
     return min(
         (
             row["observed_ms"]
-            for row in case.rows("committed_offsets")
+            for row in case.tables["committed_offsets"]
             if (fall := fell.get(queue_of(row))) is not None
             and row["observed_ms"] < kept_ms
             and row["committed_offset"] > fall.low

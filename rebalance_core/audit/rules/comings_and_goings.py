@@ -1,9 +1,12 @@
 """Members that come and go, that no broker lists, or that only some see."""
 
+from __future__ import annotations
+
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
@@ -12,19 +15,21 @@ from rebalance_core.audit.case import (
     PERSISTENT_MS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     lasting,
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import Unlisted
+from rebalance_core.audit.dumps import Answer, Unlisted
 from rebalance_core.audit.orphans import backlog, is_broadcasting, messages
 from rebalance_core.audit.recovery import went_after
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, HOUR_MS, utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ConsumerEventsRow
 
 # MEMBER_FLAPS: a member comes and goes again and again, and everybody rebalances each time.
 
@@ -62,7 +67,7 @@ def _short_stays(case: GroupCase) -> dict[str, list[Stay]]:
     Lives of one client id that overlap are one: connections that no line of its join ties together.
     """
     lives: dict[tuple[str, str], list[int | None]] = {}
-    for row in sorted(case.rows("memberships"), key=lambda one: one["from_ms"]):
+    for row in sorted(case.tables["memberships"], key=lambda one: one["from_ms"]):
         life = lives.setdefault((row["client_id"], row["channel_id"] or ""), [row["from_ms"], None])
         life[1] = row["to_ms"]
     merged: dict[str, list[list[int | None]]] = {}
@@ -167,13 +172,13 @@ def find_expired_alive(case: GroupCase) -> Iterator[Finding]:
 def _intervals(case: GroupCase) -> dict[str, int]:
     """The heartbeatBrokerInterval of each client that states one of its own, ms."""
     stated = {
-        str(row["client_id"]): int(row["heartbeat_broker_interval_ms"])
-        for row in case.ordered_events
-        if row.get("heartbeat_broker_interval_ms")
+        row["client_id"]: row["heartbeat_broker_interval_ms"]
+        for row in case.consumer_events
+        if row["heartbeat_broker_interval_ms"]
     }
     return stated | {
-        str(fact["client_id"]): dumps.number(fact, "interval_ms")
-        for fact in case.facts("HEARTBEAT_INTERVAL")
+        fact["client_id"]: dumps.number(fact["details"].get("interval_ms"))
+        for fact in case.facts["HEARTBEAT_INTERVAL"]
     }
 
 
@@ -183,11 +188,11 @@ def pauses_of(case: GroupCase) -> dict[str, list[tuple[int, int, str | None]]]:
     An id that is not unique to a process, as with a fixed instance name, says nothing: a new
     process has it too.
     """
-    given_up: dict[tuple[str, str | None], Row] = {}
+    given_up: dict[tuple[str, str | None], ConsumerEventsRow] = {}
     pauses: dict[str, list[tuple[int, int, str | None]]] = {}
-    for row in case.ordered_events:
+    for row in case.consumer_events:
         client_id = row["client_id"]
-        if client_id is None or not _OF_ONE_PROCESS.search(client_id):
+        if not _OF_ONE_PROCESS.search(client_id):
             continue
         where = (client_id, row["broker_name"])
         if row["event_type"] == CONSUMER_LOST and row["detail"] == EXPIRED:
@@ -212,8 +217,6 @@ EXPIRED_ALIVE = Rule(
 
 
 # MEMBERS_APART: some members are known to brokers alone, others to proxies alone.
-
-_BEHIND = "behind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,12 +258,16 @@ def find_members_apart(case: GroupCase) -> Iterator[Finding]:
 
 def _rounds(case: GroupCase) -> Iterator[_Sides]:
     """Every round of dumps in which brokers and proxies were asked."""
-    answers: list[Row] = [{**row, _BEHIND: False} for row in dumps.broker_answers(case)]
-    answers += [{**row, _BEHIND: True} for row in dumps.proxy_answers(case)]
-    grpc = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
-    for together in dumps.member_rounds(dumps.fresh(case, answers, "observed_ms")):
-        brokers, proxies = (_listed(together, behind) - grpc for behind in (False, True))
-        if {row[_BEHIND] for row in together} == {False, True}:
+    at_brokers, behind = dumps.broker_answers(case), dumps.proxy_answers(case)
+    of_proxies = {id(row) for row in behind}
+    grpc = {row["client_id"] for row in case.tables["memberships"] if is_proxied(row)}
+    for together in dumps.member_rounds(dumps.fresh(case, [*at_brokers, *behind], dumps.seen_ms)):
+        sides = [
+            [row for row in together if (id(row) in of_proxies) == proxied]
+            for proxied in (False, True)
+        ]
+        brokers, proxies = (_listed(side) - grpc for side in sides)
+        if all(sides):
             yield _Sides(
                 together[0]["observed_ms"],
                 tuple(sorted(brokers - proxies)),
@@ -268,8 +275,7 @@ def _rounds(case: GroupCase) -> Iterator[_Sides]:
             )
 
 
-def _listed(together: list[Row], behind: bool) -> set[str]:
-    rows = (row for row in together if row[_BEHIND] == behind)
+def _listed(rows: Iterable[Answer]) -> set[str]:
     return {row["client_id"] for row in rows if row["client_id"] is not None}
 
 
@@ -325,7 +331,7 @@ def find_unlisted(case: GroupCase) -> Iterator[Finding]:
     behind = sum(backlog(case).values())
     waits = unlisted.goes_on and not case.members and behind > 0
     left = f"; {messages(behind)} not read" if waits else ""
-    severity = ERROR if waits else WARNING if unlisted.goes_on else INFO
+    severity: Severity = ERROR if waits else WARNING if unlisted.goes_on else INFO
     ids = sorted(unlisted.clients)
     signs = [*unlisted.clients.values(), *unlisted.refused.values()]
     yield Finding(

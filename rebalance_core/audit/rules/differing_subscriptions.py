@@ -1,6 +1,9 @@
 """Members of one group that subscribe different topics or tags."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     CAUSES,
@@ -8,7 +11,6 @@ from rebalance_core.audit.case import (
     PERSISTENT_MS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     grouped,
     known_topics,
@@ -17,7 +19,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import by_topic, fresh, queue_of
+from rebalance_core.audit.dumps import by_topic, fresh, last_stated, queue_of
 from rebalance_core.audit.evidence import end_of, logs_gap
 from rebalance_core.audit.orphans import (
     Offsets,
@@ -46,6 +48,9 @@ from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ClientTopicFact, MembershipsRow, TagsChangedFact
+
 # INCONSISTENT_SUBSCRIPTION: members of one group subscribe different topics.
 
 
@@ -62,7 +67,9 @@ def find_inconsistent_subscription(case: GroupCase) -> Iterator[Finding]:
 
 
 def _inconsistent_subscription_finding(case: GroupCase, span: Span) -> Finding:
-    members = rows_in_epoch(case.rows("memberships"), None if span.last_ms is None else span.epoch)
+    members = rows_in_epoch(
+        case.tables["memberships"], None if span.last_ms is None else span.epoch
+    )
     who: dict[str, set[str]] = {}
     for row in members:
         topics = row["subscriptions"]
@@ -102,16 +109,16 @@ def _since(span: Span) -> str:
     return f" since {utc(span.first_ms)}{last}"
 
 
-def _may_have_unsubscribed(case: GroupCase, members: list[Row]) -> bool:
+def _may_have_unsubscribed(case: GroupCase, members: list[MembershipsRow]) -> bool:
     """True if a member that lacks a topic came at a time since when logs do not tell of all."""
     if not case.run.coverage.known:
         return False
     all_topics = frozenset[str]().union(*map(known_topics, members))
     lacking = {row["client_id"] for row in members if known_topics(row) != all_topics}
-    joins = [row for row in case.ordered_events if row["event_type"] == CONSUMER_JOIN]
+    joins = [row for row in case.consumer_events if row["event_type"] == CONSUMER_JOIN]
     came = {row["event_ms"]: row["detail"] for row in joins if row["client_id"] in lacking}
     untold = any(
-        row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.rows("findings")
+        row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.tables["findings"]
     )
     before = OBSERVED in came.values()
     return untold or before or logs_gap(case, min(came, default=None), None) is not None
@@ -121,7 +128,7 @@ def _broker_words(case: GroupCase) -> dict[str, str]:
     """Quote brokers on it: refused pulls, topics dropped out of the table."""
     words = {}
     for kind in ("NO_SUBSCRIPTION", "TOPIC_DROPPED"):
-        facts = case.facts(kind)
+        facts = case.facts[kind]
         if facts:
             topics = sorted({fact["topic"] for fact in facts if fact["topic"]})
             words[kind.lower()] = f"{sum(f['times'] for f in facts)} times: {listed(topics)}"
@@ -150,31 +157,33 @@ def find_inconsistent_tags(case: GroupCase) -> Iterator[Finding]:
     differing = _differing(case)
     for topic in sorted(differing):
         yield _by_clients(case, topic, differing[topic])
-    changes = grouped(case.facts("TAGS_CHANGED"), lambda fact: fact["topic"])
+    changes = grouped(case.facts["TAGS_CHANGED"], lambda fact: fact["topic"])
     for topic in sorted(changes.keys() - differing.keys()):
         yield from _by_flips(case, topic, changes[topic])
 
 
-def _differing(case: GroupCase) -> dict[str, list[Row]]:
+def _differing(case: GroupCase) -> dict[str, list[ClientTopicFact]]:
     """Return the last statements of clients that are still members, on topics where they differ."""
     alive = {row["client_id"] for row in case.members}
-    last: dict[tuple[str, str], Row] = {}
-    for fact in sorted(fresh(case, case.facts("CLIENT_TOPIC")), key=lambda one: one["last_ms"]):
+    last: dict[tuple[str, str], ClientTopicFact] = {}
+    for fact in sorted(
+        fresh(case, case.facts["CLIENT_TOPIC"], last_stated), key=lambda one: one["last_ms"]
+    ):
         if not is_retry_topic(fact["topic"]) and (not alive or fact["client_id"] in alive):
             last[fact["topic"], fact["client_id"]] = fact
-    facts_of: dict[str, list[Row]] = {}
+    facts_of: dict[str, list[ClientTopicFact]] = {}
     for (topic, _), fact in last.items():
         facts_of.setdefault(topic, []).append(fact)
     return {t: facts for t, facts in facts_of.items() if len({_expression(f) for f in facts}) > 1}
 
 
-def _expression(fact: Row) -> str:
+def _expression(fact: ClientTopicFact) -> str:
     """Tags in any order are the same filter."""
     parts = str(fact["details"].get("expression") or "*").split("||")
     return " || ".join(sorted(part.strip() for part in parts))
 
 
-def _by_clients(case: GroupCase, topic: str, facts: list[Row]) -> Finding:
+def _by_clients(case: GroupCase, topic: str, facts: list[ClientTopicFact]) -> Finding:
     who: dict[str, set[str]] = {}
     for fact in facts:
         who.setdefault(_expression(fact), set()).add(fact["client_id"])
@@ -193,11 +202,11 @@ def _by_clients(case: GroupCase, topic: str, facts: list[Row]) -> Finding:
     )
 
 
-def _begun(fact: Row) -> int:
+def _begun(fact: ClientTopicFact) -> int:
     return int(fact["first_ms"])
 
 
-def _by_flips(case: GroupCase, topic: str, facts: list[Row]) -> Iterator[Finding]:
+def _by_flips(case: GroupCase, topic: str, facts: list[TagsChangedFact]) -> Iterator[Finding]:
     pairs = {(f["details"].get("old"), f["details"].get("new")) for f in facts}
     if not any((new, old) in pairs for old, new in pairs if old != new):
         return

@@ -2,20 +2,22 @@
 (consumerStatus, client log).
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     MEMBERS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     lasting,
     listed,
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import flag, fresh, held_over_time, number, queue_of
+from rebalance_core.audit.dumps import flag, fresh, held_over_time, last_stated, number, queue_of
 from rebalance_core.audit.orphans import suspended_clients
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.audit.recovery import went_after
@@ -23,6 +25,9 @@ from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MINUTE_MS, PULL_MAX_IDLE_MS, utc
 from rebalance_core.model.verdicts import WARNING
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import HeldQueueFact, PullExpiredFact
 
 DUMPS_APART_MS = MINUTE_MS
 """Between two dumps so far apart a healthy listener commits."""
@@ -34,18 +39,20 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
     """One finding a client whose queues stand still although messages are there (no. 17)."""
     stuck: dict[str, dict[MessageQueue, tuple[int, int]]] = {}
     newest = held_over_time(case)
-    for fact in fresh(case, case.facts("STUCK_QUEUE")):
-        later = newest.get((fact["client_id"], queue_of(fact)), [fact])[-1]
-        moved = later["first_ms"] > fact["last_ms"] and not _waiting(later)
+    for fact in fresh(case, case.facts["STUCK_QUEUE"], last_stated):
+        later = newest.get((fact["client_id"], queue_of(fact)), [])[-1:]
+        moved = any(one["first_ms"] > fact["last_ms"] and not _waiting(one) for one in later)
         if fact["details"].get("trouble") == "consume" and not moved:
-            since_ms = fact["first_ms"] - number(fact, "count", 0)  # "blocked, 597688ms"
+            since_ms = fact["first_ms"] - number(
+                fact["details"].get("count"), 0
+            )  # "blocked, 597688ms"
             span = (since_ms, fact["last_ms"])
             stuck.setdefault(fact["client_id"] or "a client", {})[queue_of(fact)] = span
     quiet = {None, *suspended_clients(case)}
     pulled = _last_pulls(case)
     for (client_id, queue), facts in newest.items():
         last = facts[-1]
-        if client_id in quiet or flag(last, "dropped") or _gets_on(case, last):
+        if client_id in quiet or flag(last["details"].get("dropped")) or _gets_on(case, last):
             continue
         since = [one["first_ms"] for one in facts[:-1] if _stands_still(one, last)]
         since += _not_consumed(case, last, pulled[client_id, last["first_ms"]])
@@ -68,13 +75,13 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
 def _last_pulls(case: GroupCase) -> dict[tuple[str, int], int]:
     """By client and dump its last pull of any queue: the dump's time by the client's own clock."""
     pulls: dict[tuple[str, int], int] = {}
-    for fact in case.facts("HELD_QUEUE"):
+    for fact in case.facts["HELD_QUEUE"]:
         dump = (fact["client_id"], fact["first_ms"])
-        pulls[dump] = max(number(fact, "last_pull_ms", 0), pulls.get(dump, 0))
+        pulls[dump] = max(number(fact["details"].get("last_pull_ms"), 0), pulls.get(dump, 0))
     return pulls
 
 
-def _not_consumed(case: GroupCase, fact: Row, pulled_ms: int) -> Iterator[int]:
+def _not_consumed(case: GroupCase, fact: HeldQueueFact, pulled_ms: int) -> Iterator[int]:
     """When the client last finished a message of the queue, if that is too long ago.
 
     It is the rule of ConsumerRunningInfo.analyzeProcessQueue, which asks push clients alone, with
@@ -85,8 +92,8 @@ def _not_consumed(case: GroupCase, fact: Row, pulled_ms: int) -> Iterator[int]:
     here the client's own last pull bounds the dump's time. It does not ask whether the queue is
     dropped: who gave it up has not to finish it.
     """
-    consumed_ms = number(fact, "last_consume_ms", 0)
-    waits_for_lock = case.settings.get("ordered") and not flag(fact, "locked")
+    consumed_ms = number(fact["details"].get("last_consume_ms"), 0)
+    waits_for_lock = case.settings.get("ordered") and not flag(fact["details"].get("locked"))
     push = (case.settings.get("consumer_type") or PUSH) == PUSH
     if not push or waits_for_lock or not _waiting(fact):
         return
@@ -94,32 +101,41 @@ def _not_consumed(case: GroupCase, fact: Row, pulled_ms: int) -> Iterator[int]:
         yield consumed_ms
 
 
-def _gets_on(case: GroupCase, fact: Row) -> bool:
+def _gets_on(case: GroupCase, fact: HeldQueueFact) -> bool:
     """True if what waits in the cache came just before the dump, or was committed after it."""
-    queue, at_ms, committed = queue_of(fact), fact["first_ms"], number(fact, "commit_offset", 0)
+    queue, at_ms, committed = (
+        queue_of(fact),
+        fact["first_ms"],
+        number(fact["details"].get("commit_offset"), 0),
+    )
     came = any(
         queue_of(row) == queue
         and at_ms - BLOCKED_MS <= row["observed_ms"] <= at_ms
         and row["max_offset"] <= committed
-        for row in case.rows("queue_offsets")
+        for row in case.tables["queue_offsets"]
     )
     return came or any(
         queue_of(row) == queue
         and row["observed_ms"] > at_ms
         and row["committed_offset"] > committed
-        for row in case.rows("committed_offsets")
+        for row in case.tables["committed_offsets"]
     )
 
 
-def _waiting(fact: Row) -> bool:
-    return number(fact, "cached_messages", 0) > 0
+def _waiting(fact: HeldQueueFact) -> bool:
+    return number(fact["details"].get("cached_messages"), 0) > 0
 
 
-def _stands_still(one: Row, other: Row) -> bool:
+def _stands_still(one: HeldQueueFact, other: HeldQueueFact) -> bool:
     """True if messages wait at both dumps, the client is alive, and nothing is committed."""
     apart = other["first_ms"] - one["first_ms"] >= DUMPS_APART_MS
-    same = number(one, "commit_offset") == number(other, "commit_offset")
-    moves = any(number(one, n) < number(other, n) for n in ("last_pull_ms", "last_consume_ms"))
+    same = number(one["details"].get("commit_offset")) == number(
+        other["details"].get("commit_offset")
+    )
+    before, after = one["details"], other["details"]
+    moves = number(before["last_pull_ms"]) < number(after["last_pull_ms"]) or number(
+        before["last_consume_ms"]
+    ) < number(after["last_consume_ms"])
     return apart and _waiting(one) and _waiting(other) and same and moves
 
 
@@ -128,10 +144,10 @@ def find_zombie(case: GroupCase) -> Iterator[Finding]:
     (rocketmq.md §4.2, §11 no. 18).
     """
     prediction = Prediction(case)
-    zombies: dict[str, list[Row]] = {}
+    zombies: dict[str, list[HeldQueueFact]] = {}
     for fact in (facts[-1] for facts in held_over_time(case).values()):
         if (
-            flag(fact, "dropped")
+            flag(fact["details"].get("dropped"))
             and fact["client_id"] in prediction.owners(queue_of(fact), fact["first_ms"])
             and prediction.settled_at(queue_of(fact), fact["first_ms"])
         ):
@@ -147,12 +163,12 @@ def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
     prediction = Prediction(case)
     quiet = {None, *suspended_clients(case)}
     begun: dict[str | None, int] = {}
-    for row in case.rows("memberships"):
+    for row in case.tables["memberships"]:
         begun[row["client_id"]] = min(row["from_ms"], begun.get(row["client_id"], row["from_ms"]))
-    silent: dict[str, list[Row]] = {}
+    silent: dict[str, list[HeldQueueFact]] = {}
     for fact in (facts[-1] for facts in held_over_time(case).values()):
-        pulled, at_ms = number(fact, "last_pull_ms", 0), fact["first_ms"]
-        if fact["client_id"] in quiet or flag(fact, "dropped"):
+        pulled, at_ms = number(fact["details"].get("last_pull_ms"), 0), fact["first_ms"]
+        if fact["client_id"] in quiet or flag(fact["details"].get("dropped")):
             continue
         since_ms = max(begun.get(fact["client_id"], 0) - MINUTE_MS, 0)
         if not since_ms < pulled < at_ms - PULL_MAX_IDLE_MS:
@@ -165,15 +181,17 @@ def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
         if held:
             silent.setdefault(fact["client_id"], []).append(fact)
     for client_id, facts in silent.items():
-        age = max(fact["first_ms"] - number(fact, "last_pull_ms", 0) for fact in facts)
+        age = max(
+            fact["first_ms"] - number(fact["details"].get("last_pull_ms"), 0) for fact in facts
+        )
         text = f"holds {{count}} and has not pulled them for {lasting(age)}: {{names}}"
         yield from _by_client({client_id: facts}, text)
 
 
 def find_expired(case: GroupCase) -> Iterator[Finding]:
     """One finding a client that found queues of its own not pulled, and took them anew."""
-    expired: dict[str, list[Row]] = {}
-    for fact in case.facts("PULL_EXPIRED"):
+    expired: dict[str, list[PullExpiredFact]] = {}
+    for fact in case.facts["PULL_EXPIRED"]:
         who = fact["client_id"] or f"a client of clients/{fact['details'].get('log', '')}"
         expired.setdefault(who, []).append(fact)
     for who, facts in sorted(expired.items()):
@@ -199,7 +217,7 @@ def find_expired(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _by_client(facts_of: dict[str, list[Row]], text: str) -> Iterator[Finding]:
+def _by_client(facts_of: dict[str, list[HeldQueueFact]], text: str) -> Iterator[Finding]:
     for client_id, facts in sorted(facts_of.items()):
         names = [
             f"{topic} " + queue_names(queue_of(f)[1:] for f in facts if f["topic"] == topic)

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from typing import Literal
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
@@ -23,13 +24,19 @@ from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, OFFSET_PERSIST_MS, utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 
 # GROUP_NOT_CONFIGURED and GROUP_CAME_BACK: the group in the brokers' stores.
 
-TROUBLES = ("NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST")
+TROUBLES: tuple[Literal["NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST"], ...] = (
+    "NO_MEMBER_LIST",
+    "NOT_IN_MEMBER_LIST",
+)
 """Kinds of facts that a client of a group that no broker has logs at each pass."""
-ASKED = (*TROUBLES, "CLIENT_TOPIC")
+ASKED: tuple[Literal["NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST", "CLIENT_TOPIC"], ...] = (
+    *TROUBLES,
+    "CLIENT_TOPIC",
+)
 """Kinds of facts that say that a client of the group is there."""
 STORED_MS = 30_000
 """A group that begins so shortly before its stores were copied may not be in them yet."""
@@ -41,7 +48,7 @@ def find_missing(case: GroupCase) -> Iterator[Finding]:
     """
     if dumps.is_system_group(case.consumer_group) or dumps.configurations(case):
         return
-    asked = [fact for kind in ASKED for fact in case.facts(kind)]
+    asked = [fact for kind in ASKED for fact in case.facts[kind]]
     topics = set(dumps.subscribed_topics(case)) | {f["topic"] for f in asked if f["topic"]}
     brokers = sorted({row["broker_name"] for topic in topics for row in dumps.configs(case, topic)})
     lacking = [name for name in brokers if dumps.lacks_configuration(case, name)]
@@ -53,7 +60,7 @@ def find_missing(case: GroupCase) -> Iterator[Finding]:
         return
     ids = sorted({row["client_id"] for row in case.members}
                  | {fact["client_id"] for fact in asked if fact["client_id"]})  # fmt: skip
-    troubles = [fact for kind in TROUBLES for fact in case.facts(kind)]
+    troubles = [fact for kind in TROUBLES for fact in case.facts[kind]]
     over = recovery(case, troubles) if troubles and not case.members else None
     yield Finding(
         f"Clients of the group run ({listed(ids, 3) or 'unnamed'}), and none of "
@@ -69,19 +76,19 @@ def _is_present(case: GroupCase) -> bool:
     """True if members or clients were there near the end, not only long before."""
     if case.members:
         return True
-    last = max(fact["last_ms"] for kind in ASKED for fact in case.facts(kind))
+    last = max(fact["last_ms"] for kind in ASKED for fact in case.facts[kind])
     left = case.last_epoch is not None and case.last_epoch["from_ms"] >= last
     return not left
 
 
 def find_back(case: GroupCase) -> Iterator[Finding]:
     """A group that is there again after it was deleted (rocketmq.md §13 no. 7)."""
-    deleted = {fact["broker_name"]: fact["last_ms"] for fact in case.facts("GROUP_DELETED")}
+    deleted = {fact["broker_name"]: fact["last_ms"] for fact in case.facts["GROUP_DELETED"]}
     if not deleted:
         return
     by: dict[str, set[str]] = {}
     again: list[int] = []
-    for fact in case.facts("GROUP_CREATED"):
+    for fact in case.facts["GROUP_CREATED"]:
         broker = fact["broker_name"]
         if broker in deleted and fact["last_ms"] >= deleted[broker]:
             by.setdefault(fact["details"].get("by", ""), set()).add(broker)
@@ -155,7 +162,7 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
     if gone and not case.members:
         yield _of_group(case, gone, offsets)
         kept -= gone
-    config = {(row["topic"], row["broker_name"]): row for row in case.rows("topics")}
+    config = {(row["topic"], row["broker_name"]): row for row in case.tables["topics"]}
     stored_ms = _stored_ms(case)
     of_topic: dict[str, list[MessageQueue]] = {}
     outside: dict[str, list[MessageQueue]] = {}
@@ -186,7 +193,7 @@ def _stored_ms(case: GroupCase) -> dict[MessageQueue, int]:
     nearest = {name: nearest_version(text) for name, text in case.run.versions.items()}
     refusing = {name for name, version in nearest.items() if version and not version.is_v4}
     stored: dict[MessageQueue, int] = {}
-    for row in case.rows("committed_offsets"):
+    for row in case.tables["committed_offsets"]:
         if row["client_id"] is None or row["broker_name"] not in refusing:
             queue = dumps.queue_of(row)
             stored[queue] = max(row["observed_ms"], stored.get(queue, 0))
@@ -196,7 +203,7 @@ def _stored_ms(case: GroupCase) -> dict[MessageQueue, int]:
 def _logged_scale_in(case: GroupCase) -> set[str]:
     """Topics of which queues were removed by a logged TOPIC_CONFIG."""
     epochs = {row["epoch"] for row in case.epochs if TOPIC_CONFIG in row["causes"]}
-    return {row["topic"] for row in case.rows("ownership") if row["to_epoch"] in epochs}
+    return {row["topic"] for row in case.tables["ownership"] if row["to_epoch"] in epochs}
 
 
 def is_gone(case: GroupCase, broker_name: str) -> bool:
@@ -207,7 +214,7 @@ def is_gone(case: GroupCase, broker_name: str) -> bool:
 def _of_group(case: GroupCase, queues: set[MessageQueue], offsets: Offsets) -> Finding:
     topics = sorted({queue[0] for queue in queues})
     brokers = sorted({queue[1] for queue in queues})
-    deleted = [fact["last_ms"] for fact in case.facts("GROUP_DELETED")]
+    deleted = [fact["last_ms"] for fact in case.facts["GROUP_DELETED"]]
     when = f" (deleted at {utc(max(deleted))})" if deleted else ""
     behind = offsets.behind(queues)
     return Finding(
@@ -223,7 +230,7 @@ def _of_group(case: GroupCase, queues: set[MessageQueue], offsets: Offsets) -> F
 
 
 def _of_queues(
-    topic: str, queues: list[MessageQueue], why: str, severity: str = WARNING
+    topic: str, queues: list[MessageQueue], why: str, severity: Severity = WARNING
 ) -> Finding:
     brokers = sorted({queue[1] for queue in queues})
     names = queue_names((broker, number) for _, broker, number in queues)
@@ -282,11 +289,11 @@ def _how_it_ended(case: GroupCase, since: int, behind: Collection[MessageQueue])
     """
     ends = {
         row["detail"]
-        for row in case.ordered_events
+        for row in case.consumer_events
         if row["event_type"] == CONSUMER_LOST and row["event_ms"] == since
     }
     signs = {"ended": EXPIRED} if EXPIRED in ends else {}
-    popped = {row["topic"] for row in case.rows("pop_reach")} & {queue.topic for queue in behind}
+    popped = {row["topic"] for row in case.tables["pop_reach"]} & {queue.topic for queue in behind}
     if popped:
         signs["popped"] = listed(sorted(popped))
         if _ends_stand_still(case, since, behind):
@@ -297,7 +304,7 @@ def _how_it_ended(case: GroupCase, since: int, behind: Collection[MessageQueue])
 def _ends_stand_still(case: GroupCase, since: int, queues: Collection[MessageQueue]) -> bool:
     """True if two looks at each of the queues, from the last one before, show the same end."""
     looks: dict[MessageQueue, list[tuple[int, int]]] = {}
-    for row in case.rows("queue_offsets"):
+    for row in case.tables["queue_offsets"]:
         looks.setdefault(dumps.queue_of(row), []).append((row["observed_ms"], row["max_offset"]))
     for queue in queues:
         seen = sorted(looks.get(queue, ()))
@@ -315,7 +322,7 @@ def _committed_since(
     Older commits do not tell what is left; who expired was gone that long before.
     """
     seen = Offsets(case).committed_ms
-    for fact in case.facts("QUEUE_PROGRESS"):
+    for fact in case.facts["QUEUE_PROGRESS"]:
         seen[dumps.queue_of(fact)] = max(fact["first_ms"], seen.get(dumps.queue_of(fact), 0))
     last_ms = since - (PERSISTENT_MS if expired else 2 * OFFSET_PERSIST_MS)
     return any(seen.get(queue, 0) >= last_ms for queue in queues)
@@ -327,12 +334,13 @@ def _is_sure(case: GroupCase) -> bool:
     A client whose log has it commit, and that no line has come and go, may run on unlisted.
     """
     last = case.last_epoch
-    if last is None and any(row["client_id"] for row in case.rows("committed_offsets")):
+    if last is None and any(row["client_id"] for row in case.tables["committed_offsets"]):
         return False
     if last is not None:
         return bool(case.run.end_ms - last["from_ms"] >= RESTART_MS)
-    answers = dumps.fresh(case, [*case.facts("GROUP_AT_BROKER"), *case.facts("NOT_ONLINE")])
-    return any(fact["details"].get("members", "0") in dumps.EMPTY_LIST for fact in answers)
+    answers = dumps.fresh(case, case.facts["GROUP_AT_BROKER"], dumps.last_stated)
+    denied = dumps.fresh(case, case.facts["NOT_ONLINE"], dumps.last_stated)
+    return bool(denied) or any(map(dumps.is_empty, answers))
 
 
 LEFTOVER = Rule(

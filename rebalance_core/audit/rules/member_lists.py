@@ -1,20 +1,22 @@
 """MEMBER_LISTS_DIFFER, NOT_IN_MEMBER_LIST, NO_MEMBER_LIST: what brokers know of the members."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     BROKER,
     CAUSES,
     Finding,
     GroupCase,
-    Row,
     Rule,
     known_topics,
     lasting,
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import configs, lasts, whole_rounds
+from rebalance_core.audit.dumps import Answer, configs, lasts, whole_rounds
 from rebalance_core.audit.observations import COMMAND_MS
 from rebalance_core.audit.orphans import cause_before, explained, window_around
 from rebalance_core.audit.recovery import recovery
@@ -24,6 +26,9 @@ from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, HEARTBEAT_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.members import ROUTE_MS, SCAN_AND_PASS_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import Fact
 
 FEW = 4
 """So few short refusals after a logged event are not worth a line."""
@@ -74,7 +79,7 @@ def find_differ(case: GroupCase) -> Iterator[Finding]:
         yield _stale(case, broker, looks, again if again > looks[-1][0] else None)
 
 
-def _lists(together: list[Row]) -> dict[str, set[str]]:
+def _lists(together: Iterable[Answer]) -> dict[str, set[str]]:
     """Broker -> the members that it lists in this round."""
     lists: dict[str, set[str]] = {}
     for row in together:
@@ -110,20 +115,20 @@ def _gone(case: GroupCase, lists: dict[str, set[str]], at_ms: int) -> dict[str, 
     }
     present = {
         row["client_id"]
-        for row in case.rows("memberships")
+        for row in case.tables["memberships"]
         if row["from_ms"] <= at_ms and (row["to_ms"] is None or row["to_ms"] > at_ms)
     }
     gone: dict[str, int] = {}
-    for row in case.rows("cluster_events"):
+    for row in case.tables["cluster_events"]:
         one = row["client_id"]
         left = row["event_type"] == CONSUMER_LEAVE and row["event_ms"] <= at_ms - COMMAND_MS
         if left and one in partly - present:
             gone[one] = max(row["event_ms"], gone.get(one, 0))
     signs = {
         row["client_id"]: row["observed_ms"]
-        for row in sorted(case.rows("committed_offsets"), key=lambda row: row["observed_ms"])
+        for row in sorted(case.tables["committed_offsets"], key=lambda row: row["observed_ms"])
     }
-    for fact in case.facts("CONNECTION_CLOSED"):
+    for fact in case.facts["CONNECTION_CLOSED"]:
         one, closed_ms = fact["client_id"], fact["last_ms"]
         again = one in lists.get(fact["broker_name"], {one}) or signs.get(one, 0) > closed_ms
         if one in partly & present and not again and BACK_MS < at_ms - closed_ms <= STALE_MS:
@@ -145,7 +150,7 @@ def _belongs(case: GroupCase, client_id: str, broker: str, at_ms: int) -> bool:
     """
     client_rows = [
         row
-        for row in case.rows("memberships")
+        for row in case.tables["memberships"]
         if row["client_id"] == client_id
         and row["from_ms"] <= at_ms
         and (row["to_ms"] is None or row["to_ms"] > at_ms)
@@ -163,9 +168,8 @@ def _belongs(case: GroupCase, client_id: str, broker: str, at_ms: int) -> bool:
 
 def _given_up(case: GroupCase, broker: str, at_ms: int) -> set[str]:
     """Members that the broker's scan gave up and that have not come back to it since."""
-    rows = sorted(case.rows("cluster_events"), key=lambda row: (row["event_ms"], row["sequence"]))
     given_up: set[str] = set()
-    for row in rows:
+    for row in case.consumer_events:
         if row["broker_name"] == broker and row["event_ms"] <= at_ms:
             if row["event_type"] == CONSUMER_LOST and row["detail"] == EXPIRED:
                 given_up.add(row["client_id"])
@@ -235,7 +239,7 @@ def find_not_listed(case: GroupCase) -> Iterator[Finding]:
     """One finding a group, on its clients that did not find themselves in the list they asked for;
     those whose absence an event explains only where that is all.
     """
-    facts = case.facts("NOT_IN_MEMBER_LIST")
+    facts = case.facts["NOT_IN_MEMBER_LIST"]
     if not facts:
         return
     causes = [explained(case, fact["first_ms"], fact["last_ms"]) for fact in facts]
@@ -266,7 +270,7 @@ def find_not_listed(case: GroupCase) -> Iterator[Finding]:
     )
 
 
-def _is_short(fact: Row) -> bool:
+def _is_short(fact: Fact) -> bool:
     return bool(fact["last_ms"] - fact["first_ms"] <= ROUTE_MS)
 
 
@@ -275,7 +279,7 @@ def find_no_list(case: GroupCase) -> Iterator[Finding]:
 
     A retry topic that no broker has is divided by nobody: behind a proxy nothing creates it.
     """
-    refused = case.facts("NO_MEMBER_LIST")
+    refused = case.facts["NO_MEMBER_LIST"]
     facts = [fact for fact in refused if not is_retry_topic(fact["topic"] or "")]
     # the same refusals, asked for the retry topic: they count where they are all
     facts = facts or [fact for fact in refused if configs(case, fact["topic"])]

@@ -1,13 +1,15 @@
 """Members of one group that differ in strategy, version, language or message model."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, orphans
 from rebalance_core.audit.case import (
     MEMBERS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     known_topics,
     lasting,
@@ -22,9 +24,12 @@ from rebalance_core.model.clients import is_java, parse_version
 from rebalance_core.model.group_settings import BROADCASTING, NODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.times import utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.protocol.members import ALI_ONS
 from rebalance_core.protocol.shares import Divider, MixedGroup, Owners
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import MembershipsRow, PullStartsRow
 
 # MIXED_STRATEGIES, MIXED_VERSIONS, MIXED_MESSAGE_MODELS: unlike members.
 
@@ -35,7 +40,7 @@ def find_strategies(case: GroupCase) -> Iterator[Finding]:
     """Members that compute shares by different strategies or parameters of one."""
     stated = stated_strategies(case)
 
-    def value(row: Row) -> str:
+    def value(row: MembershipsRow) -> str:
         """CONFIG lists differ by design; how languages divide, MIXED_LANGUAGES tells."""
         text = stated(row)
         return CONFIG if text.partition("(")[0] == CONFIG else text
@@ -46,9 +51,8 @@ def find_strategies(case: GroupCase) -> Iterator[Finding]:
 
 def find_models(case: GroupCase) -> Iterator[Finding]:
     """CLUSTERING and BROADCASTING members in one group."""
-    value = _column("message_model")
-    for span in _stretches(case, value):
-        yield _finding(case, span, value, "have different message models", ERROR)
+    for span in _stretches(case, _model):
+        yield _finding(case, span, _model, "have different message models", ERROR)
 
 
 def find_versions(case: GroupCase) -> Iterator[Finding]:
@@ -62,37 +66,37 @@ def find_versions(case: GroupCase) -> Iterator[Finding]:
         if span.last_ms is None and orphans.has_settled(case, span.epoch):
             members = orphans.rows_in_epoch(java, None)
             lines = {parse_version(str(row["version"])).is_v4 for row in members}
-            severity = WARNING if len(lines) > 1 else INFO
+            severity: Severity = WARNING if len(lines) > 1 else INFO
             yield _finding(case, span, value, "run different client versions", severity, java)
 
 
-def _stretches(case: GroupCase, value: Callable[[Row], str]) -> Iterator[Span]:
+def _stretches(case: GroupCase, value: Callable[[MembershipsRow], str]) -> Iterator[Span]:
     """Stretches that last longer than any transient."""
     spans = orphans.mixed_spans(_dividing(case), value)
     return (span for span in spans if orphans.is_persistent(case, span))
 
 
-def _dividing(case: GroupCase) -> list[Row]:
+def _dividing(case: GroupCase) -> list[MembershipsRow]:
     """Memberships but of gRPC clients: they divide nothing, and no file tells their version."""
-    return [row for row in case.rows("memberships") if not is_proxied(row)]
+    return [row for row in case.tables["memberships"] if not is_proxied(row)]
 
 
-def _version(row: Row) -> str:
+def _model(row: MembershipsRow) -> str:
+    return row["message_model"]
+
+
+def _version(row: MembershipsRow) -> str:
     """The release: 5.3 is its last patch."""
     return str(parse_version(str(row["version"])))
-
-
-def _column(name: str) -> Callable[[Row], str]:
-    return lambda row: str(row[name])
 
 
 def _finding(
     case: GroupCase,
     span: Span,
-    value: Callable[[Row], str],
+    value: Callable[[MembershipsRow], str],
     what: str,
-    severity: str,
-    among: list[Row] | None = None,
+    severity: Severity,
+    among: list[MembershipsRow] | None = None,
 ) -> Finding:
     among = _dividing(case) if among is None else among
     rows = orphans.rows_in_epoch(among, None if span.last_ms is None else span.epoch)
@@ -107,7 +111,9 @@ def _finding(
     )
 
 
-def _who(rows: Iterable[Row], value: Callable[[Row], str]) -> dict[str, list[str]]:
+def _who(
+    rows: Iterable[MembershipsRow], value: Callable[[MembershipsRow], str]
+) -> dict[str, list[str]]:
     clients: dict[str, set[str]] = {}
     for row in rows:
         clients.setdefault(value(row), set()).add(row["client_id"])
@@ -166,7 +172,7 @@ def find_languages(case: GroupCase) -> Iterator[Finding]:
 
 def _at_end(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
     joined_ms = {row["client_id"]: row["from_ms"] for row in case.members if not is_proxied(row)}
-    proxied = {row["client_id"] for row in case.rows("memberships") if is_proxied(row)}
+    proxied = {row["client_id"] for row in case.tables["memberships"] if is_proxied(row)}
     empty_ms = case.last_epoch["from_ms"] if case.last_epoch and not case.members else 0
     listed_ms: dict[str, int] = {}
     for row in sorted(dumps.listed_members(case), key=lambda row: row["observed_ms"]):
@@ -193,7 +199,7 @@ def _before(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
         return
     rows = [
         row
-        for row in case.rows("memberships")
+        for row in case.tables["memberships"]
         if row["client_id"] in of_client and not is_proxied(row)
     ]
     for span in orphans.mixed_spans(rows, lambda row: of_client[row["client_id"]]):
@@ -225,13 +231,13 @@ def _by_language(client_ids: Iterable[str], of_client: Mapping[str, str]) -> dic
 
 def _judged(
     case: GroupCase, of_client: Mapping[str, str]
-) -> tuple[str, str, str | None, dict[str, str]]:
+) -> tuple[Severity, str, str | None, dict[str, str]]:
     """Severity, what comes of it, the remedy if it is not the rule's, and more evidence."""
     group = _group_of(case, of_client, None)
     if not strategy_is_known(case) or not group.members:
-        rows = (r for r in case.rows("findings") if r["rule_id"] == "INGEST_STRATEGY_UNKNOWN")
+        rows = (r for r in case.tables["findings"] if r["rule_id"] == "INGEST_STRATEGY_UNKNOWN")
         lacking = {row["severity"] for row in rows} == {INFO}  # no dump was there to fit one to
-        severity = INFO if lacking or not group.members else WARNING
+        severity: Severity = INFO if lacking or not group.members else WARNING
         return severity, "By which strategy they divide is not known.", None, {}
     differs = _difference(group)
     if differs is not None:
@@ -273,7 +279,7 @@ def _doubt(group: MixedGroup) -> str:
 def _group_of(case: GroupCase, of_client: Mapping[str, str], at_ms: int | None) -> MixedGroup:
     """The members that take a share each, at the end or at this time; of an id one process."""
     stated = stated_strategies(case)
-    rows = case.members if at_ms is None else case.rows("memberships")
+    rows = case.members if at_ms is None else case.tables["memberships"]
     present = [row for row in rows if not is_proxied(row) and (at_ms is None or holds(row, at_ms))]
     members: dict[str, tuple[Divider, frozenset[str] | None]] = {}
     for row in present:
@@ -345,7 +351,7 @@ LANGUAGES = Rule(
 def find_refused(case: GroupCase) -> Iterator[Finding]:
     """One finding for the brokers that refuse broadcasting pulls (rocketmq.md §13 no. 8)."""
     members = [row for row in case.members if row["message_model"] == BROADCASTING]
-    facts = case.facts("BROADCAST_REFUSED")
+    facts = case.facts["BROADCAST_REFUSED"]
     has_topic = {
         row["broker_name"]
         for topic in dumps.subscribed_topics(case)
@@ -391,7 +397,7 @@ def _no_more_refused(case: GroupCase, brokers: Collection[str], last_ms: int) ->
         do = "allows" if len(allow) == 1 else "allow"
         return f"{names} {do} it by the configuration of {utc(at_ms)}"
     ends = [
-        row["to_ms"] for row in case.rows("memberships") if row["message_model"] == BROADCASTING
+        row["to_ms"] for row in case.tables["memberships"] if row["message_model"] == BROADCASTING
     ]
     gone = [end_ms for end_ms in ends if end_ms is not None]
     if ends and len(gone) == len(ends):
@@ -404,17 +410,19 @@ def find_start(case: GroupCase) -> Iterator[Finding]:
     (rocketmq.md §11 no. 31).
     """
     broadcasting = {
-        row["client_id"] for row in case.rows("memberships") if row["message_model"] == BROADCASTING
+        row["client_id"]
+        for row in case.tables["memberships"]
+        if row["message_model"] == BROADCASTING
     }
-    by_client: dict[str, list[Row]] = {}
-    for row in case.rows("pull_starts"):
+    by_client: dict[str, list[PullStartsRow]] = {}
+    for row in case.tables["pull_starts"]:
         jumped = row["rule"] not in (None, "LOCAL_STORE") and (row["skipped"] or 0) > 0
         if jumped and row["client_id"] in broadcasting:
             by_client.setdefault(row["client_id"], []).append(row)
     if not by_client:
         return
     renamed = sorted(client for client in by_client if _had_other_id(case, client))
-    skipped = sum(row["skipped"] for rows in by_client.values() for row in rows)
+    skipped = sum(row["skipped"] or 0 for rows in by_client.values() for row in rows)
     starts = [row["change_ms"] for rows in by_client.values() for row in rows]
     why = (
         f"; {listed(renamed, 3)} ran before under another client id, so its store is not found"
@@ -437,13 +445,13 @@ def find_start(case: GroupCase) -> Iterator[Finding]:
 def _had_other_id(case: GroupCase, client_id: str) -> bool:
     """True if a client of the same host was there before and is gone: the store's path changed."""
     host = client_id.partition("@")[0]
-    begins = min(r["from_ms"] for r in case.rows("memberships") if r["client_id"] == client_id)
+    begins = min(r["from_ms"] for r in case.tables["memberships"] if r["client_id"] == client_id)
     return any(
         row["client_id"] != client_id
         and row["client_id"].partition("@")[0] == host
         and row["to_ms"] is not None
         and row["to_ms"] <= begins
-        for row in case.rows("memberships")
+        for row in case.tables["memberships"]
     )
 
 

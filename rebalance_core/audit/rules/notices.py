@@ -1,9 +1,12 @@
 """Whether members are told of changes: never, or far more often than the group changes."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from __future__ import annotations
 
-from rebalance_core.audit.case import CAUSES, Finding, GroupCase, Row, Rule, lasting, listed, plural
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit.case import CAUSES, Finding, GroupCase, Rule, lasting, listed, plural
 from rebalance_core.audit.dumps import configurations
 from rebalance_core.audit.evidence import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS, is_broadcasting, spans_where
@@ -15,6 +18,9 @@ from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, HEARTBEAT_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.protocol.members import ROUTE_MS, window_ms
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import Fact, TopicDroppedFact
 
 # NOTICES_OFF and RARE_HEARTBEATS: how members hear of each other, set otherwise than usual.
 
@@ -66,11 +72,11 @@ def find_rare(case: GroupCase) -> Iterator[Finding]:
     usual = case.settings.get("heartbeat_broker_interval_ms")
     beats: dict[str, int] = {}
     given_up = pauses_of(case)
-    for row in case.ordered_events:
+    for row in case.consumer_events:
         if row["event_type"] == CONSUMER_JOIN:
             beats[row["client_id"]] = row.get("heartbeat_broker_interval_ms") or usual or 0
     there = {row["client_id"] for row in case.members}
-    went = {row["client_id"]: row["to_ms"] for row in case.rows("memberships")}
+    went = {row["client_id"]: row["to_ms"] for row in case.tables["memberships"]}
     for client_id, beat_ms in sorted(beats.items()):
         if beat_ms > CHANNEL_EXPIRY_MS and client_id not in given_up:
             yield Finding(
@@ -145,14 +151,14 @@ def notifications(case: GroupCase) -> list[Notifications]:
 
 
 def _told(case: GroupCase) -> Iterator[Notifications]:
-    for fact in case.facts("NOTIFIED"):
+    for fact in case.facts["NOTIFIED"]:
         address = fact["details"].get("address", "")
         yield _episode(case, fact["broker_name"] or address, [fact], SECONDS_OF_ONE)
 
 
 def _dropped(case: GroupCase) -> Iterator[Notifications]:
-    by_broker: dict[str, list[Row]] = {}
-    for fact in case.facts("TOPIC_DROPPED"):
+    by_broker: dict[str, list[TopicDroppedFact]] = {}
+    for fact in case.facts["TOPIC_DROPPED"]:
         by_broker.setdefault(fact["broker_name"] or "", []).append(fact)
     for broker, facts in sorted(by_broker.items()):
         together = [facts[0]]
@@ -164,7 +170,9 @@ def _dropped(case: GroupCase) -> Iterator[Notifications]:
         yield _episode(case, broker, together)
 
 
-def _episode(case: GroupCase, at: str, facts: list[Row], seconds_of_one: int = 1) -> Notifications:
+def _episode(
+    case: GroupCase, at: str, facts: Sequence[Fact], seconds_of_one: int = 1
+) -> Notifications:
     first_ms = min(fact["first_ms"] for fact in facts)
     last_ms = max(fact["last_ms"] for fact in facts)
     seconds = max(fact["times"] for fact in facts)  # one heartbeat may take several topics out
@@ -177,7 +185,7 @@ def _explained(case: GroupCase, first_ms: int, last_ms: int) -> int:
     operations = sum(
         row["event_type"] in OPERATIONS
         and first_ms - SEEN_BEFORE_LOGGED_MS <= row["event_ms"] <= last_ms + SEEN_BEFORE_LOGGED_MS
-        for row in case.rows("cluster_events")
+        for row in case.tables["cluster_events"]
     )
     first_heartbeats = sum(
         epoch["members"]
@@ -253,7 +261,7 @@ def _causes(case: GroupCase, first_ms: int, last_ms: int) -> Iterator[str]:
         yield f"{listed(left, 3)}, which others subscribe"
     dropped = [
         fact
-        for fact in case.facts("TOPIC_DROPPED")
+        for fact in case.facts["TOPIC_DROPPED"]
         if fact["first_ms"] <= last_ms and fact["last_ms"] >= first_ms
     ]
     if dropped:
@@ -288,7 +296,7 @@ UNNOTICED_MS = 5_000
 
 def find_subscription_not_latest(case: GroupCase) -> Iterator[Finding]:
     """One finding a group whose pulls brokers refused for a while at a stretch."""
-    facts = [fact for fact in case.facts("SUBSCRIPTION_NOT_LATEST") if _lasted(fact)]
+    facts = [fact for fact in case.facts["SUBSCRIPTION_NOT_LATEST"] if _lasted(fact)]
     if not facts:
         return
     longest = max(facts, key=lambda fact: (_span(fact), fact["broker_name"]))
@@ -312,11 +320,11 @@ def find_subscription_not_latest(case: GroupCase) -> Iterator[Finding]:
     )
 
 
-def _span(fact: Row) -> int:
+def _span(fact: Fact) -> int:
     return int(fact["last_ms"] - fact["first_ms"])
 
 
-def _lasted(fact: Row) -> bool:
+def _lasted(fact: Fact) -> bool:
     """True of one stretch; single lines minutes apart are many short ones."""
     steady = fact["times"] * 2 * RETRY_MS >= _span(fact)
     return steady and _span(fact) >= UNNOTICED_MS

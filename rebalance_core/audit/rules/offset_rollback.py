@@ -1,14 +1,16 @@
 """Offsets that do not go where they should: back (OFFSET_ROLLBACK), or on after a reset."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     CAUSES,
     EVENTS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     grouped,
     listed,
@@ -24,6 +26,9 @@ from rebalance_core.model.times import MINUTE_MS, OFFSET_FLUSH_MS, OFFSET_PERSIS
 from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.protocol.members import MASTER_BACK_MS
 from rebalance_core.replay.masters import MasterOutage
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import CommittedOffsetsRow, OffsetResetFact
 
 STORE_COPY_MS = 5_000
 """Copying a store takes so long at most."""
@@ -106,11 +111,13 @@ def outage_of(case: GroupCase, fall: CommitRollback) -> MasterOutage | None:
 def _logged(case: GroupCase) -> list[CommitRollback]:
     """Commits below the stored offset, as brokers log them."""
     falls = []
-    for fact in case.facts("OFFSET_WENT_BACK"):
+    for fact in case.facts["OFFSET_WENT_BACK"]:
         if is_system_topic(fact["topic"]):
             continue
-        high = number(fact, "step_stored", number(fact, "highest_stored"))
-        low = number(fact, "step_asked", number(fact, "lowest_asked"))
+        high = number(
+            fact["details"].get("step_stored"), number(fact["details"].get("highest_stored"))
+        )
+        low = number(fact["details"].get("step_asked"), number(fact["details"].get("lowest_asked")))
         falls.append(
             CommitRollback(
                 queue_of(fact),
@@ -119,8 +126,8 @@ def _logged(case: GroupCase) -> list[CommitRollback]:
                 fact["first_ms"],
                 fact["last_ms"],
                 fact["details"].get("client_host", ""),
-                read_again=number(fact, "read_again", high - low),
-                steps=number(fact, "steps", 1),
+                read_again=number(fact["details"].get("read_again"), high - low),
+                steps=number(fact["details"].get("steps"), 1),
             )
         )
     return falls
@@ -157,9 +164,9 @@ def _observed(case: GroupCase) -> list[CommitRollback]:
     return fallen
 
 
-def _commits(case: GroupCase) -> dict[MessageQueue, list[Row]]:
+def _commits(case: GroupCase) -> dict[MessageQueue, list[CommittedOffsetsRow]]:
     """The commits of each queue in order of time."""
-    rows = sorted(case.rows("committed_offsets"), key=lambda row: row["observed_ms"])
+    rows = sorted(case.tables["committed_offsets"], key=lambda row: row["observed_ms"])
     return grouped(rows, queue_of)
 
 
@@ -285,7 +292,7 @@ def find_not_kept(case: GroupCase) -> Iterator[Finding]:
 
 def _not_kept(case: GroupCase) -> list[Reset]:
     """The last reset of each queue that a commit contradicts, the widest first."""
-    asked = grouped(case.facts("OFFSET_RESET"), queue_of)
+    asked = grouped(case.facts["OFFSET_RESET"], queue_of)
     commits = _commits(case)
     found = []
     for queue, facts in asked.items():
@@ -297,14 +304,17 @@ def _not_kept(case: GroupCase) -> list[Reset]:
 
 
 def _contradicted(
-    queue: MessageQueue, fact: Row, until_ms: int | None, commits: list[Row]
+    queue: MessageQueue,
+    fact: OffsetResetFact,
+    until_ms: int | None,
+    commits: list[CommittedOffsetsRow],
 ) -> Reset | None:
     """The reset, if the first look at the broker after it shows that it was not kept.
 
     What clients log is no look: a broker refuses what they commit before they have seen a reset. A
     store may be older than it is.
     """
-    at_ms, to = fact["first_ms"], number(fact, "offset")
+    at_ms, to = fact["first_ms"], number(fact["details"].get("offset"))
     earlier = [row for row in commits if row["observed_ms"] < at_ms]
     later = [
         row

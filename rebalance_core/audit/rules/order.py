@@ -1,14 +1,16 @@
 """Order locks: who waits for them, whose are stuck, which queues they block."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     CAUSES,
     QUEUE,
     Finding,
     GroupCase,
-    Row,
     Rule,
     grouped,
     lasting,
@@ -22,6 +24,7 @@ from rebalance_core.audit.dumps import (
     held_over_time,
     is_steady,
     languages,
+    last_stated,
     number,
     queue_of,
 )
@@ -31,8 +34,18 @@ from rebalance_core.model.clients import KEPT, KEPT_LOCK_MS, profile_of
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.protocol.members import ORDER_LOCK_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.row_parts import NamesQueue
+    from rebalance_core.contracts.rows import (
+        ConsumerEventsRow,
+        HeldQueueFact,
+        LockRefusedFact,
+        OrderBlockFact,
+        StuckQueueFact,
+    )
 
 # STUCK_ORDER_LOCK and LOCK_WAIT: an orderly member that waits for the lock of another.
 
@@ -45,26 +58,26 @@ def find_stuck(case: GroupCase) -> Iterator[Finding]:
     """One finding a queue (rocketmq.md §7, §11 no. 16)."""
     prediction = Prediction(case)
     said: set[MessageQueue] = set()
-    for fact in case.facts("LOCK_REFUSED"):
+    for fact in case.facts["LOCK_REFUSED"]:
         if is_stuck(prediction, fact) and queue_of(fact) not in said:
             said.add(queue_of(fact))
             yield _refused(prediction, fact, _locked_since(case, prediction, fact))
-    for fact in (facts[-1] for facts in held_over_time(case).values()):
-        tries = number(fact, "try_unlock_times", 0)
-        waits = flag(fact, "dropped") and tries > 0 and _is_old(prediction, fact)
-        if waits and queue_of(fact) not in said:
-            said.add(queue_of(fact))
-            text = f"has dropped {_name(fact)} and tried {tries} times to unlock it"
-            yield _dumped(fact, text)
-    for fact in fresh(case, case.facts("STUCK_QUEUE")):
-        trouble = fact["details"].get("trouble")
-        stuck = trouble in ("lock", "unlock") and _is_old(prediction, fact)
-        if stuck and queue_of(fact) not in said:
-            said.add(queue_of(fact))
-            yield _dumped(fact, f"cannot {trouble} {_name(fact)}")
+    for held in (facts[-1] for facts in held_over_time(case).values()):
+        tries = number(held["details"]["try_unlock_times"], 0)
+        waits = flag(held["details"]["dropped"]) and tries > 0 and _is_old(prediction, held)
+        if waits and queue_of(held) not in said:
+            said.add(queue_of(held))
+            text = f"has dropped {_name(held)} and tried {tries} times to unlock it"
+            yield _dumped(held, text)
+    for stuck_one in fresh(case, case.facts["STUCK_QUEUE"], last_stated):
+        trouble = stuck_one["details"].get("trouble")
+        stuck = trouble in ("lock", "unlock") and _is_old(prediction, stuck_one)
+        if stuck and queue_of(stuck_one) not in said:
+            said.add(queue_of(stuck_one))
+            yield _dumped(stuck_one, f"cannot {trouble} {_name(stuck_one)}")
 
 
-def is_stuck(prediction: Prediction, fact: Row) -> bool:
+def is_stuck(prediction: Prediction, fact: LockRefusedFact) -> bool:
     """True if the lock is refused past the hand-over, by a client that should not have it."""
     queue = queue_of(fact)
     owner = fact["details"].get("owner")
@@ -75,7 +88,7 @@ def is_stuck(prediction: Prediction, fact: Row) -> bool:
     return bool(fact["last_ms"] - since > REFUSAL_GRACE_MS)
 
 
-def _is_old(prediction: Prediction, fact: Row) -> bool:
+def _is_old(prediction: Prediction, fact: HeldQueueFact | StuckQueueFact) -> bool:
     """True if the last hand-over of the queue was over when it was dumped."""
     change = prediction.last_change(queue_of(fact), fact["first_ms"])
     if change is None:
@@ -83,23 +96,27 @@ def _is_old(prediction: Prediction, fact: Row) -> bool:
     return bool(fact["first_ms"] > max(change["latest_ms"], change["change_ms"] + ORDER_LOCK_MS))
 
 
-def _locked_since(case: GroupCase, prediction: Prediction, refused: Row) -> Row | None:
+def _locked_since(
+    case: GroupCase, prediction: Prediction, refused: LockRefusedFact
+) -> HeldQueueFact | None:
     """A dump after the last refusal in which an owner has the lock; None: there is none."""
     return next(
         (
             fact
-            for fact in fresh(case, case.facts("HELD_QUEUE"))
+            for fact in fresh(case, case.facts["HELD_QUEUE"], last_stated)
             if queue_of(fact) == queue_of(refused)
             and fact["first_ms"] > refused["last_ms"]
-            and flag(fact, "locked")
-            and not flag(fact, "dropped")
+            and flag(fact["details"].get("locked"))
+            and not flag(fact["details"].get("dropped"))
             and fact["client_id"] in prediction.owners(queue_of(fact), fact["first_ms"])
         ),
         None,
     )
 
 
-def _refused(prediction: Prediction, fact: Row, locked: Row | None) -> Finding:
+def _refused(
+    prediction: Prediction, fact: LockRefusedFact, locked: HeldQueueFact | None
+) -> Finding:
     owner = fact["details"].get("owner")
     should = sorted(prediction.owners(queue_of(fact), fact["last_ms"]))
     return Finding(
@@ -117,7 +134,7 @@ def _refused(prediction: Prediction, fact: Row, locked: Row | None) -> Finding:
     )
 
 
-def _dumped(fact: Row, what: str) -> Finding:
+def _dumped(fact: HeldQueueFact | StuckQueueFact, what: str) -> Finding:
     return Finding(
         f"{fact['client_id']} {what} (dump of {utc(fact['first_ms'])}).",
         dict(fact["details"]),
@@ -129,14 +146,14 @@ def _dumped(fact: Row, what: str) -> Finding:
     )
 
 
-def _name(fact: Row) -> str:
+def _name(fact: NamesQueue) -> str:
     return f"{fact['topic']} {fact['broker_name']}:{fact['queue_id']}"
 
 
 def find_wait(case: GroupCase) -> Iterator[Finding]:
     """One finding for all refusals of the group that a hand-over explains."""
     prediction = Prediction(case)
-    waits = [fact for fact in case.facts("LOCK_REFUSED") if not is_stuck(prediction, fact)]
+    waits = [fact for fact in case.facts["LOCK_REFUSED"] if not is_stuck(prediction, fact)]
     if not waits:
         return
     queues = {queue_of(fact) for fact in waits}
@@ -219,69 +236,71 @@ class Stall:
 
 def find_blocked_order(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic and severity (rocketmq.md §14)."""
-    by_severity: dict[tuple[str, str], list[Stall]] = {}
+    by_severity: dict[tuple[str, Severity], list[Stall]] = {}
     for block in _blocks(case):
-        severity = WARNING if block.gone or block.standing else INFO
+        severity: Severity = WARNING if block.gone or block.standing else INFO
         by_severity.setdefault((block.queue.topic, severity), []).append(block)
     for (topic, severity), blocks in sorted(by_severity.items()):
         yield _finding(case, topic, severity, blocks)
 
 
 def _blocks(case: GroupCase) -> Iterator[Stall]:
-    by_queue = grouped(case.facts("ORDER_BLOCK"), queue_of)
+    by_queue = grouped(case.facts["ORDER_BLOCK"], queue_of)
     for queue, facts in sorted(by_queue.items()):
-        for since_ms in sorted({number(fact, "pop_ms") for fact in facts}):
-            held = [fact for fact in facts if number(fact, "pop_ms") == since_ms]
+        for since_ms in sorted({number(fact["details"].get("pop_ms")) for fact in facts}):
+            held = [fact for fact in facts if number(fact["details"].get("pop_ms")) == since_ms]
             blocked = [fact for fact in held if _is_held_long(fact)]
             if blocked and since_ms > 0:
                 later = [f["first_ms"] for f in facts if f["first_ms"] > blocked[-1]["first_ms"]]
                 yield _block(case, queue, blocked, min(later, default=None))
 
 
-def _is_held_long(fact: Row) -> bool:
+def _is_held_long(fact: OrderBlockFact) -> bool:
     """True if the queue is held at the snapshot, for longer than a message may be unless it is
     renewed: nothing that is just being consumed.
     """
-    held_ms = fact["first_ms"] - number(fact, "pop_ms")
-    return fact["first_ms"] < number(fact, "blocked_until_ms") and held_ms > number(
-        fact, "invisible_ms", 0
+    held_ms = fact["first_ms"] - number(fact["details"].get("pop_ms"))
+    return fact["first_ms"] < number(fact["details"].get("blocked_until_ms")) and held_ms > number(
+        fact["details"]["invisible_ms"], 0
     )
 
 
-def _block(case: GroupCase, queue: MessageQueue, blocked: list[Row], over_ms: int | None) -> Stall:
+def _block(
+    case: GroupCase, queue: MessageQueue, blocked: list[OrderBlockFact], over_ms: int | None
+) -> Stall:
     last = blocked[-1]
-    since_ms = number(last, "pop_ms")
+    since_ms = number(last["details"].get("pop_ms"))
     lost = [row for row in _lost(case, last["first_ms"]) if _was_there(case, row, since_ms)]
     return Stall(
         queue,
         since_ms,
         last["first_ms"],
-        number(last, "blocked_until_ms"),
+        number(last["details"].get("blocked_until_ms")),
         over_ms,
-        last["first_ms"] - blocked[0]["first_ms"] > number(last, "invisible_ms", 0),
+        last["first_ms"] - blocked[0]["first_ms"] > number(last["details"].get("invisible_ms"), 0),
         tuple(sorted({row["client_id"] for row in lost})),
         min((row["event_ms"] for row in lost), default=None),
     )
 
 
-def _lost(case: GroupCase, seen_ms: int) -> list[Row]:
+def _lost(case: GroupCase, seen_ms: int) -> list[ConsumerEventsRow]:
     """Losses of clients that may have been dead at this time and were members still."""
     return [
         row
-        for row in case.rows("cluster_events")
+        for row in case.consumer_events
         if row["event_type"] == CONSUMER_LOST
         and seen_ms <= row["event_ms"] <= seen_ms + CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
     ]
 
 
-def _was_there(case: GroupCase, lost: Row, at_ms: int) -> bool:
+def _was_there(case: GroupCase, lost: ConsumerEventsRow, at_ms: int) -> bool:
     return any(
         row["client_id"] == lost["client_id"] and row["from_ms"] <= at_ms
-        for row in case.rows("memberships")
+        for row in case.tables["memberships"]
     )
 
 
-def _finding(case: GroupCase, topic: str, severity: str, blocks: list[Stall]) -> Finding:
+def _finding(case: GroupCase, topic: str, severity: Severity, blocks: list[Stall]) -> Finding:
     names = queue_names((block.queue.broker_name, block.queue.queue_id) for block in blocks)
     since, seen = min(b.since_ms for b in blocks), max(b.seen_ms for b in blocks)
     gone = sorted({client_id for block in blocks for client_id in block.gone})

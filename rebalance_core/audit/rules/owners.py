@@ -1,7 +1,10 @@
 """Queues without an owner or with two, and the client ids that several processes use."""
 
-from collections.abc import Iterable, Iterator
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypedDict
 
 from rebalance_core.audit.case import (
     BROKER,
@@ -13,7 +16,6 @@ from rebalance_core.audit.case import (
     PERSISTENT_MS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     grouped,
     lasting,
@@ -21,7 +23,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import by_topic, fresh, queue_of
+from rebalance_core.audit.dumps import by_topic, fresh, queue_of, seen_ms
 from rebalance_core.audit.duplicate_ids import (
     HALF_OPEN_MS,
     DuplicateId,
@@ -54,6 +56,9 @@ from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.members import NOTIFIED_MS
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import MembershipsRow, ObservedOwnershipRow, OwnershipRow
+
 # ORPHAN_QUEUES: readable queues of subscribed topics without an owner.
 
 OWN_RULES = ("CONFIG", "MACHINE_ROOM")
@@ -78,7 +83,7 @@ def _by_design(case: GroupCase) -> bool:
     return bool(names) and names <= set(OWN_RULES)
 
 
-def _persistent(case: GroupCase, topic: str, rows: list[Row], offsets: Offsets) -> Finding:
+def _persistent(case: GroupCase, topic: str, rows: list[OwnershipRow], offsets: Offsets) -> Finding:
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
     behind = offsets.behind(queue_of(row) for row in rows)
     why = reason(case, topic)
@@ -107,10 +112,10 @@ def _online_since(case: GroupCase) -> int:
     return max((row["to_ms"] or 0 for row in case.offline), default=0)
 
 
-def _long_ago(case: GroupCase) -> list[Row]:
+def _long_ago(case: GroupCase) -> list[OwnershipRow]:
     """Times without an owner that ended, longer than any transient while the group was online."""
     rows_left = []
-    for row in case.rows("ownership"):
+    for row in case.tables["ownership"]:
         if row["client_id"] is None and row["to_ms"] is not None:
             first_ms = max(row["from_ms"], case.run.start_ms)
             span = row["to_ms"] - first_ms - offline_ms(case, first_ms, row["to_ms"])
@@ -119,10 +124,11 @@ def _long_ago(case: GroupCase) -> list[Row]:
     return rows_left
 
 
-def _over(case: GroupCase, topic: str, rows: list[Row]) -> Finding:
+def _over(case: GroupCase, topic: str, rows: list[OwnershipRow]) -> Finding:
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
-    first, last = min(row["from_ms"] for row in rows), max(row["to_ms"] for row in rows)
-    worst = max(row["to_ms"] - row["from_ms"] for row in rows)
+    spans = [(row["from_ms"], _end(case, row)) for row in rows]
+    first, last = min(begin for begin, _ in spans), max(end for _, end in spans)
+    worst = max(end - begin for begin, end in spans)
     rolling = all(is_rolling(case, span_of(row)) for row in rows)
     why = " while members were replaced one after another" if rolling else ""
     return Finding(
@@ -152,6 +158,19 @@ ORPHAN_QUEUES = Rule(
 
 # DOUBLE_OWNER: a queue of a CLUSTERING group that two members hold.
 
+
+class Held(TypedDict):
+    """A holding of a queue, of the ledger or as dumps show it."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str | None
+    holders: int
+    from_ms: int
+    to_ms: int | None
+
+
 TOGETHER_MS = MINUTE_MS
 """Two observations of a queue so close together count as one."""
 
@@ -160,19 +179,19 @@ def find_double_owner(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic: held twice by the ledger, else as dumps show it
     (rocketmq.md §11 no. 9).
     """
-    names = {row["strategy"].partition("(")[0] for row in case.rows("memberships")}
+    names = {row["strategy"].partition("(")[0] for row in case.tables["memberships"]}
     if is_broadcasting(case) or names == {"CONFIG"}:
         return
     predicted = by_topic(_twice(case))
     for topic, rows in predicted.items():
         yield _finding(topic, rows, "")
-    for topic, rows in by_topic(_seen(case)).items():
+    for topic, held in by_topic(_seen(case)).items():
         if topic not in predicted:
-            seen_ms = max(row["from_ms"] for row in rows)
-            yield replace(_finding(topic, rows, "as dumps show, "), seen_ms=seen_ms)
+            shown_ms = max(row["from_ms"] for row in held)
+            yield replace(_finding(topic, held, "as dumps show, "), seen_ms=shown_ms)
 
 
-def _twice(case: GroupCase) -> list[Row]:
+def _twice(case: GroupCase) -> list[OwnershipRow]:
     """Persistent holdings of queues that several processes hold, suspended ones not counted.
 
     None where it is not known how the members divide.
@@ -180,11 +199,11 @@ def _twice(case: GroupCase) -> list[Row]:
     if not strategy_is_known(case):
         return []
     idle = suspended_clients(case)
-    held: dict[MessageQueue, list[Row]] = {}
-    for row in case.rows("ownership"):
+    held: dict[MessageQueue, list[OwnershipRow]] = {}
+    for row in case.tables["ownership"]:
         if row["client_id"] is not None and row["client_id"] not in idle:
             held.setdefault(queue_of(row), []).append(row)
-    doubled: list[Row] = []
+    doubled: list[OwnershipRow] = []
     for rows in held.values():
         if len(rows) == 1 and rows[0]["holders"] < 2:
             continue
@@ -202,24 +221,24 @@ def _twice(case: GroupCase) -> list[Row]:
     return open_now or [row for row in doubled if is_long(case, span_of(row))]
 
 
-def _end(case: GroupCase, row: Row) -> int:
-    return case.run.end_ms + 1 if row["to_ms"] is None else int(row["to_ms"])
+def _end(case: GroupCase, row: OwnershipRow | MembershipsRow) -> int:
+    return case.run.end_ms + 1 if row["to_ms"] is None else row["to_ms"]
 
 
-def _seen(case: GroupCase) -> list[Row]:
+def _seen(case: GroupCase) -> list[Held]:
     """Queues that dumps show with two clients at a time when nothing was changing.
 
     Over since one of them went, where one did before the newest dump.
     """
     idle = suspended_clients(case)
-    stays = sorted(case.rows("memberships"), key=lambda row: _end(case, row))
+    stays = sorted(case.tables["memberships"], key=lambda row: _end(case, row))
     ends = {row["client_id"]: row["to_ms"] for row in stays}
     newest_ms = newest_dump_ms(case) or 0
-    observations: dict[MessageQueue, list[Row]] = {}
-    for row in fresh(case, case.rows("observed_ownership"), "observed_ms"):
+    observations: dict[MessageQueue, list[ObservedOwnershipRow]] = {}
+    for row in fresh(case, case.tables["observed_ownership"], seen_ms):
         if row["client_id"] not in idle and not is_shared(case, row["topic"], row["observed_ms"]):
             observations.setdefault(queue_of(row), []).append(row)
-    doubled: list[Row] = []
+    doubled: list[Held] = []
     for rows in observations.values():
         rows.sort(key=lambda row: row["observed_ms"])
         for place, one in enumerate(rows):
@@ -227,11 +246,11 @@ def _seen(case: GroupCase) -> list[Row]:
                 if one["client_id"] != other["client_id"] and _at_rest(case, one, other):
                     went = [ends.get(row["client_id"]) for row in (one, other)]
                     over = min((ms for ms in went if ms and ms <= newest_ms), default=None)
-                    doubled += [{**_as_held(row), "to_ms": over} for row in (one, other)]
+                    doubled += [_as_held(row, over) for row in (one, other)]
     return [row for row in doubled if row["to_ms"] is None] or doubled
 
 
-def _together(rows: list[Row], place: int) -> Iterator[Row]:
+def _together(rows: list[ObservedOwnershipRow], place: int) -> Iterator[ObservedOwnershipRow]:
     """Observations that together with this one show two owners, not a hand-over.
 
     Those of the same dump, and those after which this one's client is seen again.
@@ -244,7 +263,7 @@ def _together(rows: list[Row], place: int) -> Iterator[Row]:
             yield row
 
 
-def _at_rest(case: GroupCase, one: Row, other: Row) -> bool:
+def _at_rest(case: GroupCase, one: ObservedOwnershipRow, other: ObservedOwnershipRow) -> bool:
     """No change is under way from the first observation to the second."""
     before, after = case.epoch_at(one["observed_ms"]), case.epoch_at(other["observed_ms"])
     if before is None or after is None or before["epoch"] != after["epoch"]:
@@ -252,19 +271,27 @@ def _at_rest(case: GroupCase, one: Row, other: Row) -> bool:
     return bool(one["observed_ms"] > case.settled_by[before["epoch"]])
 
 
-def _as_held(observation: Row) -> Row:
-    return {**observation, "holders": 1, "from_ms": observation["observed_ms"]}
+def _as_held(seen: ObservedOwnershipRow, to_ms: int | None) -> Held:
+    return {
+        "topic": seen["topic"],
+        "broker_name": seen["broker_name"],
+        "queue_id": seen["queue_id"],
+        "client_id": seen["client_id"],
+        "holders": 1,
+        "from_ms": seen["observed_ms"],
+        "to_ms": to_ms,
+    }
 
 
-def _finding(topic: str, rows: list[Row], seen: str) -> Finding:
+def _finding(topic: str, rows: Sequence[Held | OwnershipRow], seen: str) -> Finding:
     who: dict[MessageQueue, set[str]] = {}
     for row in rows:
         times = f" ({row['holders']} processes)" if row["holders"] > 1 else ""
         who.setdefault(queue_of(row), set()).add(f"{row['client_id']}{times}")
     queues = queue_names((broker, number) for _, broker, number in who)
     clients = sorted(set[str]().union(*who.values()))
-    ends = [row["to_ms"] for row in rows]
-    over = None if None in ends else max(ends)
+    ends = [row["to_ms"] for row in rows if row["to_ms"] is not None]
+    over = max(ends) if len(ends) == len(rows) else None
     one = next(iter(who)) if len(who) == 1 else None
     return Finding(
         f"{plural(len(who), 'queue')} of {topic} ({queues}) held more than once: "
@@ -390,7 +417,7 @@ def _slices(case: GroupCase, client_id: str, epoch: int | None = None) -> str:
     if is_broadcasting(case):
         return ""
     words = []
-    held = rows_in_epoch(case.rows("ownership"), epoch)
+    held = rows_in_epoch(case.tables["ownership"], epoch)
     for what, rows in (
         ("read twice", [r for r in held if r["client_id"] == client_id and r["holders"] > 1]),
         ("read by nobody", [r for r in held if r["client_id"] is None]),

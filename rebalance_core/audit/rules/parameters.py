@@ -100,11 +100,11 @@ def find_foreign(case: GroupCase) -> Iterator[Finding]:
     named = set[MessageQueue]().union(*lists.values()) if lists else set()
     for topic in sorted({queue[0] for queue in named}):
         known = dumps.configs(case, topic)
-        if not known and not any(row["topic"] == topic for row in case.rows("topics")):
+        if not known and not any(row["topic"] == topic for row in case.tables["topics"]):
             continue
         readable = dumps.readable_queues(case, topic)
         wrong = {(b, n) for t, b, n in named if t == topic and (b, n) not in readable}
-        moments = [row["event_ms"] for row in case.rows("topics") if row["topic"] == topic]
+        moments = [row["event_ms"] for row in case.tables["topics"] if row["topic"] == topic]
         if not wrong:
             continue
         ids = sorted(

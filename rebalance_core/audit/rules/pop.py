@@ -1,14 +1,16 @@
 """Topics that members pop from brokers: who ignores the mode, invisible times, retry topics."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypedDict
 
 from rebalance_core.audit import orphans
 from rebalance_core.audit.case import (
     MEMBERS_OF_TOPICS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     grouped,
     known_topics,
@@ -34,6 +36,16 @@ from rebalance_core.model.queue import pop_retry_topics
 from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.members import OWN_PASS_MS, QUERY_ASSIGNMENT
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        ConsumeRateFact,
+        MembershipsRow,
+        MissingRouteFact,
+        PopQueueFact,
+        PopSettingsFact,
+        PopTimedOutFact,
+    )
 
 # POP_IGNORED: the request mode of a topic is POP, and no member pops it.
 
@@ -65,7 +77,7 @@ def find_ignored_mode(case: GroupCase) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _reason(case: GroupCase, topic: str, member: Row) -> str:
+def _reason(case: GroupCase, topic: str, member: MembershipsRow) -> str:
     """Why the member does not ask a broker (rocketmq.md §2.8)."""
     if case.settings.get("ordered"):
         return "an orderly listener pulls"
@@ -99,12 +111,22 @@ IGNORED_MODE = Rule(
 # POP_MIXED_WITH_PULL: some members pop a topic while others pull queues of it.
 
 
+class Taker(TypedDict):
+    """A stretch in which a client takes messages: it pulls them, or else pops."""
+
+    pulls: bool
+    from_epoch: int
+    to_epoch: int | None
+    from_ms: int
+    to_ms: int | None
+
+
 def find_popped_and_pulled(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic: both at the end, else the longest time before (rocketmq.md §14)."""
-    for topic in sorted({row["topic"] for row in case.rows("pop_reach")}):
+    for topic in sorted({row["topic"] for row in case.tables["pop_reach"]}):
         spans = [
             span
-            for span in orphans.mixed_spans(_takers(case, topic), lambda row: row["way"])
+            for span in orphans.mixed_spans(_takers(case, topic), lambda row: row["pulls"])
             if orphans.is_persistent(case, span)
         ]
         if spans:
@@ -113,13 +135,21 @@ def find_popped_and_pulled(case: GroupCase) -> Iterator[Finding]:
             )
 
 
-def _takers(case: GroupCase, topic: str) -> list[Row]:
-    """Who takes messages of the shared topic when, each with its way: pop or pull."""
-    rows: list[Row] = []
-    for row in case.rows("pop_reach"):
+def _takers(case: GroupCase, topic: str) -> list[Taker]:
+    """Who takes messages of the shared topic when."""
+    rows: list[Taker] = []
+    for row in case.tables["pop_reach"]:
         if row["topic"] == topic:
             pulls = row["client_id"] in readers(case, topic, row["from_ms"]).pullers
-            rows.append({**row, "way": "pull" if pulls else "pop"})
+            rows.append(
+                {
+                    "pulls": pulls,
+                    "from_epoch": row["from_epoch"],
+                    "to_epoch": row["to_epoch"],
+                    "from_ms": row["from_ms"],
+                    "to_ms": row["to_ms"],
+                }
+            )
     return rows
 
 
@@ -226,7 +256,7 @@ class ListenerTime:
 
 def find_invisible_time(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic (rocketmq.md §14)."""
-    by_topic = grouped(case.facts("POP_TIMED_OUT"), lambda fact: fact["topic"])
+    by_topic = grouped(case.facts["POP_TIMED_OUT"], lambda fact: fact["topic"])
     slow = _too_slow(case)
     for topic, facts in sorted(by_topic.items()):
         yield _invisible_time_finding(case, topic, facts, slow.get(topic))
@@ -246,15 +276,19 @@ def _by_time(topic: str, slow: ListenerTime) -> Finding:
 
 
 def _invisible_time_finding(
-    case: GroupCase, topic: str, facts: list[Row], slow: ListenerTime | None
+    case: GroupCase, topic: str, facts: list[PopTimedOutFact], slow: ListenerTime | None
 ) -> Finding:
     seconds = sum(fact["times"] for fact in facts)
     first, last = facts[0]["first_ms"], max(fact["last_ms"] for fact in facts)
-    limits = sorted({number(fact, "invisible_ms", 0) for fact in facts})
+    limits = sorted({number(fact["details"].get("invisible_ms"), 0) for fact in facts})
     shown = listed(f"{limit / SECOND_MS:g} s" for limit in limits)
     logs = sorted({fact["client_id"] or fact["details"].get("log", "") for fact in facts} - {""})
     waiting = max(
-        (number(f, "wait_ack_count", 0) for f in case.facts("POP_QUEUE") if f["topic"] == topic),
+        (
+            number(f["details"].get("wait_ack_count"), 0)
+            for f in case.facts["POP_QUEUE"]
+            if f["topic"] == topic
+        ),
         default=0,
     )
     retries = _waiting_retries(case, topic)
@@ -290,31 +324,35 @@ def _waiting_retries(case: GroupCase, topic: str) -> int | None:
 def _too_slow(case: GroupCase) -> dict[str, ListenerTime]:
     """By topic the client that needs longest, of those that need longer than they have."""
     found: dict[str, ListenerTime] = {}
-    settings = {_dump(row): row for row in case.facts("POP_SETTINGS")}
+    settings = {_dump(row): row for row in case.facts["POP_SETTINGS"]}
     waiting: dict[tuple[tuple[str, int], str], int] = {}
-    for row in case.facts("POP_QUEUE"):
-        if not flag(row, "dropped"):
+    for row in case.facts["POP_QUEUE"]:
+        if not flag(row["details"].get("dropped")):
             key = _dump(row), row["topic"]
-            waiting[key] = waiting.get(key, 0) + number(row, "wait_ack_count", 0)
-    for row in case.facts("CONSUME_RATE"):
-        limits = settings.get(_dump(row))
-        if limits is None or number(limits, "threads") < 1 or number(limits, "invisible_ms") < 1:
+            waiting[key] = waiting.get(key, 0) + number(row["details"].get("wait_ack_count"), 0)
+    for rate in case.facts["CONSUME_RATE"]:
+        limits = settings.get(_dump(rate))
+        if (
+            limits is None
+            or number(limits["details"].get("threads")) < 1
+            or number(limits["details"].get("invisible_ms")) < 1
+        ):
             continue
         one = ListenerTime(
-            row["client_id"],
-            row["first_ms"],
-            waiting.get((_dump(row), row["topic"]), 0),
-            float(row["details"]["consume_rt_ms"]),
-            number(limits, "threads"),
-            number(limits, "invisible_ms"),
+            rate["client_id"],
+            rate["first_ms"],
+            waiting.get((_dump(rate), rate["topic"]), 0),
+            float(rate["details"]["consume_rt_ms"]),
+            number(limits["details"].get("threads")),
+            number(limits["details"].get("invisible_ms")),
         )
-        worst = found.get(row["topic"])
+        worst = found.get(rate["topic"])
         if one.needed_ms > one.invisible_ms and (worst is None or one.needed_ms > worst.needed_ms):
-            found[row["topic"]] = one
+            found[rate["topic"]] = one
     return found
 
 
-def _dump(row: Row) -> tuple[str, int]:
+def _dump(row: PopSettingsFact | PopQueueFact | ConsumeRateFact) -> tuple[str, int]:
     return row["client_id"], row["first_ms"]
 
 
@@ -340,17 +378,19 @@ def find_missing_pop_retry_topic(case: GroupCase) -> Iterator[Finding]:
     Members before 5.2 go on with a pass every 20 s.
     """
     restless = [
-        row for row in case.rows("memberships") if parse_version(version_of(row)) >= MIN_INTERVAL
+        row for row in case.tables["memberships"] if parse_version(version_of(row)) >= MIN_INTERVAL
     ]
     topics = {topic for row in restless for topic in known_topics(row)}
     for topic in sorted(topics):
         names = pop_retry_topics(case.consumer_group, topic)
-        facts = [fact for fact in case.facts("MISSING_ROUTE") if fact["topic"] in names]
+        facts = [fact for fact in case.facts["MISSING_ROUTE"] if fact["topic"] in names]
         if any(lasts(fact) for fact in facts):
             yield _missing_pop_retry_topic_finding(case, topic, facts)
 
 
-def _missing_pop_retry_topic_finding(case: GroupCase, topic: str, facts: list[Row]) -> Finding:
+def _missing_pop_retry_topic_finding(
+    case: GroupCase, topic: str, facts: list[MissingRouteFact]
+) -> Finding:
     name = facts[0]["topic"]
     first, last = facts[0]["first_ms"], max(fact["last_ms"] for fact in facts)
     over = _is_over(case, topic, name)
@@ -370,7 +410,7 @@ def _missing_pop_retry_topic_finding(case: GroupCase, topic: str, facts: list[Ro
 
 def _is_over(case: GroupCase, topic: str, name: str) -> bool:
     """True if the topic is there at the end, or nobody is left to ask for it."""
-    read = any(row["topic"] == name for row in case.rows("committed_offsets"))
+    read = any(row["topic"] == name for row in case.tables["committed_offsets"])
     return read or bool(configs(case, name)) or not orphans.subscribers(case, topic)
 
 

@@ -1,14 +1,16 @@
 """START_SKIPPED, START_REPLAYED, START_FAILED: where new owners began to read."""
 
+from __future__ import annotations
+
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     EVENTS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     grouped,
     listed,
@@ -25,6 +27,9 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import INFO, WARNING
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsRow, PullStartsRow
+
 # Where the members of a group began to read queues, and where they were told to.
 
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
@@ -38,21 +43,21 @@ FROM_OLD = frozenset(
 """Who sets one of these wants old messages; the client takes the last two for LAST_OFFSET."""
 
 
-def first_starts(case: GroupCase) -> list[Row]:
+def first_starts(case: GroupCase) -> list[PullStartsRow]:
     """The first start on each queue; later ones go on from there.
 
     Where nobody knows what the group had committed it is left out: of brokers that were not
     collected, and without a commit where none need have been logged (`_may_have_committed`).
     """
-    starts: dict[MessageQueue, Row] = {}
-    rows = sorted(case.rows("pull_starts"), key=lambda row: (row["epoch"], row["client_id"]))
+    starts: dict[MessageQueue, PullStartsRow] = {}
+    rows = sorted(case.tables["pull_starts"], key=lambda row: (row["epoch"], row["client_id"]))
     for row in rows:
         if row["broker_name"] not in case.run.missing:
             starts.setdefault(queue_of(row), row)
     return [row for row in starts.values() if not _may_have_committed(case, row)]
 
 
-def _may_have_committed(case: GroupCase, row: Row) -> bool:
+def _may_have_committed(case: GroupCase, row: PullStartsRow) -> bool:
     """True if the group may have committed on the queue before the files begin.
 
     It has not if a consumerOffset.json of that time lacks it and the broker's log tells of all
@@ -66,13 +71,13 @@ def _may_have_committed(case: GroupCase, row: Row) -> bool:
         return False
     created = any(
         fact["broker_name"] == broker and fact["first_ms"] <= start_ms
-        for fact in case.facts("GROUP_CREATED")
+        for fact in case.facts["GROUP_CREATED"]
     )
     empty = any(end == 0 and at_ms <= start_ms for at_ms, end in _ends_seen(case, row))
     return not created and not empty
 
 
-def _ends_seen(case: GroupCase, row: Row) -> list[tuple[int, int]]:
+def _ends_seen(case: GroupCase, row: PullStartsRow) -> list[tuple[int, int]]:
     """When the end of a start's queue was seen, and what it was."""
     return [(one["observed_ms"], one["max_offset"]) for one in case.ends.get(queue_of(row), ())]
 
@@ -81,7 +86,7 @@ def asked_from(case: GroupCase, client_id: str) -> str:
     """ConsumeFromWhere of the member's last join, else the group's."""
     joins = [
         row
-        for row in case.rows("cluster_events")
+        for row in case.tables["cluster_events"]
         if row["client_id"] == client_id and row.get("consume_from_where")
     ]
     stated = max(joins, key=lambda row: row["event_ms"], default=case.settings)
@@ -92,25 +97,25 @@ def is_assumed(case: GroupCase, client_id: str) -> bool:
     """True if no file states the member's ConsumeFromWhere: where it starts is then a guess."""
     stated = any(
         row["client_id"] == client_id and row.get("consume_from_where")
-        for row in case.rows("cluster_events")
+        for row in case.tables["cluster_events"]
     )
-    return not stated and any(map(assumes_start, case.rows("findings")))
+    return not stated and any(map(assumes_start, case.tables["findings"]))
 
 
-def assumes_start(finding: Row) -> bool:
+def assumes_start(finding: FindingsRow) -> bool:
     """True if a finding of ingest is that a group's ConsumeFromWhere was assumed."""
     return finding["rule_id"] == "INGEST_ASSUMED" and "consume_from_where" in dict(
         finding["evidence"]
     )
 
 
-def begin(row: Row) -> int:
+def begin(row: PullStartsRow) -> int:
     """Return where the first pull really begins."""
     corrected = row["corrected_offset"]
     return int((row["start_offset"] or 0) if corrected is None else corrected)
 
 
-def begins(rows: Iterable[Row]) -> str:
+def begins(rows: Iterable[PullStartsRow]) -> str:
     """The offsets at which queues began, as a range.
 
     >>> begins([{"start_offset": 3, "corrected_offset": None}])
@@ -120,7 +125,7 @@ def begins(rows: Iterable[Row]) -> str:
     return str(begins[0]) if len(begins) == 1 else f"{begins[0]} to {begins[-1]}"
 
 
-def or_up_to(rows: Iterable[Row]) -> str:
+def or_up_to(rows: Iterable[PullStartsRow]) -> str:
     """What the bounds of these starts leave open, if anything; empty: nothing.
 
     >>> or_up_to([{"start_offset_low": 0, "start_offset_high": 13}])
@@ -130,18 +135,18 @@ def or_up_to(rows: Iterable[Row]) -> str:
     if not rows:
         return ""
     low = min(int(row["start_offset_low"] or 0) for row in rows)
-    highs = [row["start_offset_high"] for row in rows]
-    if None in highs:
+    highs = [row["start_offset_high"] for row in rows if row["start_offset_high"] is not None]
+    if len(highs) < len(rows):
         return f" by the estimate (bounds: from {low} up)"
     return f" by the estimate (bounds: {low} to {max(highs)})"
 
 
-def first_change(rows: Iterable[Row]) -> int:
+def first_change(rows: Iterable[PullStartsRow]) -> int:
     """Return when the first of these starts was called for."""
     return min(int(row["change_ms"]) for row in rows)
 
 
-def last_settled(rows: Iterable[Row]) -> int:
+def last_settled(rows: Iterable[PullStartsRow]) -> int:
     """By when the last of them has happened."""
     return max(int(row["latest_ms"]) for row in rows)
 
@@ -169,9 +174,9 @@ def find_skipped(case: GroupCase) -> Iterator[Finding]:
     causes = {row["epoch"]: set(row["causes"]) for row in case.epochs}
     asked = {one: asked_from(case, one) for one in {row["client_id"] for row in rows}}
     for topic, of_topic in by_topic(rows).items():
-        for rule in sorted({row["rule"] for row in of_topic}):
+        for rule in sorted({row["rule"] or "" for row in of_topic}):
             late = [row for row in of_topic if row["rule"] == rule]
-            by_why: dict[str, list[Row]] = {}
+            by_why: dict[str, list[PullStartsRow]] = {}
             for row in late:
                 why = _why_skipped(row, causes.get(row["epoch"], set()), held, asked)
                 by_why.setdefault(why, []).append(row)
@@ -183,7 +188,7 @@ def _held_topics(case: GroupCase) -> dict[str, int]:
     """Topic -> the first epoch in which somebody of the group held a queue of it and settled."""
     calm = [row["epoch"] for row in case.epochs if not row["transient"]]
     topics: dict[str, int] = {}
-    for row in case.rows("ownership"):
+    for row in case.tables["ownership"]:
         place = bisect_left(calm, row["from_epoch"])
         if row["client_id"] is None or place == len(calm):
             continue
@@ -193,19 +198,21 @@ def _held_topics(case: GroupCase) -> dict[str, int]:
 
 
 def _was_broadcasting(case: GroupCase) -> bool:
-    models = {row["message_model"] for row in case.rows("memberships")}
+    models = {row["message_model"] for row in case.tables["memberships"]}
     return models == {BROADCASTING}
 
 
-def _why_skipped(row: Row, causes: set[str], held: dict[str, int], asked: dict[str, str]) -> str:
+def _why_skipped(
+    row: PullStartsRow, causes: set[str], held: dict[str, int], asked: dict[str, str]
+) -> str:
     if held.get(row["topic"], row["epoch"]) < row["epoch"] and NEW_QUEUES & causes:
         return KNOWN
     mode = asked[row["client_id"]]
     return f"the client takes {mode} for CONSUME_FROM_LAST_OFFSET" if mode in FROM_OLD else NEW
 
 
-def _skipped(topic: str, rule: str, rows: list[Row], why: str) -> Finding:
-    count = sum(row["skipped"] for row in rows)
+def _skipped(topic: str, rule: str, rows: list[PullStartsRow], why: str) -> Finding:
+    count = sum(row["skipped"] or 0 for row in rows)
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
     return Finding(
         f"{messages(count)} of {topic} skipped: {plural(len(rows), 'queue')} ({queues}) without a "
@@ -256,7 +263,7 @@ def find_replayed(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _held_before(case: GroupCase, row: Row) -> bool:
+def _held_before(case: GroupCase, row: PullStartsRow) -> bool:
     """True if the queue is known to have held messages after the start when the group came.
 
     What a start knows of its queue is not younger than it is.
@@ -269,7 +276,7 @@ def _held_before(case: GroupCase, row: Row) -> bool:
     )
 
 
-def _unwanted(case: GroupCase, row: Row) -> int:
+def _unwanted(case: GroupCase, row: PullStartsRow) -> int:
     """Messages from the start on that lie before what the member asked for.
 
     At most those that the queue held when it was first seen after the group came: a queue that is
@@ -292,7 +299,7 @@ def find_failed(case: GroupCase) -> Iterator[Finding]:
     last = {row["epoch"] for row in case.epochs if not row["transient"]}
     rows = [
         row
-        for row in case.rows("pull_starts")
+        for row in case.tables["pull_starts"]
         if row["status"] == verdicts.FAILED
         and row["epoch"] in last
         and not is_assumed(case, row["client_id"])
@@ -302,7 +309,7 @@ def find_failed(case: GroupCase) -> Iterator[Finding]:
         yield _failed(topic, of_topic, sure=sure)
 
 
-def _came_untold(case: GroupCase, row: Row) -> bool:
+def _came_untold(case: GroupCase, row: PullStartsRow) -> bool:
     """True if a dump or store alone shows the topic on the broker, later: it may have been there
     at the start.
     """
@@ -310,11 +317,11 @@ def _came_untold(case: GroupCase, row: Row) -> bool:
         (known["topic"], known["broker_name"]) == (row["topic"], row["broker_name"])
         and known["event_ms"] > row["earliest_ms"]
         and ".log" not in (known["source"] or ".log")
-        for known in case.rows("topics")
+        for known in case.tables["topics"]
     )
 
 
-def _failed(topic: str, rows: list[Row], *, sure: bool) -> Finding:
+def _failed(topic: str, rows: list[PullStartsRow], *, sure: bool) -> Finding:
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
     ids = sorted({row["client_id"] for row in rows})
     return Finding(

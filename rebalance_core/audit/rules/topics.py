@@ -1,6 +1,9 @@
 """Topics that are gone, queues that are read or written alone, and queues of retry topics."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
@@ -10,7 +13,6 @@ from rebalance_core.audit.case import (
     TOPICS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     listed,
     plural,
@@ -23,6 +25,9 @@ from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.members import ROUTE_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import CaseTopicsRow
 
 # TOPIC_GONE: a topic that the group reads was deleted.
 
@@ -41,10 +46,10 @@ def deletions_of(case: GroupCase, topic: str) -> dict[str, int]:
     Where the broker has it again, the deletion counts if the group had the topic by then.
     """
     had_ms = min(
-        (r["from_ms"] for r in case.rows("ownership") if r["topic"] == topic), default=None
+        (r["from_ms"] for r in case.tables["ownership"] if r["topic"] == topic), default=None
     )
     deleted = {}
-    for row in case.rows("topics"):
+    for row in case.tables["topics"]:
         at_ms = row["deleted_ms"] if row["topic"] == topic else None
         if at_ms is None:
             continue
@@ -54,7 +59,7 @@ def deletions_of(case: GroupCase, topic: str) -> dict[str, int]:
 
 
 def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:
-    present = {row["broker_name"]: row["event_ms"] for row in case.rows("topics")
+    present = {row["broker_name"]: row["event_ms"] for row in case.tables["topics"]
                if row["topic"] == topic and not dumps.is_deleted(row)}  # fmt: skip
     first = min(deleted.values())
     kept = sorted(present.keys() - deleted.keys())
@@ -115,7 +120,7 @@ def find_fewer(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _unread(offsets: Offsets, row: Row) -> bool:
+def _unread(offsets: Offsets, row: CaseTopicsRow) -> bool:
     """True if messages stand in queues beyond those that are read."""
     numbers = range(_read(row), _write(row))
     unread = (MessageQueue(row["topic"], row["broker_name"], number) for number in numbers)
@@ -169,23 +174,23 @@ def find_read_only(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _readable(case: GroupCase, topic: str) -> list[Row]:
+def _readable(case: GroupCase, topic: str) -> list[CaseTopicsRow]:
     return [
         row for row in dumps.configs(case, topic) if dumps.perm_of(row) & dumps.READ and _read(row)
     ]
 
 
-def _read(row: Row) -> int:
+def _read(row: CaseTopicsRow) -> int:
     return int(row["read_queue_nums"] or 0)
 
 
-def _write(row: Row) -> int:
+def _write(row: CaseTopicsRow) -> int:
     """Writable queues; as many as are read where the number is unknown."""
     written = row["write_queue_nums"]
     return _read(row) if written is None else int(written)
 
 
-def _numbers(rows: list[Row]) -> str:
+def _numbers(rows: list[CaseTopicsRow]) -> str:
     return listed(f"{r['broker_name']} read {_read(r)} / write {_write(r)}" for r in rows)
 
 
@@ -256,7 +261,7 @@ def find_unread(case: GroupCase) -> Iterator[Finding]:
     topic = retry_topic(case.consumer_group)
     read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in dumps.configs(case, topic)}
     for broker, fact in sorted(dumps.configurations(case).items()):
-        filled = number(fact, "retry_queue_nums")
+        filled = number(fact["details"].get("retry_queue_nums"))
         if broker in read and filled > read[broker]:
             unread = (MessageQueue(topic, broker, n) for n in range(read[broker], filled))
             stored = Offsets(case).stored(unread)

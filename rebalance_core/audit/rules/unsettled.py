@@ -1,8 +1,11 @@
 """Groups that did not come to rest: frozen, with suspended members, or with owners for a moment."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import takewhile
+from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, orphans
 from rebalance_core.audit.case import (
@@ -11,7 +14,6 @@ from rebalance_core.audit.case import (
     MEMBERS_OF_TOPICS,
     Finding,
     GroupCase,
-    Row,
     Rule,
     known_topics,
     lasting,
@@ -33,6 +35,9 @@ from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.custom import CustomStrategy
 from rebalance_core.strategies.machine_room import MachineRoomNearby
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import MembershipsRow, OwnershipRow
 
 # FROZEN_GROUP: the members cannot allocate a topic and keep what they have.
 
@@ -74,7 +79,7 @@ def _frozen_since(case: GroupCase) -> int | None:
     return first["from_ms"] if first is not None and settled else None
 
 
-def _is_of_another(member: Row) -> bool:
+def _is_of_another(member: MembershipsRow) -> bool:
     return profile_of_row(member) is not JAVA_PROFILE
 
 
@@ -95,7 +100,7 @@ def _what_is_kept(case: GroupCase, ids: list[str]) -> Iterator[str]:
 
 def _may_be_elsewhere(case: GroupCase) -> Gap | None:
     """A broker that was not collected and may have a topic of which nothing is known."""
-    known = {row["topic"] for row in case.rows("topics")}
+    known = {row["topic"] for row in case.tables["topics"]}
     if not case.run.missing or known.issuperset(dumps.subscribed_topics(case)):
         return None
     return Gap(NOT_COVERED, min(case.run.missing), None, None, kind=TOPICS)
@@ -138,7 +143,7 @@ def _thrown(case: GroupCase, topic: str, strategy: CustomStrategy) -> Iterator[s
         yield f"{strategy} throws {error}"
 
 
-def _asks_broker(case: GroupCase, member: Row) -> bool:
+def _asks_broker(case: GroupCase, member: MembershipsRow) -> bool:
     stated = {name: value for name, value in case.settings.items() if value is not None}
     settings = asdict(GroupSettings()) | stated
     return asks_broker(
@@ -152,12 +157,12 @@ def _asks_broker(case: GroupCase, member: Row) -> bool:
 
 def _holds(case: GroupCase, topic: str) -> bool:
     """True if the ledger has queues of the topic although no configuration is known."""
-    known = any(row["topic"] == topic for row in case.rows("topics"))
+    known = any(row["topic"] == topic for row in case.tables["topics"])
     return not known and any(row["topic"] == topic for row in case.owned)
 
 
 def _state(case: GroupCase, topic: str) -> str:
-    rows = [row for row in case.rows("topics") if row["topic"] == topic]
+    rows = [row for row in case.tables["topics"] if row["topic"] == topic]
     gone = sorted(row["broker_name"] for row in rows if dumps.is_deleted(row))
     if not rows:
         return "no broker has the topic"
@@ -170,7 +175,7 @@ def _state(case: GroupCase, topic: str) -> str:
 
 
 def _logged(case: GroupCase) -> dict[str, str]:
-    said = {fact["details"].get("message", "") for fact in case.facts("ALLOCATION_FAILED")}
+    said = {fact["details"].get("message", "") for fact in case.facts["ALLOCATION_FAILED"]}
     return {"logged": listed(sorted(said), 3)} if said else {}
 
 
@@ -203,9 +208,9 @@ def find_suspended(case: GroupCase) -> Iterator[Finding]:
         yield _finding(case, first, last, until - first["from_ms"])
 
 
-def _stretches(case: GroupCase) -> Iterator[tuple[Row, Row]]:
+def _stretches(case: GroupCase) -> Iterator[tuple[MembershipsRow, MembershipsRow]]:
     """First and last row of each unbroken suspension."""
-    rows = [row for row in case.rows("memberships") if row["suspended"]]
+    rows = [row for row in case.tables["memberships"] if row["suspended"]]
     rows.sort(key=lambda row: (row["client_id"], row["channel_id"] or "", row["from_epoch"]))
     first = last = None
     for row in rows:
@@ -220,9 +225,9 @@ def _stretches(case: GroupCase) -> Iterator[tuple[Row, Row]]:
         yield first, last
 
 
-def _finding(case: GroupCase, first: Row, last: Row, span_ms: int) -> Finding:
+def _finding(case: GroupCase, first: MembershipsRow, last: MembershipsRow, span_ms: int) -> Finding:
     epoch = last["to_epoch"] - 1 if last["to_epoch"] is not None else None
-    shares = orphans.rows_in_epoch([*case.rows("ownership"), *case.rows("pop_reach")], epoch)
+    shares = orphans.rows_in_epoch([*case.tables["ownership"], *case.tables["pop_reach"]], epoch)
     kept = {dumps.queue_of(row) for row in shares if row["client_id"] == last["client_id"]}
     others = {
         row["client_id"]
@@ -269,7 +274,7 @@ def find_transient_ownership(case: GroupCase) -> Iterator[Finding]:
     duplicate = logged_duplicates(case)
     spans = [
         (row, span_ms)
-        for row in case.rows("ownership")
+        for row in case.tables["ownership"]
         if (span_ms := _short(case, row)) and not any(_covers(one, row) for one in duplicate)
     ]
     if not spans:
@@ -297,14 +302,14 @@ def find_transient_ownership(case: GroupCase) -> Iterator[Finding]:
     )
 
 
-def _covers(duplicate: DuplicateId, row: Row) -> bool:
+def _covers(duplicate: DuplicateId, row: OwnershipRow) -> bool:
     """True if the row lies in a time when an id stood twice: that has its own finding."""
     return duplicate.first_ms <= row["from_ms"] and (
         duplicate.last_ms is None or row["from_ms"] < duplicate.last_ms
     )
 
 
-def _short(case: GroupCase, row: Row) -> int:
+def _short(case: GroupCase, row: OwnershipRow) -> int:
     """How long a queue was not held just once while the group was online; 0: it does not count."""
     if row["client_id"] is not None and row["holders"] < 2:
         return 0

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.audit.case import AuditRun, Finding, GroupCase
+from rebalance_core.audit.case import AuditRun, Finding, GroupCase, case_rows
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.model import events as kinds
 from rebalance_core.model.events import GROUP_EVENTS, TOPIC_EVENTS, Event
@@ -14,13 +14,14 @@ from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
 from rebalance_core.replay.masters import MasterOutages
 from rebalance_core.strategies import parse_strategy
+from tests.unit.audit.group_rows import declared_details
 
 BEGIN_MS = 1_795_000_000_000
 GROUP = "g"
 UNKNOWN_STRATEGY = "INGEST_STRATEGY_UNKNOWN"
 COLUMNS = tuple(Event.__dataclass_fields__)
 
-Row = dict[str, Any]
+Row = Any
 
 
 def ms(seconds: float) -> int:
@@ -66,6 +67,7 @@ def fact(kind: str, at: float, until: float | None = None, times: int = 1, **fie
     """A row of observed_facts; what is no column is a detail."""
     row: Row = dict.fromkeys(("topic", "broker_name", "queue_id", "client_id"))
     own = {name: fields.pop(name) for name in list(fields) if name in row}
+    fields = declared_details(kind) | fields
     return row | own | {
         "cluster": "c",
         "kind": kind,
@@ -161,13 +163,19 @@ def case_of(
     }
     masters = MasterOutages(happened).by_broker
     run = AuditRun(BEGIN_MS, ms(until), store_ms=dict.fromkeys(stores, ms(until)), masters=masters)
-    return GroupCase("c", GROUP, run, tables)
+    return GroupCase("c", GROUP, run, case_rows(tables))
+
+
+def with_rows(case: GroupCase, **tables: Iterable[Row]) -> GroupCase:
+    """The case with these rows instead of those that it has of the tables."""
+    rows: Any = {**case.tables, **{name: list(rows) for name, rows in tables.items()}}
+    return replace(case, tables=rows)
 
 
 def of_unknown_strategy(case: GroupCase, severity: str = "WARNING") -> GroupCase:
     """The case with ingest's word that it does not know how the group divides."""
     row = {"rule_id": UNKNOWN_STRATEGY, "severity": severity}
-    return replace(case, tables={**case.tables, "findings": [row]})
+    return with_rows(case, findings=[row])
 
 
 def findings_of(rule_id: str, case: GroupCase) -> list[Finding]:

@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from rebalance_core.audit.case import AuditRun, GroupCase
+from rebalance_core.audit.case import AuditRun, GroupCase, case_rows
+from rebalance_core.contracts.inputs import CONSUMER_GROUPS
+from rebalance_core.contracts.observed import FACT_KINDS
 
-Row = dict[str, Any]
+Row = Any
 
 A, B = "10.0.0.1@1#1", "10.0.0.2@2#2"
 RUN = AuditRun(0, 10_000_000)
@@ -27,7 +29,7 @@ def member(client_id: str, from_ms: int, to_ms: int | None = None, channel: str 
         "client_id": client_id, "channel_id": channel, "subscriptions": ["T"], "strategy": "AVG",
         "version": "5.3.3", "message_model": "CLUSTERING", "suspended": False,
         "rebalance_mode": "CLIENT", "from_epoch": 0,
-        "to_epoch": None, "from_ms": from_ms, "to_ms": to_ms,
+        "to_epoch": None, "from_ms": from_ms, "to_ms": to_ms, "language": None,
     }  # fmt: skip
 
 
@@ -52,13 +54,17 @@ def ledger() -> dict[str, list[Row]]:
     }  # fmt: skip
 
 
+def declared_details(kind: str) -> dict[str, Any]:
+    """The fields that each row of the kind has, unknown."""
+    return {field.name: "" for field in FACT_KINDS[kind].details if not field.optional}
+
+
 def fact(kind: str, at_ms: int, source: str = "dump", **fields: Any) -> Row:
     """A row of observed_facts; ``details`` apart, other fields are columns."""
     columns = {"topic": None, "broker_name": None, "queue_id": None, "client_id": None}
     return columns | {
-        "kind": kind, "first_ms": at_ms, "last_ms": at_ms, "times": 1, "details": {},
-        "source": source,
-    } | fields  # fmt: skip
+        "kind": kind, "first_ms": at_ms, "last_ms": at_ms, "times": 1, "source": source,
+    } | fields | {"details": declared_details(kind) | fields.get("details", {})}  # fmt: skip
 
 
 def status(client_id: str, at_ms: int, *queues: int) -> list[Row]:
@@ -87,4 +93,7 @@ def progress(at_ms: int, *addresses: str) -> list[Row]:
 
 def case(*facts: Row, run: AuditRun = RUN, **tables: Any) -> GroupCase:
     """The group with these facts; tables replace those of `ledger`."""
-    return GroupCase("c", "g", run, {**ledger(), "observed_facts": list(facts), **tables})
+    settings = tables.get("consumer_groups", ())
+    names = CONSUMER_GROUPS.column_names
+    tables["consumer_groups"] = [dict.fromkeys(names) | row for row in settings]
+    return GroupCase("c", "g", run, case_rows({**ledger(), "observed_facts": facts, **tables}))

@@ -26,7 +26,7 @@ expires = 2026-11-20
 """
 
 
-def finding(rule_id: str, **where: Any) -> dict[str, Any]:
+def finding(rule_id: str, **where: Any) -> Any:
     names = ("consumer_group", "topic", "broker_name", "client_id", "accepted")
     return dict.fromkeys(names) | {"rule_id": rule_id} | where
 

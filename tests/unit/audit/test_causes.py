@@ -12,7 +12,7 @@ TWICE = {"reason": "a client id stands twice in the member list"}
 PART = {"reason": "a member that counts does not subscribe the topic"}
 
 
-def finding(rule_id: str, evidence: dict[str, str] | None = None, **more: Any) -> dict[str, Any]:
+def finding(rule_id: str, evidence: dict[str, str] | None = None, **more: Any) -> Any:
     row = {
         "cluster": "c", "rule_id": rule_id, "severity": "ERROR", "consumer_group": "g",
         "topic": None, "client_id": None, "first_ms": 100, "last_ms": None, "summary": "",
@@ -28,7 +28,7 @@ SPLIT = finding("INCONSISTENT_SUBSCRIPTION")
 LEFT = finding("UNSUBSCRIBED_SHARE", topic="t", client_id="ip@2")
 
 
-def cause_of(row: dict[str, Any], *others: dict[str, Any]) -> str | None:
+def cause_of(row: Any, *others: Any) -> str | None:
     """What a finding is caused by, in any order of the rows."""
     found = [
         next(r["caused_by"] for r in with_causes(rows) if r["fingerprint"] == row["fingerprint"])

@@ -15,7 +15,7 @@ from rebalance_core.audit.changes import (
 )
 from rebalance_core.model import verdicts
 
-Row = dict[str, Any]
+Row = Any
 WHERE = ("topic", "broker_name", "queue_id", "client_id", "first_ms", "last_ms")
 STATUS = {
     "kind": "mqadmin",

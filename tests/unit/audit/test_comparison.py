@@ -88,7 +88,7 @@ def test_who_keeps_queues_of_a_deleted_topic_is_no_difference() -> None:
 
 
 def test_a_name_that_mqadmin_cut_is_no_queue_and_one_that_fills_its_column_is() -> None:
-    def filling(topic: str, *addresses: str) -> list[dict[str, Any]]:
+    def filling(topic: str, *addresses: str) -> list[Any]:
         dump, *rows = progress(DUMPED_MS, *addresses)
         return [dump, *(row | {"topic": topic, "details": row["details"] | {"names_cut": "true"}}
                         for row in rows)]  # fmt: skip
@@ -98,7 +98,7 @@ def test_a_name_that_mqadmin_cut_is_no_queue_and_one_that_fills_its_column_is() 
     assert compare(case(*HEALTHY, *filling("T", "10.0.0.9"))).verdict == DIFFERS
 
 
-def pulling(version: str, consumer_type: str = "LITE_PULL") -> dict[str, Any]:
+def pulling(version: str, consumer_type: str = "LITE_PULL") -> Any:
     return {
         "consumer_groups": [{"consumer_type": consumer_type}],
         "memberships": [row | {"version": version} for row in (member(A, 0), member(B, JOINED_MS))],

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.audit.case import facts_by_kind
 from rebalance_core.audit.completeness import audit_run_of, unsure_findings
 from rebalance_core.audit.findings import missing_of_groups, missing_reason, run_cluster_rules
 from tests.unit.audit.group_rows import fact
@@ -12,13 +13,22 @@ HOUR = 3_600_000
 END = 100 * HOUR
 
 
-def broker_files(name: str, at_ms: int = END) -> list[dict[str, Any]]:
-    kinds = ("log", "store")
-    return [fact("BROKER_FILE", at_ms, broker_name=name, details={"file": k}) for k in kinds]
+def broker_files(name: str, at_ms: int = END) -> list[Any]:
+    kinds = {"log": "broker.log", "store": "topics.json"}
+    return [
+        fact("BROKER_FILE", at_ms, broker_name=name, details={"file": kind, "name": file})
+        for kind, file in kinds.items()
+    ]
 
 
-def dump(command: str, at_ms: int = END, broker: str | None = None) -> dict[str, Any]:
-    return fact("DUMP", at_ms, broker_name=broker, details={"command": command})
+def dump(command: str, at_ms: int = END, broker: str | None = None) -> Any:
+    return {
+        "cluster": "c",
+        "broker_name": broker,
+        "command": command,
+        "first_ms": at_ms,
+        "last_ms": at_ms,
+    }
 
 
 WHOLE = [
@@ -33,20 +43,18 @@ WHOLE = [
 DUMPS = [dump("consumerStatus"), dump("consumerConnection", broker="a")]
 
 
-def summaries(
-    facts: list[dict[str, Any]], dumps: list[dict[str, Any]], down: str = ""
-) -> list[str]:
-    _, findings = audit_run_of(facts, dumps, frozenset(down), 6.0)
+def summaries(facts: list[Any], dumps: list[Any], down: str = "") -> list[str]:
+    _, findings = audit_run_of(facts_by_kind(facts), dumps, frozenset(down), 6.0)
     return [one.summary for one in findings]
 
 
 def test_a_whole_collection_has_nothing_missing() -> None:
-    run, findings = audit_run_of(WHOLE, DUMPS, frozenset(), 6.0)
+    run, findings = audit_run_of(facts_by_kind(WHOLE), DUMPS, frozenset(), 6.0)
     assert findings == []
     assert (run.end_ms, run.missing) == (END, frozenset())
 
 
-def not_collected(what: str, why: str, broker: str | None = None) -> dict[str, Any]:
+def not_collected(what: str, why: str, broker: str | None = None) -> Any:
     return fact("NOT_COLLECTED", END, broker_name=broker, details={"what": what, "why": why})
 
 
@@ -66,7 +74,7 @@ def test_what_the_collector_missed_is_incomplete_once_for_each_place() -> None:
 
 def test_an_expected_broker_without_files_is_missing() -> None:
     facts = [row for row in WHOLE if row["kind"] != "BROKER_FILE" or row["broker_name"] != "b"]
-    run, (findings,) = audit_run_of(facts, DUMPS, frozenset(), 6.0)
+    run, (findings,) = audit_run_of(facts_by_kind(facts), DUMPS, frozenset(), 6.0)
     assert (findings.broker_name, run.missing) == ("b", frozenset("b"))
     assert "expects" in findings.summary
 
@@ -100,7 +108,7 @@ def test_stale_files_of_a_broker_count_unless_it_is_down(down: str, missing: int
     assert len(findings) == missing
 
 
-def log_of(name: str, end_ms: int, unreadable: int = 0) -> dict[str, Any]:
+def log_of(name: str, end_ms: int, unreadable: int = 0) -> Any:
     details = {"file": "log", "name": "broker.log", "until_ms": str(end_ms)}
     details["unreadable"] = str(unreadable)
     return fact("BROKER_FILE", END, broker_name=name, details=details)
@@ -108,7 +116,7 @@ def log_of(name: str, end_ms: int, unreadable: int = 0) -> dict[str, Any]:
 
 def test_a_log_that_ends_long_before_the_dumps_is_named() -> None:
     facts = [*WHOLE, log_of("a", END - 660_000), log_of("b", END - 590_000)]
-    run, (one,) = audit_run_of(facts, DUMPS, frozenset(), 6.0)
+    run, (one,) = audit_run_of(facts_by_kind(facts), DUMPS, frozenset(), 6.0)
     assert "broker.log of a ends 11 min before the newest dump" in one.summary
     assert run.log_ends == {"a": END - 660_000, "b": END - 590_000}
     assert run.missing == frozenset(), "what is equal still proves something"
@@ -144,22 +152,22 @@ def test_dumps_that_nobody_made_and_dumps_of_yesterday() -> None:
 
 
 def test_a_collection_that_is_old_as_a_whole() -> None:
-    _, rows = run_cluster_rules(WHOLE, DUMPS, [], 6.0, END + HOUR)
+    _, rows = run_cluster_rules(facts_by_kind(WHOLE), DUMPS, [], 6.0, END + HOUR)
     assert [row["rule_id"] for row in rows] == ["COLLECTION_INCOMPLETE", "COVERAGE_UNKNOWN"]
     assert [row["severity"] for row in rows] == ["ERROR", "INFO"]
-    (row,) = run_cluster_rules(WHOLE, DUMPS, [], 6.0, END - HOUR)[1]
+    (row,) = run_cluster_rules(facts_by_kind(WHOLE), DUMPS, [], 6.0, END - HOUR)[1]
     assert row["rule_id"] == "COVERAGE_UNKNOWN"
 
 
 def test_groups_without_what_others_have_are_counted_in_one_finding() -> None:
-    unknown = {"verdict": "UNKNOWN", "reason": "NO_DUMP", "unasked": []}
+    unknown: Any = {"verdict": "UNKNOWN", "reason": "NO_DUMP", "unasked": []}
     assert missing_reason(unknown) == "NO_DUMP"
     assert missing_reason({"verdict": "EQUAL", "reason": "", "unasked": []}) is None
     assert missing_reason({"verdict": "EQUAL", "reason": "", "unasked": ["b"]}) == "UNASKED"
     (row,) = missing_of_groups({"NO_DUMP": (30, ["g1", "g2"])}, compared=5)
     assert "30 online groups, each without a dump" in row["summary"]
     assert "and 28 more" in row["summary"]
-    verdict = {"verdict": "UNKNOWN", "reason": "LOG_ENDED", "unasked": []}
+    verdict: Any = {"verdict": "UNKNOWN", "reason": "LOG_ENDED", "unasked": []}
     (row,) = missing_of_groups({str(missing_reason(verdict)): (1, ["g1"])}, compared=0)
     assert "1 online group, each with live owners that differ" in row["summary"]
     assert missing_of_groups({"NO_DUMP": (30, ["g1"])}, compared=0) == []
@@ -174,7 +182,7 @@ def test_online_groups_without_a_dump_are_named_where_nothing_else_is_missing() 
 NAMES = ("topics.json", "subscriptionGroup.json", "consumerOffset.json")
 
 
-def store(form: str, *ages_h: int | None) -> dict[str, Any]:
+def store(form: str, *ages_h: int | None) -> Any:
     """The fact on the broker a; None: not exported, or nobody knows when."""
     dates = ["" if age is None else str(END - age * HOUR) for age in ages_h or (0, 0, 0)]
     details = {"form": form} | dict(zip(NAMES, dates, strict=True))
@@ -196,7 +204,9 @@ def test_what_a_rocksdb_holds_has_to_be_exported(
 ) -> None:
     address = {"version": "5.5.0", "broker_id": "0", "addr": "10.0.0.7:10911"}
     listed = fact("BROKER_IN_CLUSTER", END, broker_name="a", details=address)
-    _, findings = audit_run_of([*WHOLE, store(form, *ages), listed], DUMPS, frozenset(), 6.0)
+    _, findings = audit_run_of(
+        facts_by_kind([*WHOLE, store(form, *ages), listed]), DUMPS, frozenset(), 6.0
+    )
     assert [one.broker_name for one in findings] == ([] if text is None else ["a"])
     if text is not None:
         assert text in findings[0].summary
@@ -218,11 +228,11 @@ def test_what_brokers_dropped_and_when_is_known_of_the_run() -> None:
         fact("CHANNEL_EVENTS_DROPPED", at, broker_name="a", details={"type": "CLOSE"})
         for at in (HOUR, 2 * HOUR)
     ]
-    run, _ = audit_run_of([*WHOLE, *dropped], DUMPS, frozenset(), 6.0)
+    run, _ = audit_run_of(facts_by_kind([*WHOLE, *dropped]), DUMPS, frozenset(), 6.0)
     assert run.overloads == {"a": ((HOUR, HOUR), (2 * HOUR, 2 * HOUR))}
 
 
-def not_read(what: str, source: str, broker: str | None = None, **more: str) -> dict[str, Any]:
+def not_read(what: str, source: str, broker: str | None = None, **more: str) -> Any:
     details = {"what": what, "lines": "9", "understood": "0", "why": "'{' is no line of it",
                "first_line": "{", "looks_like": ""} | more  # fmt: skip
     return {**fact("NOT_READ", END, broker_name=broker, details=details), "source": source}
@@ -239,7 +249,7 @@ def test_dumps_that_state_nothing_are_named_once_a_command() -> None:
 
 def test_a_broker_whose_log_is_not_understood_is_missing() -> None:
     log = not_read("broker.log", "brokers/b/broker.log", "b", understood="2")
-    run, (one,) = audit_run_of([*WHOLE, log], DUMPS, frozenset(), 6.0)
+    run, (one,) = audit_run_of(facts_by_kind([*WHOLE, log]), DUMPS, frozenset(), 6.0)
     assert (one.broker_name, run.missing) == ("b", frozenset("b"))
     assert one.summary.startswith(
         "The broker.log of b (brokers/b/broker.log) is hardly understood (2 of 9 lines)"
@@ -248,7 +258,7 @@ def test_a_broker_whose_log_is_not_understood_is_missing() -> None:
 
 def test_a_rotated_file_that_cannot_be_read_does_not_hide_the_rest() -> None:
     part = not_read("broker.log", "brokers/b/broker.1.log", "b", lines="0", why="is UTF-16")
-    run, (one,) = audit_run_of([*WHOLE, part], DUMPS, frozenset(), 6.0)
+    run, (one,) = audit_run_of(facts_by_kind([*WHOLE, part]), DUMPS, frozenset(), 6.0)
     assert run.missing == frozenset()
     assert "is UTF-16" in one.summary
 
@@ -258,7 +268,7 @@ def test_a_kind_of_dump_that_cannot_be_read_was_collected() -> None:
     assert not [text for text in summaries([*WHOLE, *rows], []) if "was collected" in text]
 
 
-def unsure(rule_id: str, group: str, why: str, **more: Any) -> dict[str, Any]:
+def unsure(rule_id: str, group: str, why: str, **more: Any) -> Any:
     evidence = {"not_covered": "NOT_COVERED", "why": why}
     row = {"rule_id": rule_id, "consumer_group": group, "broker_name": None, "severity": "INFO"}
     return row | {"evidence": evidence, "remedy": f"Collect {why}.", "accepted": None} | more

@@ -10,7 +10,7 @@ from rebalance_core.audit.comparison import ComparisonResult, compare
 from rebalance_core.audit.comparison_findings import settling
 from rebalance_core.audit.coverage import Coverage, LogSpan, coverage_of
 from rebalance_core.audit.evidence import gap_of, unlogged
-from rebalance_core.audit.findings import ALL_RULES, Row, run_rules
+from rebalance_core.audit.findings import ALL_RULES, run_rules
 from rebalance_core.model.events import CONSUMER_LEAVE, CONSUMER_SUSPEND
 from rebalance_core.model.times import utc
 from rebalance_core.replay.masters import MasterOutage
@@ -26,6 +26,7 @@ from tests.unit.audit.cases import (
     of_member,
     queue_row,
     topic,
+    with_rows,
 )
 
 A, B = "10.0.0.1@1", "10.0.0.2@2"
@@ -37,7 +38,7 @@ def covered(case: GroupCase, *stretches: tuple[float, float], begins: bool = Fal
     return replace(case, run=replace(case.run, coverage=Coverage({"a": of_log}, known=True)))
 
 
-def found(case: GroupCase, rule_id: str) -> Row:
+def found(case: GroupCase, rule_id: str) -> Any:
     (row,) = (row for row in run_rules(case)["findings"] if row["rule_id"] == rule_id)
     return row
 
@@ -110,7 +111,7 @@ def test_tables_without_coverage_are_judged_as_ever() -> None:
     assert found(fell_back(), "OFFSET_ROLLBACK")["severity"] == "WARNING"
 
 
-def idle(*members: Row) -> GroupCase:
+def idle(*members: Any) -> GroupCase:
     """Two members for one queue."""
     return case_of(topic(read=1), join(A), join(B), members=members)
 
@@ -175,7 +176,7 @@ def test_a_member_that_its_broker_lists_no_more_may_be_gone(
     assert (gap and gap.reason) == reason
 
 
-def progress(*holders: str, at: float = 900) -> list[Row]:
+def progress(*holders: str, at: float = 900) -> list[Any]:
     """What consumerProgress -s shows of queues 0, 1 and so on."""
     dump = fact("DUMP", at, command="consumerProgress", rows=len(holders), rejected=0, error="")
     return [
@@ -229,7 +230,7 @@ def test_a_topic_that_no_file_shows_may_be_older_than_the_logs_or_its_line_is_lo
 def test_a_topic_of_which_a_later_dump_shows_more_queues_has_grown(
     at_s: float, severity: str
 ) -> None:
-    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 9}
+    where: Any = {"topic": "T", "broker_name": "a", "queue_id": 9}
     dumped = fact("QUEUE_PROGRESS", at_s, **where, consumer_offset=5, broker_offset=5)
     case = case_of(topic(at=500), join(A), commits=[commit(9, 5)], facts=[dumped])
     row = found(covered(case, (0, 1000), begins=True), "LEFTOVER_OFFSETS")
@@ -264,7 +265,7 @@ def test_lists_that_are_old_by_now_tell_who_was_there() -> None:
 def test_a_group_with_members_that_came_or_went_without_a_line_is_unknown(what: str) -> None:
     case = dumped(*["10.0.0.1"] * 4)
     row = {"rule_id": f"INGEST_{what}_NOT_LOGGED", "first_ms": ms(500), "last_ms": ms(500)}
-    case = replace(case, tables={**case.tables, "findings": [row]})
+    case = with_rows(case, findings=[row])
     result, settled = shown(case)
     assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
     assert settled.startswith("Collect broker.log of every broker")
@@ -300,14 +301,17 @@ def test_how_one_member_divides_does_not_tell_how_another_does(
     differing = [r for r in judged["findings"] if r["rule_id"].startswith("OWNERSHIP_DIFFERS")]
     assert any(row["severity"] != "INFO" for row in differing) is (verdict == "DIFFERS")
     if verdict == "UNKNOWN":
-        assert (row["reason"], row["settled_by"][:23]) == ("NOT_COVERED", "Dump consumerStatus -i ")
+        assert (row["reason"], (row["settled_by"] or "")[:23]) == (
+            "NOT_COVERED",
+            "Dump consumerStatus -i ",
+        )
 
 
 def test_who_may_read_what_its_application_assigns_holds_against_nothing() -> None:
     case = dumped(*["10.0.0.9"] * 4)
     row = {"rule_id": "INGEST_MAY_ASSIGN", "evidence": {"clients": A}, "severity": "INFO",
            "first_ms": None, "last_ms": None, "summary": "", "remedy": ""}  # fmt: skip
-    judged = run_rules(replace(case, tables={**case.tables, "findings": [row]}))
+    judged = run_rules(with_rows(case, findings=[row]))
     assert {one["severity"] for one in judged["findings"]} == {"INFO"}
     assert judged["group_verdicts"][0]["verdict"] == "UNKNOWN"
 
@@ -340,7 +344,7 @@ def test_a_broker_that_lists_members_while_its_master_is_gone_was_back_before(
     up: float | None, verdict: str
 ) -> None:
     case = dumped(*["10.0.0.9"] * 4)
-    case = replace(case, tables={**case.tables, "observed_members": listed_at("a", 880, A)})
+    case = with_rows(case, observed_members=listed_at("a", 880, A))
     outage = MasterOutage(ms(500), None if up is None else ms(up), None)
     case = replace(case, run=replace(case.run, masters={"a": (outage,)}))
     assert compare(covered(case, (0, 1000), begins=True)).verdict == verdict
@@ -407,8 +411,8 @@ def test_a_name_server_that_writes_little_tells_nothing_by_silence(
     logs: dict[str, tuple[int, int]], reason: str | None
 ) -> None:
     """Name servers of 4.x and 5.0: that no broker went down since is told by brokers alone."""
-    row: dict[str, Any] = {"complete": True, "note": None, "clock_offset_ms": None}
-    rows = [{**row, "host": host, "role": "BROKER", "kind": "broker_log", "from_ms": one,
+    row = {"complete": True, "note": None, "clock_offset_ms": None}
+    rows: list[Any] = [{**row, "host": host, "role": "BROKER", "kind": "broker_log", "from_ms": one,
              "to_ms": other} for host, (one, other) in logs.items()]  # fmt: skip
     rows += [{**row, "host": "namesrv", "role": "NAME_SERVER", "kind": "namesrv_log",
               "from_ms": 0, "to_ms": 300_000}]  # fmt: skip
@@ -429,8 +433,10 @@ def test_queues_that_a_suspended_member_leaves_rest_on_its_whole_log(
     case = case_of(*happened, facts=[fact("DUMP", 900, command="consumerProgress")])
     case = covered(case, (0, 1000), begins=True)
     where = {CONSUMER_SUSPEND: "clients/c1/rocketmq_client.log:7"}
-    told = [{**row, "source": where.get(row["event_type"])} for row in case.rows("cluster_events")]
-    case = replace(case, tables={**case.tables, "cluster_events": told})
+    told = [
+        {**row, "source": where.get(row["event_type"])} for row in case.tables["cluster_events"]
+    ]
+    case = with_rows(case, cluster_events=told)
     of_log = tuple(LogSpan(ms(one), ms(other), False) for one, other in stretches)
     coverage = replace(case.run.coverage, clients={"c1": of_log})
     case = replace(case, run=replace(case.run, coverage=coverage))
@@ -550,8 +556,10 @@ def test_whom_a_dump_alone_shows_to_be_gone_may_have_gone_at_any_time_before(
     case = case_of(topic(), join(A, at=5), join(B, at=came), leave(B, gone), facts=[went],
                    commits=[commit(0, 9)])  # fmt: skip
     where = {CONSUMER_LEAVE: source}
-    told = [{**row, "source": where.get(row["event_type"])} for row in case.rows("cluster_events")]
-    case = replace(case, tables={**case.tables, "cluster_events": told})
+    told = [
+        {**row, "source": where.get(row["event_type"])} for row in case.tables["cluster_events"]
+    ]
+    case = with_rows(case, cluster_events=told)
     row = found(covered(case, (0, 1000), begins=True), "OFFSET_ROLLBACK")
     assert row["severity"] == severity
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import AuditRun, GroupCase
+from rebalance_core.audit.case import AuditRun, GroupCase, case_rows, facts_by_kind
 from rebalance_core.audit.findings import ALL_RULES, run_cluster_rules, run_rules
 from rebalance_core.audit.known_issues import (
     KNOWN,
@@ -40,7 +40,7 @@ def version_of(first: str | None, last: str | None) -> str:
     return last or first or IN_RANGE
 
 
-def finding(issue: KnownIssue, rule: str | None = None) -> dict[str, Any]:
+def finding(issue: KnownIssue, rule: str | None = None) -> Any:
     """A finding that has all that the issue asks for."""
     return {
         "rule_id": rule or issue.rules[0],
@@ -56,14 +56,14 @@ def concerned(issue: KnownIssue) -> Concerned:
     language = issue.languages[0] if issue.languages else "JAVA"
     client = version_of(issue.client_from, issue.client_to)
     broker = version_of(issue.broker_from, issue.broker_to)
-    settings = {
+    settings: Any = {
         "ordered": bool(issue.ordered),
         "consumer_type": (issue.consumer_types or ("PUSH",))[0],
     }
     return Concerned({"a": broker}, {"c1": (language, client)}, settings)
 
 
-def known(row: dict[str, Any], whom: Concerned, *issues: KnownIssue) -> str:
+def known(row: Any, whom: Concerned, *issues: KnownIssue) -> str:
     (found,) = with_known([row], whom, issues or None)
     return str(found["evidence"].get(KNOWN, ""))
 
@@ -97,10 +97,10 @@ def test_it_fits_no_other_finding(issue: KnownIssue) -> None:
     if issue.summary:
         assert known(row | {"summary": "nothing"}, whom, issue) == ""
     if issue.ordered is not None:
-        settings = {**whom.settings, "ordered": not issue.ordered}
+        settings: Any = {**(whom.settings or {}), "ordered": not issue.ordered}
         assert known(row, replace(whom, settings=settings), issue) == ""
     if issue.consumer_types:
-        settings = {**whom.settings, "consumer_type": "PULL"}
+        settings = {**(whom.settings or {}), "consumer_type": "PULL"}
         assert known(row, replace(whom, settings=settings), issue) == ""
 
 
@@ -190,7 +190,7 @@ def test_a_finding_on_the_cluster_names_it() -> None:
             "BROKER_REGISTERED", 10, broker_name="a", details={"name": "n1", "registered": "true"}
         ),
     ]
-    _, rows = run_cluster_rules(facts, [], [], 6.0)
+    _, rows = run_cluster_rules(facts_by_kind(facts), [], [], 6.0)
     (row,) = (row for row in rows if row["rule_id"] == "NAME_SERVERS_DIFFER")
     assert row["evidence"][KNOWN] == "apache/rocketmq#4807, broker of any version"
 
@@ -200,6 +200,6 @@ def test_what_any_dump_states_of_a_client_counts(turned: bool) -> None:
     stated = {"language": "JAVA", "version": "5.2.0", "observed_ms": 1_000}
     later = {"language": None, "version": None, "observed_ms": 2_000}
     dumps = [{"client_id": "c", "source": "f"} | one for one in (stated, later)]
-    rows = {"observed_members": dumps[::-1] if turned else dumps}
-    found = of_group(GroupCase("C", "g", AuditRun(0, 9_000), rows))
+    rows: Any = {"observed_members": dumps[::-1] if turned else dumps}
+    found = of_group(GroupCase("C", "g", AuditRun(0, 9_000), case_rows(rows)))
     assert found.clients == {"c": ("JAVA", "5.2.0")}

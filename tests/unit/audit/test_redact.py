@@ -17,7 +17,7 @@ CLIENTS = f"{HOST}@7#1", f"{OTHER}@worker@unit", f"{STRANGER}@ghost"
 SALT = "s"
 
 
-def renamed(rows: dict[str, list[Row]]) -> dict[str, Any]:
+def renamed(rows: dict[str, list[Row]]) -> Any:
     """The rows of `group_rows` with clients of which one is a host's name."""
     text = json.dumps(rows)
     for old, new in zip(("10.0.0.1@1#1", "10.0.0.2@2#2"), CLIENTS, strict=False):
@@ -50,12 +50,11 @@ def text_of(made: Mapping[str, Any]) -> str:
 
 def test_nothing_judged_of_a_group_tells_of_its_clients(group: GroupCase) -> None:
     runs = {"c": AuditRun(0, 10_000_000)}
-    tables = {name: list(map(dict, group.rows(name))) for name in group.tables}
-    plain = GroupRules(runs)("c", "g", tables)
+    plain = GroupRules(runs)("c", "g", group.tables)
     assert plain == run_rules(group)
     secrets = [*CLIENTS, HOST, OTHER, STRANGER, "fe80"]
     assert [one for one in secrets if one not in text_of(plain)] == []
-    hidden = GroupRules(runs, salt=SALT)("c", "g", tables)
+    hidden = GroupRules(runs, salt=SALT)("c", "g", group.tables)
     assert [one for one in secrets if one in text_of(hidden)] == []
     assert len(hidden["findings"]) == len(plain["findings"])
     assert all(pseudonym(one, SALT) in text_of(hidden) for one in CLIENTS)
@@ -64,7 +63,7 @@ def test_nothing_judged_of_a_group_tells_of_its_clients(group: GroupCase) -> Non
 
 
 def test_every_text_of_a_finding_on_the_cluster_is_redacted() -> None:
-    row = dict.fromkeys(("consumer_group", "topic", "broker_name", "client_id"))
+    row: Any = dict.fromkeys(("consumer_group", "topic", "broker_name", "client_id"))
     told = "10.0.0.1@7 wrote clients/pod-3/rocketmq_client.log from 10.0.0.1:99"
     row |= {"summary": told, "remedy": told, "accepted": told, "evidence": {told: told}}
     shown = Redaction(SALT).finding(row)
@@ -81,6 +80,6 @@ def test_what_only_looks_like_a_client_stays() -> None:
 
 def test_a_finding_that_is_redacted_already_keeps_its_names() -> None:
     name = pseudonym(CLIENTS[0], SALT)
-    row = {"client_id": name, "summary": f"{name} waits", "remedy": "", "accepted": None,
+    row: Any = {"client_id": name, "summary": f"{name} waits", "remedy": "", "accepted": None,
            "evidence": None}  # fmt: skip
     assert Redaction(SALT).finding(row) == row | {"evidence": {}}

@@ -9,12 +9,13 @@ from rebalance_core.audit.outcome import (
     Count,
     capped,
     count_findings,
+    not_looked_at,
     shown_first,
     to_accept,
     worst_groups,
 )
 
-Row = dict[str, Any]
+Row = Any
 
 WHERE = ("topic", "broker_name", "queue_id", "client_id", "first_ms", "last_ms")
 
@@ -91,3 +92,11 @@ def test_what_is_accepted_is_named_once_and_only_if_it_is_open(findings: list[Ro
         ],
         key=str,
     )
+
+
+def test_a_log_of_which_only_the_begin_is_known_is_no_stretch() -> None:
+    """The contract lets ``to_ms`` be null: what is not known is not looked at, and no error."""
+    row: Any = {"host": "a", "role": "BROKER", "kind": "broker_log", "complete": True, "note": None}
+    whole, begun = row | {"from_ms": 0, "to_ms": 60_000}, row | {"from_ms": 70_000, "to_ms": None}
+    assert not_looked_at([whole, begun]) == not_looked_at([whole])
+    assert "anything before" not in not_looked_at([begun])

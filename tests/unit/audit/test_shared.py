@@ -21,7 +21,18 @@ from rebalance_core.model.verdicts import (
     UNKNOWN,
     UNSTABLE,
 )
-from tests.unit.audit.cases import Row, case_of, fact, join, leave, listed_at, ms, of_member, topic
+from tests.unit.audit.cases import (
+    Row,
+    case_of,
+    fact,
+    join,
+    leave,
+    listed_at,
+    ms,
+    of_member,
+    topic,
+    with_rows,
+)
 from tests.unit.audit.sharing import BROKER, PROXY, listed_by, mode, status
 
 TWO = join("x"), join("y")
@@ -216,7 +227,7 @@ def test_grpc_clients_beside_others() -> None:
 def test_a_strategy_that_is_not_known_concerns_no_grpc_client() -> None:
     unknown = [{"rule_id": "INGEST_STRATEGY_UNKNOWN"}]
     case = proxied(*listed_by("proxy-1", 800, "x", "y"))
-    case = GroupCase("c", "g", case.run, {**case.tables, "findings": unknown})
+    case = with_rows(case, findings=unknown)
     assert compare(case).verdict == SHARED
 
 

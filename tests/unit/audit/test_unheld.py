@@ -141,7 +141,7 @@ def test_a_topic_without_any_holder_that_is_read_is_popped() -> None:
 def test_a_retry_topic_is_a_warning() -> None:
     retry = "%RETRY%g"
     rows = [row | {"topic": retry} if row["topic"] else row for row in look(DUMPED_MS, *HELD, "")]
-    owned = [{**row, "topic": retry} for row in case().rows("ownership")]
+    owned = [{**row, "topic": retry} for row in case().tables["ownership"]]
     (one,) = found(case(*rows, ownership=owned))
     assert one.severity == "WARNING"
 
@@ -158,7 +158,7 @@ def test_who_does_not_answer_leaves_no_queue_to_nobody() -> None:
     assert one.evidence["members"] == B
     cut = [row | {"client_id": None, "details": row["details"] | {"rows": "0"}}
            for row in status("the list of the group, cut off", DUMPED_MS)]  # fmt: skip
-    assert found(case(*nobody, *answered, *cut, observed_members=group.rows("observed_members")),
+    assert found(case(*nobody, *answered, *cut, observed_members=group.tables["observed_members"]),
                  "QUEUES_NOT_TOLD") == [one]  # fmt: skip
     all_told = case(*nobody, *answered, *status(B, DUMPED_MS + 500, 2, 3),
                     observed_members=listed(A, B))  # fmt: skip

@@ -173,6 +173,6 @@ def test_a_clock_that_no_difference_explains_is_unsure() -> None:
     assert copies == {DUMPS: ClockOff(0, None)}
     (row,) = offset_findings(ClockShifts(copies=copies))
     assert "no one difference explains all: it is not corrected" in row["summary"]
-    covered = {"role": "ADMIN", "host": "mqadmin", "kind": ADMIN, "note": CLOCK_UNSURE}
+    covered: Any = {"role": "ADMIN", "host": "mqadmin", "kind": ADMIN, "note": CLOCK_UNSURE}
     times = {"from_ms": 1, "to_ms": 1, "complete": True, "clock_offset_ms": None}
     assert coverage_of([covered | times], {}).clock_off

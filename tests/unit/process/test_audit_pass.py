@@ -80,8 +80,9 @@ def test_all_that_is_found_and_the_ledger(
 def test_what_is_found_elsewhere_is_merged(expected: AuditResult) -> None:
     parts = [GroupFindings(), GroupFindings(), GroupFindings()]
     for number, row in enumerate(expected.verdicts):
-        parts[number % 2].add({"group_verdicts": [row]})
-    parts[0].add({"findings": [row for row in expected.findings if row["consumer_group"]]})
+        parts[number % 2].add({"findings": [], "group_verdicts": [row]})
+    of_groups = [row for row in expected.findings if row["consumer_group"]]
+    parts[0].add({"findings": of_groups, "group_verdicts": []})
     for part in parts[1:]:
         parts[0].merge(part)
     rows = parts[0].rows()

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.audit.completeness import CLUSTER_KINDS
-from rebalance_core.audit.findings import BROKER_EVENT_COLUMNS
+from rebalance_core.contracts.cases import BROKER_EVENTS
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.model import events
 from rebalance_core.process.audit_cases import ClusterTables, cluster_tables_of, read_cluster_tables
@@ -46,7 +46,7 @@ def plain(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, list[str]]:
             for key, times in seen.items()
         ),
         "broker_events": texts(
-            {name: row[name] for name in BROKER_EVENT_COLUMNS}
+            {name: row[name] for name in BROKER_EVENTS.column_names}
             for row in history
             if row["event_type"] in of_brokers
         ),

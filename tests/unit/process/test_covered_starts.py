@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.case import AuditRun, facts_by_kind
 from rebalance_core.audit.coverage import Coverage, LogSpan, coverage_of
 from rebalance_core.audit.rules.cluster import untold_outages
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
@@ -17,7 +17,7 @@ from tests.unit.audit.group_rows import fact
 WHOLE = Coverage({"a": (LogSpan(0, 900_000, from_start=True),)}, known=True)
 
 
-def start(latest_ms: int, **fields: Any) -> dict[str, Any]:
+def start(latest_ms: int, **fields: Any) -> Any:
     row = dict.fromkeys(SIMULATED_TABLES["pull_starts"].column_names)
     row |= {"cluster": "c", "consumer_group": "g", "topic": "T", "broker_name": "a", "queue_id": 0}
     row |= {"epoch": 2, "change_ms": 500_000, "earliest_ms": 500_000, "latest_ms": latest_ms}
@@ -129,14 +129,13 @@ def test_what_changes_on_one_broker_moves_the_queues_of_others() -> None:
 
 def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_tells() -> None:
     starts = [fact("BROKER_STARTED", ms, broker_name="a") for ms in (1_000, 300_000, 700_000)]
-    down = {"event_type": "BROKER_DOWN", "broker_name": "a", "event_ms": 200_000}
-    up = {"event_type": "BROKER_UP", "broker_name": "a", "event_ms": 299_000}
-    assert untold_outages([down, up], starts[:2]) == {}
-    assert untold_outages([down, up], starts) == {"a": ((300_000, 700_000),)}
-    anew = fact("BROKER_REGISTERED", 800_000, broker_name="b") | {
-        "details": {"untold_ms": "100000"}
-    }
-    assert untold_outages([], [anew]) == {"b": ((100_000, anew["first_ms"]),)}
+    down: Any = {"event_type": "BROKER_DOWN", "broker_name": "a", "event_ms": 200_000}
+    up: Any = {"event_type": "BROKER_UP", "broker_name": "a", "event_ms": 299_000}
+    assert untold_outages([down, up], facts_by_kind(starts[:2])) == {}
+    assert untold_outages([down, up], facts_by_kind(starts)) == {"a": ((300_000, 700_000),)}
+    anew = fact("BROKER_REGISTERED", 800_000, broker_name="b")
+    anew["details"]["untold_ms"] = "100000"
+    assert untold_outages([], facts_by_kind([anew])) == {"b": ((100_000, anew["first_ms"]),)}
     run = AuditRun(0, 900_000, coverage=WHOLE, untold={"a": ((510_000, 700_000),)})
     rows = [start(505_000), start(520_000, consumer_group="other")]
     batch = batch_of_rows(SIMULATED_TABLES["pull_starts"], rows)

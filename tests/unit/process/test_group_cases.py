@@ -226,7 +226,7 @@ def test_every_group_gets_its_rows(
         if row.get("consumer_group")
     }
     cases = cases_of(by_group(case_tables(arrow)))
-    found = {(cluster, group): rows for cluster, group, rows in cases}
+    found: dict[tuple[str, str], Any] = {(cluster, group): rows for cluster, group, rows in cases}
     assert found.keys() == named
     for (cluster, group), rows in found.items():
         place = {"cluster": cluster, "consumer_group": group}

@@ -160,7 +160,7 @@ def test_what_follows_from_a_finding_stands_below_it() -> None:
 
 def test_rules_that_found_nothing_are_not_explained() -> None:
     runs = {"c": AuditRun(0, 1)}
-    found = {"cluster": "c", "rule_id": "R", "severity": "INFO", "accepted": None}
+    found: Any = {"cluster": "c", "rule_id": "R", "severity": "INFO", "accepted": None}
     outcome = audit_outcome([found | {"fingerprint": "f", "caused_by": None}], [], runs, "ERROR")
     rules = {"R": "fired", "S": "did not"}
     tables = dict.fromkeys(TABLES_OF_GROUPS, ())

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import BrokerOutage, GroupCase
+from rebalance_core.audit.case import BrokerOutage, GroupCase, facts_by_kind
 from rebalance_core.audit.coverage import Coverage
-from rebalance_core.audit.findings import Row, cluster_findings, cluster_rows, run_rules
+from rebalance_core.audit.findings import cluster_findings, cluster_rows, run_rules
 from rebalance_core.audit.rules.brokers_down import broker_outages
 from tests.unit.audit.cases import case_of, commit, end, fact, join, ms, topic
 
@@ -15,7 +15,7 @@ A, B = "a", "b"
 LISTED = fact("BROKER_IN_CLUSTER", 900, broker_name=A)
 
 
-def turn(kind: str, at: float, detail: str | None = None, broker: str = B) -> Row:
+def turn(kind: str, at: float, detail: str | None = None, broker: str = B) -> Any:
     return {
         "event_ms": ms(at),
         "sequence": 0,
@@ -25,13 +25,13 @@ def turn(kind: str, at: float, detail: str | None = None, broker: str = B) -> Ro
     }
 
 
-def expected(*brokers: str) -> list[Row]:
+def expected(*brokers: str) -> list[Any]:
     return [fact("EXPECTED_BROKER", 0, broker_name=name) for name in brokers]
 
 
 def outages(
-    *turns: Row,
-    facts: list[Row] | None = None,
+    *turns: Any,
+    facts: list[Any] | None = None,
     alive: float = 0,
     heard: bool = True,
     covered: Coverage | None = None,
@@ -39,7 +39,7 @@ def outages(
     """Those of broker b."""
     found = broker_outages(
         turns,
-        expected(A, B) if facts is None else facts,
+        facts_by_kind(expected(A, B) if facts is None else facts),
         {B: ms(alive)},
         covered or Coverage(),
         heard_to_the_end=heard,
@@ -116,17 +116,17 @@ def test_a_group_whose_queues_are_there_is_behind_by_an_unknown_number() -> None
     assert "BROKER_DOWN" not in {row["rule_id"] for row in back["findings"]}
 
 
-def of_cluster(*turns: Row, facts: list[Row], groups: int = 2) -> list[Row]:
+def of_cluster(*turns: Any, facts: list[Any], groups: int = 2) -> list[Any]:
     """The findings BROKER_DOWN of a cluster in which some groups lose queues."""
-    span = {"cluster": "c", "first_ms": ms(0), "last_ms": ms(1000)}
+    span: Any = {"cluster": "c", "first_ms": ms(0), "last_ms": ms(1000)}
     rows = cluster_rows(
         [span],
-        [{**one, "cluster": "c"} for one in facts],
+        [one | {"cluster": "c"} for one in facts],
         [],
-        [{**one, "cluster": "c"} for one in turns],
+        [one | {"cluster": "c"} for one in turns],
     )
     of_group = next(r for r in run_rules(case())["findings"] if r["rule_id"] == "BROKER_DOWN")
-    lost = [{**of_group, "cluster": "c", "consumer_group": f"g{n}"} for n in range(groups)]
+    lost: Any = [{**of_group, "cluster": "c", "consumer_group": f"g{n}"} for n in range(groups)]
     found = cluster_findings(rows, 6.0, None).all_findings([], lost, {}, (), None)
     return [row for row in found if row["rule_id"] == "BROKER_DOWN"]
 

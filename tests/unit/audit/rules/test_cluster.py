@@ -1,10 +1,12 @@
 """Clusters: what their brokers differ in, and masters that went."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rebalance_core.audit.case import facts_by_kind
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.cluster import broker_flaps, down_brokers, name_servers_differ
@@ -27,18 +29,19 @@ from tests.unit.audit.group_rows import fact
 # What is wrong with the cluster as a whole: its name servers and brokers.
 
 
-def view(server: str, broker: str, registered: str) -> dict[str, Any]:
+NO_FACTS = facts_by_kind([])
+
+
+def view(server: str, broker: str, registered: str) -> Any:
     details = {"name": server, "registered": registered}
     return fact("BROKER_REGISTERED", 1, broker_name=broker, details=details)
 
 
-def server(name: str) -> dict[str, Any]:
+def server(name: str) -> Any:
     return fact("NAME_SERVER_FILE", 1, details={"name": name})
 
 
-def cluster_event(
-    at_ms: int, kind: str, detail: str | None = None, broker: str = "b"
-) -> dict[str, Any]:
+def cluster_event(at_ms: int, kind: str, detail: str | None = None, broker: str = "b") -> Any:
     return {
         "event_ms": at_ms, "sequence": 0, "event_type": f"BROKER_{kind}", "broker_name": broker,
         "detail": detail,
@@ -48,9 +51,11 @@ def cluster_event(
 def test_a_broker_that_one_name_server_does_not_know() -> None:
     both = [server("n1"), server("n2")]
     same = [*both, view("n1", "b", "true"), view("n2", "b", "true")]
-    assert list(name_servers_differ(same)) == []
-    (gone,) = name_servers_differ([*both, view("n1", "b", "true"), view("n2", "b", "false")])
-    (never,) = name_servers_differ([*both, view("n1", "b", "true")])
+    assert list(name_servers_differ(facts_by_kind(same))) == []
+    (gone,) = name_servers_differ(
+        facts_by_kind([*both, view("n1", "b", "true"), view("n2", "b", "false")])
+    )
+    (never,) = name_servers_differ(facts_by_kind([*both, view("n1", "b", "true")]))
     assert gone.broker_name == never.broker_name == "b"
     assert "n2" in gone.summary
     assert never.evidence == {"n1": "registered", "n2": "not there"}
@@ -63,25 +68,25 @@ def test_a_broker_that_one_name_server_does_not_know() -> None:
 def test_a_name_server_whose_log_is_cut_may_know_it(
     begin: int, end: int, severity: str | None
 ) -> None:
-    rows = [
+    rows: Any = [
         {"host": name, "role": "NAME_SERVER", "kind": "namesrv_log", "from_ms": first,
          "to_ms": last, "note": STEADY}
         for name, first, last in (("n1", 0, 900_000), ("n2", begin, end))
     ]  # fmt: skip
     facts = [server("n1"), server("n2"), view("n1", "b", "true") | {"first_ms": 200_000}]
-    (found,) = name_servers_differ(facts, rows)
+    (found,) = name_servers_differ(facts_by_kind(facts), rows)
     assert found.severity == severity
     assert (found.remedy is not None) is (severity == "INFO")
 
 
 def test_one_name_server_cannot_differ() -> None:
-    assert list(name_servers_differ([server("n1"), view("n1", "b", "false")])) == []
+    assert list(name_servers_differ(facts_by_kind([server("n1"), view("n1", "b", "false")]))) == []
 
 
 def test_a_broker_that_expired_and_was_back_at_once_flaps() -> None:
     flaps = [cluster_event(0, "DOWN", "EXPIRED"), cluster_event(60_000, "UP"),
              cluster_event(900_000, "DOWN", "EXPIRED"), cluster_event(1_000_000, "UP")]  # fmt: skip
-    (found,) = broker_flaps(flaps)
+    (found,) = broker_flaps(flaps, NO_FACTS)
     assert (found.broker_name, found.evidence["times"]) == ("b", 2)
     assert (found.first_ms, found.last_ms) == (0, 1_000_000)
 
@@ -90,13 +95,13 @@ def test_a_broker_whose_own_log_starts_in_between_was_restarted() -> None:
     expired = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
     for started_ms in (500_000, 610_000, 624_000):
         start = fact("BROKER_STARTED", started_ms, broker_name="b")
-        assert list(broker_flaps(expired, [start])) == [], started_ms
+        assert list(broker_flaps(expired, facts_by_kind([start]))) == [], started_ms
     for start in (
         fact("BROKER_STARTED", 100_000, broker_name="b"),
         fact("BROKER_STARTED", 700_000, broker_name="b"),
         fact("BROKER_STARTED", 610_000, broker_name="another"),
     ):
-        assert len(list(broker_flaps(expired, [start]))) == 1
+        assert len(list(broker_flaps(expired, facts_by_kind([start])))) == 1
 
 
 @pytest.mark.parametrize(("until_s", "severity"), [(900, None), (625, "INFO")])
@@ -106,38 +111,47 @@ def test_a_broker_whose_log_ends_too_early_may_have_been_restarted(
     log = (LogSpan(0, until_s * 1000, from_start=True),)
     covered = Coverage({"b": log}, known=True)
     flaps = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
-    (found,) = broker_flaps(flaps, (), covered)
+    (found,) = broker_flaps(flaps, NO_FACTS, covered)
     assert found.severity == severity
 
 
 def test_a_broker_of_a_wrong_clock_may_have_been_restarted() -> None:
     flaps = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
-    (found,) = broker_flaps(flaps, (), Coverage(known=False, clock_off=True))
+    (found,) = broker_flaps(flaps, NO_FACTS, Coverage(known=False, clock_off=True))
     assert found.severity == "INFO"
 
 
 def test_a_restart_or_a_long_absence_is_no_flap() -> None:
     restart = [cluster_event(0, "DOWN", "STOPPED"), cluster_event(60_000, "UP")]
     absence = [cluster_event(0, "DOWN", "EXPIRED"), cluster_event(121_000, "UP")]
-    assert [*broker_flaps(restart), *broker_flaps(absence)] == []
+    assert [
+        *broker_flaps(restart, NO_FACTS),
+        *broker_flaps(absence, NO_FACTS),
+    ] == []
     assert down_brokers([*restart, cluster_event(1, "DOWN", "CLOSED", "c")]) == {"c"}
 
 
 def test_their_severities() -> None:
     facts = [server("n1"), server("n2"), view("n1", "b", "true")]
     events = [cluster_event(0, "DOWN", "EXPIRED"), cluster_event(60_000, "UP")]
-    _, rows = run_cluster_rules(facts, [], events, 6.0)
+    _, rows = run_cluster_rules(facts_by_kind(facts), [], events, 6.0)
     found = {row["rule_id"]: row["severity"] for row in rows}
     assert found["NAME_SERVERS_DIFFER"] == "ERROR"
     assert found["BROKER_FLAPS"] == "WARNING"
 
 
 def test_a_broker_goes_on_whose_return_came_after_the_name_servers_logs() -> None:
-    row = {"host": "n", "role": "NAME_SERVER", "kind": "namesrv_log", "from_ms": 0, "to_ms": 70_000}
+    row: Any = {
+        "host": "n",
+        "role": "NAME_SERVER",
+        "kind": "namesrv_log",
+        "from_ms": 0,
+        "to_ms": 70_000,
+    }
     row |= {"complete": True, "note": None, "clock_offset_ms": None}
-    dump = {"broker_name": "b", "last_ms": 900_000, "details": {"command": "consumerConnection"}}
+    dump: Any = {"broker_name": "b", "last_ms": 900_000, "command": "consumerConnection"}
     events = [cluster_event(60_000, "DOWN", "EXPIRED")]
-    run, _ = run_cluster_rules([], [dump], events, 6.0, coverage=[row])
+    run, _ = run_cluster_rules(NO_FACTS, [dump], events, 6.0, coverage=[row])
     assert run.down == frozenset()
     assert run.returned == {"b": 60_000}
 
@@ -146,11 +160,11 @@ def test_a_broker_goes_on_whose_return_came_after_the_name_servers_logs() -> Non
 def test_a_master_whose_log_goes_on_is_back_though_no_line_says_so(
     log_ends_ms: int, returned: dict[str, int]
 ) -> None:
-    row = {"host": "a", "role": "BROKER", "kind": "broker_log", "from_ms": 0, "complete": True}
+    row: Any = {"host": "a", "role": "BROKER", "kind": "broker_log", "from_ms": 0, "complete": True}
     row |= {"to_ms": log_ends_ms, "note": None, "clock_offset_ms": None}
     gone = cluster_event(60_000, "DOWN", "REFUSED", "a") | {"event_type": "MASTER_DOWN"}
     file = fact("BROKER_FILE", 1, broker_name="a", details={"folders": "a", "file": "broker_log"})
-    run, _ = run_cluster_rules([file], [], [gone], 6.0, coverage=[row])
+    run, _ = run_cluster_rules(facts_by_kind([file]), [], [gone], 6.0, coverage=[row])
     assert run.returned == returned
 
 
@@ -158,7 +172,7 @@ def test_a_process_without_a_log_may_have_become_the_master() -> None:
     gone = cluster_event(60_000, "DOWN", "REFUSED", "a") | {"event_type": "MASTER_DOWN"}
     details = {"folders": "a-1, a-2", "file": "broker_log", "unlogged": "a-1"}
     file = fact("BROKER_FILE", 1, broker_name="a", details=details)
-    run, _ = run_cluster_rules([file], [], [gone], 6.0)
+    run, _ = run_cluster_rules(facts_by_kind([file]), [], [gone], 6.0)
     assert run.returned == {"a": 60_000}
 
 
@@ -260,26 +274,26 @@ def test_a_copy_that_is_older_than_a_slave_s_is_a_warning() -> None:
 
 
 def test_slaves_that_refuse_are_told_of_the_cluster() -> None:
-    def turn(at_ms: int, kind: str, detail: str | None = None) -> dict[str, Any]:
+    def turn(at_ms: int, kind: str, detail: str | None = None) -> Any:
         return {"event_ms": at_ms, "sequence": 0, "event_type": kind, "broker_name": "a",
                 "detail": detail}  # fmt: skip
 
     for mode, rules in (("REFUSED", ["SLAVE_NOT_READABLE"]), ("SLAVE_READ", []), (None, [])):
         turns = [turn(1, "MASTER_DOWN", mode), turn(2, "MASTER_UP")]
-        run, rows = run_cluster_rules([], [], turns, 6)
+        run, rows = run_cluster_rules(NO_FACTS, [], turns, 6)
         assert [r["rule_id"] for r in rows if r["rule_id"] == "SLAVE_NOT_READABLE"] == rules
         assert run.masters["a"][0].up_ms == 2
 
 
-def slaves(**modes: str) -> list[dict[str, Any]]:
+def slaves(**modes: str) -> list[Any]:
     return [
         {"kind": "BROKER_SLAVES", "broker_name": name, "first_ms": 0, "last_ms": 9,
          "details": {"mode": mode}} for name, mode in modes.items()
     ]  # fmt: skip
 
 
-def not_readable(facts: list[Any], turns: list[Any]) -> list[tuple[str, dict[str, str]]]:
-    _, rows = run_cluster_rules(facts, [], turns, 6)
+def not_readable(facts: list[Any], turns: list[Any]) -> list[tuple[str, Mapping[str, str]]]:
+    _, rows = run_cluster_rules(facts_by_kind(facts), [], turns, 6)
     found = [row for row in rows if row["rule_id"] == "SLAVE_NOT_READABLE"]
     assert all((row["severity"], row["broker_name"]) == ("INFO", None) for row in found)
     return [(row["summary"], row["evidence"]) for row in found]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+from rebalance_core.audit.case import facts_by_kind
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.client_logs import no_broker_address, starved_timers
@@ -11,7 +12,7 @@ from tests.unit.audit.group_rows import fact
 
 # Go clients that hold queues of a broker whose address they do not have.
 
-Row = dict[str, Any]
+Row = Any
 
 
 def missing(queue_id: int, seconds: int, broker: str = "b", log: str = "go-1") -> Row:
@@ -20,14 +21,14 @@ def missing(queue_id: int, seconds: int, broker: str = "b", log: str = "go-1") -
 
 
 def test_one_finding_for_the_queues_of_a_broker() -> None:
-    (one,) = no_broker_address([missing(0, 60), missing(1, 45)])
+    (one,) = no_broker_address(facts_by_kind([missing(0, 60), missing(1, 45)]))
     assert "clients/go-1 has no address of b and does not pull 2 queues of T there" in one.summary
     assert (one.broker_name, one.topic, one.last_ms) == ("b", "T", 60_000)
     assert one.severity is None  # the rule's own: WARNING
 
 
 def test_until_the_next_poll_it_is_no_warning() -> None:
-    (one,) = no_broker_address([missing(0, 20)])
+    (one,) = no_broker_address(facts_by_kind([missing(0, 20)]))
     assert one.severity == "INFO"
 
 
@@ -35,19 +36,19 @@ def test_it_is_over_where_the_log_goes_on_without() -> None:
     for minutes, severity in ((9, "INFO"), (2, None)):
         log = LogSpan(0, minutes * MINUTE_MS, from_start=True)
         covered = Coverage(clients={"go-1": (log,)}, known=True)
-        (one,) = no_broker_address([missing(0, 60)], covered)
+        (one,) = no_broker_address(facts_by_kind([missing(0, 60)]), covered)
         assert one.severity == severity
         assert ("clients/go-1 goes on until" in one.summary) == (severity == "INFO")
 
 
 def test_brokers_and_logs_are_apart() -> None:
     rows = [missing(0, 60), missing(0, 60, broker="c"), missing(0, 60, log="go-2")]
-    assert len([*no_broker_address(rows)]) == 3
-    assert [*no_broker_address([fact("HEARTBEAT_FAILED", 0, broker_name="b")])] == []
+    assert len([*no_broker_address(facts_by_kind(rows))]) == 3
+    assert [*no_broker_address(facts_by_kind([fact("HEARTBEAT_FAILED", 0, broker_name="b")]))] == []
 
 
 def test_it_is_a_finding_on_the_cluster() -> None:
-    _, rows = run_cluster_rules([missing(0, 60)], [], [], 24)
+    _, rows = run_cluster_rules(facts_by_kind([missing(0, 60)]), [], [], 24)
     (one,) = [row for row in rows if row["rule_id"] == "NO_BROKER_ADDRESS"]
     assert one["severity"] == "WARNING"
     assert one["consumer_group"] is None
@@ -72,7 +73,7 @@ def event(kind: str, minute: float, broker: str = "a") -> Row:
 
 
 def severities(facts: list[Row], events: list[Row]) -> list[str | None]:
-    return [one.severity for one in starved_timers(facts, events)]
+    return [one.severity for one in starved_timers(facts_by_kind(facts), events)]
 
 
 def test_one_dead_broker_costs_a_tenth() -> None:
@@ -83,7 +84,7 @@ def test_one_dead_broker_costs_a_tenth() -> None:
 
 def test_several_at_once() -> None:
     two = [failed("a", 3), failed("b", 3)]
-    (one,) = starved_timers(two, [])
+    (one,) = starved_timers(facts_by_kind(two), [])
     assert one.severity == "INFO"
     assert "a, b from" in one.summary
     assert "up to 6 s of every 30 s" in one.summary
@@ -97,7 +98,7 @@ def test_one_after_the_other_or_by_different_clients_are_not_at_once() -> None:
 
 
 def test_a_route_change_learnt_late() -> None:
-    (one,) = starved_timers([failed("a", 9)], [event("BROKER_DOWN", 2)])
+    (one,) = starved_timers(facts_by_kind([failed("a", 9)]), [event("BROKER_DOWN", 2)])
     assert one.severity == "WARNING"
     assert "still went there 7 min after the broker was out of the routes" in one.summary
     assert one.evidence["processes"] == "clients/c1, pid 7"
@@ -110,7 +111,7 @@ def test_a_broker_may_be_back_where_the_name_server_s_log_has_a_hole() -> None:
            from_start=False))  # fmt: skip
     for stretches, severity in (((steady,), "WARNING"), (cut, "INFO")):
         covered = Coverage(name_servers=stretches, known=True)
-        (one,) = starved_timers(late, down, covered)
+        (one,) = starved_timers(facts_by_kind(late), down, covered)
         assert one.severity == severity
     assert "namesrv.log" in (one.remedy or "")
 
@@ -119,11 +120,15 @@ def test_heartbeats_that_arrive_again() -> None:
     late, down = [failed("a", 9)], [event("BROKER_DOWN", 2)]
     for minutes, severity in ((19, "INFO"), (10, "WARNING")):
         log = LogSpan(0, minutes * MINUTE_MS, from_start=True)
-        (one,) = starved_timers(late, down, Coverage(clients={"c1": (log,)}, known=True))
+        (one,) = starved_timers(
+            facts_by_kind(late), down, Coverage(clients={"c1": (log,)}, known=True)
+        )
         assert one.severity == severity
     later = failed("b", 0, since=18)  # the worst time is over, failures are not
     log = LogSpan(0, 19 * MINUTE_MS, from_start=True)
-    (one,) = starved_timers([*late, later], down, Coverage(clients={"c1": (log,)}, known=True))
+    (one,) = starved_timers(
+        facts_by_kind([*late, later]), down, Coverage(clients={"c1": (log,)}, known=True)
+    )
     assert one.severity == "WARNING"
 
 
@@ -135,6 +140,6 @@ def test_a_broker_that_came_back_meanwhile() -> None:
 
 def test_it_is_judged_with_the_cluster_and_a_known_issue_fits() -> None:
     facts = [fact("COLLECTED", 0, details={"start_ms": "0", "end_ms": "900000"}), failed("a", 9)]
-    _, rows = run_cluster_rules(facts, [], [event("BROKER_DOWN", 2)], 6)
+    _, rows = run_cluster_rules(facts_by_kind(facts), [], [event("BROKER_DOWN", 2)], 6)
     (row,) = [row for row in rows if row["rule_id"] == "STARVED_TIMERS"]
     assert "apache/rocketmq#2763, client JAVA" in row["evidence"]["known"]

@@ -91,7 +91,7 @@ def test_refusals_that_every_broker_ended_by_allowing_it() -> None:
     both = topic(), topic(broker="b"), member()
     before = [configured(name, 0, 150, False) for name in "ab"]
 
-    def judged(*configurations: Row) -> dict[str, Any]:
+    def judged(*configurations: Row) -> Any:
         facts = [said, *before, *configurations]
         case = case_of(*both, settings=ALL, facts=facts, stores=())
         (row,) = (row for row in run_rules(case)["findings"] if row["rule_id"] == REFUSED)
@@ -215,13 +215,13 @@ def test_languages_of_who_is_gone_do_not_count() -> None:
 
 
 def test_who_was_listed_before_all_went_is_gone() -> None:
-    members = [dict(row) for row in of_languages(JAVA, GO).rows("observed_members")]
+    members = [dict(row) for row in of_languages(JAVA, GO).tables["observed_members"]]
     events = [join("m0"), join("m1"), leave("m0", 600), leave("m1", 600)]
     assert findings_of(RULE, case_of(topic(read=8), *events, members=members)) == []
 
 
 def test_of_members_that_only_a_list_shows_nothing_is_sure() -> None:
-    members = [dict(row) for row in of_languages(JAVA, GO).rows("observed_members")]
+    members = [dict(row) for row in of_languages(JAVA, GO).tables["observed_members"]]
     assert severities(RULE, case_of(topic(read=8), members=members)) == ["INFO"]
     unknown = case_of(join("m0"), join("m1"), members=members)
     assert severities(RULE, unknown) == ["INFO"]

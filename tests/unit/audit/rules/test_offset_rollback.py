@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.case import GroupCase, facts_by_kind
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.findings import run_cluster_rules, run_rules
 from rebalance_core.ingest.in_process import ingest_collection
@@ -69,7 +70,7 @@ def test_what_the_brokers_went_through_is_named() -> None:
     (plain,) = findings_of(OFFSET_ROLLBACK, case)
     assert "none of the events that this program reads explains it." in plain.summary
     facts = [fact("BROKER_STARTED", at, broker_name="a") for at in (530, 900)]
-    gone = {
+    gone: Any = {
         "event_ms": ms(610),
         "sequence": 0,
         "event_type": "BROKER_DOWN",
@@ -77,7 +78,7 @@ def test_what_the_brokers_went_through_is_named() -> None:
         "detail": "CLOSED",
     }
     of_b = [fact("BROKER_STARTED", 600, broker_name="b")]
-    run, _ = run_cluster_rules([*facts, *of_b], [], [gone], 6)
+    run, _ = run_cluster_rules(facts_by_kind([*facts, *of_b]), [], [gone], 6)
     (near,) = findings_of(
         OFFSET_ROLLBACK, replace(case, run=replace(case.run, moments=run.moments))
     )

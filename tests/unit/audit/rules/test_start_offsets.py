@@ -18,6 +18,7 @@ from tests.unit.audit.cases import (
     ms,
     severities,
     topic,
+    with_rows,
 )
 
 SKIPPED, REPLAYED, FAILED = "START_SKIPPED", "START_REPLAYED", "START_FAILED"
@@ -79,7 +80,7 @@ def test_a_queue_that_is_younger_than_the_group_holds_nothing_from_before_it() -
         ends=ends,
         commits=[commit(0, 9, at=50)],
     )
-    (start,) = [row for row in case.rows("pull_starts") if row["queue_id"] == 1]
+    (start,) = [row for row in case.tables["pull_starts"] if row["queue_id"] == 1]
     assert (start["rule"], start["start_offset"], start["max_offset"]) == ("BROKER_ZERO", 0, 5)
     assert findings_of(REPLAYED, case) == []
 
@@ -177,5 +178,4 @@ def test_where_a_consume_from_where_is_assumed_no_start_is_a_finding(rule: str) 
     case = case_of(*ONE, ends=[end(0, 50, low=low, at=50)])
     assert findings_of(rule, case)
     assumed = {"rule_id": "INGEST_ASSUMED", "evidence": {"consume_from_where": "…"}}
-    tables = {**case.tables, "findings": [assumed]}
-    assert findings_of(rule, replace(case, tables=tables)) == []
+    assert findings_of(rule, with_rows(case, findings=[assumed])) == []
