@@ -305,7 +305,6 @@ class Needs:
         routes: a name server's log has to tell of it: which brokers were up.
         answers: a broker that says that nobody is online tells as much.
         topics: how topics are set up at the end: logs since the last topics.json or dump of them.
-        refusals: the brokers' logs of the end, too: whoever pulls and is listed nowhere is refused.
         clocks: times of several brokers are compared, so their clocks have to agree.
     """
 
@@ -316,7 +315,6 @@ class Needs:
     routes: bool = False
     answers: bool = False
     topics: bool = False
-    refusals: bool = False
     clocks: bool = True
 
 

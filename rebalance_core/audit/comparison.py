@@ -79,6 +79,7 @@ class ComparisonResult:
         untold: members of the last round that did not tell their queues; None: all did.
         lacking: what was not looked at, where that is why it is UNKNOWN, in words; settled_by: the
             file or command that would settle it.
+        basis: one of `model.verdicts.BASES`.
     """
 
     verdict: verdicts.Verdict
@@ -93,13 +94,24 @@ class ComparisonResult:
     untold: UnansweredRound | None = None
     lacking: str = ""
     settled_by: str = ""
+    basis: str = verdicts.LEDGER
 
 
 def compare(case: GroupCase) -> ComparisonResult:
     """Compare all observations of a group with its ledger."""
     if not case.members:
-        return _without_members(case)
-    return replace(_judged(case), unasked=tuple(sorted(_unasked(case))))
+        return replace(_without_members(case), basis=_basis(case))
+    unasked = tuple(sorted(_unasked(case)))
+    return replace(_judged(case), unasked=unasked, basis=_basis(case))
+
+
+def _basis(case: GroupCase) -> str:
+    """What shows who the members are: DUMPS where no log does, or one lacks something."""
+    lacking = evidence.unlogged(case) is not None or _depends_on_missing(case)
+    if lacking and case.members and evidence.listed_now(case):
+        return verdicts.DUMPS
+    unlogged = case.run.coverage.known and evidence.unlogged_group(case) is not None
+    return verdicts.DUMPS if unlogged else verdicts.LEDGER
 
 
 def _without_members(case: GroupCase) -> ComparisonResult:
@@ -158,7 +170,8 @@ def _unpredictable(case: GroupCase) -> str | None:
         return verdicts.SUBSCRIPTION
     if not shares_known(case.members) or _doubtful(case.members, dumps.unreadable_topics(case)):
         return verdicts.LANGUAGE
-    return verdicts.INCOMPLETE if _depends_on_missing(case) else None
+    missing = _depends_on_missing(case) and not evidence.listed_now(case)
+    return verdicts.INCOMPLETE if missing else None
 
 
 _NOT_MODELLED = (verdicts.STATIC_TOPIC, verdicts.LITE_TOPIC)
@@ -221,10 +234,13 @@ def _compared(
     start_ms = round_[0].at_ms
     differences: list[Difference] = []
     unsettled: list[Unsettled] = []
-    changes = _changes_between(start_ms, newest, case)
+    agreed = _agreed_after_all(case, prediction, round_)
+    changes = [] if agreed else _changes_between(start_ms, newest, case)
     go = dumps.go_clients(case)
     unsure = _modes_unsure(case, observed)
     for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
+        if agreed and at_ms >= start_ms:
+            break
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is None:
             differences += (
@@ -254,6 +270,21 @@ def _compared(
     )
 
 
+def _agreed_after_all(case: GroupCase, prediction: Prediction, round_: list[Observation]) -> bool:
+    """True if changes were under way in the last round that dumps alone show, and all that the
+    round shows is as the ledger has it after them.
+
+    Such a change happened at any time since the dump before, and who holds what comes of it has
+    seen it.
+    """
+    under_way = prediction.under_way(round_[0].at_ms)
+    if not under_way or not all(evidence.shown_by_dumps(case, epoch) for epoch in under_way):
+        return False
+    end_ms = max(round_[-1].at_ms, under_way[-1]["from_ms"])
+    later = (replace(one, at_ms=end_ms) for one in round_)
+    return not any(any(_differences(one, prediction)) for one in later)
+
+
 def _covered(
     case: GroupCase, prediction: Prediction, observed: list[Observation], result: ComparisonResult
 ) -> ComparisonResult:
@@ -269,7 +300,8 @@ def _lacking(
 ) -> Iterator[tuple[str, str, str]]:
     """What no file tells that the result rests on: reason, in words, and what would settle it."""
     group, found, missing = case.consumer_group, result.differences, verdicts.NOT_COVERED
-    gap, differs = evidence.unlogged(case), result.verdict == verdicts.DIFFERS
+    differs = result.verdict == verdicts.DIFFERS
+    gap = evidence.unlogged(case) if differs else evidence.members_gap(case)
     if gap is None and differs:
         begin = result.last_round_ms
         gap = evidence.gap_of(case, MEMBERS, begin, None) or evidence.gap_of(

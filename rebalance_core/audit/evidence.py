@@ -107,16 +107,15 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         return None
     if case.run.coverage.clock_off and needs.clocks:
         at_end = "ADMIN" in needs.roles and last_ms is None
-        if not at_end or not _listed_as_known(case):
+        if not at_end or not listed_now(case):
             return CLOCK_OFF
     if needs.answers and (case.facts["NOT_ONLINE"] or case.facts["GROUP_AT_BROKER"]):
         return None
     if needs.offsets and (late := _late_offsets(case, first_ms)) is not None:
         return late
     if "ADMIN" in needs.roles and last_ms is None:
-        gap = unlogged(case) or _members_gap(case, first_ms or 0) or _outage_gap(case)
-        pulls = logs_gap(case, end_of(case) - PERSISTENT_MS, None) if needs.refusals else None
-        return gap or pulls
+        since_ms = first_ms or 0
+        return members_gap(case, since_ms) or _members_gap(case, since_ms) or _outage_gap(case)
     if "ADMIN" in needs.roles:
         first_ms = None  # who is a member, and of what, is what all lines so far left
         # a dump tells what is subscribed in the end, and not since when
@@ -141,18 +140,33 @@ QUEUES_BEFORE = Gap(NOT_COVERED, "", None, None, kind=BEFORE)
 """What a queue held before the first look at it is not known."""
 
 
-def _listed_as_known(case: GroupCase) -> bool:
-    """True if in the last round every broker of the group lists the members that the logs leave,
-    each as often: then no broker's clock has a part in who they are.
+def listed_now(case: GroupCase, since_ms: int = 0) -> bool:
+    """True if in the last round every broker of the group lists the members of the ledger, each as
+    often: then neither a log nor a clock has a part in who they are now.
+
+    Args:
+        case: the group.
+        since_ms: a list from before shows nothing of what is asked.
     """
     lists, end_ms = _newest_lists(case), end_of(case)
     processes = Counter(member["client_id"] for member in case.members)
-    return all(
+    asked = group_brokers(case) - case.run.down
+    return bool(asked) and all(
         broker in lists
-        and end_ms <= lists[broker][0] + dumps.SAME_ROUND_MS
+        and max(end_ms, since_ms) <= lists[broker][0] + dumps.SAME_ROUND_MS
         and lists[broker][1] == processes
-        for broker in group_brokers(case) - case.run.down
+        for broker in asked
     )
+
+
+def members_gap(case: GroupCase, since_ms: int = 0) -> Gap | None:
+    """Why lines on members are known to be missing; None: none are, or the lists of the last round
+    show who is there.
+    """
+    gap = unlogged(case)
+    if gap is None or gap.kind == ASSIGNS or contradicted(case):
+        return gap
+    return None if listed_now(case, since_ms) else gap
 
 
 def _untold_cause(case: GroupCase, needs: Needs, from_ms: int, to_ms: int) -> Gap | None:
@@ -179,6 +193,13 @@ def _undated(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
         if shown and earliest_ms <= to_ms and from_ms <= row["event_ms"]:
             return Gap(NOT_COVERED, "", earliest_ms, row["event_ms"])
     return None
+
+
+def shown_by_dumps(case: GroupCase, epoch: Row) -> bool:
+    """True if dumps alone show what the epoch began with: it happened then or before."""
+    rows = [*case.rows("cluster_events"), *case.rows("topics")]
+    sources = [row.get("source") or "" for row in rows if row["event_ms"] == epoch["from_ms"]]
+    return bool(sources) and all(source.startswith("mqadmin/") for source in sources)
 
 
 def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:

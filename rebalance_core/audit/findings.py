@@ -415,6 +415,7 @@ def _verdict_row(
         "unasked": list(result.unasked),
         "settled_by": settling(case, result),
         "dumps": len(case.facts["DUMP"]),
+        "basis": result.basis,
     }
 
 

@@ -15,6 +15,7 @@ from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import (
+    DUMPS,
     ERROR,
     FAILED,
     FINDINGS,
@@ -23,6 +24,7 @@ from rebalance_core.model.verdicts import (
     OK,
     RUN_VERDICTS,
     SEVERITIES,
+    UNKNOWN,
     WORST_FIRST,
     RunVerdict,
 )
@@ -158,7 +160,8 @@ class AuditOutcome:
             collection is incomplete.
         start_ms: start of what was audited, epoch ms UTC; end_ms: its end.
         counts: findings by rule, severity and acceptance.
-        groups: groups by verdict of the comparison, RocketMQ's own left out.
+        groups: groups by verdict of the comparison, RocketMQ's own left out; by_dumps: how many of
+            them rest on the last round of dumps alone.
         causes: what is open by its gravest severity: a finding with what follows from it is one.
         clusters: each cluster by itself; empty in that of one.
     """
@@ -172,6 +175,7 @@ class AuditOutcome:
     counts: Sequence[Count]
     groups: Mapping[str, int]
     causes: Mapping[str, int] = field(default_factory=dict)
+    by_dumps: int = 0
     clusters: Sequence[Self] = field(default=())
 
     def record(self) -> dict[str, Any]:
@@ -188,6 +192,7 @@ class AuditOutcome:
             "start_ms": self.start_ms,
             "end_ms": self.end_ms,
             "groups": dict(sorted(self.groups.items())),
+            "by_dumps": self.by_dumps,
             "findings": dict(sorted(findings.items())),
             "causes": dict(self.causes),
         }
@@ -236,7 +241,7 @@ def _outcome(
     findings = list(findings)
     counts = count_findings(findings)
     verdict, fails = verdict_of(counts, fail_on)
-    judged = [row["verdict"] for row in verdicts if not is_system_group(row["consumer_group"])]
+    judged = [row for row in verdicts if not is_system_group(row["consumer_group"])]
     return AuditOutcome(
         cluster=cluster,
         verdict=verdict,
@@ -245,7 +250,8 @@ def _outcome(
         start_ms=min((run.start_ms for run in runs), default=0),
         end_ms=max((run.end_ms for run in runs), default=0),
         counts=counts,
-        groups=dict(sorted(Counter(judged).items())),
+        groups=dict(sorted(Counter(row["verdict"] for row in judged).items())),
+        by_dumps=sum(row["basis"] == DUMPS and row["verdict"] != UNKNOWN for row in judged),
         causes=count_causes(findings),
         clusters=clusters,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rebalance_core.audit.case import GroupCase, grouped
 from rebalance_core.audit.dumps import is_deleted, queue_of, readable_queues
+from rebalance_core.audit.orphans import is_initial
 from rebalance_core.audit.subscriptions import TopicReaders, readers
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import ROUTE_POLL_MS, SECOND_MS
@@ -224,6 +225,10 @@ class Prediction:
         off_ms = self._case.run.coverage.clock_error_ms
         return change is None or change["latest_ms"] + off_ms < at_ms
 
+    def under_way(self, at_ms: int) -> list[EpochsRow]:
+        """The epochs that begin at this time or later, or had not surely settled by then."""
+        return [epoch for epoch, settled_ms in self._settling if at_ms < settled_ms]
+
     def changing(self, at_ms: int, until_ms: int) -> EpochsRow | None:
         """The epoch whose change may not have reached everybody between these two times."""
         early_ms = EVENT_DATED_LATE_MS + self._case.run.coverage.clock_error_ms
@@ -252,6 +257,7 @@ def _settling(case: GroupCase) -> list[tuple[EpochsRow, int]]:
     """Each epoch, and when its changes have surely happened, those of retry topics too.
 
     Where a notification is lost, a member finds the change at its next own pass (rocketmq.md §6.4).
+    What was there before the files tell of anything is no change.
     """
     retries: dict[int, int] = {}
     for row in case.tables["diffs"]:
@@ -267,6 +273,7 @@ def _settling(case: GroupCase) -> list[tuple[EpochsRow, int]]:
             ),
         )
         for epoch in case.epochs
+        if not is_initial(case, epoch)
     ]
 
 

@@ -173,7 +173,6 @@ def _needs(rule: Rule) -> str:
         "ROUTES": needs.routes,
         "TOPICS": needs.topics,
         "or brokers that say that nobody is online": needs.answers,
-        "the brokers' logs of the end": needs.refusals,
     }
     return ", ".join(what for what, wanted in asked.items() if wanted)
 

@@ -84,7 +84,7 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         f"{facts['output'].rstrip('/')}/report.html "
         f"({terminal.took(facts)})",
         "",
-        "groups    " + (_counts(facts["groups"]) or "none"),
+        "groups    " + (_counts(facts["groups"]) or "none") + _by_dumps(facts["by_dumps"]),
         "findings  " + (_counts(_severities(facts["findings"]), facts["causes"]) or "none"),
     ]
     several = len(facts["clusters"]) > 1
@@ -107,6 +107,10 @@ def render_audit(facts: Mapping[str, Any]) -> str:
     if grave > shown:
         lines += ["", f"  and {grave - shown} more: report.html, or the table findings"]
     return terminal.joined(lines)
+
+
+def _by_dumps(count: int) -> str:
+    return f"; {count:,} by dumps alone, without their past" if count else ""
 
 
 def _items(findings: Sequence[FindingRow]) -> list[list[FindingRow]]:

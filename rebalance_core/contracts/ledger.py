@@ -7,7 +7,13 @@ from typing import Any
 
 from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
 from rebalance_core.model.group_settings import MESSAGE_MODELS, REBALANCE_MODES
-from rebalance_core.model.verdicts import EPOCH_STATUSES, SEVERITIES, START_STATUSES, VERDICTS
+from rebalance_core.model.verdicts import (
+    BASES,
+    EPOCH_STATUSES,
+    SEVERITIES,
+    START_STATUSES,
+    VERDICTS,
+)
 
 # What ingest and the audit find, and the verdicts on groups.
 
@@ -60,8 +66,10 @@ GROUP_VERDICTS = Table(
         moved? INT queues that changed hands, over all epochs; null: no ledger
         changed_ms? BIGINT start of the last epoch; null: no ledger
         dumps? INT dumps of the group collected; null: of an earlier contract
+        basis? STRING {allowed} what shows who the members are; null: of an earlier contract
         """,
         verdict=tuple(VERDICTS),
+        basis=tuple(BASES),
     ),
     key=("cluster", "consumer_group"),
 )

@@ -330,18 +330,27 @@ class ClusterContext:
         names = {self.folders[folder].broker_name for folder in self.rocksdb}
         return frozenset(names | self.rocksdb.keys())
 
+    @cached_property
+    def log_ends(self) -> Mapping[str, int]:
+        """When the broker.log of each place ended, epoch ms; from then on dumps alone show what
+        happens there. Where no broker's log was collected, they do so from the start.
+        """
+        return self.logged or dict.fromkeys(self.brokers, self.start_ms - SECOND_MS)
+
     def log_had_ended(self, place: str, at_ms: int) -> bool:
-        """True if the broker.log of the place was collected and its last line is older.
+        """True if the broker.log of the place was collected and its last line is older, or if no
+        broker's log was collected.
 
         Of a proxy, whose clients' heartbeats are logged: the last minute with a line on a member.
         """
         if place in self.proxies.minutes:
             return at_ms >= (max(self.proxies.minutes[place]) + 1) * MINUTE_MS
-        return place in self.logged and at_ms >= self.logged[place] + SECOND_MS
+        return place in self.log_ends and at_ms >= self.log_ends[place] + SECOND_MS
 
     def all_logs_had_ended(self, at_ms: int) -> bool:
         """True if every broker.log that was collected ends before."""
-        return bool(self.logged) and all(self.log_had_ended(p, at_ms) for p in self.logged)
+        ends = self.log_ends
+        return bool(ends) and all(self.log_had_ended(place, at_ms) for place in ends)
 
     def time_of(self, piece: Evidence) -> int:
         """Return when the evidence was true."""

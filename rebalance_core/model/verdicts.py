@@ -50,6 +50,14 @@ VERDICTS: dict[Verdict, str] = {
     OFFLINE: "no member at the end; nothing to compare",
 }
 
+LEDGER: Final = "LEDGER"
+DUMPS: Final = "DUMPS"
+BASES = {
+    LEDGER: "the ledger, which the brokers' logs bear out up to the last round of dumps",
+    DUMPS: "the brokers' lists of the last round alone: of the past, logs lack something",
+}
+"""What shows who the members are that a verdict counts with."""
+
 NO_DUMP: Final = "NO_DUMP"
 NOT_TOLD: Final = "NOT_TOLD"
 ASSIGNED: Final = "ASSIGNED"

@@ -23,6 +23,7 @@ class GroupRow:
     Attributes:
         verdict: of the comparison; reason: of UNKNOWN why.
         settled_by: of UNKNOWN the file or command that would settle it.
+        basis: one of `model.verdicts.BASES`; None: of an earlier contract.
         members: processes at the end; queues: readable ones at the end.
         behind: messages after the newest commits known; moved: queues, over all epochs.
         changed_ms: start of the last epoch, epoch ms UTC. None: not known, of all of these.
@@ -35,6 +36,7 @@ class GroupRow:
     verdict: str
     reason: str = ""
     settled_by: str | None = None
+    basis: str | None = None
     members: int = 0
     queues: int | None = None
     behind: int | None = None
@@ -78,7 +80,7 @@ def group_rows(
 
 
 def _group_row(row: Row, found: Mapping[tuple[str, str, str], int]) -> GroupRow:
-    shown = ("cluster", "consumer_group", "verdict", "reason", "settled_by", "members")
+    shown = ("cluster", "consumer_group", "verdict", "reason", "settled_by", "basis", "members")
     ledger = ("queues", "behind", "moved", "changed_ms")
     errors, warnings = (
         found.get((row["cluster"], row["consumer_group"], severity), 0)

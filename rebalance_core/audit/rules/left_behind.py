@@ -17,7 +17,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.evidence import NOT_ASKED
+from rebalance_core.audit.evidence import NOT_ASKED, end_of, logs_gap
 from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
 from rebalance_core.audit.recovery import recovery
 from rebalance_core.model.clients import nearest_version
@@ -271,14 +271,17 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
         unasked = last is None and not _is_sure(case)
         sure = _is_sure(case) and _committed_since(case, behind, since, expired="ended" in ended)
         parts = [f"{topic} {count}" for topic, count in sorted(topics.items())]
+        # a client that pulls and is listed nowhere is refused, and brokers log that
+        may_pull = logs_gap(case, end_of(case) - PERSISTENT_MS, None) is not None
+        who = f"No member since {utc(since) if last is not None else 'before the logs begin'}"
         yield Finding(
-            f"No member since {utc(since) if last is not None else 'before the logs begin'}, and "
+            f"{'No broker lists a member' if may_pull and last is None else who}, and "
             f"{messages(sum(topics.values()))} not read: {listed(parts, 5)}.",
             {"behind": listed(parts)} | ended,
             severity=None if sure or unasked else INFO,
             topic=next(iter(topics)) if len(topics) == 1 else None,
             first_ms=since,
-            remedy=None if unlisted is None else MAY_RUN,
+            remedy=MAY_RUN if may_pull or unlisted is not None else None,
             gap=NOT_ASKED if unasked else None,
         )
 
@@ -364,5 +367,5 @@ OFFLINE = Rule(
     "Messages are lost when they expire (fileReservedTime).",
     find_offline,
     files=("topicStatus", "consumerProgress"),
-    needs=replace(MEMBERS, refusals=True),
+    needs=replace(MEMBERS, answers=True),
 )

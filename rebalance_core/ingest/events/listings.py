@@ -86,6 +86,7 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
         client_id, line = piece.values["client_id"], (context.time_of(piece), piece.place)
         first[client_id] = min(line, first.get(client_id, line))
     first_ms = {client_id: at_ms for client_id, (at_ms, _) in first.items()}
+    lists = _whole_lists(pieces, context)
     listed: set[tuple[str, str]] = set()
     dated: set[tuple[str, str]] = set()
     for piece in of_logged_brokers(pieces, context):
@@ -99,12 +100,16 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
         ended = context.log_had_ended(piece.place, seen_ms)
         beat = beats.get(v["client_id"]) if ended else None
         if ended:
-            if beat and beat[0] > context.logged[piece.place] and (restarts or start_ms):
+            if beat and beat[0] > context.log_ends[piece.place] and (restarts or start_ms):
                 start_ms = beat[0]  # nearer than when start() began
+            earlier = [ms for ms in lists[piece.place] if ms < seen_ms]
             known = first_ms.get(v["client_id"], seen_ms) < seen_ms
             twin = (piece.place, v["client_id"]) in dated  # whose start is it?
-            if known or twin or (restarts and start_ms <= max(restarts)):
+            lacked_ms = max([*restarts, *earlier], default=0)
+            first_look = not (context.logged or earlier)  # who stands in it was there before
+            if ((known or twin) and not first_look) or (lacked_ms and start_ms <= lacked_ms):
                 continue
+            start_ms = 0 if twin else start_ms
         if start_ms:
             dated.add((piece.place, v["client_id"]))
         first_ms.setdefault(v["client_id"], seen_ms)
@@ -142,10 +147,23 @@ def _came(
     return at_ms if known and not started else 0
 
 
-def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """The members that dumps list of brokers whose log was collected, since the logs begin."""
+def _whole_lists(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, set[int]]:
+    """When each broker was asked for its members once its log had ended, and answered whole."""
+    lists: dict[str, set[int]] = {}
     for piece in pieces:
-        if piece.kind != "member" or piece.place not in context.logged:
+        if piece.kind == "member":
+            at_ms = context.time_of(piece)
+            whole = not piece.values.get(PARTIAL) and context.log_had_ended(piece.place, at_ms)
+            lists.setdefault(piece.place, set()).update({at_ms} if whole else ())
+    return lists
+
+
+def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
+    """The members that dumps list of brokers whose log was collected, since the logs begin; of all
+    brokers where no log was.
+    """
+    for piece in pieces:
+        if piece.kind != "member" or piece.place not in context.log_ends:
             continue  # of a broker without a log nothing would tell that they end
         if piece.values["client_addr"] and context.time_of(piece) >= context.start_ms:
             yield piece  # who was there before the logs begin may have gone before
@@ -231,7 +249,7 @@ def listed_tables(
     says nothing, as a failure prints nothing either. ``topics_listed`` of each client that was
     asked when every broker's log had ended: its client_id and topics, without the retry topic.
     """
-    for place, until_ms in context.logged.items():
+    for place, until_ms in context.log_ends.items():
         end_ms = until_ms + SECOND_MS - 1
         yield Evidence(GROUP, group, "log_ended", end_ms, place, AFTER_ALL, "", {})
     subscriptions = own_subscriptions(pieces, context)
@@ -334,18 +352,25 @@ def after_logs(group: str, events: Iterable[Row], context: ClusterContext) -> li
     rows = sorted(events, key=lambda row: row["event_ms"])
     if not rows:
         return []
-    ends = {place: ms for place, ms in sorted(context.logged.items()) if ms < rows[-1]["event_ms"]}
+    ends = {
+        place: ms for place, ms in sorted(context.log_ends.items()) if ms < rows[-1]["event_ms"]
+    }
     first_ms = min(ends.values(), default=rows[0]["event_ms"])
     shown = {_name(row): row["source"] for row in rows[:SHOWN]}
     ends_at = ", ".join(f"{place} at {utc(ms)}" for place, ms in ends.items())
+    when, since = f"after broker.log had ended ({ends_at})", "the log's end"
+    remedy = "Copy the logs after the dumps, up to their last line."
+    if not context.logged:
+        when, since = "(no broker.log was collected)", "the dump before"
+        remedy = "Collect broker.log of every broker, with all rotated files (otherdays/)."
     return [
         finding(
             "INGEST_LOG_ENDED",
-            f"What members did after broker.log had ended ({ends_at}) is known from dumps alone. "
+            f"What members did {when} is known from dumps alone. "
             f"Events that are dated by the dump that shows them, or by when the client says it "
-            f"started: {len(rows)}. They may have happened at any time since the log's end: "
+            f"started: {len(rows)}. They may have happened at any time since {since}: "
             "windows and bounds of starts do not cover that.",
-            "Copy the logs after the dumps, up to their last line.",
+            remedy,
             WARNING,
             consumer_group=group,
             first_ms=first_ms,

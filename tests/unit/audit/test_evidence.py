@@ -11,6 +11,7 @@ from rebalance_core.audit.comparison_findings import settling
 from rebalance_core.audit.coverage import Coverage, LogSpan, coverage_of
 from rebalance_core.audit.evidence import gap_of, unlogged
 from rebalance_core.audit.findings import ALL_RULES, run_rules
+from rebalance_core.audit.rules.left_behind import MAY_RUN
 from rebalance_core.model.events import CONSUMER_LEAVE, CONSUMER_SUSPEND
 from rebalance_core.model.times import utc
 from rebalance_core.replay.masters import MasterOutage
@@ -262,13 +263,27 @@ def test_lists_that_are_old_by_now_tell_who_was_there() -> None:
 
 
 @pytest.mark.parametrize("what", ["JOIN", "LEAVE"])
-def test_a_group_with_members_that_came_or_went_without_a_line_is_unknown(what: str) -> None:
+def test_members_that_came_or_went_without_a_line_are_those_that_every_broker_lists(
+    what: str,
+) -> None:
     case = dumped(*["10.0.0.1"] * 4)
     row = {"rule_id": f"INGEST_{what}_NOT_LOGGED", "first_ms": ms(500), "last_ms": ms(500)}
     case = with_rows(case, findings=[row])
+    result = compare(case)
+    assert (result.verdict, result.basis) == ("EQUAL", "DUMPS")
+    for lists in ([], listed_at("a", 890, A, B), listed_at("a", 600, A)):
+        unlike = with_rows(case, observed_members=lists)
+        result, settled = shown(unlike)
+        assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
+        assert settled.startswith("Collect broker.log of every broker")
+
+
+def test_whom_brokers_list_tells_of_no_difference_since_when_it_is_one() -> None:
+    """What the other one held may be what a member left that no line tells of."""
+    case = covered(dumped(*["10.0.0.9"] * 4))
     result, settled = shown(case)
     assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
-    assert settled.startswith("Collect broker.log of every broker")
+    assert settled.startswith("Copy the broker.log of a")
 
 
 def test_a_difference_needs_a_log_that_would_have_its_cause() -> None:
@@ -527,18 +542,21 @@ def test_nothing_rests_on_a_broker_s_clock_that_is_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stretches", "severity"),
-    [([(0, 1000)], "WARNING"), ([(500, 1000)], "WARNING"), ([(950, 1000)], "INFO"),
-     ([(0, 800)], "INFO"), ([], "INFO")],
+    ("stretches", "may_run"),
+    [([(0, 1000)], False), ([(500, 1000)], False), ([(950, 1000)], True), ([(0, 800)], True),
+     ([], True)],
 )  # fmt: skip
-def test_nobody_is_offline_for_sure_without_the_log_that_refuses_who_is_not_listed(
-    stretches: list[tuple[float, float]], severity: str
+def test_clients_may_run_where_no_log_shows_that_brokers_refuse_their_pulls(
+    stretches: list[tuple[float, float]], *, may_run: bool
 ) -> None:
+    """That no broker lists a member, and what waits, is so either way."""
     facts = [fact("GROUP_CONFIG", 0, 1000, broker_name="a"), fact("DUMP", 900),
              fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)]  # fmt: skip
     case = case_of(topic(), facts=facts, commits=[commit(0, 4)], ends=[end(0, 9)])
     row = found(covered(case, *stretches), "OFFLINE_WITH_LAG")
-    assert row["severity"] == severity
+    assert row["severity"] == "WARNING"
+    assert (row["remedy"] == MAY_RUN) is may_run
+    assert row["summary"].startswith("No broker lists a member" if may_run else "No member since")
 
 
 @pytest.mark.parametrize(

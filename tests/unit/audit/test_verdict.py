@@ -53,7 +53,9 @@ def test_the_verdict_and_whether_the_job_fails(
 
 def test_metrics_are_in_the_text_format_and_escape_names() -> None:
     found = [finding('a"b\\\n', "ERROR")]
-    verdicts: Any = [{"cluster": 'a"b\\\n', "verdict": "EQUAL", "consumer_group": "g"}] * 3
+    verdicts: Any = [
+        {"cluster": 'a"b\\\n', "verdict": "EQUAL", "consumer_group": "g", "basis": "LEDGER"}
+    ] * 3
     runs = {'a"b\\\n': AuditRun(0, 1_000_500)}
     text = render_metrics(audit_outcome(found, verdicts, runs, "ERROR").clusters, 2_000_000)
     assert text.endswith("\n")
@@ -72,9 +74,14 @@ def test_metrics_are_in_the_text_format_and_escape_names() -> None:
 def test_each_cluster_by_itself() -> None:
     found = [finding("a", "ERROR"), finding("b, c", "WARNING"), finding("b, c", "INFO")]
     verdicts: Any = [
-        {"cluster": "a", "verdict": "DIFFERS", "consumer_group": "g"},
-        {"cluster": "a", "verdict": "OFFLINE", "consumer_group": "TOOLS_CONSUMER"},
-        {"cluster": "d", "verdict": "EQUAL", "consumer_group": "g"},
+        {"cluster": "a", "verdict": "DIFFERS", "consumer_group": "g", "basis": "LEDGER"},
+        {
+            "cluster": "a",
+            "verdict": "OFFLINE",
+            "consumer_group": "TOOLS_CONSUMER",
+            "basis": "DUMPS",
+        },
+        {"cluster": "d", "verdict": "EQUAL", "consumer_group": "g", "basis": "DUMPS"},
     ]
     runs = {"a": AuditRun(1_000, 5_000), "b, c": AuditRun(2_000, 9_000)}
     whole = audit_outcome(found, verdicts, runs, "ERROR")

@@ -72,6 +72,40 @@ def test_after_the_log_another_connection_of_a_known_client_is_left_to_the_table
     assert dated(*pieces, context=replace(CONTEXT, starts={})) == []
 
 
+def test_without_any_log_who_stands_in_a_broker_s_first_list_was_there_before() -> None:
+    bare = replace(CONTEXT, logged={}, starts={}, brokers=("a", "b"))
+    twice = listed(300, "1@1", "x:1"), listed(300, "1@1", "x:2")
+    elsewhere = listed(301, "1@1", "y:1", "b")
+    assert dated(*twice, elsewhere, context=bare) == [("1@1", 10_000)] * 3
+    later = listed(400, "2@2", "x:3")  # the list before lacks it
+    assert dated(*twice, later, context=bare) == [("1@1", 10_000)] * 2
+    said_so = started(401, "2@2", 350_000)
+    assert dated(*twice, later, said_so, context=bare)[-1] == ("2@2", 350_000)
+
+
+def test_without_any_log_each_list_is_the_broker_s_whole_table() -> None:
+    """Whom the second list has and not the first came between them, and who is missing went."""
+    bare = replace(CONTEXT, logged={}, starts={}, brokers=("a",))
+    rows = [listed(300, "1@1", "x:1"), listed(400, "2@2", "x:2")]
+    rows = [
+        replace(one, values={**one.values, "version": None, "language": "JAVA"}) for one in rows
+    ]
+    tables = group_tables("g", rows, bare)
+    came = [
+        (row["event_type"], row["client_id"], row["event_ms"], row.get("detail"))
+        for row in sorted(
+            tables["cluster_events"], key=lambda row: (row["event_ms"], row["client_id"])
+        )
+    ]
+    assert came == [
+        ("CONSUMER_JOIN", "1@1", 10_000, "OBSERVED"),
+        ("CONSUMER_LOST", "1@1", 400_000, None),
+        ("CONSUMER_JOIN", "2@2", 400_000, None),
+    ]
+    (finding,) = (row for row in tables["findings"] if row["rule_id"] == "INGEST_LOG_ENDED")
+    assert "no broker.log was collected" in finding["summary"]
+
+
 def test_a_start_counts_for_one_process_of_an_id() -> None:
     pieces = [listed(300, "1@x", "x:1"), listed(300, "1@x", "x:2"), started(301, "1@x", 200_000)]
     assert dated(*pieces) == [("1@x", 200_000)]
