@@ -12,6 +12,7 @@ from rebalance_core.audit.case import BROKER, AuditRun, Finding, Rule, grouped, 
 from rebalance_core.ingest.fact import shown
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
+from rebalance_core.ingest.strangers import OF_BROKER
 from rebalance_core.model import verdicts
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
 
@@ -211,6 +212,8 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         how = "cannot be read"
         if read == "cut":
             how = "is cut off" if len(files) == 1 else "are cut off"
+        elif details["why"].startswith(OF_BROKER):
+            how = "was left out" if len(files) == 1 else "were left out"
         elif details["understood"] != "0":
             part = f"({details['understood']} of {details['lines']} lines)"
             most = 2 * int(details["understood"]) > int(details["lines"])
@@ -224,9 +227,14 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
             f"{subject} {how}{why}{f', like {looks_like}' if looks_like else ''}",
             evidence,
             broker_name=files[0]["broker_name"],
-            remedy="Collect it again, in UTF-8, as mqadmin prints it or RocketMQ writes it; the "
+            remedy=OTHER_FOLDER
+            if details["why"].startswith(OF_BROKER)
+            else "Collect it again, in UTF-8, as mqadmin prints it or RocketMQ writes it; the "
             "table rejected says what was refused.",
         )
+
+
+OTHER_FOLDER = "Put it into the folder of its own broker, and copy the file that belongs here."
 
 
 def not_collected(rows: Iterable[NotCollectedFact]) -> Iterator[Finding]:

@@ -38,6 +38,7 @@ from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
 from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_lines import ServerClock, lines_of
 from rebalance_core.ingest.rows import Tables
+from rebalance_core.ingest.strangers import FILE_OF_ANOTHER, set_apart
 from rebalance_core.model.file_statuses import NOT_UNDERSTOOD, READ, REFUSED, STATES_NOTHING
 from rebalance_core.model.times import HOUR_MS
 
@@ -90,7 +91,12 @@ def read_collection(
         stats.append(reader.stats)
         if progress is not None:
             progress(done, len(files))
-    timed = in_time(collection, stats)
+    apart = set_apart(collection, stats, (p for p in evidence if p.part == CLUSTER))
+    if apart.strangers:
+        evidence = [piece for piece in evidence if not is_of(piece.source, apart.names)]
+        refused = [piece for piece in refused if not is_of(piece.source, apart.names)]
+        refused += apart.refused
+    timed = in_time(apart.collection, apart.stats)
     collection, stats, shifts, clocks = timed.collection, timed.stats, timed.shifts, timed.clocks
     evidence = list(corrected(evidence, shifts))
     if clocks:
@@ -113,7 +119,7 @@ def read_collection(
     whole = whole_refusals(stats)
     refused = [*whole.values(), *(piece for piece in refused if not is_of(piece.source, whole))]
     tables["rejected"] = [rejected_row(piece) for piece in (*refused, *wrong)]
-    return Ingested(complete(tables, context.cluster), tuple(stats))
+    return Ingested(complete(tables, context.cluster), (*stats, *apart.strangers))
 
 
 def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions) -> FileReader:
@@ -314,6 +320,8 @@ def _kind(name: str) -> str:
 
 def _status(one: FileStats) -> tuple[str, str]:
     """What became of a file that was opened, and why."""
+    if FILE_OF_ANOTHER in one.codes:
+        return REFUSED, one.why
     if one.understood:
         return READ, one.partial or one.why or ("" if one.facts else "it states nothing")
     if one.lines or one.rejected:

@@ -59,6 +59,7 @@ from rebalance_core.ingest.group_tables import of_cluster, once, rejected_row, s
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS
 from rebalance_core.ingest.rows import ORDER, Row, Tables
+from rebalance_core.ingest.strangers import set_apart
 from rebalance_core.process.ingest import IngestCounts, IngestWritten
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.own_pieces import in_tasks
@@ -371,6 +372,7 @@ class AssembleTask:
         context: Of the cluster.
         buckets: How many there are.
         whole: Files that were refused as a whole: their lines make no rows of ``rejected``.
+        strangers: Files of other brokers, of which nothing counts.
         shifts: What has to be added to the times of files, by file.
         clocks: The same, of hosts whose clocks are off.
     """
@@ -378,6 +380,7 @@ class AssembleTask:
     context: ClusterContext
     buckets: int
     whole: frozenset[str] = frozenset()
+    strangers: frozenset[str] = frozenset()
     shifts: Shifts = field(default_factory=dict)
     clocks: ClockShifts = field(default_factory=ClockShifts)
 
@@ -386,20 +389,20 @@ class AssembleTask:
         for bucket, keys in evidence_of_buckets(batches):
             waiting: Tables = {}
             for part, key, evidence in keys:
-                pieces = corrected(evidence, self.shifts) if self.shifts else evidence
+                pieces = self._counting(part, evidence)
+                pieces = corrected(pieces, self.shifts) if self.shifts else pieces
                 pieces = self.clocks.corrected(pieces) if self.clocks else pieces
-                if part == REFUSED and self.whole:
-                    pieces = (
-                        piece
-                        for piece in evidence
-                        if not in_process.is_of(piece.source, self.whole)
-                    )
                 for name, rows in tables_of(part, key, pieces, self.context).items():
                     waiting.setdefault(name, []).extend(rows)
                 if sum(map(len, waiting.values())) >= _ROWS_AT_ONCE:
                     yield from self.routed(waiting, bucket)
                     waiting = {}
             yield from self.routed(waiting, bucket)
+
+    def _counting(self, part: str, pieces: Iterator[Evidence]) -> Iterator[Evidence]:
+        """The pieces without those of files that were left out."""
+        out = self.strangers | self.whole if part == REFUSED else self.strangers
+        return (p for p in pieces if not in_process.is_of(p.source, out)) if out else pieces
 
     def routed(self, tables: Tables, bucket: int) -> Iterator[pa.RecordBatch]:
         """Rows of whole groups and topics, as `ROUTED_DDL`; events in the bucket of their second.
@@ -466,7 +469,10 @@ def ingest(
             collection, (stats_of(p) for p in pieces if p.part == COUNTED)
         )
         too_long = [*long_lines(collection, stats)]
-        timed = in_time(collection, stats)
+        apart = set_apart(collection, stats, (p for p in pieces if p.part == CLUSTER))
+        if apart.strangers:
+            pieces = [p for p in pieces if not in_process.is_of(p.source, apart.names)]
+        timed = in_time(apart.collection, apart.stats)
         collection, stats, shifts = timed.collection, timed.stats, timed.shifts
         clocks = timed.clocks
         zoned = corrected((p for p in pieces if p.part != COUNTED), shifts)
@@ -482,13 +488,14 @@ def ingest(
         whole = in_process.whole_refusals(stats)
         refused = (*collection.refused, *too_long, *wrong, *whole.values())
         tables["rejected"] = [rejected_row(piece) for piece in refused]
-        assembling = AssembleTask(context, buckets, frozenset(whole), shifts, clocks)
+        left_out = frozenset(whole), apart.names
+        assembling = AssembleTask(context, buckets, *left_out, shifts, clocks)
         of_keys = by_number(evidence.where(sf.col("bucket") != DRIVER), buckets, "bucket")
         of_driver = pa.Table.from_batches(assembling.routed(tables, 0), ROUTED_SCHEMA)
         rows = of_keys.mapInArrow(in_tasks(assembling), ROUTED_DDL).unionAll(
             frame_of(spark, of_driver, ROUTED_DDL)
         )
-        yield by_number(rows, buckets, "bucket"), tuple(stats)
+        yield by_number(rows, buckets, "bucket"), (*stats, *apart.strangers)
     finally:
         evidence.unpersist()
 

@@ -1,0 +1,128 @@
+"""Files in the folder of one broker that say they are another's: set apart before anything else."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rebalance_core.ingest.broker_folders import BrokerDirectory
+from rebalance_core.ingest.collection import BROKER_LOG, CONFIG_STORES, TOPICS, Collection
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.fact import Unread, file_of
+from rebalance_core.ingest.file_reader import FileStats
+
+FILE_OF_ANOTHER = "FILE_OF_ANOTHER"
+"""Code of a file that was read and is set apart."""
+OF_BROKER = "it is of broker"
+"""So its message begins."""
+
+# A broker's log names it at each start; its topics.json has a topic of its name. The files of one
+# folder are of one broker, so of two names one is wrong: that of the folder, else the only one that
+# collection.toml, mqadmin or a name server knows, is right. Where neither decides, all are read,
+# and the folder is of no broker (`INGEST_BROKER_FOLDER_UNCLEAR`).
+
+
+@dataclass(frozen=True, slots=True)
+class SetApart:
+    """A collection without the files of other brokers, which are among what was refused.
+
+    Attributes:
+        collection: the files that are left.
+        stats: how each of these was understood.
+        strangers: the files set apart, each with the reason as its refusal.
+    """
+
+    collection: Collection
+    stats: tuple[FileStats, ...]
+    strangers: tuple[FileStats, ...] = ()
+
+    @property
+    def refused(self) -> list[Unread]:
+        """The refusals of the files set apart."""
+        return [Unread(o.name, o.first_line, FILE_OF_ANOTHER, o.why) for o in self.strangers]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The files set apart."""
+        return frozenset(one.name for one in self.strangers)
+
+
+def set_apart(
+    collection: Collection, stats: Iterable[FileStats], pieces: Iterable[Evidence]
+) -> SetApart:
+    """Leave out each file that says it is another broker's than the rest of its folder.
+
+    Args:
+        collection: the files.
+        stats: how each was understood.
+        pieces: evidence on the cluster.
+    """
+    stats, why = tuple(stats), _strangers(collection, pieces)
+    if not why:
+        return SetApart(collection, stats)
+    strangers = tuple(_refused(one, why[one.name]) for one in stats if one.name in why)
+    kept = tuple(one for one in stats if one.name not in why)
+    apart = SetApart(collection, kept, strangers)
+    files = tuple(file for file in collection.files if file.name not in why)
+    refused = (*collection.refused, *apart.refused)
+    return replace(apart, collection=replace(collection, files=files, refused=refused))
+
+
+def _refused(one: FileStats, why: str) -> FileStats:
+    refused = FileStats(one.name, one.kind, one.lines, rejected=1, why=why)
+    refused.codes[FILE_OF_ANOTHER] = 1
+    return replace(refused, first_line=one.first_line)
+
+
+def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, str]:
+    """By file of another broker what it says."""
+    pieces = list(pieces)
+    directory = BrokerDirectory(known=set(collection.settings.brokers))
+    for piece in pieces:
+        directory.read(piece, 0)
+    kinds = {file.name: file.kind for file in collection.files}
+    logs: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    stores: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for folder, file, name in _names(pieces):
+        if kinds.get(file) == BROKER_LOG:
+            logs[folder][file].add(name)
+        elif kinds.get(file) == TOPICS and name in directory.known:
+            stores[folder][file].add(name)
+    found: dict[str, str] = {}
+    for folder in logs.keys() | stores.keys():
+        own = _own_name(folder, logs.get(folder, {}), directory.known)
+        of_logs = logs.get(folder, {}).items()
+        found |= {f: _says(names, own) for f, names in of_logs if own and own not in names}
+        for store, names in stores.get(folder, {}).items():
+            if own and own not in names:
+                copy = store.rpartition("/")[0]
+                found |= {
+                    file: _says(names, own)
+                    for file, kind in kinds.items()
+                    if kind in CONFIG_STORES and file.rpartition("/")[0] == copy
+                }
+    return found
+
+
+def _names(pieces: Iterable[Evidence]) -> Iterator[tuple[str, str, str]]:
+    """Folder, file and broker name of each statement of a file on whose it is."""
+    for piece in pieces:
+        file = file_of(piece.source)
+        if piece.kind == "broker_booted":
+            yield piece.place, file, piece.values["broker"]
+        elif piece.kind == "broker_property" and piece.values["name"] == "brokerName":
+            yield piece.place, file, piece.values["value"]
+        elif piece.kind == "broker_topic":
+            yield piece.place, file, piece.values["topic"]
+
+
+def _own_name(folder: str, logs: Mapping[str, set[str]], known: set[str]) -> str:
+    """Whose folder it is by its logs and its name; empty: that is not decided."""
+    names = set().union(*logs.values())
+    for candidates in ({folder} & names, names & known, names, {folder} & known):
+        if candidates:
+            return next(iter(candidates)) if len(candidates) == 1 else ""
+    return ""
+
+
+def _says(names: Iterable[str], own: str) -> str:
+    return f"{OF_BROKER} {', '.join(sorted(names))}, and its folder is of broker {own}"

@@ -1,0 +1,100 @@
+"""Files of another broker in a broker's folder."""
+
+import gzip
+import shutil
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.in_process import read_collection, understood
+from tests.recordings.audited import audit_folder
+from tests.recordings.tables import DATA
+
+OWN = DATA / "join-leave" / "collection"
+OTHERS = DATA / "strategies" / "collection"  # its brokers are room1@broker-a and room2@broker-b
+
+
+def copied(folder: Path) -> Path:
+    return Path(shutil.copytree(OWN, folder / "join-leave"))
+
+
+def put_log_of_another(collection: Path) -> str:
+    """A rotated log of another cluster's broker beside broker-a's own."""
+    log = min((OTHERS / "brokers").glob("room1@broker-a/broker*.log*"))
+    packed = ".gz" if log.suffix == ".gz" else ""
+    name = f"brokers/broker-a/broker.1.log{packed}"
+    shutil.copy(log, collection / name)
+    return name
+
+
+@pytest.fixture(scope="module")
+def whole() -> list[dict[str, object]]:
+    return read_collection(open_collection(OWN)).tables["cluster_events"]
+
+
+def test_a_log_that_names_another_broker_is_set_apart(
+    tmp_path: Path, whole: list[dict[str, object]]
+) -> None:
+    folder = copied(tmp_path)
+    name = put_log_of_another(folder)
+    collection = open_collection(folder)
+    ingested = read_collection(collection)
+    assert ingested.tables["cluster_events"] == whole
+    refused = [row for row in ingested.tables["rejected"] if row["source"] == name]
+    assert [issue["code"] for row in refused for issue in row["issues"]] == ["FILE_OF_ANOTHER"]
+    (file,) = (row for row in understood(collection, ingested.stats) if row["name"] == name)
+    assert file["status"] == "REFUSED"
+    assert file["reason"] == "it is of broker room1@broker-a, and its folder is of broker broker-a"
+
+
+def test_an_audit_names_the_file_and_nothing_of_what_it_says(tmp_path: Path) -> None:
+    folder = copied(tmp_path)
+    name = put_log_of_another(folder)
+    tables = audit_folder(folder)
+    groups = {row["consumer_group"]: row["verdict"] for row in tables["group_verdicts"]}
+    assert groups["order-service"] == "EQUAL"
+    assert not [group for group in groups if group.startswith("s-")]
+    (finding,) = (r for r in tables["findings"] if r["rule_id"] == "COLLECTION_INCOMPLETE")
+    assert finding["broker_name"] == "broker-a"
+    assert f"({name}) was left out: it is of broker room1@broker-a" in finding["summary"]
+    assert finding["remedy"].startswith("Put it into the folder of its own broker")
+
+
+def test_the_stores_of_another_broker_are_set_apart(tmp_path: Path) -> None:
+    folder = copied(tmp_path)
+    copies = sorted((folder / "brokers").glob("broker-a/config*"))
+    shutil.rmtree(copies[0])
+    shutil.copytree(folder / "brokers" / "broker-b" / copies[0].name, copies[0])
+    collection = open_collection(folder)
+    stats = read_collection(collection).stats
+    apart = {row["name"] for row in understood(collection, stats) if row["status"] == "REFUSED"}
+    assert apart == {
+        f"brokers/broker-a/{copies[0].name}/{name}"
+        for name in ("consumerOffset.json", "subscriptionGroup.json", "topics.json")
+    }
+
+
+def test_a_folder_may_have_any_name(tmp_path: Path, whole: list[dict[str, object]]) -> None:
+    folder = copied(tmp_path)
+    (folder / "brokers" / "broker-a").rename(folder / "brokers" / "host-1")
+    (folder / "brokers" / "broker-b").rename(folder / "brokers" / "broker-a")
+    ingested = read_collection(open_collection(folder))
+    codes = {issue["code"] for row in ingested.tables["rejected"] for issue in row["issues"]}
+    assert "FILE_OF_ANOTHER" not in codes
+    events = [(row["event_ms"], row["event_type"]) for row in ingested.tables["cluster_events"]]
+    assert events == [(row["event_ms"], row["event_type"]) for row in whole]
+
+
+def test_where_neither_name_is_known_all_files_are_read(tmp_path: Path) -> None:
+    folder = copied(tmp_path)
+    shutil.rmtree(folder / "mqadmin")
+    shutil.rmtree(folder / "namesrv")
+    (folder / "collection.toml").write_text('cluster = "DefaultCluster"\n')
+    (folder / "brokers" / "broker-a").rename(folder / "brokers" / "host-1")
+    put = min((OTHERS / "brokers").glob("room1@broker-a/broker*.log*"))
+    data = gzip.decompress(put.read_bytes()) if put.suffix == ".gz" else put.read_bytes()
+    (folder / "brokers" / "host-1" / "broker.1.log").write_bytes(data)
+    ingested = read_collection(open_collection(folder))
+    codes = {issue["code"] for row in ingested.tables["rejected"] for issue in row["issues"]}
+    assert "FILE_OF_ANOTHER" not in codes
