@@ -23,12 +23,12 @@ class GroupRow:
     Attributes:
         verdict: of the comparison; reason: of UNKNOWN why.
         settled_by: of UNKNOWN the file or command that would settle it.
-        basis: one of `model.verdicts.BASES`; None: of an earlier contract.
         members: processes at the end; queues: readable ones at the end.
         behind: messages after the newest commits known; moved: queues, over all epochs.
         changed_ms: start of the last epoch, epoch ms UTC. None: not known, of all of these.
         errors: open findings of that severity; warnings: the same.
         built_in: it belongs to RocketMQ's own brokers, proxies or tools, and is not judged.
+        basis: one of `model.verdicts.BASES`; None: of an earlier contract.
     """
 
     cluster: str
@@ -36,7 +36,6 @@ class GroupRow:
     verdict: str
     reason: str = ""
     settled_by: str | None = None
-    basis: str | None = None
     members: int = 0
     queues: int | None = None
     behind: int | None = None
@@ -45,6 +44,7 @@ class GroupRow:
     errors: int = 0
     warnings: int = 0
     built_in: bool = False
+    basis: str | None = None
 
     @property
     def name(self) -> GroupName:
