@@ -196,10 +196,17 @@ def _undated(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
 
 
 def shown_by_dumps(case: GroupCase, epoch: Row) -> bool:
-    """True if dumps alone show what the epoch began with: it happened then or before."""
+    """True if dumps alone show what the epoch began with: it happened then or before.
+
+    Not so of a topic that is gone: of its queues nobody shows anything any more.
+    """
     rows = [*case.rows("cluster_events"), *case.rows("topics")]
-    sources = [row.get("source") or "" for row in rows if row["event_ms"] == epoch["from_ms"]]
-    return bool(sources) and all(source.startswith("mqadmin/") for source in sources)
+    begun = [row for row in rows if row["event_ms"] == epoch["from_ms"]]
+    return bool(begun) and all(
+        (row.get("source") or "").startswith("mqadmin/")
+        and row["event_type"] != events.TOPIC_DELETED
+        for row in begun
+    )
 
 
 def _topics_gap(case: GroupCase, first_ms: int) -> Gap | None:
