@@ -94,7 +94,7 @@ class ComparisonResult:
     untold: UnansweredRound | None = None
     lacking: str = ""
     settled_by: str = ""
-    basis: str = verdicts.LEDGER
+    basis: verdicts.Basis = verdicts.LEDGER
 
 
 def compare(case: GroupCase) -> ComparisonResult:
@@ -105,7 +105,7 @@ def compare(case: GroupCase) -> ComparisonResult:
     return replace(_judged(case), unasked=unasked, basis=_basis(case))
 
 
-def _basis(case: GroupCase) -> str:
+def _basis(case: GroupCase) -> verdicts.Basis:
     """What shows who the members are: DUMPS where no log does, or one lacks something."""
     lacking = evidence.unlogged(case) is not None or _depends_on_missing(case)
     if lacking and case.members and evidence.listed_now(case):

@@ -19,7 +19,12 @@ from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_M
 from rebalance_core.model.verdicts import ASSIGNED, EQUAL, INFO, LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import CaseTopicsRow, ConsumerEventsRow, ObservedMembersRow
+    from rebalance_core.contracts.rows import (
+        CaseTopicsRow,
+        ConsumerEventsRow,
+        EpochsRow,
+        ObservedMembersRow,
+    )
 
 CLIENT_LOG, OFFSETS, TOPICS = "rocketmq_client.log", "consumerOffset.json", "topics.json"
 RETURNED, STOPPED = "return", "stop"
@@ -195,12 +200,12 @@ def _undated(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
     return None
 
 
-def shown_by_dumps(case: GroupCase, epoch: Row) -> bool:
+def shown_by_dumps(case: GroupCase, epoch: EpochsRow) -> bool:
     """True if dumps alone show what the epoch began with: it happened then or before.
 
     Not so of a topic that is gone: of its queues nobody shows anything any more.
     """
-    rows = [*case.rows("cluster_events"), *case.rows("topics")]
+    rows = [*case.tables["cluster_events"], *case.tables["topics"]]
     begun = [row for row in rows if row["event_ms"] == epoch["from_ms"]]
     return bool(begun) and all(
         (row.get("source") or "").startswith("mqadmin/")

@@ -433,6 +433,7 @@ class GroupVerdictsBegun(TypedDict):
     moved: int | None
     changed_ms: int | None
     dumps: int | None
+    basis: Literal["LEDGER", "DUMPS", None]
 
 
 class GroupVerdictsRow(GroupVerdictsBegun):

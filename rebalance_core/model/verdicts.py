@@ -50,9 +50,10 @@ VERDICTS: dict[Verdict, str] = {
     OFFLINE: "no member at the end; nothing to compare",
 }
 
+Basis = Literal["LEDGER", "DUMPS"]
 LEDGER: Final = "LEDGER"
 DUMPS: Final = "DUMPS"
-BASES = {
+BASES: dict[Basis, str] = {
     LEDGER: "the ledger, which the brokers' logs bear out up to the last round of dumps",
     DUMPS: "the brokers' lists of the last round alone: of the past, logs lack something",
 }
