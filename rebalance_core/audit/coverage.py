@@ -82,6 +82,7 @@ class Coverage:
         clock_off: the clock of a broker is off and its times are not corrected.
         client_clock_unknown: that of a client is, or nothing compares it with the brokers'.
         topic_stores: by broker when its newest whole topics.json was copied.
+        offset_stores: by broker when whole copies of its consumerOffset.json were made, in order.
         clock_error_ms: how far off times may be that were corrected.
     """
 
@@ -94,6 +95,7 @@ class Coverage:
     client_clock_unknown: bool = False
     topic_stores: Mapping[str, int] = field(default_factory=dict)
     clock_error_ms: int = 0
+    offset_stores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def client_gap(self, host: str, from_ms: int, to_ms: int) -> tuple[int, int | None] | None:
         """The first time between these two of which a client's log tells nothing."""
@@ -199,12 +201,32 @@ def coverage_of(rows: Iterable[CoverageRow], folders: Mapping[str, Iterable[str]
         stores[broker] = max((stores.get(host, 0) for host in hosts), default=0)
     left = max((row.get("clock_error_ms") or 0 for row in timed), default=0)
     return Coverage(
-        brokers, bool(rows), clients, _name_servers(rows), lost, off, unknown, stores, left
+        brokers,
+        bool(rows),
+        clients,
+        _name_servers(rows),
+        lost,
+        off,
+        unknown,
+        stores,
+        left,
+        dict(_offset_stores(rows, folders)),
     )
 
 
 STORES_APART_MS = 30_000
 """The stores of all brokers are copied in one go."""
+
+
+def _offset_stores(
+    rows: Iterable[CoverageRow], folders: Mapping[str, Iterable[str]]
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """As `Coverage.offset_stores`."""
+    whole = [row for row in rows if row["kind"] == OFFSETS and row["complete"] and row["from_ms"]]
+    for broker, hosts in folders.items():
+        copies = sorted({row["from_ms"] or 0 for row in whole if row["host"] in hosts})
+        if copies:
+            yield broker, tuple(copies)
 
 
 def _offsets_lost(

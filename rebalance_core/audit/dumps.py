@@ -378,6 +378,23 @@ def held_over_time(case: GroupCase) -> dict[tuple[str, MessageQueue], list[HeldQ
     )
 
 
+def whole_answers(case: GroupCase) -> dict[str, list[int]]:
+    """By client when it answered with all of its queues, epoch ms."""
+    answers: dict[str, list[int]] = {}
+    for row in case.facts["DUMP"]:
+        details = row["details"]
+        if (
+            details["command"] == "consumerStatus"
+            and row["client_id"]
+            and not details.get("error")
+            and details.get("rows") != "0"
+            and details.get("queues_told") != "false"
+            and not flag(details.get("partial"))
+        ):
+            answers.setdefault(row["client_id"], []).append(row["first_ms"])
+    return answers
+
+
 def libraries(case: GroupCase) -> dict[str, str]:
     """The library of each client whose language a broker's list tells, by client id."""
     rows = sorted(case.tables["observed_members"], key=lambda row: row["observed_ms"])
@@ -467,7 +484,7 @@ def unseen_reading(case: GroupCase) -> UnseenReading | None:
         row["client_id"] is not None for row in case.tables["committed_offsets"]
     ):
         return None
-    seen = _offsets_over_time(case)
+    seen = offsets_over_time(case)
     steps = {
         queue: sum(after[1] > before[1] for before, after in pairwise(sorted(moments)))
         for queue, moments in seen.items()
@@ -498,14 +515,14 @@ def last_reading(case: GroupCase) -> tuple[int, int] | None:
     since_ms = max((row["to_ms"] or 0 for row in case.tables["memberships"]), default=0)
     spans = [
         (before[0], after[0])
-        for moments in _offsets_over_time(case).values()
+        for moments in offsets_over_time(case).values()
         for before, after in pairwise(sorted(moments))
         if after[1] > before[1] and before[0] > since_ms + MINUTE_MS
     ]
     return max(spans, key=lambda span: span[1], default=None)
 
 
-def _offsets_over_time(case: GroupCase) -> dict[MessageQueue, set[tuple[int, int]]]:
+def offsets_over_time(case: GroupCase) -> dict[MessageQueue, set[tuple[int, int]]]:
     """(when, committed offset) of each queue, by stores and by dumps."""
     seen: dict[MessageQueue, set[tuple[int, int]]] = {}
     for row in case.tables["committed_offsets"]:

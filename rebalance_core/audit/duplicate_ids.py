@@ -42,7 +42,6 @@ class DuplicateListing:
     addresses: tuple[str, ...]
     first_ms: int
     last_ms: int
-    resolved: bool = False
     persists: bool = False
     ended_ms: int | None = None
 
@@ -145,29 +144,16 @@ def multiplied(case: GroupCase) -> list[DuplicateListing]:
             for client_id, count in counts.items():
                 fewer = min(len(seen) for seen in by_id[client_id].values()) < count
                 key = (client_id, broker)
-                before = listings.get(key)
                 if (count > 1 and all_of_them) or (count >= MANY and fewer):
                     lists = {broker: by_id[client_id][broker]}
                     listing = _listing(client_id, lists, together)
-                    listings[key] = _joined(before, listing)
-                elif before is not None and count == 1:
-                    listings[key] = _joined(before, before, resolved=True)
-    return list(listings.values())
+                    listings[key] = _joined(listings.get(key), listing)
+    return [_with_end(case, listing) for listing in listings.values()]
 
 
-def _joined(
-    before: DuplicateListing | None, listing: DuplicateListing, *, resolved: bool = False
-) -> DuplicateListing:
+def _joined(before: DuplicateListing | None, listing: DuplicateListing) -> DuplicateListing:
     first = before.first_ms if before else listing.first_ms
-    return DuplicateListing(
-        listing.client_id,
-        listing.broker_name,
-        listing.addresses,
-        first,
-        listing.last_ms,
-        resolved,
-        listing.last_ms - first > HALF_OPEN_MS,
-    )
+    return replace(listing, first_ms=first, persists=listing.last_ms - first > HALF_OPEN_MS)
 
 
 def _addresses(rows: list[ListedMember]) -> dict[str, dict[str, set[str]]]:

@@ -1,4 +1,4 @@
-"""What shows that trouble which clients logged is over."""
+"""What shows that trouble which clients logged, or their dumps showed, is over."""
 
 from __future__ import annotations
 
@@ -8,15 +8,28 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
 from rebalance_core.audit.coverage import Coverage
-from rebalance_core.audit.dumps import broker_answers, is_deleted
+from rebalance_core.audit.dumps import (
+    broker_answers,
+    is_deleted,
+    queue_of,
+    whole_answers,
+)
 from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS
+from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import EMPTY
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import NoMemberListFact, NotInMemberListFact, PopTimedOutFact
+    from rebalance_core.contracts.rows import (
+        HeldQueueFact,
+        MissingRouteFact,
+        NoMemberListFact,
+        NotInMemberListFact,
+        PopTimedOutFact,
+        StuckQueueFact,
+    )
 
-Trouble: TypeAlias = "NoMemberListFact | NotInMemberListFact | PopTimedOutFact"
+Trouble: TypeAlias = "NoMemberListFact | NotInMemberListFact | PopTimedOutFact | MissingRouteFact"
 """What a client's log says, with its folder."""
 
 RECOVERED_MS = PERSISTENT_MS
@@ -45,15 +58,58 @@ def recovery(
     newest: dict[tuple[str | None, str], Trouble] = {}
     for fact in sorted(facts, key=lambda one: one["last_ms"]):
         newest[fact["client_id"], fact["details"]["log"]] = fact
-    last: Recovery | None = None
-    for fact in newest.values():
-        over = _went(case, fact) or _goes_on(case, fact)
-        if over is None and by_lists:
-            over = _listed(case, fact)
-        if over is None:
+    over = [
+        _went(case, fact) or _goes_on(case, fact) or (_listed(case, fact) if by_lists else None)
+        for fact in newest.values()
+    ]
+    return last_of(over)
+
+
+def last_of(over: Iterable[Recovery | None]) -> Recovery | None:
+    """Return the last of several ends; None: one of them has not come, or there is none."""
+    ends = list(over)
+    known = [one for one in ends if one is not None]
+    return max(known, key=lambda one: one.at_ms) if known and len(known) == len(ends) else None
+
+
+class ClientAnswers:
+    """What later answers of clients to consumerStatus, and their ends, show of queues that an
+    answer showed; cost: one pass over the facts.
+    """
+
+    def __init__(self, case: GroupCase) -> None:
+        self._case = case
+        self._answers = whole_answers(case)
+        self._held: dict[tuple[str | None, MessageQueue], set[int]] = {}
+        for fact in case.facts["HELD_QUEUE"]:
+            key = fact["client_id"], queue_of(fact)
+            self._held.setdefault(key, set()).add(fact["first_ms"])
+        self._went: dict[tuple[str, int], int | None] = {}
+
+    def let_go(self, shown: HeldQueueFact | StuckQueueFact) -> Recovery | None:
+        """When the client went, or its next whole answer lacks the queue; None: neither did.
+
+        Args:
+            shown: a fact of a client's dump that names the queue.
+        """
+        client_id, at_ms = shown["client_id"], shown["last_ms"]
+        went = self.went(client_id, at_ms)
+        if went is not None:
+            return went
+        holding = self._held.get((client_id, queue_of(shown)), set())
+        later = [ms for ms in self._answers.get(client_id, ()) if ms > at_ms and ms not in holding]
+        if not later:
             return None
-        last = over if last is None or over.at_ms > last.at_ms else last
-    return last
+        next_ms = min(later)
+        what = f"{client_id} has the queue no more by its dump of {utc(next_ms)}"
+        return Recovery(next_ms, what)
+
+    def went(self, client_id: str, at_ms: int) -> Recovery | None:
+        """As `went_after`."""
+        if (client_id, at_ms) not in self._went:
+            self._went[client_id, at_ms] = went_after(self._case, client_id, at_ms)
+        went_ms = self._went[client_id, at_ms]
+        return None if went_ms is None else Recovery(went_ms, f"{client_id} went")
 
 
 def goes_on_until(covered: Coverage, log: str, last_ms: int) -> int | None:

@@ -74,7 +74,7 @@ def gave_up_asking(case: GroupCase, topic: str) -> set[str]:
     """Members of the end that are set to ask a broker and divide the topic themselves."""
     members = {row["client_id"] for row in case.members}
     facts = (fact for fact in case.facts["GAVE_UP_ASKING"] if fact["topic"] == topic)
-    return {fact["client_id"] for fact in facts} & members
+    return {fact["client_id"] for fact in facts if "over_ms" not in fact["details"]} & members
 
 
 def _there(row: MembershipsRow, at_ms: int | None) -> bool:

@@ -145,6 +145,12 @@ BROKER_LOG = (
     LogFact(
         "group_updated", BROKER, GROUP,
         "group; was and now: notifyConsumerIdsChangedEnable, where the line has it",
+        rows=(
+            FactKind(
+                "GROUP_UPDATED", "an administrator set the group up anew", MOMENTS,
+                about=("broker_name",),
+            ),
+        ),
     ),
     LogFact(
         "group_deleted", BROKER, GROUP,

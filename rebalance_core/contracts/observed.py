@@ -259,7 +259,9 @@ _OTHER_KINDS = (
         "GAVE_UP_ASKING",
         "a client with clientRebalance=false divides the topic itself",
         about=("topic", *_OF_CLIENT),
-        details=fields("strategy"),
+        details=fields(
+            "strategy, over_ms? (when it asked again or was started anew), over_by? (the line)"
+        ),
     ),
     FactKind(
         "CONSUME_RATE",

@@ -1519,6 +1519,8 @@ class GaveUpAskingDetails(TypedDict):
     """Details of GAVE_UP_ASKING."""
 
     strategy: str
+    over_ms: NotRequired[str]
+    over_by: NotRequired[str]
 
 
 class GaveUpAskingFact(Fact):
@@ -1720,6 +1722,17 @@ class GroupCreatedFact(Fact):
     queue_id: int | None
     client_id: str | None
     details: GroupCreatedDetails
+
+
+class GroupUpdatedFact(Fact):
+    """A row of GROUP_UPDATED."""
+
+    kind: Literal["GROUP_UPDATED"]
+    topic: str | None
+    broker_name: str
+    queue_id: int | None
+    client_id: str | None
+    details: Mapping[str, str]
 
 
 class GroupDeletedFact(Fact):
@@ -2155,6 +2168,7 @@ class FactsByKind(TypedDict):
     BROKER_STARTED: Sequence[BrokerStartedFact]
     CHANNEL_EVENTS_DROPPED: Sequence[ChannelEventsDroppedFact]
     GROUP_CREATED: Sequence[GroupCreatedFact]
+    GROUP_UPDATED: Sequence[GroupUpdatedFact]
     GROUP_DELETED: Sequence[GroupDeletedFact]
     TAGS_CHANGED: Sequence[TagsChangedFact]
     TOPIC_DROPPED: Sequence[TopicDroppedFact]

@@ -303,9 +303,12 @@ def group_facts(
             DOCUMENT_READERS[piece.kind](rows, piece, at_ms)
         else:
             add_log_rows(rows, piece, at_ms, clients)
-    for piece in members_dividing_themselves(pieces):
+    for alone in members_dividing_themselves(pieces):
+        piece, until = alone.since, alone.until
         v = piece.values
+        details = {"strategy": v["strategy"]}
+        if until is not None:
+            details |= {"over_ms": context.time_of(until), "over_by": until.source}
         where = {"topic": v["topic"], "client_id": v["client_id"]}
-        rows.add("GAVE_UP_ASKING", context.time_of(piece), piece.source,
-                 {"strategy": v["strategy"]}, **where)  # fmt: skip
+        rows.add("GAVE_UP_ASKING", context.time_of(piece), piece.source, details, **where)
     return rows.rows

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from rebalance_core.contracts.fact_declaration import PROCESS_ID
@@ -113,8 +113,27 @@ def _differs(one: Statement, popped: Sequence[int]) -> bool:
 # it is restarted. Its log says only that *it* divided the topic.
 
 
-def members_dividing_themselves(pieces: Iterable[Evidence]) -> list[Evidence]:
-    """The first line of each member and topic that it divides itself, though it is set to ask.
+@dataclass(frozen=True, slots=True)
+class DividedAlone:
+    """A time in which a member divides a topic itself, though it is set to ask.
+
+    Attributes:
+        since: its first line.
+        until: the first evidence that it asks again, or was started anew; None: there is none.
+    """
+
+    since: Evidence
+    until: Evidence | None = None
+
+    @property
+    def since_ms(self) -> int:
+        """Return when it began, by the client's clock, epoch ms."""
+        return self.since.at_ms or 0
+
+
+def members_dividing_themselves(pieces: Iterable[Evidence]) -> list[DividedAlone]:
+    """Return, of each member and topic, the last time in which it divides it itself, though it is
+    set to ask.
 
     A member is set to ask where ``clientRebalance`` is false and its listener is not orderly, or
     where its process got an assignment for another topic.
@@ -124,20 +143,31 @@ def members_dividing_themselves(pieces: Iterable[Evidence]) -> list[Evidence]:
     """
     asks: dict[str, int] = {}
     answered: set[tuple[str, str | None]] = set()
-    divided: dict[tuple[str, str], Evidence] = {}
+    divided: dict[tuple[str, str], DividedAlone] = {}
     for piece in pieces:
         v = piece.values
-        if piece.kind == "client" and v["client_rebalance"] is False and not v.get("ordered"):
-            asks[v.get("client_file") or ""] = v.get("start_ms") or 0
+        over: list[tuple[str, str]] = []
+        if piece.kind == "client":
+            name, start_ms = v.get("client_file") or "", v.get("start_ms") or 0
+            over = [key for key, one in divided.items() if key[0] == name
+                    and one.since_ms < start_ms]  # fmt: skip
+            if v["client_rebalance"] is False and not v.get("ordered"):
+                asks[name] = start_ms
         elif piece.kind == "broker_allocated":
             answered.add((v["client_id"], v.get(PROCESS_ID)))
+            over = [(v["client_id"], v["topic"])]
         elif piece.kind == "allocated":
-            divided.setdefault((v["client_id"], v["topic"]), piece)
+            place = v["client_id"], v["topic"]
+            if place not in divided or divided[place].until is not None:
+                divided[place] = DividedAlone(piece)
+        for place in over:
+            if place in divided and divided[place].until is None:
+                divided[place] = replace(divided[place], until=piece)
     return [
-        piece
-        for (client_id, _), piece in divided.items()
-        if asks.get(client_id, (piece.at_ms or 0) + 1) <= (piece.at_ms or 0)
-        or (client_id, piece.values.get(PROCESS_ID)) in answered
+        one
+        for (client_id, _), one in divided.items()
+        if asks.get(client_id, one.since_ms + 1) <= one.since_ms
+        or (client_id, one.since.values.get(PROCESS_ID)) in answered
     ]
 
 
@@ -149,8 +179,8 @@ def divide_all(pieces: Iterable[Evidence]) -> set[str]:
         for piece in pieces
         if piece.kind == "broker_allocated" and not is_retry_topic(piece.values["topic"])
     }
-    first = members_dividing_themselves(pieces)
-    return {p.values["client_id"] for p in first if not is_retry_topic(p.values["topic"])} - asked
+    alone = (one.since.values for one in members_dividing_themselves(pieces) if one.until is None)
+    return {v["client_id"] for v in alone if not is_retry_topic(v["topic"])} - asked
 
 
 # Who divides the queues for each member: it itself, the broker that it asks, or nobody, as every

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import Finding, GroupCase, Rule, lasting, listed, plural
+from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, lasting, listed, plural
 from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.dumps import number
 from rebalance_core.audit.evidence import as_not_sure, ended
 from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.audit.recovery import goes_on_until
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         BrokerEventsRow,
         FactsByKind,
+        GaveUpAskingFact,
         HeartbeatFailedFact,
         MembershipsRow,
         NoBrokerAddressFact,
@@ -34,27 +36,40 @@ if TYPE_CHECKING:
 
 
 def find_gave_up_asking(case: GroupCase) -> Iterator[Finding]:
-    """One finding a topic; for information where the broker's division would be the same."""
-    facts = case.facts["GAVE_UP_ASKING"]
-    for topic in sorted({fact["topic"] for fact in facts}):
-        clients = gave_up_asking(case, topic)
-        if not clients:
-            continue
+    """One finding a topic, of the clients that still divide it, else of those that ask again; for
+    information where the broker's division would be the same.
+    """
+    members = {row["client_id"] for row in case.members}
+    of_members = (fact for fact in case.facts["GAVE_UP_ASKING"] if fact["client_id"] in members)
+    by_topic = grouped(of_members, lambda fact: fact["topic"])
+    for topic, facts in sorted(by_topic.items()):
+        alone = gave_up_asking(case, topic)
+        shown = [fact for fact in facts if fact["client_id"] in alone] or facts
+        clients = sorted({fact["client_id"] for fact in shown})
+        last = None if alone else max(shown, key=_over_ms)
         popped = is_popped(case, topic, case.run.end_ms)
-        first = min(fact["first_ms"] for fact in facts
-                    if fact["topic"] == topic and fact["client_id"] in clients)  # fmt: skip
         one = len(clients) == 1
         does = f"divides {topic} itself" if one else f"divide {topic} themselves"
         others = "others pop it" if popped else "brokers divide it for those that ask"
         yield Finding(
-            f"{listed(sorted(clients), 3)} {does}, though clientRebalance is false and {others}: "
+            f"{listed(clients, 3)} {does}, though clientRebalance is false and {others}: "
             "no broker answered the first questions, and there are no more before a restart.",
-            {"members": listed(sorted(clients))},
+            {"members": listed(clients)},
             severity=None if popped else INFO,
             topic=topic,
-            client_id=next(iter(clients)) if one else None,
-            first_ms=first,
+            client_id=clients[0] if one else None,
+            first_ms=min(fact["first_ms"] for fact in shown),
+            last_ms=None if last is None else _over_ms(last),
+            ended_by="" if last is None else _asks_again(last),
         )
+
+
+def _over_ms(fact: GaveUpAskingFact) -> int:
+    return number(fact["details"].get("over_ms"))
+
+
+def _asks_again(fact: GaveUpAskingFact) -> str:
+    return f"{fact['client_id']} asks again ({fact['details'].get('over_by')})"
 
 
 GAVE_UP_ASKING = Rule(
@@ -67,6 +82,7 @@ GAVE_UP_ASKING = Rule(
     "Restart the members named while all brokers answer; clients from 5.3.2 on go on asking.",
     find_gave_up_asking,
     files=("client_log", "consumerStatus"),
+    state=True,
 )
 
 

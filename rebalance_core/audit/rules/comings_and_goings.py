@@ -22,11 +22,11 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.dumps import Answer, Unlisted
 from rebalance_core.audit.orphans import backlog, is_broadcasting, messages
-from rebalance_core.audit.recovery import went_after
+from rebalance_core.audit.recovery import Recovery, went_after
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, HOUR_MS, utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerEventsRow
@@ -103,10 +103,10 @@ def _finding(case: GroupCase, host: str, stays: list[Stay]) -> Iterator[Finding]
         f"{what} from {utc(first_ms)} to {utc(last_ms)}, each for {lasting(longest)} at most: "
         "all members divide the queues anew each time.",
         {"host": host, "stays": str(len(stays)), "client_ids": listed(ids)},
-        severity=INFO if over else WARNING,
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=first_ms,
         last_ms=last_ms,
+        ended_by="no stay is as short in the hour after it" if over else "",
     )
 
 
@@ -244,6 +244,14 @@ def find_members_apart(case: GroupCase) -> Iterator[Finding]:
         return
     last = shown[-1]
     again = next((one.at_ms for one in rounds if one.at_ms > last.at_ms), None)
+    over = None
+    if again is not None:
+        over = Recovery(again, "a later round of dumps lists each of them on both sides")
+    for side in (last.at_brokers, last.behind_proxies):
+        went = [went_after(case, client_id, last.at_ms) for client_id in side]
+        gone = [ms for ms in went if ms is not None]
+        if over is None and len(gone) == len(went):
+            over = Recovery(max(gone), f"{listed(side, 3)} went")
     yield Finding(
         f"{plural(len(last.at_brokers), 'member')} at brokers ({listed(last.at_brokers, 3)}) and "
         f"{len(last.behind_proxies)} behind proxies ({listed(last.behind_proxies, 3)}) do not know "
@@ -251,8 +259,8 @@ def find_members_apart(case: GroupCase) -> Iterator[Finding]:
         "so messages are consumed twice.",
         {"at_brokers": listed(last.at_brokers), "behind_proxies": listed(last.behind_proxies)},
         first_ms=shown[0].at_ms,
-        last_ms=again,
-        ended_by="a later round of dumps lists each of them on both sides",
+        last_ms=over.at_ms if over else None,
+        ended_by=over.shown_by if over else "",
     )
 
 
@@ -331,16 +339,16 @@ def find_unlisted(case: GroupCase) -> Iterator[Finding]:
     behind = sum(backlog(case).values())
     waits = unlisted.goes_on and not case.members and behind > 0
     left = f"; {messages(behind)} not read" if waits else ""
-    severity: Severity = ERROR if waits else WARNING if unlisted.goes_on else INFO
     ids = sorted(unlisted.clients)
     signs = [*unlisted.clients.values(), *unlisted.refused.values()]
     yield Finding(
         f"{_who(case, unlisted)}{_refusals(unlisted)}: heartbeats do not arrive{left}.",
         {"clients": listed(ids) or "unknown", "refused_by": listed(sorted(unlisted.refused))},
-        severity=severity,
+        severity=ERROR if waits else WARNING,
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=min(first for first, _ in signs),
         last_ms=None if unlisted.goes_on else unlisted.last_ms,
+        ended_by="" if unlisted.goes_on else "it gave no sign of life after that",
     )
 
 

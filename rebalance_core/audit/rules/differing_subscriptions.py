@@ -36,6 +36,7 @@ from rebalance_core.audit.orphans import (
     subscribers,
     window_around,
 )
+from rebalance_core.audit.recovery import went_after
 from rebalance_core.audit.subscriptions import (
     Unsubscribed,
     differ,
@@ -192,6 +193,7 @@ def _by_clients(case: GroupCase, topic: str, facts: list[ClientTopicFact]) -> Fi
     first = max(began.values())
     cause = window_around(case, case.run.end_ms, after_ms=HEARTBEAT_MS)
     because = f" ({cause}, just before the end)" if cause else ""
+    went_ms = went_after(case, None, max(fact["last_ms"] for fact in facts))
     return Finding(
         f"Members filter {topic} differently: {'; '.join(parts[:5])}{because}. The broker uses "
         "the expression of the last heartbeat for all.",
@@ -199,6 +201,8 @@ def _by_clients(case: GroupCase, topic: str, facts: list[ClientTopicFact]) -> Fi
         severity=INFO if cause else ERROR,
         topic=topic,
         first_ms=first,
+        last_ms=went_ms,
+        ended_by="" if went_ms is None else "all members went",
     )
 
 

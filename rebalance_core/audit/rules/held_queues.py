@@ -20,14 +20,14 @@ from rebalance_core.audit.case import (
 from rebalance_core.audit.dumps import flag, fresh, held_over_time, last_stated, number, queue_of
 from rebalance_core.audit.orphans import suspended_clients
 from rebalance_core.audit.prediction import Prediction
-from rebalance_core.audit.recovery import went_after
+from rebalance_core.audit.recovery import ClientAnswers, last_of, went_after
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MINUTE_MS, PULL_MAX_IDLE_MS, utc
 from rebalance_core.model.verdicts import WARNING
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import HeldQueueFact, PullExpiredFact
+    from rebalance_core.contracts.rows import HeldQueueFact, PullExpiredFact, StuckQueueFact
 
 DUMPS_APART_MS = MINUTE_MS
 """Between two dumps so far apart a healthy listener commits."""
@@ -37,8 +37,8 @@ BLOCKED_MS = MINUTE_MS
 
 def find_blocked(case: GroupCase) -> Iterator[Finding]:
     """One finding a client whose queues stand still although messages are there (no. 17)."""
-    stuck: dict[str, dict[MessageQueue, tuple[int, int]]] = {}
-    newest = held_over_time(case)
+    stuck: dict[str, dict[MessageQueue, tuple[int, HeldQueueFact | StuckQueueFact]]] = {}
+    newest, answers = held_over_time(case), ClientAnswers(case)
     for fact in fresh(case, case.facts["STUCK_QUEUE"], last_stated):
         later = newest.get((fact["client_id"], queue_of(fact)), [])[-1:]
         moved = any(one["first_ms"] > fact["last_ms"] and not _waiting(one) for one in later)
@@ -46,8 +46,8 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
             since_ms = fact["first_ms"] - number(
                 fact["details"].get("count"), 0
             )  # "blocked, 597688ms"
-            span = (since_ms, fact["last_ms"])
-            stuck.setdefault(fact["client_id"] or "a client", {})[queue_of(fact)] = span
+            of_client = stuck.setdefault(fact["client_id"] or "a client", {})
+            of_client[queue_of(fact)] = (since_ms, fact)
     quiet = {None, *suspended_clients(case)}
     pulled = _last_pulls(case)
     for (client_id, queue), facts in newest.items():
@@ -57,11 +57,12 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
         since = [one["first_ms"] for one in facts[:-1] if _stands_still(one, last)]
         since += _not_consumed(case, last, pulled[client_id, last["first_ms"]])
         if since:
-            stuck.setdefault(client_id, {})[queue] = (min(since), last["first_ms"])
+            stuck.setdefault(client_id, {})[queue] = (min(since), last)
     for client_id, spans in sorted(stuck.items()):
         names = sorted(f"{topic} {broker}:{number}" for topic, broker, number in spans)
-        first = min(span[0] for span in spans.values())
-        last_ms = max(span[1] for span in spans.values())
+        first = min(since_ms for since_ms, _ in spans.values())
+        last_ms = max(fact["last_ms"] for _, fact in spans.values())
+        over = last_of(answers.let_go(fact) for _, fact in spans.values())
         yield Finding(
             f"{client_id} has messages of {plural(len(spans), 'queue')} in its cache and does not "
             f"get on with them since {utc(first)} (last seen at {utc(last_ms)}): "
@@ -69,6 +70,8 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
             {"queues": listed(names)},
             client_id=client_id,
             first_ms=first,
+            last_ms=over.at_ms if over else None,
+            ended_by=over.shown_by if over else "",
         )
 
 
@@ -152,7 +155,8 @@ def find_zombie(case: GroupCase) -> Iterator[Finding]:
             and prediction.settled_at(queue_of(fact), fact["first_ms"])
         ):
             zombies.setdefault(fact["client_id"], []).append(fact)
-    yield from _by_client(zombies, "should read {count} and has dropped them for good: {names}")
+    text = "should read {count} and has dropped them for good: {names}"
+    yield from _by_client(ClientAnswers(case), zombies, text)
 
 
 def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
@@ -180,12 +184,13 @@ def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
         ]
         if held:
             silent.setdefault(fact["client_id"], []).append(fact)
+    answers = ClientAnswers(case)
     for client_id, facts in silent.items():
         age = max(
             fact["first_ms"] - number(fact["details"].get("last_pull_ms"), 0) for fact in facts
         )
         text = f"holds {{count}} and has not pulled them for {lasting(age)}: {{names}}"
-        yield from _by_client({client_id: facts}, text)
+        yield from _by_client(answers, {client_id: facts}, text)
 
 
 def find_expired(case: GroupCase) -> Iterator[Finding]:
@@ -217,7 +222,9 @@ def find_expired(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _by_client(facts_of: dict[str, list[HeldQueueFact]], text: str) -> Iterator[Finding]:
+def _by_client(
+    answers: ClientAnswers, facts_of: dict[str, list[HeldQueueFact]], text: str
+) -> Iterator[Finding]:
     for client_id, facts in sorted(facts_of.items()):
         names = [
             f"{topic} " + queue_names(queue_of(f)[1:] for f in facts if f["topic"] == topic)
@@ -226,6 +233,7 @@ def _by_client(facts_of: dict[str, list[HeldQueueFact]], text: str) -> Iterator[
         one = facts[0] if len({queue_of(fact) for fact in facts}) == 1 else None
         count = plural(len({queue_of(fact) for fact in facts}), "queue")
         at = utc(facts[-1]["first_ms"])
+        over = last_of(map(answers.let_go, facts))
         yield Finding(
             f"{client_id} {text.format(count=count, names=listed(names, 5))} (dump of {at}).",
             {"queues": listed(names)} | (dict(one["details"]) if one else {}),
@@ -234,6 +242,8 @@ def _by_client(facts_of: dict[str, list[HeldQueueFact]], text: str) -> Iterator[
             queue_id=one["queue_id"] if one else None,
             client_id=client_id,
             first_ms=min(fact["first_ms"] for fact in facts),
+            last_ms=over.at_ms if over else None,
+            ended_by=over.shown_by if over else "",
         )
 
 
@@ -248,6 +258,7 @@ BLOCKED = Rule(
     "committed offset of the queue named; skip it or fix the listener.",
     find_blocked,
     files=("consumerStatus",),
+    state=True,
 )
 ZOMBIE = Rule(
     "ZOMBIE_QUEUE",
@@ -260,6 +271,7 @@ ZOMBIE = Rule(
     find_zombie,
     files=("consumerStatus",),
     needs=MEMBERS,
+    state=True,
 )
 NOT_PULLING = Rule(
     "NOT_PULLING",
@@ -270,6 +282,7 @@ NOT_PULLING = Rule(
     "Take a thread dump of the client named and restart it.",
     find_not_pulling,
     files=("consumerStatus",),
+    state=True,
 )
 EXPIRED = Rule(
     "PULL_EXPIRED",

@@ -17,6 +17,7 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
+from rebalance_core.audit.coverage import STORES_APART_MS
 from rebalance_core.audit.evidence import NOT_ASKED, end_of, logs_gap
 from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
 from rebalance_core.audit.recovery import recovery
@@ -87,12 +88,12 @@ def find_back(case: GroupCase) -> Iterator[Finding]:
     if not deleted:
         return
     by: dict[str, set[str]] = {}
-    again: list[int] = []
+    again: dict[str, int] = {}
     for fact in case.facts["GROUP_CREATED"]:
         broker = fact["broker_name"]
         if broker in deleted and fact["last_ms"] >= deleted[broker]:
             by.setdefault(fact["details"].get("by", ""), set()).add(broker)
-            again.append(fact["last_ms"])
+            again[broker] = fact["last_ms"]
     created = set[str]().union(*by.values())
     stored = {
         broker
@@ -105,13 +106,21 @@ def find_back(case: GroupCase) -> Iterator[Finding]:
     how = "an administrator" if set(by) == {"admin"} and not stored else (
         "a broker by itself, for a client that was still running"
     )  # fmt: skip
+    set_up = {
+        fact["broker_name"]: fact["last_ms"]
+        for fact in case.facts["GROUP_UPDATED"]
+        if fact["last_ms"] > again.get(fact["broker_name"], deleted.get(fact["broker_name"], 0))
+    }
+    meant = all(broker in set_up for broker in brokers)
     yield Finding(
         f"The group was deleted at {utc(max(deleted.values()))} and is back on "
         f"{listed(brokers, 5)}, created by {how}.",
         {"brokers": listed(brokers), "created_by": listed(sorted(by)) or "unknown"},
         severity=INFO if set(by) == {"admin"} and not stored else WARNING,
         broker_name=brokers[0] if len(brokers) == 1 else None,
-        first_ms=min(again, default=max(deleted.values())),
+        first_ms=min(again.values(), default=max(deleted.values())),
+        last_ms=max(set_up[broker] for broker in brokers) if meant else None,
+        ended_by="an administrator set it up (updateSubGroup)" if meant else "",
     )
 
 
@@ -133,12 +142,13 @@ BACK = Rule(
     WARNING,
     "The group was deleted while clients still asked for its messages, so a broker created it "
     "again with default settings.",
-    "GROUP_DELETED, GROUP_CREATED, GROUP_CONFIG",
+    "GROUP_DELETED, GROUP_CREATED, GROUP_UPDATED, GROUP_CONFIG",
     "Stop all consumers of the group and delete it again, or configure it (updateSubGroup) if it "
     "is needed.",
     find_back,
     files=("subscription_group_json",),
     needs=EVENTS,
+    state=True,
 )
 
 
@@ -157,7 +167,11 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
     if dumps.is_system_group(case.consumer_group) or is_broadcasting(case):
         return
     offsets = Offsets(case)
-    kept = {queue for queue in offsets.commits if not is_system_topic(queue[0])}
+    kept = {
+        queue
+        for queue in offsets.commits
+        if not is_system_topic(queue[0]) and not _was_removed(case, queue, offsets)
+    }
     gone = {queue for queue in kept if is_gone(case, queue[1])}
     if gone and not case.members:
         yield _of_group(case, gone, offsets)
@@ -182,6 +196,13 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
         logged = topic in shrunk
         why = "the topic has fewer queues there" + (" since a logged scale-in" if logged else "")
         yield _of_queues(topic, queues, why, INFO if logged else WARNING)
+
+
+def _was_removed(case: GroupCase, queue: MessageQueue, offsets: Offsets) -> bool:
+    """True if the newest copy of the broker's store lacks the offset that an older one has."""
+    copies = case.run.coverage.offset_stores.get(queue.broker_name, ())
+    seen_ms = offsets.committed_ms[queue]
+    return seen_ms in copies and copies[-1] > seen_ms + STORES_APART_MS
 
 
 def _stored_ms(case: GroupCase) -> dict[MessageQueue, int]:

@@ -234,10 +234,10 @@ def find_rebalance_storm(case: GroupCase) -> Iterator[Finding]:
             "explained_at_most": str(worst.explained),
             "causes": listed(causes),
         },
-        severity=INFO if over else WARNING,
         broker_name=brokers[0] if len(brokers) == 1 else None,
         first_ms=first_ms,
         last_ms=last_ms if over else None,
+        ended_by="no such notice came in the minute after it" if over else "",
         gap=CLIENT_CLOCK_UNKNOWN if unsure else None,
     )
 

@@ -253,6 +253,7 @@ class Reset:
     Attributes:
         at_ms: when the broker took it; seen_ms: the commit that shows that it was not kept.
         before: the commit before it; asked: what it was set to; after: the commit that is seen.
+        kept_ms: when a later reset of the queue was kept; None: none was.
     """
 
     queue: MessageQueue
@@ -261,6 +262,7 @@ class Reset:
     before: int
     asked: int
     after: int
+    kept_ms: int | None = None
 
     @property
     def is_sure(self) -> bool:
@@ -269,9 +271,12 @@ class Reset:
 
 
 def find_not_kept(case: GroupCase) -> Iterator[Finding]:
-    """One finding a topic and severity."""
-    found = grouped(_not_kept(case), lambda reset: (reset.queue.topic, reset.is_sure))
-    for (topic, sure), resets in sorted(found.items()):
+    """One finding a topic and severity, of the resets that no later one made up for apart."""
+    found = grouped(
+        _not_kept(case), lambda one: (one.queue.topic, one.is_sure, one.kept_ms is not None)
+    )
+    for (topic, sure, _), resets in sorted(found.items()):
+        kept = [one.kept_ms for one in resets if one.kept_ms is not None]
         first = resets[0]
         names = queue_names((one.queue.broker_name, one.queue.queue_id) for one in resets)
         may = "" if sure else ", unless they were read again meanwhile"
@@ -286,7 +291,8 @@ def find_not_kept(case: GroupCase) -> Iterator[Finding]:
             broker_name=first.queue.broker_name if len(resets) == 1 else None,
             queue_id=first.queue.queue_id if len(resets) == 1 else None,
             first_ms=min(one.at_ms for one in resets),
-            last_ms=max(one.seen_ms for one in resets),
+            last_ms=max(kept or [one.seen_ms for one in resets]),
+            ended_by="a later reset was kept" if kept else "",
         )
 
 
@@ -294,13 +300,34 @@ def _not_kept(case: GroupCase) -> list[Reset]:
     """The last reset of each queue that a commit contradicts, the widest first."""
     asked = grouped(case.facts["OFFSET_RESET"], queue_of)
     commits = _commits(case)
-    found = []
+    found: dict[MessageQueue, Reset] = {}
     for queue, facts in asked.items():
         ends = [fact["first_ms"] for fact in facts[1:]]
         for fact, until_ms in zip(facts, [*ends, None], strict=True):
-            one = _contradicted(queue, fact, until_ms, commits.get(queue, []))
-            found += [] if one is None else [one]
-    return sorted(found, key=lambda one: (-abs(one.asked - one.before), one.queue))
+            of_queue = commits.get(queue, [])
+            one = _contradicted(queue, fact, until_ms, of_queue)
+            if one is not None:
+                found[queue] = one
+            elif queue in found and (seen := _looks_after(fact, until_ms, of_queue)):
+                found[queue] = replace(found[queue], kept_ms=seen[0]["observed_ms"])
+    return sorted(found.values(), key=lambda one: (-abs(one.asked - one.before), one.queue))
+
+
+def _looks_after(
+    fact: OffsetResetFact, until_ms: int | None, commits: list[CommittedOffsetsRow]
+) -> list[CommittedOffsetsRow]:
+    """What the broker surely has of the queue after a reset, until the next one.
+
+    What clients log is no look: a broker refuses what they commit before they have seen a reset. A
+    store may be older than it is.
+    """
+    return [
+        row
+        for row in commits
+        if row["client_id"] is None
+        and row["observed_ms"] > fact["first_ms"] + SECOND_MS + STALE_STORE_MS
+        and (until_ms is None or row["observed_ms"] < until_ms)
+    ]
 
 
 def _contradicted(
@@ -309,20 +336,10 @@ def _contradicted(
     until_ms: int | None,
     commits: list[CommittedOffsetsRow],
 ) -> Reset | None:
-    """The reset, if the first look at the broker after it shows that it was not kept.
-
-    What clients log is no look: a broker refuses what they commit before they have seen a reset. A
-    store may be older than it is.
-    """
+    """The reset, if the first look at the broker after it shows that it was not kept."""
     at_ms, to = fact["first_ms"], number(fact["details"].get("offset"))
     earlier = [row for row in commits if row["observed_ms"] < at_ms]
-    later = [
-        row
-        for row in commits
-        if row["client_id"] is None
-        and row["observed_ms"] > at_ms + SECOND_MS + STALE_STORE_MS
-        and (until_ms is None or row["observed_ms"] < until_ms)
-    ]
+    later = _looks_after(fact, until_ms, commits)
     if not earlier or not later:
         return None
     before, seen = earlier[-1]["committed_offset"], later[0]

@@ -30,6 +30,7 @@ from rebalance_core.audit.dumps import (
 )
 from rebalance_core.audit.orphans import Offsets, cause_before, messages
 from rebalance_core.audit.prediction import Prediction
+from rebalance_core.audit.recovery import ClientAnswers, Recovery, went_after
 from rebalance_core.model.clients import KEPT, KEPT_LOCK_MS, profile_of
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.queue import MessageQueue
@@ -56,25 +57,30 @@ REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
 
 def find_stuck(case: GroupCase) -> Iterator[Finding]:
     """One finding a queue (rocketmq.md §7, §11 no. 16)."""
-    prediction = Prediction(case)
-    said: set[MessageQueue] = set()
-    for fact in case.facts["LOCK_REFUSED"]:
-        if is_stuck(prediction, fact) and queue_of(fact) not in said:
-            said.add(queue_of(fact))
-            yield _refused(prediction, fact, _locked_since(case, prediction, fact))
+    prediction, answers = Prediction(case), ClientAnswers(case)
+    refused = {
+        queue_of(fact): fact for fact in case.facts["LOCK_REFUSED"] if is_stuck(prediction, fact)
+    }
+    for refusal in refused.values():
+        yield _refused(prediction, refusal, _freed(case, prediction, refusal))
+    said = {*refused}
     for held in (facts[-1] for facts in held_over_time(case).values()):
         tries = number(held["details"]["try_unlock_times"], 0)
         waits = flag(held["details"]["dropped"]) and tries > 0 and _is_old(prediction, held)
         if waits and queue_of(held) not in said:
             said.add(queue_of(held))
             text = f"has dropped {_name(held)} and tried {tries} times to unlock it"
-            yield _dumped(held, text)
-    for stuck_one in fresh(case, case.facts["STUCK_QUEUE"], last_stated):
-        trouble = stuck_one["details"].get("trouble")
-        stuck = trouble in ("lock", "unlock") and _is_old(prediction, stuck_one)
-        if stuck and queue_of(stuck_one) not in said:
-            said.add(queue_of(stuck_one))
-            yield _dumped(stuck_one, f"cannot {trouble} {_name(stuck_one)}")
+            over = answers.let_go(held) or _locked_since(case, prediction, held)
+            yield _dumped(held, text, over)
+    newest = {
+        queue_of(fact): fact
+        for fact in fresh(case, case.facts["STUCK_QUEUE"], last_stated)
+        if fact["details"].get("trouble") in ("lock", "unlock")
+    }
+    for queue, stuck in newest.items():
+        if queue not in said and _is_old(prediction, stuck):
+            over = answers.let_go(stuck) or _locked_since(case, prediction, stuck)
+            yield _dumped(stuck, f"cannot {stuck['details'].get('trouble')} {_name(stuck)}", over)
 
 
 def is_stuck(prediction: Prediction, fact: LockRefusedFact) -> bool:
@@ -96,16 +102,30 @@ def _is_old(prediction: Prediction, fact: HeldQueueFact | StuckQueueFact) -> boo
     return bool(fact["first_ms"] > max(change["latest_ms"], change["change_ms"] + ORDER_LOCK_MS))
 
 
+def _freed(case: GroupCase, prediction: Prediction, refused: LockRefusedFact) -> Recovery | None:
+    """What shows after the last refusal that the lock is free: a dump in which an owner has it, or
+    the end of the client that had it.
+    """
+    locked = _locked_since(case, prediction, refused)
+    owner = refused["details"].get("owner")
+    if locked is not None or not owner:
+        return locked
+    went_ms = went_after(case, owner, refused["last_ms"])
+    return None if went_ms is None else Recovery(went_ms, f"{owner} went, which had the lock")
+
+
 def _locked_since(
-    case: GroupCase, prediction: Prediction, refused: LockRefusedFact
-) -> HeldQueueFact | None:
-    """A dump after the last refusal in which an owner has the lock; None: there is none."""
+    case: GroupCase,
+    prediction: Prediction,
+    stuck: LockRefusedFact | HeldQueueFact | StuckQueueFact,
+) -> Recovery | None:
+    """A later dump in which an owner has the lock; None: there is none."""
     return next(
         (
-            fact
+            Recovery(fact["first_ms"], f"{fact['client_id']} has the lock")
             for fact in fresh(case, case.facts["HELD_QUEUE"], last_stated)
-            if queue_of(fact) == queue_of(refused)
-            and fact["first_ms"] > refused["last_ms"]
+            if queue_of(fact) == queue_of(stuck)
+            and fact["first_ms"] > stuck["last_ms"]
             and flag(fact["details"].get("locked"))
             and not flag(fact["details"].get("dropped"))
             and fact["client_id"] in prediction.owners(queue_of(fact), fact["first_ms"])
@@ -114,9 +134,7 @@ def _locked_since(
     )
 
 
-def _refused(
-    prediction: Prediction, fact: LockRefusedFact, locked: HeldQueueFact | None
-) -> Finding:
+def _refused(prediction: Prediction, fact: LockRefusedFact, over: Recovery | None) -> Finding:
     owner = fact["details"].get("owner")
     should = sorted(prediction.owners(queue_of(fact), fact["last_ms"]))
     return Finding(
@@ -129,12 +147,12 @@ def _refused(
         queue_id=fact["queue_id"],
         client_id=owner,
         first_ms=fact["first_ms"],
-        last_ms=fact["last_ms"] if locked is None else locked["first_ms"],
-        ended_by="" if locked is None else f"{locked['client_id']} has the lock",
+        last_ms=fact["last_ms"] if over is None else over.at_ms,
+        ended_by="" if over is None else over.shown_by,
     )
 
 
-def _dumped(fact: HeldQueueFact | StuckQueueFact, what: str) -> Finding:
+def _dumped(fact: HeldQueueFact | StuckQueueFact, what: str, over: Recovery | None) -> Finding:
     return Finding(
         f"{fact['client_id']} {what} (dump of {utc(fact['first_ms'])}).",
         dict(fact["details"]),
@@ -143,6 +161,8 @@ def _dumped(fact: HeldQueueFact | StuckQueueFact, what: str) -> Finding:
         queue_id=fact["queue_id"],
         client_id=fact["client_id"],
         first_ms=fact["first_ms"],
+        last_ms=None if over is None else over.at_ms,
+        ended_by="" if over is None else over.shown_by,
     )
 
 
@@ -313,7 +333,6 @@ def _finding(case: GroupCase, topic: str, severity: Severity, blocks: list[Stall
     else:
         until = max(block.until_ms for block in blocks)
         how_long = f"for {lasting(seen - since)} at least, held until {utc(until)}"
-        how_long += "" if end is None else f"; over by {utc(end)}"
         who = "its consumer is slow, or gone and not found lost yet"
     behind = Offsets(case).behind(block.queue for block in blocks)
     one = blocks[0].queue if len(blocks) == 1 else None
@@ -329,6 +348,7 @@ def _finding(case: GroupCase, topic: str, severity: Severity, blocks: list[Stall
         client_id=gone[0] if len(gone) == 1 else None,
         first_ms=since,
         last_ms=end,
+        ended_by="" if lost or end is None else "a later consumerOrderInfo.json shows it no more",
     )  # fmt: skip
 
 

@@ -461,7 +461,6 @@ def find_multiplied(case: GroupCase) -> Iterator[Finding]:
             f"All members stood in the list many times from {utc(crowd[0].first_ms)}: "
             f"{listed((duplicate.client_id for duplicate in crowd), 3)}.",
             {"members": listed(duplicate.client_id for duplicate in crowd)},
-            severity=WARNING if None in over else INFO,
             first_ms=min(duplicate.first_ms for duplicate in crowd),
             last_ms=None if None in over else max(end for end in over if end is not None),
         )
@@ -470,16 +469,16 @@ def find_multiplied(case: GroupCase) -> Iterator[Finding]:
         entries = sum(len(listing.addresses) for listing in listings)
         ids = sorted(listing.client_id for listing in listings)
         first = min(listing.first_ms for listing in listings)
-        last = max(listing.last_ms for listing in listings)
-        resolved = any(listing.resolved for listing in listings)
+        over = [listing.ended_ms for listing in listings]
         yield Finding(
-            f"{broker} listed {plural(len(ids), 'member')} {entries} times at {utc(first)}"
-            f"{', later no more' if resolved else ''}: {listed(ids, 3)}.",
+            f"{broker} listed {plural(len(ids), 'member')} {entries} times at {utc(first)}: "
+            f"{listed(ids, 3)}.",
             {"members": listed(ids), "entries": str(entries)},
-            severity=INFO if resolved or not listings[0].persists else WARNING,
+            severity=WARNING if any(listing.persists for listing in listings) else INFO,
             broker_name=broker,
             first_ms=first,
-            last_ms=last if resolved else None,
+            last_ms=None if None in over else max(end for end in over if end is not None),
+            ended_by=f"{broker} lists each of them once, or no more",
         )
 
 
@@ -518,4 +517,5 @@ MULTIPLIED = Rule(
     about=BROKER,
     files=("broker_log", "consumerConnection"),
     needs=CAUSES,
+    state=True,
 )

@@ -20,7 +20,7 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.dumps import configs, flag, lasts, number, subscribed_topics
 from rebalance_core.audit.orphans import Offsets, Span
-from rebalance_core.audit.recovery import recovery
+from rebalance_core.audit.recovery import Recovery, recovery, went_after
 from rebalance_core.audit.subscriptions import (
     TopicReaders,
     gave_up_asking,
@@ -261,17 +261,20 @@ def find_invisible_time(case: GroupCase) -> Iterator[Finding]:
     for topic, facts in sorted(by_topic.items()):
         yield _invisible_time_finding(case, topic, facts, slow.get(topic))
     for topic in sorted(slow.keys() - by_topic.keys()):
-        yield _by_time(topic, slow[topic])
+        yield _by_time(case, topic, slow[topic])
 
 
-def _by_time(topic: str, slow: ListenerTime) -> Finding:
+def _by_time(case: GroupCase, topic: str, slow: ListenerTime) -> Finding:
     """No client's log says that messages timed out, but they must have."""
+    went_ms = went_after(case, slow.client_id, slow.at_ms)
     return Finding(
         f"The listener is too slow for {topic}: {slow}, so messages come again.",
         {"invisible_time": f"{slow.invisible_ms / SECOND_MS:g} s", "listener": str(slow)},
         topic=topic,
         client_id=slow.client_id,
         first_ms=slow.at_ms,
+        last_ms=went_ms,
+        ended_by="" if went_ms is None else f"{slow.client_id} went",
     )
 
 
@@ -292,7 +295,8 @@ def _invisible_time_finding(
         default=0,
     )
     retries = _waiting_retries(case, topic)
-    over = recovery(case, facts) if slow is None else None
+    slow_now = slow is not None and went_after(case, slow.client_id, slow.at_ms) is None
+    over = None if slow_now else recovery(case, facts)
     many = f"; up to {waiting} messages of one queue wait in a client" if waiting else ""
     return Finding(
         f"Popped messages of {topic} were let go unconsumed in {plural(seconds, 'second')} from "
@@ -322,8 +326,10 @@ def _waiting_retries(case: GroupCase, topic: str) -> int | None:
 
 
 def _too_slow(case: GroupCase) -> dict[str, ListenerTime]:
-    """By topic the client that needs longest, of those that need longer than they have."""
-    found: dict[str, ListenerTime] = {}
+    """By topic the client that needs longest, of those that need longer than they have by their
+    newest dump.
+    """
+    newest: dict[tuple[str, str], ListenerTime] = {}
     settings = {_dump(row): row for row in case.facts["POP_SETTINGS"]}
     waiting: dict[tuple[tuple[str, int], str], int] = {}
     for row in case.facts["POP_QUEUE"]:
@@ -338,7 +344,7 @@ def _too_slow(case: GroupCase) -> dict[str, ListenerTime]:
             or number(limits["details"].get("invisible_ms")) < 1
         ):
             continue
-        one = ListenerTime(
+        newest[rate["topic"], rate["client_id"]] = ListenerTime(
             rate["client_id"],
             rate["first_ms"],
             waiting.get((_dump(rate), rate["topic"]), 0),
@@ -346,9 +352,11 @@ def _too_slow(case: GroupCase) -> dict[str, ListenerTime]:
             number(limits["details"].get("threads")),
             number(limits["details"].get("invisible_ms")),
         )
-        worst = found.get(rate["topic"])
+    found: dict[str, ListenerTime] = {}
+    for (topic, _), one in newest.items():
+        worst = found.get(topic)
         if one.needed_ms > one.invisible_ms and (worst is None or one.needed_ms > worst.needed_ms):
-            found[rate["topic"]] = one
+            found[topic] = one
     return found
 
 
@@ -393,25 +401,29 @@ def _missing_pop_retry_topic_finding(
 ) -> Finding:
     name = facts[0]["topic"]
     first, last = facts[0]["first_ms"], max(fact["last_ms"] for fact in facts)
-    over = _is_over(case, topic, name)
+    over = _now_there(case, topic, name, last) or recovery(case, facts)
     logs = sorted({fact["details"].get("log", "") for fact in facts} - {""})
     times = sum(fact["times"] for fact in facts)
     return Finding(
         f"{name} did not exist from {utc(first)} for {lasting(last - first)}: members that ask "
         f"the broker for {topic} never balance and pass once a second (seen {times} times in the "
-        f"log of {listed(logs, 3) or 'a client'}){'; it is there now' if over else ''}.",
+        f"log of {listed(logs, 3) or 'a client'}).",
         {"missing": name, "seen_in": listed(logs), "times": str(times)},
-        severity=INFO if over else None,
         topic=topic,
         first_ms=first,
-        last_ms=last if over else None,
+        last_ms=over.at_ms if over else None,
+        ended_by=over.shown_by if over else "",
     )
 
 
-def _is_over(case: GroupCase, topic: str, name: str) -> bool:
-    """True if the topic is there at the end, or nobody is left to ask for it."""
+def _now_there(case: GroupCase, topic: str, name: str, last_ms: int) -> Recovery | None:
+    """What shows that the topic is there at the end, or that no member is left to ask for it."""
     read = any(row["topic"] == name for row in case.tables["committed_offsets"])
-    return read or bool(configs(case, name)) or not orphans.subscribers(case, topic)
+    if read or configs(case, name):
+        return Recovery(last_ms, f"{name} is there now")
+    if not orphans.subscribers(case, topic):
+        return Recovery(last_ms, f"no member subscribes {topic} any more")
+    return None
 
 
 MISSING_POP_RETRY_TOPIC = Rule(
@@ -424,4 +436,5 @@ MISSING_POP_RETRY_TOPIC = Rule(
     "set clientRebalance = true in clients that do not pop.",
     find_missing_pop_retry_topic,
     files=("client_log",),
+    state=True,
 )

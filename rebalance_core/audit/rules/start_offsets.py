@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,9 +17,10 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import by_topic, queue_of
+from rebalance_core.audit.dumps import by_topic, flag, offsets_over_time, queue_of
 from rebalance_core.audit.evidence import QUEUES_BEFORE, QUEUES_CREATED
 from rebalance_core.audit.orphans import is_broadcasting, is_initial, messages
+from rebalance_core.audit.recovery import ClientAnswers, Recovery, last_of
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
 from rebalance_core.model.group_settings import BROADCASTING
@@ -295,7 +296,7 @@ def _unwanted(case: GroupCase, row: PullStartsRow) -> int:
 
 
 def find_failed(case: GroupCase) -> Iterator[Finding]:
-    """One finding a topic on whose queues a member cannot start."""
+    """One finding a topic on whose queues a member cannot start, else on whose it could not."""
     last = {row["epoch"] for row in case.epochs if not row["transient"]}
     rows = [
         row
@@ -304,9 +305,59 @@ def find_failed(case: GroupCase) -> Iterator[Finding]:
         and row["epoch"] in last
         and not is_assumed(case, row["client_id"])
     ]
-    found = grouped(rows, lambda row: (row["topic"], not _came_untold(case, row)))
-    for (topic, sure), of_topic in sorted(found.items()):
-        yield _failed(topic, of_topic, sure=sure)
+    if not rows:
+        return
+    end = _ends_of_failures(case)
+    judged = [(row, end(row)) for row in rows]
+    lasting = {row["topic"] for row, over in judged if over is None}
+    shown = [pair for pair in judged if pair[1] is None or pair[0]["topic"] not in lasting]
+    found = grouped(shown, lambda pair: (pair[0]["topic"], not _came_untold(case, pair[0])))
+    for (topic, sure), pairs in sorted(found.items()):
+        over = last_of(recovery for _, recovery in pairs)
+        yield _failed(topic, [row for row, _ in pairs], over, sure=sure)
+
+
+def _ends_of_failures(case: GroupCase) -> Callable[[PullStartsRow], Recovery | None]:
+    """From a failed start what shows that its queue is read since, or the member's no more."""
+    starts = grouped(case.tables["pull_starts"], lambda row: (queue_of(row), row["client_id"]))
+    held = grouped(case.facts["HELD_QUEUE"], lambda fact: (queue_of(fact), fact["client_id"]))
+    owned = grouped(case.tables["ownership"], lambda row: (queue_of(row), row["client_id"]))
+    offsets, answers = offsets_over_time(case), ClientAnswers(case)
+
+    def end(row: PullStartsRow) -> Recovery | None:
+        queue, client_id, failed_ms = queue_of(row), row["client_id"], row["latest_ms"]
+        name, key = _name(queue), (queue, client_id)
+        shown = [
+            Recovery(other["latest_ms"], f"{client_id} started on {name} then")
+            for other in starts[key]
+            if other["epoch"] > row["epoch"] and other["status"] == verdicts.OK
+        ]
+        shown += [
+            Recovery(fact["first_ms"], f"{client_id} reads {name} by its own dump")
+            for fact in held.get(key, ())
+            if fact["first_ms"] > failed_ms and not flag(fact["details"].get("dropped"))
+        ]
+        looks = sorted(offsets.get(queue, ()))
+        before = max((offset for ms, offset in looks if ms <= failed_ms), default=-1)
+        shown += [
+            Recovery(ms, f"{offset} is committed on {name}")
+            for ms, offset in looks
+            if ms > failed_ms and offset > before
+        ]
+        stays = (one["to_ms"] for one in owned.get(key, ()))
+        ends = [ms for ms in stays if ms is None or ms > row["earliest_ms"]]
+        gone = [ms for ms in ends if ms is not None]
+        if ends and len(gone) == len(ends):
+            shown.append(Recovery(max(gone), f"{name} is no longer a queue of {client_id}"))
+        went = answers.went(client_id, failed_ms)
+        shown += [] if went is None else [went]
+        return min(shown, key=lambda one: one.at_ms, default=None)
+
+    return end
+
+
+def _name(queue: MessageQueue) -> str:
+    return f"{queue.topic} {queue.broker_name}:{queue.queue_id}"
 
 
 def _came_untold(case: GroupCase, row: PullStartsRow) -> bool:
@@ -321,7 +372,7 @@ def _came_untold(case: GroupCase, row: PullStartsRow) -> bool:
     )
 
 
-def _failed(topic: str, rows: list[PullStartsRow], *, sure: bool) -> Finding:
+def _failed(topic: str, rows: list[PullStartsRow], over: Recovery | None, *, sure: bool) -> Finding:
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
     ids = sorted({row["client_id"] for row in rows})
     return Finding(
@@ -331,8 +382,9 @@ def _failed(topic: str, rows: list[PullStartsRow], *, sure: bool) -> Finding:
         topic=topic,
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=first_change(rows),
-        last_ms=last_settled(rows),
+        last_ms=None if over is None else over.at_ms,
         gap=None if sure else QUEUES_CREATED,
+        ended_by="" if over is None else over.shown_by,
     )
 
 
@@ -365,9 +417,10 @@ FAILED = Rule(
     "START_FAILED",
     WARNING,
     "A member could not find out where to start on a queue and does not read it.",
-    "pull_starts (FAILED)",
+    "pull_starts (FAILED); ownership, committed_offsets, QUEUE_PROGRESS, HELD_QUEUE",
     "Check that the queue exists on the broker (a CONFIG list may name too many), and that the "
     "client accepts its ConsumeFromWhere.",
     find_failed,
     needs=EVENTS,
+    state=True,
 )

@@ -75,10 +75,11 @@ def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:
     return Finding(
         f"{topic}, {who}, was deleted from {listed(sorted(deleted), 5)} at {utc(first)}{rest}.",
         {"deleted_from": listed(sorted(deleted)), "still_on": listed(kept), "again": listed(again)},
-        severity=INFO if back else WARNING,
         topic=topic,
         broker_name=next(iter(deleted)) if len(deleted) == 1 else None,
         first_ms=first,
+        last_ms=max(present[broker] for broker in again) if back else None,
+        ended_by=f"it is on {listed(again, 3)} again" if back else "",
     )
 
 
@@ -92,6 +93,7 @@ TOPIC_GONE = Rule(
     "the consumers and the group's offsets.",
     find_topic_gone,
     needs=MEMBERS_OF_TOPICS,
+    state=True,
 )
 
 

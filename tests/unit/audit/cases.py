@@ -191,7 +191,9 @@ def severities(rule_id: str, case: GroupCase) -> list[str]:
     """
     rule = rules_by_id()[rule_id]
     return [
-        "INFO" if one.gap or (rule.state and one.last_ms) else one.severity or rule.severity
+        "INFO"
+        if one.gap or (one.last_ms and (rule.state or one.ended_by))
+        else one.severity or rule.severity
         for one in findings_of(rule_id, case)
     ]
 

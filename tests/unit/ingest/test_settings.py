@@ -9,6 +9,7 @@ import pytest
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.contracts.inputs import TIME_RANGES
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.group_settings_row import (
@@ -16,6 +17,7 @@ from rebalance_core.ingest.group_settings_row import (
     consume_timestamp,
     local_seconds_ms,
 )
+from rebalance_core.ingest.observed_facts import group_facts
 from rebalance_core.ingest.request_modes import (
     members_dividing_themselves,
     rebalance_modes,
@@ -149,9 +151,9 @@ def test_a_member_that_gave_up_asking() -> None:
         status("y", False),
     ]
     assert rebalance_modes(pieces) == {"x": "CLIENT", "y": "BROKER"}
-    assert [
-        (p.values["client_id"], p.values["topic"]) for p in members_dividing_themselves(pieces)
-    ] == [("x", "T")]
+    (alone,) = members_dividing_themselves(pieces)
+    assert (alone.since.values["client_id"], alone.since.values["topic"]) == ("x", "T")
+    assert alone.until is None
 
 
 @pytest.mark.parametrize("shown", [[status("x", False)], [told("x", "%RETRY%g")]])
@@ -165,7 +167,40 @@ def test_consumer_status_or_another_answer_shows_that_it_is_set_to_ask(
 def test_one_that_gave_up_for_some_topics_counts_as_one_that_asks() -> None:
     pieces = [divided("x"), divided("x", "%RETRY%g"), told("x", "U")]
     assert rebalance_modes(pieces) == {"x": "BROKER"}
-    assert [p.values["topic"] for p in members_dividing_themselves(pieces)] == ["T", "%RETRY%g"]
+    alone = members_dividing_themselves(pieces)
+    assert [one.since.values["topic"] for one in alone] == ["T", "%RETRY%g"]
+
+
+ASKS = told("x", "%RETRY%g")
+"""Another answer shows that process 7 of x is set to ask."""
+
+
+@pytest.mark.parametrize(
+    ("later", "until"),
+    [
+        pytest.param([told("x", pid="8")], 0, id="the next process got an answer"),
+        pytest.param([told("x")], 0, id="from 5.3.2 on a client goes on asking"),
+        pytest.param([status("x", False, start_ms=6)], 0, id="it was started anew"),
+        pytest.param([status("x", True, start_ms=6)], 0, id="it was started anew, and divides"),
+        pytest.param([told("x", "U")], None, id="an answer for another topic"),
+        pytest.param([told("y")], None, id="an answer for another member"),
+        pytest.param([status("x", False)], None, id="it is the process that runs"),
+        pytest.param([told("x", pid="8"), divided("x", pid="8")], None, id="it gave up again"),
+    ],
+)
+def test_until_when_a_member_divides_alone(later: list[Evidence], until: int | None) -> None:
+    again = [] if len(later) == 1 else [told("x", "%RETRY%g", pid="8")]
+    (alone,) = members_dividing_themselves([divided("x"), ASKS, *later, *again])
+    assert alone.until == (None if until is None else later[until])
+    assert alone.since.values["pid"] == ("8" if again else "7")
+
+
+def test_the_fact_has_when_it_was_over_and_by_what() -> None:
+    pieces = [divided("x"), ASKS, told("x", pid="8")]
+    context = ClusterContext("c", 0, 9)
+    rows = group_facts("g", pieces, ProcessNames(pieces, context), context)
+    (row,) = (row for row in rows if row["kind"] == "GAVE_UP_ASKING")
+    assert row["details"] == {"strategy": "AVG", "over_ms": "6", "over_by": "x:2"}
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,9 @@ GAVE_UP_ASKING = "GAVE_UP_ASKING"
 MEMBERS = join("x", rebalance_mode="CLIENT"), join("y")
 
 
-def gave_up(client: str = "x", name: str = "T") -> Row:
-    return fact("GAVE_UP_ASKING", 30, client_id=client, topic=name, strategy="AVG")
+def gave_up(client: str = "x", name: str = "T", over: float | None = None) -> Row:
+    end: Row = {} if over is None else {"over_ms": ms(over), "over_by": "clients/x/client.log:9"}
+    return fact("GAVE_UP_ASKING", 30, client_id=client, topic=name, strategy="AVG", **end)
 
 
 def test_it_pulls_what_others_pop() -> None:
@@ -53,6 +54,21 @@ def test_it_was_restarted_or_nobody_gave_up() -> None:
     case = case_of(topic(), *MEMBERS, *gone, mode(), settings=BROKER, facts=[gave_up()])
     assert findings_of(GAVE_UP_ASKING, case) == []
     assert findings_of(GAVE_UP_ASKING, case_of(topic(), *MEMBERS, mode(), settings=BROKER)) == []
+
+
+def test_it_asks_again() -> None:
+    over = [gave_up(over=400), gave_up("y", over=300)]
+    case = case_of(topic(), *MEMBERS, mode(), settings=BROKER, facts=over)
+    (one,) = findings_of(GAVE_UP_ASKING, case)
+    assert severities(GAVE_UP_ASKING, case) == ["INFO"]
+    assert (one.first_ms, one.last_ms) == (ms(30), ms(400))
+    assert one.ended_by == "x asks again (clients/x/client.log:9)"
+    one_left = case_of(
+        topic(), *MEMBERS, mode(), settings=BROKER, facts=[gave_up(over=400), gave_up("y")]
+    )
+    (one,) = findings_of(GAVE_UP_ASKING, one_left)
+    assert (one.client_id, one.last_ms) == ("y", None)
+    assert severities(GAVE_UP_ASKING, one_left) == ["WARNING"]
 
 
 def test_why_a_mode_has_no_effect() -> None:

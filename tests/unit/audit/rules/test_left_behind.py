@@ -79,6 +79,20 @@ def test_a_configured_group_and_a_store_that_was_not_collected() -> None:
     assert findings_of(LEFTOVER, case_of(*GONE, stores=(), **BEHIND)) == []
 
 
+def test_offsets_that_the_newest_copy_of_the_store_lacks_were_removed() -> None:
+    """That they are gone shows only where the offset was last seen in a copy of that store."""
+
+    def left(*copies: float, seen: float = 500, broker: str = "a") -> int:
+        case = case_of(topic(), join("x"), facts=[CONFIG], commits=[commit(7, 4, at=seen)])
+        coverage = Coverage(offset_stores={broker: tuple(ms(at) for at in copies)})
+        return len(findings_of(LEFTOVER, replace(case, run=replace(case.run, coverage=coverage))))
+
+    assert left(500, 900) == 0
+    assert left() == left(500) == left(500, 520) == 1
+    assert left(500, 900, broker="b") == 1
+    assert left(500, 900, seen=550) == 1  # a broker's line, or another store
+
+
 def test_offsets_of_a_deleted_topic() -> None:
     deleted = event(TOPIC_DELETED, 300, topic="T", broker_name="a")
     case = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4)])
@@ -215,6 +229,17 @@ def test_a_group_that_came_back_by_itself() -> None:
     (one,) = findings_of(BACK, case_of(*ONE, facts=[deleted(), again]))
     assert "is back on a" in one.summary
     assert severities(BACK, case_of(*ONE, facts=[deleted(), CONFIG])) == ["WARNING"]
+
+
+def test_only_what_was_set_up_after_it_came_back_on_every_broker_is_meant() -> None:
+    both = topic(), topic(broker="b"), join("x")
+    facts = [fact("GROUP_DELETED", 300, broker_name=name) for name in "ab"]
+    facts += [fact("GROUP_CREATED", 400, broker_name=name, by="auto") for name in "ab"]
+    for brokers, at, severity in (
+        ("ab", 500, "INFO"), ("a", 500, "WARNING"), ("ab", 350, "WARNING"),
+    ):  # fmt: skip
+        set_up = [fact("GROUP_UPDATED", at, broker_name=name) for name in brokers]
+        assert severities(BACK, case_of(*both, facts=[*facts, *set_up])) == [severity]
 
 
 def test_created_by_hand_or_gone_for_good() -> None:

@@ -4,6 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from rebalance_core.audit.case import GroupCase, facts_by_kind
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.findings import run_cluster_rules, run_rules
@@ -154,6 +156,23 @@ def test_a_group_that_was_to_go_back_and_did_not_may_have_read_again() -> None:
 def test_a_reset_that_was_kept() -> None:
     assert findings_of(RESET_NOT_KEPT, case(90, (30, 400), (91, 530), (35, 900))) == []
     assert findings_of(RESET_NOT_KEPT, case(10, (30, 400), (12, 530), (35, 700))) == []
+
+
+@pytest.mark.parametrize(
+    ("later", "severity"),
+    [((95, 700), "INFO"), ((40, 700), "WARNING"), ((95, 602), "WARNING"), (None, "WARNING")],
+)
+def test_a_second_reset_makes_up_for_the_first_where_a_look_shows_it(
+    later: tuple[int, float] | None, severity: str
+) -> None:
+    looks = [(30, 200.0), (35, 400.0), *([later] if later else ())]
+    case = case_of(
+        topic(),
+        join("x"),
+        commits=[commit(0, offset, at=at) for offset, at in looks],
+        facts=[reset(300, 90), reset(600, 90)],
+    )
+    assert severities(RESET_NOT_KEPT, case) == [severity]
 
 
 def test_nothing_is_said_without_a_commit_before_and_a_look_after_it() -> None:

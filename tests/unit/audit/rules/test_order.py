@@ -97,6 +97,16 @@ def test_a_lock_that_an_owner_has_in_a_later_dump_is_stuck_no_more() -> None:
         assert judged(at, locked=locked)["severity"] == "ERROR"
 
 
+def test_the_newest_refusals_of_a_queue_decide() -> None:
+    """A dump between two of them ended the first ones alone."""
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 2, "client_id": "y"}
+    between = fact("HELD_QUEUE", 500, locked=True, dropped=False, **where)
+    twice = refused(101, 400), between, refused(600, 900)
+    assert severities(STUCK, group(*twice)) == ["ERROR"]
+    (one,) = findings_of(STUCK, group(*twice))
+    assert (one.first_ms, one.ended_by) == (ms(600), "")
+
+
 def test_two_refusals_far_apart() -> None:
     assert findings_of(STUCK, group(refused(300, 550, owner="ghost", times=2))) == []
 

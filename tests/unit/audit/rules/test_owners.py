@@ -150,6 +150,20 @@ def test_a_thawed_broker_lists_everybody_many_times() -> None:
     assert severities(MANY, resolved) == ["INFO"]
 
 
+@pytest.mark.parametrize(
+    ("later", "severity"),
+    [(("x/1", "y/2"), "INFO"), (("y/2",), "INFO"), (("x/1", "x/3", "y/2"), "WARNING")],
+)
+def test_the_extra_entries_of_every_member_have_to_go(
+    later: tuple[str, ...], severity: str
+) -> None:
+    many = [f"{who}/{n}" for who in "xy" for n in range(5)]
+    looks = [(500, many), (700, many), (900, later)]
+    crowd = [row for at, texts in looks for row in listed_at("a", at, *texts)]
+    case = case_of(topic(), join("x"), join("y"), members=crowd)
+    assert severities(MANY, case) == [severity]
+
+
 def test_a_log_in_which_everybody_multiplies() -> None:
     again = [join(who, at=100, channel=f"{who}:{n}") for who in "xy" for n in range(3)]
     case = case_of(topic(), join("x"), join("y"), *again)

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from rebalance_core.audit.findings import run_rules
 from rebalance_core.model.events import OBSERVED
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.cases import (
+    Row,
     case_of,
     commit,
     end,
@@ -102,6 +104,29 @@ def test_a_start_that_fails() -> None:
     (one,) = findings_of(FAILED, case_of(topic(read=1), member))
     assert "T (a:9)" in one.summary
     assert findings_of(FAILED, case_of(*ONE)) == []
+
+
+def test_a_failed_start_that_a_newer_fact_ends() -> None:
+    failing = topic(read=1), join("x", strategy="CONFIG(queues=T/a/0|T/a/9)", at=100)
+
+    def ended(*looks: Row, **own: Any) -> str:
+        (one,) = findings_of(FAILED, case_of(*failing, commits=looks, **own))
+        return one.ended_by
+
+    assert ended() == ""
+    assert ended(commit(9, 3, at=700)) == "3 is committed on T a:9"
+    # what another one committed before, and a store that was copied again, is no progress
+    assert ended(commit(9, 3, at=50), commit(9, 3, at=700)) == ""
+    assert ended(commit(0, 3, at=700)) == ""
+    own = fact("HELD_QUEUE", 700, topic="T", broker_name="a", queue_id=9, client_id="x")
+    assert ended(facts=[own]) == "x reads T a:9 by its own dump"
+    assert ended(facts=[own | {"client_id": "y"}]) == ""
+
+
+def test_one_of_two_queues_that_is_read_ends_nothing_of_the_other() -> None:
+    failing = topic(read=1), join("x", strategy="CONFIG(queues=T/a/8|T/a/9)", at=100)
+    (one,) = findings_of(FAILED, case_of(*failing, commits=[commit(9, 3, at=700)]))
+    assert (one.evidence["queues"], one.last_ms) == ("a:8", None)
 
 
 @pytest.mark.parametrize(
