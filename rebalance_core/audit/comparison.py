@@ -235,7 +235,13 @@ def _compared(
     differences: list[Difference] = []
     unsettled: list[Unsettled] = []
     agreed = _agreed_after_all(case, prediction, round_)
-    changes = [] if agreed else _changes_between(start_ms, newest, case)
+    torn = [] if agreed else _torn_before(case, observed, start_ms)
+    changes = [] if agreed else _changes_between(min([start_ms, *torn]), newest, case)
+    changes += (
+        change
+        for at_ms in torn
+        if (change := prediction.changing(at_ms, at_ms + COMMAND_MS)) is not None
+    )
     go = dumps.go_clients(case)
     unsure = _modes_unsure(case, observed)
     for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
@@ -428,6 +434,20 @@ def _brokers_unshown(
         if topic in differing and unshown.issuperset(of_broker)
         if kept_ms.get(broker, 0) < round_[0].at_ms
     )
+
+
+def _torn_before(case: GroupCase, observed: list[Observation], start_ms: int) -> list[int]:
+    """When the torn dumps of owners were made that lie between the last two rounds: what the last
+    one began with may stand in them.
+    """
+    before_ms = max((one.at_ms for one in observed if one.at_ms < start_ms), default=0)
+    return [
+        row["first_ms"]
+        for row in case.facts["DUMP"]
+        if dumps.flag(row["details"].get("partial"))
+        and row["details"]["command"] in ("consumerProgress", "consumerStatus")
+        and max(before_ms, start_ms - dumps.SAME_ROUND_MS) < row["first_ms"] < start_ms
+    ]
 
 
 def _none_told(case: GroupCase) -> bool:

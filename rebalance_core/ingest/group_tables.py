@@ -15,6 +15,7 @@ from rebalance_core.ingest.events.listings import after_logs, dated_by_dumps
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
 from rebalance_core.ingest.events.proxies import through_proxies
 from rebalance_core.ingest.events.topic_timeline import commit_row, topic_tables
+from rebalance_core.ingest.events.torn_lists import without_torn_rows
 from rebalance_core.ingest.events.unlogged_members import (
     Presence,
     SubscriptionVersions,
@@ -129,7 +130,7 @@ LISTED = 20
 def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
     """Events, settings, observed rows and findings of one group, in any order of the evidence."""
     evidence = sorted(
-        through_proxies(of_group(pieces, context), context),
+        through_proxies(of_group(without_torn_rows(pieces), context), context),
         key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind),
     )
     names = ProcessNames(evidence, context)

@@ -122,13 +122,14 @@ class HeadedTable:
 
     Attributes:
         titles: of the columns, in their order.
+        padded: values stand below their titles; False: nothing shows that a row lost its beginning.
     """
 
     def __init__(self, header: str, columns: Mapping[str, Column]) -> None:
         layout = _layout(header, tuple(columns.items()))
         self.titles = layout.titles
         self._columns = columns
-        self._indent, self._padded = layout.indent, layout.padded
+        self._indent, self.padded = layout.indent, layout.padded
         self._gaps, self._widths = layout.gaps, layout.widths
         self._row, self._forms, self._by_form = layout.row, layout.forms, layout.by_form
         self._refused = False
@@ -153,7 +154,7 @@ class HeadedTable:
         wrong = next(
             (title for number, title, form in self._forms if not form.fullmatch(cells[number])), ""
         )
-        placed = self._padded or self._refused
+        placed = self.padded or self._refused
         self._refused = True
         if not wrong:
             values = {title: cells[number] for number, title, _ in self._forms}
@@ -166,7 +167,7 @@ class HeadedTable:
                 column, value = self._columns[wrong], cells[self.titles.index(wrong)]
                 raise Unreadable(column.code, f"#{wrong} is {shown(value)}, not {column.what}")
             values = {title: found[f"c{number}"] for number, title, _ in self._forms}
-            stands = not placed or (self._padded and self._follow(found))
+            stands = not placed or (self.padded and self._follow(found))
         if not stands:
             raise Unreadable(UNPARSABLE_LINE, "it does not stand below the header: it may be torn")
         self._refused = False

@@ -36,6 +36,7 @@ from rebalance_core.ingest.parse.command_output import (
 from rebalance_core.ingest.parse.consumer_running_info import JSTACK, PROPERTIES, parse_running_info
 from rebalance_core.ingest.parse.headed_tables import BROKER, WORD, Column, HeadedTable
 from rebalance_core.ingest.parse.java_text import count_of, decimal_of, long_of
+from rebalance_core.ingest.parse.torn_rows import refused_rows
 
 # ``mqadmin consumerConnection``: the members of a group as one broker knows them.
 #
@@ -46,9 +47,11 @@ VERSION = r"V\d+_\d+_\d+\w*|(?!V)\S+"
 """MQVersion.getVersionDesc; one that was cut in its middle is none."""
 _CLIENT_ID = r"(?:(?!\s\S+:[0-9]{1,5}(?:\s|$)).)+?"
 """It may hold blanks, but not the address of its own row, where two rows became one."""
+_ADDRESS = r"(?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|(?![0-9.]+:[0-9]{1,5}(?:\s|$))\S+):[0-9]{1,5}"
+"""Of digits and points only an address of IPv4 is one."""
 _MEMBERS = {
     "ClientId": Column(_CLIENT_ID, 1, what="a client id"),
-    "ClientAddr": Column(r"\S+:[0-9]{1,5}", 1, what="an address with its port"),
+    "ClientAddr": Column(_ADDRESS, 1, what="an address with its port"),
     "Language": Column(r"[A-Za-z][A-Za-z0-9_]*", 1, what="a language"),
     "Version": Column(VERSION, 1, what="a version"),
 }
@@ -87,7 +90,8 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
         member: a connection of the group at the broker asked: client_id, client_addr, language,
             version, and of the group there subscriptions (pairs of topic and expression),
             consume_type, message_model, consume_from_where (None: the output ends before it),
-            partial (only there, and true, where rows may be missing: others may be members, too)
+            partial (only there, and true, where rows may be missing: others may be members, too),
+            unpadded (the same, where no padding shows whether the id lost characters)
         group_connection: the group at the broker asked: members (connections listed),
             subscriptions, consume_type, message_model, consume_from_where
         no_members: the broker asked knows no member of the group: code (206; None: nothing was
@@ -105,6 +109,7 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
         others.append(cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:"))
     if not table.headed:
         return [*unheaded(refused, output.others), *others]
+    refused += table.torn_members()
     return [*table.facts(source, partial=is_partial([*refused, *others])), *refused, *others]
 
 
@@ -116,11 +121,26 @@ def _no_members(other: Fact | Unread) -> Fact | Unread:
     return Fact("no_members", None, {"code": other.values.get("code")}, other.source)
 
 
+UNPADDED = "unpadded"
+"""The value of members of a table without padding."""
+
+
+def _torn(client_id: str) -> Unreadable:
+    what = f"#ClientId is {shown(client_id)}, not a whole one: the row lost its beginning"
+    return Unreadable(UNPARSABLE_LINE, what)
+
+
+def _begins_late(client_id: str, address: str) -> bool:
+    """True of what is left of an id: it begins inside an address, or inside that of its own row."""
+    own, host = client_id.partition("@")[0], address.rpartition(":")[0]
+    return client_id[0] in ".@#" or (own != host and host.endswith(own))
+
+
 class _ConnectionTable:
     """Members first, then the subscription table, then the lines of the group."""
 
     def __init__(self) -> None:
-        self._members: list[tuple[dict[str, Any], str]] = []
+        self._members: list[tuple[dict[str, Any], Line]] = []
         self._subscriptions: list[tuple[str, str]] = []
         self._group: dict[str, str | None] = {name: None for name, _ in _GROUP_LINES.values()}
         self._of_members: HeadedTable | None = None
@@ -150,11 +170,32 @@ class _ConnectionTable:
         group: dict[str, Any] = {"subscriptions": subscriptions, **self._group}
         if partial:
             group |= {"partial": True}
-        members = [Fact("member", None, row | group, where) for row, where in self._members]
+        unpadded = {} if self._of_members is None or self._of_members.padded else {UNPADDED: True}
+        members = [
+            Fact("member", None, row | group | unpadded, line.source) for row, line in self._members
+        ]
         if partial:
             return members
         count = {"members": len(members)}
         return [*members, Fact("group_connection", None, count | group, source)]
+
+    def torn_members(self) -> list[Unread]:
+        """Take out the members whose ids lost their beginning, and return their refusals.
+
+        Where padding is lost no place shows it. A client makes its id of its address and @, unless
+        an application names it otherwise; most of one group do.
+        """
+        if self._of_members is None or self._of_members.padded:
+            return []
+        whole_ids = any("@" in row["client_id"] for row, _ in self._members)
+        torn = [
+            (row, line)
+            for row, line in self._members
+            if (whole_ids and "@" not in row["client_id"])
+            or _begins_late(row["client_id"], row["client_addr"])
+        ]
+        self._members = [pair for pair in self._members if pair not in torn]
+        return [unread(line.source, line.text, _torn(row["client_id"])) for row, line in torn]
 
     def read(self, line: Line) -> None:
         text = line.text.strip()
@@ -164,7 +205,7 @@ class _ConnectionTable:
             raise stray(line)
         elif text != "Below is subscription:" and not self._group_line(text):
             if self._of_subscriptions is None:
-                self._members.append((self._member(line), line.source))
+                self._members.append((self._member(line), line))
             else:
                 self._subscriptions.append(self._subscription(line, self._of_subscriptions))
 
@@ -285,6 +326,9 @@ def parse_consumer_progress(
     results = read_lines(output.lines, table.read)
     if not table.headed:
         return [*unheaded(results, output.others), *output.others]
+    if not table.padded:
+        names = "topic", "broker_name"
+        results = refused_rows(results, "queue_progress", names, output.lines)
     results += _rows_lost(results, source)
     refused = is_partial([*results, *output.others])
     missing = table.missing_end
@@ -330,6 +374,11 @@ class _ProgressTable:
     def headed(self) -> bool:
         """True if a header was there."""
         return self._table is not None
+
+    @property
+    def padded(self) -> bool:
+        """False where no place shows that a row of queues lost characters."""
+        return self._table is None or self._groups or self._table.padded
 
     @property
     def missing_end(self) -> str:

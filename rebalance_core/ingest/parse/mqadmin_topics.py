@@ -24,6 +24,7 @@ from rebalance_core.ingest.parse.command_output import (
 from rebalance_core.ingest.parse.headed_tables import BROKER, WORD, WORDS, Column, HeadedTable
 from rebalance_core.ingest.parse.java_text import PrintfRow, count_of, decimal_of, long_of
 from rebalance_core.ingest.parse.json_tables import Entry, Results, entries, name_of, read_document
+from rebalance_core.ingest.parse.torn_rows import refused_rows
 
 # ``mqadmin clusterList``: the brokers that the name server knows.
 #
@@ -31,6 +32,17 @@ from rebalance_core.ingest.parse.json_tables import Entry, Results, entries, nam
 # and the last are read.
 
 _TOTALS_ROW = PrintfRow("%-16s  %-32s %14s %14s %14s %s")
+_TOTALS = dict.fromkeys(
+    (
+        "Cluster Name",
+        "Broker Name",
+        "InTotalYest",
+        "OutTotalYest",
+        "InTotalToday",
+        "OutTotalToday",
+    ),
+    Column(WORDS),
+)
 
 
 VERSION = r"(?:V\d+_\d+_\d+\w*|(?!V)[A-Za-z]\w*)?"
@@ -85,7 +97,7 @@ class _BrokerTable:
         return _totals(line) if self._brokers is None else self._broker(line, self._brokers)
 
     def _head(self, line: Line) -> None:
-        totals = "#InTotalYest" in line.text
+        totals = HeadedTable(line.text, _TOTALS).has(*_TOTALS)
         found = HeadedTable(line.text, _BROKERS)
         if not totals and not found.has(*_BROKERS):
             raise foreign(line, "clusterList")
@@ -409,6 +421,8 @@ def parse_topic_status(text: str, source: str, *, time_zone: tzinfo = UTC) -> li
         return _queue(line, table, time_zone)
 
     results = read_lines(output.lines, read)
+    if table is not None and not table.padded:
+        results = refused_rows(results, "queue_offsets", ("broker_name",), output.lines)
     return marked([*(results if table else unheaded(results, output.others)), *output.others])
 
 

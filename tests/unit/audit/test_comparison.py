@@ -64,6 +64,26 @@ def test_a_client_that_answers_with_no_queue_is_an_observation_too() -> None:
     assert {one.queue.queue_id for one in result.differences} == {2, 3}
 
 
+@pytest.mark.parametrize(
+    ("torn_ms", "verdict"),
+    [(JOINED_MS + 2_000, UNSTABLE), (JOINED_MS - 2_000, UNSTABLE), (JOINED_MS - 90_000, EQUAL)],
+)
+def test_a_torn_dump_with_which_a_round_begins_may_show_what_was_changing(
+    torn_ms: int, verdict: str
+) -> None:
+    """Recorded: consumerProgress in the window of a loss, consumerStatus 3 s later behind it."""
+    after = JOINED_MS + 60_000
+    shown = [*status(A, after, 0, 1), *status(B, after + 100, 2, 3)]
+    details = {"command": "consumerProgress", "partial": "true"}
+    torn = fact("DUMP", torn_ms, "torn.txt", details=details)
+    run = replace(RUN, end_ms=after + 1_000)
+    assert compare(case(torn, *shown, run=run)).verdict == verdict
+    before = status(A, torn_ms + 10, 0, 1, 2, 3) if torn_ms < JOINED_MS else []
+    assert compare(case(torn, *before, *shown, run=run)).verdict == EQUAL or not before
+    whole = torn | {"details": {"command": "consumerProgress"}}
+    assert compare(case(whole, *shown, run=run)).verdict == EQUAL
+
+
 def test_queues_that_the_application_names_are_compared_with_nothing() -> None:
     alone = member(A, 0) | {"subscriptions": []}
     held = status(A, DUMPED_MS, 0, 1), progress(DUMPED_MS, "10.0.0.1", "", "", "")

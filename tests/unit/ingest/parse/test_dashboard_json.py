@@ -31,8 +31,8 @@ def facts(results: list[Fact | Unread] | None) -> list[tuple[str, dict[str, Any]
 
 def test_members_are_those_of_the_dump() -> None:
     text = (
-        "#ClientId #ClientAddr #Language #Version\n"
-        f"{CLIENT} 10.0.0.1:4000 JAVA V5_3_2\n\n"
+        f"{'#ClientId':<35}  {'#ClientAddr':<21}  {'#Language':<9}  #Version\n"
+        f"{CLIENT:<36} {'10.0.0.1:4000':<22} {'JAVA':<10} V5_3_2\n\n"
         "Below is subscription:\n#Topic               #SubExpression\n"
         f"{'T':<20} *\n\nConsumeType: CONSUME_PASSIVELY\nMessageModel: CLUSTERING\n"
         "ConsumeFromWhere: CONSUME_FROM_LAST_OFFSET\n"

@@ -145,6 +145,50 @@ def test_a_list_with_a_refused_row_is_partial(damaged: str) -> None:
     assert {member["client_id"] for member in members} <= known
 
 
+def squeezed(text: str) -> str:
+    return re.sub(" +", " ", text)
+
+
+@pytest.mark.parametrize(
+    "left", ["notify", "@notify", ".17.0.3@notify", "2.17.0.3@notify", "17.0.3@notify"]
+)
+def test_an_id_that_lost_its_beginning_where_no_padding_shows_it(left: str) -> None:
+    """Its own address, or the other ids of the table, show it."""
+    own = TEXT.replace("127.0.0.1:50582", "172.17.0.3:50582")
+    results = parse_consumer_connection(squeezed(own).replace("172.17.0.3@notify", left), "f")
+    assert codes(results) == ["UNPARSABLE_LINE"]
+    members = facts(results, "member")
+    assert [one["client_id"] for one in members] == ["172.17.0.2@notify"] * 2
+    assert all(one["partial"] and one["unpadded"] for one in members)
+    assert not facts(results, "group_connection")
+
+
+@pytest.mark.parametrize(
+    ("address", "whole"),
+    [
+        ("127.0.1:50582", False),
+        ("7.0.0.1:50582", True),
+        ("2001:db8::1:50582", True),
+        ("host-1:50582", True),
+    ],
+)
+def test_an_address_of_digits_and_points_has_four_numbers(address: str, whole: bool) -> None:
+    text = squeezed(TEXT).replace("127.0.0.1:50582", address)
+    results = parse_consumer_connection(text, "f")
+    assert (codes(results) == []) == whole
+    assert any(one["client_addr"] == address for one in facts(results, "member")) == whole
+
+
+@pytest.mark.parametrize("client_id", ["172.17.0.3@notify", "host-3@notify", "::1@notify"])
+def test_ids_of_a_table_without_padding(client_id: str) -> None:
+    text = squeezed(TEXT).replace("172.17.0.3@notify", client_id)
+    results = parse_consumer_connection(text, "f")
+    assert codes(results) == []
+    assert facts(results, "member")[0]["client_id"] == client_id
+    named = text.replace(client_id, "one").replace("172.17.0.2@notify", "two")
+    assert codes(parse_consumer_connection(named, "f")) == []
+
+
 def test_what_a_shell_says_around_an_output_is_no_row_of_it() -> None:
     before = "[root@host-1 ~]# sh mqadmin consumerConnection -g notify\nspawn ssh host-1\n"
     after = "[root@host-1 ~]# exit\nreal\t0m1.546s\nuser\t0m2.100s\nbye bye\n"
@@ -359,6 +403,35 @@ def test_columns_by_their_titles_whatever_parts_them() -> None:
         for n, line in enumerate(S_5.split("\n"))
     )
     assert facts(parse_consumer_progress(moved, "f"), "queue_progress") == plain
+
+
+QUEUES = [("orders", "broker-a", 0), ("orders", "broker-b", 0), ("orders", "broker-b", 1)]
+
+
+def rows_of(*queues: tuple[str, str, int]) -> str:
+    """consumerProgress of these queues, its blanks squeezed."""
+    head = S_5.split("\n")[0]
+    rows = [f"{topic} {broker} {n} 12 12 10.0.2.12 0 0 N/A" for topic, broker, n in queues]
+    ends = ["Consume TPS: 0.63", "Consume Diff Total: 0", "Consume Inflight Total: 0"]
+    return squeezed("\n".join([head, *rows, *ends, ""]))
+
+
+@pytest.mark.parametrize("torn", [("ers", "broker-b", 2), ("orders", "oker-b", 2)])
+def test_a_queue_whose_name_lost_characters_where_no_padding_shows_it(
+    torn: tuple[str, str, int],
+) -> None:
+    results = parse_consumer_progress(rows_of(*QUEUES, torn), "f")
+    assert codes(results) == ["UNPARSABLE_LINE"]
+    queues = facts(results, "queue_progress")
+    assert len(queues) == 3
+    assert all(one["partial"] for one in queues)
+
+
+@pytest.mark.parametrize(
+    "own", [("order", "broker-b", 1), ("trade", "broker-b", 2), ("orders", "broker-c", 2)]
+)
+def test_a_queue_of_its_own(own: tuple[str, str, int]) -> None:
+    assert codes(parse_consumer_progress(rows_of(*QUEUES, own), "f")) == []
 
 
 def test_a_cut_file_loses_only_its_last_row() -> None:

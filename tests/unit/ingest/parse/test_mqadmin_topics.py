@@ -1,5 +1,7 @@
 """What mqadmin says of clusters, brokers and topics."""
 
+import pytest
+
 from rebalance_core.ingest.parse.mqadmin_topics import (
     parse_cluster_list,
     parse_server_config,
@@ -69,6 +71,18 @@ def test_bad_rows_are_refused_by_name() -> None:
     assert codes(parse_cluster_list(V5.replace("false", "maybe"), "f")) == ["UNPARSABLE_LINE"]
     assert codes(parse_cluster_list(V4[:-30], "f")) == ["UNPARSABLE_LINE"]
     assert codes(parse_cluster_list("#Topic\n", "f")) == ["WRONG_FILE"]
+
+
+@pytest.mark.parametrize("lost", range(1, 110, 12))
+def test_what_is_left_of_a_header_is_none(lost: int) -> None:
+    """Of clusterList -m, too: rows below it would be read by what it lacks."""
+    for text in (MORE, V4):
+        head, row = text.split("\n")[:2]
+        for torn in (head[:-lost], head[lost:]):
+            if "#Version" in torn and torn.startswith("#Cluster Name"):
+                continue  # only the columns behind those that are read
+            refused = codes(parse_cluster_list(f"{torn}\n{row}\n", "f"))
+            assert refused in (["WRONG_FILE", "UNPARSABLE_LINE"], ["UNPARSABLE_LINE"] * 2)
 
 
 def test_every_recording() -> None:

@@ -1,0 +1,100 @@
+"""Lists of members whose rows lost characters where no padding shows it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.fact import file_of
+from rebalance_core.ingest.parse.command_output import PARTIAL
+from rebalance_core.ingest.parse.mqadmin_consumers import UNPADDED
+from rebalance_core.ingest.parse.torn_rows import whole_of
+
+
+def without_torn_rows(pieces: Iterable[Evidence]) -> list[Evidence]:
+    """The evidence on a group without what is left of torn rows of lists; these lists may lack
+    members then.
+
+    Printed columns show where a row lost characters. Where blanks were squeezed, or became tabs, a
+    row is torn whose id, address or topic no other file has, if with a piece put in it is one that
+    other files have and this list lacks.
+    """
+    pieces = list(pieces)
+    if not any(piece.values.get(UNPADDED) for piece in pieces):
+        return pieces
+    names = _Names()
+    for piece in pieces:
+        names.take(piece)
+    torn = {p.source for p in pieces if p.values.get(UNPADDED) and names.is_torn(p)}
+    topics = {
+        file_of(p.source) for p in pieces if p.values.get(UNPADDED) and names.has_torn_topic(p)
+    }
+    files = {*map(file_of, torn), *topics}
+    kept = (p for p in pieces if p.source not in torn and not _counts(p, files))
+    return [_left(p, topics) if file_of(p.source) in files else p for p in kept]
+
+
+@dataclass(slots=True)
+class _Names:
+    """The files that have each id, topic, and address of a client at a broker; what lists have."""
+
+    ids: dict[str, set[str]] = field(default_factory=dict)
+    topics: dict[str, set[str]] = field(default_factory=dict)
+    addresses: dict[tuple[str, str], dict[str, set[str]]] = field(default_factory=dict)
+    listed: dict[str, set[str]] = field(default_factory=dict)
+    subscribed: dict[str, set[str]] = field(default_factory=dict)
+
+    def take(self, piece: Evidence) -> None:
+        v, file = piece.values, file_of(piece.source)
+        client_id, address = v.get("client_id"), v.get("client_addr") or v.get("channel")
+        for name in filter(None, (client_id, v.get("client_file"))):
+            self.ids.setdefault(name, set()).add(file)
+        for topic in _topics(piece):
+            self.topics.setdefault(topic, set()).add(file)
+        if client_id and address:
+            of_client = self.addresses.setdefault((piece.place, client_id), {})
+            of_client.setdefault(address, set()).add(file)
+        if piece.kind == "member":
+            self.listed.setdefault(file, set()).add(v["client_id"])
+            self.subscribed.setdefault(file, set()).update(_topics(piece))
+
+    def is_torn(self, piece: Evidence) -> bool:
+        """True of a row whose id or address lost characters."""
+        v, file = piece.values, file_of(piece.source)
+        addresses = self.addresses[piece.place, v["client_id"]]
+        others = {one for one, files in addresses.items() if files != {file}}
+        if v["client_addr"] not in others and whole_of(v["client_addr"], others):
+            return True
+        return self._is_torn(v["client_id"], file, self.ids, self.listed[file])
+
+    def has_torn_topic(self, piece: Evidence) -> bool:
+        """True of a row of a list whose subscription table has a topic that lost characters."""
+        file = file_of(piece.source)
+        listed = self.subscribed[file]
+        return any(self._is_torn(topic, file, self.topics, listed) for topic in listed)
+
+    @staticmethod
+    def _is_torn(name: str, file: str, named: dict[str, set[str]], listed: set[str]) -> bool:
+        return named[name] == {file} and bool(whole_of(name, named.keys() - listed))
+
+
+def _topics(piece: Evidence) -> Iterator[str]:
+    topic = piece.values.get("topic")
+    if topic:
+        yield topic
+    for one in piece.values.get("subscriptions") or ():
+        yield one if isinstance(one, str) else one[0]
+
+
+def _counts(piece: Evidence, files: set[str]) -> bool:
+    """True of the lines on the group as a whole in one of these lists."""
+    return piece.kind == "group_connection" and file_of(piece.source) in files
+
+
+def _left(piece: Evidence, topics: set[str]) -> Evidence:
+    """What a list with torn rows still shows; nothing names the topics that its table lacks."""
+    if piece.kind not in ("member", "dump"):
+        return piece
+    own: dict[str, object] = {PARTIAL: True}
+    if piece.kind == "member" and file_of(piece.source) in topics:
+        own["subscriptions"] = ()
+    return replace(piece, values={**piece.values, **own})

@@ -1,0 +1,76 @@
+"""Rows that lost characters where no padding shows it: blanks were squeezed, or became tabs."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, shown, unread
+from rebalance_core.ingest.parse.command_output import Line
+
+MOST_NAMES = 1_000
+"""Names of a column at most: comparing each with each costs a second for so many."""
+
+
+def lacks_a_piece(text: str, other: str) -> bool:
+    """True if the text is the other one without some characters that stand together.
+
+    >>> lacks_a_piece("3.0.31@1#2", "10.3.0.31@1#2"), lacks_a_piece("10.31@1#2", "10.3.0.31@1#2")
+    (True, True)
+    >>> lacks_a_piece("10.3.0.31@1#2", "10.3.0.32@1#2")
+    False
+    """
+    if len(text) >= len(other):
+        return False
+    same = 0
+    while same < len(text) and text[same] == other[same]:
+        same += 1
+    return text.endswith(other[len(other) - len(text) + same :])
+
+
+def whole_of(text: str, others: Collection[str]) -> str:
+    """The first of others, in their order, of which the text lacks a piece; empty: of none."""
+    return min((other for other in others if lacks_a_piece(text, other)), default="")
+
+
+def refused_rows(
+    results: Iterable[Fact | Unread], kind: str, names: Sequence[str], lines: Iterable[Line]
+) -> list[Fact | Unread]:
+    """Return what was read of a table without padding; rows whose names lost characters refused.
+
+    Such a name stands in one row. With that of other rows of which it lacks a piece the row would
+    be one that the table lacks.
+
+    Args:
+        results: of the table.
+        kind: of its facts; each is of a ``queue_id``.
+        names: the fields before it that make up the row's key.
+        lines: of the output.
+    """
+    results = list(results)
+    places = [n for n, p in enumerate(results) if isinstance(p, Fact) and p.kind == kind]
+    rows = [results[n] for n in places]
+    keys = [
+        (*(row.values[name] for name in names), row.values["queue_id"])
+        for row in rows
+        if isinstance(row, Fact)
+    ]
+    texts = {line.source: line.text for line in lines}
+    for at, name in _torn(keys, len(names)):
+        source = results[places[at]].source
+        refusal = Unreadable(UNPARSABLE_LINE, f"{shown(name)} is not a whole name: the row is torn")
+        results[places[at]] = unread(source, texts.get(source, ""), refusal)
+    return results
+
+
+def _torn(keys: Sequence[tuple[str, ...]], columns: int) -> Iterator[tuple[int, str]]:
+    """Places of torn rows among the keys, each with the name that lost characters."""
+    present = set(keys)
+    counts = [Counter(key[column] for key in keys) for column in range(columns)]
+    for place, key in enumerate(keys):
+        for column, count in enumerate(counts):
+            name = key[column]
+            if count[name] > 1 or len(count) > MOST_NAMES:
+                continue
+            wholes = (other for other in count if lacks_a_piece(name, other))
+            if any((*key[:column], other, *key[column + 1 :]) not in present for other in wholes):
+                yield place, name
+                break
