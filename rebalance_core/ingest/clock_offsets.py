@@ -220,11 +220,13 @@ def _late(
 class _Edge(NamedTuple):
     """What two hosts log of the same moments: how far the first clock is behind the second.
 
-    ``slack_ms``: how much of it may be the round of visits from broker to broker.
+    ``slack_ms``: how much of it may be the round of visits from broker to broker; ``noticed``: a
+    broker's own notices show it, whenever the clients came.
     """
 
     behind_ms: int
     slack_ms: int = 0
+    noticed: bool = False
 
 
 def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, int]]:
@@ -256,10 +258,20 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
     for host in sorted(edges):
         if host not in offsets and host not in unsure:
             found, rivals = _relative(host, edges)
-            together = {h for h, ms in found.items() if ms and _at_one_time(marks[h], h)}
+            together = {
+                h
+                for h, ms in found.items()
+                if ms and _at_one_time(marks[h], h) and not _noticed(ms, edges[h].values())
+            }
             offsets |= {h: ms for h, ms in found.items() if h not in together}
             unsure |= rivals | {h: found[h] for h in together}
     return offsets, unsure
+
+
+def _noticed(behind_ms: int, edges: Iterable[_Edge]) -> bool:
+    """True if several hosts heard of changes from the broker at this difference of its clock."""
+    apart = (abs(edge.behind_ms - behind_ms) for edge in edges if edge.noticed)
+    return sum(ms <= LEAST_OFFSET_MS for ms in apart) >= LEAST_HOSTS
 
 
 def _visits_ms(marks: Mapping[Host, Marks]) -> int:
@@ -406,7 +418,7 @@ def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) 
         joins = [broker[name][0] for name in shared]
         shown = _notified(broker[CHANGED], client[CHANGED], joins, first, visits_ms)
         if shown is not None and possible(shown):
-            return _Edge(shown)
+            return _Edge(shown, noticed=True)
     named = _of_most(first)
     if named is not None:
         named = 0 if -EARLY_MS <= named <= SLOW_MS else named
