@@ -128,17 +128,21 @@ def of_clock(piece: Evidence, behind_ms: int) -> Evidence:
     return replace(piece, values={**values, **moved})
 
 
-def clock_shifts(collection: Collection, stats: Iterable[FileStats]) -> ClockShifts:
+def clock_shifts(
+    collection: Collection, stats: Iterable[FileStats], naming: ClockOff | None = None
+) -> ClockShifts:
     """The clocks that are off, and what corrects them; a whole time zone is only said.
 
     Args:
         collection: the files.
         stats: how each was understood, whole zones corrected.
+        naming: the clock of the machine that names files, as found without it; it counts as one
+            more where others decide which clocks are right.
     """
     counted = {one.name: one for one in stats}
     marks = _marks(collection.files, counted)
     late, few = _late(collection.files, counted)
-    offsets, unsure = _offsets(marks)
+    offsets, unsure = _offsets(marks, naming)
     unsure |= few
     offsets |= _of_name_servers(marks, offsets, late)
     heads: dict[str, int] = {}
@@ -229,7 +233,9 @@ class _Edge(NamedTuple):
     noticed: bool = False
 
 
-def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, int]]:
+def _offsets(
+    marks: Mapping[Host, Marks], naming: ClockOff | None = None
+) -> tuple[dict[Host, int], dict[Host, int]]:
     """How far each host's clock is behind those of most others; those that are compared at all.
 
     Apart those of which as many say one thing as another: how far behind the first.
@@ -263,7 +269,8 @@ def _offsets(marks: Mapping[Host, Marks]) -> tuple[dict[Host, int], dict[Host, i
                 for h, ms in found.items()
                 if ms and _at_one_time(marks[h], h) and not _noticed(ms, edges[h].values())
             }
-            offsets |= {h: ms for h, ms in found.items() if h not in together}
+            known = {h: ms for h, ms in found.items() if h not in together}
+            offsets |= _outvoted(known, naming) if naming else known
             unsure |= rivals | {h: found[h] for h in together}
     return offsets, unsure
 
@@ -272,6 +279,29 @@ def _noticed(behind_ms: int, edges: Iterable[_Edge]) -> bool:
     """True if several hosts heard of changes from the broker at this difference of its clock."""
     apart = (abs(edge.behind_ms - behind_ms) for edge in edges if edge.noticed)
     return sum(ms <= LEAST_OFFSET_MS for ms in apart) >= LEAST_HOSTS
+
+
+def _outvoted(offsets: Mapping[Host, int], naming: ClockOff) -> dict[Host, int]:
+    """The offsets, those clocks right that are most with the clock of the machine that names files.
+
+    Which of two groups of clocks is off, what both log does not show: the brokers' may be all of
+    one wrong server. One more machine that agrees with either counts.
+    """
+    error_ms = naming.error_ms or 0
+    if abs(naming.behind_ms) <= error_ms:
+        return dict(offsets)
+    agreeing = [ms for ms in offsets.values() if abs(ms - naming.behind_ms) <= error_ms]
+
+    def alike(offset_ms: int) -> int:
+        return sum(abs(ms - offset_ms) <= LEAST_OFFSET_MS for ms in offsets.values())
+
+    right = max(sorted(agreeing), key=alike, default=0)
+    if abs(right) <= LEAST_OFFSET_MS or alike(right) + 1 <= alike(0):
+        return dict(offsets)
+    return {
+        host: 0 if abs(ms - right) <= LEAST_OFFSET_MS else ms - right
+        for host, ms in offsets.items()
+    }
 
 
 def _visits_ms(marks: Mapping[Host, Marks]) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from rebalance_core.ingest.admin_clock import DUMPS, STORES, LogClocks, clocks_off
+from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff, LogClocks, clocks_off
 from rebalance_core.ingest.clock_offsets import ClockShifts, clock_shifts
 from rebalance_core.ingest.clock_zones import Shifts, in_step, zone_shifts
 from rebalance_core.ingest.collection import (
@@ -43,8 +43,11 @@ def in_time(collection: Collection, stats: Iterable[FileStats]) -> InTime:
     shifts = zone_shifts(collection, read)
     zoned = in_step(read, shifts)
     clocks = clock_shifts(collection, zoned)
-    known = LogClocks(clocks.heads, clocks.beats, clocks.clients, frozenset(clocks.unsure))
-    off = clocks_off(collection.files, zoned, known)
+    off = _naming_off(collection, zoned, clocks)
+    naming = next((one for one in off.values() if one.behind_ms), None)
+    if naming is not None and any(clocks.offsets.values()):
+        clocks = clock_shifts(collection, zoned, naming)
+        off = _naming_off(collection, zoned, clocks)
     behind = {what: one.behind_ms for what, one in off.items() if one.behind_ms}
     moved = {f.name: behind[m] for f in collection.files if (m := made_as(f)) in behind}
     if DUMPS in behind:
@@ -65,6 +68,13 @@ def in_time(collection: Collection, stats: Iterable[FileStats]) -> InTime:
         for f in collection.files
     )
     return InTime(replace(collection, files=files), in_step(zoned, clocks.heads), shifts, clocks)
+
+
+def _naming_off(
+    collection: Collection, zoned: Iterable[FileStats], clocks: ClockShifts
+) -> dict[str, ClockOff]:
+    known = LogClocks(clocks.heads, clocks.beats, clocks.clients, frozenset(clocks.unsure))
+    return clocks_off(collection.files, zoned, known)
 
 
 def made_as(file: CollectedFile) -> str:

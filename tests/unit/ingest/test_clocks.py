@@ -371,6 +371,22 @@ def test_own_notices_show_a_broker_s_clock_where_all_clients_came_at_once(
     assert known == {}
 
 
+def test_the_machine_that_dumps_decides_whether_brokers_or_as_many_clients_are_right(
+    tmp_path: Path,
+) -> None:
+    """By two brokers and the hosts of two clients alone it would be the clients' that are off."""
+    brokers = "brokers/broker-a brokers/broker-b namesrv"
+    tables = skewed("start-offsets", brokers, -60, tmp_path / "c")
+    known = offsets(tables)
+    assert {host: round(ms, -3) for host, ms in known.items() if host != "namesrv"} == {
+        "broker-a": 60_000,
+        "broker-b": 60_000,
+    }
+    assert not any("the machine that" in text for text in named(tables))
+    without = skewed("start-offsets", brokers, -60, tmp_path / "c2", copies=False)
+    assert {host for host, ms in offsets(without).items()} == {"c1", "c2"}
+
+
 def test_one_line_of_a_broker_later_than_the_time_in_it_is_said_and_not_corrected(
     tmp_path: Path,
 ) -> None:
