@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.clock_zones import PULLED_MS, nearest_zone
 from rebalance_core.ingest.collection import (
     ADMIN,
@@ -74,12 +75,14 @@ class LogClocks:
         beats: what corrects the times that a broker prints in them, by file.
         clients: how far clocks of clients are behind, by client id.
         unsure: hosts whose clocks differ, of which nothing shows which is right.
+        folders: whose files those of each folder of brokers are.
     """
 
     heads: Mapping[str, int]
     beats: Mapping[str, int]
     clients: Mapping[str, int]
     unsure: frozenset[tuple[str, str]]
+    folders: Mapping[str, BrokerFolder] = field(default_factory=dict)
 
 
 @dataclass
@@ -112,8 +115,11 @@ def clocks_off(
     dumps = [f for f in files if f.kind == ADMIN and f.written_ms is not None]
     stores = [f for f in files if f.kind in CONFIG_STORES and f.written_ms is not None]
     allowed = {
-        DUMPS: [*_of_lists(dumps, counted, lines), *_of_commits(dumps, counted, lines)],
-        STORES: [*_of_commits(stores, counted, lines)],
+        DUMPS: [
+            *_of_lists(dumps, counted, lines, clocks.folders),
+            *_of_commits(dumps, counted, lines),
+        ],
+        STORES: [*_of_commits(stores, counted, lines, clocks.folders)],
     }
     allowed[STORES] += _of_versions(stores, counted, lines)
     pulls, exact = _of_pulls(dumps, counted, clocks.clients)
@@ -141,34 +147,41 @@ def _timelines(
     for file in files:
         if file.kind not in (BROKER_LOG, CLIENT_LOG) or (file.kind, file.place) in clocks.unsure:
             continue
-        one = counted[file.name]
+        one, folder = counted[file.name], clocks.folders.get(file.place)
+        broker = file.place if folder is None else folder.place
         shift = one.shift_ms + heads.get(file.name, 0)
         for name, moments in one.witnessed.items():
             moved = [(ms + shift, value) for ms, value in moments]
             if name.startswith(MEMBER):
-                lines.members.setdefault((file.place, name), []).extend(moved)
+                lines.members.setdefault((broker, name), []).extend(moved)
             else:
                 lines.commits.setdefault(name, []).extend(moved)
         if file.kind == BROKER_LOG:
             lines.beats[file.place] = clocks.beats.get(file.name, 0)
             ups = (ms for name, times in one.marks.items() if name.startswith(UP) for ms in times)
-            lines.starts.setdefault(file.place, []).extend(ms + shift for ms in ups)
+            lines.starts.setdefault(broker, []).extend(ms + shift for ms in ups)
         if file.kind == BROKER_LOG and one.first_ms is not None and one.last_ms is not None:
             # its times are in step with the zone already, not with its clock
             first, last = (ms + heads.get(file.name, 0) for ms in (one.first_ms, one.last_ms))
-            known = lines.periods.get(file.place, (first, last))
-            lines.periods[file.place] = (min(first, known[0]), max(last, known[1]))
+            if folder is not None and folder.turns:
+                first = max(first, folder.turns[-1][0])  # a slave is asked for no list
+            known = lines.periods.get(broker, (first, last))
+            lines.periods[broker] = (min(first, known[0]), max(last, known[1]))
     for moments in (*lines.members.values(), *lines.commits.values()):
         moments.sort()
     return lines
 
 
 def _of_lists(
-    dumps: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
+    dumps: Iterable[CollectedFile],
+    counted: Mapping[str, FileStats],
+    lines: _Timelines,
+    folders: Mapping[str, BrokerFolder],
 ) -> Iterator[Spans]:
     """What lists of members allow: who is listed was there by the broker's log, who is not was not.
 
-    Before the log begins and after it ends anybody may have been there.
+    Before the log begins and after it ends anybody may have been there. A slave that was asked has
+    a list of its own.
     """
     by_group: dict[tuple[str, str], list[str]] = {}
     for place, name in lines.members:
@@ -176,7 +189,8 @@ def _of_lists(
     for file in dumps:
         shown, at_ms = counted[file.name].witnessed, file.written_ms or 0
         for listed in [name for name in shown if name.startswith(LIST)]:
-            _, group, broker = listed.split(" ")
+            _, group, asked = listed.split(" ")
+            broker = folders[asked].place if asked in folders else asked
             begin, end = lines.periods.get(broker, (0, 0))
             for name in by_group.get((broker, group), ()):
                 there = _presence(lines.members[broker, name], lines.starts.get(broker, ()))
@@ -213,16 +227,25 @@ def _others(spans: Spans) -> Spans:
 
 
 def _of_commits(
-    documents: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
+    documents: Iterable[CollectedFile],
+    counted: Mapping[str, FileStats],
+    lines: _Timelines,
+    folders: Mapping[str, BrokerFolder] | None = None,
 ) -> Iterator[Spans]:
     """What committed offsets allow: after the commit before one, before the next.
 
     The one itself may have come in a pull of a client that was killed, and be logged much later.
+    What a slave has is older than its copy.
     """
     for file in documents:
         at_ms = file.written_ms or 0
         late_ms = ANSWERED_MS if file.kind == ADMIN else OFFSET_FLUSH_MS + ANSWERED_MS
+        folder = folders.get(file.place) if folders else None
+        if folder is not None and not folder.speaks(at_ms):
+            continue
         for name, shown in counted[file.name].witnessed.items():
+            if folder is not None:
+                name = name.removesuffix(file.place) + folder.broker_name
             commits = lines.commits.get(name, ())
             offsets = [offset for _, offset in commits]
             if not name.startswith(COMMIT) or len(set(offsets)) < 2 or offsets != sorted(offsets):

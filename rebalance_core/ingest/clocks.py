@@ -1,9 +1,10 @@
 """All times of a collection brought in step: zones, clocks of hosts, clocks that name files."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff, LogClocks, clocks_off
+from rebalance_core.ingest.broker_folders import BrokerFolder, broker_folders
 from rebalance_core.ingest.clock_offsets import ClockShifts, clock_shifts
 from rebalance_core.ingest.clock_zones import Shifts, in_step, zone_shifts
 from rebalance_core.ingest.collection import (
@@ -12,6 +13,7 @@ from rebalance_core.ingest.collection import (
     CollectedFile,
     Collection,
 )
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.file_reader import FileStats
 
 
@@ -32,22 +34,29 @@ class InTime:
     clocks: ClockShifts
 
 
-def in_time(collection: Collection, stats: Iterable[FileStats]) -> InTime:
+def in_time(
+    collection: Collection, stats: Iterable[FileStats], of_cluster: Iterable[Evidence]
+) -> InTime:
     """Find what times of a collection are off, and correct those of its files.
 
     Args:
         collection: the files.
         stats: how each was understood.
+        of_cluster: evidence on the cluster, at the times that the files have.
     """
     read = list(stats)
+    ends = [*(one.last_ms for one in read), *(file.written_ms for file in collection.files)]
+    end_ms = max((ms for ms in ends if ms is not None), default=0)
+    expected = collection.settings.brokers
+    folders, _ = broker_folders(collection.broker_folders, of_cluster, expected, end_ms)
     shifts = zone_shifts(collection, read)
     zoned = in_step(read, shifts)
     clocks = clock_shifts(collection, zoned)
-    off = _naming_off(collection, zoned, clocks)
+    off = _naming_off(collection, zoned, clocks, folders)
     naming = next((one for one in off.values() if one.behind_ms), None)
     if naming is not None and any(clocks.offsets.values()):
         clocks = clock_shifts(collection, zoned, naming)
-        off = _naming_off(collection, zoned, clocks)
+        off = _naming_off(collection, zoned, clocks, folders)
     behind = {what: one.behind_ms for what, one in off.items() if one.behind_ms}
     moved = {f.name: behind[m] for f in collection.files if (m := made_as(f)) in behind}
     if DUMPS in behind:
@@ -71,9 +80,13 @@ def in_time(collection: Collection, stats: Iterable[FileStats]) -> InTime:
 
 
 def _naming_off(
-    collection: Collection, zoned: Iterable[FileStats], clocks: ClockShifts
+    collection: Collection,
+    zoned: Iterable[FileStats],
+    clocks: ClockShifts,
+    folders: Mapping[str, BrokerFolder],
 ) -> dict[str, ClockOff]:
-    known = LogClocks(clocks.heads, clocks.beats, clocks.clients, frozenset(clocks.unsure))
+    unsure = frozenset(clocks.unsure)
+    known = LogClocks(clocks.heads, clocks.beats, clocks.clients, unsure, folders)
     return clocks_off(collection.files, zoned, known)
 
 

@@ -158,8 +158,8 @@ client that did not unregister ended there.
 MOST_MARKS = 200
 MEMBER, LIST, COMMIT, VERSION = "member ", "list ", "commit ", "version"
 """What dates a document: a member came or went, or is listed, with its group and client id; a list
-of members is whole, with its group and broker; an offset was committed, with its group and queue;
-a store was changed.
+of members is whole, with its group and broker; an offset was committed, with its group, topic,
+queue id and broker, of a store its folder; a store was changed.
 """
 MOST_WITNESSES = 2_000
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
@@ -523,7 +523,7 @@ class FileReader:
     def _note_commit(
         self, group: str, topic: str, broker: str, queue_id: int, at_ms: int, offset: int
     ) -> None:
-        self.stats.witness(f"{COMMIT}{group} {topic} {broker} {queue_id}", at_ms, offset)
+        self.stats.witness(f"{COMMIT}{group} {topic} {queue_id} {broker}", at_ms, offset)
 
     def _asked(self, fact: Fact) -> tuple[str, str]:
         """Group and broker of a list of members."""

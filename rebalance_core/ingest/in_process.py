@@ -96,7 +96,7 @@ def read_collection(
         evidence = [piece for piece in evidence if not is_of(piece.source, apart.names)]
         refused = [piece for piece in refused if not is_of(piece.source, apart.names)]
         refused += apart.refused
-    timed = in_time(apart.collection, apart.stats)
+    timed = in_time(apart.collection, apart.stats, (p for p in evidence if p.part == CLUSTER))
     collection, stats, shifts, clocks = timed.collection, timed.stats, timed.shifts, timed.clocks
     evidence = list(corrected(evidence, shifts))
     if clocks:

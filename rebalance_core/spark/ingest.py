@@ -472,10 +472,11 @@ def ingest(
         apart = set_apart(collection, stats, (p for p in pieces if p.part == CLUSTER))
         if apart.strangers:
             pieces = [p for p in pieces if not in_process.is_of(p.source, apart.names)]
-        timed = in_time(apart.collection, apart.stats)
+        of_cluster = [p for p in pieces if p.part != COUNTED]
+        timed = in_time(apart.collection, apart.stats, of_cluster)
         collection, stats, shifts = timed.collection, timed.stats, timed.shifts
         clocks = timed.clocks
-        zoned = corrected((p for p in pieces if p.part != COUNTED), shifts)
+        zoned = corrected(of_cluster, shifts)
         of_cluster = [*clocks.corrected(zoned)]
         given, wrong = in_process.given_groups(collection)
         context = in_process.context_of(collection, of_cluster, stats, given, assumed)

@@ -1,6 +1,7 @@
 """The clocks of the machines that make dumps and copy stores, against what these show."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from rebalance_core.audit.coverage import coverage_of
 from rebalance_core.contracts.observed import CLOCK_UNSURE
 from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff, LogClocks, clocks_off
+from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.clock_offsets import ClockShifts, offset_findings
 from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, CLIENT_LOG, OFFSETS, CollectedFile
 from rebalance_core.ingest.file_reader import COMMIT, LIST, MEMBER, VERSION, FileStats
@@ -54,9 +56,15 @@ def test_the_clock_of_the_machine_that_dumps(seconds: int, tmp_path: Path) -> No
         assert abs(row["event_ms"] - same["event_ms"]) <= error
 
 
-@pytest.mark.parametrize("seconds", [300, -60, 3600])
-def test_the_clock_of_the_machine_that_copies_stores(seconds: int, tmp_path: Path) -> None:
-    tables = named_late("join-leave", tmp_path / "c", stores=seconds)
+@pytest.mark.parametrize(
+    ("recording", "seconds"),
+    [("join-leave", 300), ("join-leave", -60), ("join-leave", 3600), ("controller", 60)],
+)
+def test_the_clock_of_the_machine_that_copies_stores(
+    recording: str, seconds: int, tmp_path: Path
+) -> None:
+    """The folders of one recording are named after processes, not after their broker."""
+    tables = named_late(recording, tmp_path / "c", stores=seconds)
     (text,) = named(tables)
     assert text.startswith("The clock of the machine that copies the stores is ")
     offsets = [row for row in tables["coverage"] if row["kind"] == OFFSETS]
@@ -89,7 +97,9 @@ def test_whole_recordings_are_named_rightly() -> None:
 CLOCKS = LogClocks({}, {}, {}, frozenset())
 
 
-def off(*files: tuple[str, int, dict[str, list[tuple[int, int]]]]) -> dict[str, ClockOff]:
+def off(
+    *files: tuple[str, int, dict[str, list[tuple[int, int]]]], clocks: LogClocks = CLOCKS
+) -> dict[str, ClockOff]:
     """The clocks that are off by the files: kind, when they are named after, what dates them."""
     places = {BROKER_LOG: "a", OFFSETS: "a", CLIENT_LOG: "c"}
     listed, stats = [], []
@@ -104,7 +114,7 @@ def off(*files: tuple[str, int, dict[str, list[tuple[int, int]]]]) -> dict[str, 
         for what, moments in dated.items():
             one.witnessed[what] = [(at * 1_000, value) for at, value in moments]
         stats.append(one)
-    return clocks_off(listed, stats, CLOCKS)
+    return clocks_off(listed, stats, clocks)
 
 
 LOG = (BROKER_LOG, 0, {MEMBER + "g x": [(100, 1), (500, -1)], MEMBER + "g y": [(300, 1)]})
@@ -131,7 +141,7 @@ def test_one_statement_is_not_enough() -> None:
 
 
 def test_commits_date_a_store() -> None:
-    commits = {COMMIT + f"g T a {n}": [(10 * s, s) for s in range(1, 90)] for n in range(3)}
+    commits = {COMMIT + f"g T {n} a": [(10 * s, s) for s in range(1, 90)] for n in range(3)}
 
     def copy(at_s: int, offset: int) -> tuple[str, int, dict[str, list[tuple[int, int]]]]:
         return OFFSETS, at_s, {name: [(0, offset)] for name in commits}
@@ -142,6 +152,21 @@ def test_commits_date_a_store() -> None:
     assert abs(found[STORES].behind_ms + 60_000) <= 15_000
     again = {name: [*moments, (895, 3)] for name, moments in commits.items()}
     assert off((CLIENT_LOG, 0, again), copy(265, 20), copy(472, 40)) == {}, "offsets went back"
+
+
+@pytest.mark.parametrize("is_slave", [False, True])
+def test_commits_date_the_stores_of_masters_by_whatever_name_of_their_folder(
+    is_slave: bool,
+) -> None:
+    """What a slave has, it copied from its master some time before."""
+    dated = {COMMIT + f"g T {n} broker-x": [(10 * s, s) for s in range(1, 90)] for n in range(3)}
+    copies = [
+        (OFFSETS, at_s, {COMMIT + f"g T {n} a": [(0, offset)] for n in range(3)})
+        for at_s, offset in ((265, 20), (472, 40))
+    ]
+    folder = BrokerFolder("broker-x", "brokers/a" if is_slave else "broker-x", not is_slave)
+    found = off((CLIENT_LOG, 0, dated), *copies, clocks=replace(CLOCKS, folders={"a": folder}))
+    assert (STORES in found) is not is_slave
 
 
 def test_a_store_is_not_older_than_its_last_change() -> None:
