@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, LINES_REFUSED, STEADY
 from rebalance_core.ingest.clock_zones import is_zone
 from rebalance_core.ingest.collection import CONFIG_STORES, OFFSETS, TOPICS
-from rebalance_core.model.times import MINUTE_MS
+from rebalance_core.model.times import HOUR_MS, MINUTE_MS
 from rebalance_core.model.verdicts import LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ class Coverage:
         topic_stores: by broker when its newest whole topics.json was copied.
         offset_stores: by broker when whole copies of its consumerOffset.json were made, in order.
         clock_error_ms: how far off times may be that were corrected.
+        named_error_ms: the same of dumps and of copies of stores, by the moment that each is of.
     """
 
     brokers: Mapping[str, tuple[LogSpan, ...]] = field(default_factory=dict)
@@ -96,6 +97,7 @@ class Coverage:
     topic_stores: Mapping[str, int] = field(default_factory=dict)
     clock_error_ms: int = 0
     offset_stores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    named_error_ms: Mapping[int, int] = field(default_factory=dict)
 
     def client_gap(self, host: str, from_ms: int, to_ms: int) -> tuple[int, int | None] | None:
         """The first time between these two of which a client's log tells nothing."""
@@ -200,6 +202,7 @@ def coverage_of(rows: Iterable[CoverageRow], folders: Mapping[str, Iterable[str]
     for broker, hosts in folders.items():
         stores[broker] = max((stores.get(host, 0) for host in hosts), default=0)
     left = max((row.get("clock_error_ms") or 0 for row in timed), default=0)
+    named = dict(_named_errors(rows))
     return Coverage(
         brokers,
         bool(rows),
@@ -211,7 +214,22 @@ def coverage_of(rows: Iterable[CoverageRow], folders: Mapping[str, Iterable[str]
         stores,
         left,
         dict(_offset_stores(rows, folders)),
+        named,
     )
+
+
+UNSURE_MS = 14 * HOUR_MS
+"""So far off a clock may be of which nothing shows how far: a wrong zone."""
+
+
+def _named_errors(rows: Iterable[CoverageRow]) -> Iterator[tuple[int, int]]:
+    """As `Coverage.named_error_ms`."""
+    for row in rows:
+        if row["from_ms"] is not None and (row["role"] == "ADMIN" or row["kind"] in CONFIG_STORES):
+            unsure = CLOCK_UNSURE in (row["note"] or "")
+            error_ms = UNSURE_MS if unsure else row.get("clock_error_ms")
+            if error_ms:
+                yield row["from_ms"], error_ms
 
 
 STORES_APART_MS = 30_000

@@ -34,7 +34,6 @@ from rebalance_core.engine.ledger_pass import (
 from rebalance_core.engine.options import SimulationOptions, group_pattern, matches
 from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.kernels.coded_groups import EngineOptions
-from rebalance_core.process.assumed_starts import AssumedStarts
 from rebalance_core.process.audit_cases import (
     Case,
     ClusterTables,
@@ -45,6 +44,7 @@ from rebalance_core.process.audit_cases import (
 )
 from rebalance_core.process.audited import AuditResult
 from rebalance_core.process.covered_starts import CoveredStarts
+from rebalance_core.process.widened_starts import WidenedStarts
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
@@ -360,13 +360,13 @@ class AuditPass:
         grouped = fan_out(tables, group_pattern(self.options))
         place = {name: at for at, name in enumerate(names_of(cases, 0, len(cases)))}
         begin = 0
-        assumed = AssumedStarts(tables.get(FINDINGS))
+        unsure = WidenedStarts(tables.get(FINDINGS), self.rules.runs)
         covered = CoveredStarts(self.rules.runs, tables)
         for first, end in grouped.chunks(ROWS_AT_ONCE):
             ledger: dict[str, list[pa.Table]] = {}
             some = grouped.of(first, end)
             made = ledger_pass(some, self.engine, names_coded=True)
-            made = assumed.widened(made, some, self.engine)
+            made = unsure.widened(made, some, self.engine)
             yield from within(_noted(made, ledger, covered), self.options)
             after = place[names_of(grouped, end - 1, end)[0]] + 1
             group_findings.add(self._findings_of(cases, begin, after, ledger))

@@ -1,0 +1,176 @@
+"""Bounds of ``pull_starts`` where a setting, or the time of an observation, is not known.
+
+They cover the starts under every setting that a file may have left out, and at every time at which
+a dump or the copy of a store may have been made.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.coverage import FAR_MS
+from rebalance_core.audit.rules.start_offsets import assumes_start
+from rebalance_core.engine.fan_out import GROUP, joining
+from rebalance_core.engine.ledger_pass import LedgerRows, prepare_tables, rows_of
+from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.kernels.codes import COMMITS, GROUPS, OFFSETS
+from rebalance_core.model.verdicts import FAILED, UNKNOWN
+from rebalance_core.protocol.start_offset import CURRENT_MODES
+
+_STARTS = "pull_starts"
+_START = (*GROUP, "epoch", "topic", "broker_name", "queue_id", "client_id")
+_MODE, _TIMESTAMP, _OBSERVED = "consume_from_where", "consume_timestamp_ms", "observed_ms"
+_LOW, _HIGH, _OPEN = "start_offset_low", "start_offset_high", "open"
+
+Tables = Mapping[str, pa.Table]
+
+
+class WidenedStarts:
+    """Widens the bounds of starts that rest on what ingest had to assume or to correct.
+
+    A group whose ConsumeFromWhere was assumed is simulated under each setting, as a start without a
+    commit is also the lower bound of the owners that follow. Where the clock that names dumps or
+    copies of stores was off, or may be, each of their observations is taken as early and as late as
+    it may have been made. The estimate stays what it is.
+
+    Args:
+        findings: of ingest, on the groups of the rows.
+        runs: by cluster, with its coverage.
+    """
+
+    def __init__(self, findings: pa.Table | None, runs: Mapping[str, AuditRun]) -> None:
+        columns = [*GROUP, "rule_id", "evidence"]
+        rows = [] if findings is None else findings.select(columns).to_pylist()
+        assumed = sorted({(r["cluster"], r["consumer_group"]) for r in rows if assumes_start(r)})
+        self._groups = pa.table(
+            [pa.array(names, pa.string()) for names in zip(*assumed, strict=True)] or [[], []],
+            names=[*GROUP],
+        )
+        self._errors = {n: run.coverage.named_error_ms for n, run in runs.items()}
+
+    def widened(self, made: LedgerRows, tables: Tables, engine: EngineOptions) -> LedgerRows:
+        """The rows of one `ledger_pass`, its starts with bounds over all that may have been so.
+
+        Args:
+            made: what the pass made of the tables.
+            tables: rows of whole groups, by table.
+            engine: of the pass.
+        """
+        starts = [rows for given in self._variants(tables) for rows in _starts(*given, engine)]
+        if not starts:
+            yield from made
+            return
+        bounds = _bounds(pa.concat_tables(starts))
+        for name, rows in made:
+            yield name, _widen(rows, bounds) if name == _STARTS else rows
+
+    def _variants(self, tables: Tables) -> Iterator[tuple[Tables, bool]]:
+        """The tables of the groups that are unsure, in each way that they may be.
+
+        With each whether observations are moved in it.
+        """
+        off = [name for name, errors in self._errors.items() if errors]
+        if off:
+            plain = {name: _plain(rows, GROUP) for name, rows in tables.items()}
+            in_doubt = {n: rows.filter(pc.field("cluster").isin(off)) for n, rows in plain.items()}
+            yield from self._at_each_time(in_doubt)
+        if self._groups.num_rows and GROUPS in tables:
+            mine = {n: joining(_plain(rows, GROUP), self._groups) for n, rows in tables.items()}
+            for given in _under_each_setting(mine) if mine[GROUPS].num_rows else ():
+                yield from self._at_each_time(given) if off else [(given, False)]
+
+    def _at_each_time(self, tables: Tables) -> Iterator[tuple[Tables, bool]]:
+        """As observed, and with observations as early and as late as they may be."""
+        errors = {ms: late for of in self._errors.values() for ms, late in of.items()}
+        yield tables, False
+        for sign in (-1, 1):
+            moved = {n: _moved(tables[n], errors, sign) for n in (OFFSETS, COMMITS) if n in tables}
+            yield {**tables, **moved}, True
+
+
+def _moved(table: pa.Table, errors: Mapping[int, int], sign: int) -> pa.Table:
+    """The observations that were made at these moments, give or take, moved by so much.
+
+    What a client's log dates stays where it is.
+    """
+    at_ms = table[_OBSERVED].to_numpy()
+    known = np.array(sorted(errors), np.int64)
+    place = np.minimum(np.searchsorted(known, at_ms), len(known) - 1)
+    found = known[place] == at_ms
+    if "client_id" in table.schema.names:
+        found &= table["client_id"].is_null().to_numpy()
+    late_ms = np.array([errors[ms] for ms in known.tolist()], np.int64)[place]
+    moved = at_ms + sign * np.where(found, late_ms, 0)
+    number = table.schema.get_field_index(_OBSERVED)
+    return table.set_column(number, table.schema.field(number), pa.array(moved))
+
+
+def _plain(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
+    """The table with these columns as texts."""
+    for name in names:
+        place = table.schema.get_field_index(name)
+        if pa.types.is_dictionary(table.schema.field(place).type):
+            table = table.set_column(place, name, table[name].cast(pa.string()))
+    return table
+
+
+def _under_each_setting(tables: Tables) -> Iterator[Tables]:
+    """The tables under each ConsumeFromWhere; an unknown timestamp is later than every message.
+
+    The starts of earlier timestamps lie between those and offset 0, which FIRST_OFFSET gives.
+    """
+    settings = tables[GROUPS]
+    mode, timestamp = (settings.schema.get_field_index(name) for name in (_MODE, _TIMESTAMP))
+    searched = pc.fill_null(settings[_TIMESTAMP], FAR_MS)
+    settings = settings.set_column(timestamp, settings.schema.field(timestamp), searched)
+    for setting in CURRENT_MODES:
+        modes = pa.array([setting] * settings.num_rows, pa.string())
+        field = pa.field(_MODE, pa.string())
+        yield {**tables, GROUPS: settings.set_column(mode, field, modes)}
+
+
+def _starts(tables: Tables, moved: bool, engine: EngineOptions) -> Iterator[pa.Table]:
+    """The starts that the tables give; one that moved observations leave unknown is any."""
+    for name, rows in rows_of(prepare_tables(tables, engine, [_STARTS]), [_STARTS]):
+        if name == _STARTS:
+            starts = _plain(pa.Table.from_batches([rows]), ("status", *_START))
+            if moved:
+                place = starts.schema.get_field_index(_LOW)
+                lows = pc.fill_null(starts[_LOW], 0)
+                starts = starts.set_column(place, starts.schema.field(place), lows)
+            yield starts
+
+
+def _bounds(starts: pa.Table) -> pa.Table:
+    """Lowest and highest start by `_START`, of the ways that give one."""
+    starts = starts.filter(pc.field("status") != FAILED)
+    starts = starts.append_column(_OPEN, starts[_HIGH].is_null())
+    over_all = [(_LOW, "min"), (_HIGH, "max"), (_OPEN, "any")]
+    return starts.group_by([*_START], use_threads=False).aggregate(over_all)
+
+
+def _widen(rows: pa.RecordBatch, bounds: pa.Table) -> pa.RecordBatch:
+    """The starts with these bounds, others as they are.
+
+    A start that fails under the assumed setting alone is UNKNOWN.
+    """
+    if not len(rows):
+        return rows
+    starts = _plain(pa.Table.from_batches([rows]), _START).select(_START)
+    numbered = starts.append_column("_row", pa.array(range(len(rows)), pa.int64()))
+    joined = numbered.join(bounds, keys=[*_START], use_threads=False).sort_by("_row")
+    (found,) = joined.combine_chunks().to_batches()
+    covered = found[f"{_OPEN}_any"].is_valid()
+    columns = {name: rows[name] for name in rows.schema.names}
+    columns[_LOW] = pc.if_else(covered, found[f"{_LOW}_min"], columns[_LOW])
+    highest = pc.if_else(found[f"{_OPEN}_any"], pa.scalar(None, pa.int64()), found[f"{_HIGH}_max"])
+    columns[_HIGH] = pc.if_else(covered, highest, columns[_HIGH])
+    unsure = pc.and_(covered, pc.equal(columns["status"].cast(pa.string()), FAILED))
+    for name, word in (("status", UNKNOWN), ("rule", None)):
+        text = columns[name].cast(pa.string())
+        text = pc.if_else(unsure, pa.scalar(word, pa.string()), text)
+        columns[name] = text.cast(rows.schema.field(name).type)
+    return pa.RecordBatch.from_arrays([*columns.values()], schema=rows.schema)
