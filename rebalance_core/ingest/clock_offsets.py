@@ -503,7 +503,9 @@ def _notified(
 
     most, behind = (MOST - 1) / MOST, first[len(first) // 2]
     none = agree(0, SLOW_MS) if share(0, SLOW_MS) >= most else 0
-    if none and 2 * none >= min(len(changes), len(notices)):
+    usual = 2 * none >= min(len(changes), len(notices)) > 0
+    named = _of_most(first)
+    if usual and (named is None or abs(named) <= LEAST_OFFSET_MS):
         return 0
     last_ms = max(0, behind) + visits_ms + SLOW_MS
     late = sorted(at_ms - ms for ms in joins for at_ms in notices)
@@ -513,7 +515,10 @@ def _notified(
     found = agree(best, SAME_MS) if share(best, SAME_MS) >= most else 0
     if abs(best) <= LEAST_OFFSET_MS or found <= none:
         return 0 if none else None
-    known = _of_most(first) is not None or found > max(LEAST_MATCHES - 1, CLEARLY * none)
+    if usual:
+        # where many come and go, half of the moments have another near them
+        return best if abs(best - (named or 0)) <= visits_ms + SAME_MS else 0
+    known = named is not None or found > max(LEAST_MATCHES - 1, CLEARLY * none)
     return best if known else None
 
 

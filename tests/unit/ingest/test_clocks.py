@@ -371,6 +371,15 @@ def test_own_notices_show_a_broker_s_clock_where_all_clients_came_at_once(
     assert known == {}
 
 
+def test_notices_that_are_near_by_chance_do_not_make_a_broker_s_clock_right(
+    tmp_path: Path,
+) -> None:
+    """So many come and go that half of them have another near them, at no difference, too."""
+    known = offsets(skewed("pop", "brokers/broker-b", -5, tmp_path / "c"))
+    assert known.keys() == {"broker-b"}
+    assert abs(known["broker-b"] - 5_000) <= 300
+
+
 def test_the_machine_that_dumps_decides_whether_brokers_or_as_many_clients_are_right(
     tmp_path: Path,
 ) -> None:
