@@ -447,7 +447,9 @@ def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) 
     if heard.is_named and first:
         joins = [broker[name][0] for name in shared]
         shown = _notified(broker[CHANGED], client[CHANGED], joins, first, visits_ms)
-        if shown is not None and possible(shown):
+        # a log that was cut by whole heartbeats has its notices where they were
+        clear = starts_logged or _agree_alone(broker[CHANGED], client[CHANGED], shown)
+        if shown is not None and _is_possible(broker, client, clear, shown):
             return _Edge(shown, noticed=True)
     named = _of_most(first)
     if named is not None:
@@ -520,6 +522,16 @@ def _notified(
         return best if abs(best - (named or 0)) <= visits_ms + SAME_MS else 0
     known = named is not None or found > max(LEAST_MATCHES - 1, CLEARLY * none)
     return best if known else None
+
+
+def _agree_alone(changes: list[int], notices: list[int], behind_ms: int | None) -> bool:
+    """True if half of a broker's notices show this difference, and twice as many as show none."""
+
+    def found(at_ms: int) -> int:
+        return _agree({CHANGED: changes}, {CHANGED: notices}, at_ms, SAME_MS)
+
+    least = max(LEAST_NAMED, min(len(changes), len(notices)) / 2, 2 * found(0))
+    return behind_ms is not None and found(behind_ms) >= least
 
 
 def _count_in(times: list[int], from_ms: int, to_ms: int) -> int:

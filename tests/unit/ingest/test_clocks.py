@@ -361,9 +361,11 @@ def test_what_is_no_proof_that_a_broker_s_clock_is_off_is_said(
         ("scale-out-4.9", "mq-west", 5),
         ("nightly", "broker-b", -10),
         ("pathologies", "broker-a", -5),
+        # by heartbeats alone the logs of its clients may have been cut by two of them
+        ("pop", "broker-b", -60),
     ],
 )
-def test_own_notices_show_a_broker_s_clock_where_all_clients_came_at_once(
+def test_own_notices_show_a_broker_s_clock_where_joins_do_not(
     recording: str, broker: str, seconds: int, tmp_path: Path
 ) -> None:
     known = offsets(skewed(recording, f"brokers/{broker}", seconds, tmp_path / "c"))
