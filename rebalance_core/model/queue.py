@@ -17,7 +17,10 @@ def java_string_key(text: str) -> bytes:
 
 def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
     """The ids as the client sorts them before every allocation (cidAll); duplicates are kept."""
-    return sorted(client_ids, key=java_string_key)
+    given = list(client_ids)
+    if all(map(str.isascii, given)):  # mostly, and then both orders are one
+        return sorted(given)
+    return sorted(given, key=java_string_key)
 
 
 # A message queue, RocketMQ's unit of allocation.

@@ -81,10 +81,12 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
         ordered: the group is orderly, so a new owner waits for the old owner's lock.
     """
     changing = _changing_queues(epoch)
+    if not changing:
+        return []
     before = holders_by_queue(epoch.before, changing)
     after = holders_by_queue(epoch.holdings, changing)
     readable = {queue for queues in epoch.readable.values() for queue in queues}
-    clients = _Clients.of(epoch)
+    clients = _Clients.of(epoch, set().union(*before.values(), *after.values()))
     changes: list[OwnerChange] = []
     for queue in sorted(changing, key=queue_sort_key):
         was, now = before.get(queue, {}), after.get(queue, {})
@@ -136,17 +138,18 @@ def _add_kind(epoch: Epoch, clients: _Clients, queue: MessageQueue, was: Collect
 
 @dataclass(frozen=True, slots=True)
 class _Clients:
-    """The processes of each client id in an epoch, and those that held something before it."""
+    """The processes of some client ids in an epoch, and those that held something before it."""
 
     epoch: Epoch
     live: Mapping[str, Sequence[Member]]
     before: Mapping[str, Sequence[ProcessKey]]
 
     @classmethod
-    def of(cls, epoch: Epoch) -> _Clients:
+    def of(cls, epoch: Epoch, wanted: Set[str]) -> _Clients:
         live: dict[str, list[Member]] = {}
-        for member in epoch.members.values():
-            live.setdefault(member.client_id, []).append(member)
+        for key, member in epoch.members.items():
+            if key[0] in wanted:
+                live.setdefault(key[0], []).append(member)
         before: dict[str, list[ProcessKey]] = {}
         for key in epoch.before:
             before.setdefault(key[0], []).append(key)
@@ -179,10 +182,17 @@ class KeptLocks:
 
     def waited(self, epoch: Epoch, changes: list[OwnerChange]) -> list[OwnerChange]:
         """The changes; new owners wait at least for the end of a lock that surely is kept."""
-        before = holders_by_queue(epoch.before, {change.queue for change in changes})
+        queues = {change.queue for change in changes if change.action == ADD}
+        before, now = (holders_by_queue(held, queues) for held in (epoch.before, epoch.holdings))
+        keeping = _keeping_locks(epoch) if queues else set[str]()
+        kept = {
+            queue
+            for queue in queues
+            if self._is_kept(epoch, queue, keeping, before.get(queue, {}), now.get(queue, {}))
+        }
         found = [
             replace(change, earliest_ms=change.earliest_ms + KEPT_LOCK_MS[0])
-            if change.action == ADD and self._is_kept(epoch, change.queue, before)
+            if change.action == ADD and change.queue in kept
             else change
             for change in changes
         ]
@@ -196,19 +206,27 @@ class KeptLocks:
         return found
 
     def _is_kept(
-        self, epoch: Epoch, queue: MessageQueue, before: dict[MessageQueue, dict[str, int]]
+        self,
+        epoch: Epoch,
+        queue: MessageQueue,
+        keeping: Set[str],
+        holders: Collection[str],
+        now: Collection[str],
     ) -> bool:
         """All who held the queue live on, let go of it, and unlock nothing."""
-        now = holders_by_queue(epoch.holdings, {queue}).get(queue, {})
-        keeping = {
-            member.client_id
-            for member in epoch.members.values()
-            if member.profile.locks == KEPT and "locks" not in member.profile.read
-        }
-        holders = before.get(queue, {})
         return bool(holders) and all(
             client_id in keeping
             and client_id not in now
             and self._taken_ms.get((queue, client_id), epoch.from_ms + 1) <= epoch.from_ms
             for client_id in holders
         )
+
+
+def _keeping_locks(epoch: Epoch) -> set[str]:
+    """Client ids of members that surely keep the locks of what they give up."""
+    return {
+        client_id
+        for kind in epoch.view.kinds
+        if kind.example.profile.locks == KEPT and "locks" not in kind.example.profile.read
+        for client_id, _ in kind.keys
+    }

@@ -37,7 +37,9 @@ def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
     """One row per topic of the group and, with topic None, one for the whole group."""
     topics = [topic for topic in epoch.readable if not is_retry_topic(topic)]
     before, after = _held(epoch.before), _held(epoch.holdings)
-    minima = {topic: _minimum(epoch, topic, before.get(topic, {})) for topic in topics}
+    present = {client_id for client_id, _ in epoch.members}
+    minima = {topic: _minimum(epoch, topic, present, before.get(topic, {})) for topic in topics}
+    unknown = _of_unknown_share(epoch)
     known = [minimum for minimum in minima.values() if minimum is not None]
     total = sum(known) if topics and len(known) == len(minima) else None
     scopes: list[tuple[str | None, list[str], int | None]] = [
@@ -58,7 +60,7 @@ def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
             {"epoch": epoch.number, "topic": topic}
             | _moves([change for t in scope for change in added.get(t, ())], minimum)
             | {"stickiness": _stickiness(was, now) if comparable else None}
-            | _loads(epoch, scope, now, sharing if topic is None else frozenset())
+            | _loads(epoch, scope, now, unknown, sharing if topic is None else frozenset())
         )
     return rows
 
@@ -73,32 +75,42 @@ def _moves(added: list[OwnerChange], minimum: int | None) -> Row:
     }
 
 
-def _loads(epoch: Epoch, topics: list[str], held: list[Held], sharing: frozenset[str]) -> Row:
+def _of_unknown_share(epoch: Epoch) -> set[str]:
+    """Client ids of members of which it is not known which queues they take."""
+    unknown = {client_id for client_id, _ in epoch.members.keys() & epoch.doubtful.keys()}
+    for kind in epoch.view.kinds:
+        if not kind.example.share_known:
+            unknown.update(client_id for client_id, _ in kind.keys)
+    return unknown
+
+
+def _loads(
+    epoch: Epoch, topics: list[str], held: list[Held], unknown: set[str], sharing: frozenset[str]
+) -> Row:
     """Queues by client; ``sharing``: clients that shared queues keep busy.
 
-    Nobody knows whether a client is idle, or has the fewest, whose share is not known.
+    Nobody knows whether a client is idle, or has the fewest, whose share is ``unknown``.
     """
     scope = set(topics)
     queues = sum(len(epoch.readable[topic]) for topic in topics)
-    of_client = {
-        client_id: sum(len(of_topic.get(client_id, ())) for of_topic in held)
-        for client_id in {m.client_id for m in epoch.members.values() if m.subscriptions & scope}
-    }
-    loads = list(of_client.values())
-    unknown = {
-        m.client_id for m in epoch.members.values()
-        if not m.share_known or m.key in epoch.doubtful
-    }  # fmt: skip
-    of_client = {c: load for c, load in of_client.items() if load or c not in unknown}
-    most = max(loads, default=0)
-    least = min(of_client.values(), default=0)
+    subscribed = (kind for kind in epoch.view.kinds if kind.example.subscriptions & scope)
+    clients = {client_id for kind in subscribed for client_id, _ in kind.keys}
+    loads: dict[str, int] = {}
+    for of_topic in held:
+        for client_id in of_topic.keys() & clients:
+            loads[client_id] = loads.get(client_id, 0) + len(of_topic[client_id])
+    without = clients - loads.keys() - unknown
+    most = max(loads.values(), default=0)
+    least = 0 if without else min(loads.values(), default=0)
     return {
         "queues": queues,
-        "members": len(loads),
+        "members": len(clients),
         "max_queues": most,
         "min_queues": least,
-        "peak_ratio": most * len(loads) / queues if queues and loads and epoch.all_known else None,
-        "idle_members": sum(not load and c not in sharing for c, load in of_client.items()),
+        "peak_ratio": most * len(clients) / queues
+        if queues and clients and epoch.all_known
+        else None,
+        "idle_members": len(without - sharing),
     }
 
 
@@ -111,9 +123,9 @@ def _held(holdings: Holdings) -> dict[str, Held]:
     return held
 
 
-def _minimum(epoch: Epoch, topic: str, before: Held) -> int | None:
+def _minimum(epoch: Epoch, topic: str, present: set[str], before: Held) -> int | None:
     """Null where a balanced result is not what the group is after, or cannot reach."""
-    members = epoch.members.values()
+    members = [kind.example for kind in epoch.view.kinds]
     if (
         not members
         or topic in epoch.frozen_topics
@@ -129,9 +141,8 @@ def _minimum(epoch: Epoch, topic: str, before: Held) -> int | None:
     ):
         return None
     queues = set(epoch.readable[topic])
-    survivors = {member.client_id for member in members}
-    kept = [len(before.get(client_id, set()) & queues) for client_id in survivors]
-    return minimum_moves(len(queues), len(survivors), kept)
+    kept = [len(before[client_id] & queues) for client_id in before.keys() & present]
+    return minimum_moves(len(queues), len(present), kept)
 
 
 def _stickiness(before: list[Held], after: list[Held]) -> float | None:

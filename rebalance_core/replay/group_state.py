@@ -4,7 +4,8 @@ change that, what members see of it, and which topics members share instead of o
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeAlias
 
 from rebalance_core.model import clients, events, queue
 from rebalance_core.model.clients import ClientProfile, rules_version
@@ -29,6 +30,19 @@ from rebalance_core.strategies.registry import own_strategy
 ProcessKey: TypeAlias = tuple[str, str | None]
 """(client_id, channel_id): one process as the brokers see it."""
 
+Traits: TypeAlias = frozenset[tuple[str, object]]
+"""What decides which queues a member takes, its client id aside, by attribute."""
+
+_TRAITS = (
+    "subscriptions", "subscriptions_known", "strategy", "version", "message_model",
+    "rebalance_mode", "suspended", "retry_topic", "language", "profile",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 12)  # equal ones are mostly one object, which compares at once
+def _kept_once(traits: Traits) -> Traits:
+    return traits
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -50,6 +64,11 @@ class Member:
     language: str | None = None
     profile: ClientProfile = clients.JAVA_PROFILE
     """How its client behaves; of one behind a proxy, which divides for it, as Java's."""
+    traits: Traits = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        traits = frozenset((name, getattr(self, name)) for name in _TRAITS)
+        object.__setattr__(self, "traits", _kept_once(traits))
 
     def subscribes(self, topic: str) -> bool:
         """True if the member is known to read the topic, or would if it had queues."""
@@ -136,6 +155,16 @@ class UnknownMember(Exception):
     """An event names a process that is not in the group."""
 
 
+class Signature(NamedTuple):
+    """What begins a new epoch when it changes."""
+
+    turned: frozenset[tuple[ProcessKey, Traits | None]]
+    """Members that are not as they were when the instant began; None: gone."""
+    queues: tuple[tuple[str, tuple[MessageQueue, ...]], ...]
+    shared: tuple[tuple[str, SharedTopic], ...]
+    lockless: frozenset[str]
+
+
 @dataclass(slots=True)
 class GroupState:
     """Members, routes and the retry topic's brokers of one group at one instant.
@@ -163,6 +192,10 @@ class GroupState:
     the last of them went."""
     topics_before: frozenset[str] = frozenset()
     """`topics` as they were when the instant began."""
+    _kinds: dict[Traits, dict[ProcessKey, Member]] = field(default_factory=dict)
+    """The members by traits: most groups have one kind."""
+    _turned: dict[ProcessKey, Traits | None] = field(default_factory=dict)
+    """What the members that events of this instant are about were when it began."""
 
     @property
     def retry_topic(self) -> str:
@@ -172,6 +205,7 @@ class GroupState:
     def begin_instant(self) -> None:
         """Events of a new instant follow; whoever goes in it leaves the topics of now."""
         self.topics_before = self.topics
+        self._turned.clear()
 
     def apply(self, event: Event) -> None:
         """Apply one event. Raises `UnknownMember` for one about a process that is not there."""
@@ -231,7 +265,7 @@ class GroupState:
         version = event.version or self.settings.client_version
         profile = clients.member_profile(event.language, version, mode)
         strategy = self.strategy_override or event.strategy or self.settings.strategy
-        self.members[key] = Member(
+        joined = Member(
             client_id=event.client_id,
             channel_id=event.channel_id,
             subscriptions=frozenset(topics or ()) - {self.retry_topic},
@@ -248,6 +282,26 @@ class GroupState:
             language=event.language,
             profile=profile,
         )
+        self._set_member(key, joined)
+
+    def _set_member(self, key: ProcessKey, member: Member | None) -> None:
+        """A process comes or is another one; None: it is gone."""
+        former = self.members.get(key)
+        self._turned.setdefault(key, None if former is None else former.traits)
+        if former is not None:
+            of_kind = self._kinds[former.traits]
+            del of_kind[key]
+            if not of_kind:
+                del self._kinds[former.traits]
+        if member is None:
+            self.members.pop(key, None)
+        else:
+            self.members[key] = member
+            self._kinds.setdefault(member.traits, {})[key] = member
+
+    def _examples(self) -> list[Member]:
+        """A member of each kind; what it subscribes and how, the others of its kind do, too."""
+        return [next(iter(of_kind.values())) for of_kind in self._kinds.values()]
 
     def _change_member(self, event: Event) -> None:
         assert event.client_id is not None
@@ -258,7 +312,7 @@ class GroupState:
         topics = frozenset() if event.topic is None else frozenset({event.topic})
         match event.event_type:
             case events.CONSUMER_LEAVE | events.CONSUMER_LOST:
-                del self.members[key]
+                self._set_member(key, None)
                 return
             case events.SUBSCRIBE:
                 known = member.subscriptions | topics
@@ -269,7 +323,7 @@ class GroupState:
                 member = replace(member, suspended=True)
             case events.CONSUMER_RESUME:
                 member = replace(member, suspended=False)
-        self.members[key] = member
+        self._set_member(key, member)
 
     def _create_retry_topic(self) -> None:
         """Each broker creates the retry topic at the first heartbeat it gets (rocketmq.md §3.4).
@@ -277,7 +331,7 @@ class GroupState:
         A member sends heartbeats at least to the brokers of its topics. Where others sent one, the
         retry topic's own TOPIC_CONFIG states the queue.
         """
-        for member in self.members.values():
+        for member in self._examples():
             if member.retry_topic is not None:
                 for topic in member.subscriptions:
                     self.retry_brokers |= self.routes.brokers_of(topic)
@@ -299,17 +353,18 @@ class GroupState:
         """Topics that some member pops now, in Java order: nobody owns a queue of them alone
         (rocketmq.md §14).
         """
-        shared = shared_topics(self.members.values(), self.pop_shares, self.settings)
+        shared = shared_topics(self._examples(), self.pop_shares, self.settings)
         return {
             topic: SharedTopic(tuple(self.readable_queues(topic)), share_queue_num)
             for topic, share_queue_num in shared.items()
         }
 
     def _subscribed_topics(self) -> frozenset[str]:
-        # most members subscribe alike
-        distinct = {(m.subscriptions, m.retry_topic) for m in self.members.values()}
         return frozenset(
-            topic for topics, retry in distinct for topic in (*topics, retry) if topic is not None
+            topic
+            for member in self._examples()
+            for topic in (*member.subscriptions, member.retry_topic)
+            if topic is not None
         )
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
@@ -339,16 +394,15 @@ class GroupState:
         readable = self.readable_by_topic().values()
         return self.routes.lockless & {q.broker_name for queues in readable for q in queues}
 
-    def signature(self) -> tuple[object, ...]:
-        """Equal before and after an instant exactly when no new epoch begins there."""
-        members = frozenset(
-            (m.key, m.subscriptions, m.subscriptions_known, m.strategy, m.version, m.message_model,
-             m.rebalance_mode, m.suspended, m.language)
-            for m in self.members.values()
-        )  # fmt: skip
+    def signature(self) -> Signature:
+        """Equal at two moments of an instant exactly when no new epoch begins between them."""
+        now = {key: self.members[key].traits for key in self._turned if key in self.members}
+        turned = frozenset(
+            (key, now.get(key)) for key, before in self._turned.items() if now.get(key) != before
+        )
         queues = tuple((topic, tuple(queues)) for topic, queues in self.readable_by_topic().items())
         shared = tuple(self.shared_topics().items())
-        return members, queues, shared, self.lockless_brokers()
+        return Signature(turned, queues, shared, self.lockless_brokers())
 
 
 # What members see of their group when they rebalance: read-only, and all that `settle` asks for.
@@ -358,6 +412,19 @@ class GroupState:
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """Members of a view with the same traits.
+
+    Attributes:
+        example: One of them.
+        keys: All of them, in the view's order.
+    """
+
+    example: Member
+    keys: list[ProcessKey]
+
+
+@dataclass(frozen=True)
 class GroupView:
     """One state of a group.
 
@@ -375,6 +442,17 @@ class GroupView:
     readable: Mapping[str, Sequence[MessageQueue]]
     shared: Mapping[str, SharedTopic] = field(default_factory=dict)
     lockless: frozenset[str] = frozenset()
+
+    @cached_property
+    def kinds(self) -> list[Kind]:
+        """The members by their traits, in the order of the first of each kind."""
+        kinds: dict[Traits, Kind] = {}
+        for key, member in self.members.items():
+            kind = kinds.get(member.traits)
+            if kind is None:
+                kind = kinds[member.traits] = Kind(member, [])
+            kind.keys.append(key)
+        return list(kinds.values())
 
     def topics_of(self, member: Member) -> list[str]:
         """Return the topics that the member subscribes, its retry topic included once that

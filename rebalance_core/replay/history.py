@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import TypeAlias
 
 from rebalance_core.model import events
 from rebalance_core.model.clients import window_intervals
 from rebalance_core.model.events import OBSERVED, Event
-from rebalance_core.model.group_settings import GroupSettings, Intervals
+from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import EMPTY, FROZEN, SETTLED
 from rebalance_core.protocol.members import NOTIFIED_MS, notices_of, window_ms
@@ -19,6 +20,7 @@ from rebalance_core.replay.group_state import (
     Member,
     ProcessKey,
     SharedTopic,
+    Signature,
     UnknownMember,
     group_view,
 )
@@ -63,6 +65,25 @@ class CommittedOffset:
     committed_offset: int
 
 
+Timers: TypeAlias = frozenset[int]
+"""The intervals of all processes of one client id, by their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatestOf:
+    """Until when single clients may act on what happened: many have the same timers."""
+
+    timers: Mapping[str, Hashable]
+    """By client id what stands for its timers; epochs share it."""
+    latest: Mapping[Hashable, tuple[int, int]]
+    """Until when, and on retry topics."""
+
+    def get(self, client_id: str, everyone: tuple[int, int]) -> tuple[int, int]:
+        """Those of one client; ``everyone``: where none has timers of its own."""
+        timers = self.timers.get(client_id)
+        return everyone if timers is None else self.latest.get(timers, everyone)
+
+
 @dataclass(frozen=True, slots=True)
 class Epoch:
     """One epoch with the state it settles to and the holdings just before it."""
@@ -81,7 +102,7 @@ class Epoch:
     view: GroupView
     frozen_topics: frozenset[str]
     before: Holdings
-    holdings: dict[ProcessKey, frozenset[MessageQueue]]
+    holdings: Holdings
     taken: Mapping[ProcessKey, Taken] = field(default_factory=dict)
     """What each process takes messages from beside its holdings."""
     unsure: frozenset[MessageQueue] = frozenset()
@@ -93,7 +114,7 @@ class Epoch:
     """Queues that a process holds or not, by rules of its client that were only read."""
     doubtful_before: Holdings = field(default_factory=dict)
     """The same just before it."""
-    latest_of: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    latest_of: LatestOf = field(default_factory=lambda: LatestOf({}, {}))
     """`latest_ms` and `retry_latest_ms` of client ids whose timers make them differ."""
 
     @property
@@ -114,8 +135,7 @@ class Epoch:
     @property
     def all_known(self) -> bool:
         """True if it is known which queues each member takes."""
-        known = (member.share_known for member in self.members.values())
-        return not self.doubtful and all(known)
+        return not self.doubtful and all(kind.example.share_known for kind in self.view.kinds)
 
     @property
     def status(self) -> str:
@@ -148,7 +168,7 @@ class Replay:
 class _Instant:
     """The effects of the events of one instant, and the `GroupState.signature` after it."""
 
-    signature: tuple[object, ...]
+    signature: Signature
     causing: list[Event] = field(default_factory=list)
     lost: set[ProcessKey] = field(default_factory=set)
 
@@ -162,13 +182,13 @@ def replay_history(
 ) -> Replay:
     """Replay a group: every instant's events, then one pass of all members on the new view.
 
-    Cost: members x topics allocations an epoch. Nothing here is fast; it is what the kernels are
-    compared with.
+    Cost: an epoch divides each topic once, by each strategy, and looks at each member. It is what
+    the kernels are compared with.
     """
     strategies: dict[StrategyKey, AllocationStrategy] = {}
 
     def settled(view: GroupView, before: Settled) -> Settled:
-        for key in map(strategy_key, view.members.values()):
+        for key in (strategy_key(kind.example) for kind in view.kinds):
             if key not in strategies:
                 strategies[key] = strategy_for(key)
         return settle(view, before.holdings, strategies, before.taken, before.doubtful)
@@ -206,7 +226,8 @@ def replay_events(
     windows = _Windows(history)
     instant = _Instant(state.signature())
     for at_ms, simultaneous in _instants(history.events):
-        signature, retry_brokers = instant.signature, set(state.retry_brokers)
+        signature = instant.signature._replace(turned=frozenset())
+        retry_brokers = set(state.retry_brokers)
         masterless = dict(state.routes.masterless)
         instant = _apply(state, signature, simultaneous, replay.unknown_members)
         turned = masterless.items() ^ state.routes.masterless.items()
@@ -258,81 +279,109 @@ class _Windows:
         self._settings, joins = history.settings, events.CONSUMER_JOIN
         settings = history.settings
         intervals = {window_intervals(settings, e) for e in history.events if e.event_type == joins}
-        self._settled = dict.fromkeys([history.settings.intervals, *intervals], 0)
-        self._routed = dict(self._settled)
-        self._of: dict[ProcessKey, Intervals] = {}
+        self._intervals = list(dict.fromkeys([settings.intervals, *intervals]))
+        self._numbers = {each: number for number, each in enumerate(self._intervals)}
+        self._settled = [0] * len(self._intervals)
+        self._routed = [0] * len(self._intervals)
+        self._of: dict[str, dict[str | None, int]] = {}
+        """By client id and channel of every process there was, the number of its intervals."""
+        self._timers: dict[str, Timers] = {}
+        """By client id. Epochs have it: of a client that is in it, a copy is changed."""
         self._told: dict[str, str] = {}
 
     def take(self, simultaneous: Iterable[Event]) -> None:
         """Take note of the clients' intervals and of how brokers tell members."""
         for event in simultaneous:
             if event.event_type == events.CONSUMER_JOIN and event.client_id is not None:
-                key = (event.client_id, event.channel_id)
-                if event.broker_name is None or key not in self._of:  # else one broker sees it back
-                    self._of[key] = window_intervals(self._settings, event)
+                channels = self._of.setdefault(event.client_id, {})
+                # else one broker sees it back
+                if event.broker_name is None or event.channel_id not in channels:
+                    intervals = window_intervals(self._settings, event)
+                    channels[event.channel_id] = self._numbers[intervals]
+                    self._set_timers(event.client_id, frozenset(channels.values()))
             elif event.event_type == events.NOTICES and event.broker_name is not None:
                 self._told[event.broker_name] = event.detail or events.ON
+
+    def _set_timers(self, client_id: str, timers: Timers) -> None:
+        known = self._timers.get(client_id)
+        if known is not None and known != timers:
+            self._timers = dict(self._timers)
+        self._timers[client_id] = timers
 
     def extend(self, causing: Iterable[Event], at_ms: int = 0) -> int:
         """Windows of some events; returns the longest of them, in ms."""
         longest = 0
         brokers = max(self._told.values(), key=events.NOTICE_MODES.index, default=events.ON)
-        for intervals, settled_ms in self._settled.items():
-            latest_ms = max(settled_ms, at_ms)
+        for number, intervals in enumerate(self._intervals):
+            latest_ms = max(self._settled[number], at_ms)
             for event in causing:
                 notices = notices_of(event, brokers, notified=self._settings.notified)
                 window = window_ms(event, intervals, notices)
                 latest_ms, longest = max(latest_ms, event.event_ms + window), max(longest, window)
-            self._settled[intervals] = latest_ms
+            self._settled[number] = latest_ms
         return longest
 
     def extend_retry(self, at_ms: int) -> None:
         """The window of a retry topic that appears."""
         appears = Event(at_ms, 0, events.TOPIC_CONFIG)
-        for intervals, latest_ms in self._routed.items():
-            self._routed[intervals] = max(latest_ms, at_ms + window_ms(appears, intervals))
+        for number, intervals in enumerate(self._intervals):
+            until_ms = at_ms + window_ms(appears, intervals)
+            self._routed[number] = max(self._routed[number], until_ms)
 
     def latest(self, members: Iterable[ProcessKey]) -> tuple[int, int]:
         """Until when all of some processes may act, and on retry topics; of none, any client."""
-        if len(self._settled) == 1:  # all have the same
-            return self._until(self._settled)
-        kinds = {self._of[key] for key in members} or {self._settings.intervals}
-        return self._until(kinds)
+        return self._until(self._numbers_of(members))
 
-    def by_client(self) -> dict[str, tuple[int, int]]:
+    def _numbers_of(self, members: Iterable[ProcessKey]) -> Iterable[int]:
+        if len(self._intervals) == 1:  # all have the same, and it may be asked of no member
+            return (0,)
+        return {self._of[client_id][channel] for client_id, channel in members} or (0,)
+
+    def by_client(self) -> LatestOf:
         """`latest` by client id; empty where no client has intervals of its own."""
-        if len(self._settled) == 1:
-            return {}
-        kinds: dict[str, set[Intervals]] = {}
-        for (client_id, _), intervals in self._of.items():
-            kinds.setdefault(client_id, set()).add(intervals)
-        return {client_id: self._until(found) for client_id, found in kinds.items()}
+        if len(self._intervals) == 1:
+            return LatestOf({}, {})
+        timers = set(self._timers.values())
+        return LatestOf(self._timers, {each: self._until(each) for each in timers})
 
     def prolonged(self, epoch: Epoch, at_ms: int, masters: Iterable[Event]) -> Epoch:
         """The epoch with its windows that are open at a moment open until that of the events."""
 
-        def longer(latest: tuple[int, int], kinds: Iterable[Intervals]) -> tuple[int, int]:
+        def longer(latest: tuple[int, int], numbers: Iterable[int]) -> tuple[int, int]:
+            kinds = [self._intervals[number] for number in numbers]
             until = max((e.event_ms + window_ms(e, i) for e in masters for i in kinds), default=0)
             settled, retry = (max(ms, until) if at_ms <= ms else ms for ms in latest)
             return settled, max(settled, retry)
 
-        kinds = {self._of[key] for key in epoch.members} or {self._settings.intervals}
-        latest_ms, retry_latest_ms = longer((epoch.latest_ms, epoch.retry_latest_ms), kinds)
+        latest_ms, retry_latest_ms = longer(
+            (epoch.latest_ms, epoch.retry_latest_ms), self._numbers_of(epoch.members)
+        )
         return replace(
             epoch,
             latest_ms=latest_ms,
             retry_latest_ms=retry_latest_ms,
-            latest_of={
-                client_id: longer(
-                    latest, {each for (name, _), each in self._of.items() if name == client_id}
-                )
-                for client_id, latest in epoch.latest_of.items()
-            },
+            latest_of=self._prolonged_of(epoch.latest_of, longer),
         )
 
-    def _until(self, kinds: Iterable[Intervals]) -> tuple[int, int]:
-        settled_ms = max(self._settled[intervals] for intervals in kinds)
-        return settled_ms, max(settled_ms, *(self._routed[intervals] for intervals in kinds))
+    def _prolonged_of(
+        self,
+        latest_of: LatestOf,
+        longer: Callable[[tuple[int, int], Iterable[int]], tuple[int, int]],
+    ) -> LatestOf:
+        """Clients that came back in place since have other timers by now."""
+        both = {
+            client_id: (then, self._timers[client_id])
+            for client_id, then in latest_of.timers.items()
+            if then in latest_of.latest
+        }
+        return LatestOf(
+            both,
+            {(then, now): longer(latest_of.latest[then], now) for then, now in set(both.values())},
+        )
+
+    def _until(self, numbers: Iterable[int]) -> tuple[int, int]:
+        settled_ms = max(self._settled[number] for number in numbers)
+        return settled_ms, max(settled_ms, *(self._routed[number] for number in numbers))
 
 
 def _of_topic(event: Event, topic: str) -> bool:
@@ -360,7 +409,7 @@ def _instants(all_events: Iterable[Event]) -> Iterator[tuple[int, list[Event]]]:
 
 def _apply(
     state: GroupState,
-    signature: tuple[object, ...],
+    signature: Signature,
     simultaneous: list[Event],
     unknown: list[Event],
 ) -> _Instant:

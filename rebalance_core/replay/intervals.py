@@ -1,21 +1,18 @@
 """Run-length intervals along the epochs: ownership, memberships, load."""
 
+import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.model.queue import (
-    MessageQueue,
-    is_retry_topic,
-    java_string_key,
-    sort_client_ids,
-)
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key
 from rebalance_core.protocol.members import pull_threshold_per_queue
 from rebalance_core.replay.changes import holders_by_queue
 from rebalance_core.replay.group_state import ProcessKey
 from rebalance_core.replay.history import Epoch, Replay
 from rebalance_core.replay.pop_tables import client_reaches, process_reach
+from rebalance_core.replay.settle import NO_QUEUES
 
 Row = dict[str, Any]
 Key = TypeVar("Key", bound=Hashable)
@@ -73,13 +70,15 @@ def queue_state_rows(replay: Replay) -> list[Row]:
     """
 
     def states(epoch: Epoch) -> dict[MessageQueue, tuple[bool, tuple[str | None, ...]]]:
-        processes = Counter(client_id for client_id, _ in epoch.members)
+        processes = {client_id for client_id, _ in epoch.members}
+        doubled = len(processes) < len(epoch.members)
+        counts = Counter(client_id for client_id, _ in epoch.members if doubled)
         readable = {queue for queues in epoch.readable.values() for queue in queues}
         channels: dict[MessageQueue, set[str | None]] = {}
         for (client_id, channel_id), queues in epoch.holdings.items():
             for queue in queues:
                 of_queue = channels.setdefault(queue, set())
-                if processes[client_id] > 1:
+                if counts[client_id] > 1:
                     of_queue.add(channel_id)
         odd = {
             queue: (queue in readable, tuple(sorted(of_queue, key=lambda c: (c is not None, c))))
@@ -98,12 +97,15 @@ def queue_state_rows(replay: Replay) -> list[Row]:
 
 def membership_rows(replay: Replay) -> list[Row]:
     """One row per process and stretch of epochs with the same settings."""
-
-    def members(epoch: Epoch) -> dict[ProcessKey, Row]:
-        return {
-            key: {
-                "client_id": member.client_id,
-                "channel_id": member.channel_id,
+    rows = []
+    members = _intervals(
+        replay, lambda epoch: epoch.members, alike=lambda a, b: a.traits == b.traits
+    )
+    for (client_id, channel_id), member, span in members:
+        rows.append(
+            {
+                "client_id": client_id,
+                "channel_id": channel_id,
                 "subscriptions": sorted(member.subscriptions, key=java_string_key)
                 if member.subscriptions_known
                 else None,
@@ -114,10 +116,9 @@ def membership_rows(replay: Replay) -> list[Row]:
                 "rebalance_mode": member.rebalance_mode,
                 "language": member.language,
             }
-            for key, member in epoch.members.items()
-        }
-
-    return [row | span for _, row, span in _intervals(replay, members)]
+            | span
+        )
+    return rows
 
 
 def load_rows(replay: Replay) -> list[Row]:
@@ -126,30 +127,49 @@ def load_rows(replay: Replay) -> list[Row]:
     Of several processes with one id the first by channel id stands for all. A process has no row
     while it is not known which queues it takes.
     """
-    settings = replay.history.settings
+    made: dict[tuple[bool, frozenset[MessageQueue], int], Row] = {}
+
+    def load(held: frozenset[MessageQueue], shared_queues: int, suspended: bool) -> Row:
+        """One object for all that have the same, so that they are the same at a glance."""
+        key = suspended, held, shared_queues
+        if key not in made:
+            made[key] = _load(replay.history.settings, held, shared_queues) | {
+                "suspended": suspended
+            }
+        return made[key]
 
     def loads(epoch: Epoch) -> dict[str, Row]:
-        processes: dict[str, ProcessKey] = {}
-        for key in sorted(epoch.members, key=lambda key: key[1] or ""):
-            processes.setdefault(key[0], key)
-        return {
-            client_id: _load(settings, epoch, processes[client_id])
-            for client_id in sort_client_ids(processes)
-            if epoch.members[processes[client_id]].share_known
-            and processes[client_id] not in epoch.doubtful
-        }
+        first: dict[str, ProcessKey] = {}
+        for key in epoch.members:
+            other = first.setdefault(key[0], key)
+            if other is not key and (key[1] or "") < (other[1] or ""):
+                first[key[0]] = key
+        found: dict[str, Row] = {}
+        for kind in epoch.view.kinds:
+            if not kind.example.share_known:
+                continue
+            suspended = kind.example.suspended
+            idle = load(NO_QUEUES, 0, suspended)
+            for key in kind.keys:
+                if key in epoch.doubtful or first[key[0]] != key:
+                    continue
+                held = epoch.holdings.get(key, NO_QUEUES)
+                shared_queues = len(process_reach(epoch, key).queues) if epoch.shared else 0
+                busy = held or shared_queues
+                found[key[0]] = load(held, shared_queues, suspended) if busy else idle
+        return found
 
-    return [row | span for _, row, span in _intervals(replay, loads)]
+    return [
+        {"client_id": client_id} | row | span
+        for client_id, row, span in _intervals(replay, loads, java_string_key)
+    ]
 
 
-def _load(settings: GroupSettings, epoch: Epoch, process: ProcessKey) -> Row:
-    held, shared_queues = epoch.holdings[process], process_reach(epoch, process).queues
+def _load(settings: GroupSettings, held: frozenset[MessageQueue], shared_queues: int) -> Row:
     by_topic = Counter(queue.topic for queue in held)
     retry_queues = sum(count for topic, count in by_topic.items() if is_retry_topic(topic))
     queues = len(held) - retry_queues
     return {
-        "client_id": process[0],
-        "suspended": epoch.members[process].suspended,
         "topics": sum(not is_retry_topic(topic) for topic in by_topic),
         "queues": queues,
         "retry_queues": retry_queues,
@@ -164,34 +184,43 @@ def _load(settings: GroupSettings, epoch: Epoch, process: ProcessKey) -> Row:
             process_queues=len(held),
         ),
         "idle": queues == 0 and not shared_queues,
-        "shared_queues": len(shared_queues),
+        "shared_queues": shared_queues,
     }
 
 
 def _intervals(
-    replay: Replay, snapshot: Callable[[Epoch], Mapping[Key, Value]]
+    replay: Replay,
+    snapshot: Callable[[Epoch], Mapping[Key, Value]],
+    order: Callable[[Key], Any] | None = None,
+    alike: Callable[[Value, Value], bool] = operator.eq,
 ) -> list[tuple[Key, Value, Row]]:
     """Join equal values of consecutive epochs.
 
     Args:
         replay: gives the epochs, in order.
         snapshot: epoch -> identity -> value; one that changes or goes away ends its interval.
+        order: of those that begin in one epoch; None: as the snapshot has them.
+        alike: whether two values are equal.
 
     Returns:
         Identity, value and the columns of the interval.
     """
     closed: list[tuple[Key, Value, Row]] = []
-    current: dict[Key, tuple[int, Value]] = {}
+    current: dict[Key, Value] = {}
+    since: dict[Key, int] = {}
     for epoch in replay.epochs:
         values = snapshot(epoch)
-        ended = [k for k, (_, value) in current.items() if k not in values or values[k] != value]
+        ended = [
+            key
+            for key, value in current.items()
+            if key not in values or not ((now := values[key]) is value or alike(now, value))
+        ]
         for key in ended:
-            start, value = current.pop(key)
-            closed.append((key, value, _span(replay, start, epoch)))
-        for key, value in values.items():
-            if key not in current:
-                current[key] = (epoch.number, value)
-    closed += ((key, value, _span(replay, start, None)) for key, (start, value) in current.items())
+            closed.append((key, current.pop(key), _span(replay, since.pop(key), epoch)))
+        begun = [key for key in values if key not in current]
+        for key in begun if order is None else sorted(begun, key=order):
+            current[key], since[key] = values[key], epoch.number
+    closed += ((key, value, _span(replay, since[key], None)) for key, value in current.items())
     return closed
 
 

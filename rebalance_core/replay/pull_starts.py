@@ -1,8 +1,9 @@
 """Where each new owner starts to read: pull_starts, with honest bounds."""
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from rebalance_core.model.group_settings import BROADCASTING, PULL
@@ -119,6 +120,8 @@ class PullStarts:
             for change in of_epoch:
                 if change.action == ADD:
                     self._added.setdefault(change.queue, []).append((change, epoch))
+        for added in self._added.values():
+            added.sort(key=_earliest_ms)
 
     def rows(self, epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
         """The rows of one epoch; to be called for every epoch, in order."""
@@ -168,12 +171,16 @@ class PullStarts:
         Later only if the client of the change does not know yet that the queue goes on to another
         one, or is given it back inside the window.
         """
-        for other, epoch in self._added[change.queue]:
+        added = self._added[change.queue]
+        first = bisect_left(added, change.earliest_ms, key=_earliest_ms)
+        for other, epoch in islice(added, first, None):
             again = other.client_id == change.client_id
-            if other.earliest_ms == change.earliest_ms and not again:
-                return True
-            within = change.earliest_ms < other.earliest_ms <= change.latest_ms
-            if within and (again or epoch.seen_late):
+            if other.earliest_ms == change.earliest_ms:
+                if not again:
+                    return True
+            elif other.earliest_ms > change.latest_ms:
+                return False
+            elif again or epoch.seen_late:
                 return True
         return False
 
@@ -337,6 +344,10 @@ def _remember(
     if lows:
         known = [past.low, *lows] if stays else lows
         past.low = None if None in known else min(low for low in known if low is not None)
+
+
+def _earliest_ms(added: tuple[OwnerChange, Epoch]) -> int:
+    return added[0].earliest_ms
 
 
 def _adding_member(epoch: Epoch, change: OwnerChange) -> Member:

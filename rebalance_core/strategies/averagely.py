@@ -1,6 +1,6 @@
 """AVG: contiguous slices, the surplus to the first clients."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.queue import MessageQueue
@@ -18,6 +18,14 @@ def average_slice(index: int, queues: int, members: int) -> slice:
     average = 1 if queues <= members else queues // members + has_extra
     start = index * average if has_extra else index * average + mod
     return slice(start, start + max(0, min(average, queues - start)))
+
+
+def _served(queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Iterable[tuple[str, int]]:
+    """The first place of each client id, of those that may get a queue: of more, none is left."""
+    first: dict[str, int] = {}
+    for index, client_id in enumerate(client_ids[: len(queues)]):
+        first.setdefault(client_id, index)
+    return first.items()
 
 
 @dataclass(frozen=True)
@@ -38,6 +46,11 @@ class Averagely(AllocationStrategy):
         """Ids only say who is first."""
         return True
 
+    @property
+    def throws_for_all(self) -> bool:
+        """Nothing but an empty argument throws."""
+        return True
+
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
@@ -52,11 +65,9 @@ class Averagely(AllocationStrategy):
     ) -> dict[str, list[MessageQueue]]:
         """`allocate` of every distinct member in one sweep."""
         check_every_member(queues, client_ids)
-        shares: dict[str, list[MessageQueue]] = {}
-        for index, client_id in enumerate(client_ids):
-            if client_id not in shares:
-                share = average_slice(index, len(queues), len(client_ids))
-                shares[client_id] = list(queues[share])
+        shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
+        for client_id, index in _served(queues, client_ids):
+            shares[client_id] += queues[average_slice(index, len(queues), len(client_ids))]
         return shares
 
 
@@ -81,6 +92,11 @@ class AveragelyByCircle(AllocationStrategy):
         """Ids only say who is first."""
         return True
 
+    @property
+    def throws_for_all(self) -> bool:
+        """Nothing but an empty argument throws."""
+        return True
+
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
@@ -94,8 +110,7 @@ class AveragelyByCircle(AllocationStrategy):
     ) -> dict[str, list[MessageQueue]]:
         """`allocate` of every distinct member in one sweep."""
         check_every_member(queues, client_ids)
-        shares: dict[str, list[MessageQueue]] = {}
-        for index, client_id in enumerate(client_ids):
-            if client_id not in shares:
-                shares[client_id] = list(queues[index :: len(client_ids)])
+        shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
+        for client_id, index in _served(queues, client_ids):
+            shares[client_id] += queues[index :: len(client_ids)]
         return shares

@@ -154,6 +154,11 @@ class ConsistentHash(AllocationStrategy):
         """Return what gives the points of the ring."""
         return self.hash_function or self.charset
 
+    @property
+    def throws_for_all(self) -> bool:
+        """Nothing but an empty argument throws, or a user's function."""
+        return self.hash_function is None
+
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:

@@ -64,15 +64,24 @@ class GoConsistentHash(AllocationStrategy):
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """The queues whose next point on the ring is owned by ``client_id``."""
+        owners = self._owners(queues, client_ids) if client_id else ()
+        return [queue for queue, owner in zip(queues, owners, strict=False) if owner == client_id]
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        """`allocate` of every distinct member in one sweep."""
+        shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
+        for queue, owner in zip(queues, self._owners(queues, client_ids), strict=False):
+            if owner:
+                shares[owner].append(queue)
+        return shares
+
+    def _owners(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Sequence[str]:
+        """The owner of each queue; empty if the ring is empty."""
         points, owners = build_go_ring(tuple(client_ids), self.virtual_nodes)
-        if not client_id or not points:
-            return []
-        places = [bisect_right(points, go_ring_point(str(queue))) for queue in queues]
-        return [
-            queue
-            for queue, place in zip(queues, places, strict=True)
-            if owners[place % len(owners)] == client_id
-        ]
+        places = (bisect_right(points, go_ring_point(str(queue))) for queue in queues)
+        return [owners[place % len(owners)] for place in places] if points else ()
 
     def settings(self) -> list[tuple[str, str]]:
         """(key, escaped value) pairs of the strategy text."""
@@ -122,8 +131,24 @@ class GoMachineRoom(AllocationStrategy):
         """
         if not client_id or client_id not in client_ids:
             return []
+        place = client_ids.index(client_id)
+        return self._slice(place, len(client_ids), queues, self.in_rooms(queues))
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        """`allocate` of every distinct member; the rooms are looked up once."""
         in_rooms = self.in_rooms(queues)
-        index, members = client_ids.index(client_id), len(client_ids)
+        shares: dict[str, list[MessageQueue]] = {"": []} if "" in client_ids else {}
+        for place, client_id in enumerate(client_ids):
+            if client_id not in shares:
+                shares[client_id] = self._slice(place, len(client_ids), queues, in_rooms)
+        return {client_id: shares[client_id] for client_id in client_ids}
+
+    @staticmethod
+    def _slice(
+        index: int, members: int, queues: Sequence[MessageQueue], in_rooms: list[MessageQueue]
+    ) -> list[MessageQueue]:
         size, remainder = divmod(len(in_rooms), members)
         end = size * (index + 1)
         if size and end > len(queues):

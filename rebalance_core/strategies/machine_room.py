@@ -8,7 +8,7 @@ from typing import TypeVar
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.strategies.custom import Plugin, asked_room
-from rebalance_core.strategies.spi import AllocationStrategy, escape, is_member
+from rebalance_core.strategies.spi import AllocationStrategy, check_every_member, escape, is_member
 
 
 def java_split(text: str, separator: str) -> list[str]:
@@ -83,6 +83,29 @@ class MachineRoom(AllocationStrategy):
         if remainder > index:  # the remainder sits at the tail, unlike AVG
             share.append(in_rooms[index + size * members])
         return share
+
+    @property
+    def throws_for_all(self) -> bool:
+        """What throws are the rooms."""
+        return True
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        """`allocate` of every distinct member in one sweep."""
+        if not client_ids:
+            return {}
+        is_member(client_ids[0], queues, client_ids, blank_is_empty=self.blank_is_empty)
+        in_rooms = queues_in_rooms(tuple(queues), self.consumer_idcs)
+        check_every_member(queues, client_ids, blank_is_empty=self.blank_is_empty)
+        shares: dict[str, list[MessageQueue]] = {}
+        size, remainder = divmod(len(in_rooms), len(client_ids))
+        for index, client_id in enumerate(client_ids):
+            if client_id not in shares:
+                share = shares[client_id] = list(in_rooms[size * index : size * (index + 1)])
+                if remainder > index:
+                    share.append(in_rooms[index + size * len(client_ids)])
+        return shares
 
     def settings(self) -> list[tuple[str, str]]:
         """(key, escaped value) pairs of the strategy text."""
@@ -257,6 +280,38 @@ class MachineRoomNearby(AllocationStrategy):
             if room not in members_of:
                 share += self._ask(client_id, orphans, client_ids)
         return share
+
+    @property
+    def throws_for_all(self) -> bool:
+        """What throws are the rooms, or the strategy inside; a user's resolver may do otherwise."""
+        return self.inner.throws_for_all and not isinstance(self.rooms, OwnRooms)
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        """`allocate` of every distinct member: each room is divided once."""
+        try:
+            return self._of_rooms(queues, client_ids)
+        except AllocationError:  # of several, the loop raises that of the first asked
+            return super().allocate_all(queues, client_ids)
+
+    def _of_rooms(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        check_every_member(queues, client_ids)
+        shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
+        if not shares:
+            return shares
+        queues_of, members_of = _divide(self.rooms, tuple(queues), tuple(client_ids))
+        own = [room for room in queues_of if room in members_of]
+        orphaned = [room for room in queues_of if room not in members_of]
+        for room in (*own, *orphaned):
+            of_room = self.inner.allocate_all(queues_of[room], members_of.get(room, client_ids))
+            if self.inner.returns_null:
+                raise AllocationError("NullPointerException", None)
+            for client_id, share in of_room.items():
+                shares[client_id] += share
+        return shares
 
     def _ask(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]

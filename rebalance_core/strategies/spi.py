@@ -102,6 +102,11 @@ class AllocationStrategy(ABC):
         return False
 
     @property
+    def throws_for_all(self) -> bool:
+        """True if what throws for a member does so for all, members with a blank id apart."""
+        return False
+
+    @property
     def returns_null(self) -> bool:
         """True if upstream returns Java's null where `allocate` returns an empty list."""
         return False
@@ -162,9 +167,11 @@ def is_member(
     return client_id in client_ids
 
 
-def check_every_member(queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> None:
+def check_every_member(
+    queues: Sequence[MessageQueue], client_ids: Sequence[str], *, blank_is_empty: bool = False
+) -> None:
     """Raises what asking the members one after the other raises first; cost O(members)."""
     if client_ids and not queues:
-        is_member(client_ids[0], queues, client_ids)
-    if "" in client_ids:
+        is_member(client_ids[0], queues, client_ids, blank_is_empty=blank_is_empty)
+    if "" in client_ids or (blank_is_empty and any(map(is_java_blank, client_ids))):
         is_member("", queues, client_ids)

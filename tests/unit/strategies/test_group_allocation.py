@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
-from rebalance_core.strategies import AllocationStrategy, allocate_group, make_strategy
+from rebalance_core.strategies import (
+    AllocationStrategy,
+    allocate_group,
+    make_strategy,
+    parse_strategy,
+)
+from rebalance_core.strategies.machine_room import MachineRoom
+from rebalance_core.strategies.spi import is_java_blank
 from tests.unit.strategies.groups import EIGHT, MEMBERS, queues
 
 ALL = [
@@ -19,8 +26,20 @@ ALL = [
         "MACHINE_ROOM_NEARBY-AVG", {"client_rooms": {"": "r"}, "broker_rooms": {"": "s"}}
     ),
     make_strategy("CONFIG", {"config": ["T|a|0"]}),
+    *map(
+        parse_strategy,
+        [
+            "MACHINE_ROOM",
+            "MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE(client_rooms=a:r|b:s, broker_rooms=a:r|b:t)",
+            "MACHINE_ROOM_NEARBY-CONFIG(client_rooms=:r, broker_rooms=:s)",
+            "GO_CONSISTENT_HASH(virtual_nodes=3)",
+            "GO_CONSISTENT_HASH(virtual_nodes=0)",
+            "GO_MACHINE_ROOM(consumer_idcs=r|s|r)",
+        ],
+    ),
+    MachineRoom(("r",), blank_is_empty=True),
 ]
-CLIENTS = st.lists(st.text("ab😀\uff5e", max_size=2), max_size=6)
+CLIENTS = st.lists(st.text("ab 😀\uff5e", max_size=2), max_size=6)
 QUEUES = st.lists(
     st.builds(MessageQueue, st.just("T"), st.sampled_from(["a", "r@b", "c"]), st.integers(0, 9)),
     max_size=12,
@@ -50,6 +69,23 @@ def test_the_whole_group_is_the_sum_of_its_members(
     except AllocationError as error:
         whole = str(error)
     assert whole == one_by_one(strategy, sorted_queues, client_ids)
+
+
+@pytest.mark.parametrize("strategy", [each for each in ALL if each.throws_for_all], ids=str)
+@given(QUEUES.filter(bool), CLIENTS)
+def test_what_throws_for_a_member_throws_for_all(
+    strategy: AllocationStrategy, some: list[MessageQueue], clients: list[str]
+) -> None:
+    sorted_queues = sort_queues(some)
+    client_ids = sort_client_ids(one for one in clients if not is_java_blank(one))
+    thrown = set()
+    for client_id in client_ids:
+        try:
+            strategy.allocate(client_id, sorted_queues, client_ids)
+            thrown.add("")
+        except AllocationError as error:
+            thrown.add(error.java_class)
+    assert len(thrown) <= 1
 
 
 def test_both_are_sorted_and_queues_come_in_order() -> None:
