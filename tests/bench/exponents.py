@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.engine.ledger_pass import REPLAYED
 from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.process.simulate import ledger_rows
-from tests.bench.histories import Shape, history
+from tests.bench.histories import Shape, history, joining
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 
 LINEAR = 1.05
@@ -22,9 +25,16 @@ SERIES: dict[str, tuple[Shape, tuple[int, ...]]] = {
     "members": (replace(BASE, queues=400), (4_000, 8_000, 16_000, 32_000)),
 }
 """What grows, from where, and its values; ``queues``: of each topic on each broker."""
+ONE_BY_ONE = (200, 400, 800, 1_600)
+"""Members of a group of 64 queues; each comes in an epoch of its own."""
+REPLAYED_FOR = {"of C++": ("language", "CPP"), "subscriptions in no row": ("subscriptions", None)}
+"""Groups that the replay takes, as every member has this."""
+REPLAYED_TARGET = 1.5
+"""An epoch copies the members, so that many of them cost their square in the end."""
 ABOUT = """\
 Check, fan-out and the rows of all tables from events in memory. The exponent is the slope on
-logarithmic scales."""
+logarithmic scales. Members one by one: the replay takes the group, which comes to 64 queues on two
+brokers member by member, an epoch each."""
 
 
 def exponents(rounds: int = 2, share: float = 1.0) -> Report:
@@ -46,6 +56,27 @@ def exponents(rounds: int = 2, share: float = 1.0) -> Report:
                          tidy(1e9 * seconds[-1] / shape.cells)))  # fmt: skip
         slope = float(np.polyfit(np.log(values), np.log(seconds), 1)[0])
         figures.append(Figure(f"exponent in {name}", tidy(slope), "exponent", target=LINEAR))
+    for what, (column, value_of_all) in REPLAYED_FOR.items():
+        name, seconds = f"members one by one, {what}", []
+        for value in ONE_BY_ONE:
+            members = max(2, int(value * share))
+            events = joining(members, brokers=2, queues=32)
+            field = events.schema.field(column)
+            joins = pc.equal(events["event_type"], CONSUMER_JOIN)
+            given = pa.scalar(value_of_all, field.type)
+            events = events.set_column(
+                events.schema.get_field_index(column),
+                field,
+                pc.if_else(joins, given, events[column]),
+            )
+            seconds.append(min(_replay_seconds(events, members) for _ in range(rounds)))
+            say(f"  {name} {value:,}: {seconds[-1]:.2f} s")
+            cells = 64 * members
+            rows.append((name, value, cells, tidy(seconds[-1]), tidy(1e9 * seconds[-1] / cells)))
+        slope = float(np.polyfit(np.log(ONE_BY_ONE), np.log(seconds), 1)[0])
+        figures.append(
+            Figure(f"exponent in {name}", tidy(slope), "exponent", target=REPLAYED_TARGET)
+        )
     columns = ("what grows", "value", "queues x epochs", "processor s", "ns a queue and epoch")
     return Report("Growth", ABOUT, tuple(figures), (Table(columns, tuple(rows)),))
 
@@ -60,6 +91,18 @@ def _seconds(events: pa.Table, shape: Shape) -> float:
             owned += int((to_epoch - rows["from_epoch"].to_numpy()).sum())
     seconds = time.process_time() - begin
     assert owned == shape.cells, f"{owned:,} cells are owned, not {shape.cells:,}"
+    return seconds
+
+
+def _replay_seconds(events: pa.Table, members: int) -> float:
+    counts: dict[str, int] = {}
+    begin = time.process_time()
+    checked = check_tables(input_tables_of({"cluster_events": events}))
+    for name, rows in ledger_rows(checked, SimulationOptions(include_retry_topics=False)):
+        counts[name] = counts.get(name, 0) + rows.num_rows
+    seconds = time.process_time() - begin
+    found = {name: counts.get(name) for name in ("epochs", "memberships", REPLAYED.name)}
+    assert list(found.values()) == [members, members, 1], f"{found} rows of {members} members"
     return seconds
 
 

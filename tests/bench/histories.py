@@ -67,6 +67,14 @@ def history(shape: Shape) -> pa.Table:
     return numbered([configured, everybody])
 
 
+def joining(members: int, brokers: int, queues: int) -> pa.Table:
+    """``cluster_events`` of one group of one topic whose members come one after the other."""
+    numbers = np.arange(members)
+    group, joined = np.zeros(members, np.int64), np.ones(members, np.bool_)
+    configured = topic_configs([0], [queues] * brokers, step=0)
+    return numbered([configured, consumer_events(group, numbers, numbers + 1, joined, [0])])
+
+
 def consumer_events(
     group: Ints, member: Ints, step: Ints, joined: np.ndarray, topics: Iterable[int]
 ) -> pa.Table:
