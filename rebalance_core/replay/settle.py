@@ -13,7 +13,12 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.members import locks_on_addition
 from rebalance_core.replay.group_state import GroupView, Kind, Member, ProcessKey, SharedTopic
 from rebalance_core.strategies import AllocationStrategy
-from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop, pops_whole_brokers
+from rebalance_core.strategies.pop import (
+    WHOLE_BROKER,
+    allocate_all_for_pop,
+    allocate_for_pop,
+    pops_whole_brokers,
+)
 from rebalance_core.strategies.spi import EMPTY_ARGUMENT, is_java_blank
 
 CONFIG_STRATEGY = "CONFIG"
@@ -396,18 +401,22 @@ class _Divisions:
         if strategy.name not in BROKER_STRATEGIES:
             return Division(NO_ANSWER)
         assert shared.share_queue_num is not None
-        members, share_queue_num = self._sorted(UTF16), shared.share_queue_num
+        given = strategy, shared.queues, self._sorted(UTF16), shared.share_queue_num
+        if pops_whole_brokers(shared.share_queue_num, len(self._sorted(UTF16))):
+            return Division((tuple(allocate_for_pop(strategy, member.client_id, *given[1:])),))
+        try:
+            shares = allocate_all_for_pop(*given)
+        except AllocationError:
+            pass  # that of one member; others' may not
+        else:
+            return Division(NO_SHARE, {one: (tuple(share),) for one, share in shares.items()})
 
         def popped(client_id: str) -> Answer:
             try:
-                return (tuple(allocate_for_pop(
-                    strategy, client_id, shared.queues, members, share_queue_num
-                )),)  # fmt: skip
+                return (tuple(allocate_for_pop(strategy, client_id, *given[1:])),)
             except AllocationError:
                 return NO_ANSWER
 
-        if pops_whole_brokers(share_queue_num, len(members)):
-            return Division(popped(member.client_id))
         return Division(NO_SHARE, {client_id: popped(client_id) for client_id, _ in kind.keys})
 
     def pulled(self, kind: Kind, topic: str, queues: Sequence[MessageQueue]) -> Division:
@@ -477,7 +486,7 @@ class _Divisions:
     def _shares_of_all(
         self, member: Member, topic: str, queues: Sequence[MessageQueue], order: str
     ) -> dict[str, list[MessageQueue]] | AllocationError:
-        """The shares of everybody by one member's strategy, or what some member's throws."""
+        """The shares of all members by one member's strategy, or what some member's throws."""
         key = strategy_key(member), topic, order
         if key not in self._shares:
             strategy, mq_all = self._strategies[key[0]], _sorted(queues, order)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.spi import AllocationStrategy, escape, is_member
+from rebalance_core.strategies.spi import AllocationStrategy, escape, is_java_blank, is_member
 
 WHOLE_BROKER = -1  # the queue id that stands for all queues of a broker
 DEFAULT_POP_SHARE_QUEUE_NUM = -1  # BrokerConfig.popShareQueueNum
@@ -49,6 +49,41 @@ def allocate_for_pop(
     return shares
 
 
+def allocate_all_for_pop(
+    inner: AllocationStrategy,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    pop_share_queue_num: int = DEFAULT_POP_SHARE_QUEUE_NUM,
+) -> dict[str, list[MessageQueue]]:
+    """`allocate_for_pop` of every distinct member, in the order of ``client_ids``.
+
+    Raises:
+        AllocationError: Some member's throws.
+    """
+    if not queues or any(map(is_java_blank, client_ids)):
+        return {
+            client_id: allocate_for_pop(inner, client_id, queues, client_ids, pop_share_queue_num)
+            for client_id in dict.fromkeys(client_ids)
+        }
+    places: dict[str, int] = {}
+    for place, client_id in enumerate(client_ids):
+        places.setdefault(client_id, place)
+    if pops_whole_brokers(pop_share_queue_num, len(client_ids)):
+        whole = [MessageQueue(q.topic, q.broker_name, WHOLE_BROKER) for q in queues]
+        return {client_id: list(whole) for client_id in places}
+    if len(client_ids) > len(queues):
+        return {client_id: [queues[place % len(queues)]] for client_id, place in places.items()}
+    shares = inner.allocate_all(queues, client_ids)
+    return {
+        client_id: [
+            queue
+            for step in range(pop_share_queue_num + 1)
+            for queue in shares[client_ids[(place + step) % len(client_ids)]]
+        ]
+        for client_id, place in places.items()
+    }
+
+
 @dataclass(frozen=True)
 class Pop(AllocationStrategy):
     """`allocate_for_pop` as a strategy. No client strategy: `parse_strategy` refuses its text."""
@@ -66,6 +101,12 @@ class Pop(AllocationStrategy):
     ) -> list[MessageQueue]:
         """`allocate_for_pop` with these settings."""
         return allocate_for_pop(self.inner, client_id, queues, client_ids, self.pop_share_queue_num)
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        """`allocate_all_for_pop` with these settings."""
+        return allocate_all_for_pop(self.inner, queues, client_ids, self.pop_share_queue_num)
 
     def settings(self) -> list[tuple[str, str]]:
         """(key, escaped value) pairs of the strategy text."""

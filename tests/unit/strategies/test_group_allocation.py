@@ -13,6 +13,7 @@ from rebalance_core.strategies import (
     parse_strategy,
 )
 from rebalance_core.strategies.machine_room import MachineRoom
+from rebalance_core.strategies.pop import Pop
 from rebalance_core.strategies.spi import is_java_blank
 from tests.unit.strategies.groups import EIGHT, MEMBERS, queues
 
@@ -38,6 +39,9 @@ ALL = [
         ],
     ),
     MachineRoom(("r",), blank_is_empty=True),
+    Pop(make_strategy("AVG"), 1),
+    Pop(make_strategy("AVG_BY_CIRCLE"), 2),
+    Pop(make_strategy("AVG")),
 ]
 CLIENTS = st.lists(st.text("ab 😀\uff5e", max_size=2), max_size=6)
 QUEUES = st.lists(
