@@ -2,6 +2,7 @@
 change that, what members see of it, and which topics members share instead of owning queues.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -446,13 +447,10 @@ class GroupView:
     @cached_property
     def kinds(self) -> list[Kind]:
         """The members by their traits, in the order of the first of each kind."""
-        kinds: dict[Traits, Kind] = {}
+        of_kind: defaultdict[Traits, list[ProcessKey]] = defaultdict(list)
         for key, member in self.members.items():
-            kind = kinds.get(member.traits)
-            if kind is None:
-                kind = kinds[member.traits] = Kind(member, [])
-            kind.keys.append(key)
-        return list(kinds.values())
+            of_kind[member.traits].append(key)
+        return [Kind(self.members[keys[0]], keys) for keys in of_kind.values()]
 
     def topics_of(self, member: Member) -> list[str]:
         """Return the topics that the member subscribes, its retry topic included once that

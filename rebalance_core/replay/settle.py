@@ -237,7 +237,6 @@ def _may_hold(state: GroupView, kind: Kind, divisions: _Divisions) -> Iterator[M
     are not known may hold any queue of its topics.
     """
     member = kind.example
-    client_ids = {client_id for client_id, _ in kind.keys}
     for topic, queues in state.readable.items():
         if not member.rule_known:
             retry_read = is_retry_topic(topic) and "retry" in member.profile.read
@@ -245,6 +244,7 @@ def _may_hold(state: GroupView, kind: Kind, divisions: _Divisions) -> Iterator[M
                 yield from queues
         elif topic != member.retry_topic:
             division = divisions.pulled(kind, topic, queues)
+            client_ids = {client_id for client_id, _ in kind.keys}
             of_kind = division.named.keys() & client_ids
             answers = {division.of(client_id) for client_id in of_kind}
             if len(of_kind) < len(client_ids):
