@@ -359,7 +359,8 @@ def _of_name_servers(
     """How far name servers' clocks are behind those of brokers that started.
 
     A broker registers in the `REGISTERED_MS` after its start: what explains most starts so is the
-    clocks' difference. Where brokers' clocks are not known, one broker does not tell.
+    clocks' difference, that of brokers that are off before any other. Where brokers' clocks are not
+    known, one broker does not tell.
 
     Args:
         marks: of all hosts.
@@ -370,6 +371,8 @@ def _of_name_servers(
     ups = [(host, name, ms + known.get(host, 0) - late.get(host[1], 0))
            for host, of in marks.items() if host[0] == BROKER_LOG
            for name in of for ms in of[name]]  # fmt: skip
+    of_brokers = (ms for (kind, _), ms in known.items() if kind == BROKER_LOG)
+    off = sorted(ms for ms in of_brokers if abs(ms) > LEAST_OFFSET_MS)
     for host, host_marks in marks.items():
         if host[0] != NAMESRV_LOG:
             continue
@@ -378,8 +381,11 @@ def _of_name_servers(
         explained = {ms: _explained(ahead, ms) for ms in (0, *sorted({ms for ms, _ in ahead}))}
         best = max(explained, key=lambda ms: len(explained[ms]))
         brokers = {broker for broker, _, _ in explained[best]}
+        shared = [ms for ms in off if 2 * len(_explained(ahead, -ms)) >= len(starts) > 0]
         if 2 * len(explained[0]) >= len(starts) > 0:
             offsets[host] = 0
+        elif shared:
+            offsets[host] = shared[len(shared) // 2]
         elif len(explained[best]) >= max(LEAST_MATCHES, len(starts) // 2 + 1) and (
             len(brokers) >= LEAST_HOSTS or brokers <= known.keys()
         ):
