@@ -109,6 +109,7 @@ dist: setup ## Build dist/rebalance_core.zip (for --py-files) and the wheel
 
 docs: setup ## Generate docs/data-dictionary.md, docs/audit-rules.md and docs/performance.md
 	$(BIN)/python -m rebalance_core.contracts.row_types > rebalance_core/contracts/rows.py
+	$(BIN)/python -m rebalance_core.contracts.evidence_types > rebalance_core/ingest/evidence_types.py
 	$(BIN)/python -m rebalance_core.contracts.dictionary > docs/data-dictionary.md
 	$(BIN)/python -m rebalance_core.audit.rules_page > docs/audit-rules.md
 	$(BIN)/python -m tests.bench.page > docs/performance.md

@@ -27,9 +27,17 @@ each episode of trouble; a row for each moment, so that dumps are not merged wit
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a fact: its name, whether a fact may lack it, and what is special about it."""
+    """One field of a fact.
+
+    Attributes:
+        name: its name.
+        type: as Python names it; ``NameValues`` are the values of the kind of that name.
+        optional: a fact may lack it.
+        note: what is special about it.
+    """
 
     name: str
+    type: str = "str"
     optional: bool = False
     note: str = ""
 
@@ -38,15 +46,31 @@ class Field:
 
 
 def fields(text: str) -> tuple[Field, ...]:
-    """Declare fields: ``name[?] [(note)]``, with commas between; ``?`` marks one that may lack.
+    """Declare fields: ``name[?][: type] [(note)]``, with commas between; ``?``: it may lack.
 
-    >>> [str(field) for field in fields("rows, proxy? (if one was asked, and how)")]
+    >>> [str(field) for field in fields("rows: int, proxy? (if one was asked, and how)")]
     ['rows', 'proxy (if one was asked, and how)']
+    >>> fields("by: dict[str, int] | None")[0].type
+    'dict[str, int] | None'
+
+    Raises:
+        ValueError: the text is none.
     """
-    return tuple(
-        Field(name, bool(mark), note)
-        for name, mark, note in re.findall(r"([\w.]+)(\??)(?: \(([^()]*)\))?(?:, |$)", text)
-    )
+    declared, end = [], 0
+    for one in _FIELD.finditer(text):
+        if one.start() != end:
+            break
+        name, mark, type_of, note = one.groups()
+        declared.append(Field(name, type_of or "str", bool(mark), note or ""))
+        end = one.end()
+    if end != len(text):
+        raise ValueError(f"no field: {text[end:]}")
+    return tuple(declared)
+
+
+_FIELD = re.compile(
+    r"([\w.]+)(\??)(?:: ((?:[\w. |]|\[(?:[^][]|\[[^][]*\])*\])*?))?(?: \(([^()]*)\))?(?:, |$)"
+)
 
 
 QUEUE = ("topic", "broker_name", "queue_id")
@@ -107,7 +131,8 @@ class LogFact:
         kind: its name in the templates.
         log: BROKER, LOCK, NAME_SERVER, CLIENT or PROXY.
         part: CLUSTER, GROUP, TOPIC or COMMIT.
-        fields: the fields of the fact, and what it means.
+        meaning: what it states.
+        fields: its fields, beside `PROCESS_ID`.
         thinning: what a large job keeps of it; None: every statement.
         with_pid: it carries `PROCESS_ID`, as all runs of a client append to one file.
         of_slaves: it is on the table of consumers of the process that logs it, a slave's too;
@@ -121,7 +146,8 @@ class LogFact:
     kind: str
     log: str
     part: str
-    fields: str
+    meaning: str
+    fields: tuple[Field, ...] = ()
     thinning: Thinning | None = None
     with_pid: bool = False
     of_slaves: bool = False
@@ -140,11 +166,26 @@ class LogFact:
         return {GROUP: "group", COMMIT: "group", TOPIC: "topic", CLUSTER: ""}[self.part]
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentFact:
+    """One kind of fact that stores or dumps state, or that `ingest` concludes.
+
+    Attributes:
+        kind: its name.
+        meaning: what it states.
+        fields: its fields.
+    """
+
+    kind: str
+    meaning: str
+    fields: tuple[Field, ...] = ()
+
+
 def trouble(
     kind: str,
     log: str,
     part: str,
-    fields: str,
+    fields: tuple[Field, ...],
     row: str,
     meaning: str,
     *,
@@ -159,7 +200,7 @@ def trouble(
         kind: as in `LogFact`; so are log, part and fields.
         log: the log that states it.
         part: CLUSTER or GROUP.
-        fields: the fields of the fact, and what it means.
+        fields: the fields of the fact.
         row: the kind of ``observed_facts``.
         meaning: what that kind states; its ``times`` counts the windows of `thinning`.
         thinning: as in `LogFact`; so is with_pid.
@@ -169,10 +210,19 @@ def trouble(
     """
     window_ms = thinning.window_ms or SECOND_MS
     rows = (FactKind(row, meaning, EPISODES, window_ms, about=about, details=details),)
-    return LogFact(kind, log, part, fields, thinning, with_pid, facts_only=True, rows=rows)
+    return LogFact(kind, log, part, meaning, fields, thinning, with_pid, facts_only=True, rows=rows)
 
 
 def log_facts(facts: Iterable[LogFact]) -> dict[str, LogFact]:
+    """The facts by kind.
+
+    Raises:
+        ValueError: a kind is declared twice.
+    """
+    return _once((fact.kind, fact) for fact in facts)
+
+
+def document_facts(facts: Iterable[DocumentFact]) -> dict[str, DocumentFact]:
     """The facts by kind.
 
     Raises:
@@ -191,7 +241,7 @@ def fact_kinds(others: Iterable[FactKind], logs: Iterable[LogFact]) -> dict[str,
     return _once((kind.name, kind) for kind in (*others, *of_logs))
 
 
-_Declared = TypeVar("_Declared", LogFact, FactKind)
+_Declared = TypeVar("_Declared", LogFact, DocumentFact, FactKind)
 
 
 def _once(named: Iterable[tuple[str, _Declared]]) -> dict[str, _Declared]:

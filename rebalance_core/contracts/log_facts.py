@@ -33,23 +33,43 @@ from rebalance_core.model.times import BROKER_LOCK_LIFE_MS
 BROKER_LOG = (
     LogFact(
         "consumer_connected", BROKER, GROUP,
-        "group, consume_type, message_model and the fields of channel_info",
+        "a new connection of a member",
+        fields(
+            "group, consume_type, message_model, channel, client_id, language, "
+            "version: int | None, beat_ms: int, local?, proxy_addr?, protocol?, "
+            "remote?: bool, topics?: list[str] | None"
+        ),
         of_slaves=True,
     ),
     LogFact(
         "consumer_data", BROKER, GROUP,
-        "channel (remote address) and the fields of consumer_data",
+        "a heartbeat brought what the connection subscribes",
+        fields(
+            "group, channel (remote address), consume_type, message_model, "
+            "consume_from_where, topics: list[str], expressions: dict[str, str], "
+            "versions: dict[str, int], known_ms: int | None"
+        ),
         of_slaves=True,
         rows=(CLIENT_TOPIC,),
     ),
     LogFact(
         "consumer_left", BROKER, GROUP,
-        "group and channel_info: UNREGISTER_CLIENT, a graceful leave",
+        "UNREGISTER_CLIENT, a graceful leave",
+        fields(
+            "group, channel, client_id, language, version: int | None, beat_ms: "
+            "int, local?, proxy_addr?, protocol?, remote?: bool, topics?: "
+            "list[str] | None"
+        ),
         of_slaves=True,
     ),
     LogFact(
         "consumer_closed", BROKER, GROUP,
-        "group and channel_info: its connection was seen closing",
+        "its connection was seen closing",
+        fields(
+            "group, channel, client_id, language, version: int | None, beat_ms: "
+            "int, local?, proxy_addr?, protocol?, remote?: bool, topics?: "
+            "list[str] | None"
+        ),
         of_slaves=True,
         rows=(
             FactKind(
@@ -60,33 +80,54 @@ BROKER_LOG = (
     ),
     LogFact(
         "consumer_expired", BROKER, GROUP,
-        "group, channel: removed by the scan; no client id is printed",
+        "removed by the scan; no client id is printed",
+        fields("group, channel, client_id?"),
         of_slaves=True,
     ),
     LogFact(
         "group_topic", BROKER, GROUP,
-        "group, topic, expression: new to the group's table; names no member",
+        "new to the group's table; names no member",
+        fields("group, topic, expression"),
         of_slaves=True,
     ),
     LogFact(
         "group_emptied", BROKER, GROUP,
-        "group: its last member is gone, and its table with it",
+        "the group's last member is gone, and its table with it",
+        fields("group"),
         of_slaves=True,
     ),
-    LogFact("topic_created", BROKER, TOPIC, "topic, read, write, perm: queues are new and empty"),
-    LogFact("topic_updated", BROKER, TOPIC, "topic, read, write, perm, and old: the same before"),
+    LogFact(
+        "topic_created", BROKER, TOPIC,
+        "queues are new and empty",
+        fields("topic, read: int, write: int, perm: int"),
+    ),
+    LogFact(
+        "topic_updated", BROKER, TOPIC,
+        "the topic was set up anew",
+        fields(
+            "topic, read: int, write: int, perm: int, old: TopicCreatedValues "
+            "(the same before)"
+        ),
+    ),
     LogFact(
         "topic_loaded", BROKER, TOPIC,
-        "topic, read, write, perm: was there when the broker started",
+        "was there when the broker started",
+        fields("topic, read: int, write: int, perm: int"),
     ),
-    LogFact("topic_deleted", BROKER, TOPIC, "topic"),
+    LogFact(
+        "topic_deleted", BROKER, TOPIC,
+        "the topic was deleted",
+        fields("topic"),
+    ),
     LogFact(
         "broker_starting", BROKER, CLUSTER,
-        "perm: brokerPermission; the broker's consumer table is empty",
+        "the broker's consumer table is empty",
+        fields("perm?: int (brokerPermission)"),
     ),
     LogFact(
         "broker_booted", BROKER, CLUSTER,
-        "broker, address",
+        "the broker is up",
+        fields("broker, address"),
         rows=(
             FactKind(
                 "BROKER_STARTED", "the broker is up: a restart", MOMENTS, about=("broker_name",)
@@ -95,8 +136,7 @@ BROKER_LOG = (
     ),
     trouble(
         "channel_event_dropped", BROKER, CLUSTER,
-        "size, type (CONNECT, CLOSE, IDLE, EXCEPTION): an overloaded broker forgets that a "
-        "connection opened or closed",
+        fields("size, type (CONNECT, CLOSE, IDLE, EXCEPTION)"),
         "CHANNEL_EVENTS_DROPPED",
         "the queue of channel events was full",
         about=("broker_name",),
@@ -104,35 +144,46 @@ BROKER_LOG = (
     ),
     LogFact(
         "broker_property", BROKER, CLUSTER,
-        "name (brokerName, brokerId: 4.9; brokerRole, slaveReadEnable, enableSlaveActingMaster; "
-        "notifyConsumerIdsChangedEnable, realTimeNotifyConsumerChange: where false, or changed "
-        "later; accessMessageInMemoryMaxRatio: where 0) and value, at the start",
+        "a setting of the broker at the start",
+        fields(
+            "name (brokerName, brokerId: 4.9; brokerRole, slaveReadEnable, "
+            "enableSlaveActingMaster; notifyConsumerIdsChangedEnable, "
+            "realTimeNotifyConsumerChange: where false, or changed later; "
+            "accessMessageInMemoryMaxRatio: where 0), value"
+        ),
     ),
     LogFact(
         "broker_follows", BROKER, CLUSTER,
-        "address of the master that this slave copies from",
+        "this slave copies from that master",
+        fields("address"),
         thinning=ONE_A_MINUTE,
     ),
     LogFact(
         "broker_copy_failed", BROKER, CLUSTER,
-        "address of the master that this slave copies from, in vain",
+        "this slave copies from that master, in vain",
+        fields("address"),
         thinning=ONE_A_MINUTE,
     ),
     LogFact(
         "broker_role", BROKER, CLUSTER,
-        "address or broker, slave (else master): what the controller (5.x) or an election of "
-        "DLedger (4.5 and later) made of this broker; brokerRole of its settings means nothing "
-        "then",
+        "what the controller (5.x) or an election of DLedger (4.5 and later) made "
+        "of this broker; brokerRole of its settings means nothing then",
+        fields("address?, broker?, slave: bool (else master)"),
     ),
     LogFact(
         "min_broker", BROKER, CLUSTER,
-        "broker_id, address: the replica with the lowest id now, as a slave logs that may act as "
+        "the replica with the lowest id now, as a slave logs that may act as "
         "master; 0 is the master, else that slave acts (5.x)",
+        fields("broker_id: int, address"),
     ),
-    LogFact("broker_stopping", BROKER, CLUSTER, "no field: the shutdown hook runs"),
+    LogFact(
+        "broker_stopping", BROKER, CLUSTER,
+        "the shutdown hook runs",
+    ),
     LogFact(
         "group_created", BROKER, GROUP,
-        "group, by (auto, admin)",
+        "the group was created",
+        fields("group, by (auto, admin)"),
         facts_only=True,
         rows=(
             FactKind(
@@ -144,7 +195,11 @@ BROKER_LOG = (
     ),
     LogFact(
         "group_updated", BROKER, GROUP,
-        "group; was and now: notifyConsumerIdsChangedEnable, where the line has it",
+        "the group's settings were changed",
+        fields(
+            "group, was?: bool (notifyConsumerIdsChangedEnable, where the line "
+            "has it), now?: bool"
+        ),
         rows=(
             FactKind(
                 "GROUP_UPDATED", "an administrator set the group up anew", MOMENTS,
@@ -154,7 +209,8 @@ BROKER_LOG = (
     ),
     LogFact(
         "group_deleted", BROKER, GROUP,
-        "group",
+        "the group was deleted",
+        fields("group"),
         facts_only=True,
         rows=(
             FactKind("GROUP_DELETED", "the group was deleted", MOMENTS, about=("broker_name",)),
@@ -162,9 +218,10 @@ BROKER_LOG = (
     ),
     LogFact(
         "subscription_changed", BROKER, GROUP,
-        "group, topic; version: a heartbeat brought a newer subVersion, old and new where the "
-        "expression changed too; without it a heartbeat lacked the topic and took it out of the "
-        "group's table",
+        "a heartbeat brought a newer subVersion, old and new where the expression "
+        "changed too; without it a heartbeat lacked the topic and took it out of "
+        "the group's table",
+        fields("group, topic, version?: int, old?, new?"),
         of_slaves=True,
         thinning=ONE_A_SECOND,
         facts_only=True,
@@ -184,28 +241,28 @@ BROKER_LOG = (
     ),
     trouble(
         "no_subscription", BROKER, GROUP,
-        "group, topic: a pull was refused",
+        fields("group, topic"),
         "NO_SUBSCRIPTION",
         "a pull was refused: the group's table at the broker lacks the topic",
         about=("topic", "broker_name"),
     ),
     trouble(
         "subscription_not_latest", BROKER, GROUP,
-        "group: a pull was refused, as the member's subscription is newer than the broker's",
+        fields("group"),
         "SUBSCRIPTION_NOT_LATEST",
         "pulls were refused until a heartbeat brought the member's newer subscription",
         about=("broker_name",),
     ),
     trouble(
         "group_not_known", BROKER, GROUP,
-        "group: a pull was refused, CODE 24; no member of the group is registered",
+        fields("group"),
         "GROUP_NOT_KNOWN",
         "a pull was refused: the broker has no member of the group",
         about=("broker_name",),
     ),
     trouble(
         "offset_corrected", BROKER, GROUP,
-        "group, topic, asked, given: a pull beyond an end of its queue was sent elsewhere",
+        fields("group, topic, asked: int, given: int"),
         "OFFSET_CORRECTED",
         "a pull of an offset that the queue lacks was moved",
         about=("topic", "broker_name"),
@@ -213,7 +270,8 @@ BROKER_LOG = (
     ),
     LogFact(
         "offset_went_back", BROKER, GROUP,
-        "group, topic, queue_id, host, asked, stored: a commit too low",
+        "a commit too low",
+        fields("group, topic, queue_id: int, host, asked: int, stored: int"),
         facts_only=True,
         rows=(
             FactKind(
@@ -231,8 +289,9 @@ BROKER_LOG = (
     ),
     LogFact(
         "offset_reset", BROKER, GROUP,
-        "group, topic, broker, queue_id, offset: an administrator's reset, kept by the broker "
-        "(useServerSideResetOffset, 5.2+)",
+        "an administrator's reset, kept by the broker (useServerSideResetOffset, "
+        "5.2+)",
+        fields("group, topic, broker, queue_id: int, offset: int"),
         rows=(
             FactKind(
                 "OFFSET_RESET",
@@ -245,11 +304,13 @@ BROKER_LOG = (
     ),
     LogFact(
         "commit_refused", BROKER, COMMIT,
-        "group, topic, queue_id: a client committed before it had seen a reset; the reset stays",
+        "a client committed before it had seen a reset; the reset stays",
+        fields("group, topic, queue_id: int"),
     ),
     LogFact(
         "broker_allocation_failed", BROKER, GROUP,
-        "group, topic, strategy, message: QueryAssignment (5.x)",
+        "QueryAssignment (5.x) threw",
+        fields("group, topic, strategy, message"),
         thinning=ONE_A_SECOND,
         facts_only=True,
         rows=(ALLOCATION_FAILED,),
@@ -259,12 +320,14 @@ BROKER_LOG = (
 LOCK_LOG = (
     LogFact(
         "queue_locked", LOCK, GROUP,
-        "group: a member asked this broker for an order lock",
+        "a member asked this broker for an order lock",
+        fields("group"),
         thinning=ONE_A_SECOND,
     ),
     LogFact(
         "lock_refused", LOCK, GROUP,
-        "group, topic, broker_name, queue_id, client_id (who asked), owner",
+        "a member asked in vain",
+        fields("group, topic, broker_name, queue_id: int, client_id (who asked), owner"),
         thinning=ONE_A_SECOND,
         rows=(
             FactKind(
@@ -285,44 +348,65 @@ LOCK_LOG = (
 NAME_SERVER_LOG = (
     LogFact(
         "broker_registered", NAME_SERVER, CLUSTER,
-        "address; a replica that was not there before",
+        "a replica that was not there before",
+        fields("address"),
     ),
     LogFact(
         "broker_address", NAME_SERVER, CLUSTER,
-        "broker, address: the name of a master's new address (4.9)",
+        "the name of a master's new address (4.9)",
+        fields("broker, address"),
     ),
     LogFact(
         "broker_known", NAME_SERVER, CLUSTER,
-        "broker, address: the same, repeated at every registration of a master (4.9)",
+        "the same, repeated at every registration of a master (4.9)",
+        fields("broker, address"),
         thinning=ONE_A_PLACE,
     ),
-    LogFact("broker_removed", NAME_SERVER, CLUSTER, "broker: no replica of that name is left here"),
+    LogFact(
+        "broker_removed", NAME_SERVER, CLUSTER,
+        "no replica of that name is left here",
+        fields("broker"),
+    ),
     LogFact(
         "replica_removed", NAME_SERVER, CLUSTER,
-        "address: one process of a broker is out of the route here",
+        "one process of a broker is out of the route here",
+        fields("address"),
     ),
     LogFact(
         "topic_registered", NAME_SERVER, TOPIC,
-        "topic, broker_name, read, write, perm: the first queues of a topic",
+        "the first queues of a topic",
+        fields("topic, broker_name, read: int, write: int, perm: int"),
     ),
     LogFact(
         "topic_route", NAME_SERVER, TOPIC,
-        "topic, broker_name, read, write, perm, and old: the same before",
+        "the queues of a topic changed",
+        fields(
+            "topic, broker_name, read: int, write: int, perm: int, old: "
+            "RouteBefore (the same before)"
+        ),
     ),
     LogFact(
         "broker_channel_closed", NAME_SERVER, CLUSTER,
-        "no field: a broker's channel was seen closing",
+        "a broker's channel was seen closing",
     ),
     LogFact(
         "name_server_property", NAME_SERVER, CLUSTER,
-        "name (supportActingMaster) and value, at the start (5.x)",
+        "a setting at the start (5.x)",
+        fields("name (supportActingMaster), value"),
     ),
     LogFact(
         "name_server_starting", NAME_SERVER, CLUSTER,
-        "no field: a name server starts, and knows no broker yet",
+        "a name server starts, and knows no broker yet",
     ),
-    LogFact("name_server_stopping", NAME_SERVER, CLUSTER, "no field: it shuts down"),
-    LogFact("broker_expired", NAME_SERVER, CLUSTER, "address: no registration for 120 s"),
+    LogFact(
+        "name_server_stopping", NAME_SERVER, CLUSTER,
+        "it shuts down",
+    ),
+    LogFact(
+        "broker_expired", NAME_SERVER, CLUSTER,
+        "no registration for 120 s",
+        fields("address"),
+    ),
 )  # fmt: skip
 
 
@@ -331,10 +415,17 @@ NAME_SERVER_LOG = (
 PROXY_LOG = (
     LogFact(
         "proxy_starting", PROXY, CLUSTER,
-        "no field: the proxy starts; its consumer table is empty",
+        "the proxy starts; its consumer table is empty",
     ),
-    LogFact("proxy_mode", PROXY, CLUSTER, "mode (CLUSTER, LOCAL), as it starts"),
-    LogFact("proxy_alive", PROXY, CLUSTER, "no field: it logged of a member; one fact a minute"),
+    LogFact(
+        "proxy_mode", PROXY, CLUSTER,
+        "as it starts",
+        fields("mode (CLUSTER, LOCAL)"),
+    ),
+    LogFact(
+        "proxy_alive", PROXY, CLUSTER,
+        "it logged of a member; one fact a minute",
+    ),
 )  # fmt: skip
 
 
@@ -343,58 +434,90 @@ PROXY_LOG = (
 CLIENT_LOG = (
     LogFact(
         "client_created", CLIENT, CLUSTER,
-        "client_id, pollNameServerInterval, heartbeatBrokerInterval and "
-        "persistConsumerOffsetInterval (ms) of a client that has not the usual ones",
+        "a client that has not the usual intervals",
+        fields(
+            "client_id, pollNameServerInterval? (ms), heartbeatBrokerInterval? "
+            "(ms), persistConsumerOffsetInterval? (ms)"
+        ),
     ),
     LogFact(
         "allocated", CLIENT, GROUP,
-        "group, client_id, topic, strategy, queues (where they tell the parameters)",
+        "a client divided a topic",
+        fields(
+            "group, client_id, topic, strategy, queues?: list[list[str | int]] "
+            "(where they tell the parameters)"
+        ),
         thinning=ONE_A_PLACE,
         with_pid=True,
     ),
     LogFact(
         "broker_allocated", CLIENT, GROUP,
-        "group, client_id, topic, strategy, mode (None: no queue), whole_brokers (any of its "
-        "queues stands for all of a broker): QueryAssignment",
+        "QueryAssignment",
+        fields(
+            "group, client_id, topic, strategy, mode: str | None (None: no "
+            "queue), whole_brokers: bool (any of its queues stands for all of a "
+            "broker)"
+        ),
         with_pid=True,
     ),
     LogFact(
         "heartbeat", CLIENT, GROUP,
-        "client_id and the fields of consumer_data; one fact a group",
+        "a client's heartbeat; one fact a group",
+        fields(
+            "group, client_id, consume_type, message_model, consume_from_where, "
+            "topics: list[str], expressions: dict[str, str], versions: dict[str, "
+            "int], known_ms: int | None"
+        ),
         with_pid=True,
         rows=(CLIENT_TOPIC,),
     ),
     LogFact(
         "client_language", CLIENT, GROUP,
-        "group, client_id, language: of a Go or C++ client, by the form of its log",
+        "a Go or C++ client, by the form of its log",
+        fields("group, client_id, language"),
         thinning=ONE_A_PLACE,
     ),
-    LogFact("committed", CLIENT, COMMIT, "group, client_id, topic, broker, queue_id, offset"),
-    LogFact("suspended", CLIENT, GROUP, "group", with_pid=True),
-    LogFact("resumed", CLIENT, GROUP, "group", with_pid=True),
+    LogFact(
+        "committed", CLIENT, COMMIT,
+        "a client committed",
+        fields("group, client_id: str | None, topic, broker, queue_id: int, offset: int"),
+    ),
+    LogFact(
+        "suspended", CLIENT, GROUP,
+        "the consumer was suspended",
+        fields("group"), with_pid=True),
+    LogFact(
+        "resumed", CLIENT, GROUP,
+        "the consumer was resumed",
+        fields("group"), with_pid=True),
     LogFact(
         "paused", CLIENT, GROUP,
-        "group, instance: pulls of a suspended consumer, once a second",
+        "pulls of a suspended consumer, once a second",
+        fields("group, instance"),
         thinning=ONE_A_SECOND,
         with_pid=True,
     ),
     LogFact(
         "unsubscribed", CLIENT, GROUP,
-        "group, topic: its queues were dropped by truncateMessageQueueNotMyTopic",
+        "its queues were dropped by truncateMessageQueueNotMyTopic",
+        fields("group, topic"),
     ),
     LogFact(
         "left_broker", CLIENT, GROUP,
-        "group: the client unregistered from one broker",
+        "the client unregistered from one broker",
+        fields("group"),
         with_pid=True,
     ),
     LogFact(
         "order_lock", CLIENT, GROUP,
-        "group: the client asked for an order lock",
+        "the client asked for an order lock",
+        fields("group"),
         thinning=ONE_A_SECOND,
     ),
     LogFact(
         "notified", CLIENT, GROUP,
-        "group, address: a broker sent CHANGE, at once after the group's members changed",
+        "a broker sent CHANGE, at once after the group's members changed",
+        fields("group, address"),
         thinning=replace(ONE_A_SECOND, per_place=False),
         rows=(
             FactKind(
@@ -407,7 +530,7 @@ CLIENT_LOG = (
     ),
     trouble(
         "no_member_list", CLIENT, GROUP,
-        "group, topic: no broker asked answered with the group's members",
+        fields("group, topic"),
         "NO_MEMBER_LIST",
         "a client got no list of members for the topic",
         with_pid=True,
@@ -416,7 +539,7 @@ CLIENT_LOG = (
     ),
     trouble(
         "not_in_member_list", CLIENT, GROUP,
-        "group, client_id, listed (how many ids the broker answered)",
+        fields("group, client_id, listed: int (how many ids the broker answered)"),
         "NOT_IN_MEMBER_LIST",
         "a client was not in the list of members",
         about=("client_id",),
@@ -424,8 +547,9 @@ CLIENT_LOG = (
     ),
     LogFact(
         "pull_expired", CLIENT, GROUP,
-        "group, topic, broker_name, queue_id: not pulled for pullMaxIdleTime (120 s), given up by "
-        "the pass that finds it so and taken anew",
+        "not pulled for pullMaxIdleTime (120 s), given up by the pass that finds "
+        "it so and taken anew",
+        fields("group, topic, broker_name, queue_id: int"),
         with_pid=True,
         facts_only=True,
         rows=(
@@ -440,7 +564,8 @@ CLIENT_LOG = (
     ),
     LogFact(
         "allocation_failed", CLIENT, CLUSTER,
-        "strategy, message: the strategy threw; no group is printed",
+        "the strategy threw; no group is printed",
+        fields("strategy, message"),
         thinning=ONE_A_MINUTE,
         with_pid=True,
         facts_only=True,
@@ -448,7 +573,7 @@ CLIENT_LOG = (
     ),
     trouble(
         "heartbeat_failed", CLIENT, CLUSTER,
-        "broker_name, address",
+        fields("broker_name, address"),
         "HEARTBEAT_FAILED",
         "a client's heartbeat failed; no group or client; times are minutes",
         thinning=ONE_A_MINUTE,
@@ -458,7 +583,7 @@ CLIENT_LOG = (
     ),
     trouble(
         "no_broker", CLIENT, CLUSTER,
-        "topic, broker_name, queue_id: a Go client's routes have no address of the queue's broker",
+        fields("topic, broker_name, queue_id: int"),
         "NO_BROKER_ADDRESS",
         "a Go client had no address of the queue's broker and did not pull; no group or client; "
         "times are minutes",
@@ -468,8 +593,7 @@ CLIENT_LOG = (
     ),
     trouble(
         "nothing_committed", CLIENT, GROUP,
-        "group, topic, broker_name, queue_id: a broker told a Go client that the group has "
-        "committed nothing on the queue (code 22)",
+        fields("group, topic, broker_name, queue_id: int"),
         "NOTHING_COMMITTED",
         "by a broker's answer the group has committed nothing on the queue; times are minutes",
         thinning=ONE_A_MINUTE,
@@ -478,12 +602,13 @@ CLIENT_LOG = (
     ),
     LogFact(
         "pull_refused", CLIENT, CLUSTER,
-        "address of the broker that refused a pull ([REJECTREQUEST]): a slave not to be read",
+        "a broker refused a pull ([REJECTREQUEST]): a slave not to be read",
+        fields("address"),
         thinning=ONE_A_MINUTE,
     ),
     trouble(
         "broadcast_refused", CLIENT, GROUP,
-        "group, and where the line before tells them (5.x) topic, broker_name",
+        fields("group, topic?, broker_name? (where the line before tells them)"),
         "BROADCAST_REFUSED",
         "a pull was refused, as the group forbids broadcasting; topic and broker_name in 5.x only",
         with_pid=True,
@@ -497,7 +622,7 @@ CLIENT_LOG = (
 POP_FACTS = (
     trouble(
         "no_assignment", BROKER, GROUP,
-        "group, topic, reason (NO_MEMBERS, NO_TOPIC): QueryAssignment had no answer",
+        fields("group, topic, reason (NO_MEMBERS, NO_TOPIC)"),
         "NO_ASSIGNMENT",
         "a broker had no assignment to answer",
         about=("topic", "broker_name"),
@@ -505,7 +630,7 @@ POP_FACTS = (
     ),
     trouble(
         "strategy_unsupported", BROKER, CLUSTER,
-        "strategy, client_addr: QueryAssignment knows AVG and AVG_BY_CIRCLE; no group is printed",
+        fields("strategy, client_addr"),
         "STRATEGY_UNSUPPORTED",
         "an assignment by a strategy that brokers do not know; times are minutes",
         thinning=ONE_A_MINUTE,
@@ -514,7 +639,7 @@ POP_FACTS = (
     ),
     trouble(
         "pop_timed_out", CLIENT, GROUP,
-        "group, topic, invisible_ms: its invisible time was over before a message was consumed",
+        fields("group, topic, invisible_ms: int"),
         "POP_TIMED_OUT",
         "popped messages were dropped unconsumed, their invisible time over",
         with_pid=True,
@@ -523,7 +648,7 @@ POP_FACTS = (
     ),
     trouble(
         "pop_forbidden", CLIENT, CLUSTER,
-        "address (of the broker; empty where the line ends before): POP needs timerWheelEnable",
+        fields("address (of the broker; empty where the line ends before)"),
         "POP_FORBIDDEN",
         "a broker with timerWheelEnable=false refused POP",
         with_pid=True,
@@ -531,7 +656,7 @@ POP_FACTS = (
     ),
     trouble(
         "missing_route", CLIENT, CLUSTER,
-        "topic: no name server has a route of it",
+        fields("topic"),
         "MISSING_ROUTE",
         "a client asks for a topic without a route; no group or client",
         with_pid=True,

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff
 from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone, nearest_zone
@@ -117,7 +117,10 @@ class ClockShifts:
             yield of_clock(piece, self.clients.get(piece.values.get("client_file", ""), 0))
 
 
-def of_clock(piece: Evidence, behind_ms: int) -> Evidence:
+AnyPiece = TypeVar("AnyPiece", bound="Evidence")
+
+
+def of_clock(piece: AnyPiece, behind_ms: int) -> AnyPiece:
     """The evidence, what a client says in it by its clock at the right times."""
     if not behind_ms:
         return piece
@@ -125,7 +128,7 @@ def of_clock(piece: Evidence, behind_ms: int) -> Evidence:
     moved = {name: values[name] + behind_ms for name in named if values.get(name)}
     if values.get("versions"):
         moved["versions"] = {topic: ms + behind_ms for topic, ms in values["versions"].items()}
-    return replace(piece, values={**values, **moved})
+    return replace(piece, values=cast("Any", {**values, **moved}))
 
 
 def clock_shifts(

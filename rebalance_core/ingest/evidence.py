@@ -1,8 +1,8 @@
 """Output of mqadmin as a whole: what was asked for, how many rows came, what failed."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rebalance_core.contracts.fact_declaration import (
     CLUSTER,
@@ -17,7 +17,13 @@ from rebalance_core.ingest import collection
 from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.fact import UNPARSABLE_DOCUMENT, Fact, Unread
 from rebalance_core.ingest.parse.command_output import PARTIAL, is_partial
+from rebalance_core.ingest.piece import Piece
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic, retry_topic
+
+if TYPE_CHECKING:
+    Evidence: TypeAlias = Piece[str, Mapping[str, Any]]
+else:
+    Evidence = Piece
 
 _NO_ROWS = (
     "no_output", "no_members", "admin_error", "group_connection", "same_subscription",
@@ -128,32 +134,6 @@ def _error(results: Collection[Fact | Unread]) -> str:
 
 PERM_INHERIT = 1
 """PermName.PERM_INHERIT."""
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """One statement, addressed.
-
-    Attributes:
-        part: CLUSTER, GROUP, TOPIC or COMMIT: who puts it together.
-        key: the group or topic; empty for the cluster.
-        kind: of the fact.
-        at_ms: when it was true; None: at an unknown time, taken as the end of the collection.
-        place: the broker, client or name server whose file states it.
-        position: grows with the place in one file, and from one file of a log to the next; orders
-            what has the same time.
-        source: ``file:line``.
-        values: the fact's fields.
-    """
-
-    part: str
-    key: str
-    kind: str
-    at_ms: int | None
-    place: str
-    position: int
-    source: str
-    values: Mapping[str, Any]
 
 
 _STORES = {

@@ -11,6 +11,7 @@ from rebalance_core.contracts.fact_declaration import CLUSTER, GROUP, TOPIC
 from rebalance_core.ingest.evidence import Evidence, thinning_of
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.piece import Piece
 
 # The fields of a million statements, in half the memory that as many dicts take.
 
@@ -151,7 +152,7 @@ def evidence_batches(pieces: Pieces) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[object, ...]] = []
     for piece in pieces:
         row = _row(piece)
-        if isinstance(piece, Evidence) and not repeats.is_new(piece, str(row[-1])):
+        if isinstance(piece, Piece) and not repeats.is_new(piece, str(row[-1])):
             continue
         rows.append(row)
         if len(rows) >= _BATCH_ROWS:
@@ -194,7 +195,7 @@ def _pieces(batch: pa.RecordBatch, same: OneOfEach) -> Iterator[Evidence]:
 
 
 def _row(piece: Evidence | Unread | FileStats) -> tuple[object, ...]:
-    if isinstance(piece, Evidence):
+    if isinstance(piece, Piece):
         fields = json.dumps(dict(piece.values), ensure_ascii=False)
         return (
             piece.part, piece.key, piece.kind, piece.at_ms, piece.place, piece.position,

@@ -16,6 +16,7 @@ def test_make_docs_writes_pages() -> None:
         "docs/data-dictionary.md",
         "docs/audit-rules.md",
         "rebalance_core/contracts/rows.py",
+        "rebalance_core/ingest/evidence_types.py",
     }
 
 

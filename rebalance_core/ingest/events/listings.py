@@ -1,22 +1,45 @@
 """What dumps list of a group's members, as evidence beside the lines of the brokers' logs."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
+from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.command_output import PARTIAL
 from rebalance_core.ingest.parse.log_lines import inside_second
+from rebalance_core.ingest.piece import Piece
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.protocol.members import ROUTE_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        BrokerOutPiece,
+        BrokerStartingPiece,
+        ClientSubscriptionPiece,
+        ConsumerConnectedPiece,
+        ConsumerListedPiece,
+        ConsumerListedValues,
+        DumpedMembersEvidence,
+        HeartbeatPiece,
+        LogEndedPiece,
+        LoggedMembersEvidence,
+        MemberPiece,
+        MembersEvidence,
+        MembersListedPiece,
+        MembersListedValues,
+        TopicsListedPiece,
+        TopicsListedValues,
+    )
 
 # Whose connections a dump of a broker lists: while its master is gone, those of a slave.
 #
@@ -58,10 +81,18 @@ def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) 
 # (rocketmq.md §10.1). They are taken to exist since that client says it started or another broker
 # logged it first, else since the log's start.
 
-_USED = ("client", "client_subscription", "consumer_connected", "heartbeat", "member")
+
+_DUMPED = frozenset(SUBJECTS["dumped_members"])
+_LOGGED = frozenset(SUBJECTS["logged_members"])
 
 
-def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
+def _of_dumped_members(piece: Evidence) -> TypeGuard[DumpedMembersEvidence]:
+    return piece.kind in _DUMPED
+
+
+def listed_connections(
+    pieces: Iterable[Evidence], context: ClusterContext
+) -> list[ConsumerListedPiece]:
     """One piece of evidence, kind ``consumer_listed``, for each such connection.
 
     Its values: channel, client_id, topics (the client's own where any file tells them, else the
@@ -72,24 +103,25 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
     the log has the broker's start, or another connection of the client is known, which this one may
     have replaced, and the client does not say that it started in between.
     """
-    used = [piece for piece in pieces if piece.kind in _USED]
-    pieces = sorted(used, key=lambda p: (context.time_of(p), p.source))
-    found: list[Evidence] = []
-    subscriptions, beats = own_subscriptions(pieces, context), first_heartbeats(pieces, context)
-    started = start_times(pieces)
-    asked = {piece.values["client_file"] for piece in pieces if _states_topic(piece)}
+    used = filter(_of_dumped_members, pieces)
+    ordered = sorted(used, key=lambda p: (context.time_of(p), p.source))
+    found: list[ConsumerListedPiece] = []
+    subscriptions, beats = own_subscriptions(ordered, context), first_heartbeats(ordered, context)
+    started = start_times(ordered)
+    asked = {client_id for client_id, _, _ in _stated_topics(ordered, context)}
     announced = {
-        (p.place, p.values["channel"]): p for p in pieces if p.kind == "consumer_connected"
+        (p.place, p.values["channel"]): p for p in ordered if p.kind == "consumer_connected"
     }
     first: dict[str, tuple[int, str]] = {}
-    for piece in announced.values():
-        client_id, line = piece.values["client_id"], (context.time_of(piece), piece.place)
+    for connected in announced.values():
+        client_id = connected.values["client_id"]
+        line = (context.time_of(connected), connected.place)
         first[client_id] = min(line, first.get(client_id, line))
     first_ms = {client_id: at_ms for client_id, (at_ms, _) in first.items()}
-    lists = _whole_lists(pieces, context)
+    lists = _whole_lists(ordered, context)
     listed: set[tuple[str, str]] = set()
     dated: set[tuple[str, str]] = set()
-    for piece in of_logged_brokers(pieces, context):
+    for piece in of_logged_brokers(ordered, context):
         v, seen_ms = piece.values, context.time_of(piece)
         key = (piece.place, v["client_addr"])
         if key in announced or key in listed:
@@ -118,9 +150,20 @@ def listed_connections(pieces: Iterable[Evidence], context: ClusterContext) -> l
         values = listed_values(piece, subscriptions)
         if ended:
             later = v["client_id"] in asked and context.all_logs_had_ended(seen_ms)
-            values |= {"ended": True, "topics": beat[1] if beat else values["topics"]}
-            values["later"] = later and beat is None
-        found.append(replace(piece, kind="consumer_listed", at_ms=since, values=values))
+            values["ended"], values["later"] = True, later and beat is None
+            values["topics"] = beat[1] if beat else values["topics"]
+        found.append(
+            Piece(
+                piece.part,
+                piece.key,
+                "consumer_listed",
+                since,
+                piece.place,
+                piece.position,
+                piece.source,
+                values,
+            )
+        )
     return found
 
 
@@ -150,33 +193,38 @@ def _came(
 def _whole_lists(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, set[int]]:
     """When each broker was asked for its members once its log had ended, and answered whole."""
     lists: dict[str, set[int]] = {}
-    for piece in pieces:
-        if piece.kind == "member":
-            at_ms = context.time_of(piece)
-            whole = not piece.values.get(PARTIAL) and context.log_had_ended(piece.place, at_ms)
-            lists.setdefault(piece.place, set()).update({at_ms} if whole else ())
+    for piece in filter(_is_member, pieces):
+        at_ms = context.time_of(piece)
+        whole = not piece.values.get("partial") and context.log_had_ended(piece.place, at_ms)
+        lists.setdefault(piece.place, set()).update({at_ms} if whole else ())
     return lists
 
 
-def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
+def _is_member(piece: Evidence) -> TypeGuard[MemberPiece]:
+    return piece.kind == "member"
+
+
+def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[MemberPiece]:
     """The members that dumps list of brokers whose log was collected, since the logs begin; of all
     brokers where no log was.
     """
-    for piece in pieces:
-        if piece.kind != "member" or piece.place not in context.log_ends:
+    for piece in filter(_is_member, pieces):
+        if piece.place not in context.log_ends:
             continue  # of a broker without a log nothing would tell that they end
         if piece.values["client_addr"] and context.time_of(piece) >= context.start_ms:
             yield piece  # who was there before the logs begin may have gone before
 
 
-def listed_values(piece: Evidence, subscriptions: Mapping[str, list[str]]) -> dict[str, Any]:
+def listed_values(
+    piece: MemberPiece, subscriptions: Mapping[str, list[str]]
+) -> ConsumerListedValues:
     """The values of a ``consumer_listed`` piece, from one on a ``member``."""
     v = piece.values
     topics = subscriptions.get(v["client_id"]) or sorted(
         {pair[0] for pair in v["subscriptions"] or ()}
     )
     # push consumers always subscribe something: a dump without it was cut
-    said = topics or v.get("consume_type") == "CONSUME_ACTIVELY"
+    said = topics or v["consume_type"] == "CONSUME_ACTIVELY"
     return {
         "channel": v["client_addr"],
         "client_id": v["client_id"],
@@ -187,19 +235,28 @@ def listed_values(piece: Evidence, subscriptions: Mapping[str, list[str]]) -> di
     }
 
 
-def _states_topic(piece: Evidence) -> bool:
-    """One of the topics of a client whose answer has all of them."""
-    v = piece.values
-    stated = piece.kind == "client_subscription" and bool(v.get("client_file"))
-    return stated and not v.get(PARTIAL)
+def _is_subscription(piece: Evidence) -> TypeGuard[ClientSubscriptionPiece]:
+    return piece.kind == "client_subscription"
 
 
-def start_times(pieces: Iterable[Evidence]) -> dict[str, int]:
+def _stated_topics(
+    pieces: Iterable[Evidence], context: ClusterContext
+) -> Iterator[tuple[str, int, ClientSubscriptionPiece]]:
+    """The topics of clients whose answers have all of them, each with the client and the time."""
+    for piece in filter(_is_subscription, pieces):
+        client_id = piece.values.get("client_file")
+        if client_id and not piece.values.get("partial"):
+            yield client_id, context.time_of(piece), piece
+
+
+def start_times(pieces: Iterable[DumpedMembersEvidence]) -> dict[str, int]:
     """Return when each client that ``consumerStatus`` lists says it started, epoch ms."""
     return {
-        p.values["client_file"]: p.values["start_ms"]
+        client_id: p.values["start_ms"]
         for p in pieces
-        if p.kind == "client" and p.values.get("client_file") and p.values["start_ms"]
+        if p.kind == "client"
+        and (client_id := p.values.get("client_file"))
+        and p.values["start_ms"]
     }
 
 
@@ -208,12 +265,15 @@ def own_subscriptions(
 ) -> Mapping[str, list[str]]:
     """Topics that each client says it subscribes: ``consumerStatus``, else its first heartbeat."""
     topics: dict[str, set[str]] = {}
-    for piece in pieces:
-        if _states_topic(piece):
-            topics.setdefault(piece.values["client_file"], set()).add(piece.values["topic"])
+    for client_id, _, piece in _stated_topics(pieces, context):
+        topics.setdefault(client_id, set()).add(piece.values["topic"])
     stated = {client_id: sorted(names) for client_id, names in topics.items()}
     beats = first_heartbeats(pieces, context)
     return {client_id: names for client_id, (_, names) in beats.items()} | stated
+
+
+def _is_heartbeat(piece: Evidence) -> TypeGuard[HeartbeatPiece]:
+    return piece.kind == "heartbeat"
 
 
 def first_heartbeats(
@@ -221,7 +281,7 @@ def first_heartbeats(
 ) -> dict[str, tuple[int, list[str]]]:
     """Time and topics of the first heartbeat that each client logs itself."""
     beats: dict[str, tuple[int, list[str]]] = {}
-    logged = [piece for piece in pieces if piece.kind == "heartbeat"]
+    logged = filter(_is_heartbeat, pieces)
     for piece in sorted(logged, key=context.time_of):
         topics = sorted(set(piece.values["topics"]))
         beats.setdefault(piece.values["client_id"], (context.time_of(piece), topics))
@@ -241,7 +301,7 @@ AFTER_ALL = 2**62
 
 def listed_tables(
     group: str, pieces: list[Evidence], context: ClusterContext
-) -> Iterator[Evidence]:
+) -> Iterator[MembersEvidence]:
     """Evidence of three kinds, beside the lines.
 
     ``log_ended`` of each broker, at the end of its log. ``members_listed`` of each dump after that:
@@ -251,41 +311,44 @@ def listed_tables(
     """
     for place, until_ms in context.log_ends.items():
         end_ms = until_ms + SECOND_MS - 1
-        yield Evidence(GROUP, group, "log_ended", end_ms, place, AFTER_ALL, "", {})
+        ended: LogEndedPiece = Piece(GROUP, group, "log_ended", end_ms, place, AFTER_ALL, "", {})
+        yield ended
     subscriptions = own_subscriptions(pieces, context)
-    dumps: dict[tuple[str, int, str], list[Evidence]] = {}
+    dumps: dict[tuple[str, int, str], list[MemberPiece]] = {}
     for piece in of_logged_brokers(pieces, context):
         at_ms = context.time_of(piece)
-        if context.log_had_ended(piece.place, at_ms) and not piece.values.get(PARTIAL):
+        if context.log_had_ended(piece.place, at_ms) and not piece.values.get("partial"):
             dumps.setdefault((piece.place, at_ms, file_of(piece.source)), []).append(piece)
     for (place, at_ms, _), members in dumps.items():
-        listed: dict[str, list[dict[str, object]]] = {}
+        listed: dict[str, list[ConsumerListedValues]] = {}
         for piece in members:
             listed.setdefault(piece.values["client_id"], []).append(
                 listed_values(piece, subscriptions)
             )
-        source, values = members[0].source, {"members": listed}
-        yield Evidence(GROUP, group, "members_listed", at_ms, place, AFTER_ALL, source, values)
+        whole: MembersListedValues = {"members": listed}
+        source = members[0].source
+        found: MembersListedPiece = Piece(
+            GROUP, group, "members_listed", at_ms, place, AFTER_ALL, source, whole
+        )
+        yield found
     yield from _own_topics(group, pieces, context)
 
 
 def _own_topics(
     group: str, pieces: Iterable[Evidence], context: ClusterContext
-) -> Iterator[Evidence]:
-    asked: dict[tuple[int, str], list[Evidence]] = {}
-    for piece in pieces:
-        if _states_topic(piece):
-            key = (context.time_of(piece), piece.values["client_file"])
-            asked.setdefault(key, []).append(piece)
+) -> Iterator[TopicsListedPiece]:
+    asked: dict[tuple[int, str], list[ClientSubscriptionPiece]] = {}
+    for client_id, at_ms, piece in _stated_topics(pieces, context):
+        asked.setdefault((at_ms, client_id), []).append(piece)
     for (at_ms, client_id), topics in asked.items():
         if context.all_logs_had_ended(at_ms):
             names = frozenset(p.values["topic"] for p in topics)
-            values = {
+            values: TopicsListedValues = {
                 "client_id": client_id,
                 "topics": {topic for topic in names if not is_retry_topic(topic)},
             }
             source = topics[0].source
-            yield Evidence(GROUP, group, "topics_listed", at_ms, "", AFTER_ALL, source, values)
+            yield Piece(GROUP, group, "topics_listed", at_ms, "", AFTER_ALL, source, values)
 
 
 # Leaves that a client's own log tells, of members that dumps no longer list.
@@ -386,41 +449,43 @@ def _name(row: Row) -> str:
 
 # The evidence on a group's members with the best millisecond of each line.
 
-LOGGED_BY_BROKERS = (
-    "consumer_connected",
-    "consumer_data",
-    "consumer_left",
-    "consumer_closed",
-    "consumer_expired",
-)
+
+def _is_logged(piece: Evidence) -> TypeGuard[LoggedMembersEvidence]:
+    return piece.kind in _LOGGED
 
 
 def timed_evidence(
     group: str, pieces: list[Evidence], context: ClusterContext
-) -> Iterator[tuple[int, Evidence]]:
+) -> Iterator[tuple[int, MembersEvidence]]:
     """Lines of the brokers' logs, what dumps list, and starts and ends of brokers.
 
     Times never go back between two lines of one log that stand in one second. The kinds
     ``broker_starting`` and ``broker_out`` are the brokers' own.
     """
-    for kind, moments in (("broker_starting", context.starts), ("broker_out", context.ends)):
-        for name, times in moments.items():
-            for at_ms, source in times:
-                yield at_ms, Evidence(GROUP, group, kind, at_ms, name, -1, source, {})
+    for name, times in context.starts.items():
+        for at_ms, source in times:
+            start: BrokerStartingPiece = Piece(
+                GROUP, group, "broker_starting", at_ms, name, -1, source, {}
+            )
+            yield at_ms, start
+    for name, times in context.ends.items():
+        for at_ms, source in times:
+            out: BrokerOutPiece = Piece(GROUP, group, "broker_out", at_ms, name, -1, source, {})
+            yield at_ms, out
     listed = with_answering_replica(pieces, context)
     for piece in (*listed_connections(listed, context), *listed_tables(group, listed, context)):
         yield context.time_of(piece), piece
     notified = _notifications(pieces, context)
     last: dict[str, int] = {}
-    logged = [p for p in pieces if p.kind in LOGGED_BY_BROKERS]
-    for piece in sorted(logged, key=lambda p: (context.time_of(p), p.position)):
-        before = last.get(piece.place, 0)
-        at_ms = _best(piece, context.time_of(piece), before, notified.get(piece.place, []))
-        last[piece.place] = at_ms
-        yield at_ms, piece
+    logged = filter(_is_logged, pieces)
+    for line in sorted(logged, key=lambda p: (context.time_of(p), p.position)):
+        before = last.get(line.place, 0)
+        at_ms = _best(line, context.time_of(line), before, notified.get(line.place, []))
+        last[line.place] = at_ms
+        yield at_ms, line
 
 
-def _best(piece: Evidence, second: int, before: int, notified: list[int]) -> int:
+def _best(piece: LoggedMembersEvidence, second: int, before: int, notified: list[int]) -> int:
     """The line's time; `before` is that of the line before it in the same log."""
     if piece.kind == "consumer_connected":
         at_ms = beat_ms(piece, second)
@@ -432,9 +497,9 @@ def _best(piece: Evidence, second: int, before: int, notified: list[int]) -> int
     return inside_second(second, notified, before)
 
 
-def beat_ms(piece: Evidence, second: int) -> int:
+def beat_ms(piece: ConsumerConnectedPiece, second: int) -> int:
     """Return when the connection's first heartbeat came, if that agrees with the line's second."""
-    beat = int(piece.values["beat_ms"])
+    beat = piece.values["beat_ms"]
     return beat if second - SECOND_MS <= beat < second + SECOND_MS else second
 
 

@@ -2,9 +2,11 @@
 (rocketmq.md §6.2).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rebalance_core.ingest.clock_offsets import of_clock
 from rebalance_core.ingest.cluster_context import ClusterContext
@@ -38,6 +40,21 @@ from rebalance_core.model.events import (
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 from rebalance_core.protocol.members import tells_start
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        ConsumerClosedPiece,
+        ConsumerConnectedPiece,
+        ConsumerDataPiece,
+        ConsumerDataValues,
+        ConsumerExpiredPiece,
+        ConsumerLeftPiece,
+        ConsumerListedPiece,
+        ConsumerListedValues,
+        LoggedMembersEvidence,
+        MembersListedPiece,
+        TopicsListedPiece,
+    )
 
 RECONNECT_MS = MINUTE_MS
 """A client that subscribed so long before it registered was there before: it reconnects."""
@@ -76,13 +93,6 @@ class MemberTimeline:
 
     def take(self, pieces: list[Evidence]) -> None:
         """Read the evidence of the group, in any order."""
-        readers = {
-            "consumer_connected": self._connected,
-            "consumer_listed": self._listed,
-            "consumer_data": self._data,
-            "members_listed": self._table_listed,
-            "topics_listed": self._topics_listed,
-        }
         timed = sorted(
             timed_evidence(self.group, pieces, self.context),
             key=lambda item: (item[0], item[1].place, item[1].position),
@@ -101,16 +111,29 @@ class MemberTimeline:
                     connections.forget(piece.place)
             elif piece.kind == "log_ended":
                 self._ended.add(piece.place)
+            elif piece.kind == "members_listed":
+                self._table_listed(piece, at_ms)
+            elif piece.kind == "topics_listed":
+                self._topics_listed(piece, at_ms)
+            elif piece.kind == "consumer_listed":
+                self._listed(piece, at_ms)
             else:
-                read = readers.get(piece.kind, self._removed)
-                read(piece, at_ms)
+                self._line(piece, at_ms)
         self._settle_tables(self.context.end_ms)
         for client_id, connections in self._connections.items():
             self._record(client_id, connections.finish(self.context.end_ms))
         # what is remembered of a million lines has served
         self._connections, self._channels, self._topics = {}, {}, {}
 
-    def _connected(self, piece: Evidence, at_ms: int) -> None:
+    def _line(self, piece: LoggedMembersEvidence, at_ms: int) -> None:
+        if piece.kind == "consumer_connected":
+            self._connected(piece, at_ms)
+        elif piece.kind == "consumer_data":
+            self._data(piece, at_ms)
+        else:
+            self._removed(piece, at_ms)
+
+    def _connected(self, piece: ConsumerConnectedPiece, at_ms: int) -> None:
         v = piece.values
         client_id = v["client_id"]
         version = None if v["version"] is None else version_of_ordinal(v["version"])
@@ -121,7 +144,7 @@ class MemberTimeline:
         changes = connections.connect(piece.place, v["channel"], at_ms, piece.source)
         self._record(client_id, changes)
 
-    def _listed(self, piece: Evidence, at_ms: int) -> None:
+    def _listed(self, piece: ConsumerListedPiece, at_ms: int) -> None:
         v = piece.values
         client_id, channel = v["client_id"], v["channel"]
         self._channels[piece.place, channel] = client_id
@@ -141,20 +164,20 @@ class MemberTimeline:
             # others of the group had these, so it may have from its start; the rest is dated later
             had = frozenset[str]().union(*self._topics.values())
             v = {**v, "topics": [t for t in v["topics"] if t in had] or v["topics"]}
-        self._first_listed(v, piece, at_ms)
+        self._first_listed(v, at_ms)
 
-    def _first_listed(self, v: Mapping[str, Any], piece: Evidence, at_ms: int) -> None:
+    def _first_listed(self, v: ConsumerListedValues, at_ms: int) -> None:
         """The settings of a member as a dump lists them, if nothing told them before."""
         name = self._connections_of(v["client_id"]).process_of(v["channel"])
         member = ConnectedMember(v["client_id"], str(name))
         if name is not None and member not in self._topics and v["topics"] is not None:
             topics = frozenset(t for t in v["topics"] if not is_retry_topic(t))
-            self._first_data(member, topics, replace(piece, values=v), at_ms)
+            self._first_data(member, topics, v)
 
     def _connections_of(self, client_id: str) -> Connections:
         return self._connections.setdefault(client_id, Connections(ended=self._ended))
 
-    def _table_listed(self, piece: Evidence, at_ms: int) -> None:
+    def _table_listed(self, piece: MembersListedPiece, at_ms: int) -> None:
         """A dump of a broker whose log has ended: all connections that it has."""
         listed = piece.values["members"]
         known = len(self.events)
@@ -165,10 +188,10 @@ class MemberTimeline:
             connections = self._connections_of(client_id)
             self._record(client_id, connections.relist(piece.place, channels, at_ms, piece.source))
             for v in members:
-                self._first_listed(v, piece, at_ms)
+                self._first_listed(v, at_ms)
         self.after_logs += self.events[known:]
 
-    def _topics_listed(self, piece: Evidence, at_ms: int) -> None:
+    def _topics_listed(self, piece: TopicsListedPiece, at_ms: int) -> None:
         """A client was asked what it subscribes when every broker's log had ended."""
         client_id, known = piece.values["client_id"], len(self.events)
         live = self._connections_of(client_id).live
@@ -177,7 +200,9 @@ class MemberTimeline:
             self._changed(member, frozenset(piece.values["topics"]), at_ms, piece.source, {})
         self.after_logs += self.events[known:]
 
-    def _removed(self, piece: Evidence, at_ms: int) -> None:
+    def _removed(
+        self, piece: ConsumerLeftPiece | ConsumerClosedPiece | ConsumerExpiredPiece, at_ms: int
+    ) -> None:
         channel = piece.values["channel"]
         client_id = piece.values.get("client_id") or self._channels.get((piece.place, channel))
         if client_id is None:
@@ -246,7 +271,7 @@ class MemberTimeline:
         self.events.append(row)
         return row
 
-    def _data(self, piece: Evidence, at_ms: int) -> None:
+    def _data(self, piece: ConsumerDataPiece, at_ms: int) -> None:
         """Subscriptions of the member with that connection, by its heartbeats to this broker."""
         channel = piece.values["channel"]
         client_id = self._channels.get((piece.place, channel))
@@ -262,7 +287,7 @@ class MemberTimeline:
         table = self._tables.setdefault(piece.place, SubscriptionTable())
         table.report(member, topics, at_ms, piece, self.context.time_of(piece))
         if member not in self._topics:
-            self._first_data(member, topics, piece, at_ms)
+            self._first_data(member, topics, piece.values)
         elif again or at_ms > self._changed_ms.get(member, 0) + SAME_MOMENT_MS:
             second_ms = self.context.time_of(piece)
             versions = {t: ms for t, ms in table.versions.items() if ms < second_ms + SECOND_MS}
@@ -303,15 +328,18 @@ class MemberTimeline:
         return {member: self._topics[member] for member in members if member in self._topics}
 
     def _first_data(
-        self, member: ConnectedMember, topics: frozenset[str], piece: Evidence, at_ms: int
+        self,
+        member: ConnectedMember,
+        topics: frozenset[str],
+        stated: ConsumerDataValues | ConsumerListedValues,
     ) -> None:
         self._topics[member] = topics
         row = self.joins[member]
         row["subscriptions"] = sorted(topics)
-        row["message_model"] = piece.values["message_model"]
+        row["message_model"] = stated["message_model"]
         if tells_start(member.client_id):
-            row["consume_from_where"] = piece.values["consume_from_where"]
-        known_ms = piece.values["known_ms"]
+            row["consume_from_where"] = stated["consume_from_where"]
+        known_ms = stated["known_ms"]
         if known_ms is None or known_ms > row["event_ms"] - RECONNECT_MS:
             return
         if self.context.tells_since(known_ms):

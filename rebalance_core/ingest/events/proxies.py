@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
@@ -12,6 +12,9 @@ from rebalance_core.ingest.events.listings import beat_ms
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.parse.channels import GRPC, REMOTING
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import ConsumerConnectedPiece
 
 # Which topics a member behind a proxy subscribes (rocketmq.md §14).
 #
@@ -215,7 +218,7 @@ class _Members:
             joined[:] = self._stated(key, piece)
 
     def _seen_ms(self, piece: Evidence) -> int:
-        return beat_ms(piece, self.context.time_of(piece))
+        return beat_ms(cast("ConsumerConnectedPiece", piece), self.context.time_of(piece))
 
     def _stated(self, key: _Key, piece: Evidence) -> list[Evidence]:
         place = _place(key, self._channels[key])

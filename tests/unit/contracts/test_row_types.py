@@ -1,4 +1,4 @@
-"""The types of rows: made from the declarations, and no cost of a run."""
+"""The types of rows and evidence: made from the declarations, and no cost of a run."""
 
 import subprocess
 import sys
@@ -15,11 +15,12 @@ USERS = ("audit.findings", "process.audit", "history.fold", "ingest.in_process",
 def test_a_run_does_not_load_them() -> None:
     """For whom mypy checks, they are imported under TYPE_CHECKING: making them takes 10 ms."""
     modules = ", ".join(f"rebalance_core.{name}" for name in USERS)
-    asked = f"import sys, {modules}; print('rebalance_core.contracts.rows' in sys.modules)"
+    made = "{'rebalance_core.contracts.rows', 'rebalance_core.ingest.evidence_types'}"
+    asked = f"import sys, {modules}; print({made} & sys.modules.keys())"
     printed = subprocess.run(
         [sys.executable, "-c", asked], cwd=TREE, stdout=subprocess.PIPE, check=True, text=True
     ).stdout
-    assert printed == "False\n"
+    assert printed == "set()\n"
 
 
 def test_each_table_and_each_kind_of_fact_has_one() -> None:

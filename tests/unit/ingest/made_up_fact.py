@@ -31,7 +31,7 @@ def _held_back(message: str) -> LineFields:
 
 
 DECLARATION = LogFact(
-    "pull_held_back", BROKER, GROUP, "group, topic, reason",
+    "pull_held_back", BROKER, GROUP, "the broker held back a pull", fields("group, topic, reason"),
     thinning=ONE_A_SECOND,
     facts_only=True,
     rows=(

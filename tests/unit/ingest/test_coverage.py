@@ -13,6 +13,7 @@ from rebalance_core.ingest.coverage import was_away
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import FileReader
+from rebalance_core.ingest.piece import Piece
 from tests.recordings.tables import ingested_recording
 from tests.unit.ingest.parse.test_consumer_status import CLIENT, OLD, PROMPT
 from tests.unit.ingest.test_clocks import ingested
@@ -202,7 +203,7 @@ def read(name: str, text: str) -> list[Evidence | Unread]:
 
 def clients(pieces: list[Evidence | Unread]) -> set[str | None]:
     """Whose the queues are, and whose the dump is."""
-    found = [piece for piece in pieces if isinstance(piece, Evidence)]
+    found = [piece for piece in pieces if isinstance(piece, Piece)]
     return {p.values.get("client_file") for p in found if p.kind == "client_queue"} | {
         p.values["client_id"] for p in found if p.kind == "dump"
     }
@@ -222,12 +223,12 @@ def test_running_info_of_nobody_is_refused_whole() -> None:
     assert "name the file after the client, mqadmin/1795233041598-consumerStatus-stock-sync/" in (
         refused.message
     )
-    (dump,) = [piece for piece in pieces if isinstance(piece, Evidence)]
+    (dump,) = [piece for piece in pieces if isinstance(piece, Piece)]
     assert (dump.values["rows"], dump.values["rejected"]) == (0, 1)
 
 
 def test_stats_of_all_groups_are_known_and_not_read() -> None:
     pieces = read("mqadmin/1795233041598-statsAll-notify-push.txt", STATS_ALL)
-    assert [piece.kind for piece in pieces if isinstance(piece, Evidence)] == ["dump"]
+    assert [piece.kind for piece in pieces if isinstance(piece, Piece)] == ["dump"]
     assert not [piece for piece in pieces if isinstance(piece, Unread)]
     assert [p for p in read("mqadmin/1795233041598-nobodyKnows.txt", "") if isinstance(p, Unread)]

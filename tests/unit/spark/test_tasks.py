@@ -35,7 +35,6 @@ from rebalance_core.engine.routing import routing_of
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.events.broker_timeline import broker_tables
-from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
 from rebalance_core.ingest.in_process import (
@@ -44,6 +43,7 @@ from rebalance_core.ingest.in_process import (
     read_file,
     reader_of,
 )
+from rebalance_core.ingest.piece import Piece
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.ingest import IngestCounts
@@ -210,7 +210,7 @@ def test_any_buckets_give_the_tables_of_a_process(
         if file.name != "consumer_groups.jsonl"
     }
     pieces = [piece for reader, path in readers.values() for piece in read_file(reader, path)]
-    stated = [piece for piece in pieces if isinstance(piece, Evidence)]
+    stated = [piece for piece in pieces if isinstance(piece, Piece)]
     of_cluster = [piece for piece in stated if piece.part == CLUSTER]
     stats = [reader.stats for reader, _ in readers.values()]
     context = context_of(collection, of_cluster, stats, given, assumed)

@@ -1,0 +1,253 @@
+"""Every fact that stores and dumps state, and what `ingest` concludes itself, declared once."""
+
+from rebalance_core.contracts.fact_declaration import DocumentFact, document_facts, fields
+
+_QUEUE = "topic, broker_name, queue_id: int"
+_OF_CLIENT = "client_file? (the client that was asked), partial?: bool (rows of it may be missing)"
+_LISTED = (
+    "subscriptions: tuple[tuple[str, str], ...] | None, consume_type, message_model, "
+    "consume_from_where"
+)
+_CONFIG = (
+    "consumer_group, consume_enable: bool, consume_broadcast_enable: bool, "
+    "consume_from_min_enable: bool, consume_message_orderly: bool | None, "
+    "notify_consumer_ids_changed_enable: bool | None, retry_queue_nums: int, "
+    "retry_max_times: int, broker_id: int, which_broker_when_consume_slowly: int, "
+    "consume_timeout_minute: int | None, group_sys_flag: int | None, "
+    "subscriptions: tuple[str, ...], attributes: dict[str, str]"
+)
+_TOPIC = (
+    "topic, read_queue_nums: int, write_queue_nums: int, perm: int, order: bool, "
+    "topic_sys_flag: int, attributes: dict[str, str]"
+)
+
+STORES = (
+    DocumentFact("topic_config", "a topic of topics.json", fields(_TOPIC)),
+    DocumentFact("subscription_group", "a group of subscriptionGroup.json", fields(_CONFIG)),
+    DocumentFact(
+        "committed_offset",
+        "an offset of consumerOffset.json",
+        fields("consumer_group, topic, queue_id: int, committed_offset: int"),
+    ),
+    DocumentFact(
+        "local_offset",
+        "an offset of a client's own store",
+        fields(_QUEUE + ", committed_offset: int, client_id, consumer_group"),
+    ),
+    DocumentFact(
+        "order_info",
+        "what a FIFO group popped last of a queue",
+        fields(
+            "consumer_group, topic, queue_id: int, attempt_id, commit_bits: int, "
+            "offsets: list[int], pop_ms: int, invisible_ms: int, next_visible_ms: int | None, "
+            "blocked_until_ms: int | None"
+        ),
+    ),
+    DocumentFact("request_mode", "how a topic is asked for", fields("consumer_group, topic, mode")),
+    DocumentFact(
+        "data_version",
+        "the version of a store",
+        fields("counter: int, state_version: int | None, timestamp_ms: int"),
+    ),
+    DocumentFact(
+        "store_form",
+        "which stores a RocksDB has",
+        fields("forms: list[str], modified: list[int]"),
+    ),
+    DocumentFact("group_configs", "what was read of it", fields("groups: int, rejected: int")),
+    DocumentFact(
+        "exported_topic",
+        "a topic of an export",
+        fields(_TOPIC + ", summed: bool (over all brokers)"),
+    ),
+    DocumentFact(
+        "exported_subscription_group", "a group of an export", fields(_CONFIG + ", summed: bool")
+    ),
+)
+
+DUMPS = (
+    DocumentFact(
+        "dump",
+        "one output as a whole",
+        fields(
+            "command, group: str | None, topic: str | None, broker: str | None, "
+            "client_id: str | None, rows: int, rejected: int, error, cut_off: bool, "
+            "partial: bool, queues_told?: bool | None"
+        ),
+    ),
+    DocumentFact("no_members", "the command failed", fields("code: int | None")),
+    DocumentFact(
+        "group_connection",
+        "a group at a broker",
+        fields("members: int, partial?: bool, " + _LISTED),
+    ),
+    DocumentFact(
+        "member",
+        "a connection at a broker",
+        fields("client_id, client_addr, language, version, partial?: bool, " + _LISTED),
+    ),
+    DocumentFact(
+        "client",
+        "what a client answers",
+        fields(
+            "consumer_group: str | None, message_model: str | None, "
+            "consume_from_where: str | None, consume_timestamp: str | None, version: str | None, "
+            "client_ip: str | None, instance_name: str | None, namesrv_addr: str | None, "
+            "start_ms: int, pull_threshold_for_queue: int | None, "
+            "pull_threshold_size_for_queue: int | None, pull_threshold_for_topic: int | None, "
+            "pull_threshold_size_for_topic: int | None, consumer_type: str | None, "
+            "strategy: str | None, ordered: bool | None, client_rebalance: bool | None, "
+            "properties: dict[str, str], queues_told: bool, " + _OF_CLIENT
+        ),
+    ),
+    DocumentFact(
+        "client_subscription",
+        "a topic that it subscribes",
+        fields("topic, expression, class_filter: bool, " + _OF_CLIENT),
+    ),
+    DocumentFact(
+        "client_queue",
+        "a queue that it holds",
+        fields(
+            _QUEUE + ", commit_offset: int, cached_messages: int, cached_min_offset: int, "
+            "cached_max_offset: int, try_unlock_times: int, cached_mib: int | None, "
+            "last_lock_ms: int, last_pull_ms: int, last_consume_ms: int, locked: bool, "
+            "dropped: bool, " + _OF_CLIENT
+        ),
+    ),
+    DocumentFact(
+        "client_pop_queue",
+        "a queue that it pops",
+        fields(_QUEUE + ", wait_ack_count: int, dropped: bool, last_pop_ms: int, " + _OF_CLIENT),
+    ),
+    DocumentFact(
+        "client_rates",
+        "speeds of a topic",
+        fields(
+            "topic, pull_rt: float, pull_tps: float, consume_rt: float, consume_ok_tps: float, "
+            "consume_failed_tps: float, consume_failed_msgs: int, " + _OF_CLIENT
+        ),
+    ),
+    DocumentFact(
+        "client_offset", "a commit", fields(_QUEUE + ", commit_offset: int, " + _OF_CLIENT)
+    ),
+    DocumentFact("listed_client", "a client that was asked", fields("client_id, version")),
+    DocumentFact(
+        "stuck_queue",
+        "mqadmin's warning",
+        fields("client_id, " + _QUEUE + ", trouble (lock, unlock, consume), count: int"),
+    ),
+    DocumentFact(
+        "queue_progress",
+        "a row of consumerProgress",
+        fields(
+            _QUEUE + ", topic_truncated: bool, broker_name_truncated: bool, broker_offset: int, "
+            "consumer_offset: int, diff: int, inflight: int | None, last_time_ms: int | None, "
+            "with_clients: bool, client_ip: str | None"
+        ),
+    ),
+    DocumentFact(
+        "queue_offsets",
+        "a row of topicStatus",
+        fields(
+            "broker_name, broker_name_truncated: bool, queue_id: int, min_offset: int, "
+            "max_offset: int, last_updated_ms: int | None"
+        ),
+    ),
+    DocumentFact(
+        "route_broker",
+        "a broker of a route",
+        fields("cluster, broker_name, addresses: dict[str, str], acting?: bool | None"),
+    ),
+    DocumentFact(
+        "route_queues",
+        "the queues of a route",
+        fields(
+            "broker_name, read_queue_nums: int, write_queue_nums: int, perm: int, partial?: bool"
+        ),
+    ),
+    DocumentFact(
+        "broker",
+        "a row of clusterList",
+        fields("cluster, broker_name, broker_id: int, addr, version, activated: bool | None"),
+    ),
+    DocumentFact("server_settings", "getBrokerConfig", fields("address, settings: dict[str, str]")),
+    DocumentFact("queue_mapping", "the topic is static", fields("topic")),
+    DocumentFact(
+        "rocksdb_export",
+        "an export was asked for",
+        fields("done: bool, whole_cluster: bool, argument? (of the command)"),
+    ),
+)
+
+CONCLUDED = (
+    DocumentFact("broker_local", "a connection's end at the broker", fields("address")),
+    DocumentFact("broker_topic", "the topic of a broker's own name", fields("topic")),
+    DocumentFact("proxy_local", "a connection's end at the proxy", fields("address")),
+    DocumentFact("lite_topic", "the topic is of type LITE", fields("topic")),
+    DocumentFact(
+        "reset_kept",
+        "a broker keeps resets",
+        fields("group, topic, broker, queue_id: int, offset: int"),
+    ),
+    DocumentFact("group_connected", "a member of the group is registered"),
+    DocumentFact(
+        "store_copied",
+        "a copy of a store",
+        fields("store, digest: str | None, version_ms: int | None, whole: bool"),
+    ),
+    DocumentFact("store_printed", "mqadmin printed a store", fields("store")),
+    DocumentFact("broker_out", "a broker went"),
+    DocumentFact("log_ended", "the broker's log ends"),
+    DocumentFact(
+        "consumer_listed",
+        "a connection that a dump alone shows",
+        fields(
+            "channel, client_id, topics: list[str] | None, message_model, consume_from_where, "
+            "known_ms: int | None, ended?: bool (the broker's log had ended by then), "
+            "later?: bool (its topics are those that it stated when all logs had ended)"
+        ),
+    ),
+    DocumentFact(
+        "members_listed",
+        "all connections of a broker whose log has ended",
+        fields("members: dict[str, list[ConsumerListedValues]] (by client id)"),
+    ),
+    DocumentFact("topics_listed", "all topics of a client", fields("client_id, topics: set[str]")),
+)
+
+DOCUMENT_FACTS: dict[str, DocumentFact] = document_facts((*STORES, *DUMPS, *CONCLUDED))
+
+
+# What modules read that put evidence together: mypy has a union of the kinds of each subject.
+
+SUBJECTS: dict[str, tuple[str, ...]] = {
+    "members": (
+        "consumer_connected",
+        "consumer_data",
+        "consumer_left",
+        "consumer_closed",
+        "consumer_expired",
+        "consumer_listed",
+        "members_listed",
+        "topics_listed",
+        "log_ended",
+        "broker_starting",
+        "broker_out",
+    ),
+    "logged_members": (
+        "consumer_connected",
+        "consumer_data",
+        "consumer_left",
+        "consumer_closed",
+        "consumer_expired",
+    ),
+    "dumped_members": (
+        "client",
+        "client_subscription",
+        "consumer_connected",
+        "heartbeat",
+        "member",
+    ),
+}
+"""Kinds of evidence by what they are read for; of all kinds one union would cost mypy minutes."""

@@ -1,0 +1,33 @@
+"""One statement of a file, addressed to whoever puts it together with what others state."""
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Kind = TypeVar("Kind", covariant=True)
+Values = TypeVar("Values", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece(Generic[Kind, Values]):
+    """One statement, addressed; a plain value, so that it can travel between machines.
+
+    Attributes:
+        part: CLUSTER, GROUP, TOPIC or COMMIT: who puts it together.
+        key: the group or topic; empty for the cluster.
+        kind: of the fact.
+        at_ms: when it was true; None: at an unknown time, taken as the end of the collection.
+        place: the broker, client or name server whose file states it.
+        position: grows with the place in one file, and from one file of a log to the next; orders
+            what has the same time.
+        source: ``file:line``.
+        values: the fact's fields.
+    """
+
+    part: str
+    key: str
+    kind: Kind
+    at_ms: int | None
+    place: str
+    position: int
+    source: str
+    values: Values
