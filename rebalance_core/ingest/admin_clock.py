@@ -20,7 +20,7 @@ from rebalance_core.ingest.collection import (
     CONFIG_STORES,
     CollectedFile,
 )
-from rebalance_core.ingest.file_reader import COMMIT, LIST, MEMBER, UP, VERSION, FileStats
+from rebalance_core.ingest.file_reader import COMMIT, LIST, MEMBER, QUEUES, UP, VERSION, FileStats
 from rebalance_core.model.times import (
     HOUR_MS,
     MINUTE_MS,
@@ -87,7 +87,7 @@ class LogClocks:
 
 @dataclass
 class _Timelines:
-    """What the logs say of members, by broker, and of commits."""
+    """What the logs say of members and numbers of queues, by broker, and of commits."""
 
     members: dict[tuple[str, str], list[tuple[int, int]]] = field(default_factory=dict)
     periods: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -122,6 +122,7 @@ def clocks_off(
         STORES: [*_of_commits(stores, counted, lines, clocks.folders)],
     }
     allowed[STORES] += _of_versions(stores, counted, lines)
+    allowed[STORES] += _of_queues(stores, counted, lines, clocks.folders)
     pulls, exact = _of_pulls(dumps, counted, clocks.clients)
     allowed[DUMPS] += pulls
     dumped = _difference(allowed[DUMPS], exact)
@@ -152,7 +153,7 @@ def _timelines(
         shift = one.shift_ms + heads.get(file.name, 0)
         for name, moments in one.witnessed.items():
             moved = [(ms + shift, value) for ms, value in moments]
-            if name.startswith(MEMBER):
+            if name.startswith((MEMBER, QUEUES)):
                 lines.members.setdefault((broker, name), []).extend(moved)
             else:
                 lines.commits.setdefault(name, []).extend(moved)
@@ -184,7 +185,7 @@ def _of_lists(
     a list of its own.
     """
     by_group: dict[tuple[str, str], list[str]] = {}
-    for place, name in lines.members:
+    for place, name in (one for one in lines.members if one[1].startswith(MEMBER)):
         by_group.setdefault((place, name.split(" ")[1]), []).append(name)
     for file in dumps:
         shown, at_ms = counted[file.name].witnessed, file.written_ms or 0
@@ -194,14 +195,14 @@ def _of_lists(
             begin, end = lines.periods.get(broker, (0, 0))
             for name in by_group.get((broker, group), ()):
                 there = _presence(lines.members[broker, name], lines.starts.get(broker, ()))
-                spans = there if name in shown else _others(there)
-                known = [(max(low, begin), min(high, end)) for low, high in spans]
-                allowed = [
-                    (NEVER_MS, begin),
-                    *(one for one in known if one[0] <= one[1]),
-                    (end, EVER_MS),
-                ]
-                yield _differences(allowed, at_ms, LINE_MS, LINE_MS + ANSWERED_MS)
+                spans = _within(there if name in shown else _others(there), begin, end)
+                yield _differences(spans, at_ms, LINE_MS, LINE_MS + ANSWERED_MS)
+
+
+def _within(spans: Spans, begin: int, end: int) -> Spans:
+    """The times that a log allows from its begin to its end, and all others."""
+    known = ((max(low, begin), min(high, end)) for low, high in spans)
+    return [(NEVER_MS, begin), *(one for one in known if one[0] <= one[1]), (end, EVER_MS)]
 
 
 def _presence(changes: list[tuple[int, int]], starts: Iterable[int]) -> Spans:
@@ -255,6 +256,22 @@ def _of_commits(
                 low = commits[reached - 1][0] if reached else NEVER_MS
                 high = commits[passed][0] if passed < len(commits) else EVER_MS
                 yield _differences([(low, high)], at_ms, SENT_MS, late_ms)
+
+
+def _of_queues(
+    stores: Iterable[CollectedFile],
+    counted: Mapping[str, FileStats],
+    lines: _Timelines,
+    folders: Mapping[str, BrokerFolder],
+) -> Iterator[Spans]:
+    """What numbers of queues in stores allow: the topic had as many by the broker's own log."""
+    for file in stores:
+        broker = folders[file.place].place if file.place in folders else file.place
+        for name in counted[file.name].witnessed:
+            changes = lines.members.get((broker, name)) if name.startswith(QUEUES) else None
+            if changes:
+                spans = _within(_presence(changes, ()), *lines.periods.get(broker, (0, 0)))
+                yield _differences(spans, file.written_ms or 0, LINE_MS, LINE_MS + ANSWERED_MS)
 
 
 def _of_versions(

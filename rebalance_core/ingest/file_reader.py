@@ -156,10 +156,11 @@ than the epoch time in it a broker's line is, in ms; an address of the broker; t
 client that did not unregister ended there.
 """
 MOST_MARKS = 200
-MEMBER, LIST, COMMIT, VERSION = "member ", "list ", "commit ", "version"
+MEMBER, LIST, COMMIT, VERSION, QUEUES = "member ", "list ", "commit ", "version", "queues "
 """What dates a document: a member came or went, or is listed, with its group and client id; a list
 of members is whole, with its group and broker; an offset was committed, with its group, topic,
-queue id and broker, of a store its folder; a store was changed.
+queue id and broker, of a store its folder; a store was changed; a topic came to have so many queues
+to read on a broker, has or had them.
 """
 MOST_WITNESSES = 2_000
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
@@ -511,6 +512,8 @@ class FileReader:
             group = group_of_rows(self.file.arguments[1], v["with_clients"], v["topic"])
             queue = v["topic"], v["broker_name"], v["queue_id"]
             self._note_commit(group, *queue, 0, v["consumer_offset"])
+        elif fact.kind in ("topic_updated", "topic_config"):
+            self._note_queues(fact, at_ms)
         elif fact.kind == DATA_VERSION_KIND and v["timestamp_ms"]:
             self.stats.witness(VERSION, v["timestamp_ms"], 0)
         elif fact.kind in ("member", "group_connection"):
@@ -519,6 +522,14 @@ class FileReader:
                 self.stats.witness(f"{MEMBER}{group} {v['client_id']}", 0, 1)
             elif broker:
                 self.stats.witness(f"{LIST}{group} {broker}", 0, 1)
+
+    def _note_queues(self, fact: Fact, at_ms: int) -> None:
+        v, name = fact.values, f"{QUEUES}{fact.values['topic']}"
+        if fact.kind == "topic_config":
+            self.stats.witness(f"{name} {v['read_queue_nums']}", 0, 1)
+        elif v["old"]["read"] != v["read"]:
+            self.stats.witness(f"{name} {v['old']['read']}", at_ms, -1)
+            self.stats.witness(f"{name} {v['read']}", at_ms, 1)
 
     def _note_commit(
         self, group: str, topic: str, broker: str, queue_id: int, at_ms: int, offset: int

@@ -13,7 +13,7 @@ from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff, LogClocks
 from rebalance_core.ingest.broker_folders import BrokerFolder
 from rebalance_core.ingest.clock_offsets import ClockShifts, offset_findings
 from rebalance_core.ingest.collection import ADMIN, BROKER_LOG, CLIENT_LOG, OFFSETS, CollectedFile
-from rebalance_core.ingest.file_reader import COMMIT, LIST, MEMBER, VERSION, FileStats
+from rebalance_core.ingest.file_reader import COMMIT, LIST, MEMBER, QUEUES, VERSION, FileStats
 from rebalance_core.ingest.in_process import ingest_collection
 from tests.recordings.tables import DATA, ingested_recording
 
@@ -167,6 +167,20 @@ def test_commits_date_the_stores_of_masters_by_whatever_name_of_their_folder(
     folder = BrokerFolder("broker-x", "brokers/a" if is_slave else "broker-x", not is_slave)
     found = off((CLIENT_LOG, 0, dated), *copies, clocks=replace(CLOCKS, folders={"a": folder}))
     assert (STORES in found) is not is_slave
+
+
+def test_numbers_of_queues_date_a_store() -> None:
+    """No copy that was made later shows what a topic had before its broker's log changes it."""
+    log = {QUEUES + "T 4": [(200, -1)], QUEUES + "T 6": [(200, 1)]}
+    log |= {QUEUES + "U 4": [(400, -1)], QUEUES + "U 8": [(400, 1)]}
+
+    def copy(at_s: int, *shown: str) -> tuple[str, int, dict[str, list[tuple[int, int]]]]:
+        return OFFSETS, at_s, {QUEUES + name: [(0, 1)] for name in shown}
+
+    early, late = ("T 4", "U 4"), ("T 6", "U 4", "V 1")
+    assert off((BROKER_LOG, 0, log), copy(190, *early), copy(390, *late)) == {}
+    found = off((BROKER_LOG, 0, log), copy(250, *early), copy(450, *late))
+    assert -50_000 <= found[STORES].behind_ms <= -30_000
 
 
 def test_a_store_is_not_older_than_its_last_change() -> None:
