@@ -384,17 +384,15 @@ def _of_name_servers(
         explained = {ms: _explained(ahead, ms) for ms in (0, *sorted({ms for ms, _ in ahead}))}
         best = max(explained, key=lambda ms: len(explained[ms]))
         brokers = {broker for broker, _, _ in explained[best]}
-        shared = [ms for ms in off if 2 * len(_explained(ahead, -ms)) >= len(starts) > 0]
         if 2 * len(explained[0]) >= len(starts) > 0:
             offsets[host] = 0
-        elif shared:
-            offsets[host] = shared[len(shared) // 2]
         elif len(explained[best]) >= max(LEAST_MATCHES, len(starts) // 2 + 1) and (
             len(brokers) >= LEAST_HOSTS or brokers <= known.keys()
         ):
             behind = USUAL_REGISTERED_MS - best
             behind = nearest_zone(behind, REGISTERED_MS) or behind
-            offsets[host] = behind if abs(behind) > REGISTERED_MS else 0
+            shared = [ms for ms in off if abs(ms - behind) <= REGISTERED_MS] or [behind]
+            offsets[host] = shared[len(shared) // 2] if abs(behind) > REGISTERED_MS else 0
     return offsets
 
 
