@@ -682,6 +682,8 @@ def _relative(
     right = {host for host, ms in offsets.items() if abs(ms - usual) <= LEAST_OFFSET_MS}
     for host, offset in offsets.items():
         of_right = {h: edge for h, edge in edges[host].items() if h in right}
+        heard = {h: edge for h, edge in of_right.items() if edge.noticed}
+        of_right = heard if len(heard) >= LEAST_HOSTS else of_right  # heartbeats come later
         agree = all(
             abs(offset - edge.behind_ms - offsets[h]) <= LEAST_OFFSET_MS + edge.slack_ms
             for h, edge in of_right.items()

@@ -363,6 +363,8 @@ def test_what_is_no_proof_that_a_broker_s_clock_is_off_is_said(
         ("pathologies", "broker-a", -5),
         # by heartbeats alone the logs of its clients may have been cut by two of them
         ("pop", "broker-b", -60),
+        # a client whose log begins late shows another difference by its heartbeats
+        ("slave-read", "broker-a-s", -30),
     ],
 )
 def test_own_notices_show_a_broker_s_clock_where_joins_do_not(
