@@ -104,6 +104,7 @@ class AuditRun:
             line has its end.
         moments: by broker what it, its replicas and the name servers logged of it, by time.
         outages: by broker its outages of more than a minute, and the one that lasts.
+        ids_hashed: the addresses of the clients look hashed: ids sort otherwise than they did.
     """
 
     start_ms: int
@@ -124,6 +125,7 @@ class AuditRun:
     untold: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     moments: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     outages: Mapping[str, tuple[BrokerOutage, ...]] = field(default_factory=dict)
+    ids_hashed: bool = False
 
 
 def case_rows(tables: Mapping[str, Iterable[Mapping[str, object]]]) -> CaseRows:

@@ -234,9 +234,9 @@ def _compared(
     start_ms = round_[0].at_ms
     differences: list[Difference] = []
     unsettled: list[Unsettled] = []
-    agreed = _agreed_after_all(case, prediction, round_)
-    torn = [] if agreed else _torn_before(case, observed, start_ms)
-    changes = [] if agreed else _changes_between(min([start_ms, *torn]), newest, case)
+    agreed_ms = _agreed_ms(case, prediction, round_)
+    torn = [] if agreed_ms else _torn_before(case, observed, start_ms)
+    changes = [] if agreed_ms else _changes_between(min([start_ms, *torn]), newest, case)
     changes += (
         change
         for at_ms in torn
@@ -245,7 +245,7 @@ def _compared(
     go = dumps.go_clients(case)
     unsure = _modes_unsure(case, observed)
     for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
-        if agreed and at_ms >= start_ms:
+        if agreed_ms and at_ms >= start_ms:
             break
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is None:
@@ -271,24 +271,25 @@ def _compared(
     still = [one for one in explained if one.at_ms >= start_ms]
     verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
     latest = max(unsettled, key=lambda one: one.seen_ms - one.change_ms, default=None)
+    at_ms = agreed_ms or newest
     return ComparisonResult(
-        verdict, reason, len(observed), newest, start_ms, explained, unsettled=latest
+        verdict, reason, len(observed), at_ms, start_ms, explained, unsettled=latest
     )
 
 
-def _agreed_after_all(case: GroupCase, prediction: Prediction, round_: list[Observation]) -> bool:
-    """True if changes were under way in the last round that dumps alone show, and all that the
-    round shows is as the ledger has it after them.
+def _agreed_ms(case: GroupCase, prediction: Prediction, round_: list[Observation]) -> int | None:
+    """From when on all that the last round shows is as the ledger has it, after changes that dumps
+    alone show and that were under way; None: there were none, or it is not.
 
     Such a change happened at any time since the dump before, and who holds what comes of it has
     seen it.
     """
     under_way = prediction.under_way(round_[0].at_ms)
     if not under_way or not all(evidence.shown_by_dumps(case, epoch) for epoch in under_way):
-        return False
+        return None
     end_ms = max(round_[-1].at_ms, under_way[-1]["from_ms"])
     later = (replace(one, at_ms=end_ms) for one in round_)
-    return not any(any(_differences(one, prediction)) for one in later)
+    return None if any(any(_differences(one, prediction)) for one in later) else end_ms
 
 
 def _covered(

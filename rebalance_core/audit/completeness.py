@@ -460,6 +460,7 @@ def audit_run_of(
         log_ends=log_ends,
         overloads=overloads,
         down=down,
+        ids_hashed=any(row["details"].get("hashed") == "true" for row in collected),
     )
     return run, findings
 

@@ -29,16 +29,12 @@ from rebalance_core.audit.observations import (
     address_of,
 )
 from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.ingest.hashed_addresses import looks_hashed
 from rebalance_core.model.queue import MessageQueue, java_string_key
 
 BY_ORDER = ("AVG", "AVG_BY_CIRCLE")
 """Strategies whose shares follow from a member's place alone."""
 LEAST_MOVED = 2
-LEAST_ADDRESSES = 3
-"""Addresses of one cluster's clients lie in few networks; so many hashed ones in none together."""
-_ADDRESS = re.compile(r"(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}")
-_HASH = re.compile(r"(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{8,}")
-"""What a tool puts in the place of an address: RocketMQ's own are those of a network."""
 _MASKED = re.compile(
     r"\*{2,}|…|\.{3}|(?<![A-Za-z])[xX]{3,}(?![A-Za-z])|[#@]\*|<[^>]*>|(?i:redact|masked|anonym)"
 )
@@ -56,20 +52,6 @@ def looks_masked(client_id: str) -> bool:
     (True, False)
     """
     return _MASKED.search(client_id) is not None
-
-
-def looks_hashed(client_ids: Iterable[str]) -> bool:
-    """True if the addresses in the ids are hashes, or of as many networks as there are hosts.
-
-    >>> looks_hashed(["10.0.0.1@7", "10.0.0.2@7", "10.1.0.3@7"])
-    False
-    >>> looks_hashed(["10.117.122.188@7", "10.71.254.20@7", "10.137.54.235@7"])
-    True
-    """
-    addresses = {address_of(one) for one in client_ids}
-    networks = [match[1] for match in map(_ADDRESS.fullmatch, addresses) if match]
-    apart = len(set(networks)) == len(addresses) >= LEAST_ADDRESSES
-    return apart or any(map(_HASH.fullmatch, addresses))
 
 
 def rewritten(
@@ -97,7 +79,8 @@ def rewritten(
         return None
     most = max(map(len, moved.values()), default=0)
     rounds = [members for members, of_round in moved.items() if len(of_round) >= LEAST_MOVED]
-    if most < LEAST_MOVED or (len(rounds) < 2 and not looks_hashed(ids)):
+    hashed = case.run.ids_hashed or looks_hashed(map(address_of, ids))
+    if most < LEAST_MOVED or (len(rounds) < 2 and not hashed):
         return None
     return (
         f"another order of the same {len(ids)} client ids explains every queue that dumps show, "

@@ -115,7 +115,11 @@ _OF_CLIENT = ("client_id",)
 _AT_BROKER = "members, topics, consume_type, message_model, consume_from_where"
 
 _OTHER_KINDS = (
-    FactKind("COLLECTED", "the collection as a whole", details=fields("start_ms, end_ms")),
+    FactKind(
+        "COLLECTED",
+        "the collection as a whole",
+        details=fields("start_ms, end_ms, hashed? (the addresses of clients look hashed)"),
+    ),
     FactKind("EXPECTED_BROKER", "collection.toml expects this broker", about=_OF_BROKER),
     FactKind(
         "EXPECTED_NAME_SERVER",

@@ -1101,6 +1101,7 @@ class CollectedDetails(TypedDict):
 
     start_ms: str
     end_ms: str
+    hashed: NotRequired[str]
 
 
 class CollectedFact(Fact):

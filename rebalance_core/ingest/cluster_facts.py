@@ -26,6 +26,7 @@ from rebalance_core.ingest.collection_settings import SETTINGS_NAME
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.file_findings import WRONG_FILE_SHARE, broker_stores
 from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.hashed_addresses import addresses_asked, looks_hashed
 from rebalance_core.ingest.log_rows import FactRows, add_log_rows
 from rebalance_core.ingest.observed_facts import dump
 from rebalance_core.ingest.own_settings import SWITCHES
@@ -78,7 +79,9 @@ def cluster_facts(
 
 
 def _expected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
-    span = {"start_ms": context.start_ms, "end_ms": context.end_ms}
+    span: dict[str, object] = {"start_ms": context.start_ms, "end_ms": context.end_ms}
+    if looks_hashed(addresses_asked(collection)):
+        span["hashed"] = "true"
     _spanning(rows, "COLLECTED", context, SETTINGS_NAME, span)
     for broker in context.expected:
         _spanning(rows, "EXPECTED_BROKER", context, SETTINGS_NAME, {}, broker)

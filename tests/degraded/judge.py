@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from rebalance_core.audit.findings import RULE_FAILED
 from rebalance_core.cli.main import main
 from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
+from rebalance_core.model.system_groups import is_system_group
 from tests.degraded.files import SETTINGS, Files, dump_ms, dumps_group, subjects
 from tests.recordings.tables import DATA, Row
 from tests.recordings.truth import (
@@ -600,14 +601,16 @@ def loudness(files: Files, audited: Audited) -> tuple[int, int]:
 
 
 def mute(files: Files, audited: Audited) -> Iterator[str]:
-    """Groups of which nothing was touched, and whose verdict or findings are others."""
+    """Groups of which nothing was touched, and whose verdict or findings are others; RocketMQ's
+    own are not judged.
+    """
     before = whole(files.name)
     paths = {path for path, _ in files.taken}
     logs = [path for path in Files.of(files.name).logs() if "broker.log" in path]
     for group, row in before.verdicts.items():
         # that no log names it is what shows that nobody is online: all of them tell of the group
         by_silence = row["verdict"] == "OFFLINE" and paths.issuperset(logs)
-        if not by_silence and not touched(files, group):
+        if not (by_silence or touched(files, group) or is_system_group(group)):
             yield from _changed(group, before, audited)
 
 

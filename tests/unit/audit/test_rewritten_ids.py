@@ -1,6 +1,7 @@
 """Whether another order of the same client ids explains live owners, and what is a fault."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -43,6 +44,17 @@ def case(
     owned = [row for of_round in rounds for row in of_round]
     settings = GroupSettings(strategy=strategy)
     return case_of(*topics, *joins, *events, owned=owned, settings=settings)
+
+
+@pytest.mark.parametrize(("hashed", "verdict"), [(False, DIFFERS), (True, UNKNOWN)])
+def test_two_members_that_changed_places_are_judged_by_the_ids_of_the_whole_cluster(
+    *, hashed: bool, verdict: str
+) -> None:
+    """Two addresses alone look like those of any two networks."""
+    two = HASHED[:2]
+    swapped = case(shown(two[::-1], 900), ids=two)
+    swapped = replace(swapped, run=replace(swapped.run, ids_hashed=hashed))
+    assert compare(swapped).verdict == verdict
 
 
 @pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])

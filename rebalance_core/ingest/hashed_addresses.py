@@ -1,0 +1,37 @@
+"""Addresses of clients that a tool has replaced: a fleet's own lie in few networks."""
+
+import re
+from collections.abc import Iterable
+
+from rebalance_core.ingest.collection import ADMIN, Collection
+from rebalance_core.ingest.copied_names import client_id_of
+
+LEAST_ADDRESSES = 3
+"""So many hashed addresses lie in no network together."""
+_ADDRESS = re.compile(r"(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}")
+_HASH = re.compile(r"(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{8,}")
+"""What a tool puts in the place of an address: RocketMQ's own are those of a network."""
+
+
+def looks_hashed(addresses: Iterable[str]) -> bool:
+    """True if the addresses are hashes, or of as many networks as there are hosts.
+
+    >>> looks_hashed(["10.0.0.1", "10.0.0.2", "10.1.0.3"]), looks_hashed(["9f86d081"])
+    (False, True)
+    >>> looks_hashed(["10.117.122.188", "10.71.254.20", "10.137.54.235"])
+    True
+    """
+    addresses = set(addresses)
+    networks = [match[1] for match in map(_ADDRESS.fullmatch, addresses) if match]
+    apart = len(set(networks)) == len(addresses) >= LEAST_ADDRESSES
+    return apart or any(map(_HASH.fullmatch, addresses))
+
+
+def addresses_asked(collection: Collection) -> set[str]:
+    """The addresses of the clients that have an answer to ``consumerStatus`` in the collection."""
+    asked = (
+        file.name.rpartition("/")[2].removesuffix(".txt")
+        for file in collection.files
+        if file.kind == ADMIN and file.arguments[0] == "consumerStatus" and file.name.count("/") > 1
+    )
+    return {client_id_of(name).partition("@")[0] for name in asked}

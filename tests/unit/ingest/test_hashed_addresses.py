@@ -1,0 +1,32 @@
+"""Whether the addresses of a collection's clients are hashes."""
+
+from pathlib import Path
+
+import pytest
+
+from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.in_process import read_collection
+from tests.recordings.tables import RECORDINGS, ingested_recording
+
+
+def collected(tables: dict[str, list[dict[str, object]]]) -> dict[str, object]:
+    (row,) = (row for row in tables["observed_facts"] if row["kind"] == "COLLECTED")
+    details = row["details"]
+    assert isinstance(details, dict)
+    return details
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_no_recording_looks_hashed(recording: str) -> None:
+    assert "hashed" not in collected(ingested_recording(recording).tables)
+
+
+def test_the_names_of_answers_show_it(tmp_path: Path) -> None:
+    """Names as programs write them that take no @ in one."""
+    (tmp_path / "mqadmin" / "1795233095244-consumerStatus-g").mkdir(parents=True)
+    (tmp_path / "collection.toml").write_text('cluster = "C"\nadmin_time_zone = "UTC"\n')
+    answers = tmp_path / "mqadmin" / "1795233095244-consumerStatus-g"
+    for name in ("10.117.122.188_7_1", "10.71.254.20@7#2", "10.137.54.235%407%233"):
+        (answers / f"{name}.txt").write_text("#Consumer Properties#\n")
+    tables = read_collection(open_collection(tmp_path)).tables
+    assert collected(tables)["hashed"] == "true"
