@@ -12,7 +12,8 @@ for that explains them. It has to explain everything:
 A fault does not look so: a member with a stale list of members divides by another number of them,
 and so holds what others hold, or leaves some without an owner. But members may have changed places
 in one round for another reason, as when rows of a dump were mixed up. So either the ids look
-rewritten, too, or rounds with different members show the one order.
+rewritten, too, or rounds with different members show the one order. Where the addresses of all the
+cluster's clients look hashed, no order has to be found: what members subscribe may differ, too.
 """
 
 import re
@@ -68,6 +69,8 @@ def rewritten(
     masked = sorted(filter(looks_masked, ids))
     if masked:
         return f"a part of {listed(masked, 2)} was taken out, by which members are sorted"
+    if case.run.ids_hashed and len(ids) > 1:
+        return "the addresses of the cluster's clients look hashed, and members are sorted by them"
     stated = str(case.settings.get("strategy") or "AVG").partition("(")[0]
     if stated not in BY_ORDER:
         return None
@@ -79,7 +82,7 @@ def rewritten(
         return None
     most = max(map(len, moved.values()), default=0)
     rounds = [members for members, of_round in moved.items() if len(of_round) >= LEAST_MOVED]
-    hashed = case.run.ids_hashed or looks_hashed(map(address_of, ids))
+    hashed = looks_hashed(map(address_of, ids))
     if most < LEAST_MOVED or (len(rounds) < 2 and not hashed):
         return None
     return (

@@ -55,6 +55,9 @@ def test_two_members_that_changed_places_are_judged_by_the_ids_of_the_whole_clus
     swapped = case(shown(two[::-1], 900), ids=two)
     swapped = replace(swapped, run=replace(swapped.run, ids_hashed=hashed))
     assert compare(swapped).verdict == verdict
+    equal = case(shown(two, 900), ids=two)
+    equal = replace(equal, run=replace(equal.run, ids_hashed=hashed))
+    assert compare(equal).verdict == EQUAL
 
 
 @pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])
