@@ -44,6 +44,7 @@ from rebalance_core.process.audit_cases import (
 )
 from rebalance_core.process.audited import AuditResult
 from rebalance_core.process.covered_starts import CoveredStarts
+from rebalance_core.process.undated_moves import UndatedMoves
 from rebalance_core.process.widened_starts import WidenedStarts
 
 if TYPE_CHECKING:
@@ -362,12 +363,13 @@ class AuditPass:
         begin = 0
         unsure = WidenedStarts(tables.get(FINDINGS), self.rules.runs)
         covered = CoveredStarts(self.rules.runs, tables)
+        undated = UndatedMoves(self.rules.runs, tables)
         for first, end in grouped.chunks(ROWS_AT_ONCE):
             ledger: dict[str, list[pa.Table]] = {}
             some = grouped.of(first, end)
             made = ledger_pass(some, self.engine, names_coded=True)
             made = unsure.widened(made, some, self.engine)
-            yield from within(_noted(made, ledger, covered), self.options)
+            yield from within(_noted(made, ledger, covered, undated), self.options)
             after = place[names_of(grouped, end - 1, end)[0]] + 1
             group_findings.add(self._findings_of(cases, begin, after, ledger))
             begin = after
@@ -392,10 +394,17 @@ class AuditPass:
 
 
 def _noted(
-    made: LedgerRows, ledger: dict[str, list[pa.Table]], covered: CoveredStarts
+    made: LedgerRows,
+    ledger: dict[str, list[pa.Table]],
+    covered: CoveredStarts,
+    undated: UndatedMoves,
 ) -> LedgerRows:
-    """The rows as they go by, starts as far as they are known; ``ledger`` gets all, by table."""
+    """The rows as they go by, starts and windows as far as they are known; ``ledger`` gets all, by
+    table.
+    """
     for name, rows in made:
+        if name == "diffs":
+            rows = undated(rows)
         if name == "pull_starts":
             rows = covered(rows)
         if name in SIMULATED_TABLES:

@@ -1,6 +1,6 @@
 """Rows of ``pull_starts`` that the collected files bear out: the others have no bounds."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -59,7 +59,7 @@ class CoveredStarts:
         """The rows, those that are not covered UNKNOWN with the reason."""
         if not self._runs or not len(starts):
             return starts
-        names, codes = _rows_by_name(starts)
+        names, codes = rows_by_name(starts, (*_GROUP, "broker_name"))
         reason = np.full(len(codes), "", object)
         limits: dict[tuple[str, ...], tuple[int, str]] = {}
         for cluster, group, broker in names:
@@ -115,23 +115,25 @@ class CoveredStarts:
         return min(untold, (gone_ms, gap.reason))
 
 
-def _rows_by_name(starts: pa.RecordBatch) -> tuple[list[tuple[str, ...]], Ints]:
-    """Cluster, group and broker of the rows, each once, and which of them each row has."""
-    code = np.zeros(len(starts), np.int64)
+def rows_by_name(
+    rows: pa.RecordBatch, columns: Iterable[str]
+) -> tuple[list[tuple[str, ...]], Ints]:
+    """What the rows have in these columns, each once, and which of them each row has."""
+    code = np.zeros(len(rows), np.int64)
     words = []
-    for name in ("cluster", "consumer_group", "broker_name"):
-        column = starts[name]
+    for name in columns:
+        column = rows[name]
         encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         words.append(encoded.dictionary)
         code = code * max(1, len(encoded.dictionary)) + encoded.indices.to_numpy()
     used, codes = np.unique(code, return_inverse=True)
     names: list[tuple[str, ...]] = []
     for number in used.tolist():
-        row: list[str] = []
+        found: list[str] = []
         for dictionary in reversed(words):
             number, at = divmod(number, len(dictionary))
-            row.append(dictionary[at].as_py())
-        names.append(tuple(reversed(row)))
+            found.append(dictionary[at].as_py())
+        names.append(tuple(reversed(found)))
     return names, codes
 
 

@@ -193,11 +193,13 @@ def net_moves(ledger: Tables) -> Iterator[Move]:
 def _net(rows: list[Row], from_ms: int) -> Iterator[Move]:
     net: dict[tuple[str, Queue], int] = defaultdict(int)
     latest: dict[tuple[str, Queue], int] = defaultdict(int)
+    earliest: dict[tuple[str, Queue], int] = defaultdict(lambda: from_ms)
     initial = set()
     for row in rows:
         key = (row["client_id"], _queue(row))
         net[key] += 1 if row["action"] == "ADD" else -1
         latest[key] = max(latest[key], row["latest_ms"])
+        earliest[key] = min(earliest[key], row["earliest_ms"])
         if row["kind"] == "INITIAL":
             initial.add(key)
     for (client_id, queue), change in net.items():
@@ -205,7 +207,8 @@ def _net(rows: list[Row], from_ms: int) -> Iterator[Move]:
         if change and not held_before and not queue[0].startswith(RETRY):
             action = "ADD" if change > 0 else "DROP"
             group = rows[0]["consumer_group"]
-            yield Move(group, action, client_id, queue, from_ms, latest[client_id, queue])
+            window = earliest[client_id, queue], latest[client_id, queue]
+            yield Move(group, action, client_id, queue, *window)
 
 
 def check_moves(truth: Truth, ledger: Tables) -> Comparison:
