@@ -48,6 +48,9 @@ def _alias(kind: str) -> str:
 
 def _union(subject: str, kinds: Sequence[str]) -> str:
     name, pieces = _camel(subject), [f"{_camel(kind)}Piece" for kind in kinds]
+    whole = f"{name}Evidence: TypeAlias = {' | '.join(pieces)}"
+    if len(whole) <= LINE:
+        return whole
     inside = f"    {' | '.join(pieces)}"
     if len(inside) > LINE:
         inside = "    " + "\n    | ".join(pieces)

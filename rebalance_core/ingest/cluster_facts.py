@@ -1,8 +1,12 @@
 """Rows of ``observed_facts`` on the cluster: what was collected, expected and registered."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeGuard
 
+from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.ingest.broker_folders import HEARD_MS, STARTS, without_graceful_stops
 from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
 from rebalance_core.ingest.collection import (
@@ -34,6 +38,9 @@ from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.rows import Row
 from rebalance_core.ingest.store_copies import STORE_NAMES
 from rebalance_core.model.times import MINUTE_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import ClusterDocumentsEvidence
 
 LOG, STORE = "log", "store"
 BROKERS = "brokers/"
@@ -261,18 +268,31 @@ def _moments(file: CollectedFile, stats: FileStats, context: ClusterContext) -> 
     return [context.end_ms if written_ms is None else written_ms]
 
 
+_DOCUMENTS = frozenset(SUBJECTS["cluster_documents"])
+
+
+def _is_document(piece: Evidence) -> TypeGuard[ClusterDocumentsEvidence]:
+    return piece.kind in _DOCUMENTS
+
+
 def _stated(rows: FactRows, piece: Evidence, at_ms: int) -> None:
-    v, source = piece.values, piece.source
+    if _is_document(piece):
+        _of_document(rows, piece, at_ms)
+    else:
+        add_log_rows(rows, piece, at_ms)
+
+
+def _of_document(rows: FactRows, piece: ClusterDocumentsEvidence, at_ms: int) -> None:
+    source = piece.source
     if piece.kind == "dump":
         dump(rows, piece, at_ms)
     elif piece.kind == "group_configs":
-        rows.add("GROUP_CONFIGS", at_ms, source, v, broker_name=piece.place)
-    elif piece.kind == "broker":
+        rows.add("GROUP_CONFIGS", at_ms, source, piece.values, broker_name=piece.place)
+    else:
+        v = piece.values
         version = plain_version(v["version"]) if v["version"] else None
         details = {"version": version, "broker_id": v["broker_id"], "addr": v["addr"]}
         rows.add("BROKER_IN_CLUSTER", at_ms, source, details, broker_name=v["broker_name"])
-    else:
-        add_log_rows(rows, piece, at_ms)
 
 
 def _unbooted(ordered: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:

@@ -1242,6 +1242,29 @@ LoggedMembersEvidence: TypeAlias = (
     | ConsumerClosedPiece
     | ConsumerExpiredPiece
 )
+TopicsEvidence: TypeAlias = (
+    TopicCreatedPiece
+    | TopicUpdatedPiece
+    | TopicLoadedPiece
+    | TopicDeletedPiece
+    | TopicRegisteredPiece
+    | TopicRoutePiece
+    | TopicConfigPiece
+    | RouteQueuesPiece
+    | GroupConnectedPiece
+    | QueueOffsetsPiece
+    | QueueProgressPiece
+)
+CommitsEvidence: TypeAlias = (
+    CommittedPiece
+    | OffsetResetPiece
+    | CommitRefusedPiece
+    | OffsetWentBackPiece
+    | QueueProgressPiece
+    | CommittedOffsetPiece
+    | LocalOffsetPiece
+)
+ClusterDocumentsEvidence: TypeAlias = DumpPiece | GroupConfigsPiece | BrokerPiece
 DumpedMembersEvidence: TypeAlias = (
     ClientPiece | ClientSubscriptionPiece | ConsumerConnectedPiece | HeartbeatPiece | MemberPiece
 )

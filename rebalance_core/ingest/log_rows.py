@@ -1,7 +1,9 @@
 """Rows of ``observed_facts`` from the lines of logs, as `LOG_FACTS` declares them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.contracts.fact_declaration import (
     BROKER,
@@ -17,6 +19,16 @@ from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.rows import Row
 from rebalance_core.model.queue import is_retry_topic
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        ConsumerDataPiece,
+        HeartbeatPiece,
+        NotifiedPiece,
+        NotInMemberListPiece,
+        OffsetWentBackPiece,
+        SubscriptionChangedPiece,
+    )
 
 # Rows of ``observed_facts``: statements of one thing merged, episodes of trouble kept apart.
 
@@ -144,7 +156,8 @@ class Clients:
         return v.get("client_id") or self._names.client_of(piece)
 
 
-FactReader = Callable[[FactRows, Evidence, int, Clients | None], None]
+FactReader = Callable[[FactRows, Any, int, Clients | None], None]
+"""Each takes the kind that it is listed for in `READERS`."""
 
 
 def add_log_rows(
@@ -185,27 +198,30 @@ def _declared(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | No
     )
 
 
-def _topics(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
+def _topics(
+    rows: FactRows, piece: HeartbeatPiece | ConsumerDataPiece, at_ms: int, clients: Clients | None
+) -> None:
     client_id = clients.of(piece) if clients else None
     if client_id is None:
         return
     for topic, expression in sorted(piece.values["expressions"].items()):
         if not is_retry_topic(topic):
-            details, where = {"expression": expression}, {"topic": topic, "client_id": client_id}
-            rows.add("CLIENT_TOPIC", at_ms, piece.source, details, **where)
+            details = {"expression": expression}
+            rows.add("CLIENT_TOPIC", at_ms, piece.source, details, topic=topic, client_id=client_id)
 
 
-def _changed(rows: FactRows, piece: Evidence, at_ms: int, _: Clients | None) -> None:
+def _changed(
+    rows: FactRows, piece: SubscriptionChangedPiece, at_ms: int, _: Clients | None
+) -> None:
     v = piece.values
     if "version" in v and "old" not in v:
         return  # a version alone: queues changed, or another member subscribes the topic
     kind = "TAGS_CHANGED" if "old" in v else "TOPIC_DROPPED"
-    details = {name: v[name] for name in ("old", "new") if name in v}
-    where = {"topic": v["topic"], "broker_name": piece.place}
-    rows.add(kind, at_ms, piece.source, details, **where)
+    details = {"old": v["old"], "new": v["new"]} if "old" in v and "new" in v else {}
+    rows.add(kind, at_ms, piece.source, details, topic=v["topic"], broker_name=piece.place)
 
 
-def _went_back(rows: FactRows, piece: Evidence, at_ms: int, _: Clients | None) -> None:
+def _went_back(rows: FactRows, piece: OffsetWentBackPiece, at_ms: int, _: Clients | None) -> None:
     v = piece.values
     rows.add(
         "OFFSET_WENT_BACK",
@@ -244,7 +260,9 @@ def _both_went_back(one: Details, other: Details) -> Details:
     }
 
 
-def _not_listed(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
+def _not_listed(
+    rows: FactRows, piece: NotInMemberListPiece, at_ms: int, clients: Clients | None
+) -> None:
     rows.add(
         "NOT_IN_MEMBER_LIST",
         at_ms,
@@ -255,7 +273,7 @@ def _not_listed(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | 
     )
 
 
-def _notified(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
+def _notified(rows: FactRows, piece: NotifiedPiece, at_ms: int, clients: Clients | None) -> None:
     """Make the row of a notice to any member: a job keeps one line a second for all of them."""
     address = piece.values["address"]
     broker = clients.brokers.get(address) if clients else None

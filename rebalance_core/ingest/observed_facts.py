@@ -1,12 +1,16 @@
 """Rows of ``observed_facts``, ``observed_members`` and ``observed_ownership`` of one group."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Collection as AnyCollection
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
+from rebalance_core.contracts.observed import FACT_KINDS
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.connections import ProcessNames
+from rebalance_core.ingest.events.listings import of_dumped_members
 from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
@@ -19,40 +23,62 @@ from rebalance_core.ingest.rows import Row
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS
 
-DocumentReader = Callable[[FactRows, Evidence, int], None]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.row_parts import NamesQueue
+    from rebalance_core.ingest.evidence_types import (
+        ClientPiece,
+        ClientPopQueuePiece,
+        ClientQueuePiece,
+        ClientRatesPiece,
+        ClientSubscriptionPiece,
+        ClientValues,
+        DumpPiece,
+        GroupConnectionPiece,
+        MemberPiece,
+        MemberValues,
+        NoMembersPiece,
+        OrderInfoPiece,
+        QueueProgressPiece,
+        StuckQueuePiece,
+        SubscriptionGroupPiece,
+    )
+    from rebalance_core.ingest.piece import Piece
 
-_HELD = (
-    "commit_offset", "cached_messages", "locked", "try_unlock_times", "dropped", "last_lock_ms",
-    "last_pull_ms", "last_consume_ms",
-)  # fmt: skip
-_POPPED = ("wait_ack_count", "dropped", "last_pop_ms")
-_OF_TOPICS = {
-    "client_rates": ("CONSUME_RATE", "consume_rt_ms", "consume_rt"),
-    "client_subscription": ("CLIENT_TOPIC", "expression", "expression"),
-}
-_OF_QUEUES = {"client_queue": ("HELD_QUEUE", _HELD), "client_pop_queue": ("POP_QUEUE", _POPPED)}
+DocumentReader = Callable[[FactRows, Any, int], None]
+"""Each takes the kind that it is listed for in `DOCUMENT_READERS`."""
+
 HEARTBEAT_INTERVAL = "heartbeatBrokerInterval"
 """ClientConfig: how often a client tells the brokers that it lives, in ms."""
 _POP_SETTINGS = {"invisible_ms": "popInvisibleTime", "threads": "consumeThreadMin"}
 """The pool's queue has no bound, so it never grows beyond consumeThreadMin."""
-_ORDER = (
-    "attempt_id", "commit_bits", "offsets", "pop_ms", "invisible_ms", "next_visible_ms",
-    "blocked_until_ms",
-)  # fmt: skip
-_PROGRESS = ("broker_offset", "consumer_offset", "last_time_ms", "client_ip", "with_clients")
-_AT_BROKER = ("consume_type", "message_model", "consume_from_where")
 
 
-def dump(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+def _declared(kind: str, values: Mapping[str, object]) -> dict[str, object]:
+    """The values that have the name of a detail of the kind."""
+    names = (field.name for field in FACT_KINDS[kind].details)
+    return {name: values[name] for name in names if name in values}
+
+
+def dump(rows: FactRows, piece: DumpPiece, at_ms: int) -> None:
     """DUMP: one file with the output of mqadmin."""
     v = piece.values
-    details = {name: v[name] for name in ("command", "rows", "rejected", "error")}
-    details |= {name: True for name in ("cut_off", PARTIAL) if v.get(name)}
+    unsure = ("queues_told", "cut_off", PARTIAL)
+    details = {name: one for name, one in _declared("DUMP", v).items() if name not in unsure}
+    details |= {
+        name: True for name, one in (("cut_off", v["cut_off"]), (PARTIAL, v["partial"])) if one
+    }
     if v.get("queues_told") is not None:
         details["queues_told"] = v["queues_told"]
     broker, proxy = _asked(piece)
-    where = {"topic": v["topic"], "broker_name": broker, "client_id": v["client_id"]}
-    rows.add("DUMP", at_ms, piece.source, details | proxy, **where)
+    rows.add(
+        "DUMP",
+        at_ms,
+        piece.source,
+        details | proxy,
+        topic=v["topic"],
+        broker_name=broker,
+        client_id=v["client_id"],
+    )
 
 
 def _asked(piece: Evidence) -> tuple[str | None, dict[str, str]]:
@@ -65,9 +91,9 @@ def _asked(piece: Evidence) -> tuple[str | None, dict[str, str]]:
 def queue_row(
     rows: FactRows,
     kind: str,
-    piece: Evidence,
+    piece: Piece[str, NamesQueue],
     at_ms: int,
-    details: Mapping[str, Any],
+    details: Mapping[str, object],
     client_id: str | None = None,
 ) -> None:
     """A row on the queue that the evidence names."""
@@ -84,37 +110,47 @@ def queue_row(
     )
 
 
-def _config(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+def _config(rows: FactRows, piece: SubscriptionGroupPiece, at_ms: int) -> None:
     details = {name: v for name, v in piece.values.items() if name != "consumer_group"}
     rows.add("GROUP_CONFIG", at_ms, piece.source, details, broker_name=piece.place)
 
 
-def _at_broker(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+def _at_broker(rows: FactRows, piece: GroupConnectionPiece | NoMembersPiece, at_ms: int) -> None:
     """Also of a broker that knows no member; what it does not say of the group is empty."""
-    v = piece.values
-    topics = sorted(topic for topic, _ in v.get("subscriptions") or ())
-    details = {"members": v.get("members", 0), "topics": topics}
-    details |= {name: v.get(name) for name in _AT_BROKER}
+    v = piece.values if piece.kind == "group_connection" else None
+    details: dict[str, object] = {
+        "members": v["members"] if v else 0,
+        "topics": sorted(topic for topic, _ in v["subscriptions"] or ()) if v else [],
+        "consume_type": v["consume_type"] if v else None,
+        "message_model": v["message_model"] if v else None,
+        "consume_from_where": v["consume_from_where"] if v else None,
+    }
     broker, proxy = _asked(piece)
     kind = "GROUP_AT_PROXY" if proxy else "GROUP_AT_BROKER"
     rows.add(kind, at_ms, piece.source, details | proxy, broker_name=broker)
 
 
-def _nobody(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+def _nobody(rows: FactRows, piece: NoMembersPiece, at_ms: int) -> None:
     _at_broker(rows, piece, at_ms)
-    if piece.values.get("code") == NOT_ONLINE:
+    if piece.values["code"] == NOT_ONLINE:
         broker, proxy = _asked(piece)
         rows.add("NOT_ONLINE", at_ms, piece.source, proxy, broker_name=broker)
 
 
-def _order(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+def _order(rows: FactRows, piece: OrderInfoPiece, at_ms: int) -> None:
     v = piece.values
-    details = {name: v[name] for name in _ORDER}
-    where = {"topic": v["topic"], "broker_name": piece.place, "queue_id": v["queue_id"]}
-    rows.add("ORDER_BLOCK", at_ms, piece.source, details, **where)
+    rows.add(
+        "ORDER_BLOCK",
+        at_ms,
+        piece.source,
+        _declared("ORDER_BLOCK", v),
+        topic=v["topic"],
+        broker_name=piece.place,
+        queue_id=v["queue_id"],
+    )
 
 
-def _settings(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+def _settings(rows: FactRows, piece: ClientPiece, at_ms: int) -> None:
     found, client_id = piece.values["properties"], piece.values.get("client_file")
     if not client_id:
         return
@@ -127,38 +163,58 @@ def _settings(rows: FactRows, piece: Evidence, at_ms: int) -> None:
         rows.add("POP_SETTINGS", at_ms, piece.source, details, client_id=client_id)
 
 
-def _connection(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+def _connection(rows: FactRows, piece: MemberPiece, at_ms: int) -> None:
     v = piece.values
     broker, proxy = _asked(piece)
     # a proxy answers its own version for every member's
     version = plain_version(v["version"]) if v["version"] and not proxy else None
     details = {"client_addr": v["client_addr"], "language": v["language"], "version": version}
-    where = {"broker_name": broker, "client_id": v["client_id"]}
-    rows.add("CONNECTION", at_ms, piece.source, details | proxy, **where)
+    rows.add(
+        "CONNECTION",
+        at_ms,
+        piece.source,
+        details | proxy,
+        broker_name=broker,
+        client_id=v["client_id"],
+    )
 
 
-def _client_topic(rows: FactRows, piece: Evidence, at_ms: int) -> None:
-    v, (kind, name, field) = piece.values, _OF_TOPICS[piece.kind]
-    if v.get("client_file") and not is_retry_topic(v["topic"]):
-        where = {"topic": v["topic"], "client_id": v["client_file"]}
-        rows.add(kind, at_ms, piece.source, {name: v[field]}, **where)
-
-
-def _held(rows: FactRows, piece: Evidence, at_ms: int) -> None:
-    kind, names = _OF_QUEUES[piece.kind]
-    details = {name: piece.values[name] for name in names}
-    queue_row(rows, kind, piece, at_ms, details, piece.values.get("client_file"))
-
-
-def _stuck(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+def _rate(rows: FactRows, piece: ClientRatesPiece, at_ms: int) -> None:
     v = piece.values
-    details = {"trouble": v["trouble"], "count": v["count"]}
-    queue_row(rows, "STUCK_QUEUE", piece, at_ms, details, v["client_id"])
+    if not is_retry_topic(v["topic"]) and (client_id := v.get("client_file")):
+        details = {"consume_rt_ms": v["consume_rt"]}
+        rows.add(
+            "CONSUME_RATE", at_ms, piece.source, details, topic=v["topic"], client_id=client_id
+        )
 
 
-def _progress(rows: FactRows, piece: Evidence, at_ms: int) -> None:
+def _subscription(rows: FactRows, piece: ClientSubscriptionPiece, at_ms: int) -> None:
     v = piece.values
-    details = {name: v[name] for name in _PROGRESS}
+    if not is_retry_topic(v["topic"]) and (client_id := v.get("client_file")):
+        details = {"expression": v["expression"]}
+        rows.add(
+            "CLIENT_TOPIC", at_ms, piece.source, details, topic=v["topic"], client_id=client_id
+        )
+
+
+def _held(rows: FactRows, piece: ClientQueuePiece, at_ms: int) -> None:
+    v = piece.values
+    queue_row(rows, "HELD_QUEUE", piece, at_ms, _declared("HELD_QUEUE", v), v.get("client_file"))
+
+
+def _popped(rows: FactRows, piece: ClientPopQueuePiece, at_ms: int) -> None:
+    v = piece.values
+    queue_row(rows, "POP_QUEUE", piece, at_ms, _declared("POP_QUEUE", v), v.get("client_file"))
+
+
+def _stuck(rows: FactRows, piece: StuckQueuePiece, at_ms: int) -> None:
+    v = piece.values
+    queue_row(rows, "STUCK_QUEUE", piece, at_ms, _declared("STUCK_QUEUE", v), v["client_id"])
+
+
+def _progress(rows: FactRows, piece: QueueProgressPiece, at_ms: int) -> None:
+    v = piece.values
+    details = _declared("QUEUE_PROGRESS", v)
     details["names_cut"] = v["topic_truncated"] or v["broker_name_truncated"]
     queue_row(rows, "QUEUE_PROGRESS", piece, at_ms, details)
 
@@ -169,11 +225,11 @@ DOCUMENT_READERS: dict[str, DocumentReader] = {
     "group_connection": _at_broker,
     "no_members": _nobody,
     "member": _connection,
-    "client_subscription": _client_topic,
+    "client_subscription": _subscription,
     "client_queue": _held,
-    "client_pop_queue": _held,
+    "client_pop_queue": _popped,
     "client": _settings,
-    "client_rates": _client_topic,
+    "client_rates": _rate,
     "order_info": _order,
     "stuck_queue": _stuck,
     "queue_progress": _progress,
@@ -191,35 +247,39 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
     """
     topics_by_file: dict[str, list[str]] = {}
     of_grpc: set[str] = set()
-    for piece in pieces:
+    stated = list(filter(of_dumped_members, pieces))
+    for piece in stated:
         if piece.kind == "client_subscription":
             topics_by_file.setdefault(file_of(piece.source), []).append(piece.values["topic"])
         elif piece.kind == "consumer_connected" and piece.values.get("protocol") == GRPC:
             of_grpc.add(piece.values["client_id"])
     rows = []
-    for piece in pieces:
-        v = piece.values
+    for piece in stated:
+        v: MemberValues | ClientValues
         if piece.kind == "member":
+            v = piece.values
             topics = [pair[0] for pair in v["subscriptions"] or ()]
-            client_id = v["client_id"]
-        elif piece.kind == "client" and v.get("client_file"):
+            client_id, client_addr, language = v["client_id"], v["client_addr"], v["language"]
+        elif piece.kind == "client" and (asked := piece.values.get("client_file")):
+            v = piece.values
             topics = topics_by_file.get(file_of(piece.source), [])
-            client_id = v["client_file"]
+            client_id, client_addr, language = asked, None, None
         else:
             continue
-        own_topics = None if v.get(PARTIAL) and (piece.kind == "client" or not topics) else topics
+        unsure = v.get("partial") and (piece.kind == "client" or not topics)
+        own_topics = None if unsure else topics
         # a proxy is no broker; it, and a broker with one inside for its gRPC clients, answers its
         # own version for the member's (rocketmq.md §14)
         at_proxy = piece.place.startswith(PROXIES)
-        own_version = v["version"] and not at_proxy and client_id not in of_grpc
+        own_version = None if at_proxy or client_id in of_grpc else v["version"]
         rows.append(
             {
                 "consumer_group": group,
                 "asked_broker": None if at_proxy else piece.place or None,
                 "client_id": client_id,
-                "client_addr": v.get("client_addr"),
-                "language": v.get("language"),
-                "version": plain_version(v["version"]) if own_version else None,
+                "client_addr": client_addr,
+                "language": language,
+                "version": plain_version(own_version) if own_version else None,
                 "subscriptions": _without_retry(own_topics),
                 "message_model": v["message_model"],
                 "consume_from_where": v["consume_from_where"],
@@ -243,6 +303,10 @@ def _by_host(client_ids: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
+def _of_queue(piece: Evidence) -> TypeGuard[ClientQueuePiece | QueueProgressPiece]:
+    return piece.kind in ("client_queue", "queue_progress")
+
+
 def ownership_rows(
     group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
 ) -> list[Row]:
@@ -253,15 +317,16 @@ def ownership_rows(
     """
     rows = []
     ids_by_host: dict[int, dict[str, list[str]]] = {}  # at the time of each dump, not of each row
-    for piece in pieces:
-        v = piece.values
+    for piece in filter(_of_queue, pieces):
         at_ms = context.time_of(piece)
-        if piece.kind == "client_queue" and not v["dropped"] and v.get("client_file"):
-            client_id = v["client_file"]
-        elif piece.kind == "queue_progress" and v["client_ip"] and not v["topic_truncated"]:
+        if piece.kind == "client_queue":
+            if piece.values["dropped"] or not (asked := piece.values.get("client_file")):
+                continue
+            client_id = asked
+        elif piece.values["client_ip"] and not piece.values["topic_truncated"]:
             if at_ms not in ids_by_host:
                 ids_by_host[at_ms] = _by_host(presence.clients(at_ms, at_ms))
-            alike = ids_by_host[at_ms].get(v["client_ip"], [])
+            alike = ids_by_host[at_ms].get(piece.values["client_ip"], [])
             if len(alike) != 1:
                 continue
             client_id = alike[0]
@@ -270,9 +335,9 @@ def ownership_rows(
         rows.append(
             {
                 "consumer_group": group,
-                "topic": v["topic"],
-                "broker_name": v["broker_name"],
-                "queue_id": v["queue_id"],
+                "topic": piece.values["topic"],
+                "broker_name": piece.values["broker_name"],
+                "queue_id": piece.values["queue_id"],
                 "client_id": client_id,
                 "observed_ms": at_ms,
                 "source": piece.source,

@@ -86,7 +86,8 @@ _DUMPED = frozenset(SUBJECTS["dumped_members"])
 _LOGGED = frozenset(SUBJECTS["logged_members"])
 
 
-def _of_dumped_members(piece: Evidence) -> TypeGuard[DumpedMembersEvidence]:
+def of_dumped_members(piece: Evidence) -> TypeGuard[DumpedMembersEvidence]:
+    """True for what clients, and dumps of members, state of them."""
     return piece.kind in _DUMPED
 
 
@@ -103,7 +104,7 @@ def listed_connections(
     the log has the broker's start, or another connection of the client is known, which this one may
     have replaced, and the client does not say that it started in between.
     """
-    used = filter(_of_dumped_members, pieces)
+    used = filter(of_dumped_members, pieces)
     ordered = sorted(used, key=lambda p: (context.time_of(p), p.source))
     found: list[ConsumerListedPiece] = []
     subscriptions, beats = own_subscriptions(ordered, context), first_heartbeats(ordered, context)

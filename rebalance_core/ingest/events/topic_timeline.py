@@ -2,21 +2,44 @@
 what brokers log of commits below the one before and of resets.
 """
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard
 
+from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
-from rebalance_core.ingest.evidence import GROUP_CONNECTED, Evidence, is_lite
+from rebalance_core.ingest.evidence import Evidence, is_lite
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.command_output import PARTIAL
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event, finding
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.model.queue import is_retry_topic, is_system_topic
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.protocol.routes import DEFAULT_PERM
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        CommitsEvidence,
+        QueueProgressPiece,
+        RouteQueuesPiece,
+        TopicConfigPiece,
+        TopicCreatedPiece,
+        TopicCreatedValues,
+        TopicDeletedPiece,
+        TopicLoadedPiece,
+        TopicRegisteredPiece,
+        TopicRoutePiece,
+        TopicsEvidence,
+        TopicUpdatedPiece,
+        TopicUpdatedValues,
+    )
+
+    _Logged: TypeAlias = (
+        TopicCreatedPiece | TopicUpdatedPiece | TopicLoadedPiece | TopicDeletedPiece
+    )
 
 # Committed offsets: stores' snapshots, clients' own commit lines, ``consumerProgress``, and what
 # brokers log of commits below the one before and of resets.
@@ -25,7 +48,14 @@ STORE = "committed_offset"
 """An entry of consumerOffset.json."""
 
 
-def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
+_COMMITS = frozenset(SUBJECTS["commits"])
+
+
+def _of_commits(piece: Evidence) -> TypeGuard[CommitsEvidence]:
+    return piece.kind in _COMMITS
+
+
+def commit_row(stated: Evidence, context: ClusterContext) -> Row | None:
     """One row of committed_offsets, None where the evidence says nothing certain.
 
     ``consumerProgress`` prints 0 for a queue without a commit too (rocketmq.md §10.7), so its 0
@@ -34,15 +64,18 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
     are master by turns each counts in its turn. What a broker's log says was surely so at the end
     of the second that it names.
     """
-    answered = _answering(piece, context)
-    if answered is None:
+    piece = _answering(stated, context)
+    if piece is None:
         return None
-    piece, values = answered, answered.values
     observed_ms = context.time_of(piece)
-    if piece.kind in ("committed", "offset_reset"):
-        broker, offset = values["broker"], values["offset"]
+    client_id = None
+    if piece.kind == "committed":
+        broker, offset = piece.values["broker"], piece.values["offset"]
+        client_id = piece.values["client_id"]
+    elif piece.kind == "offset_reset":
+        broker, offset = piece.values["broker"], piece.values["offset"]
     elif piece.kind == "commit_refused":
-        queue = piece.key, values["topic"], piece.place, values["queue_id"]
+        queue = piece.key, piece.values["topic"], piece.place, piece.values["queue_id"]
         before = [
             (at_ms, to) for at_ms, to in context.resets.get(queue, ()) if at_ms <= observed_ms
         ]
@@ -50,8 +83,9 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
             return None
         broker, offset = piece.place, before[-1][1]
     elif piece.kind == "offset_went_back":
-        broker, offset = piece.place, values["asked"]
+        broker, offset = piece.place, piece.values["asked"]
     elif piece.kind == "queue_progress":
+        values = piece.values
         if (
             values["consumer_offset"] == 0
             or values["broker_name_truncated"]
@@ -59,28 +93,34 @@ def commit_row(piece: Evidence, context: ClusterContext) -> Row | None:
         ):
             return None
         broker, offset = values["broker_name"], values["consumer_offset"]
+    elif piece.kind == "local_offset":
+        broker = piece.values["broker_name"] or piece.place
+        offset = piece.values["committed_offset"]
+        client_id = piece.values["client_id"]
     else:
-        broker, offset = values.get("broker_name") or piece.place, values["committed_offset"]
+        broker, offset = piece.place, piece.values["committed_offset"]
     if offset < 0:
         return None
     if piece.kind in ("offset_reset", "commit_refused", "offset_went_back"):
         observed_ms += SECOND_MS - 1
     return {
         "consumer_group": piece.key,
-        "topic": values["topic"],
+        "topic": piece.values["topic"],
         "broker_name": broker,
-        "queue_id": values["queue_id"],
-        "client_id": values.get("client_id"),
+        "queue_id": piece.values["queue_id"],
+        "client_id": client_id,
         "observed_ms": observed_ms,
         "committed_offset": offset,
     }
 
 
-def _answering(piece: Evidence, context: ClusterContext) -> Evidence | None:
+def _answering(piece: Evidence, context: ClusterContext) -> CommitsEvidence | None:
     """The evidence under its broker's name, if the replica it is of answers then."""
     folder = context.folders.get(piece.place)
+    if not _of_commits(piece):
+        return None
     if piece.kind != STORE or folder is None:
-        return next(own_evidence((piece,), context), None)
+        return next(filter(_of_commits, own_evidence((piece,), context)), None)
     name = folder.broker_name
     if folder.by_turns:
         return replace(piece, place=name) if folder.speaks(context.time_of(piece)) else None
@@ -175,6 +215,26 @@ REGISTERED = ("topic_registered", "topic_route")
 """Registrations at a name server, right after the broker logged the topic."""
 
 
+_TOPICS = frozenset(SUBJECTS["topics"])
+
+
+def _of_topics(piece: Evidence) -> TypeGuard[TopicsEvidence]:
+    return piece.kind in _TOPICS
+
+
+def _is_logged(piece: TopicsEvidence) -> TypeGuard[_Logged]:
+    return piece.kind in LOGGED
+
+
+def _set_up(piece: TopicsEvidence) -> tuple[str, int | None] | None:
+    """The broker on which it states how the topic is set up, and the perm; None: it does not."""
+    if piece.kind in ("topic_registered", "topic_route", "route_queues"):
+        return piece.values["broker_name"] or piece.place, piece.values["perm"]
+    if piece.kind in ("topic_created", "topic_updated", "topic_loaded", "topic_config"):
+        return piece.place, piece.values["perm"]
+    return (piece.place, None) if piece.kind == "topic_deleted" else None
+
+
 class StoredConfig(NamedTuple):
     """Queues and perm of a topic on one broker; perm as the broker registers it."""
 
@@ -219,23 +279,22 @@ class TopicTimeline:
         there does.
         """
         ordered = sorted(pieces, key=lambda p: (self._at(p), p.place, p.position, p.source))
-        self._perms = RoutePerms(self._stated_perms(ordered), self.context.was_masterless)
-        stated = {
-            piece.values.get("broker_name") or piece.place
-            for piece in ordered
-            if piece.kind in (*LOGGED, *SNAPSHOTS, *REGISTERED)
-        }
+        self._perms = RoutePerms(
+            self._stated_perms(filter(_of_topics, ordered)), self.context.was_masterless
+        )
+        own = list(filter(_of_topics, ordered))
+        stated = {one[0] for piece in own if (one := _set_up(piece)) is not None}
         # collection.toml may name a process of a broker, whose own files are missing
         folders = {folder.broker_name for folder in self.context.folders.values()}
         named_by_files = folders | {*self.context.addresses.values()}
         asked_for = {*self.context.expected} - named_by_files
         self._unstated = {*self.context.brokers} - asked_for - stated
         routed: dict[str, set[str]] = {}
-        for piece in ordered:
-            if piece.kind == "route_queues" and not piece.values.get(PARTIAL):
+        for piece in own:
+            if piece.kind == "route_queues" and not piece.values.get("partial"):
                 routed.setdefault(file_of(piece.source), set()).add(piece.values["broker_name"])
         stores = self._stores_without(ordered)
-        for piece in ordered:
+        for piece in own:
             while stores and stores[0][1] <= self._at(piece):
                 self._not_in_store(*stores.pop(0))
             listed = routed.pop(file_of(piece.source), None) if piece.kind in SNAPSHOTS else None
@@ -244,7 +303,7 @@ class TopicTimeline:
             self._take_one(piece)
         for store in stores:
             self._not_in_store(*store)
-        self._observed_offsets(ordered)
+        self._observed_offsets(own)
         if self._retry:
             self.findings = []
         for number, row in enumerate(self.events):
@@ -269,7 +328,7 @@ class TopicTimeline:
         # a new broker is registered up to 10 s after its start: its topics have no route before
         return max(at_ms, self.context.first_routes.get(piece.place, at_ms)) + MIDDLE_MS
 
-    def _logged(self, piece: Evidence) -> None:
+    def _logged(self, piece: _Logged) -> None:
         state = self._brokers.setdefault(piece.place, _Broker())
         at_ms = self._at(piece)
         if piece.kind == "topic_deleted":
@@ -284,25 +343,25 @@ class TopicTimeline:
                 self._new_queues(piece, range(max(config.read, config.write)))
                 state.highest = max(config.read, config.write)
         elif not state.mentioned:
-            old = piece.values.get("old", piece.values)
+            old = piece.values["old"] if piece.kind == "topic_updated" else piece.values
             self._observed(piece.place, self._config(piece.place, old, at_ms), piece.source)
         if piece.kind == "topic_updated" and state.highest is not None:
             # a topic that shrank keeps the files of its queues; a line before may have been lost
-            old = piece.values.get("old", {})
-            state.highest = max(state.highest, old.get("read", 0), old.get("write", 0))
+            before = piece.values["old"]
+            state.highest = max(state.highest, before["read"], before["write"])
             highest = max(state.highest, config.read, config.write)
             self._new_queues(piece, range(state.highest, highest))
             state.highest = highest
         self._set(piece.place, config, at_ms, piece.source)
 
-    def _take_one(self, piece: Evidence) -> None:
-        if piece.kind in LOGGED:
+    def _take_one(self, piece: TopicsEvidence) -> None:
+        if _is_logged(piece):
             self._logged(piece)
-        elif piece.kind in SNAPSHOTS:
+        elif piece.kind in ("topic_config", "route_queues"):
             self._snapshot(piece)
-        elif piece.kind in REGISTERED:
+        elif piece.kind in ("topic_registered", "topic_route"):
             self._registered(piece)
-        elif piece.kind == GROUP_CONNECTED and piece.place in self._unstated:
+        elif piece.kind == "group_connected" and piece.place in self._unstated:
             self._unstated.discard(piece.place)
             self._created_by_heartbeat(piece)
 
@@ -311,33 +370,36 @@ class TopicTimeline:
         perm = self.context.effective_perm(piece.place, DEFAULT_PERM, at_ms)
         self._set(piece.place, StoredConfig(1, 1, perm), at_ms, piece.source)
 
-    def _stated_perms(self, pieces: Iterable[Evidence]) -> Iterator[tuple[str, int, int, bool]]:
+    def _stated_perms(
+        self, pieces: Iterable[TopicsEvidence]
+    ) -> Iterator[tuple[str, int, int, bool]]:
         for piece in pieces:
-            if piece.kind in (*LOGGED, *SNAPSHOTS, *REGISTERED) and "perm" in piece.values:
-                place = piece.values.get("broker_name") or piece.place
+            place, perm = _set_up(piece) or ("", None)
+            if perm is not None:
                 routed = piece.kind in (*REGISTERED, "route_queues")
-                yield place, self._at(piece), piece.values["perm"], routed
+                yield place, self._at(piece), perm, routed
 
     def _registered_perm(self, broker: str, routed: int, at_ms: int) -> int:
         config = self._brokers.setdefault(broker, _Broker()).config
         return self._perms.registered(broker, at_ms, routed, config.perm if config else None)
 
-    def _registered(self, piece: Evidence) -> None:
+    def _registered(self, piece: TopicRegisteredPiece | TopicRoutePiece) -> None:
         """A change that the broker's own log lacks, or that was not collected."""
         values, at_ms = piece.values, self._at(piece)
         place = values["broker_name"]
         state = self._brokers.setdefault(place, _Broker())
         perm = self._registered_perm(place, values["perm"], at_ms)
         config = StoredConfig(values["read"], values["write"], perm)
-        if not state.mentioned and "old" in values:
-            old = values["old"]
+        if not state.mentioned and piece.kind == "topic_route":
+            old = piece.values["old"]
             perm = self._registered_perm(place, old["perm"], at_ms)
             self._observed(place, StoredConfig(old["read"], old["write"], perm), piece.source)
         self._set(place, config, at_ms, piece.source)
 
-    def _snapshot(self, piece: Evidence) -> None:
+    def _snapshot(self, piece: TopicConfigPiece | RouteQueuesPiece) -> None:
         values = piece.values
-        place = values.get("broker_name") or piece.place
+        routed = piece.values["broker_name"] if piece.kind == "route_queues" else ""
+        place = routed or piece.place
         at_ms = self._at(piece)
         config = StoredConfig(values["read_queue_nums"], values["write_queue_nums"], values["perm"])
         if piece.kind == "topic_config":
@@ -458,7 +520,9 @@ class TopicTimeline:
         started = context.starts.get(broker) and broker not in context.in_rocksdb
         return bool(started) and context.log_had_ended(broker, at_ms) and not (system or reply)
 
-    def _config(self, broker: str, values: Any, at_ms: int) -> StoredConfig:
+    def _config(
+        self, broker: str, values: TopicCreatedValues | TopicUpdatedValues, at_ms: int
+    ) -> StoredConfig:
         perm = self.context.effective_perm(broker, values["perm"], at_ms)
         return StoredConfig(values["read"], values["write"], perm)
 
@@ -504,7 +568,7 @@ class TopicTimeline:
         spans = self.context.uncached.get(broker, ())
         return any(since_ms <= at_ms < until_ms for since_ms, until_ms in spans)
 
-    def _observed_offsets(self, ordered: list[Evidence]) -> None:
+    def _observed_offsets(self, ordered: list[TopicsEvidence]) -> None:
         """Rows of ``topicStatus``; of ``consumerProgress`` where the minimum cannot have moved.
 
         ``consumerProgress`` shows no minimum. A minimum only grows, so between two observations of
@@ -528,7 +592,7 @@ class TopicTimeline:
                 self._from_progress(piece, minima)
 
     def _from_progress(
-        self, piece: Evidence, minima: dict[tuple[str, int], list[tuple[int, int]]]
+        self, piece: QueueProgressPiece, minima: dict[tuple[str, int], list[tuple[int, int]]]
     ) -> None:
         v = piece.values
         observations = minima.get((v["broker_name"], v["queue_id"]), [])

@@ -22,6 +22,7 @@ from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
 from rebalance_core.ingest.evidence import thinning_of
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.log_rows import READERS, FactRows
+from rebalance_core.ingest.observed_facts import DOCUMENT_READERS
 from rebalance_core.ingest.parse import broker_log, client_log, lock_and_pop_logs, server_logs
 from tests.unit.ingest import made_up_fact
 from tests.unit.ingest.made_up_fact import DECLARATION
@@ -351,6 +352,13 @@ def test_what_one_declaration_cannot_say_has_a_reader() -> None:
         fact = LOG_FACTS[kind]
         details = {field.name for field in fact.rows[0].details}
         assert details <= {field.name for field in fact.fields} | {"log", "pid"}, kind
+
+
+@pytest.mark.parametrize(("kind", "reader"), [*READERS.items(), *DOCUMENT_READERS.items()])
+def test_a_reader_is_listed_for_the_kind_that_it_takes(kind: str, reader: Any) -> None:
+    """The dicts of readers are untyped: mypy does not compare the two."""
+    taken = reader.__annotations__["piece"].split(" | ")
+    assert "".join(map(str.title, kind.split("_"))) + "Piece" in taken
 
 
 def test_every_kind_of_a_log_is_of_the_contract() -> None:
