@@ -1,5 +1,7 @@
 """Every fact that stores and dumps state, and what `ingest` concludes itself, declared once."""
 
+from dataclasses import replace
+
 from rebalance_core.contracts.fact_declaration import DocumentFact, document_facts, fields
 
 _QUEUE = "topic, broker_name, queue_id: int"
@@ -216,7 +218,17 @@ CONCLUDED = (
     DocumentFact("topics_listed", "all topics of a client", fields("client_id, topics: set[str]")),
 )
 
-DOCUMENT_FACTS: dict[str, DocumentFact] = document_facts((*STORES, *DUMPS, *CONCLUDED))
+
+def _markable(fact: DocumentFact) -> DocumentFact:
+    """The fact of an output that may be marked, as rows of it may be missing."""
+    if any(field.name == "partial" for field in fact.fields):
+        return fact
+    return replace(fact, fields=(*fact.fields, *fields("partial?: bool")))
+
+
+DOCUMENT_FACTS: dict[str, DocumentFact] = document_facts(
+    (*STORES, *map(_markable, DUMPS), *CONCLUDED)
+)
 
 
 # What modules read that put evidence together: mypy has a union of the kinds of each subject.
@@ -263,6 +275,15 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "queue_progress",
         "committed_offset",
         "local_offset",
+    ),
+    "strategies": (
+        "allocated",
+        "broker_allocated",
+        "client",
+        "client_queue",
+        "consumer_connected",
+        "member",
+        "queue_progress",
     ),
     "cluster_documents": ("dump", "group_configs", "broker"),
     "dumped_members": (

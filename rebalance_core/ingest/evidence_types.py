@@ -776,6 +776,7 @@ class NoMembersValues(TypedDict):
     """Values of no_members."""
 
     code: int | None
+    partial: NotRequired[bool]
 
 
 class GroupConnectionValues(TypedDict):
@@ -903,6 +904,7 @@ class ListedClientValues(TypedDict):
 
     client_id: str
     version: str
+    partial: NotRequired[bool]
 
 
 class StuckQueueValues(TypedDict):
@@ -914,6 +916,7 @@ class StuckQueueValues(TypedDict):
     queue_id: int
     trouble: str
     count: int
+    partial: NotRequired[bool]
 
 
 class QueueProgressValues(TypedDict):
@@ -931,6 +934,7 @@ class QueueProgressValues(TypedDict):
     last_time_ms: int | None
     with_clients: bool
     client_ip: str | None
+    partial: NotRequired[bool]
 
 
 class QueueOffsetsValues(TypedDict):
@@ -942,6 +946,7 @@ class QueueOffsetsValues(TypedDict):
     min_offset: int
     max_offset: int
     last_updated_ms: int | None
+    partial: NotRequired[bool]
 
 
 class RouteBrokerValues(TypedDict):
@@ -951,6 +956,7 @@ class RouteBrokerValues(TypedDict):
     broker_name: str
     addresses: dict[str, str]
     acting: NotRequired[bool | None]
+    partial: NotRequired[bool]
 
 
 class RouteQueuesValues(TypedDict):
@@ -972,6 +978,7 @@ class BrokerValues(TypedDict):
     addr: str
     version: str
     activated: bool | None
+    partial: NotRequired[bool]
 
 
 class ServerSettingsValues(TypedDict):
@@ -979,12 +986,14 @@ class ServerSettingsValues(TypedDict):
 
     address: str
     settings: dict[str, str]
+    partial: NotRequired[bool]
 
 
 class QueueMappingValues(TypedDict):
     """Values of queue_mapping."""
 
     topic: str
+    partial: NotRequired[bool]
 
 
 class RocksdbExportValues(TypedDict):
@@ -993,6 +1002,7 @@ class RocksdbExportValues(TypedDict):
     done: bool
     whole_cluster: bool
     argument: NotRequired[str]
+    partial: NotRequired[bool]
 
 
 class BrokerLocalValues(TypedDict):
@@ -1263,6 +1273,15 @@ CommitsEvidence: TypeAlias = (
     | QueueProgressPiece
     | CommittedOffsetPiece
     | LocalOffsetPiece
+)
+StrategiesEvidence: TypeAlias = (
+    AllocatedPiece
+    | BrokerAllocatedPiece
+    | ClientPiece
+    | ClientQueuePiece
+    | ConsumerConnectedPiece
+    | MemberPiece
+    | QueueProgressPiece
 )
 ClusterDocumentsEvidence: TypeAlias = DumpPiece | GroupConfigsPiece | BrokerPiece
 DumpedMembersEvidence: TypeAlias = (

@@ -7,15 +7,18 @@ rooms (rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what res
 the user's code (rocketmq.md §2.6).
 """
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeGuard
 
+from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.command_output import PARTIAL
 from rebalance_core.ingest.parse.java_text import version_of_ordinal
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.clients import nearest_version
@@ -29,6 +32,13 @@ from rebalance_core.protocol.shares import CANDIDATES, Divider, shares_of
 from rebalance_core.strategies import custom, make_strategy, parse_strategy
 from rebalance_core.strategies.machine_room import NEARBY, MachineRoomNearby
 from rebalance_core.strategies.registry import known_parameters
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        ConsumerConnectedPiece,
+        QueueProgressPiece,
+        StrategiesEvidence,
+    )
 
 # Which strategy each member uses: client logs and ``consumerStatus`` show names, not parameters.
 #
@@ -128,27 +138,39 @@ class _Shown:
     """
 
     names: dict[str, str] = field(default_factory=dict)
-    results: dict[str, dict[str, list[list[object]]]] = field(default_factory=dict)
-    held: dict[str, list[list[object]]] = field(default_factory=dict)
+    results: dict[str, dict[str, Sequence[Sequence[object]]]] = field(default_factory=dict)
+    held: dict[str, list[Sequence[object]]] = field(default_factory=dict)
     at_ms: int = 0
+
+
+_KINDS = frozenset(SUBJECTS["strategies"])
+
+
+def _of_strategies(piece: Evidence) -> TypeGuard[StrategiesEvidence]:
+    return piece.kind in _KINDS
 
 
 def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
     shown = _Shown()
-    for piece in pieces:
-        v = piece.values
+    for piece in filter(_of_strategies, pieces):
         if piece.kind in ("allocated", "broker_allocated"):
-            shown.names[v["client_id"]] = v["strategy"]
-            if "queues" in v:
-                shown.results.setdefault(v["client_id"], {})[v["topic"]] = v["queues"]
+            shown.names[piece.values["client_id"]] = piece.values["strategy"]
+        if piece.kind == "allocated":
+            divided = piece.values
+            if "queues" in divided:
+                of_topics = shown.results.setdefault(divided["client_id"], {})
+                of_topics[divided["topic"]] = divided["queues"]
                 shown.at_ms = context.time_of(piece)
-        elif piece.kind == "client_queue" and not v["dropped"] and v.get("client_file"):
-            queue = [v["topic"], v["broker_name"], v["queue_id"]]
-            shown.held.setdefault(_client_id(piece), []).append(queue)
-        elif piece.kind == "client" and v["strategy"]:
+        elif piece.kind == "client_queue":
+            held, client_id = piece.values, piece.values.get("client_file")
+            if client_id and not held["dropped"]:
+                queue = [held["topic"], held["broker_name"], held["queue_id"]]
+                shown.held.setdefault(client_id, []).append(queue)
+        elif piece.kind == "client" and piece.values["strategy"]:
+            client_id = piece.values.get("client_file", "")
             # the class of MACHINE_ROOM_NEARBY hides its inner strategy: the log's name is better
-            shown.names.setdefault(_client_id(piece), v["strategy"])
-            shown.held.setdefault(_client_id(piece), [])
+            shown.names.setdefault(client_id, piece.values["strategy"])
+            shown.held.setdefault(client_id, [])
             shown.at_ms = context.time_of(piece)
     for client_id, name in shown.names.items():
         if name in (CONFIG, MACHINE_ROOM) and shown.held.get(client_id):
@@ -167,20 +189,16 @@ def _stands(given: str | None, names: Mapping[str, str]) -> bool:
     return given is not None and (len(names) < SEVERAL or _name(given) in shown)
 
 
-def _client_id(piece: Evidence) -> str:
-    return str(piece.values.get("client_file", ""))
-
-
 def _name(text: str | None) -> str:
     return (text or "").partition("(")[0]
 
 
-def _rooms(results: Iterable[Mapping[str, list[list[object]]]]) -> list[str]:
+def _rooms(results: Iterable[Mapping[str, Sequence[Sequence[object]]]]) -> list[str]:
     brokers = {str(q[1]) for topics in results for qs in topics.values() for q in qs}
     return sorted({b.partition(_ROOM_SEPARATOR)[0] for b in brokers if _ROOM_SEPARATOR in b})
 
 
-def _roomless(text: str, client_id: str, queues: list[list[object]]) -> set[str]:
+def _roomless(text: str, client_id: str, queues: Sequence[Sequence[object]]) -> set[str]:
     """Name the client and brokers of its queues that have no room; upstream would throw."""
     strategy = parse_strategy(text)
     if not isinstance(strategy, MachineRoomNearby):
@@ -193,7 +211,7 @@ def _roomless(text: str, client_id: str, queues: list[list[object]]) -> set[str]
 def _text(
     name: str,
     given: str | None,
-    results: Mapping[str, list[list[object]]],
+    results: Mapping[str, Sequence[Sequence[object]]],
     rooms: list[str],
     assumed: dict[str, str],
 ) -> str | None:
@@ -411,13 +429,13 @@ def _dumps(
     in which a queue without an owner may be that of a member that does not report its queues, or
     of which rows may be missing.
     """
-    pieces = list(pieces)
-    cut = _partial_topics(pieces)
-    silent = any(_is_silent(piece) for piece in pieces if piece.kind == "consumer_connected")
-    connected = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
+    used = list(filter(_of_strategies, pieces))
+    cut = _partial_topics(used)
+    silent = any(_is_silent(piece) for piece in used if piece.kind == "consumer_connected")
+    connected = {p.place for p in used if p.kind in ("consumer_connected", "member") and p.place}
     connected -= context.slave_places
-    tables: dict[tuple[int, str, str], list[Evidence]] = {}
-    for piece in pieces:
+    tables: dict[tuple[int, str, str], list[QueueProgressPiece]] = {}
+    for piece in used:
         if piece.kind == "queue_progress" and piece.values["with_clients"]:
             topic = piece.values["topic"]
             if not is_retry_topic(topic) and not piece.values["topic_truncated"]:
@@ -447,14 +465,14 @@ def _partial_topics(pieces: Iterable[Evidence]) -> set[tuple[str, str]]:
     """Files of consumerProgress -s, each with the topics of which rows may be missing."""
     return {
         (file_of(piece.source), piece.values["topic"])
-        for piece in pieces
+        for piece in filter(_of_strategies, pieces)
         if piece.kind == "queue_progress"
         and piece.values["with_clients"]
-        and piece.values.get(PARTIAL)
+        and piece.values.get("partial")
     }
 
 
-def _is_silent(connection: Evidence) -> bool:
+def _is_silent(connection: ConsumerConnectedPiece) -> bool:
     values = connection.values
     if values["consume_type"] == "CONSUME_PASSIVELY" or values["version"] is None:
         return False
