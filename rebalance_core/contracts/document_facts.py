@@ -285,6 +285,14 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "member",
         "queue_progress",
     ),
+    "master_modes": (
+        "broker_property",
+        "route_broker",
+        "server_settings",
+        "min_broker",
+        "name_server_property",
+        "pull_refused",
+    ),
     "cluster_documents": ("dump", "group_configs", "broker"),
     "dumped_members": (
         "client",

@@ -1283,6 +1283,14 @@ StrategiesEvidence: TypeAlias = (
     | MemberPiece
     | QueueProgressPiece
 )
+MasterModesEvidence: TypeAlias = (
+    BrokerPropertyPiece
+    | RouteBrokerPiece
+    | ServerSettingsPiece
+    | MinBrokerPiece
+    | NameServerPropertyPiece
+    | PullRefusedPiece
+)
 ClusterDocumentsEvidence: TypeAlias = DumpPiece | GroupConfigsPiece | BrokerPiece
 DumpedMembersEvidence: TypeAlias = (
     ClientPiece | ClientSubscriptionPiece | ConsumerConnectedPiece | HeartbeatPiece | MemberPiece

@@ -1,8 +1,12 @@
 """When the master of a broker goes or comes while its slaves live, and what they do meanwhile."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeGuard
 
+from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.ingest.broker_folders import (
     HEARD_MS,
     MASTER_ID,
@@ -13,9 +17,15 @@ from rebalance_core.ingest.broker_folders import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.command_output import PARTIAL
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.model.events import ACTING, REFUSED, SLAVE_READ
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        BrokerPiece,
+        MasterModesEvidence,
+        RouteBrokerValues,
+    )
 
 # One turn of a broker's master.
 
@@ -158,15 +168,19 @@ def role_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTu
                 yield MasterTurn(name, before_next_ms, True, next_source)
 
 
+def _is_listed(piece: Evidence) -> TypeGuard[BrokerPiece]:
+    return piece.kind == "broker"
+
+
 def _listed_since(
     ordered: list[Evidence], name: str, since_ms: int, until_ms: int, lost: Collection[str]
 ) -> Iterator[MasterTurn]:
     """Another master, of which no log was collected, in the first list that has it."""
-    for piece in ordered:
+    for piece in filter(_is_listed, ordered):
         v, at_ms = piece.values, piece.at_ms or 0
-        if piece.kind != "broker" or v["broker_name"] != name or not since_ms < at_ms < until_ms:
+        if v["broker_name"] != name or not since_ms < at_ms < until_ms:
             continue
-        if int(v["broker_id"]) == MASTER_ID and v["addr"] not in lost:
+        if v["broker_id"] == MASTER_ID and v["addr"] not in lost:
             yield MasterTurn(name, at_ms, False, piece.source)
             return
 
@@ -208,11 +222,11 @@ def _unlogged_end(
 def dumped_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """Lists in which a broker has slaves alone, or its master again."""
     listed: dict[tuple[str, int, str], set[bool]] = {}
-    for piece in ordered:
-        if piece.kind == "broker" and not piece.values.get(PARTIAL):
+    for piece in filter(_is_listed, ordered):
+        if not piece.values.get("partial"):
             key = (file_of(piece.source), piece.at_ms or 0, piece.values["broker_name"])
-            first = int(piece.values["broker_id"]) == MASTER_ID
-            master = first and piece.values.get("addr") not in replicas.slaves
+            first = piece.values["broker_id"] == MASTER_ID
+            master = first and piece.values["addr"] not in replicas.slaves
             listed.setdefault(key, set()).add(master)
     for (source, at_ms, name), masters in listed.items():
         yield MasterTurn(name, at_ms, True not in masters, source)
@@ -256,9 +270,16 @@ def gone_before(
             yield MasterTurn(name, start_ms, True, lone.source)
 
 
+_MODES = frozenset(SUBJECTS["master_modes"])
+
+
+def _of_modes(piece: Evidence) -> TypeGuard[MasterModesEvidence]:
+    return piece.kind in _MODES
+
+
 def _routed(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """Routes of a broker that has slaves, with its master or without."""
-    for piece in ordered:
+    for piece in filter(_of_modes, ordered):
         if piece.kind == "route_broker" and piece.values["addresses"]:
             ids = {int(one): address for one, address in piece.values["addresses"].items()}
             listed = MASTER_ID in ids and ids[MASTER_ID] not in replicas.slaves
@@ -318,34 +339,41 @@ class SlaveModes:
         self._supports: list[tuple[int, bool]] = []
         self._acted: dict[str, list[int]] = {}
         self._refused: dict[str, list[int]] = {}
-        for piece in pieces:
+        for piece in filter(_of_modes, pieces):
             self._take(piece, piece.at_ms or 0, replicas)
 
-    def _take(self, piece: Evidence, at_ms: int, replicas: Replicas) -> None:
-        v, folder = piece.values, replicas.folders.get(piece.place)
+    def _take(self, piece: MasterModesEvidence, at_ms: int, replicas: Replicas) -> None:
+        folder = replicas.folders.get(piece.place)
         if piece.kind == "broker_property" and folder is not None:
-            on = v["value"].strip() == "true"
-            if v["name"] == ACTING_ENABLE:
+            on = piece.values["value"].strip() == "true"
+            if piece.values["name"] == ACTING_ENABLE:
                 self._acts.setdefault(folder.broker_name, []).append((at_ms, on))
-            elif v["name"] == SLAVE_READ_ENABLE and (folder.slave or folder.by_turns):
+            elif piece.values["name"] == SLAVE_READ_ENABLE and (folder.slave or folder.by_turns):
                 self._reads.setdefault(folder.broker_name, []).append((at_ms, on))
-        elif piece.kind == "route_broker" and v.get("acting") is not None:
-            self._acts.setdefault(v["broker_name"], []).append((at_ms, v["acting"]))
-            first = {int(one): address for one, address in v["addresses"].items()}.get(MASTER_ID)
-            alone = first in replicas.slaves or (first is None and bool(v["addresses"]))
-            if v["acting"] and alone:
-                # without a master: a name server that supports it gives its id to a slave
-                self._supports.append((at_ms, first is not None))
+        elif piece.kind == "route_broker":
+            self._take_route(piece.values, at_ms, replicas)
         elif piece.kind == "server_settings":
-            self._take_settings(v["address"], v["settings"], at_ms, replicas)
+            stated = piece.values
+            self._take_settings(stated["address"], stated["settings"], at_ms, replicas)
         elif piece.kind == "min_broker" and folder is not None:
             self._acts.setdefault(folder.broker_name, []).append((at_ms, True))
             self._acted.setdefault(folder.broker_name, []).append(at_ms)
         elif piece.kind == "name_server_property":
-            self._supports.append((at_ms, v["value"].strip() == "true"))
-        elif piece.kind == "pull_refused" and v["address"] in replicas.slaves:
-            name = replicas.names.get(v["address"])
+            self._supports.append((at_ms, piece.values["value"].strip() == "true"))
+        elif piece.kind == "pull_refused" and piece.values["address"] in replicas.slaves:
+            name = replicas.names.get(piece.values["address"])
             self._refused.setdefault(name or "", []).append(at_ms)
+
+    def _take_route(self, route: RouteBrokerValues, at_ms: int, replicas: Replicas) -> None:
+        acting, addresses = route.get("acting"), route["addresses"]
+        if acting is None:
+            return
+        self._acts.setdefault(route["broker_name"], []).append((at_ms, acting))
+        first = {int(one): address for one, address in addresses.items()}.get(MASTER_ID)
+        alone = first in replicas.slaves or (first is None and bool(addresses))
+        if acting and alone:
+            # without a master: a name server that supports it gives its id to a slave
+            self._supports.append((at_ms, first is not None))
 
     def _take_settings(
         self, address: str, settings: Mapping[str, str], at_ms: int, replicas: Replicas
