@@ -164,6 +164,7 @@ to read on a broker, has or had them.
 """
 MOST_WITNESSES = 2_000
 STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
+_ALARM = re.compile(log_lines.ALARM)
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 
@@ -218,7 +219,7 @@ class FileStats:
     first_line_at: str = ""
     """The time of a log's first line with a head, as `last_line`."""
     steps: dict[str, int] = field(default_factory=dict)
-    """Of a log the lines with a head in each 10 s, as it is written there."""
+    """Of a log the routine lines, below WARN, in each 10 s, as it is written there."""
     local_heads: bool = False
     """A log of a client has lines with the time of its host's zone."""
     marks: dict[str, list[int]] = field(default_factory=dict)
@@ -254,7 +255,8 @@ class FileStats:
             self.last_line = at
         if not self.first_line_at or at < self.first_line_at:
             self.first_line_at = at
-        self.steps[step] = self.steps.get(step, 0) + 1
+        if not _ALARM.match(text):
+            self.steps[step] = self.steps.get(step, 0) + 1
         if (
             text[log_lines.SECOND_CHARACTERS : log_lines.SECOND_CHARACTERS + 1]
             == log_lines.LOCAL_MARK

@@ -29,7 +29,7 @@ from rebalance_core.ingest.collection import (
     open_collection,
 )
 from rebalance_core.ingest.collection_settings import Assumptions, parse_given_groups
-from rebalance_core.ingest.coverage import coverage_rows
+from rebalance_core.ingest.coverage import PAUSE_MS, coverage_rows
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread, Unreadable, file_of, storable
 from rebalance_core.ingest.file_findings import file_findings
@@ -212,14 +212,18 @@ def context_of(
 
 
 def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
-    """Folders with a broker.log, and when the last line of theirs was written."""
-    written = {one.name: (one.last_line, one.shift_ms) for one in stats}
+    """Folders with a broker.log, and when the last line of theirs was written: the last routine
+    one, where the log goes on with warnings alone.
+    """
+    written = {one.name: (one.last_line, one.shift_ms, max(one.steps, default="")) for one in stats}
     logged: dict[str, int] = {}
     for file in collection.files:
         if file.kind == BROKER_LOG:
-            last_line, shift_ms = written.get(file.name, ("", 0))
-            until_ms = ServerClock().second_ms(last_line)
-            until_ms = 0 if until_ms is None else until_ms + shift_ms
+            last_line, shift_ms, step = written.get(file.name, ("", 0, ""))
+            until_ms = ServerClock().second_ms(last_line) or 0
+            routine_ms = ServerClock().second_ms(f"{step}9") or until_ms
+            until_ms = routine_ms if until_ms - routine_ms > PAUSE_MS else until_ms
+            until_ms += shift_ms if until_ms else 0
             logged[file.place] = max(until_ms, logged.get(file.place, 0))
     return logged
 

@@ -302,7 +302,9 @@ def _count_heads(stats: FileStats, lines: pa.StringArray) -> None:
         lines, log_lines.SECOND_CHARACTERS, log_lines.SECOND_CHARACTERS + 1
     )
     stats.local_heads |= bool(pc.any(pc.equal(marks, log_lines.LOCAL_MARK)).as_py())
-    for found in pc.value_counts(pc.utf8_slice_codeunits(times, 0, STEP_CHARACTERS)).to_pylist():
+    routine = pc.invert(pc.match_substring_regex(lines, log_lines.ALARM))
+    steps = pc.utf8_slice_codeunits(times.filter(routine), 0, STEP_CHARACTERS)
+    for found in pc.value_counts(steps).to_pylist():
         step = found["values"]
         stats.steps[step] = stats.steps.get(step, 0) + found["counts"]
 

@@ -89,6 +89,16 @@ def test_a_rotated_file_that_is_missing_leaves_a_pause(tmp_path: Path) -> None:
     assert rows(ingested(tmp_path, files), "broker_log") == [(0, 279, True), (1200, 1770, True)]
 
 
+def test_a_log_that_goes_on_with_warnings_alone_lacks_what_is_routine(tmp_path: Path) -> None:
+    """Its level was raised, so joins and leaves since then stand nowhere."""
+    warning = "2026-11-21 11:{}:00 WARN t - [PCBUSY_CLEAN_QUEUE]broker busy\n"
+    warned = "".join(warning.format(minute) for minute in range(11, 16))
+    raised = ingested(tmp_path / "raised", {"brokers/a/broker.log": lines(*range(10)) + warned})
+    assert rows(raised, "broker_log") == [(0, 579, True), (900, 900, True)]
+    among = ingested(tmp_path / "among", {"brokers/a/broker.log": lines(*range(16)) + warned})
+    assert rows(among, "broker_log") == [(0, 930, True)]
+
+
 def test_the_order_of_lines_changes_nothing(tmp_path: Path) -> None:
     text = "".join(reversed(lines(*range(30)).splitlines(keepends=True)))
     assert rows(ingested(tmp_path, {"brokers/a/broker.log": text}), "broker_log") == [
