@@ -357,6 +357,7 @@ _NOT_RECORDED = (
     "local_heads",
     "marks",
     "partial",
+    "witnessed",
 )
 """Of use while the parts of a file are put together, and for findings and ``rejected``."""
 
