@@ -308,7 +308,7 @@ def _lacking(
     """What no file tells that the result rests on: reason, in words, and what would settle it."""
     group, found, missing = case.consumer_group, result.differences, verdicts.NOT_COVERED
     differs = result.verdict == verdicts.DIFFERS
-    gap = evidence.unlogged(case) if differs else evidence.members_gap(case)
+    gap = evidence.unlogged(case) if differs else evidence.unlogged_unless_listed(case)
     if gap is None and differs:
         begin = result.last_round_ms
         gap = evidence.gap_of(case, MEMBERS, begin, None) or evidence.gap_of(

@@ -120,7 +120,11 @@ def gap_of(case: GroupCase, needs: Needs, first_ms: int | None, last_ms: int | N
         return late
     if "ADMIN" in needs.roles and last_ms is None:
         since_ms = first_ms or 0
-        return members_gap(case, since_ms) or _members_gap(case, since_ms) or _outage_gap(case)
+        return (
+            unlogged_unless_listed(case, since_ms)
+            or _members_gap(case, since_ms)
+            or _outage_gap(case)
+        )
     if "ADMIN" in needs.roles:
         first_ms = None  # who is a member, and of what, is what all lines so far left
         # a dump tells what is subscribed in the end, and not since when
@@ -164,7 +168,7 @@ def listed_now(case: GroupCase, since_ms: int = 0) -> bool:
     )
 
 
-def members_gap(case: GroupCase, since_ms: int = 0) -> Gap | None:
+def unlogged_unless_listed(case: GroupCase, since_ms: int = 0) -> Gap | None:
     """Why lines on members are known to be missing; None: none are, or the lists of the last round
     show who is there.
     """
