@@ -133,7 +133,7 @@ _NOISE = re.compile(
 _FRAME = re.compile(r"\s++at [\w.$/@<]|\s++\.\.\. [0-9]++ ")
 _THROWN = re.compile(
     r"\s*+(?:Caused by: |Suppressed: |Exception in thread \"[^\"]*+\" )?"
-    r"(?P<name>(?:[A-Za-z_$][\w$]*+\.)++[\w$]*+)(?::(?P<message>.*+))?"
+    r"(?P<name>(?:[A-Za-z_$][\w$]*+\.)+[\w$]*+)(?::(?P<message>.*+))?"
 )
 _CODE = re.compile(r"\bCODE: ([0-9]{1,9})\b")
 

@@ -28,12 +28,13 @@ ObjectKey = tuple[tuple[str, Any], ...]
 
 # Half characters are what Python makes of bytes that are not UTF-8.
 _PLAIN = r'[^"\\\x00-\x1f\ud800-\udfff]'
-# Every alternative is decided by its first character and none can match in two ways.
+# Every alternative is decided by its first character and none can match in two ways. No group is
+# possessive: Python up to 3.11.4 does not take back what such a group began to match.
 _TOKEN = re.compile(
     r"[ \t\r\n]*+(?:"
-    rf'"(?P<string>{_PLAIN}*+(?:\\.{_PLAIN}*+)*+)"'
+    rf'"(?P<string>{_PLAIN}*+(?:\\.{_PLAIN}*+)*)"'
     r"|(?P<mark>[{}\[\]:,])"
-    r"|(?P<number>-?[0-9]++(?:\.[0-9]++)?+(?:[eE][+-]?[0-9]++)?+)"
+    r"|(?P<number>-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)"
     r"|(?P<word>true|false|null)"
     r"|(?P<end>\Z))"
 )

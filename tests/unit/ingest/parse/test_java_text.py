@@ -202,3 +202,12 @@ def random_value(chance: random.Random, depth: int) -> object:
     if shape == 4:
         return [random_value(chance, depth - 1) for _ in range(chance.randrange(4))]
     return {f"k{i}": random_value(chance, depth - 1) for i in range(chance.randrange(4))}
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a":1e}', '{"a":1.}', '{"a":1e+,"b":2}', '{"a":"b\\', '{"a":-}']
+)
+def test_what_begins_as_a_number_or_text_and_ends_there_is_refused(text: str) -> None:
+    """A group that is possessive would keep the e of Python's up to 3.11.4."""
+    with pytest.raises(Unreadable, match="no JSON"):
+        read_relaxed_json(text)
