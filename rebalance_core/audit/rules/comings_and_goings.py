@@ -21,6 +21,7 @@ from rebalance_core.audit.case import (
     plural,
 )
 from rebalance_core.audit.dumps import Answer, Unlisted
+from rebalance_core.audit.evidence import unlogged_group
 from rebalance_core.audit.orphans import backlog, is_broadcasting, messages
 from rebalance_core.audit.recovery import Recovery, went_after
 from rebalance_core.audit.subscriptions import is_proxied
@@ -348,6 +349,7 @@ def find_unlisted(case: GroupCase) -> Iterator[Finding]:
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=min(first for first, _ in signs),
         last_ms=None if unlisted.goes_on else unlisted.last_ms,
+        gap=None if unlisted.clients else unlogged_group(case),
         ended_by="" if unlisted.goes_on else "it gave no sign of life after that",
     )
 

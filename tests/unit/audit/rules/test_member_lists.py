@@ -292,6 +292,11 @@ def test_pulls_that_a_broker_refuses_while_nobody_is_a_member() -> None:
     assert findings_of(UNLISTED, refused(301, 301)) == []  # a pull that the broker still held
     online = case_of(topic(), join("x"), facts=[fact("GROUP_NOT_KNOWN", 940, broker_name="a")])
     assert findings_of(UNLISTED, online) == []
+    for torn, severity in ((False, "ERROR"), (True, "INFO")):  # its lines may show members
+        log = (LogSpan(0, ms(1_000), from_start=True, torn=torn),)
+        case = refused(940, 997)
+        run = replace(case.run, coverage=Coverage({"a": log}, known=True))
+        assert severities(UNLISTED, replace(case, run=run)) == [severity]
 
 
 def with_log(case: GroupCase, until: float) -> GroupCase:
