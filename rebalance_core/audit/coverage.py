@@ -7,7 +7,13 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, LINES_REFUSED, STEADY
+from rebalance_core.contracts.observed import (
+    CLOCK_UNSURE,
+    FROM_START,
+    LINES_REFUSED,
+    NAME_ALONE,
+    STEADY,
+)
 from rebalance_core.ingest.clock_zones import is_zone
 from rebalance_core.ingest.collection import CONFIG_STORES, OFFSETS, TOPICS
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS
@@ -226,7 +232,8 @@ def _named_errors(rows: Iterable[CoverageRow]) -> Iterator[tuple[int, int]]:
     """As `Coverage.named_error_ms`."""
     for row in rows:
         if row["from_ms"] is not None and (row["role"] == "ADMIN" or row["kind"] in CONFIG_STORES):
-            unsure = CLOCK_UNSURE in (row["note"] or "")
+            note = row["note"] or ""
+            unsure = CLOCK_UNSURE in note or NAME_ALONE in note
             error_ms = UNSURE_MS if unsure else row.get("clock_error_ms")
             if error_ms:
                 yield row["from_ms"], error_ms

@@ -78,6 +78,7 @@ ROLES = ("BROKER", "NAME_SERVER", "PROXY", "CLIENT", "ADMIN")
 FROM_START = "begins with the start of the broker"
 """Note of a broker's log before which there is nothing to tell."""
 CLOCK_UNSURE = "its clock differs from others, and nothing tells which is right"
+NAME_ALONE = "nothing that it shows has a time elsewhere: when it was made, its name alone says"
 LINES_REFUSED = "lines of it were refused"
 """Note of a broker's log: what it does not show may stand there."""
 STEADY = "has a line every few seconds"

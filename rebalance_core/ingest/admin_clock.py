@@ -54,16 +54,18 @@ DUMPS, STORES = "dumps", "stores"
 
 @dataclass(frozen=True, slots=True)
 class ClockOff:
-    """The clock of a machine that names files is off.
+    """The clock of a machine that names files is off, or may be.
 
     Attributes:
         behind_ms: how far it is behind the others: what has to be added to its times.
         error_ms: how far off a corrected time may still be; None: what the files show agrees on no
             difference, and nothing is corrected.
+        compared: False if nothing that the files show has a time elsewhere.
     """
 
     behind_ms: int
     error_ms: int | None
+    compared: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,7 @@ def clocks_off(
     stats: Iterable[FileStats],
     clocks: LogClocks,
 ) -> dict[str, ClockOff]:
-    """The clocks that are off: of `DUMPS`, of `STORES`, or of both.
+    """The clocks that are off, or that nothing compares: of `DUMPS`, of `STORES`, or of both.
 
     Args:
         files: of the collection.
@@ -135,6 +137,10 @@ def clocks_off(
             copied = dumped
         elif as_dumped == alone and copied is None and stores:
             copied = ClockOff(0, abs(dumped.behind_ms))  # one machine may do both
+    if dumps and not allowed[DUMPS]:
+        dumped = ClockOff(0, None, compared=False)
+    if stores and not allowed[STORES] and copied is None:
+        copied = ClockOff(0, None, compared=False)
     found = {DUMPS: dumped, STORES: copied}
     return {what: off for what, off in found.items() if off is not None}
 

@@ -709,6 +709,8 @@ def _copy_findings(
 ) -> Iterator[tuple[str, str, Mapping[str, object]]]:
     """Text, remedy and evidence of each machine whose clock names files wrongly."""
     for what, off in sorted(copies.items()):
+        if not off.compared:
+            continue
         machine, shown = f"the machine that {_MACHINES[what]}", f"by what the {what} show"
         remedy = "Synchronise that machine's clock (chrony, NTP)."
         if off.error_ms is None:

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import pairwise
 
-from rebalance_core.contracts.observed import CLOCK_UNSURE, FROM_START, LINES_REFUSED, STEADY
+from rebalance_core.contracts.observed import (
+    CLOCK_UNSURE,
+    FROM_START,
+    LINES_REFUSED,
+    NAME_ALONE,
+    STEADY,
+)
 from rebalance_core.ingest.clock_offsets import ClockShifts
 from rebalance_core.ingest.clocks import made_as
 from rebalance_core.ingest.cluster_context import ClusterContext
@@ -91,8 +97,10 @@ def coverage_rows(
             offset_ms, error_ms = copied.behind_ms, copied.error_ms
         for row in found:
             clock_cells: Row = {"clock_offset_ms": offset_ms, "clock_error_ms": error_ms}
-            if clock in clocks.unsure or (copied is not None and copied.error_ms is None):
-                clock_cells["note"] = "; ".join(filter(None, (row["note"], CLOCK_UNSURE)))
+            unsure = clock in clocks.unsure or (copied is not None and copied.error_ms is None)
+            if unsure:
+                why = NAME_ALONE if copied is not None and not copied.compared else CLOCK_UNSURE
+                clock_cells["note"] = "; ".join(filter(None, (row["note"], why)))
             _merge(rows, row | clock_cells)
     for piece in collection.refused:
         # of a copy that differs the other one is read

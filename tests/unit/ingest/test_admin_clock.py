@@ -95,6 +95,7 @@ def test_whole_recordings_are_named_rightly() -> None:
 # What each statement allows, in seconds.
 
 CLOCKS = LogClocks({}, {}, {}, frozenset())
+ALONE = ClockOff(0, None, compared=False)
 
 
 def off(
@@ -151,7 +152,8 @@ def test_commits_date_a_store() -> None:
     found = off(log, copy(265, 20), copy(472, 40))
     assert abs(found[STORES].behind_ms + 60_000) <= 15_000
     again = {name: [*moments, (895, 3)] for name, moments in commits.items()}
-    assert off((CLIENT_LOG, 0, again), copy(265, 20), copy(472, 40)) == {}, "offsets went back"
+    went_back = off((CLIENT_LOG, 0, again), copy(265, 20), copy(472, 40))
+    assert went_back == {STORES: ALONE}, "offsets went back, and nothing else compares"
 
 
 @pytest.mark.parametrize("is_slave", [False, True])
@@ -166,7 +168,15 @@ def test_commits_date_the_stores_of_masters_by_whatever_name_of_their_folder(
     ]
     folder = BrokerFolder("broker-x", "brokers/a" if is_slave else "broker-x", not is_slave)
     found = off((CLIENT_LOG, 0, dated), *copies, clocks=replace(CLOCKS, folders={"a": folder}))
-    assert (STORES in found) is not is_slave
+    assert found[STORES].compared is not is_slave
+
+
+def test_where_nothing_compares_the_clock_may_be_off() -> None:
+    """Times of documents without a log of what they show are those of their names alone."""
+    log = (BROKER_LOG, 0, {})
+    assert off(log, listing(310, "x")) == {DUMPS: ALONE}
+    assert off(log, listing(310, "x"), (OFFSETS, 300, {})) == {DUMPS: ALONE, STORES: ALONE}
+    assert off(LOG, listing(200, "x"), (OFFSETS, 300, {})) == {STORES: ALONE}
 
 
 def test_numbers_of_queues_date_a_store() -> None:
@@ -193,7 +203,7 @@ def test_a_store_is_not_older_than_its_last_change() -> None:
     copy = (OFFSETS, 400, {VERSION: [(460, 0)], COMMIT + "g T a 0": [(0, 490)]})
     (known,) = off(log, (CLIENT_LOG, 0, commits), store, copy).values()
     assert 58_000 <= known.behind_ms <= 120_000
-    assert off(store, store) == {}, "the broker's own clock is not known"
+    assert off(store, store) == {STORES: ALONE}, "the broker's own clock is not known"
 
 
 def test_a_clock_that_no_difference_explains_is_unsure() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.contracts.observed import FROM_START, LINES_REFUSED, STEADY
+from rebalance_core.audit.coverage import UNSURE_MS, coverage_of
+from rebalance_core.contracts.observed import FROM_START, LINES_REFUSED, NAME_ALONE, STEADY
 from rebalance_core.ingest.collection import identify
 from rebalance_core.ingest.coverage import was_away
 from rebalance_core.ingest.evidence import Evidence
@@ -242,3 +243,19 @@ def test_stats_of_all_groups_are_known_and_not_read() -> None:
     assert [piece.kind for piece in pieces if isinstance(piece, Piece)] == ["dump"]
     assert not [piece for piece in pieces if isinstance(piece, Unread)]
     assert [p for p in read("mqadmin/1795233041598-nobodyKnows.txt", "") if isinstance(p, Unread)]
+
+
+def test_documents_that_nothing_dates_have_the_time_of_their_name_alone(tmp_path: Path) -> None:
+    """Bounds of starts that rest on their offsets cover every time of a clock set wrong."""
+    files = {
+        "brokers/a/broker.log": lines(*range(5)),
+        f"mqadmin/{BEGIN_MS + 60_000}-consumerProgress-s-g.txt": PROGRESS,
+    }
+    tables = ingested(tmp_path, files)
+    (row,) = (row for row in tables["coverage"] if row["role"] == "ADMIN")
+    assert NAME_ALONE in row["note"]
+    (moment,) = coverage_of(tables["coverage"], {"a": ["a"]}).named_error_ms.items()
+    assert moment == (BEGIN_MS + 60_000, UNSURE_MS)
+    assert not coverage_of(tables["coverage"], {"a": ["a"]}).clock_off
+    rules = {finding["rule_id"] for finding in tables["findings"]}
+    assert "INGEST_CLOCK_OFFSET" not in rules
