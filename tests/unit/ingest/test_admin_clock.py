@@ -173,7 +173,7 @@ def test_commits_date_the_stores_of_masters_by_whatever_name_of_their_folder(
 
 def test_where_nothing_compares_the_clock_may_be_off() -> None:
     """Times of documents without a log of what they show are those of their names alone."""
-    log = (BROKER_LOG, 0, {})
+    log: tuple[str, int, dict[str, list[tuple[int, int]]]] = (BROKER_LOG, 0, {})
     assert off(log, listing(310, "x")) == {DUMPS: ALONE}
     assert off(log, listing(310, "x"), (OFFSETS, 300, {})) == {DUMPS: ALONE, STORES: ALONE}
     assert off(LOG, listing(200, "x"), (OFFSETS, 300, {})) == {STORES: ALONE}
