@@ -77,7 +77,10 @@ class MachineRoom(AllocationStrategy):
         if not is_member(client_id, queues, client_ids, blank_is_empty=self.blank_is_empty):
             return []
         in_rooms = queues_in_rooms(tuple(queues), self.consumer_idcs)
-        index, members = client_ids.index(client_id), len(client_ids)
+        return self._slice(client_ids.index(client_id), len(client_ids), in_rooms)
+
+    @staticmethod
+    def _slice(index: int, members: int, in_rooms: Sequence[MessageQueue]) -> list[MessageQueue]:
         size, remainder = divmod(len(in_rooms), members)
         share = list(in_rooms[size * index : size * (index + 1)])
         if remainder > index:  # the remainder sits at the tail, unlike AVG
@@ -99,12 +102,9 @@ class MachineRoom(AllocationStrategy):
         in_rooms = queues_in_rooms(tuple(queues), self.consumer_idcs)
         check_every_member(queues, client_ids, blank_is_empty=self.blank_is_empty)
         shares: dict[str, list[MessageQueue]] = {}
-        size, remainder = divmod(len(in_rooms), len(client_ids))
         for index, client_id in enumerate(client_ids):
             if client_id not in shares:
-                share = shares[client_id] = list(in_rooms[size * index : size * (index + 1)])
-                if remainder > index:
-                    share.append(in_rooms[index + size * len(client_ids)])
+                shares[client_id] = self._slice(index, len(client_ids), in_rooms)
         return shares
 
     def settings(self) -> list[tuple[str, str]]:
