@@ -111,9 +111,7 @@ CLUSTER_EVENTS = Table(
     key=("cluster", "event_ms", "sequence"),
 )
 
-_BROKER_NEEDED = (
-    *events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG, events.NOTICES
-)  # fmt: skip
+_BROKER_NEEDED = (*events.BROKER_EVENTS, *events.MASTER_EVENTS, events.TOPIC_CONFIG, events.NOTICES)
 _TOPIC_NEEDED = (events.SUBSCRIBE, events.UNSUBSCRIBE, events.REQUEST_MODE, *events.TOPIC_EVENTS)
 NEEDED = {
     "consumer_group": events.GROUP_EVENTS,

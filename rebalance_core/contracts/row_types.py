@@ -53,11 +53,17 @@ def row_types() -> str:
     parts += [_class(_name(table.name), table) for table in cases.CLUSTER_TABLES.values()]
     of_case = [table for table in cases.CASE_TABLES.values() if tables.get(table.name) != table]
     parts += [_class("Case" + _name(table.name), table) for table in of_case]
-    names = {table.name: "Case" * (table in of_case) + _name(table.name)
-             for table in cases.CASE_TABLES.values()}  # fmt: skip
+    names = {
+        table.name: "Case" * (table in of_case) + _name(table.name)
+        for table in cases.CASE_TABLES.values()
+    }
     parts.append(_case_rows(names))
-    parts.append(_FACT + "".join(line + "\n" for c in OBSERVED_FACTS.columns
-                                 if c.name in _OF_EACH for line in _field(c)))  # fmt: skip
+    parts.append(
+        _FACT
+        + "".join(
+            line + "\n" for c in OBSERVED_FACTS.columns if c.name in _OF_EACH for line in _field(c)
+        )
+    )
     parts += [_fact(kind) for kind in FACT_KINDS.values()]
     parts.append(_facts_by_kind())
     return "\n\n".join(parts)

@@ -149,8 +149,9 @@ def members_dividing_themselves(pieces: Iterable[Evidence]) -> list[DividedAlone
         over: list[tuple[str, str]] = []
         if piece.kind == "client":
             name, start_ms = v.get("client_file") or "", v.get("start_ms") or 0
-            over = [key for key, one in divided.items() if key[0] == name
-                    and one.since_ms < start_ms]  # fmt: skip
+            over = [
+                key for key, one in divided.items() if key[0] == name and one.since_ms < start_ms
+            ]
             if v["client_rebalance"] is False and not v.get("ordered"):
                 asks[name] = start_ms
         elif piece.kind == "broker_allocated":

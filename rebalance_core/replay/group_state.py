@@ -35,9 +35,17 @@ Traits: TypeAlias = frozenset[tuple[str, object]]
 """What decides which queues a member takes, its client id aside, by attribute."""
 
 _TRAITS = (
-    "subscriptions", "subscriptions_known", "strategy", "version", "message_model",
-    "rebalance_mode", "suspended", "retry_topic", "language", "profile",
-)  # fmt: skip
+    "subscriptions",
+    "subscriptions_known",
+    "strategy",
+    "version",
+    "message_model",
+    "rebalance_mode",
+    "suspended",
+    "retry_topic",
+    "language",
+    "profile",
+)
 
 
 @lru_cache(maxsize=1 << 12)  # equal ones are mostly one object, which compares at once

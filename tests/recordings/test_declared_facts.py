@@ -14,9 +14,15 @@ from tests.recordings.tables import DATA
 
 DECLARED: dict[str, LogFact | DocumentFact] = {**LOG_FACTS, **DOCUMENT_FACTS}
 CLASSES: dict[str, type] = {
-    "None": NoneType, "str": str, "bool": bool, "int": int, "float": float, "list": list,
-    "dict": dict, "tuple": tuple,
-}  # fmt: skip
+    "None": NoneType,
+    "str": str,
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "list": list,
+    "dict": dict,
+    "tuple": tuple,
+}
 """By the name in a declaration; any other is a TypedDict."""
 
 
@@ -32,8 +38,11 @@ def faults(fact: Fact) -> list[str]:
     with_pid = isinstance(declared, LogFact) and declared.with_pid
     extra = fact.values.keys() - fields.keys() - ({"pid"} if with_pid else set())
     needed = {name for name, field in fields.items() if not field.optional}
-    other = [name for name in fact.values.keys() & fields.keys()
-             if not fits(fact.values[name], fields[name].type)]  # fmt: skip
+    other = [
+        name
+        for name in fact.values.keys() & fields.keys()
+        if not fits(fact.values[name], fields[name].type)
+    ]
     return sorted(
         f"{fact.kind}.{name}" for name in (*extra, *(needed - fact.values.keys()), *other)
     )
@@ -44,8 +53,10 @@ def test_a_fault_is_found() -> None:
     assert faults(Fact("offset_corrected", 0, whole, "f:1")) == []
     wrong = {"group": "g", "topic": "T", "asked": "5", "stored": 7}
     assert faults(Fact("offset_corrected", 0, wrong, "f:1")) == [
-        "offset_corrected.asked", "offset_corrected.given", "offset_corrected.stored",
-    ]  # fmt: skip
+        "offset_corrected.asked",
+        "offset_corrected.given",
+        "offset_corrected.stored",
+    ]
 
 
 @pytest.mark.parametrize("recording", ["nightly", "pop", "go-java", "controller"])

@@ -62,9 +62,18 @@ def declared_details(kind: str) -> dict[str, Any]:
 def fact(kind: str, at_ms: int, source: str = "dump", **fields: Any) -> Row:
     """A row of observed_facts; ``details`` apart, other fields are columns."""
     columns = {"topic": None, "broker_name": None, "queue_id": None, "client_id": None}
-    return columns | {
-        "kind": kind, "first_ms": at_ms, "last_ms": at_ms, "times": 1, "source": source,
-    } | fields | {"details": declared_details(kind) | fields.get("details", {})}  # fmt: skip
+    return (
+        columns
+        | {
+            "kind": kind,
+            "first_ms": at_ms,
+            "last_ms": at_ms,
+            "times": 1,
+            "source": source,
+        }
+        | fields
+        | {"details": declared_details(kind) | fields.get("details", {})}
+    )
 
 
 def status(client_id: str, at_ms: int, *queues: int) -> list[Row]:

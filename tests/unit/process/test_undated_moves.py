@@ -22,9 +22,14 @@ def row_of(table: str, **fields: Any) -> Any:
 
 def event(at_ms: int, source: str, kind: str = "CONSUMER_LOST", detail: str | None = None) -> Any:
     return row_of(
-        "cluster_events", event_ms=at_ms, sequence=0, event_type=kind, client_id="x",
-        source=source, detail=detail,
-    )  # fmt: skip
+        "cluster_events",
+        event_ms=at_ms,
+        sequence=0,
+        event_type=kind,
+        client_id="x",
+        source=source,
+        detail=detail,
+    )
 
 
 def looks(*times_ms: int) -> list[Any]:
@@ -43,10 +48,20 @@ def begun(
         for name, rows in (("cluster_events", events), ("observed_members", members))
     }
     move = row_of(
-        "diffs", consumer_group=group, epoch=1, change_ms=DUMPED_MS, earliest_ms=DUMPED_MS,
-        latest_ms=DUMPED_MS + 20_000, topic="T", broker_name="a", queue_id=0, action="ADD",
-        client_id="y", kind="FORCED", cause="CONSUMER_LOST",
-    )  # fmt: skip
+        "diffs",
+        consumer_group=group,
+        epoch=1,
+        change_ms=DUMPED_MS,
+        earliest_ms=DUMPED_MS,
+        latest_ms=DUMPED_MS + 20_000,
+        topic="T",
+        broker_name="a",
+        queue_id=0,
+        action="ADD",
+        client_id="y",
+        kind="FORCED",
+        cause="CONSUMER_LOST",
+    )
     runs = {"c": AuditRun(BEGIN_MS, 1_000_000, coverage=coverage)}
     rows = UndatedMoves(runs, tables)(batch_of_rows(SIMULATED_TABLES["diffs"], [move]))
     (made,) = rows.to_pylist()

@@ -236,8 +236,10 @@ def test_only_what_was_set_up_after_it_came_back_on_every_broker_is_meant() -> N
     facts = [fact("GROUP_DELETED", 300, broker_name=name) for name in "ab"]
     facts += [fact("GROUP_CREATED", 400, broker_name=name, by="auto") for name in "ab"]
     for brokers, at, severity in (
-        ("ab", 500, "INFO"), ("a", 500, "WARNING"), ("ab", 350, "WARNING"),
-    ):  # fmt: skip
+        ("ab", 500, "INFO"),
+        ("a", 500, "WARNING"),
+        ("ab", 350, "WARNING"),
+    ):
         set_up = [fact("GROUP_UPDATED", at, broker_name=name) for name in brokers]
         assert severities(BACK, case_of(*both, facts=[*facts, *set_up])) == [severity]
 

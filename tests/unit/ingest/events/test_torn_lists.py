@@ -18,8 +18,9 @@ def listed(
 ) -> list[Evidence]:
     """A consumerConnection: its members, the line on the group, the dump itself."""
     own: dict[str, object] = {
-        "client_addr": address, "subscriptions": tuple((topic, "*") for topic in topics),
-    }  # fmt: skip
+        "client_addr": address,
+        "subscriptions": tuple((topic, "*") for topic in topics),
+    }
     own |= {"unpadded": True} if unpadded else {}
     return [
         *(
@@ -45,8 +46,9 @@ def test_what_is_left_of_an_id_is_no_member_and_its_list_may_lack_some(left: str
     kept = without_torn_rows([*whole, *torn])
     assert kept[:4] == whole
     assert [(piece.kind, piece.values.get("partial")) for piece in kept[4:]] == [
-        ("member", True), ("dump", True),
-    ]  # fmt: skip
+        ("member", True),
+        ("dump", True),
+    ]
     assert kept[4].values["client_id"] == OTHER
 
 
@@ -84,13 +86,19 @@ def test_topics_of_a_table_that_lost_characters_are_not_known(
             id="both stand in its list",
         ),
         pytest.param(
-            [*listed("a.txt", "10.0.0.11@x"), *listed("b.txt", "10.0.0.1@x"),
-             *listed("c.txt", "10.0.0.1@x")],
+            [
+                *listed("a.txt", "10.0.0.11@x"),
+                *listed("b.txt", "10.0.0.1@x"),
+                *listed("c.txt", "10.0.0.1@x"),
+            ],
             id="two lists have it",
         ),
         pytest.param(
-            [*listed("a.txt", "10.0.0.11@x"), *listed("b.txt", "10.0.0.1@x"),
-             _piece("consumer_connected", LOG, {"client_id": "10.0.0.1@x"})],
+            [
+                *listed("a.txt", "10.0.0.11@x"),
+                *listed("b.txt", "10.0.0.1@x"),
+                _piece("consumer_connected", LOG, {"client_id": "10.0.0.1@x"}),
+            ],
             id="a log has it",
         ),
         pytest.param(
@@ -98,6 +106,6 @@ def test_topics_of_a_table_that_lost_characters_are_not_known(
             id="its place shows that the row is whole",
         ),
     ],
-)  # fmt: skip
+)
 def test_ids_that_are_whole(pieces: list[Evidence]) -> None:
     assert without_torn_rows(pieces) == pieces
