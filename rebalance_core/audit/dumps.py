@@ -352,7 +352,7 @@ def proxy_answers(case: GroupCase) -> list[Answer]:
 
 
 def is_empty(fact: GroupAtBrokerFact | GroupAtProxyFact) -> bool:
-    """True if the answer to consumerConnection lists nobody."""
+    """True if the answer to consumerConnection lists no member."""
     return fact["details"].get("members", "0") in EMPTY_LIST
 
 

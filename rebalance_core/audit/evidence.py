@@ -207,7 +207,7 @@ def _undated(case: GroupCase, from_ms: int, to_ms: int) -> Gap | None:
 def shown_by_dumps(case: GroupCase, epoch: EpochsRow) -> bool:
     """True if dumps alone show what the epoch began with: it happened then or before.
 
-    Not so of a topic that is gone: of its queues nobody shows anything any more.
+    Not so of a topic that is gone: no dump shows its queues any more.
     """
     rows = [*case.tables["cluster_events"], *case.tables["topics"]]
     begun = [row for row in rows if row["event_ms"] == epoch["from_ms"]]

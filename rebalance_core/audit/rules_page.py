@@ -172,7 +172,7 @@ def _needs(rule: Rule) -> str:
         "consumerOffset.json copied before": needs.offsets,
         "ROUTES": needs.routes,
         "TOPICS": needs.topics,
-        "or brokers that say that nobody is online": needs.answers,
+        "or brokers that say that no member is online": needs.answers,
     }
     return ", ".join(what for what, wanted in asked.items() if wanted)
 

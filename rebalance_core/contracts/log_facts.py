@@ -522,7 +522,7 @@ CLIENT_LOG = (
         rows=(
             FactKind(
                 "NOTIFIED",
-                "members got CHANGE; times are seconds in which any was told",
+                "members got CHANGE; times are seconds in which any got it",
                 EPISODES,
                 details=fields("address"),
             ),
@@ -608,7 +608,7 @@ CLIENT_LOG = (
     ),
     trouble(
         "broadcast_refused", CLIENT, GROUP,
-        fields("group, topic?, broker_name? (where the line before tells them)"),
+        fields("group, topic?, broker_name? (where the line before names them)"),
         "BROADCAST_REFUSED",
         "a pull was refused, as the group forbids broadcasting; topic and broker_name in 5.x only",
         with_pid=True,

@@ -89,7 +89,7 @@ def _loads(
 ) -> Row:
     """Queues by client; ``sharing``: clients that shared queues keep busy.
 
-    Nobody knows whether a client is idle, or has the fewest, whose share is ``unknown``.
+    It is not known whether a client whose share is ``unknown`` is idle, or has the fewest.
     """
     scope = set(topics)
     queues = sum(len(epoch.readable[topic]) for topic in topics)

@@ -233,7 +233,7 @@ class Doubts:
 def _may_hold(state: GroupView, kind: Kind, divisions: _Divisions) -> Iterator[MessageQueue]:
     """Queues that members of unknown subscriptions may hold: their shares of every topic.
 
-    Without a share of a topic they keep what they had of it, which nobody knows. One whose rules
+    Without a share of a topic they keep what they had of it, which is not known. One whose rules
     are not known may hold any queue of its topics.
     """
     member = kind.example

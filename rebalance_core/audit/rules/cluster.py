@@ -236,17 +236,17 @@ def untold_outages(
     ends = [row for row in events if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN")]
     turns = [(row["broker_name"], row["event_ms"], False) for row in ends]
     turns += [(row["broker_name"], row["first_ms"], True) for row in facts["BROKER_STARTED"]]
-    untold: dict[str, tuple[tuple[int, int], ...]] = {}
+    unlogged: dict[str, tuple[tuple[int, int], ...]] = {}
     for (broker, one, started), (same, other, again) in pairwise(sorted(turns)):
         if broker == same and started and again:
-            untold[broker] = (*untold.get(broker, ()), (one, other))
+            unlogged[broker] = (*unlogged.get(broker, ()), (one, other))
     slaves = {row["broker_name"] for row in facts["BROKER_SLAVES"]}
     known = slaves | {row["broker_name"] for row in ends}
     for fact in facts["BROKER_REGISTERED"]:
         begin, broker = fact["details"].get("untold_ms"), fact["broker_name"]
         if begin and broker not in known:
-            untold[broker] = (*untold.get(broker, ()), (int(begin), fact["first_ms"]))
-    return untold
+            unlogged[broker] = (*unlogged.get(broker, ()), (int(begin), fact["first_ms"]))
+    return unlogged
 
 
 def going_on(

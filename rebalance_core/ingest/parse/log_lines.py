@@ -162,7 +162,7 @@ CLIENT_HEAD = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.]\d{3}" + _LEVEL
 """The same of clients."""
 
 ALARM = r"^\S+ \S+ (?:WARN|ERROR) "
-"""RE2 and Python: the head of a line of a level at which nobody logs what is routine."""
+"""RE2 and Python: the head of a line of a level at which nothing routine is logged."""
 
 LOCAL_MARK = ","
 """Stands before the milliseconds of a line with the host's own time."""

@@ -279,7 +279,7 @@ def test_members_that_came_or_went_without_a_line_are_those_that_every_broker_li
 
 
 def test_whom_brokers_list_tells_of_no_difference_since_when_it_is_one() -> None:
-    """What the other one held may be what a member left that no line tells of."""
+    """What the other one held may be what a member left whose end is in no line."""
     case = covered(dumped(*["10.0.0.9"] * 4))
     result, settled = shown(case)
     assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
@@ -379,8 +379,8 @@ def test_which_brokers_were_up_is_told_by_name_servers(
     stretches: list[tuple[float, float]], severity: str, reason: str | None
 ) -> None:
     case = covered(fell_back(), (0, 1000), begins=True)
-    told = tuple(LogSpan(ms(one), ms(other), one == 0) for one, other in stretches)
-    coverage = replace(case.run.coverage, name_servers=told)
+    stated = tuple(LogSpan(ms(one), ms(other), one == 0) for one, other in stretches)
+    coverage = replace(case.run.coverage, name_servers=stated)
     row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
     assert (row["severity"], row["evidence"].get("not_covered")) == (severity, reason)
     assert ("namesrv.log" in row["remedy"]) is bool(reason)
@@ -448,10 +448,10 @@ def test_queues_that_a_suspended_member_leaves_rest_on_its_whole_log(
     case = case_of(*happened, facts=[fact("DUMP", 900, command="consumerProgress")])
     case = covered(case, (0, 1000), begins=True)
     where = {CONSUMER_SUSPEND: "clients/c1/rocketmq_client.log:7"}
-    told = [
+    stated = [
         {**row, "source": where.get(row["event_type"])} for row in case.tables["cluster_events"]
     ]
-    case = with_rows(case, cluster_events=told)
+    case = with_rows(case, cluster_events=stated)
     of_log = tuple(LogSpan(ms(one), ms(other), False) for one, other in stretches)
     coverage = replace(case.run.coverage, clients={"c1": of_log})
     case = replace(case, run=replace(case.run, coverage=coverage))
@@ -489,9 +489,9 @@ def test_a_group_without_a_dump_stands_as_at_the_end_of_all_logs(
 ) -> None:
     """Its master may be back since the broker's log ended, though it was down just before."""
     case = covered(case_of(topic(), join(A)), (0, 900), begins=True)
-    told = (LogSpan(0, ms(told_until), True),)
+    stated = (LogSpan(0, ms(told_until), True),)
     run = replace(case.run, masters={"a": (MasterOutage(ms(890), None, None),)})
-    run = replace(run, coverage=replace(run.coverage, name_servers=told))
+    run = replace(run, coverage=replace(run.coverage, name_servers=stated))
     gap = gap_of(replace(case, run=run), MEMBERS, ms(890), None)
     assert (gap and gap.reason) == reason
 
@@ -574,10 +574,10 @@ def test_whom_a_dump_alone_shows_to_be_gone_may_have_gone_at_any_time_before(
     case = case_of(topic(), join(A, at=5), join(B, at=came), leave(B, gone), facts=[went],
                    commits=[commit(0, 9)])  # fmt: skip
     where = {CONSUMER_LEAVE: source}
-    told = [
+    stated = [
         {**row, "source": where.get(row["event_type"])} for row in case.tables["cluster_events"]
     ]
-    case = with_rows(case, cluster_events=told)
+    case = with_rows(case, cluster_events=stated)
     row = found(covered(case, (0, 1000), begins=True), "OFFSET_ROLLBACK")
     assert row["severity"] == severity
 

@@ -56,7 +56,7 @@ def damaged(tmp_path: Path, *patterns: str) -> Path:
 @pytest.mark.parametrize(
     ("missing", "not_looked_at"),
     [
-        # what only a log of every broker tells; how topics that no dump shows there are set up
+        # what only a log of every broker has; how topics that no dump shows there are set up
         (("brokers/broker-a",), 5),
         (("brokers/broker-b",), 6),  # the same, and TOPIC_GONE: it was deleted there
         (("brokers/*",), 9),  # lists show who is a member, and an id that stands there twice

@@ -119,7 +119,7 @@ def divided(client: str, topic: str = "T", pid: str = "7") -> Evidence:
     return Evidence(GROUP, "g", "allocated", 5, client, 1, f"{client}:1", values)
 
 
-def told(client: str, topic: str = "T", mode: str = "PULL", pid: str = "7") -> Evidence:
+def answered(client: str, topic: str = "T", mode: str = "PULL", pid: str = "7") -> Evidence:
     values = {"client_id": client, "topic": topic, "strategy": "AVG", "mode": mode, "pid": pid}
     return Evidence(GROUP, "g", "broker_allocated", 6, client, 2, f"{client}:2", values)
 
@@ -131,7 +131,7 @@ def test_who_asks_the_broker() -> None:
             status("asks", False),
             status("does not", True),
             status("4.9", None),
-            told("told"),
+            answered("told"),
             Evidence(GROUP, "g", "client_pop_queue", 1, "", 0, "f", popping),
             divided("divides"),
             status("orderly", False, ordered=True),
@@ -145,9 +145,9 @@ def test_a_member_that_gave_up_asking() -> None:
     """Recorded on 5.2.0: clients that started while a broker did not answer."""
     pieces = [
         divided("x"),
-        told("x", "%RETRY%g"),
+        answered("x", "%RETRY%g"),
         status("x", False),
-        told("y"),
+        answered("y"),
         status("y", False),
     ]
     assert rebalance_modes(pieces) == {"x": "CLIENT", "y": "BROKER"}
@@ -156,7 +156,7 @@ def test_a_member_that_gave_up_asking() -> None:
     assert alone.until is None
 
 
-@pytest.mark.parametrize("shown", [[status("x", False)], [told("x", "%RETRY%g")]])
+@pytest.mark.parametrize("shown", [[status("x", False)], [answered("x", "%RETRY%g")]])
 def test_consumer_status_or_another_answer_shows_that_it_is_set_to_ask(
     shown: list[Evidence],
 ) -> None:
@@ -165,38 +165,38 @@ def test_consumer_status_or_another_answer_shows_that_it_is_set_to_ask(
 
 
 def test_one_that_gave_up_for_some_topics_counts_as_one_that_asks() -> None:
-    pieces = [divided("x"), divided("x", "%RETRY%g"), told("x", "U")]
+    pieces = [divided("x"), divided("x", "%RETRY%g"), answered("x", "U")]
     assert rebalance_modes(pieces) == {"x": "BROKER"}
     alone = members_dividing_themselves(pieces)
     assert [one.since.values["topic"] for one in alone] == ["T", "%RETRY%g"]
 
 
-ASKS = told("x", "%RETRY%g")
+ASKS = answered("x", "%RETRY%g")
 """Another answer shows that process 7 of x is set to ask."""
 
 
 @pytest.mark.parametrize(
     ("later", "until"),
     [
-        pytest.param([told("x", pid="8")], 0, id="the next process got an answer"),
-        pytest.param([told("x")], 0, id="from 5.3.2 on a client goes on asking"),
+        pytest.param([answered("x", pid="8")], 0, id="the next process got an answer"),
+        pytest.param([answered("x")], 0, id="from 5.3.2 on a client goes on asking"),
         pytest.param([status("x", False, start_ms=6)], 0, id="it was started anew"),
         pytest.param([status("x", True, start_ms=6)], 0, id="it was started anew, and divides"),
-        pytest.param([told("x", "U")], None, id="an answer for another topic"),
-        pytest.param([told("y")], None, id="an answer for another member"),
+        pytest.param([answered("x", "U")], None, id="an answer for another topic"),
+        pytest.param([answered("y")], None, id="an answer for another member"),
         pytest.param([status("x", False)], None, id="it is the process that runs"),
-        pytest.param([told("x", pid="8"), divided("x", pid="8")], None, id="it gave up again"),
+        pytest.param([answered("x", pid="8"), divided("x", pid="8")], None, id="it gave up again"),
     ],
 )
 def test_until_when_a_member_divides_alone(later: list[Evidence], until: int | None) -> None:
-    again = [] if len(later) == 1 else [told("x", "%RETRY%g", pid="8")]
+    again = [] if len(later) == 1 else [answered("x", "%RETRY%g", pid="8")]
     (alone,) = members_dividing_themselves([divided("x"), ASKS, *later, *again])
     assert alone.until == (None if until is None else later[until])
     assert alone.since.values["pid"] == ("8" if again else "7")
 
 
 def test_the_fact_has_when_it_was_over_and_by_what() -> None:
-    pieces = [divided("x"), ASKS, told("x", pid="8")]
+    pieces = [divided("x"), ASKS, answered("x", pid="8")]
     context = ClusterContext("c", 0, 9)
     rows = group_facts("g", pieces, ProcessNames(pieces, context), context)
     (row,) = (row for row in rows if row["kind"] == "GAVE_UP_ASKING")
@@ -210,8 +210,8 @@ def test_the_fact_has_when_it_was_over_and_by_what() -> None:
         pytest.param([divided("x")], id="nothing shows that it is set to ask"),
         pytest.param([divided("x"), status("x", False, ordered=True)], id="orderly"),
         pytest.param([divided("x"), status("x", False, start_ms=6)], id="before its restart"),
-        pytest.param([divided("x"), told("x", "U", pid="8")], id="another process of its id"),
-        pytest.param([told("x"), status("x", False)], id="it asks"),
+        pytest.param([divided("x"), answered("x", "U", pid="8")], id="another process of its id"),
+        pytest.param([answered("x"), status("x", False)], id="it asks"),
     ],
 )
 def test_who_did_not_give_up(pieces: list[Evidence]) -> None:
