@@ -49,7 +49,13 @@ class WidenedStarts:
             [pa.array(names, pa.string()) for names in zip(*assumed, strict=True)] or [[], []],
             names=[*GROUP],
         )
-        self._errors = {n: run.coverage.named_error_ms for n, run in runs.items()}
+        of_clusters = ((name, run.coverage) for name, run in runs.items())
+        self._errors = {
+            name: covered.named_error_ms
+            for name, covered in of_clusters
+            # without any log no start has bounds (`CoveredStarts`)
+            if any(covered.brokers.values()) or not covered.known
+        }
 
     def widened(self, made: LedgerRows, tables: Tables, engine: EngineOptions) -> LedgerRows:
         """The rows of one `ledger_pass`, its starts with bounds over all that may have been so.

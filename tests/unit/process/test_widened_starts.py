@@ -1,12 +1,13 @@
 """Bounds of starts cover any setting that was assumed, and any time of an observation in doubt."""
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from rebalance_core.audit.case import AuditRun
-from rebalance_core.audit.coverage import UNSURE_MS, Coverage, coverage_of
+from rebalance_core.audit.coverage import UNSURE_MS, Coverage, LogSpan, coverage_of
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES
@@ -223,14 +224,18 @@ DATED: dict[str, dict[str, Any]] = {
 
 
 def widened(
-    settings: dict[str, Any], errors: dict[int, int], **seen_of: tuple[dict[str, Any], ...]
+    settings: dict[str, Any],
+    errors: dict[int, int],
+    logs: Coverage | None = None,
+    **seen_of: tuple[dict[str, Any], ...],
 ) -> list[dict[str, Any]]:
     """The starts of `starts`, by moment how far off the observations of it may be."""
     tables = checked_tables(tables_of(settings, **seen_of))
     engine = engine_options(tables)
     grouped = fan_out(tables)
     some = grouped.of(0, len(grouped))
-    coverage = Coverage(named_error_ms={BEGIN_MS + at_ms: ms for at_ms, ms in errors.items()})
+    errors = {BEGIN_MS + at_ms: ms for at_ms, ms in errors.items()}
+    coverage = replace(logs or Coverage(), named_error_ms=errors)
     unsure = WidenedStarts(None, {"c": AuditRun(0, 900_000, coverage=coverage)})
     made = unsure.widened(ledger_pass(some, engine, names_coded=True), some, engine)
     rows = [row for name, of in made if name == "pull_starts" for row in of.to_pylist()]
@@ -266,6 +271,16 @@ def test_observations_of_clocks_that_agree_keep_the_bounds() -> None:
     estimates = [[(row["start_offset"], row["status"]) for row in of] for of in (sure, unsure)]
     assert unsure != sure
     assert estimates[0] == estimates[1]
+
+
+def test_without_any_log_no_bounds_are_looked_for() -> None:
+    """No start has bounds there, so that nothing has to be simulated again."""
+    errors = {95_000: ERROR_MS, 200_000: ERROR_MS}
+    sure = widened(MODES["LAST"], {}, commits=(COMMIT,))
+    bare = Coverage({"a": ()}, known=True)
+    assert widened(MODES["LAST"], errors, bare, commits=(COMMIT,)) == sure
+    logged = Coverage({"a": (LogSpan(0, 900_000, from_start=True),)}, known=True)
+    assert widened(MODES["LAST"], errors, logged, commits=(COMMIT,)) != sure
 
 
 def test_a_commit_that_a_client_logged_is_dated_by_its_log() -> None:
