@@ -32,6 +32,7 @@ from rebalance_core.audit.observations import (
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.ingest.hashed_addresses import looks_hashed
 from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.replay.settle import CONFIG_STRATEGY
 
 BY_ORDER = ("AVG", "AVG_BY_CIRCLE")
 """Strategies whose shares follow from a member's place alone."""
@@ -69,9 +70,9 @@ def rewritten(
     masked = sorted(filter(looks_masked, ids))
     if masked:
         return f"a part of {listed(masked, 2)} was taken out, by which members are sorted"
-    if case.run.ids_hashed and len(ids) > 1:
-        return "the addresses of the cluster's clients look hashed, and members are sorted by them"
     stated = str(case.settings.get("strategy") or "AVG").partition("(")[0]
+    if case.run.ids_hashed and len(ids) > 1 and stated != CONFIG_STRATEGY:
+        return "the addresses of the cluster's clients look hashed, and queues go by their ids"
     if stated not in BY_ORDER:
         return None
     try:

@@ -60,6 +60,13 @@ def test_two_members_that_changed_places_are_judged_by_the_ids_of_the_whole_clus
     assert compare(equal).verdict == EQUAL
 
 
+def test_a_list_of_queues_does_not_go_by_ids() -> None:
+    live = shown(HASHED[:2], 900)
+    listed = case(live, ids=HASHED[:2], strategy="CONFIG(queues=T/a/0)")
+    hashed = replace(listed, run=replace(listed.run, ids_hashed=True))
+    assert compare(listed).verdict == compare(hashed).verdict == DIFFERS
+
+
 @pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])
 def test_another_order_of_hashed_ids_explains_all_topics(strategy: str) -> None:
     first, second, third, fourth = HASHED
