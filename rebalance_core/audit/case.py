@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar, cast
 
-from rebalance_core.audit.coverage import Coverage, Gap
+from rebalance_core.audit.coverage import Coverage, Process
 from rebalance_core.contracts.cases import CASE_TABLES
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
 from rebalance_core.contracts.ledger import BROKER, QUEUE
@@ -28,6 +28,7 @@ from rebalance_core.model.events import (
 )
 from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS, Intervals
 from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.timeline import Timeline, Unknown
 from rebalance_core.model.verdicts import EMPTY, Severity
 from rebalance_core.protocol.members import notices_of, window_ms
 from rebalance_core.replay.masters import MasterOutage
@@ -100,8 +101,8 @@ class AuditRun:
         slaves: brokers of which some file tells that they have a slave.
         notices: by broker how it tells members of changes, in order; those that always do at once
             are not in it.
-        untold: by broker its starts or registrations, each with the one before, between which no
-            line has its end.
+        stops: by broker when it ran and when not, unknown between two starts or registrations
+            without a line of a stop.
         moments: by broker what it, its replicas and the name servers logged of it, by time.
         outages: by broker its outages of more than a minute, and the one that lasts.
         ids_hashed: the addresses of the clients look hashed: ids sort otherwise than they did.
@@ -122,7 +123,7 @@ class AuditRun:
     returned: Mapping[str, int] = field(default_factory=dict)
     slaves: frozenset[str] = frozenset()
     notices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    untold: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
+    stops: Mapping[str, Timeline[Process]] = field(default_factory=dict)
     moments: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     outages: Mapping[str, tuple[BrokerOutage, ...]] = field(default_factory=dict)
     ids_hashed: bool = False
@@ -291,47 +292,27 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     return groups
 
 
-# The evidence that a rule needs.
+# The timelines that a rule reads.
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """The evidence without which what a rule finds proves nothing.
+class Subject:
+    """Something about a group that is known at some times: what a rule reads.
 
     Attributes:
-        roles: whose files tell it, any of them: BROKER, the logs of the brokers of the group's
-            topics; ADMIN, what these brokers answer to consumerConnection.
-        before_ms: how long before the finding begins they have to tell of.
-        clients: the logs of clients, too, may have no hole meanwhile.
-        offsets: the broker's consumerOffset.json has to be copied before it begins.
-        routes: a name server's log has to tell of it: which brokers were up.
-        answers: a broker that says that nobody is online tells as much.
-        topics: how topics are set up at the end: logs since the last topics.json or dump of them.
-        clocks: times of several brokers are compared, so their clocks have to agree.
+        name: as docs/audit-rules.md calls it.
+        meaning: what it is, and which files show it.
+        timelines: those that show it for a finding; each has to be known.
+        when: at what time of a finding it is read. END: when the finding holds, at its end; BEGIN:
+            when it begins; SPAN: from its begin to its end.
+        before_ms: how long before the finding a span begins.
     """
 
-    roles: tuple[str, ...] = ()
+    name: str
+    meaning: str
+    timelines: Callable[[GroupCase, Finding], Iterable[Timeline[Process]]]
+    when: Literal["BEGIN", "END", "SPAN"] = "END"
     before_ms: int = 0
-    clients: bool = False
-    offsets: bool = False
-    routes: bool = False
-    answers: bool = False
-    topics: bool = False
-    clocks: bool = True
-
-
-ITSELF = Needs()
-"""The line or dump that it is seen by says it all."""
-MEMBERS = Needs(("BROKER", "ADMIN"))
-"""Who the members are: of one that holds at the end a list of them is enough."""
-MEMBERS_OF_TOPICS = Needs(("BROKER", "ADMIN"), topics=True)
-"""Who the members are, and how their topics are set up."""
-TOPICS = Needs(topics=True)
-"""How topics are set up, whoever the members are."""
-EVENTS = Needs(("BROKER",))
-"""What happened meanwhile."""
-CAUSES = Needs(("BROKER",), PERSISTENT_MS, routes=True)
-"""Whatever may explain it: an event as long before as its effects last."""
 
 
 # One finding, and what a rule is.
@@ -349,8 +330,8 @@ class Finding:
         severity: None: the rule's default.
         first_ms: since when, epoch ms; last_ms: until when, None where it still holds.
         seen_ms: when a dump showed it, where it counts only if nothing was changing then.
-        needs: the evidence that this one needs; None: what its rule needs.
-        gap: evidence that the rule itself saw to be missing; None: none.
+        reads: what this one reads; None: what its rule does.
+        unknown: what the rule itself saw to be unknown; None: nothing.
         ended_by: what shows that it has ended at `last_ms`; empty: of a rule on states
             (`Rule.state`) the group's event of that moment, of others it has not.
     """
@@ -366,8 +347,8 @@ class Finding:
     last_ms: int | None = None
     remedy: str | None = None
     seen_ms: int | None = None
-    needs: Needs | None = None
-    gap: Gap | None = None
+    reads: tuple[Subject, ...] | None = None
+    unknown: Unknown | None = None
     ended_by: str = ""
 
 
@@ -387,7 +368,8 @@ class Rule:
             fingerprint; empty: one that names a broker or queue names the only one of several.
         files: kinds of files (as `_run.json` calls them; of mqadmin's output the command) that it
             reads beside broker.log: without one that was there before, nothing it found is gone.
-        needs: the evidence without which its findings are INFO, with the reason.
+        reads: what it reads beside the line or dump that shows the finding. Where part of that is
+            unknown at the time of a finding, the finding is INFO, with the reason and the remedy.
         state: it finds how something is, not what happened: once that has ended (a finding's
             ``last_ms``), the finding is INFO and says when, and what shows it.
     """
@@ -401,7 +383,7 @@ class Rule:
     by_owners: bool = False
     about: str = ""
     files: tuple[str, ...] = ()
-    needs: Needs = ITSELF
+    reads: tuple[Subject, ...] = ()
     state: bool = False
 
 

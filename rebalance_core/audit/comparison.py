@@ -10,10 +10,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, evidence
-from rebalance_core.audit.case import CAUSES, MEMBERS, GroupCase, grouped, listed, plural
+from rebalance_core.audit.case import Finding, GroupCase, grouped, listed, plural
 from rebalance_core.audit.coverage import LOG_SILENT_MS
 from rebalance_core.audit.difference import Difference, Unsettled, classified
-from rebalance_core.audit.evidence import settled_by
 from rebalance_core.audit.observations import (
     COMMAND_MS,
     LONGEST_ROUND_MS,
@@ -34,6 +33,7 @@ from rebalance_core.audit.observations import (
 )
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.rewritten_ids import rewritten
+from rebalance_core.audit.subjects import CAUSES, MEMBERS, gap_of, logs_gap
 from rebalance_core.audit.subscriptions import (
     all_known,
     all_proxied,
@@ -126,14 +126,14 @@ def _without_members(case: GroupCase) -> ComparisonResult:
         if unlogged is not None and dumps.is_system_group(case.consumer_group):
             return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
         if unlogged is not None:
-            lacking = f"no broker was asked for its members, and {evidence.gap_text(unlogged)}"
-            return unknown(offline, verdicts.NOT_COVERED, lacking, settled_by(unlogged))
+            lacking = f"no broker was asked for its members, and {unlogged.why}"
+            return unknown(offline, verdicts.NOT_COVERED, lacking, unlogged.remedy)
     read = dumps.last_reading(case)
-    gap = None if read is None else evidence.logs_gap(case, *read)
+    gap = None if read is None else logs_gap(case, *read)
     if gap is None:
         return offline
-    lacking = f"its offsets went on, and {evidence.gap_text(gap)}"
-    return unknown(offline, verdicts.NOT_COVERED, lacking, settled_by(gap))
+    lacking = f"its offsets went on, and {gap.why}"
+    return unknown(offline, verdicts.NOT_COVERED, lacking, gap.remedy)
 
 
 def _judged(case: GroupCase) -> ComparisonResult:
@@ -311,11 +311,11 @@ def _lacking(
     gap = evidence.unlogged(case) if differs else evidence.unlogged_unless_listed(case)
     if gap is None and differs:
         begin = result.last_round_ms
-        gap = evidence.gap_of(case, MEMBERS, begin, None) or evidence.gap_of(
-            case, CAUSES, begin, begin
+        gap = gap_of(case, MEMBERS, Finding("", first_ms=begin)) or gap_of(
+            case, CAUSES, Finding("", first_ms=begin, last_ms=begin)
         )
     if gap is not None:
-        yield gap.reason, evidence.gap_text(gap), settled_by(gap)
+        yield gap.reason, gap.why, gap.remedy
     if untold := _mode_untold(case, found):
         what = f"no file tells whether {untold} pops or pulls, and it holds a queue that is popped"
         yield missing, what, f"Dump consumerStatus -g {group}, which tells clientRebalance."

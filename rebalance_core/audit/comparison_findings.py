@@ -3,20 +3,12 @@
 from collections.abc import Iterator
 
 from rebalance_core.audit import difference
-from rebalance_core.audit.case import (
-    CAUSES,
-    Finding,
-    GroupCase,
-    Rule,
-    grouped,
-    listed,
-    plural,
-    queue_names,
-)
+from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
 from rebalance_core.audit.comparison import ComparisonResult, known_brokers
 from rebalance_core.audit.difference import Difference
 from rebalance_core.audit.observations import NOT_READ, NOT_TOLD, unanswered, unread
 from rebalance_core.audit.orphans import Offsets, messages
+from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_DOWN
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
@@ -66,7 +58,7 @@ COMPARISON_RULES: dict[str, Rule] = {
         _SEEN_BY,
         remedy,
         by_owners=True,
-        needs=CAUSES,
+        reads=(CAUSES,),
     )
     for why, (severity, remedy) in _DIFFERS.items()
 } | {
@@ -95,7 +87,7 @@ COMPARISON_RULES: dict[str, Rule] = {
         "memberships, HELD_QUEUE, observed_ownership; the ids themselves",
         "Redact with `rebalance collect --redact`, which keeps the order of ids and is consistent "
         "over all files; or collect anew without redaction.",
-        needs=CAUSES,
+        reads=(CAUSES,),
     ),
     "UNHELD": NOT_READ,
     "UNTOLD": NOT_TOLD,

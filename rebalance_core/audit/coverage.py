@@ -1,12 +1,15 @@
-"""What the collected files can tell of, and whether that is enough for a rule to speak."""
+"""Which times the collected files cover, as timelines of each log."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from rebalance_core.audit.unknowns import LogFile, broker_log, client_log, name_server_log
 from rebalance_core.contracts.observed import (
     CLOCK_UNSURE,
     FROM_START,
@@ -16,8 +19,8 @@ from rebalance_core.contracts.observed import (
 )
 from rebalance_core.ingest.clock_zones import is_zone
 from rebalance_core.ingest.collection import CONFIG_STORES, OFFSETS, TOPICS
+from rebalance_core.model.timeline import EVER_MS, Timeline, Unknown
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS
-from rebalance_core.model.verdicts import LOG_BEGINS, LOG_ENDED, NOT_COVERED
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import CoverageRow
@@ -27,10 +30,15 @@ LOG_SILENT_MS = MINUTE_MS
 """A broker that runs writes a line every minute at least: it registers at the name servers."""
 
 
-FAR_MS = 1 << 62
-"""After the end of all logs."""
-NAME_SERVERS = "the name servers"
-"""The host of a gap in their logs."""
+class Process(Enum):
+    """What a log shows of its process at a time."""
+
+    RUNS = "runs"
+    STOPPED = "stopped"
+
+
+RUNS, STOPPED = Process.RUNS, Process.STOPPED
+ALWAYS: Timeline[Process] = Timeline.always(RUNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +46,10 @@ class LogSpan:
     """A stretch of a log that was collected.
 
     Attributes:
-        from_ms: its first line; to_ms: its last one.
-        from_start: there was nothing to tell before.
+        from_ms: its first line; to_ms: its last line.
+        from_start: the process started with it, and logged nothing right before.
         steady: the log has lines all the time.
-        torn: lines of it were refused: what it does not show may stand there.
+        torn: lines were refused: what the stretch does not show may stand there.
     """
 
     from_ms: int
@@ -51,38 +59,60 @@ class LogSpan:
     torn: bool = False
 
 
-EVER = (LogSpan(0, FAR_MS, True),)
-"""All the time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A time of which a log tells nothing.
+@dataclass(frozen=True)
+class CollectedLog:
+    """The stretches of a log that were collected, in order.
 
     Attributes:
-        reason: LOG_BEGINS, LOG_ENDED or NOT_COVERED.
-        host: whose log, a broker's name or a client's folder; empty: of no single one.
-        from_ms: since when; None: since ever.
-        to_ms: until when; None: to the end.
-        kind: of which file.
+        file: which log.
+        spans: its stretches, apart from one another.
+        down: its process is down at the end, so that the log may end.
+        begun: the log has all since its process first started.
     """
 
-    reason: str
-    host: str
-    from_ms: int | None
-    to_ms: int | None
-    kind: str = "broker.log"
+    file: LogFile
+    spans: tuple[LogSpan, ...]
+    down: bool = False
+    begun: bool = False
+
+    @property
+    def end_ms(self) -> int:
+        """Return when its last line was written; 0: it has none."""
+        return self.spans[-1].to_ms if self.spans else 0
+
+    @property
+    def torn(self) -> bool:
+        """Return whether lines of it were refused."""
+        return any(span.torn for span in self.spans)
+
+    @cached_property
+    def timeline(self) -> Timeline[Process]:
+        """Return the times of which the log states what its process did."""
+        if not self.spans:
+            return Timeline.always(self.file.missing())
+        first, last = self.spans[0], self.spans[-1]
+        known = self.begun or first.from_start
+        before = STOPPED if known else self.file.begins(first.from_ms)
+        timeline = ALWAYS.put(-EVER_MS, first.from_ms, before)
+        for one, other in pairwise(self.spans):
+            hole = self.file.silent(one.to_ms, other.from_ms)
+            value = STOPPED if other.from_start else hole
+            timeline = timeline.put(one.to_ms + 1, other.from_ms, value)
+        after = STOPPED if self.down else self.file.ended(last.to_ms)
+        return timeline.put(last.to_ms + LOG_SILENT_MS + 1, EVER_MS, after)
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """The stretches of the brokers' logs, by broker name; small, travels to every task.
+    """What the collected files cover; small, travels to every task.
 
     Attributes:
-        known: False: the tables say nothing of it, as those of an older ingest or of no collection:
+        brokers: the brokers' logs, by broker name.
+        known: False: the tables do not state it, as those of an older ingest or of no collection:
             everything counts as covered.
-        clients: the stretches of the logs of clients, by folder.
-        name_servers: the stretches in which a name server's log tells which brokers were up.
+        clients: the logs of clients, by folder.
+        name_servers: the logs of all name servers as one, which show which brokers were up; None:
+            every broker is up unless its own log shows otherwise.
         offsets_lost: by broker from when to when the newest copy of its consumerOffset.json is
             missing, or not whole, though stores were copied then.
         clock_off: the clock of a broker is off and its times are not corrected.
@@ -93,10 +123,10 @@ class Coverage:
         named_error_ms: the same of dumps and of copies of stores, by the moment that each is of.
     """
 
-    brokers: Mapping[str, tuple[LogSpan, ...]] = field(default_factory=dict)
+    brokers: Mapping[str, CollectedLog] = field(default_factory=dict)
     known: bool = False
-    clients: Mapping[str, tuple[LogSpan, ...]] = field(default_factory=dict)
-    name_servers: tuple[LogSpan, ...] = EVER
+    clients: Mapping[str, CollectedLog] = field(default_factory=dict)
+    name_servers: CollectedLog | None = None
     offsets_lost: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     clock_off: bool = False
     client_clock_unknown: bool = False
@@ -105,74 +135,31 @@ class Coverage:
     offset_stores: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     named_error_ms: Mapping[int, int] = field(default_factory=dict)
 
-    def client_gap(self, host: str, from_ms: int, to_ms: int) -> tuple[int, int | None] | None:
-        """The first time between these two of which a client's log tells nothing."""
-        stretches = self.clients.get(host, ())
-        for one, other in pairwise(stretches):
-            if from_ms < other.from_ms and one.to_ms < to_ms:
-                return one.to_ms, other.from_ms
-        ended = bool(stretches) and to_ms > stretches[-1].to_ms + LOG_SILENT_MS
-        return (stretches[-1].to_ms, None) if ended else None
+    def of_broker(self, broker: str) -> Timeline[Process]:
+        """Return the times of which the broker's log states what happened there."""
+        if not self.known:
+            return ALWAYS
+        log = self.brokers.get(broker)
+        return log.timeline if log else Timeline.always(broker_log(broker).missing())
+
+    def of_client(self, folder: str) -> Timeline[Process]:
+        """Return the times of which a client's log states what it did."""
+        log = self.clients.get(folder)
+        return log.timeline if log else ALWAYS
+
+    @property
+    def routes(self) -> Timeline[Process]:
+        """Return the times of which name servers' logs state which brokers were up."""
+        return self.name_servers.timeline if self.known and self.name_servers else ALWAYS
+
+    @property
+    def hears_name_servers(self) -> bool:
+        """Return whether a name server's log was collected, where that is known."""
+        return not self.known or self.name_servers is None or bool(self.name_servers.spans)
 
     def ends(self, broker: str) -> int:
         """Return when the broker's log ends; 0: none was collected."""
-        return max((one.to_ms for one in self.brokers.get(broker, ())), default=0)
-
-    def gap(self, broker: str, from_ms: int, to_ms: int, *, down: bool = False) -> Gap | None:
-        """The first time of which no log of the broker tells; None: there is none.
-
-        Args:
-            broker: its name.
-            from_ms: begin of the time asked for.
-            to_ms: its end.
-            down: the broker is down at the end, so that its log may end.
-        """
-        if not self.known:
-            return None
-        stretches = self.brokers.get(broker, ())
-        if not stretches:
-            return Gap(NOT_COVERED, broker, None, None)
-        found = _first_gap(broker, stretches, from_ms, to_ms)
-        if found is not None:
-            return found
-        if not down and to_ms > stretches[-1].to_ms + LOG_SILENT_MS:
-            return Gap(LOG_ENDED, broker, stretches[-1].to_ms, None)
-        return None
-
-    def hole(self, broker: str, from_ms: int, to_ms: int) -> Gap | None:
-        """As `gap`; a log that ends before ``to_ms`` lacks what comes then, however soon."""
-        end_ms = self.ends(broker)
-        late = Gap(LOG_ENDED, broker, end_ms, None) if self.known and 0 < end_ms < to_ms else None
-        return self.gap(broker, from_ms, to_ms, down=True) or late
-
-    def name_server_gap(self, from_ms: int, to_ms: int | None) -> Gap | None:
-        """The first time between these of which no name server's log tells; None: there is none.
-
-        Args:
-            from_ms: begin of the time asked for.
-            to_ms: its end; None: whenever the logs end.
-        """
-        if not self.known:
-            return None
-        stretches = self.name_servers
-        if not stretches:
-            return Gap(NOT_COVERED, NAME_SERVERS, None, None, kind="log")
-        end = stretches[-1]
-        to_ms = end.to_ms if to_ms is None else to_ms
-        gap = _first_gap(NAME_SERVERS, stretches, from_ms, to_ms)
-        if to_ms > end.to_ms + LOG_SILENT_MS:
-            gap = gap or Gap(LOG_ENDED, NAME_SERVERS, end.to_ms, None)
-        return gap and replace(gap, kind="log")
-
-
-def _first_gap(host: str, stretches: tuple[LogSpan, ...], from_ms: int, to_ms: int) -> Gap | None:
-    """The first time between these before or among the stretches that nothing tells of."""
-    if from_ms < stretches[0].from_ms and not stretches[0].from_start:
-        return Gap(LOG_BEGINS, host, None, stretches[0].from_ms)
-    for one, other in pairwise(stretches):
-        if from_ms < other.from_ms and one.to_ms < to_ms and not other.from_start:
-            return Gap(NOT_COVERED, host, one.to_ms, other.from_ms)
-    return None
+        return self.brokers[broker].end_ms if broker in self.brokers else 0
 
 
 def name_servers_tell(rows: Iterable[CoverageRow], at_ms: int) -> bool:
@@ -181,20 +168,32 @@ def name_servers_tell(rows: Iterable[CoverageRow], at_ms: int) -> bool:
     return not ends or max(ends) + LOG_SILENT_MS >= at_ms
 
 
-def coverage_of(rows: Iterable[CoverageRow], folders: Mapping[str, Iterable[str]]) -> Coverage:
-    """The coverage of one cluster.
+def coverage_of(
+    rows: Iterable[CoverageRow],
+    folders: Mapping[str, Iterable[str]],
+    down: Container[str] = frozenset(),
+) -> Coverage:
+    """Return the coverage of one cluster.
 
     Args:
         rows: of the table; none: it is not known.
-        folders: by broker name the hosts whose logs tell of it.
+        folders: by broker name the hosts that keep its logs.
+        down: brokers that are down at the end.
     """
     rows = list(rows)
     logs = logs_of(rows, "broker_log")
     brokers = {
-        broker: tuple(_joined(one for host in hosts for one in logs.get(host, ())))
+        broker: CollectedLog(
+            broker_log(broker),
+            tuple(_joined(one for host in hosts for one in logs.get(host, ()))),
+            down=broker in down,
+        )
         for broker, hosts in folders.items()
     }
-    clients = {host: tuple(_joined(of, 0)) for host, of in logs_of(rows, "client_log").items()}
+    clients = {
+        host: CollectedLog(client_log(host), tuple(_joined(of, 0)), begun=True)
+        for host, of in logs_of(rows, "client_log").items()
+    }
     clocks = {kind: {_clock(row) for row in rows if row["kind"] == kind} for kind in _CLOCKS}
     # no event is dated by the copy of a store
     timed = [row for row in rows if row["kind"] not in CONFIG_STORES]
@@ -268,7 +267,7 @@ def _offsets_lost(
         kept = [(ms, row) for ms, row in stores if row["host"] in hosts and row["kind"] == OFFSETS]
         whole = sorted(ms for ms, row in kept if row["complete"])
         lost = [
-            (at_ms, next((ms for ms in whole if ms > at_ms), FAR_MS))
+            (at_ms, next((ms for ms in whole if ms > at_ms), EVER_MS))
             for at_ms in rounds
             if kept and not any(abs(ms - at_ms) <= STORES_APART_MS for ms in whole)
         ]
@@ -290,36 +289,36 @@ def _clock(row: CoverageRow) -> str:
     return OFF if is_zone(behind) and row.get("clock_error_ms") is None else RIGHT
 
 
-def _name_servers(rows: Iterable[CoverageRow]) -> tuple[LogSpan, ...]:
+def _name_servers(rows: Iterable[CoverageRow]) -> CollectedLog:
     """As `Coverage.name_servers`: a cluster's name servers start before its brokers.
 
-    One that writes little may have ended early, and its silence tells nothing: as long as each
-    broker's own log goes on from there, that tells that it ran.
+    One that writes little may have ended early, and its silence shows nothing: as long as each
+    broker's own log goes on from there, that shows that it ran.
     """
     rows = list(rows)
-    stretches = list(
-        _joined((one for of in logs_of(rows, "namesrv_log").values() for one in of), 0)
-    )
+    spans = list(_joined((one for of in logs_of(rows, "namesrv_log").values() for one in of), 0))
     begins = [row["from_ms"] for row in rows if row["kind"] == "broker_log" and row["from_ms"]]
-    if stretches and stretches[0].from_ms <= min(begins, default=FAR_MS) + LOG_SILENT_MS:
-        stretches[0] = replace(stretches[0], from_start=True)
-    if stretches and not stretches[-1].steady:
-        last_ms = stretches[-1].to_ms
+    begun = bool(spans) and spans[0].from_ms <= min(begins, default=EVER_MS) + LOG_SILENT_MS
+    if spans and not spans[-1].steady:
+        last_ms = spans[-1].to_ms
         logs = (_joined(of) for of in logs_of(rows, "broker_log").values())
         ran = (max((s.to_ms for s in of if s.from_ms <= last_ms), default=0) for of in logs)
-        stretches[-1] = replace(stretches[-1], to_ms=max(last_ms, min(ran, default=0)))
-    return tuple(stretches)
+        spans[-1] = replace(spans[-1], to_ms=max(last_ms, min(ran, default=0)))
+    return CollectedLog(name_server_log(), tuple(spans), begun=begun)
 
 
-def name_servers_gap(logs: Mapping[str, list[LogSpan]], begins: Mapping[str, int]) -> Gap | None:
+def name_servers_gap(
+    logs: Mapping[str, list[LogSpan]], begins: Mapping[str, int]
+) -> Unknown | None:
     """A time after these that the log of a name server, by name, lacks and another one has."""
     end_ms = max(one.to_ms for of in logs.values() for one in of)
-    for server, from_ms in sorted(begins.items()):
-        found = Coverage(name_servers=tuple(_joined(logs.get(server, ()), 0)), known=True)
-        gap = found.name_server_gap(from_ms, end_ms)
-        if gap is not None:
-            return replace(gap, host=server)
-    return None
+    lines = (
+        CollectedLog(name_server_log(server), tuple(_joined(logs.get(server, ()), 0))).timeline.gap(
+            from_ms, end_ms
+        )
+        for server, from_ms in sorted(begins.items())
+    )
+    return next((gap for gap in lines if gap is not None), None)
 
 
 def logs_of(rows: Iterable[CoverageRow], kind: str) -> dict[str, list[LogSpan]]:

@@ -27,9 +27,9 @@ from rebalance_core.audit.completeness import (
     no_coverage,
     unsure_findings,
 )
+from rebalance_core.audit.confidence import without_evidence
 from rebalance_core.audit.coverage import Coverage, coverage_of, name_servers_tell
 from rebalance_core.audit.dumps import queue_of
-from rebalance_core.audit.evidence import without_evidence
 from rebalance_core.audit.known_issues import (
     Acceptance,
     accept,
@@ -64,7 +64,7 @@ from rebalance_core.audit.rules.cluster import (
     master_outages,
     name_servers_differ,
     slaves_not_readable,
-    untold_outages,
+    unlogged_stops,
 )
 from rebalance_core.audit.subscriptions import strategy_is_known
 from rebalance_core.ingest.rows import FINDING_IDS
@@ -189,7 +189,7 @@ def run_cluster_rules(
         for row in files
         if (names := row["details"].get("folders"))
     }
-    covered = coverage_of(coverage, folders)
+    covered = coverage_of(coverage, folders, down)
     rows += [finding_row(NO_BROKER_ADDRESS, one) for one in no_broker_address(facts, covered)]
     starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given, covered)]
     rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts, covered)]
@@ -209,7 +209,7 @@ def run_cluster_rules(
         coverage=covered,
         returned=returned,
         slaves=slaves,
-        untold=untold_outages(given, facts),
+        stops=unlogged_stops(given, facts),
         notices=_notices(reported),
         moments=_moments(facts, given),
         outages=outages,

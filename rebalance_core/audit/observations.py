@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rebalance_core.audit.case import (
-    CAUSES,
     Finding,
     GroupCase,
     Rule,
@@ -35,6 +34,7 @@ from rebalance_core.audit.dumps import (
 )
 from rebalance_core.audit.orphans import Offsets, is_broadcasting
 from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.audit.subscriptions import (
     assigned_members,
     is_proxied,
@@ -415,7 +415,7 @@ NOT_READ = Rule(
     "whatever the strategy.",
     "QUEUE_PROGRESS (N/A), observed_members, DUMP, HELD_QUEUE, epochs, committed_offsets",
     "Restart the members one by one, and look for the cause in the group's other findings.",
-    needs=CAUSES,
+    reads=(CAUSES,),
 )
 NOT_TOLD = Rule(
     "QUEUES_NOT_TOLD",

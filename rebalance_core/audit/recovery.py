@@ -116,10 +116,10 @@ def goes_on_until(covered: Coverage, log: str, last_ms: int) -> int | None:
     """When the log of a client ends that has lines for `RECOVERED_MS` after a time, without a hole;
     None: it does not go on so long.
     """
-    stretches = covered.clients.get(log, ())
-    if not stretches or stretches[-1].to_ms - max(stretches[-1].from_ms, last_ms) <= RECOVERED_MS:
+    spans = covered.clients[log].spans if log in covered.clients else ()
+    if not spans or spans[-1].to_ms - max(spans[-1].from_ms, last_ms) <= RECOVERED_MS:
         return None
-    return stretches[-1].to_ms
+    return spans[-1].to_ms
 
 
 def went_after(case: GroupCase, client_id: str | None, last_ms: int) -> int | None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import BROKER, EVENTS, PERSISTENT_MS, QUEUE, Rule
+from rebalance_core.audit.case import BROKER, QUEUE, Rule
 from rebalance_core.audit.causes import LINKS
 from rebalance_core.audit.findings import ALL_RULES
+from rebalance_core.audit.subjects import SUBJECTS
 from rebalance_core.ingest.rows import OF_A_BROKER
 from rebalance_core.model.verdicts import REASONS, VERDICTS
 
@@ -101,18 +102,20 @@ def rules_page() -> str:
         "",
         "## Rules",
         "",
-        "A rule needs *evidence*: the tables and [facts](data-dictionary.md#observed_facts) that "
-        "it reads, and files that [cover](data-dictionary.md#coverage) its time. MEMBERS: the "
-        "brokers' logs, or at the end a whole consumerConnection of each broker "
-        "whose log was collected. EVENTS: the brokers' logs meanwhile. CAUSES: these and "
-        f"{PERSISTENT_MS // 1000} s before. ROUTES: a name server's log. "
-        "TOPICS: the brokers' logs, or a later topics.json or consumerProgress; for a topic that "
-        "no file shows, topics.json. Without them, or where members came or went unlogged, the "
+        "A rule reads the tables and [facts](data-dictionary.md#observed_facts) that stand in the "
+        "column *evidence*, and *subjects* over the time of a finding, by files that "
+        "[cover](data-dictionary.md#coverage) it:",
+        "",
+        "| subject | what it is |",
+        "|---|---|",
+        *(f"| {one.name} | {one.meaning} |" for one in SUBJECTS),
+        "",
+        "Where one is unknown then, or members came or went unlogged, the "
         "finding is INFO with the reason (`not_covered`: LOG_BEGINS, LOG_ENDED, NOT_COVERED), and "
         "its remedy settles it. Such findings make the run incomplete: one `COLLECTION_INCOMPLETE` "
         "for each reason names their groups and rules. While a broker's clock is off by an unknown "
-        "amount, what compares times of brokers lacks evidence; who is a member at the end does "
-        "not where the last round of lists has the members of the logs, nor does a client id twice "
+        "amount, what compares times of brokers is unknown; who is a member at the end is "
+        "not where the last round of lists has the members of the logs, nor is a client id twice "
         "in a list, nor a CONFIG list.",
         "",
         "Where a group is UNKNOWN for its `STRATEGY`, rules that ask who should own what are "
@@ -156,25 +159,10 @@ def _about(what: str) -> str:
 
 
 def _row(rule: Rule) -> str:
-    evidence = "; ".join(filter(None, (rule.seen_by, _needs(rule))))
+    evidence = "; ".join(filter(None, (rule.seen_by, ", ".join(one.name for one in rule.reads))))
     cells = (rule.meaning, evidence, rule.remedy)
     text = " | ".join(cell.replace("|", "\\|") for cell in cells)
     return f"| `{rule.rule_id}` {rule.severity} | {text} |"
-
-
-def _needs(rule: Rule) -> str:
-    needs = rule.needs
-    asked = {
-        "MEMBERS": "ADMIN" in needs.roles,
-        "CAUSES": needs.before_ms > 0,
-        "EVENTS": needs.roles == EVENTS.roles and not needs.before_ms,
-        "logs of clients without a hole": needs.clients,
-        "consumerOffset.json copied before": needs.offsets,
-        "ROUTES": needs.routes,
-        "TOPICS": needs.topics,
-        "or brokers that say that no member is online": needs.answers,
-    }
-    return ", ".join(what for what, wanted in asked.items() if wanted)
 
 
 if __name__ == "__main__":

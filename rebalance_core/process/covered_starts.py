@@ -8,12 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit.case import AuditRun
-from rebalance_core.audit.coverage import FAR_MS, LOG_SILENT_MS
+from rebalance_core.audit.coverage import Process
 from rebalance_core.audit.evidence import OWNERS_UNSURE
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.events import BROKER_DOWN
+from rebalance_core.model.timeline import EVER_MS, Timeline
 from rebalance_core.model.times import SECOND_MS
-from rebalance_core.model.verdicts import FAILED, LOG_ENDED, NOT_COVERED, UNKNOWN
+from rebalance_core.model.verdicts import FAILED, NOT_COVERED, UNKNOWN
 
 _BOUNDS = ("start_offset_low", "start_offset_high")
 _GROUP = ("cluster", "consumer_group")
@@ -67,7 +68,7 @@ class CoveredStarts:
             if cluster in self._runs:
                 of_broker = self._told_until(cluster, group, broker)
                 limits[cluster, group] = min(of_broker, limits.get((cluster, group), of_broker))
-        of_names = [limits.get(name[:2], (FAR_MS, "")) for name in names]
+        of_names = [limits.get(name[:2], (EVER_MS, "")) for name in names]
         until = np.array([until_ms for until_ms, _ in of_names])
         why = np.array([reason for _, reason in of_names], object)
         unsure = starts["latest_ms"].to_numpy() > until[codes]
@@ -104,15 +105,16 @@ class CoveredStarts:
         timeless = run.coverage.client_clock_unknown and (cluster, group) in self._committing
         if run.coverage.clock_off or timeless or cluster in self._undated:
             return _NEVER_MS, NOT_COVERED
-        begins = (one for spans in run.untold.values() for one, _ in spans)
-        untold = min(begins, default=FAR_MS), NOT_COVERED
-        gap = run.coverage.name_server_gap(0, None) if broker in run.slaves else None
-        gap = gap or run.coverage.gap(broker, 0, FAR_MS, down=broker in run.down)
-        if gap is None:
-            return untold
-        silent_ms = LOG_SILENT_MS if gap.reason == LOG_ENDED else 0
-        gone_ms = _NEVER_MS if gap.from_ms is None else gap.from_ms + silent_ms
-        return min(untold, (gone_ms, gap.reason))
+        timelines = [run.coverage.of_broker(broker), *run.stops.values()]
+        if broker in run.slaves:
+            timelines.append(run.coverage.routes)
+        return min(map(_known_until, timelines))
+
+
+def _known_until(timeline: Timeline[Process]) -> tuple[int, str]:
+    """Return when the first gap begins, and its reason."""
+    gaps = ((gap.from_ms, why.reason) for gap, why in timeline.gaps())
+    return next(gaps, (EVER_MS, ""))
 
 
 def rows_by_name(

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit.case import AuditRun
-from rebalance_core.audit.coverage import FAR_MS
 from rebalance_core.audit.rules.start_offsets import assumes_start
 from rebalance_core.engine.fan_out import GROUP, joining
 from rebalance_core.engine.ledger_pass import LedgerRows, prepare_tables, rows_of
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.kernels.codes import COMMITS, GROUPS, OFFSETS
+from rebalance_core.model.timeline import EVER_MS
 from rebalance_core.model.verdicts import FAILED, UNKNOWN
 from rebalance_core.protocol.start_offset import CURRENT_MODES
 
@@ -54,7 +54,7 @@ class WidenedStarts:
             name: covered.named_error_ms
             for name, covered in of_clusters
             # without any log no start has bounds (`CoveredStarts`)
-            if any(covered.brokers.values()) or not covered.known
+            if any(map(covered.ends, covered.brokers)) or not covered.known
         }
 
     def widened(self, made: LedgerRows, tables: Tables, engine: EngineOptions) -> LedgerRows:
@@ -130,7 +130,7 @@ def _under_each_setting(tables: Tables) -> Iterator[Tables]:
     """
     settings = tables[GROUPS]
     mode, timestamp = (settings.schema.get_field_index(name) for name in (_MODE, _TIMESTAMP))
-    searched = pc.fill_null(settings[_TIMESTAMP], FAR_MS)
+    searched = pc.fill_null(settings[_TIMESTAMP], EVER_MS)
     settings = settings.set_column(timestamp, settings.schema.field(timestamp), searched)
     for setting in CURRENT_MODES:
         modes = pa.array([setting] * settings.num_rows, pa.string())

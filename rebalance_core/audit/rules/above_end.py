@@ -7,19 +7,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import (
-    CAUSES,
-    Finding,
-    GroupCase,
-    Rule,
-    grouped,
-    listed,
-    plural,
-    queue_names,
-)
+from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
 from rebalance_core.audit.dumps import is_deleted, number, queue_of
 from rebalance_core.audit.orphans import is_broadcasting, messages
 from rebalance_core.audit.rules.topics import deletions_of
+from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
 from rebalance_core.model.times import utc
@@ -291,5 +283,5 @@ RULE = Rule(
     "Find out what happened to the broker's store, and set the group's offsets there "
     "(resetOffsetByTime).",
     find,
-    needs=CAUSES,
+    reads=(CAUSES,),
 )

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
-    MEMBERS_OF_TOPICS,
     Finding,
     GroupCase,
     Rule,
@@ -17,6 +16,7 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.dumps import readable_queues, subscribed_topics
 from rebalance_core.audit.orphans import Offsets, has_settled, is_broadcasting, messages, span_of
+from rebalance_core.audit.subjects import MEMBERS, TOPICS
 from rebalance_core.audit.subscriptions import (
     assigned_members,
     reach,
@@ -112,7 +112,7 @@ SKEW = Rule(
     "CONSISTENT_HASH, or spread the topics over several groups.",
     find_skew,
     by_owners=True,
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
 )
 HASH = Rule(
     "HASH_IMBALANCE",
@@ -123,7 +123,7 @@ HASH = Rule(
     "rarely.",
     find_hash,
     by_owners=True,
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
 )
 
 
@@ -185,7 +185,7 @@ IDLE_MEMBER = Rule(
     "members. Accept the finding if they are spares.",
     find_idle_member,
     by_owners=True,
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
 )
 
 
@@ -268,5 +268,5 @@ UNREACHED_QUEUES = Rule(
     "Use AVG or AVG_BY_CIRCLE and the same subscription in all members that ask the broker; or "
     "let everybody pop everything (mqadmin setConsumeMode -q 0).",
     find_unreached_queues,
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
 )

@@ -72,7 +72,7 @@ def broker_outages(
         lasts: BrokerOutage | None = None
         if rows and rows[-1]["event_type"] == BROKER_DOWN:
             down_ms = rows[-1]["event_ms"]
-            heard = heard_to_the_end and (covered.name_servers or not covered.known)
+            heard = heard_to_the_end and covered.hears_name_servers
             if lives <= down_ms + MINUTE_MS and (heard or down_ms < list_ms):
                 leaves = bool(expected) and broker not in expected
                 planned = leaves and rows[-1]["detail"] == STOPPED
@@ -107,7 +107,7 @@ def _registered(rows: Iterable[BrokerEventsRow], covered: Coverage, at_ms: int) 
     asked knows it.
     """
     logged = any(row["detail"] != OBSERVED for row in rows)
-    return logged and covered.known and covered.name_server_gap(at_ms, at_ms) is None
+    return logged and covered.known and covered.routes.gap(at_ms, at_ms) is None
 
 
 # What it means to one group, and to all of them.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, lasting, listed, plural
+from rebalance_core.audit.confidence import as_not_sure, ended
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.dumps import number
-from rebalance_core.audit.evidence import as_not_sure, ended
 from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.audit.recovery import goes_on_until
 from rebalance_core.audit.subscriptions import gave_up_asking, is_popped, version_of
@@ -255,7 +255,7 @@ def starved_timers(
         if covered and all(one.blocked_ms < SEVERE_MS for one in starved):
             # a broker that was back, of which no line is left, is out of no route
             since_ms = min(one.last_ms - one.late_ms for one in starved)
-            gap = covered.name_server_gap(since_ms, found.last_ms)
+            gap = covered.routes.gap(since_ms, found.last_ms or since_ms)
         rows = [row for of_one in failed.values() for row in of_one]
         over = _recovered({one.log for one in starved}, rows, covered) if covered else None
         if over and found.severity != INFO:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     BROKER,
-    CAUSES,
-    MEMBERS,
     Finding,
     GroupCase,
     Rule,
@@ -18,14 +16,24 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.coverage import Coverage, logs_of, name_servers_gap
+from rebalance_core.audit.confidence import as_not_sure
+from rebalance_core.audit.coverage import (
+    ALWAYS,
+    LOG_SILENT_MS,
+    Coverage,
+    Process,
+    logs_of,
+    name_servers_gap,
+)
 from rebalance_core.audit.dumps import queue_of
-from rebalance_core.audit.evidence import CLOCK_OFF, as_not_sure
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
 from rebalance_core.audit.rules.offset_rollback import CommitRollback, all_falls, outage_of
+from rebalance_core.audit.subjects import CAUSES, MEMBERS
+from rebalance_core.audit.unknowns import CLOCK_OFF, stop_unlogged
 from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import ACTING, REFUSED, Event
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.times import (
     CHANNEL_EXPIRY_MS,
     MINUTE_MS,
@@ -191,8 +199,10 @@ def broker_flaps(
             first_ms=begin,
             last_ms=end,
         )
-        gap = covered and covered.hole(name, begin - CHANNEL_EXPIRY_MS, end + STARTS_MS)
-        gap = CLOCK_OFF if covered and covered.clock_off else gap
+        gap = CLOCK_OFF if covered and covered.clock_off else None
+        if covered and not gap:
+            log = covered.of_broker(name)
+            gap = log.gap(begin - CHANNEL_EXPIRY_MS, end + STARTS_MS + LOG_SILENT_MS)
         yield as_not_sure(found, gap) if gap else found
 
 
@@ -224,10 +234,11 @@ def flap_times(
     return flaps
 
 
-def untold_outages(
+def unlogged_stops(
     events: Iterable[BrokerEventsRow], facts: FactsByKind
-) -> dict[str, tuple[tuple[int, int], ...]]:
-    """By broker its starts or registrations, each with the one before whose end no line tells.
+) -> dict[str, Timeline[Process]]:
+    """By broker when it ran and when not: unknown between two starts or registrations without a
+    line of a stop.
 
     Args:
         events: BROKER_DOWN and MASTER_DOWN of one cluster.
@@ -236,17 +247,22 @@ def untold_outages(
     ends = [row for row in events if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN")]
     turns = [(row["broker_name"], row["event_ms"], False) for row in ends]
     turns += [(row["broker_name"], row["first_ms"], True) for row in facts["BROKER_STARTED"]]
-    unlogged: dict[str, tuple[tuple[int, int], ...]] = {}
+    unlogged: list[tuple[str, int, int]] = []
     for (broker, one, started), (same, other, again) in pairwise(sorted(turns)):
         if broker == same and started and again:
-            unlogged[broker] = (*unlogged.get(broker, ()), (one, other))
+            unlogged.append((broker, one, other))
     slaves = {row["broker_name"] for row in facts["BROKER_SLAVES"]}
     known = slaves | {row["broker_name"] for row in ends}
     for fact in facts["BROKER_REGISTERED"]:
         begin, broker = fact["details"].get("untold_ms"), fact["broker_name"]
         if begin and broker not in known:
-            unlogged[broker] = (*unlogged.get(broker, ()), (int(begin), fact["first_ms"]))
-    return unlogged
+            unlogged.append((broker, int(begin), fact["first_ms"]))
+    stops: dict[str, Timeline[Process]] = {}
+    for broker, begin_ms, up_ms in unlogged:
+        stops[broker] = stops.get(broker, ALWAYS).put(
+            begin_ms, up_ms + 1, stop_unlogged(broker, up_ms)
+        )
+    return stops
 
 
 def going_on(
@@ -431,7 +447,7 @@ NOT_READ = Rule(
     "a slave act as master (enableSlaveActingMaster).",
     find_unread,
     about=BROKER,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
 )
 LOCKS = Rule(
     "MASTER_GONE_LOCKS",
@@ -443,7 +459,7 @@ LOCKS = Rule(
     "enableSlaveActingMaster a slave gives the locks.",
     find_lockless,
     about=BROKER,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
 )
 FELL_BACK = Rule(
     "OFFSETS_FELL_BACK",
@@ -456,5 +472,5 @@ FELL_BACK = Rule(
     "WARNING look why the new master had not copied its predecessor's offsets.",
     find_fallen,
     about=BROKER,
-    needs=CAUSES,
+    reads=(CAUSES,),
 )

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
-    EVENTS,
-    MEMBERS,
     PERSISTENT_MS,
     Finding,
     GroupCase,
@@ -24,6 +22,7 @@ from rebalance_core.audit.dumps import Answer, Unlisted
 from rebalance_core.audit.evidence import unlogged_group
 from rebalance_core.audit.orphans import backlog, is_broadcasting, messages
 from rebalance_core.audit.recovery import Recovery, went_after
+from rebalance_core.audit.subjects import EVENTS, EVENTS_OR_DENIED, MEMBERS, ROUTES
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, HOUR_MS, utc
@@ -121,7 +120,7 @@ FLAPPING_MEMBERS = Rule(
     "Find out in the log of the host named why the process ends or its connection breaks; keep it "
     "stopped until that is fixed.",
     find_flapping_members,
-    needs=replace(EVENTS, routes=True),
+    reads=(EVENTS, ROUTES),
 )
 
 
@@ -213,7 +212,7 @@ EXPIRED_ALIVE = Rule(
     "Look for long pauses of the process (GC, a frozen container), packet loss on its way to the "
     "broker, and STARVED_TIMERS.",
     find_expired_alive,
-    needs=replace(EVENTS, routes=True),
+    reads=(EVENTS, ROUTES),
 )
 
 
@@ -297,7 +296,7 @@ MEMBERS_APART = Rule(
     "Connect all members the same way, or give those behind proxies a group of their own.",
     find_members_apart,
     files=("consumerConnection",),
-    needs=MEMBERS,
+    reads=(MEMBERS,),
     state=True,
 )
 
@@ -349,7 +348,7 @@ def find_unlisted(case: GroupCase) -> Iterator[Finding]:
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=min(first for first, _ in signs),
         last_ms=None if unlisted.goes_on else unlisted.last_ms,
-        gap=None if unlisted.clients else unlogged_group(case),
+        unknown=None if unlisted.clients else unlogged_group(case),
         ended_by="" if unlisted.goes_on else "it gave no sign of life after that",
     )
 
@@ -385,7 +384,7 @@ UNSEEN_MEMBERS = Rule(
     "Collect the proxies too (their logs, and consumerConnection -b <proxy's remoting address>). "
     "Nothing is wrong if the offsets were reset by hand.",
     find_unseen_members,
-    needs=replace(EVENTS, answers=True),
+    reads=(EVENTS_OR_DENIED,),
 )
 UNLISTED = Rule(
     "RUNNING_NOT_LISTED",
@@ -397,5 +396,5 @@ UNLISTED = Rule(
     "Restart the client (HEARTBEAT_FAILED in its log names a broker that it cannot reach) and "
     "check the network to the brokers. Do not delete the group: it is in use.",
     find_unlisted,
-    needs=EVENTS,
+    reads=(EVENTS,),
 )

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
-    CAUSES,
-    MEMBERS,
     PERSISTENT_MS,
     Finding,
     GroupCase,
@@ -20,7 +18,7 @@ from rebalance_core.audit.case import (
     queue_names,
 )
 from rebalance_core.audit.dumps import by_topic, fresh, last_stated, queue_of
-from rebalance_core.audit.evidence import end_of, logs_gap
+from rebalance_core.audit.evidence import end_of
 from rebalance_core.audit.orphans import (
     Offsets,
     Span,
@@ -37,6 +35,7 @@ from rebalance_core.audit.orphans import (
     window_around,
 )
 from rebalance_core.audit.recovery import went_after
+from rebalance_core.audit.subjects import CAUSES, MEMBERS, logs_gap
 from rebalance_core.audit.subscriptions import (
     Unsubscribed,
     differ,
@@ -122,7 +121,9 @@ def _may_have_unsubscribed(case: GroupCase, members: list[MembershipsRow]) -> bo
         row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.tables["findings"]
     )
     before = OBSERVED in came.values()
-    return untold or before or logs_gap(case, min(came, default=None), None) is not None
+    return (
+        untold or before or logs_gap(case, min(came, default=case.run.start_ms), None) is not None
+    )
 
 
 def _broker_words(case: GroupCase) -> dict[str, str]:
@@ -145,7 +146,7 @@ INCONSISTENT_SUBSCRIPTION = Rule(
     "Give every member the same topics (compare the versions deployed on the hosts named), or use "
     "one group per set of topics.",
     find_inconsistent_subscription,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
     state=True,
 )
 
@@ -244,7 +245,7 @@ INCONSISTENT_TAGS = Rule(
     "already skipped need a reset of the offsets by time.",
     find_inconsistent_tags,
     files=("consumerStatus", "broker_log"),
-    needs=CAUSES,
+    reads=(CAUSES,),
     state=True,
 )
 
@@ -301,5 +302,5 @@ UNSUBSCRIBED_SHARE = Rule(
     "it into a group of its own.",
     find_unsubscribed_share,
     by_owners=True,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
 )

@@ -1,14 +1,10 @@
 """Groups that no broker has, and offsets that nobody reads on from."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from typing import Literal
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
-    EVENTS,
-    MEMBERS,
-    MEMBERS_OF_TOPICS,
     PERSISTENT_MS,
     Finding,
     GroupCase,
@@ -18,9 +14,11 @@ from rebalance_core.audit.case import (
     queue_names,
 )
 from rebalance_core.audit.coverage import STORES_APART_MS
-from rebalance_core.audit.evidence import NOT_ASKED, end_of, logs_gap
+from rebalance_core.audit.evidence import end_of
 from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
 from rebalance_core.audit.recovery import recovery
+from rebalance_core.audit.subjects import EVENTS, MEMBERS, MEMBERS_OR_DENIED, TOPICS, logs_gap
+from rebalance_core.audit.unknowns import NOT_ASKED
 from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
@@ -134,7 +132,7 @@ MISSING = Rule(
     "name in the client.",
     find_missing,
     files=("subscription_group_json",),
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
     state=True,
 )
 BACK = Rule(
@@ -147,7 +145,7 @@ BACK = Rule(
     "is needed.",
     find_back,
     files=("subscription_group_json",),
-    needs=EVENTS,
+    reads=(EVENTS,),
     state=True,
 )
 
@@ -303,7 +301,7 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
             topic=next(iter(topics)) if len(topics) == 1 else None,
             first_ms=since,
             remedy=MAY_RUN if may_pull or unlisted is not None else None,
-            gap=NOT_ASKED if unasked else None,
+            unknown=NOT_ASKED if unasked else None,
         )
 
 
@@ -377,7 +375,7 @@ LEFTOVER = Rule(
     "Before re-using a name, reset its offsets (resetOffsetByTime).",
     find_leftover,
     files=("consumer_offset_json", "subscription_group_json"),
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
 )
 OFFLINE = Rule(
     "OFFLINE_WITH_LAG",
@@ -388,5 +386,5 @@ OFFLINE = Rule(
     "Messages are lost when they expire (fileReservedTime).",
     find_offline,
     files=("topicStatus", "consumerProgress"),
-    needs=replace(MEMBERS, answers=True),
+    reads=(MEMBERS_OR_DENIED,),
 )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     BROKER,
-    CAUSES,
     Finding,
     GroupCase,
     Rule,
@@ -20,6 +19,7 @@ from rebalance_core.audit.dumps import Answer, configs, lasts, whole_rounds
 from rebalance_core.audit.observations import COMMAND_MS
 from rebalance_core.audit.orphans import cause_before, explained, window_around
 from rebalance_core.audit.recovery import recovery
+from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, EXPIRED
 from rebalance_core.model.queue import is_retry_topic, retry_topic
@@ -329,7 +329,7 @@ DIFFER = Rule(
     find_differ,
     about=BROKER,
     files=("consumerConnection",),
-    needs=CAUSES,
+    reads=(CAUSES,),
     state=True,
 )
 NOT_LISTED = Rule(
@@ -342,7 +342,7 @@ NOT_LISTED = Rule(
     "reach some broker: check the network and each broker's consumerConnection.",
     find_not_listed,
     files=("client_log",),
-    needs=CAUSES,
+    reads=(CAUSES,),
     state=True,
 )
 NO_LIST = Rule(
@@ -355,6 +355,6 @@ NO_LIST = Rule(
     "where automatic creation is off.",
     find_no_list,
     files=("client_log",),
-    needs=CAUSES,
+    reads=(CAUSES,),
     state=True,
 )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, orphans
 from rebalance_core.audit.case import (
-    MEMBERS,
     Finding,
     GroupCase,
     Rule,
@@ -19,6 +18,7 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.orphans import Span
 from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.subjects import MEMBERS
 from rebalance_core.audit.subscriptions import is_proxied, stated_strategies, strategy_is_known
 from rebalance_core.model.clients import is_java, parse_version
 from rebalance_core.model.group_settings import BROADCASTING, NODE
@@ -132,7 +132,7 @@ STRATEGIES = Rule(
     "memberships",
     "Set the same AllocateMessageQueueStrategy, with the same parameters, in all members.",
     find_strategies,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
     state=True,
 )
 VERSIONS = Rule(
@@ -144,7 +144,7 @@ VERSIONS = Rule(
     "memberships (version)",
     "Finish the upgrade: bring all members to one version.",
     find_versions,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
     state=True,
 )
 MODELS = Rule(
@@ -155,7 +155,7 @@ MODELS = Rule(
     "memberships",
     "Put the broadcasting members into a group of their own.",
     find_models,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
     state=True,
 )
 
@@ -340,7 +340,7 @@ LANGUAGES = Rule(
     "Use clients of one language in a group, or a strategy by which all of them divide alike.",
     find_languages,
     files=("consumerConnection",),
-    needs=MEMBERS,
+    reads=(MEMBERS,),
     state=True,
 )
 
@@ -463,7 +463,7 @@ REFUSED = Rule(
     "memberships, GROUP_CONFIG, BROADCAST_REFUSED",
     "Run updateSubGroup -g <group> -d true on the brokers named, with the other settings repeated.",
     find_refused,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
     state=True,
 )
 START = Rule(
@@ -475,5 +475,5 @@ START = Rule(
     "Keep the client id (instanceName) and the folder .rocketmq_offsets across restarts; in "
     "containers mount the folder.",
     find_start,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
 )

@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import CAUSES, Finding, GroupCase, Rule, lasting, listed, plural
+from rebalance_core.audit.case import Finding, GroupCase, Rule, lasting, listed, plural
 from rebalance_core.audit.dumps import configurations
-from rebalance_core.audit.evidence import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS, is_broadcasting, spans_where
 from rebalance_core.audit.rules.comings_and_goings import RARE_BEATS, pauses_of
+from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.audit.subscriptions import differ, stated_subscriptions, unsubscribed
+from rebalance_core.audit.unknowns import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.model import events
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, OFF, Event
 from rebalance_core.model.system_groups import is_system_group
@@ -238,7 +239,7 @@ def find_rebalance_storm(case: GroupCase) -> Iterator[Finding]:
         first_ms=first_ms,
         last_ms=last_ms if over else None,
         ended_by="no such notice came in the minute after it" if over else "",
-        gap=CLIENT_CLOCK_UNKNOWN if unsure else None,
+        unknown=CLIENT_CLOCK_UNKNOWN if unsure else None,
     )
 
 
@@ -282,7 +283,7 @@ REBALANCE_STORM = Rule(
     "the members and the broker named: each new channel causes a CHANGE.",
     find_rebalance_storm,
     files=("client_log", "broker_log"),
-    needs=CAUSES,
+    reads=(CAUSES,),
 )
 
 

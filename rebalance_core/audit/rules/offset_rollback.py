@@ -6,21 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import (
-    CAUSES,
-    EVENTS,
-    Finding,
-    GroupCase,
-    Rule,
-    grouped,
-    listed,
-    plural,
-    queue_names,
-)
+from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
 from rebalance_core.audit.dumps import number, queue_of
 from rebalance_core.audit.duplicate_ids import listed_duplicates, logged_duplicates
-from rebalance_core.audit.evidence import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.audit.orphans import explained, is_broadcasting
+from rebalance_core.audit.subjects import CAUSES, EVENTS
+from rebalance_core.audit.unknowns import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, OFFSET_FLUSH_MS, OFFSET_PERSIST_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
@@ -77,7 +68,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
     unknown = case.run.coverage.client_clock_unknown
     for topic, unsure in sorted({(fall.queue[0], fall.clocks and unknown) for fall in plain}):
         of = [f for f in plain if (f.queue[0], f.clocks and unknown) == (topic, unsure)]
-        yield replace(_finding(case, of, None), gap=CLIENT_CLOCK_UNKNOWN if unsure else None)
+        yield replace(_finding(case, of, None), unknown=CLIENT_CLOCK_UNKNOWN if unsure else None)
     if known:
         causes = sorted({cause for fall in known if (cause := cause_of[fall])})
         if duplicate_ids:
@@ -239,7 +230,7 @@ RULE = Rule(
     "If somebody reset the offsets (resetOffsetByTime, a rebuilt broker), accept it. Else look at "
     "the hosts named: two processes that commit one queue, or one restarted from an old copy.",
     find,
-    needs=CAUSES,
+    reads=(CAUSES,),
 )
 
 
@@ -361,5 +352,5 @@ NOT_KEPT = Rule(
     "what they hold in memory over a reset.",
     find_not_kept,
     files=("consumer_offset_json",),
-    needs=EVENTS,
+    reads=(EVENTS,),
 )

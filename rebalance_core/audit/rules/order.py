@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
-    CAUSES,
     QUEUE,
     Finding,
     GroupCase,
@@ -31,6 +30,7 @@ from rebalance_core.audit.dumps import (
 from rebalance_core.audit.orphans import Offsets, cause_before, messages
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.audit.recovery import ClientAnswers, Recovery, went_after
+from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.model.clients import KEPT, KEPT_LOCK_MS, profile_of
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.queue import MessageQueue
@@ -214,7 +214,7 @@ STUCK = Rule(
     find_stuck,
     about=QUEUE,
     files=("lock_log", "consumerStatus"),
-    needs=CAUSES,
+    reads=(CAUSES,),
 )
 WAIT = Rule(
     "LOCK_WAIT",
@@ -225,7 +225,7 @@ WAIT = Rule(
     "Nothing; this is how orderly consumption hands over.",
     find_wait,
     files=("lock_log",),
-    needs=CAUSES,
+    reads=(CAUSES,),
 )
 
 

@@ -8,11 +8,6 @@ from typing import TYPE_CHECKING, TypedDict
 
 from rebalance_core.audit.case import (
     BROKER,
-    CAUSES,
-    EVENTS,
-    ITSELF,
-    MEMBERS,
-    MEMBERS_OF_TOPICS,
     PERSISTENT_MS,
     Finding,
     GroupCase,
@@ -50,6 +45,7 @@ from rebalance_core.audit.orphans import (
     subscribers,
     suspended_clients,
 )
+from rebalance_core.audit.subjects import CAUSES, EVENTS, MEMBERS, ROUTES, TOPICS
 from rebalance_core.audit.subscriptions import is_shared, strategy_is_known
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import MINUTE_MS, utc
@@ -151,7 +147,7 @@ ORPHAN_QUEUES = Rule(
     "members one by one and compare consumerConnection of all brokers.",
     find_orphan_queues,
     by_owners=True,
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
     state=True,
 )
 
@@ -314,7 +310,7 @@ DOUBLE_OWNER = Rule(
     "Look for duplicate client ids, mixed strategies or differing member lists (the group's other "
     "findings); restart the member that should not hold the queue.",
     find_double_owner,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
     state=True,
 )
 
@@ -375,7 +371,7 @@ def _duplicate(
         first_ms=duplicate.first_ms,
         last_ms=last_ms,
         remedy=OWN_INSTANCE if one_host else None,
-        needs=None if listing is None else ITSELF,
+        reads=None if listing is None else (),
         ended_by=ended_by,
     )
 
@@ -405,7 +401,7 @@ def _seen_only(case: GroupCase, listing: DuplicateListing) -> Finding:
         first_ms=listing.first_ms,
         last_ms=listing.ended_ms,
         remedy=OWN_INSTANCE if _of_one_host(listing.client_id, listing.addresses) else None,
-        needs=ITSELF,
+        reads=(),
         ended_by=_lists_it_once(listing),
     )
 
@@ -492,7 +488,7 @@ DUPLICATE = Rule(
     "Give each process its own id: unset instanceName and rocketmq.client.name, or set them to a "
     "value unique to the container or host; then restart both.",
     find_duplicates,
-    needs=replace(MEMBERS, routes=True),
+    reads=(MEMBERS, ROUTES),
     state=True,
 )
 HALF_OPEN = Rule(
@@ -503,7 +499,7 @@ HALF_OPEN = Rule(
     "memberships",
     "Nothing now. If it comes often, look for network trouble or long pauses of that client.",
     find_half_open,
-    needs=EVENTS,
+    reads=(EVENTS,),
 )
 MULTIPLIED = Rule(
     "MEMBERS_MULTIPLIED",
@@ -516,6 +512,6 @@ MULTIPLIED = Rule(
     find_multiplied,
     about=BROKER,
     files=("broker_log", "consumerConnection"),
-    needs=CAUSES,
+    reads=(CAUSES,),
     state=True,
 )

@@ -1,12 +1,9 @@
 """Strategies whose parameters do not fit: CONFIG lists and machine rooms."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import (
-    MEMBERS,
-    MEMBERS_OF_TOPICS,
     Finding,
     GroupCase,
     Rule,
@@ -16,6 +13,7 @@ from rebalance_core.audit.case import (
     queue_names,
 )
 from rebalance_core.audit.orphans import Offsets, has_settled, messages, orphans, span_of
+from rebalance_core.audit.subjects import LISTED_MEMBERS, MEMBERS, TOPICS
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -144,9 +142,6 @@ def find_retry(case: GroupCase) -> Iterator[Finding]:
 
 
 _SEEN_BY = "memberships, ownership, topics"
-LISTS = replace(MEMBERS, clocks=False)
-"""Lists made by hand stand still: when members came does not matter."""
-LISTS_AND_TOPICS = replace(MEMBERS_OF_TOPICS, clocks=False)
 GAP = Rule(
     "CONFIG_GAP",
     ERROR,
@@ -156,7 +151,7 @@ GAP = Rule(
     "Add the queues to the list of one member and restart it, or use AVG.",
     find_gap,
     by_owners=True,
-    needs=LISTS_AND_TOPICS,
+    reads=(TOPICS, LISTED_MEMBERS),
 )
 OVERLAP = Rule(
     "CONFIG_OVERLAP",
@@ -167,7 +162,7 @@ OVERLAP = Rule(
     "Leave each queue in one list only and restart the others.",
     find_overlap,
     by_owners=True,
-    needs=LISTS,
+    reads=(LISTED_MEMBERS,),
 )
 FOREIGN = Rule(
     "CONFIG_FOREIGN_QUEUE",
@@ -177,7 +172,7 @@ FOREIGN = Rule(
     _SEEN_BY,
     "Correct the list, or create the queue (updateTopic).",
     find_foreign,
-    needs=LISTS_AND_TOPICS,
+    reads=(TOPICS, LISTED_MEMBERS),
 )
 RETRY = Rule(
     "CONFIG_RETRY_UNREAD",
@@ -187,7 +182,7 @@ RETRY = Rule(
     _SEEN_BY,
     "Add the retry queues to one list, or make sure that the listener never asks for a retry.",
     find_retry,
-    needs=LISTS,
+    reads=(LISTED_MEMBERS,),
 )
 
 
@@ -249,5 +244,5 @@ UNMATCHED_ROOMS = Rule(
     "take the topic off the other brokers.",
     find_unmatched_rooms,
     by_owners=True,
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
 )

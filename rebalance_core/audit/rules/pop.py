@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypedDict
 
 from rebalance_core.audit import orphans
 from rebalance_core.audit.case import (
-    MEMBERS_OF_TOPICS,
     Finding,
     GroupCase,
     Rule,
@@ -21,6 +20,7 @@ from rebalance_core.audit.case import (
 from rebalance_core.audit.dumps import configs, flag, lasts, number, subscribed_topics
 from rebalance_core.audit.orphans import Offsets, Span
 from rebalance_core.audit.recovery import Recovery, recovery, went_after
+from rebalance_core.audit.subjects import MEMBERS, TOPICS
 from rebalance_core.audit.subscriptions import (
     TopicReaders,
     gave_up_asking,
@@ -104,7 +104,7 @@ IGNORED_MODE = Rule(
     "If POP is meant, set clientRebalance = false in every member (orderly listeners cannot pop); "
     "else set the mode back to PULL (mqadmin setConsumeMode).",
     find_ignored_mode,
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
 )
 
 
@@ -211,7 +211,7 @@ POPPED_AND_PULLED = Rule(
     "(GAVE_UP_ASKING), or set the mode back to PULL (mqadmin setConsumeMode); give clients behind "
     "proxies and clients that pull separate groups.",
     find_popped_and_pulled,
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
     state=True,
 )
 

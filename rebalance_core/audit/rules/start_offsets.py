@@ -4,23 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import (
-    EVENTS,
-    Finding,
-    GroupCase,
-    Rule,
-    grouped,
-    listed,
-    plural,
-    queue_names,
-)
+from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
 from rebalance_core.audit.dumps import by_topic, flag, offsets_over_time, queue_of
-from rebalance_core.audit.evidence import QUEUES_BEFORE, QUEUES_CREATED
 from rebalance_core.audit.orphans import is_broadcasting, is_initial, messages
 from rebalance_core.audit.recovery import ClientAnswers, Recovery, last_of
+from rebalance_core.audit.subjects import COMMITS, EVENTS
+from rebalance_core.audit.unknowns import QUEUES_BEFORE, QUEUES_CREATED
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG
 from rebalance_core.model.group_settings import BROADCASTING
@@ -68,7 +59,7 @@ def _may_have_committed(case: GroupCase, row: PullStartsRow) -> bool:
     if row["stored_offset"] is not None or stores is None:
         return False
     stored_ms = stores.get(broker, start_ms + 1)
-    if stored_ms <= start_ms and not case.run.coverage.gap(broker, stored_ms, start_ms, down=True):
+    if stored_ms <= start_ms and not case.run.coverage.of_broker(broker).gap(stored_ms, start_ms):
         return False
     created = any(
         fact["broker_name"] == broker and fact["first_ms"] <= start_ms
@@ -260,7 +251,7 @@ def find_replayed(case: GroupCase) -> Iterator[Finding]:
             topic=topic,
             first_ms=first_change(of_topic),
             last_ms=last_settled(of_topic),
-            gap=None if sure else QUEUES_BEFORE,
+            unknown=None if sure else QUEUES_BEFORE,
         )
 
 
@@ -383,7 +374,7 @@ def _failed(topic: str, rows: list[PullStartsRow], over: Recovery | None, *, sur
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=first_change(rows),
         last_ms=None if over is None else over.at_ms,
-        gap=None if sure else QUEUES_CREATED,
+        unknown=None if sure else QUEUES_CREATED,
         ended_by="" if over is None else over.shown_by,
     )
 
@@ -400,7 +391,7 @@ SKIPPED = Rule(
     "(resetOffsetByTime). For new queues, commit before producers use them, or use "
     "CONSUME_FROM_FIRST_OFFSET.",
     find_skipped,
-    needs=replace(EVENTS, offsets=True),
+    reads=(COMMITS, EVENTS),
 )
 REPLAYED = Rule(
     "START_REPLAYED",
@@ -411,7 +402,7 @@ REPLAYED = Rule(
     "If the old messages are not wanted, move the group to now (resetOffsetByTime -s now) before "
     "its first start, or skip them in the listener.",
     find_replayed,
-    needs=replace(EVENTS, offsets=True),
+    reads=(COMMITS, EVENTS),
 )
 FAILED = Rule(
     "START_FAILED",
@@ -421,6 +412,6 @@ FAILED = Rule(
     "Check that the queue exists on the broker (a CONFIG list may name too many), and that the "
     "client accepts its ConsumeFromWhere.",
     find_failed,
-    needs=EVENTS,
+    reads=(EVENTS,),
     state=True,
 )

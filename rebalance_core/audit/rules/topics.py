@@ -6,20 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import (
-    BROKER,
-    MEMBERS,
-    MEMBERS_OF_TOPICS,
-    TOPICS,
-    Finding,
-    GroupCase,
-    Rule,
-    listed,
-    plural,
-    queue_names,
-)
+from rebalance_core.audit.case import BROKER, Finding, GroupCase, Rule, listed, plural, queue_names
 from rebalance_core.audit.dumps import number
 from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
+from rebalance_core.audit.subjects import MEMBERS, TOPICS
 from rebalance_core.audit.subscriptions import shared_topics
 from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.model.times import utc
@@ -92,7 +82,7 @@ TOPIC_GONE = Rule(
     "server still have it, delete it there too (deleteTopic). Else remove the subscription from "
     "the consumers and the group's offsets.",
     find_topic_gone,
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
     state=True,
 )
 
@@ -205,7 +195,7 @@ FEWER = Rule(
     "Raise readQueueNums to writeQueueNums (updateTopic -r). To scale in, lower the write queues "
     "first, and the read queues when the rest is drained.",
     find_fewer,
-    needs=TOPICS,
+    reads=(TOPICS,),
 )
 MORE = Rule(
     "READ_MORE_THAN_WRITTEN",
@@ -215,7 +205,7 @@ MORE = Rule(
     "topics",
     "When the queues are drained, lower readQueueNums to writeQueueNums.",
     find_more,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
 )
 READ_ONLY = Rule(
     "READ_ONLY_BROKER_COUNTED",
@@ -227,7 +217,7 @@ READ_ONLY = Rule(
     "(updateTopicPerm).",
     find_read_only,
     by_owners=True,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
 )
 
 
@@ -287,7 +277,7 @@ IMBALANCE = Rule(
     "its %RETRY% topic together.",
     find_imbalance,
     by_owners=True,
-    needs=MEMBERS,
+    reads=(MEMBERS,),
 )
 UNREAD = Rule(
     "RETRY_QUEUES_UNREAD",
@@ -299,5 +289,5 @@ UNREAD = Rule(
     "retryQueueNums (updateSubGroup -q).",
     find_unread,
     about=BROKER,
-    needs=TOPICS,
+    reads=(TOPICS,),
 )

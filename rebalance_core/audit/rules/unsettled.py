@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, orphans
 from rebalance_core.audit.case import (
-    EVENTS,
-    MEMBERS,
-    MEMBERS_OF_TOPICS,
     Finding,
     GroupCase,
     Rule,
@@ -21,16 +18,17 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.coverage import Gap
 from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
-from rebalance_core.audit.evidence import TOPICS
+from rebalance_core.audit.subjects import EVENTS, MEMBERS, SUSPENSIONS, TOPICS
 from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
+from rebalance_core.audit.unknowns import topic_store
 from rebalance_core.model.clients import JAVA_PROFILE, profile_of, profile_of_row
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
+from rebalance_core.model.timeline import Unknown
 from rebalance_core.model.times import MINUTE_MS, utc
-from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, NOT_COVERED, WARNING
+from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, WARNING
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.custom import CustomStrategy
@@ -60,7 +58,7 @@ def find_frozen_group(case: GroupCase) -> Iterator[Finding]:
         f"{listed(why, 5) or 'the strategy threw'}. {' '.join(_what_is_kept(case, ids))}",
         {"why": listed(why), "members": listed(ids)} | _logged(case),
         first_ms=since_ms,
-        gap=_may_be_elsewhere(case),
+        unknown=_may_be_elsewhere(case),
     )
 
 
@@ -98,12 +96,12 @@ def _what_is_kept(case: GroupCase, ids: list[str]) -> Iterator[str]:
         yield f"What others keep nobody ran: {listed(unproven, 3)}."
 
 
-def _may_be_elsewhere(case: GroupCase) -> Gap | None:
+def _may_be_elsewhere(case: GroupCase) -> Unknown | None:
     """A broker that was not collected and may have a topic of which nothing is known."""
     known = {row["topic"] for row in case.tables["topics"]}
     if not case.run.missing or known.issuperset(dumps.subscribed_topics(case)):
         return None
-    return Gap(NOT_COVERED, min(case.run.missing), None, None, kind=TOPICS)
+    return topic_store(min(case.run.missing)).missing()
 
 
 def _why(case: GroupCase, topic: str) -> Iterator[str]:
@@ -189,7 +187,7 @@ FROZEN_GROUP = Rule(
     "Create the topic or restore its read permission; for rooms, name brokers and clients so that "
     "each has a room; or unsubscribe the topic in all members.",
     find_frozen_group,
-    needs=MEMBERS_OF_TOPICS,
+    reads=(TOPICS, MEMBERS),
 )
 
 
@@ -259,7 +257,7 @@ SUSPENDED = Rule(
     "Call resume() in the client named, or stop it so that the others take its queues. Accept the "
     "finding if it was suspended on purpose.",
     find_suspended,
-    needs=replace(MEMBERS, clients=True),
+    reads=(MEMBERS, SUSPENSIONS),
     state=True,
 )
 
@@ -329,5 +327,5 @@ TRANSIENT_OWNERSHIP = Rule(
     "Nothing. If it happens often, find out what makes members come and go.",
     find_transient_ownership,
     by_owners=True,
-    needs=EVENTS,
+    reads=(EVENTS,),
 )

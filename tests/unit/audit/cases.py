@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from rebalance_core.audit.case import AuditRun, Finding, GroupCase, case_rows
+from rebalance_core.audit.coverage import CollectedLog, LogSpan
 from rebalance_core.audit.rules import rules_by_id
+from rebalance_core.audit.unknowns import broker_log, client_log, name_server_log
 from rebalance_core.model import events as kinds
 from rebalance_core.model.events import GROUP_EVENTS, TOPIC_EVENTS, Event
 from rebalance_core.model.group_settings import GroupSettings
@@ -116,6 +118,23 @@ def commit(
     return queue_row(name, broker, number, at, committed_offset=offset, client_id=client)
 
 
+def broker_logs(**spans: Iterable[LogSpan]) -> dict[str, CollectedLog]:
+    """Logs of brokers by name, of these stretches."""
+    return {name: CollectedLog(broker_log(name), tuple(of)) for name, of in spans.items()}
+
+
+def client_logs(**spans: Iterable[LogSpan]) -> dict[str, CollectedLog]:
+    """Logs of clients by folder, of these stretches."""
+    return {
+        name: CollectedLog(client_log(name), tuple(of), begun=True) for name, of in spans.items()
+    }
+
+
+def name_server_logs(*spans: LogSpan) -> CollectedLog:
+    """The logs of all name servers, of these stretches."""
+    return CollectedLog(name_server_log(), spans)
+
+
 def case_of(
     *happened: Event,
     until: float = 1000,
@@ -192,7 +211,7 @@ def severities(rule_id: str, case: GroupCase) -> list[str]:
     rule = rules_by_id()[rule_id]
     return [
         "INFO"
-        if one.gap or (one.last_ms and (rule.state or one.ended_by))
+        if one.unknown or (one.last_ms and (rule.state or one.ended_by))
         else one.severity or rule.severity
         for one in findings_of(rule_id, case)
     ]

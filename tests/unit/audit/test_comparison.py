@@ -10,7 +10,7 @@ import pytest
 from rebalance_core.audit.case import Finding
 from rebalance_core.audit.comparison import compare
 from rebalance_core.audit.comparison_findings import comparison_findings
-from rebalance_core.audit.coverage import EVER, Coverage
+from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.difference import DUPLICATE_ID, FOREIGN, LOCK, STALE, UNEXPLAINED
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.verdicts import (
@@ -30,6 +30,7 @@ from rebalance_core.model.verdicts import (
     UNKNOWN,
     UNSTABLE,
 )
+from tests.unit.audit.cases import broker_logs
 from tests.unit.audit.group_rows import (
     DUMPED_MS,
     JOINED_MS,
@@ -49,6 +50,8 @@ from tests.unit.audit.group_rows import (
 
 C = "10.0.0.3@3#3"
 HEALTHY = [*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS + 100, 2, 3)]
+
+WHOLE_LOG = LogSpan(0, 1 << 50, from_start=True)
 
 
 def test_live_ownership_that_is_the_predicted_one() -> None:
@@ -286,17 +289,17 @@ def test_no_member_in_any_file_is_no_sign_that_there_is_none() -> None:
         fact("GROUP_AT_BROKER", DUMPED_MS, broker_name="b", details={"members": "0"}),
     ):
         assert compare(replace(case(denied, memberships=[]), run=unlogged)).verdict == OFFLINE
-    logged = replace(RUN, coverage=Coverage({"b": EVER}, known=True))
+    logged = replace(RUN, coverage=Coverage(broker_logs(b=[WHOLE_LOG]), known=True))
     assert compare(replace(case(memberships=[]), run=logged)).verdict == OFFLINE
 
 
 def test_a_log_with_refused_lines_is_no_sign_that_there_is_no_member() -> None:
-    whole, torn = EVER, (replace(EVER[0], torn=True),)
-    run = replace(RUN, coverage=Coverage({"b": torn}, known=True))
+    whole, torn = [WHOLE_LOG], [replace(WHOLE_LOG, torn=True)]
+    run = replace(RUN, coverage=Coverage(broker_logs(b=torn), known=True))
     result = compare(replace(case(memberships=[]), run=run))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
     assert "lines of the broker.log of b were refused" in result.lacking
-    run = replace(RUN, coverage=Coverage({"b": whole}, known=True))
+    run = replace(RUN, coverage=Coverage(broker_logs(b=whole), known=True))
     assert compare(replace(case(memberships=[]), run=run)).verdict == OFFLINE
 
 

@@ -5,18 +5,22 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import ITSELF, MEMBERS, GroupCase
+from rebalance_core.audit.case import Finding, GroupCase
 from rebalance_core.audit.comparison import ComparisonResult, compare
 from rebalance_core.audit.comparison_findings import settling
-from rebalance_core.audit.coverage import Coverage, LogSpan, coverage_of
-from rebalance_core.audit.evidence import gap_of, unlogged
+from rebalance_core.audit.coverage import ALWAYS, Coverage, LogSpan, coverage_of
+from rebalance_core.audit.evidence import unlogged
 from rebalance_core.audit.findings import ALL_RULES, run_rules
 from rebalance_core.audit.rules.left_behind import MAY_RUN
+from rebalance_core.audit.subjects import MEMBERS, gap_of
+from rebalance_core.audit.unknowns import stop_unlogged
 from rebalance_core.model.events import CONSUMER_LEAVE, CONSUMER_SUSPEND
 from rebalance_core.model.times import utc
 from rebalance_core.replay.masters import MasterOutage
 from tests.unit.audit.cases import (
+    broker_logs,
     case_of,
+    client_logs,
     commit,
     end,
     fact,
@@ -24,6 +28,7 @@ from tests.unit.audit.cases import (
     leave,
     listed_at,
     ms,
+    name_server_logs,
     of_member,
     queue_row,
     topic,
@@ -36,7 +41,9 @@ A, B = "10.0.0.1@1", "10.0.0.2@2"
 def covered(case: GroupCase, *stretches: tuple[float, float], begins: bool = False) -> GroupCase:
     """The case with a log of broker a from and to these seconds."""
     of_log = tuple(LogSpan(ms(one), ms(other), begins) for one, other in stretches)
-    return replace(case, run=replace(case.run, coverage=Coverage({"a": of_log}, known=True)))
+    return replace(
+        case, run=replace(case.run, coverage=Coverage(broker_logs(a=of_log), known=True))
+    )
 
 
 def found(case: GroupCase, rule_id: str) -> Any:
@@ -53,7 +60,7 @@ def fell_back() -> GroupCase:
 
 def test_a_rule_of_error_or_warning_that_needs_nothing_rests_on_one_line_or_dump() -> None:
     """Each rule states what it needs where it is declared; these need no more than they show."""
-    alone = {rule.rule_id for rule in ALL_RULES if rule.needs == ITSELF and rule.severity != "INFO"}
+    alone = {rule.rule_id for rule in ALL_RULES if not rule.reads and rule.severity != "INFO"}
     assert alone == {
         "BROKER_DOWN", "BROKER_FLAPS", "COLLECTION_INCOMPLETE", "CONSUMER_BLOCKED",
         "GAVE_UP_ASKING",
@@ -124,8 +131,11 @@ def test_who_is_a_member_at_the_end_is_told_by_a_list_or_by_a_log_from_the_start
     assert found(covered(idle(), begun, begins=True), "IDLE_MEMBER")["severity"] == "WARNING"
     row = found(covered(idle(), late), "IDLE_MEMBER")
     assert (row["severity"], row["evidence"]["not_covered"]) == ("INFO", "LOG_BEGINS")
-    assert found(covered(idle(*lists)), "IDLE_MEMBER")["severity"] == "WARNING"
-    row = found(covered(idle(*lists[:1])), "IDLE_MEMBER")
+    dumped = fact("DUMP", 900, command="consumerConnection")
+    unlogged = [stored(covered(of), 900) for of in (idle(*lists), idle(*lists[:1]))]
+    alike, other = (with_rows(of, observed_facts=[dumped]) for of in unlogged)
+    assert found(alike, "IDLE_MEMBER")["severity"] == "WARNING"
+    row = found(other, "IDLE_MEMBER")
     assert (row["severity"], row["evidence"]["not_covered"]) == ("INFO", "NOT_COVERED")
 
 
@@ -140,7 +150,7 @@ def test_what_is_so_since_the_dumps_needs_logs_from_the_lists_on(
     lists = listed_at("a", 200, A, B)
     case = case_of(topic(), join(A), join(B), facts=[dump], members=lists)
     since_ms = None if since_s is None else ms(since_s)
-    gap = gap_of(covered(case, (begins_s, 1000)), MEMBERS, since_ms, None)
+    gap = gap_of(covered(case, (begins_s, 1000)), MEMBERS, Finding("", first_ms=since_ms))
     assert (gap and gap.reason) == reason
 
 
@@ -154,7 +164,7 @@ def test_a_list_of_an_earlier_round_tells_who_is_there_with_the_log_since(
     """That of the last round was cut off, say."""
     dump = fact("DUMP", 800, command="consumerConnection")
     case = case_of(topic(), join(A), facts=[dump], members=listed_at("a", at_s, A))
-    gap = gap_of(covered(case, (0, ends_s)), MEMBERS, None, None)
+    gap = gap_of(covered(case, (0, ends_s)), MEMBERS, Finding(""))
     assert (gap and gap.reason) == reason
 
 
@@ -207,9 +217,9 @@ def test_a_topic_whose_queues_a_dump_shows_is_there() -> None:
     assert row["remedy"].startswith("Copy topics.json of a")
 
 
-def stored(case: GroupCase) -> GroupCase:
-    """The case with a topics.json of broker a, from the begin of its log."""
-    coverage = replace(case.run.coverage, topic_stores={"a": ms(100)})
+def stored(case: GroupCase, at_s: float = 100) -> GroupCase:
+    """The case with a topics.json of broker a, copied then."""
+    coverage = replace(case.run.coverage, topic_stores={"a": ms(at_s)})
     return replace(case, run=replace(case.run, coverage=coverage))
 
 
@@ -379,8 +389,8 @@ def test_which_brokers_were_up_is_told_by_name_servers(
     stretches: list[tuple[float, float]], severity: str, reason: str | None
 ) -> None:
     case = covered(fell_back(), (0, 1000), begins=True)
-    stated = tuple(LogSpan(ms(one), ms(other), one == 0) for one, other in stretches)
-    coverage = replace(case.run.coverage, name_servers=stated)
+    stated = (LogSpan(ms(one), ms(other), one == 0) for one, other in stretches)
+    coverage = replace(case.run.coverage, name_servers=name_server_logs(*stated))
     row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
     assert (row["severity"], row["evidence"].get("not_covered")) == (severity, reason)
     assert ("namesrv.log" in row["remedy"]) is bool(reason)
@@ -394,8 +404,8 @@ def test_a_broker_that_was_down_since_no_line_tells_may_explain_it(
     broker: str, again: float, severity: str
 ) -> None:
     case = covered(fell_back(), (0, 1000), begins=True)
-    untold = {broker: ((ms(10), ms(again)),)}
-    row = found(replace(case, run=replace(case.run, untold=untold)), "OFFSET_ROLLBACK")
+    stops = {broker: ALWAYS.put(ms(10), ms(again) + 1, stop_unlogged(broker, ms(again)))}
+    row = found(replace(case, run=replace(case.run, stops=stops)), "OFFSET_ROLLBACK")
     assert row["severity"] == severity
     assert ("no log has when it went" in row["summary"]) is (severity == "INFO")
 
@@ -431,7 +441,7 @@ def test_a_name_server_that_writes_little_tells_nothing_by_silence(
              "to_ms": other} for host, (one, other) in logs.items()]  # fmt: skip
     rows += [{**row, "host": "namesrv", "role": "NAME_SERVER", "kind": "namesrv_log",
               "from_ms": 0, "to_ms": 300_000}]  # fmt: skip
-    gap = coverage_of(rows, {host: [host] for host in logs}).name_server_gap(100_000, 900_000)
+    gap = coverage_of(rows, {host: [host] for host in logs}).routes.gap(100_000, 900_000)
     assert (gap and gap.reason) == reason
 
 
@@ -453,7 +463,7 @@ def test_queues_that_a_suspended_member_leaves_rest_on_its_whole_log(
     ]
     case = with_rows(case, cluster_events=stated)
     of_log = tuple(LogSpan(ms(one), ms(other), False) for one, other in stretches)
-    coverage = replace(case.run.coverage, clients={"c1": of_log})
+    coverage = replace(case.run.coverage, clients=client_logs(c1=of_log))
     case = replace(case, run=replace(case.run, coverage=coverage))
     row = found(case, "ORPHAN_QUEUES")
     assert row["severity"] == severity
@@ -479,8 +489,8 @@ def test_a_copy_of_which_nothing_was_collected_may_be_the_master() -> None:
     run = replace(case.run, masters={"a": (down,)})
     for missing, host in (((), None), (("a-1",), "a-1")):
         gone = replace(case, run=replace(run, missing=frozenset(missing)))
-        gap = gap_of(gone, MEMBERS, None, None)
-        assert (gap and gap.host) == host
+        gap = gap_of(gone, MEMBERS, Finding(""))
+        assert (gap and gap.where) == host
 
 
 @pytest.mark.parametrize(("told_until", "reason"), [(900, None), (1100, "LOG_ENDED")])
@@ -489,10 +499,10 @@ def test_a_group_without_a_dump_stands_as_at_the_end_of_all_logs(
 ) -> None:
     """Its master may be back since the broker's log ended, though it was down just before."""
     case = covered(case_of(topic(), join(A)), (0, 900), begins=True)
-    stated = (LogSpan(0, ms(told_until), True),)
+    stated = name_server_logs(LogSpan(0, ms(told_until), True))
     run = replace(case.run, masters={"a": (MasterOutage(ms(890), None, None),)})
     run = replace(run, coverage=replace(run.coverage, name_servers=stated))
-    gap = gap_of(replace(case, run=run), MEMBERS, ms(890), None)
+    gap = gap_of(replace(case, run=run), MEMBERS, Finding("", first_ms=ms(890)))
     assert (gap and gap.reason) == reason
 
 
@@ -601,7 +611,7 @@ def test_a_broker_of_which_nothing_was_collected_may_have_more_queues(
 
 def judged_by_clocks_that_are_off(case: GroupCase) -> dict[str, str]:
     log = (LogSpan(ms(0), ms(1000), from_start=True),)
-    coverage = Coverage({"a": log}, known=True, clock_off=True)
+    coverage = Coverage(broker_logs(a=log), known=True, clock_off=True)
     rows = run_rules(replace(case, run=replace(case.run, coverage=coverage)))["findings"]
     return {row["rule_id"]: row["severity"] for row in rows}
 

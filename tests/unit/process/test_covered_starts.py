@@ -7,14 +7,17 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.audit.case import AuditRun, facts_by_kind
-from rebalance_core.audit.coverage import Coverage, LogSpan, coverage_of
-from rebalance_core.audit.rules.cluster import untold_outages
+from rebalance_core.audit.coverage import ALWAYS, Coverage, LogSpan, Process, coverage_of
+from rebalance_core.audit.rules.cluster import unlogged_stops
+from rebalance_core.audit.unknowns import stop_unlogged
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
+from rebalance_core.model.timeline import Timeline
 from rebalance_core.process.covered_starts import CoveredStarts
+from tests.unit.audit.cases import broker_logs, name_server_logs
 from tests.unit.audit.group_rows import fact
 
-WHOLE = Coverage({"a": (LogSpan(0, 900_000, from_start=True),)}, known=True)
+WHOLE = Coverage(broker_logs(a=[LogSpan(0, 900_000, from_start=True)]), known=True)
 
 
 def start(latest_ms: int, **fields: Any) -> Any:
@@ -63,19 +66,23 @@ def test_without_coverage_all_counts_as_told() -> None:
 def test_what_no_log_tells_of_may_have_changed_the_answer(
     stretches: tuple[LogSpan, ...], reason: str
 ) -> None:
-    (row,) = covered(Coverage({"a": stretches}, known=True), start(520_000))
+    (row,) = covered(Coverage(broker_logs(a=stretches), known=True), start(520_000))
     assert row == ("UNKNOWN", reason, 7, None, None)
 
 
 def test_what_comes_later_changes_nothing_before() -> None:
     holes = (LogSpan(0, 510_000, from_start=True), LogSpan(600_000, 900_000, from_start=False))
-    early, late = covered(Coverage({"a": holes}, known=True), start(505_000), start(610_000))
+    early, late = covered(
+        Coverage(broker_logs(a=holes), known=True), start(505_000), start(610_000)
+    )
     assert early == OK
     assert late == ("UNKNOWN", "NOT_COVERED", 7, None, None)
 
 
 def test_a_broker_that_has_a_slave_needs_the_name_servers() -> None:
-    late = Coverage(WHOLE.brokers, known=True, name_servers=(LogSpan(300_000, 900_000, False),))
+    late = Coverage(
+        WHOLE.brokers, known=True, name_servers=name_server_logs(LogSpan(300_000, 900_000, False))
+    )
     assert covered(late, start(520_000)) == [OK]
     (row,) = covered(late, start(520_000), slaves=("a",))
     assert row[:2] == ("UNKNOWN", "LOG_BEGINS")
@@ -117,12 +124,22 @@ def test_when_brokers_went_is_not_known_by_a_clock_that_is_off(
 
 def test_a_start_that_failed_stays_failed() -> None:
     row = start(520_000, status="FAILED", start_offset_low=None, start_offset_high=None)
-    coverage = Coverage({"a": ()}, known=True)
+    coverage = Coverage(broker_logs(a=()), known=True)
     assert covered(coverage, row)[0][:2] == ("FAILED", None)
 
 
+def gaps(stops: dict[str, Timeline[Process]]) -> dict[str, list[tuple[int, int]]]:
+    """By broker from when to when it is unknown whether it ran, both included."""
+    return {
+        broker: [(gap.from_ms, gap.to_ms - 1) for gap, _ in timeline.gaps()]
+        for broker, timeline in stops.items()
+    }
+
+
 def test_what_changes_on_one_broker_moves_the_queues_of_others() -> None:
-    late = Coverage({**WHOLE.brokers, "b": (LogSpan(300_000, 900_000, False),)}, known=True)
+    late = Coverage(
+        {**WHOLE.brokers, **broker_logs(b=[LogSpan(300_000, 900_000, False)])}, known=True
+    )
     rows = covered(late, start(520_000), start(520_000, broker_name="b"))
     assert [row[:2] for row in rows] == [("UNKNOWN", "LOG_BEGINS")] * 2
 
@@ -131,12 +148,17 @@ def test_a_broker_that_started_again_was_down_for_a_time_that_no_line_tells() ->
     starts = [fact("BROKER_STARTED", ms, broker_name="a") for ms in (1_000, 300_000, 700_000)]
     down: Any = {"event_type": "BROKER_DOWN", "broker_name": "a", "event_ms": 200_000}
     up: Any = {"event_type": "BROKER_UP", "broker_name": "a", "event_ms": 299_000}
-    assert untold_outages([down, up], facts_by_kind(starts[:2])) == {}
-    assert untold_outages([down, up], facts_by_kind(starts)) == {"a": ((300_000, 700_000),)}
+    assert unlogged_stops([down, up], facts_by_kind(starts[:2])) == {}
+    assert gaps(unlogged_stops([down, up], facts_by_kind(starts))) == {"a": [(300_000, 700_000)]}
     anew = fact("BROKER_REGISTERED", 800_000, broker_name="b")
     anew["details"]["untold_ms"] = "100000"
-    assert untold_outages([], facts_by_kind([anew])) == {"b": ((100_000, anew["first_ms"]),)}
-    run = AuditRun(0, 900_000, coverage=WHOLE, untold={"a": ((510_000, 700_000),)})
+    assert gaps(unlogged_stops([], facts_by_kind([anew]))) == {"b": [(100_000, anew["first_ms"])]}
+    run = AuditRun(
+        0,
+        900_000,
+        coverage=WHOLE,
+        stops={"a": ALWAYS.put(510_000, 700_001, stop_unlogged("a", 700_000))},
+    )
     rows = [start(505_000), start(520_000, consumer_group="other")]
     batch = batch_of_rows(SIMULATED_TABLES["pull_starts"], rows)
     made = CoveredStarts({"c": run}, {})(batch).to_pylist()

@@ -10,6 +10,7 @@ from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.process.undated_moves import UndatedMoves
+from tests.unit.audit.cases import broker_logs
 
 BEGIN_MS, DUMPED_MS = 100_000, 900_000
 NO_LOG = Coverage({}, known=True)
@@ -77,7 +78,7 @@ def test_it_came_since_the_lists_of_the_round_before() -> None:
 
 
 def test_or_since_the_logs_ended() -> None:
-    ended = Coverage({"a": (LogSpan(0, 700_000, from_start=True),)}, known=True)
+    ended = Coverage(broker_logs(a=[LogSpan(0, 700_000, from_start=True)]), known=True)
     assert begun([SHOWN], looks(500_000, DUMPED_MS), ended) == 700_000
 
 

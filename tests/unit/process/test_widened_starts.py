@@ -21,6 +21,7 @@ from rebalance_core.process.audit_cases import READ_TABLES, observed, read_clust
 from rebalance_core.process.audit_pass import AuditPass, GroupFindings, audit_clusters
 from rebalance_core.process.widened_starts import WidenedStarts
 from tests.recordings.fleets import table_of
+from tests.unit.audit.cases import broker_logs
 
 BEGIN_MS = 1_790_000_000_000
 GROUP = {"cluster": "c", "consumer_group": "g"}
@@ -277,9 +278,9 @@ def test_without_any_log_no_bounds_are_looked_for() -> None:
     """No start has bounds there, so that nothing has to be simulated again."""
     errors = {95_000: ERROR_MS, 200_000: ERROR_MS}
     sure = widened(MODES["LAST"], {}, commits=(COMMIT,))
-    bare = Coverage({"a": ()}, known=True)
+    bare = Coverage(broker_logs(a=()), known=True)
     assert widened(MODES["LAST"], errors, bare, commits=(COMMIT,)) == sure
-    logged = Coverage({"a": (LogSpan(0, 900_000, from_start=True),)}, known=True)
+    logged = Coverage(broker_logs(a=[LogSpan(0, 900_000, from_start=True)]), known=True)
     assert widened(MODES["LAST"], errors, logged, commits=(COMMIT,)) != sure
 
 

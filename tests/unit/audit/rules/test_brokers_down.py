@@ -9,7 +9,7 @@ from rebalance_core.audit.case import BrokerOutage, GroupCase, facts_by_kind
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.findings import cluster_findings, cluster_rows, run_rules
 from rebalance_core.audit.rules.brokers_down import broker_outages
-from tests.unit.audit.cases import case_of, commit, end, fact, join, ms, topic
+from tests.unit.audit.cases import case_of, commit, end, fact, join, ms, name_server_logs, topic
 
 A, B = "a", "b"
 LISTED = fact("BROKER_IN_CLUSTER", 900, broker_name=A)
@@ -66,13 +66,13 @@ def test_a_sign_of_life_after_it_shows_that_it_is_back(last_s: float) -> None:
 def test_name_servers_whose_logs_end_early_do_not_show_that_it_is_still_away() -> None:
     assert outages(UP, DOWN, heard=False) == ()
     assert len(outages(UP, DOWN, heard=False, facts=[*expected(A, B), LISTED])) == 1
-    nothing = Coverage(known=True, name_servers=())
+    nothing = Coverage(known=True, name_servers=name_server_logs())
     assert outages(UP, turn("DOWN", 500, "STOPPED"), covered=nothing) == ()
 
 
 def test_an_expected_broker_that_the_cluster_s_list_lacks() -> None:
     """Without an event: no name server's log, or one that ended."""
-    unheard = Coverage(known=True, name_servers=())
+    unheard = Coverage(known=True, name_servers=name_server_logs())
     observed = turn("UP", 0, "OBSERVED")
     facts = [*expected(A, B), LISTED]
     (one,) = outages(observed, facts=facts, alive=600, covered=unheard)

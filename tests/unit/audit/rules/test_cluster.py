@@ -14,6 +14,7 @@ from rebalance_core.contracts.observed import STEADY
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.cases import (
+    broker_logs,
     case_of,
     commit,
     end,
@@ -109,7 +110,7 @@ def test_a_broker_whose_log_ends_too_early_may_have_been_restarted(
     until_s: int, severity: str | None
 ) -> None:
     log = (LogSpan(0, until_s * 1000, from_start=True),)
-    covered = Coverage({"b": log}, known=True)
+    covered = Coverage(broker_logs(b=log), known=True)
     flaps = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
     (found,) = broker_flaps(flaps, NO_FACTS, covered)
     assert found.severity == severity

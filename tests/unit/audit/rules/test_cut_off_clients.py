@@ -4,10 +4,12 @@ from dataclasses import replace
 from typing import Any
 
 from rebalance_core.audit.case import facts_by_kind
-from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.audit.coverage import CollectedLog, Coverage, LogSpan
 from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.rules.client_logs import no_broker_address, starved_timers
+from rebalance_core.audit.unknowns import client_log
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
+from tests.unit.audit.cases import client_logs, name_server_logs
 from tests.unit.audit.group_rows import fact
 
 # Go clients that hold queues of a broker whose address they do not have.
@@ -35,7 +37,7 @@ def test_until_the_next_poll_it_is_no_warning() -> None:
 def test_it_is_over_where_the_log_goes_on_without() -> None:
     for minutes, severity in ((9, "INFO"), (2, None)):
         log = LogSpan(0, minutes * MINUTE_MS, from_start=True)
-        covered = Coverage(clients={"go-1": (log,)}, known=True)
+        covered = Coverage(clients={"go-1": CollectedLog(client_log("go-1"), (log,))}, known=True)
         (one,) = no_broker_address(facts_by_kind([missing(0, 60)]), covered)
         assert one.severity == severity
         assert ("clients/go-1 goes on until" in one.summary) == (severity == "INFO")
@@ -110,7 +112,7 @@ def test_a_broker_may_be_back_where_the_name_server_s_log_has_a_hole() -> None:
     cut = (replace(steady, to_ms=4 * MINUTE_MS), replace(steady, from_ms=5 * MINUTE_MS,
            from_start=False))  # fmt: skip
     for stretches, severity in (((steady,), "WARNING"), (cut, "INFO")):
-        covered = Coverage(name_servers=stretches, known=True)
+        covered = Coverage(name_servers=name_server_logs(*stretches), known=True)
         (one,) = starved_timers(facts_by_kind(late), down, covered)
         assert one.severity == severity
     assert "namesrv.log" in (one.remedy or "")
@@ -121,13 +123,13 @@ def test_heartbeats_that_arrive_again() -> None:
     for minutes, severity in ((19, "INFO"), (10, "WARNING")):
         log = LogSpan(0, minutes * MINUTE_MS, from_start=True)
         (one,) = starved_timers(
-            facts_by_kind(late), down, Coverage(clients={"c1": (log,)}, known=True)
+            facts_by_kind(late), down, Coverage(clients=client_logs(c1=(log,)), known=True)
         )
         assert one.severity == severity
     later = failed("b", 0, since=18)  # the worst time is over, failures are not
     log = LogSpan(0, 19 * MINUTE_MS, from_start=True)
     (one,) = starved_timers(
-        facts_by_kind([*late, later]), down, Coverage(clients={"c1": (log,)}, known=True)
+        facts_by_kind([*late, later]), down, Coverage(clients=client_logs(c1=(log,)), known=True)
     )
     assert one.severity == "WARNING"
 

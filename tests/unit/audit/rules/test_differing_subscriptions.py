@@ -9,6 +9,7 @@ from rebalance_core.audit.findings import run_rules
 from rebalance_core.model.events import CONSUMER_JOIN, OBSERVED, SUBSCRIBE, UNSUBSCRIBE
 from tests.unit.audit.cases import (
     Row,
+    broker_logs,
     case_of,
     end,
     event,
@@ -103,7 +104,7 @@ def test_one_may_have_unsubscribed_where_no_log_tells(
         *TOPICS, join("x", "A", "B"), join("y", "A", detail=detail), facts=[fact("DUMP", 950)]
     )
     log = (LogSpan(ms(begins), ms(ends), from_start=False),)
-    coverage = Coverage({"a": log}, known=True)
+    coverage = Coverage(broker_logs(a=log), known=True)
     case = replace(case, run=replace(case.run, coverage=coverage))
     (one,) = findings_of(INCONSISTENT_SUBSCRIPTION, case)
     assert (one.first_ms is not None) is known
@@ -200,7 +201,7 @@ def test_expressions_that_changed_back_and_forth_and_do_no_more(
     case = case_of(*MEMBERS, facts=flips)
     if log_ends is not None:
         log = (LogSpan(ms(0), ms(log_ends), from_start=True),)
-        coverage = Coverage({"a": log}, known=True)
+        coverage = Coverage(broker_logs(a=log), known=True)
         case = replace(case, run=replace(case.run, coverage=coverage))
     (row,) = (r for r in run_rules(case)["findings"] if r["rule_id"] == INCONSISTENT_TAGS)
     assert row["severity"] == severity

@@ -10,6 +10,7 @@ from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, REQUEST_MODE, TO
 from tests.unit.audit.cases import (
     Row,
     case_of,
+    client_logs,
     commit,
     end,
     event,
@@ -208,9 +209,9 @@ def test_clients_that_no_broker_lists() -> None:
 def test_a_client_whose_log_goes_on_without_the_group_was_mended() -> None:
     asked = fact("NO_MEMBER_LIST", 100, 600, 25, topic="T", client_id="x", log="app")
     for until, severity in ((900, "INFO"), (620, "ERROR")):
-        spans = {"app": (LogSpan(ms(0), ms(until), from_start=True),)}
+        log = [LogSpan(ms(0), ms(until), from_start=True)]
         case = case_of(topic(), facts=[asked])
-        run = replace(case.run, coverage=Coverage(known=True, clients=spans))
+        run = replace(case.run, coverage=Coverage(known=True, clients=client_logs(app=log)))
         assert severities(MISSING, replace(case, run=run)) == [severity]
 
 

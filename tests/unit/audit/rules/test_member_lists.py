@@ -15,7 +15,9 @@ from rebalance_core.model.events import (
 from rebalance_core.model.times import utc
 from tests.unit.audit.cases import (
     Row,
+    broker_logs,
     case_of,
+    client_logs,
     commit,
     end,
     event,
@@ -295,14 +297,16 @@ def test_pulls_that_a_broker_refuses_while_nobody_is_a_member() -> None:
     for torn, severity in ((False, "ERROR"), (True, "INFO")):  # its lines may show members
         log = (LogSpan(0, ms(1_000), from_start=True, torn=torn),)
         case = refused(940, 997)
-        run = replace(case.run, coverage=Coverage({"a": log}, known=True))
+        run = replace(case.run, coverage=Coverage(broker_logs(a=log), known=True))
         assert severities(UNLISTED, replace(case, run=run)) == [severity]
 
 
 def with_log(case: GroupCase, until: float) -> GroupCase:
     """The case with a log in clients/app that has lines until these seconds."""
-    spans = {"app": (LogSpan(ms(0), ms(until), from_start=True),)}
-    return replace(case, run=replace(case.run, coverage=Coverage(known=True, clients=spans)))
+    log = [LogSpan(ms(0), ms(until), from_start=True)]
+    return replace(
+        case, run=replace(case.run, coverage=Coverage(known=True, clients=client_logs(app=log)))
+    )
 
 
 NONE_FOR_LONG = fact(NO_LIST, 300, 600, 20, topic="T", client_id="x", log="app")

@@ -117,7 +117,7 @@ def test_a_client_whose_clock_may_be_off_tells_of_one_notice_twice() -> None:
         case = replace(case, run=replace(case.run, coverage=coverage))
         (one,) = findings_of(REBALANCE_STORM, case)
         assert severities(REBALANCE_STORM, case) == [severity]
-        assert (one.gap is not None) is (severity == "INFO")
+        assert (one.unknown is not None) is (severity == "INFO")
 
 
 def test_the_brokers_log_alone_shows_it() -> None:

@@ -10,6 +10,7 @@ from rebalance_core.model.events import OBSERVED
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.cases import (
     Row,
+    broker_logs,
     case_of,
     commit,
     end,
@@ -171,7 +172,7 @@ def test_a_commit_after_the_store_may_be_in_the_part_of_a_log_that_is_missing(
 ) -> None:
     case = in_collection(case_of(*ONE, ends=[end(0, 50, at=50)]), a=90)
     log = (LogSpan(ms(begins), ms(1000), from_start=False),)
-    covered = Coverage({"a": log}, known=True)
+    covered = Coverage(broker_logs(a=log), known=True)
     assert severities(REPLAYED, replace(case, run=replace(case.run, coverage=covered))) == found
 
 

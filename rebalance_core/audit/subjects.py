@@ -1,0 +1,366 @@
+"""What rules read beside the line or dump that shows a finding, as timelines of one group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit import dumps, unknowns
+from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Subject
+from rebalance_core.audit.coverage import ALWAYS, RUNS, Process
+from rebalance_core.audit.evidence import (
+    contradicted,
+    end_of,
+    group_brokers,
+    lists_hold_until,
+    newest_lists,
+    shown_pairs,
+    unlogged,
+)
+from rebalance_core.audit.orphans import MEMBERS_CHANGE
+from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.model import events
+from rebalance_core.model.group_settings import BROADCASTING, CLIENT_REBALANCE
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.timeline import EVER_MS, Timeline, Unknown, first_gap
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import CaseTopicsRow
+
+Timelines = Iterator[Timeline[Process]]
+
+
+def gap_of(case: GroupCase, subject: Subject, finding: Finding) -> Unknown | None:
+    """Return why a subject is unknown at the time of a finding; None: it is known."""
+    span = _read_over(case, subject, finding)
+    if span is None:
+        return None
+    return first_gap(subject.timelines(case, finding), *span)
+
+
+def _read_over(case: GroupCase, subject: Subject, finding: Finding) -> tuple[int, int] | None:
+    """Return from when to when a rule reads a subject for a finding; None: it does not."""
+    begin_ms, until_ms = finding.first_ms, finding.last_ms
+    if subject.when == "BEGIN":
+        return None if begin_ms is None else (begin_ms, begin_ms)
+    if until_ms is None:
+        until_ms = max(end_of(case), begin_ms or 0)
+    if subject.when == "END":
+        return until_ms, until_ms
+    return case.run.start_ms if begin_ms is None else begin_ms - subject.before_ms, until_ms
+
+
+def _logs(case: GroupCase) -> Timelines:
+    """The logs of the brokers of the group's topics."""
+    for broker in sorted(group_brokers(case)):
+        yield case.run.coverage.of_broker(broker)
+
+
+def _known_now(case: GroupCase, gap: Unknown) -> Timeline[Process]:
+    """Unknown, but for the end, where the brokers' lists show who is there."""
+    timeline: Timeline[Process] = Timeline.always(gap)
+    until_ms = lists_hold_until(case)
+    return timeline if until_ms is None else timeline.put(end_of(case), until_ms + 1, RUNS)
+
+
+def _clocks(case: GroupCase, _: Finding) -> Timelines:
+    if case.run.coverage.clock_off:
+        yield _known_now(case, unknowns.CLOCK_OFF)
+
+
+def _events(case: GroupCase, finding: Finding) -> Timelines:
+    """What happened to the group's members: the brokers' logs have every line on them."""
+    yield from _clocks(case, finding)
+    yield from _suspensions(case, None)
+    gap = unlogged(case)
+    if gap is not None:
+        yield Timeline.always(gap)
+    yield from _logs(case)
+
+
+def _members(case: GroupCase, finding: Finding) -> Timelines:
+    yield from _clocks(case, finding)
+    yield from _listed_members(case, finding)
+
+
+def _listed_members(case: GroupCase, _: Finding) -> Timelines:
+    """Who the members are: by the logs since a broker listed them, or by its list of the end."""
+    yield from _suspensions(case, None)
+    gap = unlogged(case)
+    if gap is not None:
+        always = gap is unknowns.MAY_ASSIGN or contradicted(case)
+        yield Timeline.always(gap) if always else _known_now(case, gap)
+    if case.run.coverage.known and any(
+        row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.tables["findings"]
+    ):  # a dump shows what is subscribed in the end, and not since when
+        past: Timeline[Process] = Timeline.always(unknowns.MEMBERS_UNLOGGED)
+        yield past.put(end_of(case), EVER_MS, RUNS)
+    if case.members and all(map(is_proxied, case.members)):
+        return
+    lists = newest_lists(case)
+    processes = Counter(member["client_id"] for member in case.members)
+    listed = {client_id for _, ids in lists.values() for client_id in ids}
+    for broker in sorted(group_brokers(case) - case.run.down):
+        log = case.run.coverage.of_broker(broker)
+        if broker not in lists:
+            yield log.proven(())
+            continue
+        made_ms, ids = lists[broker]
+        agrees = all(processes[one] == count for one, count in ids.items())
+        if agrees and processes.keys() <= listed:
+            until_ms = made_ms + dumps.SAME_ROUND_MS + 1
+            known: Timeline[Process] = Timeline.always(unknowns.MEMBERS_UNLOGGED)
+            yield log.proven([made_ms]).refined(known.put(made_ms, until_ms, RUNS))
+        else:
+            yield log.proven([made_ms])
+    yield from _masters(case)
+
+
+def _masters(case: GroupCase) -> Timelines:
+    """Brokers whose masters went and did not come back, by their logs and the name servers'.
+
+    So may another copy of such a broker be the master, of which nothing was collected.
+    """
+    coverage = case.run.coverage
+    for broker in sorted(group_brokers(case) & case.run.masters.keys()):
+        outages = case.run.masters[broker]
+        if outages and outages[-1].up_ms is None:
+            if case.run.missing:
+                yield Timeline.always(unknowns.broker_log(min(case.run.missing)).missing())
+            yield coverage.of_broker(broker).proven([outages[-1].down_ms])
+            yield coverage.routes.proven([outages[-1].down_ms])
+
+
+def _suspensions(case: GroupCase, client_id: str | None) -> Timelines:
+    """Which members are suspended: a suspension may be over since its client's log has a gap.
+
+    Args:
+        case: the group.
+        client_id: whose suspensions; None: of all members.
+    """
+    folders: dict[str, set[str]] = {}
+    for row in case.consumer_events:
+        source = row["source"] or ""
+        paused = row["event_type"] in (events.CONSUMER_SUSPEND, events.CONSUMER_RESUME)
+        if paused and source.startswith("clients/"):
+            folders.setdefault(row["client_id"], set()).add(source.split("/")[1])
+    for member in case.tables["memberships"]:
+        if not member["suspended"] or client_id not in (None, member["client_id"]):
+            continue
+        until_ms = EVER_MS if member["to_ms"] is None else member["to_ms"]
+        for folder in sorted(folders.get(member["client_id"], ())):
+            log = case.run.coverage.of_client(folder)
+            for gap, why in log.gaps():
+                begin_ms = max(gap.from_ms, member["from_ms"])
+                if begin_ms < min(gap.to_ms, until_ms):
+                    yield ALWAYS.put(begin_ms, until_ms, why)
+                    break
+
+
+def _suspensions_of(case: GroupCase, finding: Finding) -> Timelines:
+    return _suspensions(case, finding.client_id)
+
+
+def _undated(case: GroupCase, _: Finding) -> Timelines:
+    """Comings and goings that a dump alone shows: each was at any time since the one before.
+
+    A member goes at any time since it came.
+    """
+    came: dict[str, int] = {}
+    for row in case.consumer_events if case.run.coverage.known else ():
+        if row["event_type"] not in MEMBERS_CHANGE or row["detail"] == events.OBSERVED:
+            continue
+        earliest_ms = came.get(row["client_id"], case.run.start_ms)
+        came[row["client_id"]] = row["event_ms"]
+        if (row.get("source") or "").startswith("mqadmin/"):
+            yield ALWAYS.put(earliest_ms, row["event_ms"] + 1, unknowns.MEMBERS_UNLOGGED)
+
+
+def _routes(case: GroupCase, _: Finding) -> Timelines:
+    """Which brokers were up."""
+    yield case.run.coverage.routes
+    for broker in sorted(group_brokers(case) & case.run.stops.keys()):
+        yield case.run.stops[broker]
+
+
+def _causes(case: GroupCase, finding: Finding) -> Timelines:
+    yield from _events(case, finding)
+    yield from _undated(case, finding)
+    yield from _routes(case, finding)
+
+
+def _commits(case: GroupCase, _: Finding) -> Timelines:
+    """What was committed: the brokers' consumerOffset.json, copied every so often."""
+    stores, coverage = case.run.offsets_ms, case.run.coverage
+    if not coverage.known or stores is None:
+        return
+    for broker in sorted(group_brokers(case)):
+        store = unknowns.offset_store(broker)
+        copied_ms = stores.get(broker)
+        copies = ALWAYS.put(
+            -EVER_MS, EVER_MS if copied_ms is None else copied_ms, store.begins(copied_ms)
+        )
+        for lost_ms, again_ms in coverage.offsets_lost.get(broker, ()):
+            copies = copies.put(lost_ms, again_ms, store.silent(lost_ms, again_ms))
+        yield copies
+
+
+def _strategies(case: GroupCase, _: Finding) -> Timelines:
+    """How each member divides.
+
+    Where no file states it of any member, one strategy is fitted to all that members hold.
+    """
+    if not case.run.coverage.known:
+        return
+    joins = (
+        row for row in case.tables["cluster_events"] if row["event_type"] == events.CONSUMER_JOIN
+    )
+    stated = {row["client_id"] for row in joins if row["strategy"]}
+    dividing = {
+        row["client_id"]
+        for row in case.members
+        if row["rebalance_mode"] == CLIENT_REBALANCE and row["message_model"] != BROADCASTING
+    }
+    if dividing - stated and dividing & stated:
+        yield Timeline.always(unknowns.strategy_unstated(min(dividing - stated)))
+
+
+def _topics(case: GroupCase, finding: Finding) -> Timelines:
+    """How the group's topics are set up: by the logs since a store or dump shows them.
+
+    What a log that begins late does not have, the file states that shows the topic, if one does.
+    """
+    run, end_ms = case.run, end_of(case)
+    known = {(row["topic"], row["broker_name"]): row for row in case.tables["topics"]}
+    unlisted = {*shown_pairs(case) - known.keys(), *_grown(case, known)}
+    if unlisted and run.coverage.known:
+        yield Timeline.always(unknowns.queues_unlisted(min(broker for _, broker in unlisted)))
+    brokers = group_brokers(case)
+    unseen = run.missing - brokers if run.coverage.known else frozenset[str]()
+    if unseen and not case.facts["QUEUE_PROGRESS"]:  # which shows the queues of every broker
+        yield Timeline.always(unknowns.broker_log(min(unseen)).missing())
+    nowhere = {*dumps.subscribed_topics(case)} - {topic for topic, _ in known}
+    for broker in sorted(brokers):
+        stored_ms = run.coverage.topic_stores.get(broker, 0)
+        if nowhere and not stored_ms and run.coverage.known:  # its line may have been dropped
+            yield Timeline.always(unknowns.topic_store(broker).missing())
+            continue
+        shown_ms = _shown_ms(case, broker)
+        log = run.coverage.of_broker(broker)
+        shown = [stored_ms, shown_ms]
+        if not nowhere:
+            shown.append(finding.first_ms or 0)
+            first = log.intervals[0]
+            if run.coverage.ends(broker):
+                log = log.put(first.from_ms, first.to_ms, RUNS)
+        log = log.proven(shown)
+        # a file from after the end shows what it was then, too
+        for at_ms in shown:
+            log = log.put(min(at_ms, end_ms), at_ms + 1, RUNS)
+        yield log.put(shown_ms, shown_ms + MINUTE_MS + 1, RUNS)
+
+
+def _grown(
+    case: GroupCase, known: Mapping[tuple[str, str], CaseTopicsRow]
+) -> Iterator[tuple[str, str]]:
+    """Topics, and brokers, of which consumerProgress shows more queues than were known before.
+
+    A broker answers of the queues that the topic has then.
+    """
+    for shown in case.facts["QUEUE_PROGRESS"]:
+        row = known.get((shown["topic"], shown["broker_name"]))
+        if row is not None and shown["first_ms"] > row["event_ms"]:
+            queues = max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0)
+            if queues <= shown["queue_id"]:
+                yield shown["topic"], shown["broker_name"]
+
+
+def _shown_ms(case: GroupCase, broker: str) -> int:
+    """When consumerProgress last showed every topic that the group has on a broker; 0: it did not.
+
+    Other dumps of its round come within a minute.
+    """
+    topics = {row["topic"] for row in case.tables["topics"] if row["broker_name"] == broker}
+    shown = dict.fromkeys((one for one in topics if not is_retry_topic(one)), 0)
+    for row in case.facts["QUEUE_PROGRESS"]:
+        if row["broker_name"] == broker and row["topic"] in shown:
+            shown[row["topic"]] = max(shown[row["topic"]], row["first_ms"])
+    return min(shown.values(), default=0)
+
+
+def _is_denied(case: GroupCase) -> bool:
+    """Return whether a broker answered that no member is online."""
+    return bool(case.facts["NOT_ONLINE"] or case.facts["GROUP_AT_BROKER"])
+
+
+def _members_or_denied(case: GroupCase, finding: Finding) -> Timelines:
+    yield from _clocks(case, finding) if _is_denied(case) else _members(case, finding)
+
+
+def _events_or_denied(case: GroupCase, finding: Finding) -> Timelines:
+    yield from _clocks(case, finding) if _is_denied(case) else _events(case, finding)
+
+
+MEMBERS = Subject(
+    "MEMBERS",
+    "who the members are: the brokers' logs, or at the end a whole consumerConnection of each "
+    "broker of the group",
+    _members,
+)
+LISTED_MEMBERS = Subject("LISTED_MEMBERS", "MEMBERS, whenever they came", _listed_members)
+MEMBERS_OR_DENIED = Subject(
+    "MEMBERS_OR_DENIED",
+    "MEMBERS, or the answer of a broker that no member is online",
+    _members_or_denied,
+)
+TOPICS = Subject(
+    "TOPICS",
+    "how topics are set up: the brokers' logs, or a later topics.json or consumerProgress; for a "
+    "topic that no file shows, topics.json",
+    _topics,
+)
+STRATEGIES = Subject("STRATEGIES", "how each member divides", _strategies)
+SUSPENSIONS = Subject(
+    "SUSPENSIONS", "whether the client is suspended: its log without a gap", _suspensions_of
+)
+EVENTS = Subject("EVENTS", "what happened to members meanwhile: the brokers' logs", _events, "SPAN")
+EVENTS_OR_DENIED = Subject(
+    "EVENTS_OR_DENIED",
+    "EVENTS, or the answer of a broker that no member is online",
+    _events_or_denied,
+    "SPAN",
+)
+ROUTES = Subject("ROUTES", "which brokers were up meanwhile: a name server's log", _routes, "SPAN")
+CAUSES = Subject(
+    "CAUSES",
+    f"whatever may explain it: EVENTS and ROUTES, and those of {PERSISTENT_MS // SECOND_MS} s "
+    "before",
+    _causes,
+    "SPAN",
+    before_ms=PERSISTENT_MS,
+)
+COMMITS = Subject(
+    "COMMITS", "what was committed before: an earlier consumerOffset.json", _commits, "BEGIN"
+)
+SUBJECTS = (
+    MEMBERS,
+    LISTED_MEMBERS,
+    MEMBERS_OR_DENIED,
+    TOPICS,
+    STRATEGIES,
+    SUSPENSIONS,
+    EVENTS,
+    EVENTS_OR_DENIED,
+    ROUTES,
+    CAUSES,
+    COMMITS,
+)
+"""Every subject, in the order of the documentation."""
+
+
+def logs_gap(case: GroupCase, first_ms: int, last_ms: int | None) -> Unknown | None:
+    """Return what a log of the group's brokers lacks; ``last_ms`` None: up to the end."""
+    until_ms = end_of(case) if last_ms is None else last_ms
+    return first_gap(_logs(case), first_ms, until_ms)

@@ -1,0 +1,190 @@
+"""Why something about a group is unknown, in words, and which file or command would settle it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rebalance_core.model.timeline import Unknown
+from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ASSIGNED, LOG_BEGINS, LOG_ENDED, NOT_COVERED
+
+NAME_SERVERS = "the name servers"
+"""The host of what the logs of all name servers lack."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file that is written as time goes on, and of which parts may be missing.
+
+    Attributes:
+        name: as messages call it.
+        host: the broker, or client's folder, whose file it is.
+        remedy: what would supply the missing part; empty: that depends on the part.
+    """
+
+    name: str
+    host: str
+    remedy: str = ""
+
+    @property
+    def _text(self) -> str:
+        return f"the {self.name} of {self.host}"
+
+    def begins(self, at_ms: int | None) -> Unknown:
+        """Return what is missing before the file begins; None: it is not known when it does."""
+        if at_ms is None:
+            return self._lacks(LOG_BEGINS, f"{self._text} was not collected", "")
+        why = f"{self._text} that was collected begins at {utc(at_ms)}"
+        return self._lacks(
+            LOG_BEGINS,
+            why,
+            f"Copy the older files of {self._text} (otherdays/), too, or "
+            f"dump consumerConnection -b {self.host}.",
+        )
+
+    def ended(self, at_ms: int) -> Unknown:
+        """Return what is missing after the file ends."""
+        return self._lacks(
+            LOG_ENDED,
+            f"{self._text} that was collected ends at {utc(at_ms)}",
+            f"Copy {self._text} after the dumps, up to its last line.",
+        )
+
+    def silent(self, from_ms: int, to_ms: int | None) -> Unknown:
+        """Return what is missing between two lines of the file; None: up to its end."""
+        until = "on" if to_ms is None else f"to {utc(to_ms)}"
+        return self._lacks(NOT_COVERED, f"{self._text} has nothing from {utc(from_ms)} {until}", "")
+
+    def missing(self) -> Unknown:
+        """Return what is missing without the file."""
+        return self._lacks(NOT_COVERED, f"{self._text} was not collected", "")
+
+    def _lacks(self, reason: str, why: str, remedy: str) -> Unknown:
+        all_files = f"Copy {self._text}, with all rotated files (otherdays/)."
+        return Unknown(reason, self.host, why, self.remedy or remedy or all_files)
+
+
+def broker_log(broker: str) -> LogFile:
+    """Return a broker's own log."""
+    return LogFile("broker.log", broker)
+
+
+def name_server_log(server: str = NAME_SERVERS) -> LogFile:
+    """Return the log of a name server, or those of all."""
+    which = "every name server" if server == NAME_SERVERS else server
+    return LogFile("log", server, f"Copy namesrv.log of {which}, with all rotated files.")
+
+
+def client_log(folder: str) -> LogFile:
+    """Return the log of a client."""
+    remedy = f"Copy all files of the rocketmq_client.log of {folder} (other_days/), too."
+    return LogFile("rocketmq_client.log", folder, remedy)
+
+
+def offset_store(broker: str) -> LogFile:
+    """Return the copies of a broker's consumerOffset.json."""
+    remedy = f"Copy config/consumerOffset.json of {broker} every few minutes."
+    return LogFile("consumerOffset.json", broker, remedy)
+
+
+def topic_store(broker: str) -> LogFile:
+    """Return the copies of a broker's topics.json."""
+    remedy = f"Copy topics.json of {broker}, or dump topicRoute of the group's topics."
+    return LogFile("topics.json", broker, remedy)
+
+
+def refused_lines(broker: str) -> Unknown:
+    """Return what is missing where lines of a broker's log were refused."""
+    return Unknown(
+        NOT_COVERED,
+        broker,
+        f"lines of the broker.log of {broker} were refused: they may show members",
+        f"Copy the broker.log of {broker} again, unchanged, or dump consumerConnection of the "
+        "group.",
+    )
+
+
+def queues_unlisted(broker: str) -> Unknown:
+    """Return what is missing of a topic whose queues on a broker dumps alone show."""
+    return Unknown(
+        NOT_COVERED,
+        broker,
+        f"dumps show queues of a topic on {broker} that no other file tells of",
+        topic_store(broker).remedy,
+    )
+
+
+def strategy_unstated(client_id: str) -> Unknown:
+    """Return what is missing of a member whose strategy is in no file."""
+    return Unknown(
+        NOT_COVERED,
+        client_id,
+        "the strategy of some members is in no file",
+        f"Dump consumerStatus -i {client_id}, or collect its rocketmq_client.log.",
+    )
+
+
+def return_unlogged(broker: str, down_ms: int) -> Unknown:
+    """Return what is missing of a broker that went down and goes on."""
+    return Unknown(
+        NOT_COVERED,
+        broker,
+        f"{broker} went down at {utc(down_ms)}, goes on, and no log has its return",
+        broker_log(broker).missing().remedy,
+    )
+
+
+def stop_unlogged(broker: str, up_ms: int) -> Unknown:
+    """Return what is missing of a broker that came back and of which no log has when it went."""
+    return Unknown(
+        NOT_COVERED,
+        broker,
+        f"{broker} was back at {utc(up_ms)}, and no log has when it went",
+        broker_log(broker).missing().remedy,
+    )
+
+
+_WHOLE_LOGS = "Collect broker.log of every broker, with all rotated files, and dump again."
+
+MEMBERS_UNLOGGED = Unknown(
+    NOT_COVERED,
+    "",
+    "members came, went or changed their topics, and no line of a log shows it",
+    _WHOLE_LOGS,
+)
+CLOCK_OFF = Unknown(
+    NOT_COVERED,
+    "",
+    "the clock of a broker is off, and its times are not corrected",
+    "Name the broker's time zone in collection.toml, or synchronise its clock.",
+)
+"""Times of one broker cannot be compared with those of another."""
+CLIENT_CLOCK_UNKNOWN = Unknown(
+    NOT_COVERED,
+    "",
+    "the clock of a client may be off: nothing compares it with the brokers' clocks",
+    "Name the client's time zone in collection.toml, and collect the logs of its brokers.",
+)
+NOT_ASKED = Unknown(
+    NOT_COVERED,
+    "",
+    "no answer of a broker shows whether a member is online",
+    "Dump consumerConnection of the group, asked of every broker.",
+)
+QUEUES_CREATED = Unknown(
+    NOT_COVERED, "", "no log records when the queues were created", _WHOLE_LOGS
+)
+"""Queues that a dump or store alone shows may be older than it."""
+QUEUES_BEFORE = Unknown(
+    NOT_COVERED,
+    "",
+    "no dump shows the queues from before the group came",
+    "Dump topicStatus of the group's topics every night, before groups come.",
+)
+"""What a queue held before the first look at it is not known."""
+MAY_ASSIGN = Unknown(
+    ASSIGNED,
+    "",
+    "no file tells whether every lite pull member divides what it subscribes",
+    "Dump consumerStatus of the group: its members' properties tell.",
+)

@@ -1,0 +1,172 @@
+"""A fact about the cluster as a function of time whose value is, at some times, not known."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Generic, TypeVar, cast
+
+T = TypeVar("T")
+Other = TypeVar("Other")
+
+EVER_MS = 1 << 62
+"""Later than every event; its negative is earlier than every event."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Why a value is not known, and what would settle it.
+
+    Attributes:
+        reason: LOG_BEGINS, LOG_ENDED or NOT_COVERED of `model.verdicts`.
+        where: the broker or client folder whose file is missing; empty: no single one.
+        why: the evidence that is missing, in words.
+        remedy: the file or command that would supply it.
+    """
+
+    reason: str
+    where: str
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interval(Generic[T]):
+    """A stretch of time with one value, epoch ms; ``to_ms`` is not part of it."""
+
+    from_ms: int
+    to_ms: int
+    value: T | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline(Generic[T]):
+    """Intervals that follow one another from the beginning of time to its end.
+
+    Every operation returns a new timeline. Costs are linear in the intervals, those of `at` and of
+    the start of `over` logarithmic.
+
+    Attributes:
+        intervals: in order, without a break; neighbours differ in value.
+    """
+
+    intervals: tuple[Interval[T], ...]
+
+    @staticmethod
+    def always(value: Other | Unknown) -> Timeline[Other]:
+        """Return the timeline that has one value all the time.
+
+        >>> Timeline.always(3).at(0)
+        3
+        """
+        return Timeline((Interval(-EVER_MS, EVER_MS, value),))
+
+    def at(self, at_ms: int) -> T | Unknown:
+        """Return the value at a moment."""
+        return self.intervals[self._index(at_ms)].value
+
+    def over(self, from_ms: int, to_ms: int) -> Iterator[Interval[T]]:
+        """Yield the intervals that share a moment with ``from_ms`` to ``to_ms``, both included."""
+        for index in range(self._index(from_ms), len(self.intervals)):
+            if self.intervals[index].from_ms > to_ms:
+                return
+            yield self.intervals[index]
+
+    def gap(self, from_ms: int, to_ms: int) -> Unknown | None:
+        """Return why the value is not known at the first such moment of ``from_ms`` to ``to_ms``,
+        both included; None: it is known throughout.
+        """
+        values = (interval.value for interval in self.over(from_ms, to_ms))
+        return next((value for value in values if isinstance(value, Unknown)), None)
+
+    def gaps(self) -> Iterator[tuple[Interval[T], Unknown]]:
+        """Yield the intervals without a known value, each with its reason."""
+        for interval in self.intervals:
+            if isinstance(interval.value, Unknown):
+                yield interval, interval.value
+
+    def put(self, from_ms: int, to_ms: int, value: T | Unknown) -> Timeline[T]:
+        """Return the timeline with another value from ``from_ms`` until before ``to_ms``.
+
+        >>> Timeline.always("a").put(10, 20, "b").at(20)
+        'a'
+        """
+        if from_ms >= to_ms:
+            return self
+        before = (
+            replace(one, to_ms=min(one.to_ms, from_ms))
+            for one in self.intervals
+            if one.from_ms < from_ms
+        )
+        after = (
+            replace(one, from_ms=max(one.from_ms, to_ms))
+            for one in self.intervals
+            if one.to_ms > to_ms
+        )
+        return _joined([*before, Interval(from_ms, to_ms, value), *after])
+
+    def refined(self, other: Timeline[T]) -> Timeline[T]:
+        """Return the timeline that has the value of ``other`` where its own is not known.
+
+        >>> late = Timeline.always("b").put(-EVER_MS, 10, Unknown("", "", "", ""))
+        >>> late.refined(Timeline.always("a")).at(5)
+        'a'
+        """
+        found = self
+        for gap, _ in self.gaps():
+            for one in other.over(gap.from_ms, gap.to_ms - 1):
+                if not isinstance(one.value, Unknown):
+                    begin_ms, end_ms = max(gap.from_ms, one.from_ms), min(gap.to_ms, one.to_ms)
+                    found = found.put(begin_ms, end_ms, one.value)
+        return found
+
+    def proven(self, shown_ms: Iterable[int]) -> Timeline[T]:
+        """Return the timeline of a state of which this one has every change, where it has no gap.
+
+        The state is known in a stretch without a gap if it is known at one moment there: what
+        changed before and after follows. A stretch that begins with time itself is known.
+
+        Args:
+            shown_ms: moments at which something shows the state as a whole.
+        """
+        shown = sorted(shown_ms)
+        found: list[Interval[T]] = []
+        before: Unknown | None = None
+        for is_gap, intervals in groupby(self.intervals, _is_gap):
+            stretch = list(intervals)
+            if is_gap:
+                before = cast("Unknown", stretch[-1].value)
+            elif before is not None:
+                first = bisect_left(shown, stretch[0].from_ms)
+                if first == len(shown) or shown[first] >= stretch[-1].to_ms:
+                    stretch = [Interval(stretch[0].from_ms, stretch[-1].to_ms, before)]
+            found += stretch
+        return _joined(found)
+
+    def _index(self, at_ms: int) -> int:
+        return max(0, bisect_right(self.intervals, at_ms, key=lambda one: one.from_ms) - 1)
+
+
+def _is_gap(interval: Interval[T]) -> bool:
+    return isinstance(interval.value, Unknown)
+
+
+def _joined(intervals: Iterable[Interval[T]]) -> Timeline[T]:
+    """Return the timeline of these intervals, neighbours of one value as one."""
+    joined: list[Interval[T]] = []
+    for one in intervals:
+        if joined and joined[-1].value == one.value:
+            joined[-1] = replace(joined[-1], to_ms=one.to_ms)
+        else:
+            joined.append(one)
+    return Timeline(tuple(joined))
+
+
+def first_gap(timelines: Iterable[Timeline[T]], from_ms: int, to_ms: int) -> Unknown | None:
+    """Return why the first of these timelines that has a gap is not known over a span; None: all
+    are known throughout.
+    """
+    gaps = (timeline.gap(from_ms, to_ms) for timeline in timelines)
+    return next((gap for gap in gaps if gap is not None), None)
