@@ -5,7 +5,7 @@ returns.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -36,11 +36,13 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
+        BrokerEventsRow,
         CaseQueueOffsetsRow,
         CaseRows,
         ClusterEventsRow,
         ConsumerEventsRow,
         ConsumerGroupsRow,
+        CoverageRow,
         EpochsRow,
         FactsByKind,
         MembershipsRow,
@@ -267,6 +269,23 @@ class GroupCase:
         return self.epochs[begun - 1] if begun else None
 
 
+@dataclass(frozen=True)
+class ClusterCase:
+    """The rows on one cluster as a whole.
+
+    Attributes:
+        run: the audit run's knowledge of the cluster.
+        facts: by kind, those of `completeness.CLUSTER_KINDS`.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
+        coverage: rows of ``coverage``; none: the files cover all the time.
+    """
+
+    run: AuditRun
+    facts: FactsByKind
+    broker_events: Sequence[BrokerEventsRow] = ()
+    coverage: Sequence[CoverageRow] = ()
+
+
 def _is_of_consumer(row: ClusterEventsRow) -> TypeGuard[ConsumerEventsRow]:
     return row["event_type"] in CONSUMER_EVENTS
 
@@ -362,7 +381,8 @@ class Rule:
         meaning: one or two sentences for docs/audit-rules.md.
         seen_by: the tables and kinds of facts it reads.
         remedy: what the operator does.
-        find: the findings of one group; None: the comparison or the cluster's rules make it.
+        find: the findings of one group; None: the comparison or `find_in_cluster` makes it.
+        find_in_cluster: the findings of the cluster as a whole.
         by_owners: it asks who should own what: silent on groups whose strategy is not known.
         about: `BROKER` or `QUEUE` where each finding is about one, which then is part of its
             fingerprint; empty: one that names a broker or queue names the only one of several.
@@ -385,6 +405,7 @@ class Rule:
     files: tuple[str, ...] = ()
     reads: tuple[Subject, ...] = ()
     state: bool = False
+    find_in_cluster: Callable[[ClusterCase], Iterable[Finding]] | None = None
 
 
 # How findings name durations, lists and queues.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Rule, listed
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerEventsRow
 
 
-def without_evidence(
+def borne_out(
     rule: Rule, case: GroupCase, found: Iterable[Finding], verdict: str
 ) -> Iterator[Finding]:
-    """The findings; those that lack evidence are for information, with the reason, and so is a
-    state that has ended, with what shows that.
+    """Yield a rule's findings on a group, for information where something they rest on is unknown
+    or a state has ended.
 
     Args:
         rule: whose.
@@ -29,18 +30,34 @@ def without_evidence(
         verdict: of the group: EQUAL shows that all divide as they are taken to.
     """
     for finding in found:
-        if finding.last_ms is not None and (rule.state or finding.ended_by):
-            yield as_ended(case, rule, finding, finding.last_ms)
-            continue
-        gap = None
-        if (finding.severity or rule.severity) != INFO:
-            reads = rule.reads if finding.reads is None else finding.reads
-            if rule.by_owners and verdict != EQUAL:
-                reads = (*reads, STRATEGIES)
-            gap = finding.unknown or _unseen_change(case, finding)
-            gaps = (gap_of(case, subject, finding) for subject in reads)
-            gap = gap or next((one for one in gaps if one is not None), None)
-        yield finding if gap is None else as_not_sure(finding, gap)
+        reads = rule.reads if finding.reads is None else finding.reads
+        if rule.by_owners and verdict != EQUAL:
+            reads = (*reads, STRATEGIES)
+        gaps = chain(
+            [_unseen_change(case, finding)], (gap_of(case, subject, finding) for subject in reads)
+        )
+        shown_by = finding.ended_by
+        if rule.state and finding.last_ms is not None:
+            shown_by = shown_by or _turn(case, finding.last_ms)
+        yield _as_known(rule, finding, shown_by, gaps)
+
+
+def borne_out_in_cluster(rule: Rule, found: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield a rule's findings on the cluster as a whole, as `borne_out` does."""
+    for finding in found:
+        yield _as_known(rule, finding, finding.ended_by, ())
+
+
+def _as_known(
+    rule: Rule, finding: Finding, shown_by: str, gaps: Iterable[Unknown | None]
+) -> Finding:
+    """Return the finding, for information if its end is shown or one of the gaps is there."""
+    if finding.last_ms is not None and shown_by:
+        return _ended(rule, finding, finding.last_ms, shown_by)
+    if (finding.severity or rule.severity) == INFO:
+        return finding
+    gap = next((gap for gap in chain([finding.unknown], gaps) if gap is not None), None)
+    return finding if gap is None else _not_sure(finding, gap)
 
 
 def _unseen_change(case: GroupCase, finding: Finding) -> Unknown | None:
@@ -52,13 +69,8 @@ def _unseen_change(case: GroupCase, finding: Finding) -> Unknown | None:
     return logs_gap(case, first_ms - PERSISTENT_MS, seen_ms)
 
 
-def as_ended(case: GroupCase, rule: Rule, finding: Finding, at_ms: int) -> Finding:
-    """The finding for information, with when it ended and what shows it."""
-    return ended(rule, finding, at_ms, finding.ended_by or _turn(case, at_ms))
-
-
-def ended(rule: Rule, finding: Finding, at_ms: int, shown_by: str) -> Finding:
-    """As `as_ended`, of a finding on a cluster, too."""
+def _ended(rule: Rule, finding: Finding, at_ms: int, shown_by: str) -> Finding:
+    """Return the finding for information, with when it ended and what shows it."""
     return replace(
         finding,
         severity=INFO,
@@ -83,8 +95,8 @@ def _named(event: ConsumerEventsRow) -> str:
     return f"{event['event_type']} of {event['client_id']}{line}"
 
 
-def as_not_sure(finding: Finding, gap: Unknown) -> Finding:
-    """The finding for information, with what is missing to be sure of it."""
+def _not_sure(finding: Finding, gap: Unknown) -> Finding:
+    """Return the finding for information, with what is missing to be sure of it."""
     return replace(
         finding,
         severity=INFO,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 from rebalance_core.audit.case import (
     LISTED,
     AuditRun,
+    ClusterCase,
     Finding,
     GroupCase,
     Rule,
@@ -27,7 +28,7 @@ from rebalance_core.audit.completeness import (
     no_coverage,
     unsure_findings,
 )
-from rebalance_core.audit.confidence import without_evidence
+from rebalance_core.audit.confidence import borne_out, borne_out_in_cluster
 from rebalance_core.audit.coverage import Coverage, coverage_of, name_servers_tell
 from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.known_issues import (
@@ -40,7 +41,7 @@ from rebalance_core.audit.known_issues import (
 )
 from rebalance_core.audit.orphans import Offsets, backlog, orphans
 from rebalance_core.audit.redact import Redaction
-from rebalance_core.audit.rules import RULES
+from rebalance_core.audit.rules import CLUSTER_RULES, RULES
 from rebalance_core.audit.rules.brokers_down import (
     DOWN,
     broker_outages,
@@ -48,22 +49,11 @@ from rebalance_core.audit.rules.brokers_down import (
     find_down,
     queues_lost,
 )
-from rebalance_core.audit.rules.client_logs import (
-    NO_BROKER_ADDRESS,
-    STARVED_TIMERS,
-    no_broker_address,
-    starved_timers,
-)
+from rebalance_core.audit.rules.client_logs import STARVED_TIMERS
 from rebalance_core.audit.rules.cluster import (
-    BROKER_FLAPS,
-    NAME_SERVERS_DIFFER,
-    SLAVE_NOT_READABLE,
-    broker_flaps,
     down_brokers,
     going_on,
     master_outages,
-    name_servers_differ,
-    slaves_not_readable,
     unlogged_stops,
 )
 from rebalance_core.audit.subscriptions import strategy_is_known
@@ -100,11 +90,7 @@ ALL_RULES: tuple[Rule, ...] = (
     COVERAGE_UNKNOWN,
     *COMPARISON_RULES.values(),
     *RULES,
-    NAME_SERVERS_DIFFER,
-    BROKER_FLAPS,
-    STARVED_TIMERS,
-    NO_BROKER_ADDRESS,
-    SLAVE_NOT_READABLE,
+    *CLUSTER_RULES,
     RULE_FAILED,
 )
 """Every rule of the audit; those of `ingest` are in docs/ingest.md."""
@@ -180,9 +166,7 @@ def run_cluster_rules(
     down = gone if heard_to_the_end else frozenset[str]()
     run, missing = audit_run_of(facts, dumps, down, stale_hours, not_before_ms)
     rows = [finding_row(COLLECTION_INCOMPLETE, one) for one in missing]
-    rows += [finding_row(NAME_SERVERS_DIFFER, one) for one in name_servers_differ(facts, coverage)]
     masters = master_outages(given)
-    rows += [finding_row(SLAVE_NOT_READABLE, one) for one in slaves_not_readable(facts, masters)]
     files = facts["BROKER_FILE"]
     folders = {
         row["broker_name"]: names.split(", ")
@@ -190,9 +174,6 @@ def run_cluster_rules(
         if (names := row["details"].get("folders"))
     }
     covered = coverage_of(coverage, folders, down)
-    rows += [finding_row(NO_BROKER_ADDRESS, one) for one in no_broker_address(facts, covered)]
-    starved = [finding_row(STARVED_TIMERS, one) for one in starved_timers(facts, given, covered)]
-    rows += [finding_row(BROKER_FLAPS, one) for one in broker_flaps(events, facts, covered)]
     headless = {b for b, outages in masters.items() if outages and outages[-1].up_ms is None}
     signs = _signs_of_life(dumps, covered, {*folders, *gone})
     named = {row["broker_name"] for row in facts["BROKER_SLAVES"]}
@@ -216,8 +197,14 @@ def run_cluster_rules(
     )
     if not run.coverage.known and files:
         rows.append(finding_row(COVERAGE_UNKNOWN, no_coverage()))
-    known = with_known(rows, of_cluster(run)) + with_known(starved, of_java_clients(run))
-    return run, known
+    rows = with_known(rows, of_cluster(run))
+    case = ClusterCase(run, facts, given, coverage)
+    for rule in CLUSTER_RULES:
+        found = rule.find_in_cluster(case) if rule.find_in_cluster else ()
+        of_rule = [finding_row(rule, one) for one in borne_out_in_cluster(rule, found)]
+        whom = of_java_clients(run) if rule is STARVED_TIMERS else of_cluster(run)
+        rows += with_known(of_rule, whom)
+    return run, rows
 
 
 _MOMENTS = {
@@ -369,9 +356,7 @@ def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
 def _covered(case: GroupCase, result: ComparisonResult) -> Findings:
     found = comparison_findings(case, result)
     return [
-        (rule, one)
-        for rule, each in found
-        for one in without_evidence(rule, case, [each], result.verdict)
+        (rule, one) for rule, each in found for one in borne_out(rule, case, [each], result.verdict)
     ]
 
 
@@ -387,7 +372,7 @@ def _by_rule(rule: Rule, case: GroupCase, verdict: str) -> Findings:
     if rule.find is None:
         return []
     try:
-        return [(rule, one) for one in without_evidence(rule, case, rule.find(case), verdict)]
+        return [(rule, one) for one in borne_out(rule, case, rule.find(case), verdict)]
     except Exception as error:  # as above
         return [_failed(rule.rule_id, case, error)]
 

@@ -1,7 +1,7 @@
 """The rules, in a module for each subject, and the list of all of them.
 
-A rule is a `Rule` with a function from a `GroupCase` to findings. A new one goes to
-the module of its subject, with its test, and into `RULES`.
+A rule is a `Rule` with a function from a `GroupCase`, or a `ClusterCase`, to findings. A new one
+goes to the module of its subject, with its test, and into `RULES` or `CLUSTER_RULES`.
 
 May import: what `audit` may, `audit.case`, `audit.evidence`, `audit.comparison`.
 Begin with `balance`.
@@ -113,7 +113,17 @@ RULES: tuple[Rule, ...] = (
 """Every rule, in the order of the documentation."""
 
 
-def rules_by_id(rules: tuple[Rule, ...] = RULES) -> dict[str, Rule]:
+CLUSTER_RULES: tuple[Rule, ...] = (
+    cluster.NAME_SERVERS_DIFFER,
+    cluster.BROKER_FLAPS,
+    client_logs.STARVED_TIMERS,
+    client_logs.NO_BROKER_ADDRESS,
+    cluster.SLAVE_NOT_READABLE,
+)
+"""Every rule on a cluster as a whole, in the order of the documentation."""
+
+
+def rules_by_id(rules: tuple[Rule, ...] = (*RULES, *CLUSTER_RULES)) -> dict[str, Rule]:
     """The rules by id.
 
     Raises:

@@ -5,11 +5,19 @@ without end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, lasting, listed, plural
-from rebalance_core.audit.confidence import as_not_sure, ended
+from rebalance_core.audit.case import (
+    ClusterCase,
+    Finding,
+    GroupCase,
+    Rule,
+    grouped,
+    lasting,
+    listed,
+    plural,
+)
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.dumps import number
 from rebalance_core.audit.orphans import is_broadcasting
@@ -25,7 +33,6 @@ from rebalance_core.model.verdicts import INFO, WARNING, Severity
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         BrokerEventsRow,
-        FactsByKind,
         GaveUpAskingFact,
         HeartbeatFailedFact,
         MembershipsRow,
@@ -126,6 +133,35 @@ RESTLESS_PASSES = Rule(
 
 # NO_BROKER_ADDRESS: Go clients that hold queues of a broker of which they know no address.
 
+
+def find_no_broker_address(case: ClusterCase) -> Iterator[Finding]:
+    """One finding for each log and broker; for information where the log goes on without it."""
+    found: dict[tuple[str, str], list[NoBrokerAddressFact]] = {}
+    for row in case.facts["NO_BROKER_ADDRESS"]:
+        found.setdefault((row["details"]["log"], row["broker_name"]), []).append(row)
+    for (log, broker), rows in sorted(found.items()):
+        first, last = min(row["first_ms"] for row in rows), max(row["last_ms"] for row in rows)
+        queues = sorted({(row["topic"], row["queue_id"]) for row in rows})
+        topics = sorted({topic for topic, _ in queues})
+        until_ms = goes_on_until(case.run.coverage, log, last)
+        yield Finding(
+            f"The Go client of clients/{log} has no address of {broker} and does not pull "
+            f"{plural(len(queues), 'queue')} of {listed(topics, 3)} there (from {utc(first)} to "
+            f"{utc(last)}).",
+            {"log": log, "topics": listed(topics), "queues": str(len(queues))},
+            severity=None if last - first >= ROUTE_POLL_MS else INFO,
+            broker_name=broker,
+            topic=topics[0] if len(topics) == 1 else None,
+            first_ms=first,
+            last_ms=last,
+            ended_by=_without(log, until_ms) if until_ms else "",
+        )
+
+
+def _without(log: str, until_ms: int) -> str:
+    return f"the log in clients/{log} goes on until {utc(until_ms)} without"
+
+
 NO_BROKER_ADDRESS = Rule(
     "NO_BROKER_ADDRESS",
     WARNING,
@@ -136,43 +172,8 @@ NO_BROKER_ADDRESS = Rule(
     "Look at the broker in clusterList and in topicRoute of every name server: it needs a master "
     "(BID 0). If it has one, restart the client named.",
     files=("client_log",),
+    find_in_cluster=find_no_broker_address,
 )
-
-
-def no_broker_address(facts: FactsByKind, covered: Coverage | None = None) -> Iterator[Finding]:
-    """One finding for each log and broker; for information where the log goes on without it.
-
-    Args:
-        facts: of one cluster; NO_BROKER_ADDRESS counts.
-        covered: of which times the clients' logs tell; None: not known.
-    """
-    found: dict[tuple[str, str], list[NoBrokerAddressFact]] = {}
-    for row in facts["NO_BROKER_ADDRESS"]:
-        found.setdefault((row["details"]["log"], row["broker_name"]), []).append(row)
-    for (log, broker), rows in sorted(found.items()):
-        first, last = min(row["first_ms"] for row in rows), max(row["last_ms"] for row in rows)
-        queues = sorted({(row["topic"], row["queue_id"]) for row in rows})
-        topics = sorted({topic for topic, _ in queues})
-        found_here = Finding(
-            f"The Go client of clients/{log} has no address of {broker} and does not pull "
-            f"{plural(len(queues), 'queue')} of {listed(topics, 3)} there (from {utc(first)} to "
-            f"{utc(last)}).",
-            {"log": log, "topics": listed(topics), "queues": str(len(queues))},
-            severity=None if last - first >= ROUTE_POLL_MS else INFO,
-            broker_name=broker,
-            topic=topics[0] if len(topics) == 1 else None,
-            first_ms=first,
-            last_ms=last,
-        )
-        until_ms = goes_on_until(covered, log, last) if covered else None
-        if until_ms is None:
-            yield found_here
-        else:
-            yield ended(NO_BROKER_ADDRESS, found_here, last, _without(log, until_ms))
-
-
-def _without(log: str, until_ms: int) -> str:
-    return f"the log in clients/{log} goes on until {utc(until_ms)} without"
 
 
 # STARVED_TIMERS: heartbeats to dead brokers block the one thread of all of a client's timers.
@@ -183,18 +184,6 @@ SEVERE_MS = HEARTBEAT_MS // 2
 """A round of heartbeats that blocks the timers for half of the time."""
 LEARNT_MS = ROUTE_POLL_MS + HEARTBEAT_MS + MINUTE_MS
 """A poll takes the broker from the routes, the next heartbeats leave it out; facts are minutes."""
-
-STARVED_TIMERS = Rule(
-    "STARVED_TIMERS",
-    WARNING,
-    "A client sends heartbeats to brokers that do not answer. Each costs up to 3 s of the one "
-    "thread that polls routes, sends heartbeats and commits offsets: all of these are late, and "
-    "living brokers may expire the client.",
-    "HEARTBEAT_FAILED; BROKER_DOWN and MASTER_DOWN",
-    "Restart the clients named if they do not recover. Take brokers off the routes "
-    "(wipeWritePerm, then stop them) before their hosts go away, one at a time.",
-    files=("client_log",),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,24 +213,15 @@ class StarvedProcess:
         return WARNING if self.late_ms or self.blocked_ms >= SEVERE_MS else INFO
 
 
-def starved_timers(
-    facts: FactsByKind,
-    broker_events: Iterable[BrokerEventsRow],
-    covered: Coverage | None = None,
-) -> Iterator[Finding]:
+def find_starved_timers(case: ClusterCase) -> Iterator[Finding]:
     """At most one finding for all processes of a cluster (rocketmq.md §6.1, §11 no. 28).
 
     One dead broker costs a tenth of the time, which is no finding unless the route change is
     learnt late.
-
-    Args:
-        facts: of one cluster; HEARTBEAT_FAILED counts.
-        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN of the same.
-        covered: of which times the name servers' logs tell; None: of all.
     """
-    gone = _gone(broker_events)
+    gone, coverage = _gone(case.broker_events), case.run.coverage
     failed: dict[str, list[HeartbeatFailedFact]] = {}
-    for row in facts["HEARTBEAT_FAILED"]:
+    for row in case.facts["HEARTBEAT_FAILED"]:
         pid = row["details"]["pid"]
         name = f"clients/{row['details']['log']}" + (f", pid {pid}" if pid else "")
         failed.setdefault(name, []).append(row)
@@ -252,16 +232,16 @@ def starved_timers(
     ]
     if starved:
         found, gap = _finding(starved), None
-        if covered and all(one.blocked_ms < SEVERE_MS for one in starved):
+        if all(one.blocked_ms < SEVERE_MS for one in starved):
             # a broker that was back, of which no line is left, is out of no route
             since_ms = min(one.last_ms - one.late_ms for one in starved)
-            gap = covered.routes.gap(since_ms, found.last_ms or since_ms)
+            gap = coverage.routes.gap(since_ms, found.last_ms or since_ms)
         rows = [row for of_one in failed.values() for row in of_one]
-        over = _recovered({one.log for one in starved}, rows, covered) if covered else None
+        over = _recovered({one.log for one in starved}, rows, coverage)
         if over and found.severity != INFO:
-            yield ended(STARVED_TIMERS, found, max(row["last_ms"] for row in rows), over)
-        else:
-            yield as_not_sure(found, gap) if gap and found.severity != INFO else found
+            last_ms = max(row["last_ms"] for row in rows)
+            found = replace(found, last_ms=last_ms, ended_by=over)
+        yield replace(found, unknown=gap)
 
 
 def _recovered(logs: set[str], rows: list[HeartbeatFailedFact], covered: Coverage) -> str | None:
@@ -348,3 +328,17 @@ def _finding(starved: list[StarvedProcess]) -> Finding:
         first_ms=min(process.first_ms for process in starved),
         last_ms=max(process.last_ms for process in starved),
     )
+
+
+STARVED_TIMERS = Rule(
+    "STARVED_TIMERS",
+    WARNING,
+    "A client sends heartbeats to brokers that do not answer. Each costs up to 3 s of the one "
+    "thread that polls routes, sends heartbeats and commits offsets: all of these are late, and "
+    "living brokers may expire the client.",
+    "HEARTBEAT_FAILED; BROKER_DOWN and MASTER_DOWN",
+    "Restart the clients named if they do not recover. Take brokers off the routes "
+    "(wipeWritePerm, then stop them) before their hosts go away, one at a time.",
+    files=("client_log",),
+    find_in_cluster=find_starved_timers,
+)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import (
     BROKER,
+    ClusterCase,
     Finding,
     GroupCase,
     Rule,
@@ -16,11 +17,9 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.confidence import as_not_sure
 from rebalance_core.audit.coverage import (
     ALWAYS,
     LOG_SILENT_MS,
-    Coverage,
     Process,
     logs_of,
     name_servers_gap,
@@ -31,7 +30,7 @@ from rebalance_core.audit.rules.offset_rollback import CommitRollback, all_falls
 from rebalance_core.audit.subjects import CAUSES, MEMBERS
 from rebalance_core.audit.unknowns import CLOCK_OFF, stop_unlogged
 from rebalance_core.model.clients import nearest_version
-from rebalance_core.model.events import ACTING, REFUSED, Event
+from rebalance_core.model.events import ACTING, BROKER_EVENTS, REFUSED, Event
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.timeline import Timeline
 from rebalance_core.model.times import (
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         BrokerEventsRow,
         BrokerRegisteredFact,
-        CoverageRow,
         FactsByKind,
         OwnershipRow,
     )
@@ -62,37 +60,6 @@ STARTS_MS = 5_000
 """A broker registers before it logs that it is up; both logs have seconds."""
 CLOCKS_MS = 70_000
 """The broker dates its start, the name server its return: their clocks may differ so much."""
-
-NAME_SERVERS_DIFFER = Rule(
-    "NAME_SERVERS_DIFFER",
-    ERROR,
-    "Two name servers know different brokers at the end, so their clients divide different queues.",
-    "BROKER_REGISTERED of each name server's log",
-    "Check the broker's list of name servers (namesrvAddr) and the network between them.",
-    about=BROKER,
-    files=("namesrv_log",),
-)
-
-BROKER_FLAPS = Rule(
-    "BROKER_FLAPS",
-    WARNING,
-    "A broker expired at the name server and registered again within two minutes without a "
-    "restart: its heartbeats stall, and every client's queues on it move twice.",
-    "BROKER_DOWN (EXPIRED) and BROKER_UP; BROKER_STARTED",
-    "Look for long pauses of the broker (GC, disk) and packet loss on its way to the name server.",
-    about=BROKER,
-)
-
-
-SLAVE_NOT_READABLE = Rule(
-    "SLAVE_NOT_READABLE",
-    INFO,
-    "Slaves refuse to be read (slaveReadEnable=false, the default where no file tells). When "
-    "their master goes, its queues stay allocated and nobody reads them.",
-    "BROKER_SLAVES, MASTER_DOWN (REFUSED)",
-    "To consume without the master, set slaveReadEnable=true on the slaves, or let a slave act as "
-    "master (enableSlaveActingMaster).",
-)
 
 
 def master_outages(events: Iterable[BrokerEventsRow]) -> dict[str, tuple[MasterOutage, ...]]:
@@ -111,19 +78,15 @@ def master_outages(events: Iterable[BrokerEventsRow]) -> dict[str, tuple[MasterO
     return MasterOutages(turns).by_broker
 
 
-def slaves_not_readable(
-    facts: FactsByKind, masters: Mapping[str, Sequence[MasterOutage]]
-) -> Iterator[Finding]:
-    """One finding for all brokers whose slaves nobody may read, unless a file tells otherwise.
+def find_refusing_slaves(case: ClusterCase) -> Iterator[Finding]:
+    """One finding for all brokers whose slaves may not be read, unless a file states otherwise.
 
-    Args:
-        facts: of one cluster; BROKER_SLAVES counts.
-        masters: by broker the outages of its master; they count where no fact is there.
+    The outages of a broker's master count where no BROKER_SLAVES is there.
     """
-    modes = {broker: outages[-1].mode for broker, outages in masters.items()}
+    modes = {broker: outages[-1].mode for broker, outages in case.run.masters.items()}
     refusing = {broker for broker, mode in modes.items() if mode == REFUSED}
     assumed: set[str] = set()
-    for row in facts["BROKER_SLAVES"]:
+    for row in case.facts["BROKER_SLAVES"]:
         broker, mode = row["broker_name"], row["details"]["mode"]
         refusing.discard(broker)
         if not mode:
@@ -141,20 +104,13 @@ def slaves_not_readable(
     )
 
 
-def name_servers_differ(
-    facts: FactsByKind, covered: Iterable[CoverageRow] = ()
-) -> Iterator[Finding]:
-    """Brokers that not all name servers with a log know alike.
-
-    Args:
-        facts: of one cluster; NAME_SERVER_FILE and BROKER_REGISTERED count.
-        covered: rows of ``coverage``; none: the logs tell of all the time.
-    """
+def find_unregistered(case: ClusterCase) -> Iterator[Finding]:
+    """Brokers that not all name servers with a log know alike."""
     views: dict[str, dict[str, BrokerRegisteredFact]] = {}
-    servers = {row["details"]["name"] for row in facts["NAME_SERVER_FILE"]}
-    for row in facts["BROKER_REGISTERED"]:
+    servers = {row["details"]["name"] for row in case.facts["NAME_SERVER_FILE"]}
+    for row in case.facts["BROKER_REGISTERED"]:
         views.setdefault(row["broker_name"], {})[row["details"]["name"]] = row
-    logs = logs_of(covered, "namesrv_log")
+    logs = logs_of(case.coverage, "namesrv_log")
     for broker, words in sorted(views.items()):
         registered = {
             server for server, row in words.items() if row["details"]["registered"] == "true"
@@ -162,48 +118,38 @@ def name_servers_differ(
         without = sorted((servers | words.keys()) - registered)
         if registered and without:
             seen = dict.fromkeys(sorted(registered), "registered")
-            found = Finding(
+            heard_ms = {server: row["first_ms"] for server, row in words.items()}
+            begins = dict.fromkeys(without, min(heard_ms.values())) | heard_ms
+            yield Finding(
                 f"{broker} is not registered with {', '.join(without)}, but with the other name "
                 "servers.",
                 seen | dict.fromkeys(without, "not there"),
                 broker_name=broker,
+                unknown=name_servers_gap(logs, begins) if logs else None,
             )
-            heard_ms = {server: row["first_ms"] for server, row in words.items()}
-            begins = dict.fromkeys(without, min(heard_ms.values())) | heard_ms
-            gap = name_servers_gap(logs, begins) if logs else None
-            yield as_not_sure(found, gap) if gap else found
 
 
-def broker_flaps(
-    events: Iterable[BrokerEventsRow],
-    facts: FactsByKind,
-    covered: Coverage | None = None,
-) -> Iterator[Finding]:
+def find_flaps(case: ClusterCase) -> Iterator[Finding]:
     """Brokers that expired and were back at once, though they had not been restarted.
 
-    Of one whose log does not have all of that time, or not at that time as its clock is off, nobody
-    knows that it was not.
-
-    Args:
-        events: BROKER_UP and BROKER_DOWN of one cluster.
-        facts: of the cluster; BROKER_STARTED counts.
-        covered: of which times the brokers' logs tell; None: of all.
+    Whether one was is unknown where its log does not have all of that time, or not at that time as
+    its clock is off.
     """
-    for name, times in sorted(flap_times(events, facts).items()):
+    coverage = case.run.coverage
+    for name, times in sorted(flap_times(case.broker_events, case.facts).items()):
         longest = max(up - gone for gone, up in times) / 1000
         begin, end = times[0][0], times[-1][1]
-        found = Finding(
+        log = coverage.of_broker(name)
+        yield Finding(
             f"{name} expired and came back {len(times)} time(s), within {longest:.0f} s.",
             {"times": len(times), "longest_s": f"{longest:.0f}"},
             broker_name=name,
             first_ms=begin,
             last_ms=end,
+            unknown=CLOCK_OFF
+            if coverage.clock_off
+            else log.gap(begin - CHANNEL_EXPIRY_MS, end + STARTS_MS + LOG_SILENT_MS),
         )
-        gap = CLOCK_OFF if covered and covered.clock_off else None
-        if covered and not gap:
-            log = covered.of_broker(name)
-            gap = log.gap(begin - CHANNEL_EXPIRY_MS, end + STARTS_MS + LOG_SILENT_MS)
-        yield as_not_sure(found, gap) if gap else found
 
 
 def flap_times(
@@ -211,8 +157,11 @@ def flap_times(
 ) -> dict[str, list[tuple[int, int]]]:
     """By broker from when to when it was expired though it had not been restarted.
 
-    Arguments as of `broker_flaps`.
+    Args:
+        events: BROKER_UP and BROKER_DOWN of one cluster; others count for nothing.
+        facts: of the cluster; BROKER_STARTED counts.
     """
+    events = [row for row in events if row["event_type"] in BROKER_EVENTS]
     starts: dict[str, list[int]] = {}
     for started in facts["BROKER_STARTED"]:
         starts.setdefault(started["broker_name"], []).append(started["first_ms"])
@@ -232,6 +181,41 @@ def flap_times(
             if gone["detail"] == "EXPIRED" and span[1] - span[0] < FLAP_MS and not restarted:
                 flaps.setdefault(name, []).append(span)
     return flaps
+
+
+NAME_SERVERS_DIFFER = Rule(
+    "NAME_SERVERS_DIFFER",
+    ERROR,
+    "Two name servers know different brokers at the end, so their clients divide different queues.",
+    "BROKER_REGISTERED of each name server's log",
+    "Check the broker's list of name servers (namesrvAddr) and the network between them.",
+    about=BROKER,
+    files=("namesrv_log",),
+    find_in_cluster=find_unregistered,
+)
+
+BROKER_FLAPS = Rule(
+    "BROKER_FLAPS",
+    WARNING,
+    "A broker expired at the name server and registered again within two minutes without a "
+    "restart: its heartbeats stall, and every client's queues on it move twice.",
+    "BROKER_DOWN (EXPIRED) and BROKER_UP; BROKER_STARTED",
+    "Look for long pauses of the broker (GC, disk) and packet loss on its way to the name server.",
+    about=BROKER,
+    find_in_cluster=find_flaps,
+)
+
+
+SLAVE_NOT_READABLE = Rule(
+    "SLAVE_NOT_READABLE",
+    INFO,
+    "Slaves refuse to be read (slaveReadEnable=false, the default where no file tells). When "
+    "their master goes, its queues stay allocated and nobody reads them.",
+    "BROKER_SLAVES, MASTER_DOWN (REFUSED)",
+    "To consume without the master, set slaveReadEnable=true on the slaves, or let a slave act as "
+    "master (enableSlaveActingMaster).",
+    find_in_cluster=find_refusing_slaves,
+)
 
 
 def unlogged_stops(

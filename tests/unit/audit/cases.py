@@ -4,8 +4,16 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.audit.case import AuditRun, Finding, GroupCase, case_rows
-from rebalance_core.audit.coverage import CollectedLog, LogSpan
+from rebalance_core.audit.case import (
+    AuditRun,
+    ClusterCase,
+    Finding,
+    GroupCase,
+    case_rows,
+    facts_by_kind,
+)
+from rebalance_core.audit.confidence import borne_out_in_cluster
+from rebalance_core.audit.coverage import CollectedLog, Coverage, LogSpan
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.audit.unknowns import broker_log, client_log, name_server_log
 from rebalance_core.model import events as kinds
@@ -202,6 +210,21 @@ def findings_of(rule_id: str, case: GroupCase) -> list[Finding]:
     find = rules_by_id()[rule_id].find
     assert find is not None, f"{rule_id} is found elsewhere"
     return list(find(case))
+
+
+def found_in_cluster(
+    rule_id: str,
+    facts: Iterable[Row] = (),
+    events: Iterable[Row] = (),
+    covered: Coverage | None = None,
+    coverage: Iterable[Row] = (),
+) -> list[Finding]:
+    """The findings of one rule on a cluster, as far as they are borne out."""
+    run = AuditRun(0, 0, coverage=covered or Coverage())
+    case = ClusterCase(run, facts_by_kind(facts), list(events), list(coverage))
+    rule = rules_by_id()[rule_id]
+    assert rule.find_in_cluster is not None, f"{rule_id} is none on a cluster"
+    return list(borne_out_in_cluster(rule, rule.find_in_cluster(case)))
 
 
 def severities(rule_id: str, case: GroupCase) -> list[str]:

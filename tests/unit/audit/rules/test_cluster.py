@@ -9,7 +9,7 @@ import pytest
 from rebalance_core.audit.case import facts_by_kind
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.findings import run_cluster_rules
-from rebalance_core.audit.rules.cluster import broker_flaps, down_brokers, name_servers_differ
+from rebalance_core.audit.rules.cluster import down_brokers
 from rebalance_core.contracts.observed import STEADY
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
@@ -20,6 +20,7 @@ from tests.unit.audit.cases import (
     end,
     event,
     findings_of,
+    found_in_cluster,
     join,
     ms,
     severities,
@@ -31,6 +32,7 @@ from tests.unit.audit.group_rows import fact
 
 
 NO_FACTS = facts_by_kind([])
+DIFFER, FLAPS = "NAME_SERVERS_DIFFER", "BROKER_FLAPS"
 
 
 def view(server: str, broker: str, registered: str) -> Any:
@@ -52,11 +54,9 @@ def cluster_event(at_ms: int, kind: str, detail: str | None = None, broker: str 
 def test_a_broker_that_one_name_server_does_not_know() -> None:
     both = [server("n1"), server("n2")]
     same = [*both, view("n1", "b", "true"), view("n2", "b", "true")]
-    assert list(name_servers_differ(facts_by_kind(same))) == []
-    (gone,) = name_servers_differ(
-        facts_by_kind([*both, view("n1", "b", "true"), view("n2", "b", "false")])
-    )
-    (never,) = name_servers_differ(facts_by_kind([*both, view("n1", "b", "true")]))
+    assert found_in_cluster(DIFFER, same) == []
+    (gone,) = found_in_cluster(DIFFER, [*both, view("n1", "b", "true"), view("n2", "b", "false")])
+    (never,) = found_in_cluster(DIFFER, [*both, view("n1", "b", "true")])
     assert gone.broker_name == never.broker_name == "b"
     assert "n2" in gone.summary
     assert never.evidence == {"n1": "registered", "n2": "not there"}
@@ -75,19 +75,19 @@ def test_a_name_server_whose_log_is_cut_may_know_it(
         for name, first, last in (("n1", 0, 900_000), ("n2", begin, end))
     ]  # fmt: skip
     facts = [server("n1"), server("n2"), view("n1", "b", "true") | {"first_ms": 200_000}]
-    (found,) = name_servers_differ(facts_by_kind(facts), rows)
+    (found,) = found_in_cluster(DIFFER, facts, coverage=rows)
     assert found.severity == severity
     assert (found.remedy is not None) is (severity == "INFO")
 
 
 def test_one_name_server_cannot_differ() -> None:
-    assert list(name_servers_differ(facts_by_kind([server("n1"), view("n1", "b", "false")]))) == []
+    assert found_in_cluster(DIFFER, [server("n1"), view("n1", "b", "false")]) == []
 
 
 def test_a_broker_that_expired_and_was_back_at_once_flaps() -> None:
     flaps = [cluster_event(0, "DOWN", "EXPIRED"), cluster_event(60_000, "UP"),
              cluster_event(900_000, "DOWN", "EXPIRED"), cluster_event(1_000_000, "UP")]  # fmt: skip
-    (found,) = broker_flaps(flaps, NO_FACTS)
+    (found,) = found_in_cluster(FLAPS, events=flaps)
     assert (found.broker_name, found.evidence["times"]) == ("b", 2)
     assert (found.first_ms, found.last_ms) == (0, 1_000_000)
 
@@ -96,13 +96,13 @@ def test_a_broker_whose_own_log_starts_in_between_was_restarted() -> None:
     expired = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
     for started_ms in (500_000, 610_000, 624_000):
         start = fact("BROKER_STARTED", started_ms, broker_name="b")
-        assert list(broker_flaps(expired, facts_by_kind([start]))) == [], started_ms
+        assert found_in_cluster(FLAPS, [start], expired) == [], started_ms
     for start in (
         fact("BROKER_STARTED", 100_000, broker_name="b"),
         fact("BROKER_STARTED", 700_000, broker_name="b"),
         fact("BROKER_STARTED", 610_000, broker_name="another"),
     ):
-        assert len(list(broker_flaps(expired, facts_by_kind([start])))) == 1
+        assert len(found_in_cluster(FLAPS, [start], expired)) == 1
 
 
 @pytest.mark.parametrize(("until_s", "severity"), [(900, None), (625, "INFO")])
@@ -112,23 +112,21 @@ def test_a_broker_whose_log_ends_too_early_may_have_been_restarted(
     log = (LogSpan(0, until_s * 1000, from_start=True),)
     covered = Coverage(broker_logs(b=log), known=True)
     flaps = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
-    (found,) = broker_flaps(flaps, NO_FACTS, covered)
+    (found,) = found_in_cluster(FLAPS, events=flaps, covered=covered)
     assert found.severity == severity
 
 
 def test_a_broker_of_a_wrong_clock_may_have_been_restarted() -> None:
     flaps = [cluster_event(600_000, "DOWN", "EXPIRED"), cluster_event(623_000, "UP")]
-    (found,) = broker_flaps(flaps, NO_FACTS, Coverage(known=False, clock_off=True))
+    (found,) = found_in_cluster(FLAPS, events=flaps, covered=Coverage(known=False, clock_off=True))
     assert found.severity == "INFO"
 
 
 def test_a_restart_or_a_long_absence_is_no_flap() -> None:
     restart = [cluster_event(0, "DOWN", "STOPPED"), cluster_event(60_000, "UP")]
     absence = [cluster_event(0, "DOWN", "EXPIRED"), cluster_event(121_000, "UP")]
-    assert [
-        *broker_flaps(restart, NO_FACTS),
-        *broker_flaps(absence, NO_FACTS),
-    ] == []
+    for events in (restart, absence):
+        assert found_in_cluster(FLAPS, events=events) == []
     assert down_brokers([*restart, cluster_event(1, "DOWN", "CLOSED", "c")]) == {"c"}
 
 

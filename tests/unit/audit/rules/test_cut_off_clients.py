@@ -6,15 +6,15 @@ from typing import Any
 from rebalance_core.audit.case import facts_by_kind
 from rebalance_core.audit.coverage import CollectedLog, Coverage, LogSpan
 from rebalance_core.audit.findings import run_cluster_rules
-from rebalance_core.audit.rules.client_logs import no_broker_address, starved_timers
 from rebalance_core.audit.unknowns import client_log
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
-from tests.unit.audit.cases import client_logs, name_server_logs
+from tests.unit.audit.cases import client_logs, found_in_cluster, name_server_logs
 from tests.unit.audit.group_rows import fact
 
 # Go clients that hold queues of a broker whose address they do not have.
 
 Row = Any
+NO_ADDRESS, STARVED = "NO_BROKER_ADDRESS", "STARVED_TIMERS"
 
 
 def missing(queue_id: int, seconds: int, broker: str = "b", log: str = "go-1") -> Row:
@@ -23,14 +23,14 @@ def missing(queue_id: int, seconds: int, broker: str = "b", log: str = "go-1") -
 
 
 def test_one_finding_for_the_queues_of_a_broker() -> None:
-    (one,) = no_broker_address(facts_by_kind([missing(0, 60), missing(1, 45)]))
+    (one,) = found_in_cluster(NO_ADDRESS, [missing(0, 60), missing(1, 45)])
     assert "clients/go-1 has no address of b and does not pull 2 queues of T there" in one.summary
     assert (one.broker_name, one.topic, one.last_ms) == ("b", "T", 60_000)
     assert one.severity is None  # the rule's own: WARNING
 
 
 def test_until_the_next_poll_it_is_no_warning() -> None:
-    (one,) = no_broker_address(facts_by_kind([missing(0, 20)]))
+    (one,) = found_in_cluster(NO_ADDRESS, [missing(0, 20)])
     assert one.severity == "INFO"
 
 
@@ -38,15 +38,15 @@ def test_it_is_over_where_the_log_goes_on_without() -> None:
     for minutes, severity in ((9, "INFO"), (2, None)):
         log = LogSpan(0, minutes * MINUTE_MS, from_start=True)
         covered = Coverage(clients={"go-1": CollectedLog(client_log("go-1"), (log,))}, known=True)
-        (one,) = no_broker_address(facts_by_kind([missing(0, 60)]), covered)
+        (one,) = found_in_cluster(NO_ADDRESS, [missing(0, 60)], covered=covered)
         assert one.severity == severity
         assert ("clients/go-1 goes on until" in one.summary) == (severity == "INFO")
 
 
 def test_brokers_and_logs_are_apart() -> None:
     rows = [missing(0, 60), missing(0, 60, broker="c"), missing(0, 60, log="go-2")]
-    assert len([*no_broker_address(facts_by_kind(rows))]) == 3
-    assert [*no_broker_address(facts_by_kind([fact("HEARTBEAT_FAILED", 0, broker_name="b")]))] == []
+    assert len([*found_in_cluster(NO_ADDRESS, rows)]) == 3
+    assert [*found_in_cluster(NO_ADDRESS, [fact("HEARTBEAT_FAILED", 0, broker_name="b")])] == []
 
 
 def test_it_is_a_finding_on_the_cluster() -> None:
@@ -75,7 +75,7 @@ def event(kind: str, minute: float, broker: str = "a") -> Row:
 
 
 def severities(facts: list[Row], events: list[Row]) -> list[str | None]:
-    return [one.severity for one in starved_timers(facts_by_kind(facts), events)]
+    return [one.severity for one in found_in_cluster(STARVED, facts, events)]
 
 
 def test_one_dead_broker_costs_a_tenth() -> None:
@@ -86,7 +86,7 @@ def test_one_dead_broker_costs_a_tenth() -> None:
 
 def test_several_at_once() -> None:
     two = [failed("a", 3), failed("b", 3)]
-    (one,) = starved_timers(facts_by_kind(two), [])
+    (one,) = found_in_cluster(STARVED, two, [])
     assert one.severity == "INFO"
     assert "a, b from" in one.summary
     assert "up to 6 s of every 30 s" in one.summary
@@ -100,7 +100,7 @@ def test_one_after_the_other_or_by_different_clients_are_not_at_once() -> None:
 
 
 def test_a_route_change_learnt_late() -> None:
-    (one,) = starved_timers(facts_by_kind([failed("a", 9)]), [event("BROKER_DOWN", 2)])
+    (one,) = found_in_cluster(STARVED, [failed("a", 9)], [event("BROKER_DOWN", 2)])
     assert one.severity == "WARNING"
     assert "still went there 7 min after the broker was out of the routes" in one.summary
     assert one.evidence["processes"] == "clients/c1, pid 7"
@@ -113,7 +113,7 @@ def test_a_broker_may_be_back_where_the_name_server_s_log_has_a_hole() -> None:
            from_start=False))  # fmt: skip
     for stretches, severity in (((steady,), "WARNING"), (cut, "INFO")):
         covered = Coverage(name_servers=name_server_logs(*stretches), known=True)
-        (one,) = starved_timers(facts_by_kind(late), down, covered)
+        (one,) = found_in_cluster(STARVED, late, down, covered)
         assert one.severity == severity
     assert "namesrv.log" in (one.remedy or "")
 
@@ -122,14 +122,14 @@ def test_heartbeats_that_arrive_again() -> None:
     late, down = [failed("a", 9)], [event("BROKER_DOWN", 2)]
     for minutes, severity in ((19, "INFO"), (10, "WARNING")):
         log = LogSpan(0, minutes * MINUTE_MS, from_start=True)
-        (one,) = starved_timers(
-            facts_by_kind(late), down, Coverage(clients=client_logs(c1=(log,)), known=True)
+        (one,) = found_in_cluster(
+            STARVED, late, down, Coverage(clients=client_logs(c1=(log,)), known=True)
         )
         assert one.severity == severity
     later = failed("b", 0, since=18)  # the worst time is over, failures are not
     log = LogSpan(0, 19 * MINUTE_MS, from_start=True)
-    (one,) = starved_timers(
-        facts_by_kind([*late, later]), down, Coverage(clients=client_logs(c1=(log,)), known=True)
+    (one,) = found_in_cluster(
+        STARVED, [*late, later], down, Coverage(clients=client_logs(c1=(log,)), known=True)
     )
     assert one.severity == "WARNING"
 

@@ -1,7 +1,7 @@
 import pytest
 
 from rebalance_core.audit.case import GroupCase, Rule
-from rebalance_core.audit.rules import RULES, rules_by_id
+from rebalance_core.audit.rules import CLUSTER_RULES, RULES, rules_by_id
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.verdicts import SEVERITIES
 from tests.unit.audit.cases import (
@@ -18,7 +18,7 @@ from tests.unit.audit.sharing import BROKER, PROXY, listed_by, mode, status
 
 
 def test_an_id_stands_for_one_rule() -> None:
-    assert len(rules_by_id()) == len(RULES)
+    assert len(rules_by_id()) == len(RULES) + len(CLUSTER_RULES)
     with pytest.raises(ValueError, match="two rules have this id"):
         rules_by_id((RULES[0], RULES[0]))
 
