@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps, evidence
+from rebalance_core.audit import dumps, evidence, unknowns
 from rebalance_core.audit.case import Finding, GroupCase, grouped, listed, plural
 from rebalance_core.audit.coverage import LOG_SILENT_MS
 from rebalance_core.audit.difference import Difference, Unsettled, classified
@@ -51,6 +51,7 @@ from rebalance_core.model import verdicts
 from rebalance_core.model.clients import profile_of_row
 from rebalance_core.model.group_settings import BROADCASTING, PULL_MODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.timeline import Timeline, Unknown
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
 
@@ -59,8 +60,8 @@ if TYPE_CHECKING:
 
 # Predicted against observed ownership and reach, each observation in its own epoch.
 
-Stretches = dict[str, list[tuple[int, int]]]
-"""Begins and ends of times by topic, epoch ms."""
+Modes = Mapping[str, Timeline[None]]
+"""By topic whether it is known at a time that the ledger has its request mode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +78,7 @@ class ComparisonResult:
         unsettled: what differed in the last round inside a window, the latest after its change.
         unheld: queues that nobody holds, by consumerProgress alone, whatever the strategy.
         untold: members of the last round that did not tell their queues; None: all did.
-        lacking: what was not looked at, where that is why it is UNKNOWN, in words; settled_by: the
-            file or command that would settle it.
+        unknown: what the comparison rests on and no file shows, where that is why it is UNKNOWN.
         basis: one of `model.verdicts.BASES`.
     """
 
@@ -92,8 +92,7 @@ class ComparisonResult:
     unsettled: Unsettled | None = None
     unheld: tuple[UnownedQueue, ...] = ()
     untold: UnansweredRound | None = None
-    lacking: str = ""
-    settled_by: str = ""
+    unknown: Unknown | None = None
     basis: verdicts.Basis = verdicts.LEDGER
 
 
@@ -126,14 +125,14 @@ def _without_members(case: GroupCase) -> ComparisonResult:
         if unlogged is not None and dumps.is_system_group(case.consumer_group):
             return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
         if unlogged is not None:
-            lacking = f"no broker was asked for its members, and {unlogged.why}"
-            return unknown(offline, verdicts.NOT_COVERED, lacking, unlogged.remedy)
+            why = f"no broker was asked for its members, and {unlogged.why}"
+            return unknown(offline, replace(unlogged, reason=verdicts.NOT_COVERED, why=why))
     read = dumps.last_reading(case)
     gap = None if read is None else logs_gap(case, *read)
     if gap is None:
         return offline
-    lacking = f"its offsets went on, and {gap.why}"
-    return unknown(offline, verdicts.NOT_COVERED, lacking, gap.remedy)
+    why = f"its offsets went on, and {gap.why}"
+    return unknown(offline, replace(gap, reason=verdicts.NOT_COVERED, why=why))
 
 
 def _judged(case: GroupCase) -> ComparisonResult:
@@ -147,7 +146,7 @@ def _judged(case: GroupCase) -> ComparisonResult:
     result = _covered(case, prediction, observed, result)
     why = rewritten(case, prediction, observed) if result.verdict == verdicts.DIFFERS else None
     if why is not None:
-        return unknown(result, verdicts.IDS_REWRITTEN, why, None)
+        return unknown(result, Unknown(verdicts.IDS_REWRITTEN, "", why, ""))
     found: Iterable[UnownedQueue] = ()
     # what a missing broker lacks may be a change
     if result.reason not in _NOT_MODELLED and not _depends_on_missing(case):
@@ -243,7 +242,7 @@ def _compared(
         if (change := prediction.changing(at_ms, at_ms + COMMAND_MS)) is not None
     )
     go = dumps.go_clients(case)
-    unsure = _modes_unsure(case, observed)
+    modes = _modes(case, observed)
     for at_ms, at_once in groupby(observed, key=lambda observation: observation.at_ms):
         if agreed_ms and at_ms >= start_ms:
             break
@@ -254,7 +253,7 @@ def _compared(
                 for observation in at_once
                 for one in _differences(observation, prediction)
                 if not _let_go(one, unreadable, go)
-                and not (at_ms < start_ms and _is_unsure(one, unsure))
+                and (at_ms >= start_ms or _mode_is_known(one, modes))
             )
         elif at_ms >= start_ms:
             changes.append(change)
@@ -264,7 +263,7 @@ def _compared(
     explained = tuple(classified(differences, observed, case, prediction))
     until_ms = _logged_until(case)
     if until_ms is not None and any(one.at_ms > until_ms for one in explained):
-        proven = tuple(d for d in explained if d.at_ms <= until_ms and not _is_unsure(d, unsure))
+        proven = tuple(d for d in explained if d.at_ms <= until_ms and _mode_is_known(d, modes))
         return ComparisonResult(
             verdicts.UNKNOWN, verdicts.LOG_ENDED, len(observed), newest, start_ms, proven
         )
@@ -298,15 +297,15 @@ def _covered(
     """The result, UNKNOWN where what was collected does not tell enough to say it."""
     if result.verdict not in (verdicts.EQUAL, verdicts.SHARED, verdicts.DIFFERS):
         return result
-    lacking = next(_lacking(case, prediction, observed, result), None)
-    return result if lacking is None else unknown(result, *lacking)
+    gap = next(_gaps(case, prediction, observed, result), None)
+    return result if gap is None else unknown(result, gap)
 
 
-def _lacking(
+def _gaps(
     case: GroupCase, prediction: Prediction, observed: list[Observation], result: ComparisonResult
-) -> Iterator[tuple[str, str, str]]:
-    """What no file tells that the result rests on: reason, in words, and what would settle it."""
-    group, found, missing = case.consumer_group, result.differences, verdicts.NOT_COVERED
+) -> Iterator[Unknown]:
+    """Yield what the result rests on and no file shows."""
+    group, found = case.consumer_group, result.differences
     differs = result.verdict == verdicts.DIFFERS
     gap = evidence.unlogged(case) if differs else evidence.unlogged_unless_listed(case)
     if gap is None and differs:
@@ -315,28 +314,25 @@ def _lacking(
             case, CAUSES, Finding("", first_ms=begin, last_ms=begin)
         )
     if gap is not None:
-        yield gap.reason, gap.why, gap.remedy
-    if untold := _mode_untold(case, found):
-        what = f"no file tells whether {untold} pops or pulls, and it holds a queue that is popped"
-        yield missing, what, f"Dump consumerStatus -g {group}, which tells clientRebalance."
-    if unsure := _mode_unsure(case, observed, found):
-        what = f"no file tells whether {unsure} was popped or pulled then"
-        how = "Copy config/messageRequestMode.json of the brokers when the group is dumped."
-        yield missing, what, how
+        yield gap
+    if client_id := _mode_untold(case, found):
+        yield unknowns.request_mode_unstated(client_id, group)
+    if topic := _mode_unsure(case, observed, found):
+        yield unknowns.request_mode_undated(topic)
     if stray := prediction.unknown((d.queue, d.at_ms) for d in found if d.live):
-        topic, broker, number = min(stray)
-        what = f"no file tells that {topic} has queue {number} on {broker}"
-        yield missing, what, f"Dump topicRoute -t {topic}, or copy topics.json of {broker}."
+        queue = min(stray)
+        what = f"no file shows that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
+        yield unknowns.route_unshown(queue.topic, queue.broker_name, what)
     for topic, broker in _brokers_unshown(case, prediction, observed, found):
         what = f"no dump of the last round shows that {topic} is still on {broker}"
-        yield missing, what, f"Dump topicRoute -t {topic}, or copy topics.json of {broker}."
+        yield unknowns.route_unshown(topic, broker, what)
     agrees = case.run.coverage.known and not differs
     if agrees and (unshown := _unshown(case, prediction, observed)):
         names = listed(f"{q.topic} {q.broker_name}:{q.queue_id}" for q in unshown[:3])
-        count = plural(len(unshown), "queue")
-        what = f"no whole dump of the last round shows {count}, e.g. {names}"
-        how = f"Dump consumerProgress -s true -g {group}, and keep all of its output."
-        yield missing, what, how
+        what = (
+            f"no whole dump of the last round shows {plural(len(unshown), 'queue')}, e.g. {names}"
+        )
+        yield unknowns.owners_unshown(group, what)
 
 
 def _mode_untold(case: GroupCase, differences: Iterable[Difference]) -> str:
@@ -373,14 +369,16 @@ def _mode_unsure(
     return min(topics, default="")
 
 
-def unknown(
-    result: ComparisonResult, reason: str, lacking: str, settled_by: str | None
-) -> ComparisonResult:
-    """The result, UNKNOWN as something is lacking, in words, which a file or command settles."""
+def unknown(result: ComparisonResult, gap: Unknown) -> ComparisonResult:
+    """Return the result as UNKNOWN, because of what no file shows."""
     return ComparisonResult(
-        verdicts.UNKNOWN, reason, result.observations, result.dumped_ms, result.last_round_ms,
-        lacking=lacking, settled_by=settled_by or "",
-    )  # fmt: skip
+        verdicts.UNKNOWN,
+        gap.reason,
+        result.observations,
+        result.dumped_ms,
+        result.last_round_ms,
+        unknown=gap,
+    )
 
 
 def _unshown(
@@ -588,14 +586,13 @@ def _let_go(one: Difference, unreadable: Mapping[str, int], go: set[str]) -> boo
     return late and one.live is None and bool(one.predicted) and one.predicted <= go
 
 
-def _modes_unsure(case: GroupCase, observed: Iterable[Observation]) -> Stretches:
-    """By topic the times in which it counts as popped and may have been pulled: a change of its
-    mode is dated by what shows it first.
+def _modes(case: GroupCase, observed: Iterable[Observation]) -> Modes:
+    """Return the topics whose mode is unknown for a time: a change is dated by what shows it first.
 
     From the last client that was seen to pop it on, before it was pulled again.
     """
     clients = [one for one in observed if isinstance(one, ClientObservation)]
-    unsure: Stretches = {}
+    modes: dict[str, Timeline[None]] = {}
     changes = (r for r in case.tables["findings"] if r["rule_id"] == "INGEST_REQUEST_MODE_CHANGED")
     for row in changes:
         topic, from_ms, to_ms = row["topic"], row["first_ms"], row["last_ms"]
@@ -604,12 +601,14 @@ def _modes_unsure(case: GroupCase, observed: Iterable[Observation]) -> Stretches
         if dict(row["evidence"])["after"] == str(PULL_MODE):
             popped = (one.at_ms for one in clients if topic in {q.topic for q in one.popped})
             from_ms = max((ms for ms in popped if ms < from_ms), default=0)
-        unsure.setdefault(topic, []).append((from_ms, to_ms))
-    return unsure
+        known = modes.get(topic, Timeline[None].always(None))
+        modes[topic] = known.put(from_ms + 1, to_ms, unknowns.request_mode_undated(topic))
+    return modes
 
 
-def _is_unsure(one: Difference, unsure: Stretches) -> bool:
-    return any(from_ms < one.at_ms < to_ms for from_ms, to_ms in unsure.get(one.queue.topic, ()))
+def _mode_is_known(one: Difference, modes: Modes) -> bool:
+    topic = one.queue.topic
+    return topic not in modes or modes[topic].gap(one.at_ms, one.at_ms) is None
 
 
 def _is_held_by(address: str, owners: frozenset[str]) -> bool:

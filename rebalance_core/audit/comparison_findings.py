@@ -112,17 +112,18 @@ def comparison_findings(
                 remedy=LATE_REMEDY if late is not None and late.late else None,
             ),
         )
+    why = "" if result.unknown is None else result.unknown.why
     if result.reason == verdicts.IDS_REWRITTEN:
         yield (
             COMPARISON_RULES[verdicts.IDS_REWRITTEN],
             Finding(
-                f"The client ids of {group} were rewritten: {result.lacking}.",
-                {"why": result.lacking},
+                f"The client ids of {group} were rewritten: {why}.",
+                {"why": why},
                 last_ms=result.dumped_ms,
             ),
         )
     if result.verdict == verdicts.UNKNOWN:
-        lacking = f" ({result.lacking})" if result.lacking else ""
+        lacking = f" ({why})" if why else ""
         yield (
             COMPARISON_RULES[verdicts.UNKNOWN],
             Finding(
@@ -168,8 +169,8 @@ def settling(case: GroupCase, result: ComparisonResult) -> str | None:
     """The one file or command that would settle an UNKNOWN; None: the verdict is another."""
     if result.verdict != verdicts.UNKNOWN:
         return None
-    if result.settled_by:
-        return result.settled_by
+    if result.unknown is not None and result.unknown.remedy:
+        return result.unknown.remedy
     missing = sorted(known_brokers(case) & case.run.missing)
     ends = {b: ms for b, ms in case.run.log_ends.items() if b in known_brokers(case)}
     return _SETTLED_BY[result.reason].format(

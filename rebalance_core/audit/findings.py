@@ -61,6 +61,7 @@ from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_EVENTS, NOTICES
 from rebalance_core.model.system_groups import is_system_group
+from rebalance_core.model.timeline import Unknown
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
@@ -344,7 +345,8 @@ def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
         gap = _nothing_stands(found) if result.verdict == verdicts.DIFFERS else None
         if gap is not None:
             said = gap.evidence
-            result = unknown(result, said["not_covered"], said["why"], gap.remedy)
+            why = Unknown(said["not_covered"], "", said["why"], gap.remedy or "")
+            result = unknown(result, why)
             found = _covered(case, result)
         return result, found
     except Exception as error:  # one group must not cost the audit of 10,000 groups

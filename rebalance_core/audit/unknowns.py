@@ -144,6 +144,38 @@ def stop_unlogged(broker: str, up_ms: int) -> Unknown:
     )
 
 
+def request_mode_unstated(client_id: str, group: str) -> Unknown:
+    """Return what is missing of a member that holds a queue that is popped."""
+    return Unknown(
+        NOT_COVERED,
+        client_id,
+        f"no file tells whether {client_id} pops or pulls, and it holds a queue that is popped",
+        f"Dump consumerStatus -g {group}, which tells clientRebalance.",
+    )
+
+
+def request_mode_undated(topic: str) -> Unknown:
+    """Return what is missing of a topic whose request mode changed at a time in no log."""
+    return Unknown(
+        NOT_COVERED,
+        "",
+        f"no file tells whether {topic} was popped or pulled then",
+        "Copy config/messageRequestMode.json of the brokers when the group is dumped.",
+    )
+
+
+def route_unshown(topic: str, broker: str, what: str) -> Unknown:
+    """Return what is missing of a topic's queues on a broker; ``what``: in words."""
+    remedy = f"Dump topicRoute -t {topic}, or copy topics.json of {broker}."
+    return Unknown(NOT_COVERED, broker, what, remedy)
+
+
+def owners_unshown(group: str, what: str) -> Unknown:
+    """Return what is missing of the owners of a group's queues; ``what``: in words."""
+    remedy = f"Dump consumerProgress -s true -g {group}, and keep all of its output."
+    return Unknown(NOT_COVERED, "", what, remedy)
+
+
 _WHOLE_LOGS = "Collect broker.log of every broker, with all rotated files, and dump again."
 
 MEMBERS_UNLOGGED = Unknown(

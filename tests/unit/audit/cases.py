@@ -12,6 +12,7 @@ from rebalance_core.audit.case import (
     case_rows,
     facts_by_kind,
 )
+from rebalance_core.audit.comparison import ComparisonResult
 from rebalance_core.audit.confidence import borne_out_in_cluster
 from rebalance_core.audit.coverage import CollectedLog, Coverage, LogSpan
 from rebalance_core.audit.rules import rules_by_id
@@ -225,6 +226,16 @@ def found_in_cluster(
     rule = rules_by_id()[rule_id]
     assert rule.find_in_cluster is not None, f"{rule_id} is none on a cluster"
     return list(borne_out_in_cluster(rule, rule.find_in_cluster(case)))
+
+
+def why_unknown(result: ComparisonResult) -> str:
+    """What a comparison rests on and no file shows, in words; empty: nothing."""
+    return "" if result.unknown is None else result.unknown.why
+
+
+def settled_by(result: ComparisonResult) -> str:
+    """What would settle an UNKNOWN; empty: nothing is named."""
+    return "" if result.unknown is None else result.unknown.remedy
 
 
 def severities(rule_id: str, case: GroupCase) -> list[str]:

@@ -30,7 +30,7 @@ from rebalance_core.model.verdicts import (
     UNKNOWN,
     UNSTABLE,
 )
-from tests.unit.audit.cases import broker_logs
+from tests.unit.audit.cases import broker_logs, settled_by, why_unknown
 from tests.unit.audit.group_rows import (
     DUMPED_MS,
     JOINED_MS,
@@ -283,7 +283,7 @@ def test_no_member_in_any_file_is_no_sign_that_there_is_none() -> None:
     unlogged = replace(RUN, coverage=Coverage(known=True))
     result = compare(replace(case(memberships=[]), run=unlogged))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
-    assert "no broker was asked for its members" in result.lacking
+    assert "no broker was asked for its members" in why_unknown(result)
     for denied in (
         fact("NOT_ONLINE", DUMPED_MS, details={}),
         fact("GROUP_AT_BROKER", DUMPED_MS, broker_name="b", details={"members": "0"}),
@@ -298,7 +298,7 @@ def test_a_log_with_refused_lines_is_no_sign_that_there_is_no_member() -> None:
     run = replace(RUN, coverage=Coverage(broker_logs(b=torn), known=True))
     result = compare(replace(case(memberships=[]), run=run))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
-    assert "lines of the broker.log of b were refused" in result.lacking
+    assert "lines of the broker.log of b were refused" in why_unknown(result)
     run = replace(RUN, coverage=Coverage(broker_logs(b=whole), known=True))
     assert compare(replace(case(memberships=[]), run=run)).verdict == OFFLINE
 
@@ -414,7 +414,7 @@ def test_a_queue_of_which_no_file_tells_is_no_difference() -> None:
     stray = {**shown[-1], "broker_name": "c"}
     result = compare(case(*shown, stray))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
-    assert "topicRoute -t T" in result.settled_by
+    assert "topicRoute -t T" in settled_by(result)
 
 
 @pytest.mark.parametrize(

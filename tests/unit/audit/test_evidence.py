@@ -31,7 +31,9 @@ from tests.unit.audit.cases import (
     name_server_logs,
     of_member,
     queue_row,
+    settled_by,
     topic,
+    why_unknown,
     with_rows,
 )
 
@@ -107,7 +109,7 @@ def test_offsets_that_went_on_when_no_log_tells_of_members(
     case = case_of(topic(), join(A), leave(A, 100), facts=facts, commits=commits)
     result = compare(covered(case, (0, log_ends_s)))
     assert result.verdict == verdict
-    assert ("broker.log of a" in result.settled_by) is (verdict == "UNKNOWN")
+    assert ("broker.log of a" in settled_by(result)) is (verdict == "UNKNOWN")
 
 
 def test_a_log_that_begins_with_the_broker_s_start_lacks_nothing() -> None:
@@ -258,7 +260,7 @@ def test_equal_needs_a_dump_of_every_queue() -> None:
     assert result.verdict == "EQUAL"
     result, settled = shown(dumped("10.0.0.1"))
     assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
-    assert "3 queues" in result.lacking
+    assert "3 queues" in why_unknown(result)
     assert settled.startswith("Dump consumerProgress -s true -g g")
 
 

@@ -31,6 +31,7 @@ from tests.unit.audit.cases import (
     ms,
     of_member,
     topic,
+    why_unknown,
     with_rows,
 )
 from tests.unit.audit.sharing import BROKER, PROXY, listed_by, mode, status
@@ -117,7 +118,7 @@ def test_a_member_that_did_not_tell_its_mode_may_pull() -> None:
     ]  # fmt: skip
     result = compare(popping(*rows, *X_POPS))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
-    assert "whether y pops or pulls" in result.lacking
+    assert "whether y pops or pulls" in why_unknown(result)
     assert compare(popping(*rows, *X_POPS, *Y_POPS)).verdict == DIFFERS
 
 
@@ -126,7 +127,7 @@ def test_a_topic_that_nobody_pops_may_have_been_switched_back() -> None:
     case = popping(*status("y", 801, "", " ".join(f"b:{number}" for number in range(4)), retry="b"))
     result = compare(case)
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
-    assert "whether T was popped or pulled" in result.lacking
+    assert "whether T was popped or pulled" in why_unknown(result)
     case = case_of(*TOPICS, *TWO, settings=BROKER, facts=[*X_POPS, *Y_POPS])
     assert compare(case).verdict == UNKNOWN
 
