@@ -95,7 +95,6 @@ class AuditRun:
         versions: of the brokers, where a file tells.
         offsets_ms: when the first consumerOffset.json of a broker was copied, where one was; None:
             the tables are of no collection, and what they do not have was not committed.
-        log_ends: when the broker.log of each broker that is up ends, where one was collected.
         overloads: by broker, from when to when it dropped events of its connections.
         down: brokers that are down at the end.
         coverage: of which times the brokers' logs tell.
@@ -118,7 +117,6 @@ class AuditRun:
     masters: Mapping[str, tuple[MasterOutage, ...]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     offsets_ms: Mapping[str, int] | None = None
-    log_ends: Mapping[str, int] = field(default_factory=dict)
     overloads: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
     coverage: Coverage = field(default_factory=Coverage)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, evidence, unknowns
 from rebalance_core.audit.case import Finding, GroupCase, grouped, listed, plural
-from rebalance_core.audit.coverage import LOG_SILENT_MS
 from rebalance_core.audit.difference import Difference, Unsettled, classified
 from rebalance_core.audit.observations import (
     COMMAND_MS,
@@ -150,9 +149,7 @@ def _judged(case: GroupCase) -> ComparisonResult:
     found: Iterable[UnownedQueue] = ()
     # what a missing broker lacks may be a change
     if result.reason not in _NOT_MODELLED and not _depends_on_missing(case):
-        until_ms = _logged_until(case)
         found = unowned_queues(case, prediction, observed)
-        found = (one for one in found if until_ms is None or one.at_ms <= until_ms)
     silent = unanswered_round(case, prediction, observed)
     return replace(result, unheld=tuple(found), untold=silent)
 
@@ -261,12 +258,6 @@ def _compared(
             if found and change["from_ms"] <= at_ms:
                 unsettled.append(Unsettled(change["from_ms"], at_ms, len(found)))
     explained = tuple(classified(differences, observed, case, prediction))
-    until_ms = _logged_until(case)
-    if until_ms is not None and any(one.at_ms > until_ms for one in explained):
-        proven = tuple(d for d in explained if d.at_ms <= until_ms and _mode_is_known(d, modes))
-        return ComparisonResult(
-            verdicts.UNKNOWN, verdicts.LOG_ENDED, len(observed), newest, start_ms, proven
-        )
     still = [one for one in explained if one.at_ms >= start_ms]
     verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
     latest = max(unsettled, key=lambda one: one.seen_ms - one.change_ms, default=None)
@@ -298,7 +289,20 @@ def _covered(
     if result.verdict not in (verdicts.EQUAL, verdicts.SHARED, verdicts.DIFFERS):
         return result
     gap = next(_gaps(case, prediction, observed, result), None)
-    return result if gap is None else unknown(result, gap)
+    if gap is None:
+        return result
+    proven = tuple(_proven(case, observed, result.differences))
+    return replace(unknown(result, gap), differences=proven)
+
+
+def _proven(
+    case: GroupCase, observed: list[Observation], differences: Iterable[Difference]
+) -> Iterator[Difference]:
+    """Yield the differences that nothing unknown at their time may explain."""
+    modes = _modes(case, observed)
+    for at_ms, at_once in groupby(differences, key=lambda one: one.at_ms):
+        if gap_of(case, CAUSES, Finding("", first_ms=at_ms, last_ms=at_ms)) is None:
+            yield from (one for one in at_once if _mode_is_known(one, modes))
 
 
 def _gaps(
@@ -533,12 +537,6 @@ def _last_round(made: Sequence[DumpFact]) -> Sequence[DumpFact]:
 
 def _depends_on_missing(case: GroupCase) -> bool:
     return bool(known_brokers(case) & case.run.missing)
-
-
-def _logged_until(case: GroupCase) -> int | None:
-    """Until when a difference proves something: later its cause may be in no log; None: always."""
-    ends = [ms for broker, ms in case.run.log_ends.items() if broker in known_brokers(case)]
-    return min(ends) + LOG_SILENT_MS if ends else None
 
 
 def known_brokers(case: GroupCase) -> set[str]:

@@ -150,7 +150,6 @@ _SETTLED_BY = {
     verdicts.ASSIGNED: "Nothing: the applications know which queues they assigned.",
     verdicts.STALE_DUMP: "Dump consumerProgress -s true -g {group} again.",
     verdicts.INCOMPLETE: "Copy the broker.log of {brokers}.",
-    verdicts.LOG_ENDED: "Copy the broker.log of {ended} after the dumps, up to its last line.",
     verdicts.STRATEGY: "Dump consumerStatus -g {group}, which names the strategy, or "
     "name it with its "
     "parameters in consumer_groups.jsonl.",
@@ -172,11 +171,9 @@ def settling(case: GroupCase, result: ComparisonResult) -> str | None:
     if result.unknown is not None and result.unknown.remedy:
         return result.unknown.remedy
     missing = sorted(known_brokers(case) & case.run.missing)
-    ends = {b: ms for b, ms in case.run.log_ends.items() if b in known_brokers(case)}
     return _SETTLED_BY[result.reason].format(
         group=case.consumer_group,
         brokers=listed(missing) or "each broker",
-        ended=min(ends, key=lambda broker: ends[broker], default="each broker"),
     )
 
 

@@ -457,7 +457,6 @@ def audit_run_of(
         store_ms=stores,
         versions=versions,
         offsets_ms=offsets if collected else None,
-        log_ends=log_ends,
         overloads=overloads,
         down=down,
         ids_hashed=any(row["details"].get("hashed") == "true" for row in collected),

@@ -157,6 +157,12 @@ class Coverage:
         """Return whether a name server's log was collected, where that is known."""
         return not self.known or self.name_servers is None or bool(self.name_servers.spans)
 
+    @property
+    def logged_until(self) -> int | None:
+        """Return when the first log of a broker that is up ends; None: none was collected."""
+        ends = (log.end_ms for log in self.brokers.values() if log.spans and not log.down)
+        return min(ends, default=None)
+
     def ends(self, broker: str) -> int:
         """Return when the broker's log ends; 0: none was collected."""
         return self.brokers[broker].end_ms if broker in self.brokers else 0

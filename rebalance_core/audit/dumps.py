@@ -568,7 +568,7 @@ def unlisted_readers(case: GroupCase) -> Unlisted | None:
 
     Signs after the log of a broker ended prove nothing: it may list the client again.
     """
-    until_ms = min(case.run.log_ends.values(), default=case.run.end_ms)
+    until_ms = case.run.coverage.logged_until or case.run.end_ms
     clients = {
         client_id: (lost_ms, last_ms)
         for client_id, lost_ms in _given_up(case).items()

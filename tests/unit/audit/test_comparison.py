@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import Finding
+from rebalance_core.audit.case import AuditRun, Finding
 from rebalance_core.audit.comparison import compare
 from rebalance_core.audit.comparison_findings import comparison_findings
 from rebalance_core.audit.coverage import Coverage, LogSpan
@@ -238,15 +238,22 @@ def test_what_depends_on_a_missing_broker_is_unknown() -> None:
     assert elsewhere.verdict == EQUAL
 
 
+def logged_until(b: int, **others: int) -> AuditRun:
+    """The run with logs of brokers that end then."""
+    spans = {name: [LogSpan(0, end_ms, from_start=True)] for name, end_ms in others.items()}
+    logs = broker_logs(b=[LogSpan(0, b, from_start=True)], **spans)
+    return replace(RUN, coverage=Coverage(logs, known=True))
+
+
 def test_a_difference_after_the_end_of_a_log_proves_nothing() -> None:
     wrong = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
     assert compare(case(*wrong)).verdict == DIFFERS
-    behind = replace(RUN, log_ends={"b": DUMPED_MS - 120_000})
+    behind = logged_until(DUMPED_MS - 120_000)
     result = compare(case(*wrong, run=behind))
     assert (result.verdict, result.reason, result.differences) == (UNKNOWN, LOG_ENDED, ())
     assert compare(case(*HEALTHY, run=behind)).verdict == EQUAL
-    for ends in ({"b": DUMPED_MS - 30_000}, {"other": 0}):
-        assert compare(case(*wrong, run=replace(RUN, log_ends=ends))).verdict == DIFFERS
+    for run in (logged_until(DUMPED_MS - 30_000), logged_until(DUMPED_MS, other=0)):
+        assert compare(case(*wrong, run=run)).verdict == DIFFERS
 
 
 def test_an_unknown_strategy_is_not_compared() -> None:
@@ -475,7 +482,7 @@ def test_whether_it_was_popped_before_a_change_of_mode_was_seen_nobody_knows(
     }  # fmt: skip
     wrong = status(B, JOINED_MS + 1_000_000, 2)
     assert bool(compare(case(*wrong, *HEALTHY, findings=[changed])).differences) is differs
-    behind = replace(RUN, log_ends={"b": JOINED_MS + 1_000_000})
+    behind = logged_until(JOINED_MS + 1_000_000)
     late = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
     result = compare(case(*wrong, *late, findings=[changed], run=behind))
     assert (result.reason, bool(result.differences)) == (LOG_ENDED, differs)

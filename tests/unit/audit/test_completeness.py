@@ -118,7 +118,6 @@ def test_a_log_that_ends_long_before_the_dumps_is_named() -> None:
     facts = [*WHOLE, log_of("a", END - 660_000), log_of("b", END - 590_000)]
     run, (one,) = audit_run_of(facts_by_kind(facts), DUMPS, frozenset(), 6.0)
     assert "broker.log of a ends 11 min before the newest dump" in one.summary
-    assert run.log_ends == {"a": END - 660_000, "b": END - 590_000}
     assert run.missing == frozenset(), "what is equal still proves something"
     assert summaries(facts, DUMPS, down="a") == []
     other = [dump("consumerStatus", END - 700_000), dump("clusterList")]

@@ -8,7 +8,10 @@ import pytest
 from rebalance_core.audit.case import Finding, GroupCase
 from rebalance_core.audit.comparison import compare
 from rebalance_core.audit.comparison_findings import comparison_findings
+from rebalance_core.audit.confidence import borne_out
+from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.model.verdicts import DIFFERS, EQUAL, NOT_TOLD, UNKNOWN
+from tests.unit.audit.cases import broker_logs
 from tests.unit.audit.group_rows import (
     DUMPED_MS,
     JOINED_MS,
@@ -87,13 +90,21 @@ def test_a_dump_that_is_too_old_says_nothing_of_the_present() -> None:
     assert found(case(*look(DUMPED_MS, *HELD, ""), run=late)) == []
 
 
-def test_after_the_end_of_a_log_or_without_a_broker_a_change_may_be_unknown() -> None:
-    rows = look(DUMPED_MS, *HELD, "")
-    for run in (
-        replace(RUN, log_ends={"b": DUMPED_MS - 120_000}),
-        replace(RUN, missing=frozenset({"b"})),
-    ):
-        assert found(case(*rows, run=run)) == []
+def test_without_a_broker_a_change_may_be_unknown() -> None:
+    missing = replace(RUN, missing=frozenset({"b"}))
+    assert found(case(*look(DUMPED_MS, *HELD, ""), run=missing)) == []
+
+
+@pytest.mark.parametrize(
+    ("ends_ms", "severity"), [(DUMPED_MS, None), (DUMPED_MS - 120_000, "INFO")]
+)
+def test_after_the_end_of_a_log_a_change_may_be_unknown(ends_ms: int, severity: str | None) -> None:
+    logs = broker_logs(b=[LogSpan(0, ends_ms, from_start=True)])
+    given = case(*look(DUMPED_MS, *HELD, ""), run=replace(RUN, coverage=Coverage(logs, known=True)))
+    findings = comparison_findings(given, compare(given))
+    rule, finding = next((r, f) for r, f in findings if r.rule_id == "QUEUES_NOT_READ")
+    (one,) = borne_out(rule, given, [finding], UNKNOWN)
+    assert one.severity == severity
 
 
 def commit(offset: int, at_ms: int) -> Row:

@@ -279,7 +279,8 @@ def test_who_went_on_and_stopped_may_still_run() -> None:
 
 def test_after_the_end_of_a_broker_s_log_nothing_proves_that_it_is_not_listed() -> None:
     case = given_up()
-    ended = replace(case, run=replace(case.run, log_ends={"a": ms(320)}))
+    logs = broker_logs(a=[LogSpan(ms(0), ms(320), from_start=True)])
+    ended = replace(case, run=replace(case.run, coverage=Coverage(logs, known=True)))
     assert findings_of(UNLISTED, ended) == []
 
 
