@@ -7,8 +7,8 @@ from rebalance_core.contracts.fact_declaration import DocumentFact, document_fac
 _QUEUE = "topic, broker_name, queue_id: int"
 _OF_CLIENT = "client_file? (the client that was asked), partial?: bool (rows of it may be missing)"
 _LISTED = (
-    "subscriptions: tuple[tuple[str, str], ...] | None, consume_type, message_model, "
-    "consume_from_where"
+    "subscriptions: tuple[tuple[str, str], ...], consume_type: str | None, "
+    "message_model: str | None, consume_from_where: str | None"
 )
 _CONFIG = (
     "consumer_group, consume_enable: bool, consume_broadcast_enable: bool, "
@@ -54,7 +54,7 @@ STORES = (
     DocumentFact(
         "store_form",
         "which stores a RocksDB has",
-        fields("forms: list[str], modified: list[int]"),
+        fields("forms: list[str], modified: list[tuple[str, int]] (a JSON store, written when)"),
     ),
     DocumentFact("group_configs", "what was read of it", fields("groups: int, rejected: int")),
     DocumentFact(
@@ -86,7 +86,10 @@ DUMPS = (
     DocumentFact(
         "member",
         "a connection at a broker",
-        fields("client_id, client_addr, language, version, partial?: bool, " + _LISTED),
+        fields(
+            "client_id, client_addr, language, version, partial?: bool, "
+            "unpadded?: bool (nothing shows where it lost characters), " + _LISTED
+        ),
     ),
     DocumentFact(
         "client",
@@ -95,7 +98,7 @@ DUMPS = (
             "consumer_group: str | None, message_model: str | None, "
             "consume_from_where: str | None, consume_timestamp: str | None, version: str | None, "
             "client_ip: str | None, instance_name: str | None, namesrv_addr: str | None, "
-            "start_ms: int, pull_threshold_for_queue: int | None, "
+            "start_ms: int | None, pull_threshold_for_queue: int | None, "
             "pull_threshold_size_for_queue: int | None, pull_threshold_for_topic: int | None, "
             "pull_threshold_size_for_topic: int | None, consumer_type: str | None, "
             "strategy: str | None, ordered: bool | None, client_rebalance: bool | None, "
@@ -193,6 +196,7 @@ CONCLUDED = (
         fields("group, topic, broker, queue_id: int, offset: int"),
     ),
     DocumentFact("group_connected", "a member of the group is registered"),
+    DocumentFact("request_modes", "messageRequestMode.json was read whole"),
     DocumentFact(
         "store_copied",
         "a copy of a store",
@@ -205,7 +209,8 @@ CONCLUDED = (
         "consumer_listed",
         "a connection that a dump alone shows",
         fields(
-            "channel, client_id, topics: list[str] | None, message_model, consume_from_where, "
+            "channel, client_id, topics: list[str] | None, message_model: str | None, "
+            "consume_from_where: str | None, "
             "known_ms: int | None, ended?: bool (the broker's log had ended by then), "
             "later?: bool (its topics are those that it stated when all logs had ended)"
         ),
@@ -247,6 +252,41 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "broker_starting",
         "broker_out",
     ),
+    "group": (
+        "consumer_connected",
+        "consumer_data",
+        "consumer_left",
+        "consumer_closed",
+        "consumer_expired",
+        "group_topic",
+        "group_emptied",
+        "group_updated",
+        "subscription_changed",
+        "queue_locked",
+        "lock_refused",
+        "allocated",
+        "broker_allocated",
+        "heartbeat",
+        "client_language",
+        "suspended",
+        "resumed",
+        "paused",
+        "unsubscribed",
+        "left_broker",
+        "order_lock",
+        "notified",
+        "request_mode",
+        "subscription_group",
+        "client",
+        "client_subscription",
+        "client_queue",
+        "client_pop_queue",
+        "listed_client",
+        "member",
+        "group_connection",
+        "no_members",
+        "queue_progress",
+    ),
     "logged_members": (
         "consumer_connected",
         "consumer_data",
@@ -285,14 +325,46 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "member",
         "queue_progress",
     ),
-    "master_modes": (
+    "cluster": (
+        "broker_starting",
+        "broker_booted",
         "broker_property",
-        "route_broker",
-        "server_settings",
+        "broker_follows",
+        "broker_copy_failed",
+        "broker_role",
         "min_broker",
+        "broker_stopping",
+        "broker_registered",
+        "broker_address",
+        "broker_known",
+        "broker_removed",
+        "replica_removed",
+        "broker_channel_closed",
+        "broker_expired",
         "name_server_property",
+        "name_server_starting",
+        "name_server_stopping",
+        "client_created",
         "pull_refused",
+        "proxy_starting",
+        "proxy_mode",
+        "proxy_alive",
+        "proxy_local",
+        "route_broker",
+        "broker",
+        "server_settings",
+        "queue_mapping",
+        "rocksdb_export",
+        "store_copied",
+        "store_printed",
+        "store_form",
+        "request_modes",
+        "broker_local",
+        "broker_topic",
+        "lite_topic",
+        "reset_kept",
     ),
+    "registration": ("broker_registered", "broker_address", "broker_known"),
     "cluster_documents": ("dump", "group_configs", "broker"),
     "dumped_members": (
         "client",

@@ -46,7 +46,7 @@ BROKER_LOG = (
         "a heartbeat brought what the connection subscribes",
         fields(
             "group, channel (remote address), consume_type, message_model, "
-            "consume_from_where, topics: list[str], expressions: dict[str, str], "
+            "consume_from_where: str | None, topics: list[str], expressions: dict[str, str], "
             "versions: dict[str, int], known_ms: int | None"
         ),
         of_slaves=True,

@@ -1,11 +1,16 @@
 """Which broker the files of each folder of ``brokers/`` are of; name servers that were silent."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.model.times import REGISTRATION_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import ClusterEvidence, RegistrationEvidence
 
 # Which broker the files of each folder of ``brokers/`` are of, as files tell, whatever its name.
 #
@@ -89,27 +94,31 @@ class BrokerDirectory:
     _as_slaves: set[str] = field(default_factory=set)
     _routes: dict[str, set[bool]] = field(default_factory=dict)
 
-    def read(self, piece: Evidence, end_ms: int) -> None:
+    def read(self, piece: ClusterEvidence, end_ms: int) -> None:
         """Take what one piece of evidence on the cluster says."""
-        v, at_ms = piece.values, end_ms if piece.at_ms is None else piece.at_ms
+        at_ms = end_ms if piece.at_ms is None else piece.at_ms
         if piece.kind in ("broker_address", "broker_known"):
-            self._list(v["address"], v["broker"], (at_ms, False, piece.source))
+            self._list(
+                piece.values["address"], piece.values["broker"], (at_ms, False, piece.source)
+            )
         elif piece.kind == "broker":
-            slave = int(v["broker_id"]) != MASTER_ID
-            self._list(v["addr"], v["broker_name"], (at_ms, slave, piece.source))
+            slave = piece.values["broker_id"] != MASTER_ID
+            self._list(
+                piece.values["addr"], piece.values["broker_name"], (at_ms, slave, piece.source)
+            )
         elif piece.kind == "route_broker":
-            if v.get("acting"):
-                self.acting.add(v["broker_name"])
-            for broker_id, address in v["addresses"].items():
-                self.names[address] = v["broker_name"]
-                if v.get("acting") and int(broker_id) == MASTER_ID:
+            if piece.values.get("acting"):
+                self.acting.add(piece.values["broker_name"])
+            for broker_id, address in piece.values["addresses"].items():
+                self.names[address] = piece.values["broker_name"]
+                if piece.values.get("acting") and int(broker_id) == MASTER_ID:
                     continue  # a slave that acts as master stands there, too
                 self._routes.setdefault(address, set()).add(int(broker_id) != MASTER_ID)
-            self.known.add(v["broker_name"])
+            self.known.add(piece.values["broker_name"])
         elif piece.kind == "server_settings":
-            self._settings(v["address"], v["settings"], at_ms, piece.source)
+            self._settings(piece.values["address"], piece.values["settings"], at_ms, piece.source)
         elif piece.kind == "broker_removed":
-            self.known.add(v["broker"])
+            self.known.add(piece.values["broker"])
 
     def _settings(self, address: str, settings: Mapping[str, str], at_ms: int, source: str) -> None:
         if "brokerName" in settings and settings.get("brokerId", "").isdecimal():
@@ -153,8 +162,20 @@ class BrokerDirectory:
         return frozenset(address for address, role in roles.items() if role and not role[1])
 
 
+def registered(piece: RegistrationEvidence, names: Mapping[str, str]) -> str | None:
+    """Return the broker that a name server has; None where its line has only an unknown address.
+
+    Args:
+        piece: the line.
+        names: broker name by address.
+    """
+    if piece.kind == "broker_registered":
+        return names.get(piece.values["address"])
+    return piece.values["broker"]
+
+
 def broker_folders(
-    folders: Iterable[str], pieces: Iterable[Evidence], expected: Iterable[str], end_ms: int
+    folders: Iterable[str], pieces: Iterable[ClusterEvidence], expected: Iterable[str], end_ms: int
 ) -> tuple[Mapping[str, BrokerFolder], BrokerDirectory]:
     """Each folder's broker, and what is known of addresses.
 
@@ -189,34 +210,34 @@ def broker_folders(
     return identified | others, directory
 
 
-def _read(clues: _Clues, piece: Evidence, end_ms: int) -> None:
-    v, at_ms = piece.values, end_ms if piece.at_ms is None else piece.at_ms
+def _read(clues: _Clues, piece: ClusterEvidence, end_ms: int) -> None:
+    at_ms = end_ms if piece.at_ms is None else piece.at_ms
     if piece.kind == "broker_booted":
-        clues.booted.append((at_ms, v["broker"], v["address"], piece.source))
-        clues.addresses.add(v["address"])
+        clues.booted.append((at_ms, piece.values["broker"], piece.values["address"], piece.source))
+        clues.addresses.add(piece.values["address"])
     elif piece.kind == "broker_property":
-        if v["name"] == "brokerName":
-            clues.named.add(v["value"])
-        elif v["name"] == "brokerId":
-            clues.slave.append((at_ms, v["value"] != str(MASTER_ID), piece.source))
-        elif v["name"] == "brokerRole":
-            clues.slave.append((at_ms, v["value"] == "SLAVE", piece.source))
-        elif v["name"] == "enableSlaveActingMaster":
-            clues.acting = clues.acting or v["value"].strip() == "true"
+        if piece.values["name"] == "brokerName":
+            clues.named.add(piece.values["value"])
+        elif piece.values["name"] == "brokerId":
+            clues.slave.append((at_ms, piece.values["value"] != str(MASTER_ID), piece.source))
+        elif piece.values["name"] == "brokerRole":
+            clues.slave.append((at_ms, piece.values["value"] == "SLAVE", piece.source))
+        elif piece.values["name"] == "enableSlaveActingMaster":
+            clues.acting = clues.acting or piece.values["value"].strip() == "true"
     elif piece.kind == "min_broker":
         clues.acting = True
         clues.slave.append((at_ms, True, piece.source))
     elif piece.kind == "broker_role":
-        clues.addresses |= {v["address"]} if "address" in v else set()
-        clues.named |= {v["broker"]} if "broker" in v else set()
-        clues.roles.append((at_ms, v["slave"], piece.source))
+        clues.addresses |= {piece.values["address"]} if "address" in piece.values else set()
+        clues.named |= {piece.values["broker"]} if "broker" in piece.values else set()
+        clues.roles.append((at_ms, piece.values["slave"], piece.source))
     elif piece.kind == "broker_local":
-        clues.local.add(v["address"])
+        clues.local.add(piece.values["address"])
     elif piece.kind in ("broker_follows", "broker_copy_failed"):
-        clues.masters.add(v["address"])
+        clues.masters.add(piece.values["address"])
         clues.slave.append((at_ms, True, piece.source))
     elif piece.kind == "broker_topic":
-        clues.topics.add(v["topic"])
+        clues.topics.add(piece.values["topic"])
 
 
 def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
@@ -359,11 +380,10 @@ def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool |
 
 HEARD_MS = 2 * REGISTRATION_MS
 """Every broker that lives has registered by then with a name server that started (60 s at most)."""
-STARTS, STOPS = "name_server_starting", "name_server_stopping"
 _LOSSES = ("broker_removed", "replica_removed", "broker_channel_closed", "broker_expired")
 
 
-def silences(ordered: Sequence[Evidence]) -> dict[int, str]:
+def silences(ordered: Sequence[ClusterEvidence]) -> dict[int, str]:
     """Return the name server of each piece that is its last before a start, by number of the piece.
 
     Nothing tells how long it lived after that. While it did it logged each broker that it lost, so
@@ -375,13 +395,13 @@ def silences(ordered: Sequence[Evidence]) -> dict[int, str]:
     last: dict[str, int] = {}
     silent: dict[int, str] = {}
     for number, piece in enumerate(ordered):
-        if piece.kind == STARTS and piece.place in last:
+        if piece.kind == "name_server_starting" and piece.place in last:
             silent[last[piece.place]] = piece.place
         last[piece.place] = number
     return silent
 
 
-def without_graceful_stops(pieces: Iterable[Evidence]) -> list[Evidence]:
+def without_graceful_stops(pieces: Iterable[ClusterEvidence]) -> list[ClusterEvidence]:
     """The evidence without brokers that a name server lost by shutting down.
 
     Those of 4.9 close all connections at a graceful stop, and log each broker as removed; clients
@@ -390,11 +410,14 @@ def without_graceful_stops(pieces: Iterable[Evidence]) -> list[Evidence]:
     pieces = list(pieces)
     turns: dict[str, list[tuple[int, bool]]] = {}
     for piece in pieces:
-        if piece.kind in (STARTS, STOPS) and piece.at_ms is not None:
-            turns.setdefault(piece.place, []).append((piece.at_ms, piece.kind == STOPS))
+        if piece.at_ms is None:
+            continue
+        if piece.kind in ("name_server_starting", "name_server_stopping"):
+            stops = piece.kind == "name_server_stopping"
+            turns.setdefault(piece.place, []).append((piece.at_ms, stops))
     return [piece for piece in pieces if piece.kind not in _LOSSES or not _stops(piece, turns)]
 
 
-def _stops(piece: Evidence, turns: dict[str, list[tuple[int, bool]]]) -> bool:
+def _stops(piece: ClusterEvidence, turns: dict[str, list[tuple[int, bool]]]) -> bool:
     before = [turn for turn in turns.get(piece.place, ()) if turn[0] <= (piece.at_ms or 0)]
     return max(before, default=(0, False))[1]

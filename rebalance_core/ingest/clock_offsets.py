@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff
 from rebalance_core.ingest.clock_zones import LOCAL_FIELDS, is_zone, nearest_zone
@@ -39,6 +39,7 @@ from rebalance_core.ingest.file_reader import (
     UP,
     FileStats,
 )
+from rebalance_core.ingest.piece import AnyPiece, moved, with_values
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -108,27 +109,24 @@ class ClockShifts:
         for piece in pieces:
             name = file_of(piece.source)
             name = name if name in self.heads else name.rpartition("@")[0]
-            beat, beats = piece.values.get("beat_ms"), self.beats.get(name, 0)
-            if beat is not None and beats:
-                piece = replace(piece, values={**piece.values, "beat_ms": beat + beats})
+            if name in self.beats:
+                piece = moved(piece, ("beat_ms",), self.beats[name])
             shift = self.heads.get(name, 0) + (late_ms if piece.kind == "committed" else 0)
             if shift and piece.at_ms is not None:
                 piece = replace(piece, at_ms=piece.at_ms + shift)
-            yield of_clock(piece, self.clients.get(piece.values.get("client_file", ""), 0))
-
-
-AnyPiece = TypeVar("AnyPiece", bound="Evidence")
+            yield of_clock(piece, self.clients.get(str(piece.values.get("client_file")), 0))
 
 
 def of_clock(piece: AnyPiece, behind_ms: int) -> AnyPiece:
     """The evidence, what a client says in it by its clock at the right times."""
     if not behind_ms:
         return piece
-    values, named = piece.values, ("start_ms", "known_ms", *LOCAL_FIELDS)
-    moved = {name: values[name] + behind_ms for name in named if values.get(name)}
-    if values.get("versions"):
-        moved["versions"] = {topic: ms + behind_ms for topic, ms in values["versions"].items()}
-    return replace(piece, values=cast("Any", {**values, **moved}))
+    piece = moved(piece, ("start_ms", "known_ms", *LOCAL_FIELDS), behind_ms)
+    versions = piece.values.get("versions")
+    if not isinstance(versions, Mapping):
+        return piece
+    shifted = {topic: ms + behind_ms for topic, ms in versions.items()}
+    return with_values(piece, {"versions": shifted})
 
 
 def clock_shifts(

@@ -20,6 +20,7 @@ from rebalance_core.ingest.collection import (
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.piece import moved
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
@@ -131,8 +132,7 @@ def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:
         name = file_of(piece.source)
         shift = shifts.get(name) or shifts.get(name.rpartition("@")[0], 0)
         if shift and name.startswith("mqadmin/"):
-            local = {n: piece.values[n] + shift for n in LOCAL_FIELDS if piece.values.get(n)}
-            piece = replace(piece, values={**piece.values, **local})
+            piece = moved(piece, LOCAL_FIELDS, shift)
         elif shift and piece.at_ms is not None:
             piece = replace(piece, at_ms=piece.at_ms + shift)
         yield piece

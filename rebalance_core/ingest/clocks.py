@@ -13,7 +13,7 @@ from rebalance_core.ingest.collection import (
     CollectedFile,
     Collection,
 )
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.file_reader import FileStats
 
 
@@ -48,7 +48,8 @@ def in_time(
     ends = [*(one.last_ms for one in read), *(file.written_ms for file in collection.files)]
     end_ms = max((ms for ms in ends if ms is not None), default=0)
     expected = collection.settings.brokers
-    folders, _ = broker_folders(collection.broker_folders, of_cluster, expected, end_ms)
+    stated = filter(is_on_cluster, of_cluster)
+    folders, _ = broker_folders(collection.broker_folders, stated, expected, end_ms)
     shifts = zone_shifts(collection, read)
     zoned = in_step(read, shifts)
     clocks = clock_shifts(collection, zoned)

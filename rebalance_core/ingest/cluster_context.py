@@ -1,9 +1,11 @@
 """What every group and topic has to know of the cluster: brokers, their starts, the time span."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.broker_folders import (
@@ -11,12 +13,13 @@ from rebalance_core.ingest.broker_folders import (
     BrokerDirectory,
     BrokerFolder,
     broker_folders,
+    registered,
     switched,
     without_graceful_stops,
 )
 from rebalance_core.ingest.collection import PROXIES, TOPICS
 from rebalance_core.ingest.collection_settings import Assumptions
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.masters import MasterTurn, Replicas, master_turns, modes_at_end
 from rebalance_core.ingest.parse.broker_log import MEMORY_RATIO
 from rebalance_core.ingest.parse.java_text import plain_version
@@ -25,9 +28,15 @@ from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 from rebalance_core.protocol.start_offset import PAGE_CACHE_CHECK
 
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        ClusterEvidence,
+        RequestModesPiece,
+        StoreCopiedPiece,
+    )
+
 # When the processes of each broker started and ended, and what each broker is.
 
-_MENTIONS = ("broker_registered", "broker_address", "broker_known", "broker_removed")
 _START_LINES_MS = 5_000
 """A broker prints what it loads beside its settings when it starts."""
 _REGISTRATION_MS = MINUTE_MS
@@ -52,17 +61,17 @@ class BrokerHistory:
     """When a name server's log first mentions each broker."""
     _version_ms: dict[str, int] = field(default_factory=dict)
 
-    def read(self, piece: Evidence) -> None:
+    def read(self, piece: ClusterEvidence) -> None:
         """Take what one piece of evidence on the cluster says."""
-        v, folder = piece.values, self.folders.get(piece.place)
+        folder = self.folders.get(piece.place)
         if piece.kind == "broker":
-            version = plain_version(v["version"] or "")
-            if nearest_version(version) and str(v["broker_id"]) == str(MASTER_ID):
+            version = plain_version(piece.values["version"])
+            if nearest_version(version) and piece.values["broker_id"] == MASTER_ID:
                 at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
-                since_ms = self._version_ms.get(v["broker_name"], at_ms)
+                since_ms = self._version_ms.get(piece.values["broker_name"], at_ms)
                 if since_ms <= at_ms:  # it may have been upgraded between two dumps
-                    self.versions[v["broker_name"]] = version
-                    self._version_ms[v["broker_name"]] = at_ms
+                    self.versions[piece.values["broker_name"]] = version
+                    self._version_ms[piece.values["broker_name"]] = at_ms
         elif piece.kind in ("request_modes", "store_copied"):
             self._read_store(piece, folder)
         elif piece.at_ms is None:
@@ -71,19 +80,23 @@ class BrokerHistory:
             self.starts.setdefault(folder.place, set()).add((piece.at_ms, piece.source))
             if folder.speaks(piece.at_ms):
                 masks = self.permissions.setdefault(folder.broker_name, set())
-                masks.add((piece.at_ms, v["perm"]))
+                masks.add((piece.at_ms, piece.values["perm"]))
         elif piece.kind == "broker_stopping" and folder is not None:
             self._ended({folder.place}, piece.at_ms, piece.source)
         elif piece.kind == "broker_removed":
-            self.names.add(v["broker"])
-            of_name = [f.place for f in self.folders.values() if f.broker_name == v["broker"]]
-            self._ended({v["broker"], *of_name}, piece.at_ms, piece.source)
+            self.names.add(piece.values["broker"])
+            of_name = [
+                f.place for f in self.folders.values() if f.broker_name == piece.values["broker"]
+            ]
+            self._ended({piece.values["broker"], *of_name}, piece.at_ms, piece.source)
         elif piece.kind == "replica_removed":
-            address = v["address"]
+            address = piece.values["address"]
             places = {f.place for f in self.folders.values() if address in f.addresses}
             self._ended(places, piece.at_ms, piece.source)
 
-    def _read_store(self, piece: Evidence, folder: BrokerFolder | None) -> None:
+    def _read_store(
+        self, piece: RequestModesPiece | StoreCopiedPiece, folder: BrokerFolder | None
+    ) -> None:
         """Note a store that was read whole: what it has no entry of was not there."""
         at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
         if folder is None or not folder.speaks(at_ms):
@@ -117,13 +130,15 @@ class BrokerHistory:
         first = min((at_ms for at_ms, _ in self.starts.get(folder.place, ())), default=None)
         return first if first is not None and first <= since_ms + _START_LINES_MS else None
 
-    def note_mention(self, piece: Evidence) -> None:
+    def note_mention(self, piece: ClusterEvidence) -> None:
         """A name server's line on a broker."""
-        if piece.kind in _MENTIONS and piece.at_ms is not None:
-            v = piece.values
-            name = v.get("broker") or self.addresses.get(v["address"])
-            if name is not None:
-                self.registered[name] = min(piece.at_ms, self.registered.get(name, piece.at_ms))
+        name = None
+        if piece.kind in ("broker_registered", "broker_address", "broker_known"):
+            name = registered(piece, self.addresses)
+        elif piece.kind == "broker_removed":
+            name = piece.values["broker"]
+        if name is not None and piece.at_ms is not None:
+            self.registered[name] = min(piece.at_ms, self.registered.get(name, piece.at_ms))
 
     def _ended(self, places: Iterable[str], at_ms: int, source: str) -> None:
         for place in places:
@@ -150,7 +165,7 @@ class ProxyLives:
     addresses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def proxy_lives(pieces: Iterable[Evidence], end_ms: int) -> ProxyLives:
+def proxy_lives(pieces: Iterable[ClusterEvidence], end_ms: int) -> ProxyLives:
     """The lives from the evidence on the cluster; what has no time is of the collection's end."""
     starts: dict[str, set[tuple[int, str]]] = {}
     minutes: dict[str, set[int]] = {}
@@ -360,42 +375,27 @@ class ClusterContext:
 
 def cluster_context(
     pieces: Iterable[Evidence],
-    *,
-    cluster: str,
-    start_ms: int,
-    end_ms: int,
-    expected: Iterable[str],
+    known: ClusterContext,
     folders: Iterable[str],
-    assumed: Assumptions,
-    given: Mapping[str, Mapping[str, Any]],
-    client_zones: Mapping[str, str],
     logged: Mapping[str, int],
     log_begins: Mapping[str, int],
-    client_settings: Mapping[str, Mapping[str, int]] | None = None,
-    redacted: bool = False,
 ) -> ClusterContext:
     """The context from the evidence on the cluster.
 
     Args:
         pieces: evidence with part CLUSTER.
-        cluster: name of the cluster.
-        start_ms: first moment of the servers' logs.
-        end_ms: last moment of the collection.
-        expected: names of brokers in ``collection.toml``.
+        known: what the collection itself states: its cluster, its span, and what is set or given;
+            of `expected` the names as ``collection.toml`` has them.
         folders: names of the folders of ``brokers/``.
-        assumed: see `Assumptions`.
-        given: rows of consumer_groups.jsonl by group.
-        client_zones: time zone by client folder.
         logged: of folders with a broker.log, the time of its last line.
         log_begins: of folders with a broker.log, the time of the first that states something.
-        client_settings: see `ClusterContext`.
-        redacted: see `ClusterContext`.
     """
-    pieces, expected = list(pieces), list(expected)
-    of_folders, directory = broker_folders(folders, pieces, expected, end_ms)
-    expected = sorted({_broker_of(name, of_folders, directory) for name in expected})
+    on_cluster = list(filter(is_on_cluster, pieces))
+    start_ms, end_ms = known.start_ms, known.end_ms
+    of_folders, directory = broker_folders(folders, on_cluster, known.expected, end_ms)
+    expected = sorted({_broker_of(name, of_folders, directory) for name in known.expected})
     history = BrokerHistory(of_folders, directory.names, end_ms)
-    for piece in without_graceful_stops(pieces):
+    for piece in without_graceful_stops(on_cluster):
         history.read(piece)
         history.note_mention(piece)
     slaves = directory.slaves.union(*(f.addresses for f in of_folders.values() if f.slave))
@@ -403,54 +403,58 @@ def cluster_context(
     modern = {name for name, v in nearest.items() if v is not None and not v.is_v4}
     replicas = Replicas(directory.names, slaves, directory.masters, of_folders, frozenset(modern))
     names = {*expected, *history.names, *directory.names.values()}
-    return ClusterContext(
-        cluster,
-        start_ms,
-        end_ms,
-        tuple(sorted(names | {folder.broker_name for folder in of_folders.values()})),
-        directory.names,
-        history.versions,
-        {name: tuple(sorted(masks)) for name, masks in history.permissions.items()},
-        {place: tuple(sorted(times)) for place, times in history.starts.items()},
-        {place: tuple(sorted(times)) for place, times in history.ends.items()},
-        assumed,
-        given,
-        client_zones,
-        {
+    return replace(
+        known,
+        expected=tuple(expected),
+        brokers=tuple(sorted(names | {folder.broker_name for folder in of_folders.values()})),
+        addresses=directory.names,
+        versions=history.versions,
+        permissions=_in_time(history.permissions),
+        starts=_in_time(history.starts),
+        ends=_in_time(history.ends),
+        first_routes={
             of_folders[folder].broker_name: first_ms
             for folder, since_ms in sorted(log_begins.items())
             if (first_ms := history.first_route(of_folders[folder], since_ms)) is not None
         },
-        {of_folders[folder].place: until_ms for folder, until_ms in sorted(logged.items())},
-        {
+        logged={of_folders[folder].place: until_ms for folder, until_ms in sorted(logged.items())},
+        log_begins={
             of_folders[folder].place: history.begin_of(of_folders[folder], since_ms)
             for folder, since_ms in sorted(log_begins.items())
         },
-        of_folders,
-        slaves,
-        tuple(expected),
-        tuple(sorted(history.mode_stores)),
-        master_turns(pieces, replicas, start_ms),
-        proxy_lives(pieces, end_ms),
-        rocksdb_stores(pieces, end_ms, {name: f.broker_name for name, f in of_folders.items()}),
-        modes_at_end(pieces, replicas, end_ms),
-        _resets(pieces),
-        tuple(sorted(history.topic_stores, key=lambda store: store[1])),
-        {p.values["topic"]: p.source for p in pieces if p.kind == "queue_mapping"},
-        {
+        folders=of_folders,
+        slaves=slaves,
+        mode_stores=tuple(sorted(history.mode_stores)),
+        master_turns=master_turns(on_cluster, replicas, start_ms),
+        proxies=proxy_lives(on_cluster, end_ms),
+        rocksdb=rocksdb_stores(
+            on_cluster, end_ms, {name: f.broker_name for name, f in of_folders.items()}
+        ),
+        slave_modes=modes_at_end(on_cluster, replicas, end_ms),
+        resets=_resets(on_cluster),
+        topic_stores=tuple(sorted(history.topic_stores, key=lambda store: (store[1], store))),
+        static_topics={
+            p.values["topic"]: p.source for p in on_cluster if p.kind == "queue_mapping"
+        },
+        client_intervals={
             p.values["client_id"]: printed_intervals(p.values)
-            for p in pieces
+            for p in on_cluster
             if p.kind == "client_created"
         },
-        client_settings or {},
-        redacted=redacted,
-        lite_topics={p.values["topic"]: p.source for p in pieces if p.kind == "lite_topic"},
-        uncached=_uncached(pieces, of_folders, history),
+        lite_topics={p.values["topic"]: p.source for p in on_cluster if p.kind == "lite_topic"},
+        uncached=_uncached(on_cluster, of_folders, history),
     )
 
 
+Moment = TypeVar("Moment", tuple[int, int], tuple[int, str])
+
+
+def _in_time(found: Mapping[str, Iterable[Moment]]) -> dict[str, tuple[Moment, ...]]:
+    return {name: tuple(sorted(moments)) for name, moments in found.items()}
+
+
 def _uncached(
-    pieces: Iterable[Evidence], folders: Mapping[str, BrokerFolder], history: BrokerHistory
+    pieces: Iterable[ClusterEvidence], folders: Mapping[str, BrokerFolder], history: BrokerHistory
 ) -> dict[str, tuple[tuple[int, int], ...]]:
     """By broker, from a start with accessMessageInMemoryMaxRatio=0 until the next one
     (rocketmq.md §5.3). From 5.1.0 on the setting counts for nothing.
@@ -486,22 +490,26 @@ PROPERTIES = {
 """Properties of ClientConfig, and the columns."""
 
 
-def printed_intervals(properties: Mapping[str, Any]) -> dict[str, int]:
+def printed_intervals(properties: Mapping[str, object]) -> dict[str, int]:
     """Return the intervals that a client printed, by column, in ms."""
     return {
-        column: int(properties[name])
-        for name, column in PROPERTIES.items()
-        if str(properties.get(name, "")).isdecimal()
+        PROPERTIES[name]: int(text)
+        for name, value in properties.items()
+        if name in PROPERTIES and (text := str(value)).isdecimal()
     }
 
 
-def _resets(pieces: Iterable[Evidence]) -> dict[QueueOfGroup, tuple[tuple[int, int], ...]]:
+def _resets(pieces: Iterable[ClusterEvidence]) -> dict[QueueOfGroup, tuple[tuple[int, int], ...]]:
     resets: dict[QueueOfGroup, list[tuple[int, int]]] = {}
     for piece in pieces:
         if piece.kind == "reset_kept" and piece.at_ms is not None:
-            v = piece.values
-            queue = v["group"], v["topic"], v["broker"], v["queue_id"]
-            resets.setdefault(queue, []).append((piece.at_ms, v["offset"]))
+            queue = (
+                piece.values["group"],
+                piece.values["topic"],
+                piece.values["broker"],
+                piece.values["queue_id"],
+            )
+            resets.setdefault(queue, []).append((piece.at_ms, piece.values["offset"]))
     return {queue: tuple(sorted(times)) for queue, times in sorted(resets.items())}
 
 

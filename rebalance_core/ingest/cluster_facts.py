@@ -7,7 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from rebalance_core.contracts.document_facts import SUBJECTS
-from rebalance_core.ingest.broker_folders import HEARD_MS, STARTS, without_graceful_stops
+from rebalance_core.ingest.broker_folders import (
+    HEARD_MS,
+    registered,
+    without_graceful_stops,
+)
 from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
 from rebalance_core.ingest.collection import (
     ADMIN,
@@ -27,7 +31,7 @@ from rebalance_core.ingest.collection import (
     identify,
 )
 from rebalance_core.ingest.collection_settings import SETTINGS_NAME
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.file_findings import WRONG_FILE_SHARE, broker_stores
 from rebalance_core.ingest.file_reader import FileStats
 from rebalance_core.ingest.hashed_addresses import addresses_asked, looks_hashed
@@ -40,7 +44,13 @@ from rebalance_core.ingest.store_copies import STORE_NAMES
 from rebalance_core.model.times import MINUTE_MS
 
 if TYPE_CHECKING:
-    from rebalance_core.ingest.evidence_types import ClusterDocumentsEvidence
+    from rebalance_core.ingest.evidence_types import (
+        BrokerPropertyPiece,
+        BrokerRegisteredPiece,
+        BrokerStartingPiece,
+        ClusterDocumentsEvidence,
+        ClusterEvidence,
+    )
 
 LOG, STORE = "log", "store"
 BROKERS = "brokers/"
@@ -50,7 +60,6 @@ _BROKER_FILES = {
     LOCK_LOG: (LOG, "lock.log"),
     **{kind: (STORE, name) for name, kind in STORES.items()},
 }
-_REGISTERS = ("broker_registered", "broker_address", "broker_known")
 
 
 def cluster_facts(
@@ -76,9 +85,10 @@ def cluster_facts(
     _proxies(rows, collection, context)
     counted = own_evidence(pieces, context)
     ordered = sorted(counted, key=lambda p: (context.time_of(p), p.place, p.position, p.source))
-    for piece in (*ordered, *_unbooted(ordered, context)):
+    on_cluster = list(filter(is_on_cluster, ordered))
+    for piece in (*ordered, *_unbooted(on_cluster, context)):
         _stated(rows, piece, context.time_of(piece))
-    _registered(rows, collection, ordered, context)
+    _registered(rows, collection, on_cluster, context)
     _broker_stores(rows, context)
     for broker, mode in context.slave_modes.items():
         _spanning(rows, "BROKER_SLAVES", context, SETTINGS_NAME, {"mode": mode or ""}, broker)
@@ -295,9 +305,9 @@ def _of_document(rows: FactRows, piece: ClusterDocumentsEvidence, at_ms: int) ->
         rows.add("BROKER_IN_CLUSTER", at_ms, source, details, broker_name=v["broker_name"])
 
 
-def _unbooted(ordered: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
+def _unbooted(ordered: Iterable[ClusterEvidence], context: ClusterContext) -> Iterator[Evidence]:
     """The first line of each start whose last one, that the broker is up, is not there."""
-    begun: dict[str, Evidence] = {}
+    begun: dict[str, BrokerStartingPiece | BrokerPropertyPiece] = {}
     for piece in ordered:
         if piece.kind == "broker_booted":
             begun.pop(piece.place, None)
@@ -306,43 +316,49 @@ def _unbooted(ordered: Iterable[Evidence], context: ClusterContext) -> Iterator[
         ):
             first = begun.setdefault(piece.place, piece)
             if context.time_of(piece) - context.time_of(first) > MINUTE_MS:
-                yield replace(first, kind="broker_booted")
+                yield _booted(first)
                 begun[piece.place] = piece
-    yield from (replace(piece, kind="broker_booted") for piece in begun.values())
+    yield from map(_booted, begun.values())
+
+
+def _booted(piece: Evidence) -> Evidence:
+    return replace(piece, kind="broker_booted")
 
 
 def _registered(
-    rows: FactRows, collection: Collection, ordered: Iterable[Evidence], context: ClusterContext
+    rows: FactRows,
+    collection: Collection,
+    ordered: Iterable[ClusterEvidence],
+    context: ClusterContext,
 ) -> None:
     """BROKER_REGISTERED: what the log of each name server said last of each broker.
 
     Who registers anew had been removed: where no line tells when, `untold_ms` is the time before.
     """
-    last: dict[tuple[str, str], tuple[Evidence, bool]] = {}
-    joined: dict[tuple[str, str], Evidence] = {}
+    last: dict[tuple[str, str], tuple[ClusterEvidence, bool]] = {}
+    joined: dict[tuple[str, str], BrokerRegisteredPiece] = {}
     untold: dict[tuple[str, str], int] = {}
     for piece in without_graceful_stops(ordered):
-        if piece.kind in _REGISTERS:
-            address = piece.values["address"]
-            broker = piece.values.get("broker") or context.addresses.get(address)
+        if piece.kind in ("broker_registered", "broker_address", "broker_known"):
+            broker = registered(piece, context.addresses)
             if broker is None:
                 continue
             key = piece.place, broker
             last[key] = (piece, True)
             if piece.kind == "broker_registered":
                 before = joined.get(key)
-                if before is not None and before.values["address"] == address:
+                if before is not None and before.values["address"] == piece.values["address"]:
                     untold[key] = context.time_of(before)
                 joined[key] = piece
         elif piece.kind == "broker_removed":
             last[piece.place, piece.values["broker"]] = (piece, False)
             joined.pop((piece.place, piece.values["broker"]), None)
-        elif piece.kind == STARTS:
+        elif piece.kind == "name_server_starting":
             joined = {key: one for key, one in joined.items() if key[0] != piece.place}
             if context.end_ms - context.time_of(piece) > HEARD_MS:
                 last |= {key: (piece, False) for key in last if key[0] == piece.place}
-    for (place, broker), (piece, registered) in sorted(last.items()):
-        details = {"name": name_server(collection, place), "registered": registered}
+    for (place, broker), (piece, is_there) in sorted(last.items()):
+        details = {"name": name_server(collection, place), "registered": is_there}
         if (place, broker) in untold:
             details["untold_ms"] = untold[place, broker]
         at_ms = context.time_of(piece)

@@ -1,9 +1,12 @@
 """Output of mqadmin as a whole: what was asked for, how many rows came, what failed."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
+from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.contracts.fact_declaration import (
     CLUSTER,
     COMMIT,
@@ -16,12 +19,19 @@ from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest import collection
 from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.fact import UNPARSABLE_DOCUMENT, Fact, Unread
-from rebalance_core.ingest.parse.command_output import PARTIAL, is_partial
+from rebalance_core.ingest.parse.command_output import is_partial
 from rebalance_core.ingest.piece import Piece
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic, retry_topic
 
 if TYPE_CHECKING:
-    Evidence: TypeAlias = Piece[str, Mapping[str, Any]]
+    from rebalance_core.ingest.evidence_types import (
+        ClusterEvidence,
+        DumpValues,
+        GroupEvidence,
+        TopicsEvidence,
+    )
+
+    Evidence: TypeAlias = Piece[str, Mapping[str, object]]
 else:
     Evidence = Piece
 
@@ -42,7 +52,7 @@ def dump_fact(
     """
     command, argument = file.arguments[:2]
     kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
-    values = {
+    values: DumpValues = {
         "command": command,
         "group": None,
         "topic": None,
@@ -54,7 +64,7 @@ def dump_fact(
         "cut_off": any(
             isinstance(piece, Unread) and piece.code == UNPARSABLE_DOCUMENT for piece in results
         ),
-        PARTIAL: is_partial(results),
+        "partial": is_partial(results),
     }
     if command == "consumerConnection" and file.place:
         values["group"] = argument
@@ -210,7 +220,7 @@ def evidence_of(
         values = {**values, "client_id": client_id, "consumer_group": group}
     piece = Evidence(
         part,
-        values[name] if name else "",
+        str(values[name]) if name else "",
         fact.kind,
         file.written_ms if fact.at_ms is None else fact.at_ms,
         file.place,
@@ -223,16 +233,34 @@ def evidence_of(
         yield replace(piece, part=COMMIT)
     if piece.kind == "offset_reset":
         # who reads a refused commit has to know it
-        yield replace(piece, part=CLUSTER, key="", kind="reset_kept")
+        yield _of_cluster(piece, "reset_kept", piece.values)
     if is_lite(piece):
-        yield replace(piece, part=CLUSTER, key="", kind="lite_topic", values={"topic": piece.key})
+        yield _of_cluster(piece, "lite_topic", {"topic": piece.key})
     if piece.kind == "consumer_connected":
         yield from _of_retry_topic(piece)
     if file.kind in (collection.BROKER_LOG, collection.TOPICS):
         yield from _of_folder(piece)
     elif fact.values.get("proxy_addr") and not fact.values["remote"]:
-        address = {"address": fact.values["proxy_addr"]}
-        yield replace(piece, part=CLUSTER, key="", kind="proxy_local", values=address)
+        yield _of_cluster(piece, "proxy_local", {"address": fact.values["proxy_addr"]})
+
+
+_ON_CLUSTER, _ON_GROUP = frozenset(SUBJECTS["cluster"]), frozenset(SUBJECTS["group"])
+_ON_TOPIC = frozenset(SUBJECTS["topics"])
+
+
+def is_on_cluster(piece: Evidence) -> TypeGuard[ClusterEvidence]:
+    """True for what brokers, name servers, proxies and dumps state of the cluster's processes."""
+    return piece.kind in _ON_CLUSTER
+
+
+def is_on_group(piece: Evidence) -> TypeGuard[GroupEvidence]:
+    """True for what a group's members and their events are put together of."""
+    return piece.kind in _ON_GROUP
+
+
+def is_on_topic(piece: Evidence) -> TypeGuard[TopicsEvidence]:
+    """True for what a topic's queues, and how far they are written, are put together of."""
+    return piece.kind in _ON_TOPIC
 
 
 LITE = "LITE"
@@ -244,8 +272,10 @@ def is_lite(piece: Evidence) -> bool:
     """True if a store says that its topic is of type LITE (5.5)."""
     if piece.part != TOPIC:
         return False
-    attributes = piece.values.get("attributes") or {}
-    return any(attributes.get(name) == LITE for name in TYPE_ATTRIBUTES)
+    attributes = piece.values.get("attributes")
+    return isinstance(attributes, Mapping) and any(
+        attributes.get(name) == LITE for name in TYPE_ATTRIBUTES
+    )
 
 
 def _of_retry_topic(piece: Evidence) -> Iterator[Evidence]:
@@ -264,13 +294,18 @@ def _of_folder(piece: Evidence) -> Iterator[Evidence]:
     The end of each connection at the broker is its own address. A broker has a topic of its own
     name, made with one queue and inheritable (`TopicConfigManager`).
     """
-    v = piece.values
-    if v.get("local"):
-        address = {"address": v["local"]}
-        yield replace(piece, part=CLUSTER, key="", kind="broker_local", values=address)
-    elif piece.kind == "topic_config" and v["perm"] & PERM_INHERIT and v["read_queue_nums"] == 1:
-        topic = {"topic": v["topic"]}
-        yield replace(piece, part=CLUSTER, key="", kind="broker_topic", values=topic)
+    local = piece.values.get("local")
+    if local:
+        yield _of_cluster(piece, "broker_local", {"address": local})
+    elif is_on_topic(piece) and piece.kind == "topic_config":
+        v = piece.values
+        if v["perm"] & PERM_INHERIT and v["read_queue_nums"] == 1:
+            yield _of_cluster(piece, "broker_topic", {"topic": v["topic"]})
+
+
+def _of_cluster(piece: Evidence, kind: str, values: Mapping[str, object]) -> Evidence:
+    """The same statement as evidence on the cluster."""
+    return replace(piece, part=CLUSTER, key="", kind=kind, values=values)
 
 
 def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> Iterator[Evidence]:
@@ -279,7 +314,7 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
     if command == "consumerConnection":
         group, broker = argument, file.place
         if not broker:
-            group, broker = asked(argument, piece.values.get("subscriptions") or (), brokers)
+            group, broker = asked(argument, _subscribed(piece), brokers)
         listed = replace(piece, part=GROUP, key=group, place=broker)
         yield listed
         if listed.kind == "member":
@@ -287,12 +322,12 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
     elif command == "consumerStatus":
         client = {"client_file": file.arguments[2]} if len(file.arguments) > 2 else {}
         yield replace(piece, part=GROUP, key=argument, values={**piece.values, **client})
-    elif piece.kind == "queue_progress":
+    elif is_on_group(piece) and piece.kind == "queue_progress":
         v = piece.values
         group = file.group or group_of_rows(argument, v["with_clients"], v["topic"])
         yield replace(piece, part=GROUP, key=group)
         yield replace(piece, part=COMMIT, key=group)
-        yield replace(piece, part=TOPIC, key=piece.values["topic"])
+        yield replace(piece, part=TOPIC, key=v["topic"])
     elif command == "topicRoute" and file.place:
         return  # a proxy answers with its own address for every broker's
     elif command in collection.STORE_COMMANDS or command == collection.EXPORT_METADATA:
@@ -307,6 +342,13 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
         yield piece
 
 
+def _subscribed(piece: Evidence) -> Iterable[tuple[str, str]]:
+    """The group's subscriptions, of what ``consumerConnection`` lists."""
+    if is_on_group(piece) and piece.kind in ("member", "group_connection"):
+        return piece.values["subscriptions"]
+    return ()
+
+
 def _of_store_command(
     file: CollectedFile, piece: Evidence, brokers: Collection[str]
 ) -> Iterator[Evidence]:
@@ -317,11 +359,10 @@ def _of_store_command(
         values = {**piece.values, "argument": file.arguments[1]}
         yield replace(piece, place=broker, values=values)
     elif part and broker and (part != GROUP or file.newest):
-        stored = replace(piece, part=part, key=piece.values[name], place=broker)
+        stored = replace(piece, part=part, key=str(piece.values[name]), place=broker)
         yield stored
         if is_lite(stored):
-            topic = {"topic": stored.key}
-            yield replace(stored, part=CLUSTER, key="", kind="lite_topic", values=topic)
+            yield _of_cluster(stored, "lite_topic", {"topic": stored.key})
 
 
 def of_document(

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -176,12 +176,13 @@ def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Evidence]:
 
 def unread_of(piece: Evidence) -> Unread:
     """Return what was refused, as it comes out of `pieces_of`."""
-    return Unread(piece.source, piece.values["raw"], piece.kind, piece.values["message"])
+    v = piece.values
+    return Unread(piece.source, str(v["raw"]), piece.kind, str(v["message"]))
 
 
 def stats_of(piece: Evidence) -> FileStats:
     """The counts of a file or split, as they come out of `pieces_of`."""
-    return FileStats(**piece.values)
+    return FileStats(**cast("Mapping[str, Any]", piece.values))
 
 
 def _pieces(batch: pa.RecordBatch, same: OneOfEach) -> Iterator[Evidence]:

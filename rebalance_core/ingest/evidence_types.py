@@ -41,7 +41,7 @@ class ConsumerDataValues(TypedDict):
     channel: str
     consume_type: str
     message_model: str
-    consume_from_where: str
+    consume_from_where: str | None
     topics: list[str]
     expressions: dict[str, str]
     versions: dict[str, int]
@@ -713,7 +713,7 @@ class StoreFormValues(TypedDict):
     """Values of store_form."""
 
     forms: list[str]
-    modified: list[int]
+    modified: list[tuple[str, int]]
 
 
 class GroupConfigsValues(TypedDict):
@@ -784,10 +784,10 @@ class GroupConnectionValues(TypedDict):
 
     members: int
     partial: NotRequired[bool]
-    subscriptions: tuple[tuple[str, str], ...] | None
-    consume_type: str
-    message_model: str
-    consume_from_where: str
+    subscriptions: tuple[tuple[str, str], ...]
+    consume_type: str | None
+    message_model: str | None
+    consume_from_where: str | None
 
 
 class MemberValues(TypedDict):
@@ -798,10 +798,11 @@ class MemberValues(TypedDict):
     language: str
     version: str
     partial: NotRequired[bool]
-    subscriptions: tuple[tuple[str, str], ...] | None
-    consume_type: str
-    message_model: str
-    consume_from_where: str
+    unpadded: NotRequired[bool]
+    subscriptions: tuple[tuple[str, str], ...]
+    consume_type: str | None
+    message_model: str | None
+    consume_from_where: str | None
 
 
 class ClientValues(TypedDict):
@@ -815,7 +816,7 @@ class ClientValues(TypedDict):
     client_ip: str | None
     instance_name: str | None
     namesrv_addr: str | None
-    start_ms: int
+    start_ms: int | None
     pull_threshold_for_queue: int | None
     pull_threshold_size_for_queue: int | None
     pull_threshold_for_topic: int | None
@@ -1043,6 +1044,10 @@ class GroupConnectedValues(TypedDict):
     """Values of group_connected."""
 
 
+class RequestModesValues(TypedDict):
+    """Values of request_modes."""
+
+
 class StoreCopiedValues(TypedDict):
     """Values of store_copied."""
 
@@ -1072,8 +1077,8 @@ class ConsumerListedValues(TypedDict):
     channel: str
     client_id: str
     topics: list[str] | None
-    message_model: str
-    consume_from_where: str
+    message_model: str | None
+    consume_from_where: str | None
     known_ms: int | None
     ended: NotRequired[bool]
     later: NotRequired[bool]
@@ -1225,6 +1230,7 @@ ProxyLocalPiece: TypeAlias = Piece[Literal["proxy_local"], ProxyLocalValues]
 LiteTopicPiece: TypeAlias = Piece[Literal["lite_topic"], LiteTopicValues]
 ResetKeptPiece: TypeAlias = Piece[Literal["reset_kept"], ResetKeptValues]
 GroupConnectedPiece: TypeAlias = Piece[Literal["group_connected"], GroupConnectedValues]
+RequestModesPiece: TypeAlias = Piece[Literal["request_modes"], RequestModesValues]
 StoreCopiedPiece: TypeAlias = Piece[Literal["store_copied"], StoreCopiedValues]
 StorePrintedPiece: TypeAlias = Piece[Literal["store_printed"], StorePrintedValues]
 BrokerOutPiece: TypeAlias = Piece[Literal["broker_out"], BrokerOutValues]
@@ -1244,6 +1250,41 @@ MembersEvidence: TypeAlias = (
     | LogEndedPiece
     | BrokerStartingPiece
     | BrokerOutPiece
+)
+GroupEvidence: TypeAlias = (
+    ConsumerConnectedPiece
+    | ConsumerDataPiece
+    | ConsumerLeftPiece
+    | ConsumerClosedPiece
+    | ConsumerExpiredPiece
+    | GroupTopicPiece
+    | GroupEmptiedPiece
+    | GroupUpdatedPiece
+    | SubscriptionChangedPiece
+    | QueueLockedPiece
+    | LockRefusedPiece
+    | AllocatedPiece
+    | BrokerAllocatedPiece
+    | HeartbeatPiece
+    | ClientLanguagePiece
+    | SuspendedPiece
+    | ResumedPiece
+    | PausedPiece
+    | UnsubscribedPiece
+    | LeftBrokerPiece
+    | OrderLockPiece
+    | NotifiedPiece
+    | RequestModePiece
+    | SubscriptionGroupPiece
+    | ClientPiece
+    | ClientSubscriptionPiece
+    | ClientQueuePiece
+    | ClientPopQueuePiece
+    | ListedClientPiece
+    | MemberPiece
+    | GroupConnectionPiece
+    | NoMembersPiece
+    | QueueProgressPiece
 )
 LoggedMembersEvidence: TypeAlias = (
     ConsumerConnectedPiece
@@ -1283,14 +1324,46 @@ StrategiesEvidence: TypeAlias = (
     | MemberPiece
     | QueueProgressPiece
 )
-MasterModesEvidence: TypeAlias = (
-    BrokerPropertyPiece
-    | RouteBrokerPiece
-    | ServerSettingsPiece
+ClusterEvidence: TypeAlias = (
+    BrokerStartingPiece
+    | BrokerBootedPiece
+    | BrokerPropertyPiece
+    | BrokerFollowsPiece
+    | BrokerCopyFailedPiece
+    | BrokerRolePiece
     | MinBrokerPiece
+    | BrokerStoppingPiece
+    | BrokerRegisteredPiece
+    | BrokerAddressPiece
+    | BrokerKnownPiece
+    | BrokerRemovedPiece
+    | ReplicaRemovedPiece
+    | BrokerChannelClosedPiece
+    | BrokerExpiredPiece
     | NameServerPropertyPiece
+    | NameServerStartingPiece
+    | NameServerStoppingPiece
+    | ClientCreatedPiece
     | PullRefusedPiece
+    | ProxyStartingPiece
+    | ProxyModePiece
+    | ProxyAlivePiece
+    | ProxyLocalPiece
+    | RouteBrokerPiece
+    | BrokerPiece
+    | ServerSettingsPiece
+    | QueueMappingPiece
+    | RocksdbExportPiece
+    | StoreCopiedPiece
+    | StorePrintedPiece
+    | StoreFormPiece
+    | RequestModesPiece
+    | BrokerLocalPiece
+    | BrokerTopicPiece
+    | LiteTopicPiece
+    | ResetKeptPiece
 )
+RegistrationEvidence: TypeAlias = BrokerRegisteredPiece | BrokerAddressPiece | BrokerKnownPiece
 ClusterDocumentsEvidence: TypeAlias = DumpPiece | GroupConfigsPiece | BrokerPiece
 DumpedMembersEvidence: TypeAlias = (
     ClientPiece | ClientSubscriptionPiece | ConsumerConnectedPiece | HeartbeatPiece | MemberPiece

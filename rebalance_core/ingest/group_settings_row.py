@@ -1,12 +1,13 @@
 """One row of consumer_groups: what files show, else what was given, else what is assumed."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.group_strategies import GroupStrategies
 from rebalance_core.ingest.own_settings import is_notified
 from rebalance_core.ingest.parse.java_text import plain_version
@@ -25,6 +26,9 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.protocol.members import consumer_type_of
 
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import ClientValues, GroupEvidence
+
 # The time from which a group of CONSUME_FROM_TIMESTAMP reads queues without a commit.
 
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
@@ -36,7 +40,7 @@ CREATED_BEFORE_MS = MINUTE_MS
 
 def consume_timestamp(
     group: str,
-    pieces: Iterable[Evidence],
+    pieces: Iterable[GroupEvidence],
     members: int,
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
@@ -61,14 +65,14 @@ def consume_timestamp(
     times: dict[int, str] = {}
     default = assumed = False
     for piece in pieces:
+        if piece.kind != "client" or piece.values["consume_from_where"] != FROM_TIMESTAMP:
+            continue
         values = piece.values
-        if piece.kind != "client" or values["consume_from_where"] != FROM_TIMESTAMP:
+        zone, text = zone_of(values.get("client_file", "")), values["consume_timestamp"]
+        at_ms = local_seconds_ms(text, zone or context.assumed.time_zone)
+        if at_ms is None or text is None:
             continue
-        zone = zone_of(values.get("client_file", ""))
-        at_ms = local_seconds_ms(values["consume_timestamp"], zone or context.assumed.time_zone)
-        if at_ms is None:
-            continue
-        times[at_ms] = values["consume_timestamp"]
+        times[at_ms] = text
         assumed |= zone is None
         default |= _is_default(at_ms, values["start_ms"])
     several = len(times) > 1 or (default and members > 1)
@@ -185,7 +189,7 @@ class SeenSettings:
 
 def settings_row(
     group: str,
-    pieces: list[Evidence],
+    pieces: list[GroupEvidence],
     members: SeenSettings,
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
@@ -254,7 +258,7 @@ def _assumed(context: ClusterContext) -> dict[str, Any]:
 
 
 def _shown(
-    pieces: Iterable[Evidence], versions: Mapping[str, str], context: ClusterContext
+    pieces: Iterable[GroupEvidence], versions: Mapping[str, str], context: ClusterContext
 ) -> dict[str, Any]:
     """Return what files tell; of several statements the last.
 
@@ -264,21 +268,24 @@ def _shown(
     shown: dict[str, Any] = {}
     own_where = None
     for piece in pieces:
-        v = piece.values
         if piece.kind == "consumer_connected":
-            shown["consumer_type"] = consumer_type_of(v["consume_type"], v["client_id"])
-            shown["message_model"] = v["message_model"]
+            shown["consumer_type"] = consumer_type_of(
+                piece.values["consume_type"], piece.values["client_id"]
+            )
+            shown["message_model"] = piece.values["message_model"]
         elif piece.kind in ("consumer_data", "heartbeat", "group_connection"):
-            for name in ("message_model", "consume_from_where"):
-                shown[name] = v[name] or shown.get(name)
+            stated = piece.values
+            shown["message_model"] = stated["message_model"] or shown.get("message_model")
+            where = stated["consume_from_where"]
+            shown["consume_from_where"] = where or shown.get("consume_from_where")
             # a lock is asked for by orderly members alone; whoever logs commits logs locks too
             if piece.kind == "heartbeat":
                 shown.setdefault("ordered", False)
         elif piece.kind in ("queue_locked", "lock_refused", "order_lock"):
             shown["ordered"] = True
         elif piece.kind == "client":
-            shown |= {n: x for n, x in _of_client(v).items() if x is not None}
-            own_where = v["consume_from_where"] or own_where
+            shown |= {n: x for n, x in _of_client(piece.values).items() if x is not None}
+            own_where = piece.values["consume_from_where"] or own_where
     if shown.get("consumer_type") == LITE_PULL:
         shown["consume_from_where"] = own_where  # its heartbeats do not tell
     known = sorted({*versions.values()}, key=parse_version)
@@ -286,14 +293,14 @@ def _shown(
         shown["client_version"] = known[-1]
     connected_to = {p.place for p in pieces if p.kind in ("consumer_connected", "member")}
     connected_to &= context.versions.keys()
-    stated = [nearest_version(context.versions[name]) for name in connected_to or context.versions]
-    brokers = [version for version in stated if version is not None]
+    nearest = [nearest_version(context.versions[name]) for name in connected_to or context.versions]
+    brokers = [version for version in nearest if version is not None]
     if brokers:
         shown["broker_version"] = str(max(brokers))
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def _of_proxies(pieces: Iterable[Evidence]) -> dict[str, Any]:
+def _of_proxies(pieces: Iterable[GroupEvidence]) -> dict[str, Any]:
     """FIFO or not: the broker alone decides it, by the newest stores of the group's settings."""
     orderly = [
         piece.values["consume_message_orderly"]
@@ -303,9 +310,15 @@ def _of_proxies(pieces: Iterable[Evidence]) -> dict[str, Any]:
     return {"ordered": True in orderly} if orderly else {}
 
 
-def _of_client(values: Any) -> dict[str, Any]:
-    row = {
-        n: values[n] for n in ("consumer_type", "message_model", "consume_from_where", *_THRESHOLDS)
+def _of_client(values: ClientValues) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "consumer_type": values["consumer_type"],
+        "message_model": values["message_model"],
+        "consume_from_where": values["consume_from_where"],
+        "pull_threshold_for_queue": values["pull_threshold_for_queue"],
+        "pull_threshold_size_for_queue": values["pull_threshold_size_for_queue"],
+        "pull_threshold_for_topic": values["pull_threshold_for_topic"],
+        "pull_threshold_size_for_topic": values["pull_threshold_size_for_topic"],
     }
     if values["ordered"] is not None:
         row["ordered"] = values["ordered"]

@@ -1,8 +1,10 @@
 """From rows as they were put together to rows of tables: cluster, sequence, one row a key."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.contracts.fact_declaration import CLUSTER, COMMIT, GROUP, TOPIC
 from rebalance_core.contracts.ledger import BROKER, FINDINGS, fingerprint_of
@@ -10,7 +12,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext, of_group, of_m
 from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.assigned_queues import may_assign, without_assigned
 from rebalance_core.ingest.events.broker_timeline import broker_tables
-from rebalance_core.ingest.events.connections import ProcessNames
+from rebalance_core.ingest.events.connections import ProcessNames, named_client
 from rebalance_core.ingest.events.listings import after_logs, dated_by_dumps
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
 from rebalance_core.ingest.events.proxies import through_proxies
@@ -26,7 +28,7 @@ from rebalance_core.ingest.events.unlogged_members import (
     without_contradictions,
 )
 from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscriptions
-from rebalance_core.ingest.evidence import Evidence, is_fact_only
+from rebalance_core.ingest.evidence import Evidence, is_fact_only, is_on_group
 from rebalance_core.ingest.evidence_table import REFUSED, unread_of
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.group_settings_row import SeenSettings, settings_row
@@ -56,6 +58,9 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.protocol.members import ALI_ONS, library_of
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import GroupEvidence
 
 REJECTED_TABLE = "collection"
 """``table_name`` of what no input table holds yet: a line or file of the collection."""
@@ -135,31 +140,31 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     )
     names = ProcessNames(evidence, context)
     observed = _observed(group, evidence, names, context)
-    subscribed = SubscriptionVersions(evidence, context)
-    configs = [piece for piece in evidence if piece.kind == "subscription_group"]
+    on_group = list(filter(is_on_group, evidence))
+    subscribed = SubscriptionVersions(on_group, context)
     evidence = [piece for piece in evidence if not is_fact_only(piece.kind)]
     if not evidence:
         return observed
-    unsubscribed = Unsubscriptions(evidence, names, context)
+    unsubscribed = Unsubscriptions(on_group, names, context)
     timeline = MemberTimeline(group, context, subscribed, unsubscribed)
     timeline.take(evidence)
     by_dumps = dated_by_dumps(timeline.after_logs, timeline.events, evidence, names, context)
-    joined, findings = unlogged_joins(group, evidence, Presence(timeline.events), names, context)
+    joined, findings = unlogged_joins(group, on_group, Presence(timeline.events), names, context)
     events = timeline.events + joined
-    left, more = unlogged_leaves(group, evidence, Presence(events), context)
+    left, more = unlogged_leaves(group, on_group, Presence(events), context)
     events, findings = events + left, timeline.findings + findings + more
     findings += after_logs(group, by_dumps, context)
     presence = Presence(events)
-    events, more = unlogged_subscriptions(group, events, timeline.by_silence, evidence, context)
+    events, more = unlogged_subscriptions(group, events, timeline.by_silence, on_group, context)
     findings += more
-    events, more = without_assigned(group, events, evidence)
+    events, more = without_assigned(group, events, on_group)
     findings += more
     events += suspension_events(group, evidence, names, presence, context)
     events, more = without_contradictions(group, _in_order(events))
     findings += more
-    modes = rebalance_modes(evidence)
-    languages = client_languages(evidence, modes)
-    libraries, releases = client_libraries(languages), client_releases(evidence, languages)
+    modes = rebalance_modes(on_group)
+    languages = client_languages(on_group, modes)
+    libraries, releases = client_libraries(languages), client_releases(on_group, languages)
     given = context.given.get(group, {})
     strategies = group_strategies(evidence, given.get("strategy"), presence, context)
     if _all_broadcast(events, given):
@@ -172,19 +177,19 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         findings += more
     else:
         findings += check_parameters(group, evidence, presence, strategies, context, languages)
-    stated = _versions(evidence, modes) | timeline.versions
+    stated = _versions(on_group, modes) | timeline.versions
     stated = {client: one for client, one in stated.items() if client not in libraries}
     nearest = {client: nearest_version(version) for client, version in stated.items()}
     versions = {client: str(version) for client, version in nearest.items() if version}
     client_side = (row for row in events if modes.get(str(row.get("client_id"))) != PROXY_REBALANCE)
-    findings += may_assign(group, client_side, evidence, versions)
+    findings += may_assign(group, client_side, on_group, versions)
     findings += _of_static_topics(group, events, context)
     findings += _of_lite_topics(group, events, context)
     findings += _release_not_told(group, {c: n for c, n in libraries.items() if c not in releases})
     findings += _taken_as_java(group, languages)
     findings += _not_modelled(group, stated)
     clients = {row["client_id"] for row in events if row["event_type"] == CONSUMER_JOIN}
-    intervals, more = own_intervals(group, evidence, clients, context)
+    intervals, more = own_intervals(group, on_group, clients, context)
     findings += more
     _complete_joins(
         events, strategy=strategies.members, version=versions | releases, rebalance_mode=modes
@@ -198,7 +203,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
         "observed_ownership": ownership_rows(group, evidence, presence, context),
     }
     if events:
-        changes, more = request_mode_events(group, evidence, presence, context)
+        changes, more = request_mode_events(group, on_group, presence, context)
         tables["cluster_events"] += changes
         members = SeenSettings(
             strategies,
@@ -208,7 +213,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
             bool(changes),
             frozenset(libraries),
         )
-        row, taken = settings_row(group, [*evidence, *configs], members, names.zone_of, context)
+        row, taken = settings_row(group, on_group, members, names.zone_of, context)
         tables["consumer_groups"] = [row]
         findings += more + taken
     return tables | observed | {"findings": findings}
@@ -225,28 +230,24 @@ def _observed(
     }
 
 
-def _versions(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str, str]:
+def _versions(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict[str, str]:
     """Client versions that dumps list; a broker's registration line is nearer and goes first.
 
     A proxy answers its own for every member's, a broker with one inside for those of gRPC.
     """
     versions: dict[str, str] = {}
     for piece in pieces:
-        if piece.kind in ("member", "listed_client", "client") and piece.values["version"]:
-            client_id = piece.values.get("client_id") or piece.values.get("client_file")
-            if modes.get(client_id or "") == PROXY_REBALANCE or piece.place.startswith(PROXIES):
-                continue
-            if client_id is not None:
-                versions[client_id] = plain_version(piece.values["version"])
+        if piece.kind not in ("member", "listed_client", "client") or not piece.values["version"]:
+            continue
+        client_id = named_client(piece)
+        if modes.get(client_id or "") == PROXY_REBALANCE or piece.place.startswith(PROXIES):
+            continue
+        if client_id is not None:
+            versions[client_id] = plain_version(piece.values["version"])
     return versions
 
 
-_TOLD_BY_DUMPS = ("consumer_connected", "member")
-_OWN_LOG = ("heartbeat", "allocated", "broker_allocated")
-"""What only a Java client's log says of the client."""
-
-
-def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> dict[str, str]:
+def client_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict[str, str]:
     """The language of each client that some file tells, by client id.
 
     Brokers print it, where ali-ons passes for Java, unless they have no name for it. Else its own
@@ -257,19 +258,19 @@ def client_languages(pieces: Iterable[Evidence], modes: Mapping[str, str]) -> di
     printed: dict[str, str] = {}
     by_itself: dict[str, str] = {}
     for piece in pieces:
-        v = piece.values
-        client_id = v.get("client_id") or v.get("client_file")
+        client_id = named_client(piece)
         if client_id is None or modes.get(client_id) == PROXY_REBALANCE:
             continue
-        if piece.kind in _TOLD_BY_DUMPS and not piece.place.startswith(PROXIES):
-            language = _printed_language(v["language"], v["version"])
-            if language is not None:
+        if piece.kind in ("consumer_connected", "member"):
+            language = _printed_language(piece.values["language"], piece.values["version"])
+            if language is not None and not piece.place.startswith(PROXIES):
                 printed[client_id] = language
-        elif piece.kind == "client" and _GO_VERSION.fullmatch(v["version"] or ""):
+        elif piece.kind == "client" and _GO_VERSION.fullmatch(piece.values["version"] or ""):
             by_itself[client_id] = GO
         elif piece.kind == "client_language":
-            by_itself[client_id] = v["language"]
-        elif piece.kind in _OWN_LOG:
+            by_itself[client_id] = piece.values["language"]
+        elif piece.kind in ("heartbeat", "allocated", "broker_allocated"):
+            # what only a Java client's log says of the client
             by_itself.setdefault(client_id, JAVA)
         if _CPP_ID.match(client_id):
             by_itself[client_id] = CPP
@@ -309,12 +310,16 @@ def client_libraries(languages: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def client_releases(pieces: Iterable[Evidence], languages: Mapping[str, str]) -> dict[str, str]:
+def client_releases(
+    pieces: Iterable[GroupEvidence], languages: Mapping[str, str]
+) -> dict[str, str]:
     """The release of each client of another language that consumerStatus tells, by client id."""
     releases: dict[str, str] = {}
     for piece in pieces:
+        if piece.kind != "client":
+            continue
         client_id = piece.values.get("client_file")
-        if piece.kind == "client" and client_id and languages.get(client_id, JAVA) != JAVA:
+        if client_id and languages.get(client_id, JAVA) != JAVA:
             release = told_release(languages[client_id], piece.values["version"])
             if release is not None:
                 releases[client_id] = release

@@ -194,21 +194,19 @@ def context_of(
         for file in collection.files
         if file.kind == CLIENT_LOG and (zone := collection.settings.zone_of(file.name))
     }
-    return cluster_context(
-        cluster_pieces,
-        cluster=collection.settings.cluster,
+    known = ClusterContext(
+        collection.settings.cluster,
         start_ms=min(of_servers or written or others or [0]),
         end_ms=max(ends, default=0),
         expected=collection.settings.brokers,
-        folders=collection.broker_folders,
         assumed=assumed,
         given=given,
         client_zones=zones,
-        logged=_logged(collection, stats),
-        log_begins=_log_begins(collection, stats),
         client_settings=collection.settings.clients,
         redacted=collection.settings.redacted,
     )
+    logged, begins = _logged(collection, stats), _log_begins(collection, stats)
+    return cluster_context(cluster_pieces, known, collection.broker_folders, logged, begins)
 
 
 def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from rebalance_core.contracts.fact_declaration import (
     BROKER,
@@ -16,7 +16,7 @@ from rebalance_core.contracts.fact_declaration import (
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS
 from rebalance_core.ingest.events.connections import ProcessNames
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.ingest.rows import Row
 from rebalance_core.model.queue import is_retry_topic
 
@@ -29,6 +29,14 @@ if TYPE_CHECKING:
         OffsetWentBackPiece,
         SubscriptionChangedPiece,
     )
+
+    class _About(TypedDict, total=False):
+        """The fields that are columns of `observed_facts`, of the kinds that have them."""
+
+        topic: str
+        broker_name: str
+        queue_id: int
+        client_id: str | None
 
 # Rows of ``observed_facts``: statements of one thing merged, episodes of trouble kept apart.
 
@@ -142,18 +150,20 @@ class Clients:
         self._names = names
         self.brokers = brokers or {}
         self._channels: dict[tuple[str, str], str] = {}
-        for piece in pieces:
-            v = piece.values
-            if piece.kind in ("consumer_connected", "member"):
-                address = v["channel"] if piece.kind == "consumer_connected" else v["client_addr"]
-                self._channels[piece.place, address] = v["client_id"]
+        for piece in filter(is_on_group, pieces):
+            if piece.kind == "consumer_connected":
+                self._channels[piece.place, piece.values["channel"]] = piece.values["client_id"]
+            elif piece.kind == "member":
+                self._channels[piece.place, piece.values["client_addr"]] = piece.values["client_id"]
 
     def of(self, piece: Evidence) -> str | None:
         """The client id, None if no file tells it."""
-        v = piece.values
-        if "channel" in v:
-            return v.get("client_id") or self._channels.get((piece.place, v["channel"]))
-        return v.get("client_id") or self._names.client_of(piece)
+        client_id, channel = piece.values.get("client_id"), piece.values.get("channel")
+        if client_id:
+            return str(client_id)
+        if channel is not None:
+            return self._channels.get((piece.place, str(channel)))
+        return self._names.client_of(piece)
 
 
 FactReader = Callable[[FactRows, Any, int, Clients | None], None]
@@ -182,7 +192,7 @@ def _declared(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | No
     Where the line of a broker names no broker it is its own; the client that a client's line is
     about is found by its process.
     """
-    fact, v = LOG_FACTS[piece.kind], piece.values
+    fact, v = LOG_FACTS[piece.kind], cast("_About", piece.values)
     own_broker = piece.place if fact.log in (BROKER, LOCK) else None
     of_client = fact.log == CLIENT
     fields = {**v, LOG_FOLDER: piece.place if of_client else None}

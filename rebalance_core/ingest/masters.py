@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.ingest.broker_folders import (
     HEARD_MS,
     MASTER_ID,
     BrokerFolder,
+    registered,
     silences,
     switched,
     without_graceful_stops,
 )
-from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.model.events import ACTING, REFUSED, SLAVE_READ
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (
-        BrokerPiece,
-        MasterModesEvidence,
+        BrokerCopyFailedPiece,
+        ClusterEvidence,
         RouteBrokerValues,
     )
 
@@ -101,7 +100,7 @@ LAST_MS = 2**62
 _LIFE = ("broker_booted", "broker_stopping", "min_broker")
 
 
-def process_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
+def process_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """Stops and starts of masters' processes while a slave of theirs runs.
 
     A master that starts without having stopped died since its last start: its slaves logged in vain
@@ -117,7 +116,7 @@ def process_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[Maste
         at_ms, starts = piece.at_ms or 0, piece.kind == "broker_booted"
         name, place = folder.broker_name, piece.place
         if piece.kind == "min_broker":
-            down = int(piece.values["broker_id"]) != MASTER_ID
+            down = piece.values["broker_id"] != MASTER_ID
             yield MasterTurn(name, at_ms + MIDDLE_OF_SECOND_MS, down, piece.source)
             continue
         if not folder.slave:
@@ -130,7 +129,7 @@ def process_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[Maste
         running[place] = starts
 
 
-def role_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
+def role_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """Losses of masters, and the moments at which another replica, or the same again, became it.
 
     A loss is dated by what records the end of that master's process or role: the name server, its
@@ -168,31 +167,29 @@ def role_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTu
                 yield MasterTurn(name, before_next_ms, True, next_source)
 
 
-def _is_listed(piece: Evidence) -> TypeGuard[BrokerPiece]:
-    return piece.kind == "broker"
-
-
 def _listed_since(
-    ordered: list[Evidence], name: str, since_ms: int, until_ms: int, lost: Collection[str]
+    ordered: list[ClusterEvidence], name: str, since_ms: int, until_ms: int, lost: Collection[str]
 ) -> Iterator[MasterTurn]:
     """Another master, of which no log was collected, in the first list that has it."""
-    for piece in filter(_is_listed, ordered):
-        v, at_ms = piece.values, piece.at_ms or 0
-        if v["broker_name"] != name or not since_ms < at_ms < until_ms:
+    for piece in ordered:
+        at_ms = piece.at_ms or 0
+        if piece.kind != "broker" or not since_ms < at_ms < until_ms:
             continue
-        if v["broker_id"] == MASTER_ID and v["addr"] not in lost:
+        v = piece.values
+        if v["broker_name"] == name and v["broker_id"] == MASTER_ID and v["addr"] not in lost:
             yield MasterTurn(name, at_ms, False, piece.source)
             return
 
 
-def _ends(piece: Evidence, folder: str, addresses: Collection[str]) -> bool:
+def _ends(piece: ClusterEvidence, folder: str, addresses: Collection[str]) -> bool:
     """It records the end of the process in the folder, or that it is a slave from now on."""
     if piece.kind == "broker_role":
         return piece.place == folder and piece.values["slave"]
     if piece.kind == "broker_stopping":
         return piece.place == folder
-    lost = ("replica_removed", "broker_copy_failed")
-    return piece.kind in lost and piece.values["address"] in addresses
+    if piece.kind == "replica_removed" or piece.kind == "broker_copy_failed":
+        return piece.values["address"] in addresses
+    return False
 
 
 def _slave_runs(running: dict[str, bool], replicas: Replicas, name: str) -> bool:
@@ -202,11 +199,11 @@ def _slave_runs(running: dict[str, bool], replicas: Replicas, name: str) -> bool
 
 
 def _unlogged_end(
-    ordered: list[Evidence], replicas: Replicas, name: str, since_ms: int, until_ms: int
+    ordered: list[ClusterEvidence], replicas: Replicas, name: str, since_ms: int, until_ms: int
 ) -> Iterator[MasterTurn]:
     """The first of the vain copies of a slave that last until the master is back."""
     slaves = {f for f, r in replicas.folders.items() if r.slave and r.broker_name == name}
-    first: Evidence | None = None
+    first: BrokerCopyFailedPiece | None = None
     for piece in ordered:
         at_ms = piece.at_ms or 0
         inside = since_ms < at_ms < until_ms and piece.place in slaves
@@ -219,11 +216,11 @@ def _unlogged_end(
         yield MasterTurn(name, at_ms, True, first.source)
 
 
-def dumped_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
+def dumped_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """Lists in which a broker has slaves alone, or its master again."""
     listed: dict[tuple[str, int, str], set[bool]] = {}
-    for piece in filter(_is_listed, ordered):
-        if not piece.values.get("partial"):
+    for piece in ordered:
+        if piece.kind == "broker" and not piece.values.get("partial"):
             key = (file_of(piece.source), piece.at_ms or 0, piece.values["broker_name"])
             first = piece.values["broker_id"] == MASTER_ID
             master = first and piece.values["addr"] not in replicas.slaves
@@ -239,7 +236,7 @@ _ALIVE = ("broker_booted", "broker_starting", "broker_stopping", "broker_propert
 
 
 def gone_before(
-    ordered: list[Evidence], replicas: Replicas, logged: list[MasterTurn], start_ms: int
+    ordered: list[ClusterEvidence], replicas: Replicas, logged: list[MasterTurn], start_ms: int
 ) -> Iterator[MasterTurn]:
     """One loss, at the begin of the period, for each master that was gone from the first on.
 
@@ -270,16 +267,9 @@ def gone_before(
             yield MasterTurn(name, start_ms, True, lone.source)
 
 
-_MODES = frozenset(SUBJECTS["master_modes"])
-
-
-def _of_modes(piece: Evidence) -> TypeGuard[MasterModesEvidence]:
-    return piece.kind in _MODES
-
-
-def _routed(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
+def _routed(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """Routes of a broker that has slaves, with its master or without."""
-    for piece in filter(_of_modes, ordered):
+    for piece in ordered:
         if piece.kind == "route_broker" and piece.values["addresses"]:
             ids = {int(one): address for one, address in piece.values["addresses"].items()}
             listed = MASTER_ID in ids and ids[MASTER_ID] not in replicas.slaves
@@ -288,16 +278,19 @@ def _routed(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]
 
 
 def _unheard(
-    ordered: list[Evidence], replicas: Replicas, name: str, known_ms: int | None
+    ordered: list[ClusterEvidence], replicas: Replicas, name: str, known_ms: int | None
 ) -> MasterTurn | None:
     """Slaves of it registered with a name server that started, and its master did not."""
     started: dict[str, int] = {}
     last_ms = max((piece.at_ms or 0 for piece in ordered), default=0)
     for piece in ordered:
-        at_ms, address = piece.at_ms or 0, piece.values.get("address", "")
+        at_ms = piece.at_ms or 0
         if piece.kind == "name_server_property":
             started.setdefault(piece.place, at_ms)
-        elif piece.kind == "broker_registered" and replicas.names.get(address) == name:
+        elif piece.kind == "broker_registered":
+            address = piece.values["address"]
+            if replicas.names.get(address) != name:
+                continue
             heard_ms = last_ms if known_ms is None else known_ms
             waited = heard_ms - started.get(piece.place, heard_ms)
             if address in replicas.slaves and name in replicas.lone_slaves:
@@ -308,7 +301,7 @@ def _unheard(
     return None
 
 
-def _alive(ordered: list[Evidence], replicas: Replicas, name: str, at_ms: int) -> bool:
+def _alive(ordered: list[ClusterEvidence], replicas: Replicas, name: str, at_ms: int) -> bool:
     """The master's own log has a line from before."""
     masters = {f for f, r in replicas.folders.items() if r.broker_name == name and not r.slave}
     return any(
@@ -333,16 +326,16 @@ class SlaveModes:
         replicas: of its brokers.
     """
 
-    def __init__(self, pieces: Iterable[Evidence], replicas: Replicas) -> None:
+    def __init__(self, pieces: Iterable[ClusterEvidence], replicas: Replicas) -> None:
         self._reads: dict[str, list[tuple[int, bool]]] = {}
         self._acts: dict[str, list[tuple[int, bool]]] = {}
         self._supports: list[tuple[int, bool]] = []
         self._acted: dict[str, list[int]] = {}
         self._refused: dict[str, list[int]] = {}
-        for piece in filter(_of_modes, pieces):
+        for piece in pieces:
             self._take(piece, piece.at_ms or 0, replicas)
 
-    def _take(self, piece: MasterModesEvidence, at_ms: int, replicas: Replicas) -> None:
+    def _take(self, piece: ClusterEvidence, at_ms: int, replicas: Replicas) -> None:
         folder = replicas.folders.get(piece.place)
         if piece.kind == "broker_property" and folder is not None:
             on = piece.values["value"].strip() == "true"
@@ -427,14 +420,13 @@ def _last(stated: Iterable[tuple[int, bool]], at_ms: int) -> bool | None:
 # is there, a slave's registration no start. Without such a log the brokers' own tell, else
 # ``clusterList``.
 
-_REGISTERED = ("broker_registered", "broker_address")
-_REMOVED = ("replica_removed", "broker_removed")
+_IN_REGISTRY = ("broker_registered", "broker_address", "replica_removed", "broker_removed")
 _BATCH_MS = 2_000
 """All that is removed with a master is logged so soon after it (5.x removes in batches)."""
 
 
 def master_turns(
-    pieces: Iterable[Evidence], replicas: Replicas, start_ms: int
+    pieces: Iterable[ClusterEvidence], replicas: Replicas, start_ms: int
 ) -> tuple[MasterTurn, ...]:
     """The turns of all brokers that have a slave, by time; those of one broker alternate.
 
@@ -445,7 +437,7 @@ def master_turns(
     """
     timed = [piece for piece in without_graceful_stops(pieces) if piece.at_ms is not None]
     ordered = sorted(timed, key=lambda p: (p.at_ms or 0, p.place, p.position))
-    if any(piece.kind in (*_REGISTERED, *_REMOVED) for piece in ordered):
+    if any(piece.kind in _IN_REGISTRY for piece in ordered):
         found = list(_registered_turns(ordered, replicas))
         known = {turn.broker_name for turn in found}
     else:
@@ -461,7 +453,7 @@ def master_turns(
 
 
 def modes_at_end(
-    pieces: Iterable[Evidence], replicas: Replicas, end_ms: int
+    pieces: Iterable[ClusterEvidence], replicas: Replicas, end_ms: int
 ) -> dict[str, str | None]:
     """Return what the slaves of each broker that has one would do without its master; None:
     not known.
@@ -501,7 +493,7 @@ class _Registry:
     """They were all seen to lose it."""
 
 
-def _registered_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[MasterTurn]:
+def _registered_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
     """A master is there while any name server has it."""
     removals = [
         (p.place, p.values["broker"], p.at_ms) for p in ordered if p.kind == "broker_removed"
@@ -513,15 +505,16 @@ def _registered_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[M
             for each in registries.values():
                 each.servers.discard(silent[number - 1])
         at_ms, source = (piece.at_ms or 0) + MIDDLE_OF_SECOND_MS, piece.source
-        address = piece.values.get("address", "")
-        name = piece.values.get("broker") or replicas.names.get(address)
-        if name is None or piece.kind not in (*_REGISTERED, *_REMOVED):
+        name = _in_registry(piece, replicas)
+        if name is None:
             continue
         registry = registries.setdefault(name, _Registry())
         if piece.kind == "broker_removed":
             registry.servers.discard(piece.place)
             registry.lost = not registry.servers
-        elif piece.kind == "replica_removed" and replicas.is_master(address):
+        elif piece.kind == "replica_removed":
+            if not replicas.is_master(piece.values["address"]):
+                continue
             registry.servers.discard(piece.place)
             registry.lost = not registry.servers
             last = any(
@@ -531,9 +524,21 @@ def _registered_turns(ordered: list[Evidence], replicas: Replicas) -> Iterator[M
             )
             if registry.lost and not last:
                 yield MasterTurn(name, at_ms, True, source)
-        elif piece.kind in _REGISTERED and replicas.is_master(address):
-            registry.servers.add(piece.place)
-            registry.lost = False
-            yield MasterTurn(name, at_ms, False, source)
-        elif piece.kind in _REGISTERED and registry.lost and name in replicas.lone_slaves:
-            yield MasterTurn(name, at_ms, True, source)  # after the end of all: alone at first
+        elif piece.kind == "broker_registered" or piece.kind == "broker_address":
+            if replicas.is_master(piece.values["address"]):
+                registry.servers.add(piece.place)
+                registry.lost = False
+                yield MasterTurn(name, at_ms, False, source)
+            elif registry.lost and name in replicas.lone_slaves:
+                yield MasterTurn(name, at_ms, True, source)  # after the end of all: alone at first
+
+
+def _in_registry(piece: ClusterEvidence, replicas: Replicas) -> str | None:
+    """The broker whose entry at a name server a line changes; None: another line."""
+    if piece.kind == "broker_removed":
+        return piece.values["broker"]
+    if piece.kind == "replica_removed":
+        return replicas.names.get(piece.values["address"])
+    if piece.kind == "broker_registered" or piece.kind == "broker_address":
+        return registered(piece, replicas.names)
+    return None

@@ -12,7 +12,7 @@ from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.events.listings import of_dumped_members
 from rebalance_core.ingest.events.unlogged_members import Presence
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.log_rows import Clients, FactRows, add_log_rows
 from rebalance_core.ingest.parse.channels import GRPC
@@ -368,12 +368,17 @@ def group_facts(
             DOCUMENT_READERS[piece.kind](rows, piece, at_ms)
         else:
             add_log_rows(rows, piece, at_ms, clients)
-    for alone in members_dividing_themselves(pieces):
-        piece, until = alone.since, alone.until
-        v = piece.values
-        details = {"strategy": v["strategy"]}
+    for alone in members_dividing_themselves(filter(is_on_group, pieces)):
+        since, until, v = alone.since, alone.until, alone.since.values
+        details: dict[str, object] = {"strategy": v["strategy"]}
         if until is not None:
             details |= {"over_ms": context.time_of(until), "over_by": until.source}
-        where = {"topic": v["topic"], "client_id": v["client_id"]}
-        rows.add("GAVE_UP_ASKING", context.time_of(piece), piece.source, details, **where)
+        rows.add(
+            "GAVE_UP_ASKING",
+            context.time_of(since),
+            since.source,
+            details,
+            topic=v["topic"],
+            client_id=v["client_id"],
+        )
     return rows.rows

@@ -1,20 +1,29 @@
 """What clients and brokers set for themselves: intervals of timers, and how notices are sent."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from rebalance_core.ingest.cluster_context import ClusterContext, printed_intervals
-from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, event, finding
 from rebalance_core.model.events import BATCHED, NOTICES, OFF, ON
 from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS, is_interval
 
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        BrokerPropertyPiece,
+        ClusterEvidence,
+        GroupEvidence,
+    )
+
 # Intervals of clients' timers (rocketmq.md §6.1): printed by clients, but for those of passes.
 
 
 def own_intervals(
-    group: str, pieces: Iterable[Evidence], clients: Iterable[str], context: ClusterContext
+    group: str, pieces: Iterable[GroupEvidence], clients: Iterable[str], context: ClusterContext
 ) -> tuple[dict[str, dict[str, int]], list[Row]]:
     """Intervals of single clients that are not their group's, by column and client id.
 
@@ -32,8 +41,7 @@ def own_intervals(
     """
     printed: dict[str, Mapping[str, str]] = {}
     for piece in pieces:
-        client_id = piece.values.get("client_file")
-        if piece.kind == "client" and client_id:
+        if piece.kind == "client" and (client_id := piece.values.get("client_file")):
             printed[client_id] = piece.values["properties"]
     given = context.given.get(group, {})
     usual: dict[str, int] = {
@@ -74,7 +82,7 @@ AROUND_START_MS = 10_000
 """A broker prints its settings so close to its start."""
 
 
-def notice_events(ordered: Iterable[Evidence], context: ClusterContext) -> Iterator[Row]:
+def notice_events(ordered: Iterable[ClusterEvidence], context: ClusterContext) -> Iterator[Row]:
     """NOTICES of every broker that does not tell members at once, by its log, else by dumps.
 
     A start begins with what the broker prints then; what a dump shows holds since the dump before.
@@ -95,7 +103,7 @@ SWITCHES = (ALL_NOTICES, AT_ONCE)
 
 
 def _by_log(
-    name: str, changes: list[Evidence], starts: list[int], context: ClusterContext
+    name: str, changes: list[BrokerPropertyPiece], starts: list[int], context: ClusterContext
 ) -> Iterator[Row]:
     moments = [(context.time_of(p), p.source, p.values["name"], p.values["value"].strip() == "true")
                for p in changes]  # fmt: skip
@@ -106,12 +114,14 @@ def _by_log(
     yield from _turns(name, sorted(moments))
 
 
-def _by_dumps(name: str, pieces: list[Evidence], context: ClusterContext) -> Iterator[Row]:
+def _by_dumps(name: str, pieces: list[ClusterEvidence], context: ClusterContext) -> Iterator[Row]:
     moments = []
     since_ms = context.start_ms
     for piece in pieces:
-        settings = piece.values.get("settings", {}) if piece.kind == "server_settings" else {}
-        if context.addresses.get(piece.values.get("address", "")) != name:
+        if piece.kind != "server_settings":
+            continue
+        settings = piece.values["settings"]
+        if context.addresses.get(piece.values["address"]) != name:
             continue
         for switch in SWITCHES:
             if switch in settings:
@@ -137,7 +147,7 @@ def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator
 
 
 def is_notified(
-    group: str, pieces: Iterable[Evidence], context: ClusterContext
+    group: str, pieces: Iterable[GroupEvidence], context: ClusterContext
 ) -> tuple[bool, list[Row]]:
     """False if any store or log of a broker has the group's switch off at any time.
 
@@ -147,7 +157,7 @@ def is_notified(
     seen: dict[str, dict[bool, str]] = {}
     for piece in pieces:
         if piece.kind == "subscription_group":
-            states = [piece.values.get("notify_consumer_ids_changed_enable")]
+            states = [piece.values["notify_consumer_ids_changed_enable"]]
         elif piece.kind == "group_updated":
             states = [piece.values.get("was"), piece.values.get("now")]
         else:

@@ -1,7 +1,8 @@
 """One statement of a file, addressed to whoever puts it together with what others state."""
 
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, cast
 
 Kind = TypeVar("Kind", covariant=True)
 Values = TypeVar("Values", covariant=True)
@@ -31,3 +32,17 @@ class Piece(Generic[Kind, Values]):
     position: int
     source: str
     values: Values
+
+
+AnyPiece = TypeVar("AnyPiece", bound="Piece[str, Mapping[str, object]]")
+
+
+def with_values(piece: AnyPiece, values: Mapping[str, object]) -> AnyPiece:
+    """Return the piece with other values in fields that it has."""
+    return replace(piece, values=cast("Any", {**piece.values, **values}))
+
+
+def moved(piece: AnyPiece, fields: Iterable[str], by_ms: int) -> AnyPiece:
+    """Return the piece with the times in these fields moved; a time that it lacks stays away."""
+    times = ((name, piece.values.get(name)) for name in fields)
+    return with_values(piece, {n: ms + by_ms for n, ms in times if isinstance(ms, int) and ms})

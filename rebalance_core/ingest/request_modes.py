@@ -1,14 +1,16 @@
 """REQUEST_MODE events, and who divides the queues for each member (rocketmq.md §2.8, §14)."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.unlogged_members import Presence
-from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.parse.channels import GRPC
 from rebalance_core.ingest.rows import Row, event, finding
 from rebalance_core.model.events import REQUEST_MODE
@@ -26,6 +28,15 @@ from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.protocol.members import NOTIFIED_MS, OWN_PASS_MS
 from rebalance_core.strategies.pop import pops_whole_brokers
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        AllocatedPiece,
+        BrokerAllocatedPiece,
+        ClientPopQueuePiece,
+        GroupEvidence,
+        RequestModePiece,
+    )
 
 # What stores and clients say of the request mode of a group's topics (rocketmq.md §14).
 
@@ -49,28 +60,34 @@ class Statement:
 
 
 def statements_by_topic(
-    pieces: Iterable[Evidence], context: ClusterContext
+    pieces: Iterable[GroupEvidence], context: ClusterContext
 ) -> dict[str, list[Statement]]:
     """Statements of stores' entries and of clients by topic, in the order of the evidence."""
     by_topic: dict[str, list[Statement]] = {}
     for piece in pieces:
-        statement = _statement(piece, context.time_of(piece))
-        if statement is not None and can_be_popped(piece.values["topic"]):
-            by_topic.setdefault(piece.values["topic"], []).append(statement)
+        if piece.kind in ("request_mode", "broker_allocated", "client_pop_queue"):
+            topic, statement = piece.values["topic"], _statement(piece, context.time_of(piece))
+            if statement is not None and can_be_popped(topic):
+                by_topic.setdefault(topic, []).append(statement)
     return by_topic
 
 
-def _statement(piece: Evidence, at_ms: int) -> Statement | None:
-    v = piece.values
+def _statement(
+    piece: RequestModePiece | BrokerAllocatedPiece | ClientPopQueuePiece, at_ms: int
+) -> Statement | None:
     if piece.kind == "request_mode":
-        return Statement(at_ms, piece.source, parse_request_mode(v["mode"]), broker=piece.place)
-    if piece.kind == "broker_allocated" and v["mode"] is not None:
-        mode = PULL_MODE if v["mode"] == "PULL" else None
-        whole = None if mode else v["whole_brokers"]
-        return Statement(at_ms, piece.source, mode, client_id=v["client_id"], whole_brokers=whole)
-    if piece.kind == "client_pop_queue" and not v["dropped"]:
-        return Statement(at_ms, piece.source, None, client_id=v.get("client_file"))
-    return None
+        mode = parse_request_mode(piece.values["mode"])
+        return Statement(at_ms, piece.source, mode, broker=piece.place)
+    if piece.kind == "client_pop_queue":
+        client_id = piece.values.get("client_file")
+        popped = not piece.values["dropped"]
+        return Statement(at_ms, piece.source, None, client_id=client_id) if popped else None
+    v = piece.values
+    if v["mode"] is None:
+        return None
+    pulled = PULL_MODE if v["mode"] == "PULL" else None
+    whole = None if pulled else v["whole_brokers"]
+    return Statement(at_ms, piece.source, pulled, client_id=v["client_id"], whole_brokers=whole)
 
 
 def absences(statements: Iterable[Statement], context: ClusterContext) -> list[Statement]:
@@ -122,8 +139,8 @@ class DividedAlone:
         until: the first evidence that it asks again, or was started anew; None: there is none.
     """
 
-    since: Evidence
-    until: Evidence | None = None
+    since: AllocatedPiece
+    until: GroupEvidence | None = None
 
     @property
     def since_ms(self) -> int:
@@ -131,7 +148,7 @@ class DividedAlone:
         return self.since.at_ms or 0
 
 
-def members_dividing_themselves(pieces: Iterable[Evidence]) -> list[DividedAlone]:
+def members_dividing_themselves(pieces: Iterable[GroupEvidence]) -> list[DividedAlone]:
     """Return, of each member and topic, the last time in which it divides it itself, though it is
     set to ask.
 
@@ -142,23 +159,25 @@ def members_dividing_themselves(pieces: Iterable[Evidence]) -> list[DividedAlone
         pieces: evidence on a group, in order of time.
     """
     asks: dict[str, int] = {}
-    answered: set[tuple[str, str | None]] = set()
+    answered: set[tuple[str, object]] = set()
     divided: dict[tuple[str, str], DividedAlone] = {}
     for piece in pieces:
-        v = piece.values
         over: list[tuple[str, str]] = []
         if piece.kind == "client":
-            name, start_ms = v.get("client_file") or "", v.get("start_ms") or 0
+            name, start_ms = (
+                piece.values.get("client_file") or "",
+                piece.values.get("start_ms") or 0,
+            )
             over = [
                 key for key, one in divided.items() if key[0] == name and one.since_ms < start_ms
             ]
-            if v["client_rebalance"] is False and not v.get("ordered"):
+            if piece.values["client_rebalance"] is False and not piece.values.get("ordered"):
                 asks[name] = start_ms
         elif piece.kind == "broker_allocated":
-            answered.add((v["client_id"], v.get(PROCESS_ID)))
-            over = [(v["client_id"], v["topic"])]
+            answered.add((piece.values["client_id"], piece.values.get(PROCESS_ID)))
+            over = [(piece.values["client_id"], piece.values["topic"])]
         elif piece.kind == "allocated":
-            place = v["client_id"], v["topic"]
+            place = piece.values["client_id"], piece.values["topic"]
             if place not in divided or divided[place].until is not None:
                 divided[place] = DividedAlone(piece)
         for place in over:
@@ -172,7 +191,7 @@ def members_dividing_themselves(pieces: Iterable[Evidence]) -> list[DividedAlone
     ]
 
 
-def divide_all(pieces: Iterable[Evidence]) -> set[str]:
+def divide_all(pieces: Iterable[GroupEvidence]) -> set[str]:
     """Return, by client id, those that no broker answered for any topic but retry topics."""
     pieces = list(pieces)
     asked = {
@@ -188,7 +207,7 @@ def divide_all(pieces: Iterable[Evidence]) -> set[str]:
 # gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
 
 
-def rebalance_modes(pieces: Iterable[Evidence]) -> dict[str, str]:
+def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
     """CLIENT, BROKER or PROXY by client id, for members of which any file tells.
 
     ``clientRebalance`` is the member's own setting. A member that got an assignment, or pops, asks
@@ -200,18 +219,23 @@ def rebalance_modes(pieces: Iterable[Evidence]) -> dict[str, str]:
     divided: dict[str, str] = {}
     proxied: dict[str, str] = {}
     for piece in pieces:
-        v = piece.values
-        if piece.kind == "client" and v["client_rebalance"] is not None and v.get("client_file"):
-            divides_itself = v["client_rebalance"]
-            modes[v["client_file"]] = CLIENT_REBALANCE if divides_itself else BROKER_REBALANCE
-        elif piece.kind == "client_pop_queue" and v.get("client_file"):
-            modes[v["client_file"]] = BROKER_REBALANCE
+        if (
+            piece.kind == "client"
+            and piece.values["client_rebalance"] is not None
+            and piece.values.get("client_file")
+        ):
+            divides_itself = piece.values["client_rebalance"]
+            modes[piece.values["client_file"]] = (
+                CLIENT_REBALANCE if divides_itself else BROKER_REBALANCE
+            )
+        elif piece.kind == "client_pop_queue" and piece.values.get("client_file"):
+            modes[piece.values["client_file"]] = BROKER_REBALANCE
         elif piece.kind == "broker_allocated":
-            modes[v["client_id"]] = BROKER_REBALANCE
+            modes[piece.values["client_id"]] = BROKER_REBALANCE
         elif piece.kind == "allocated":
-            divided[v["client_id"]] = CLIENT_REBALANCE
-        elif piece.kind == "consumer_connected" and v.get("protocol") == GRPC:
-            proxied[v["client_id"]] = PROXY_REBALANCE
+            divided[piece.values["client_id"]] = CLIENT_REBALANCE
+        elif piece.kind == "consumer_connected" and piece.values.get("protocol") == GRPC:
+            proxied[piece.values["client_id"]] = PROXY_REBALANCE
     gave_up = dict.fromkeys(divide_all(pieces) - proxied.keys(), CLIENT_REBALANCE)
     return divided | modes | gave_up | proxied
 
@@ -229,7 +253,7 @@ _ANY_BROKER = ""
 
 
 def request_mode_events(
-    group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
+    group: str, pieces: Iterable[GroupEvidence], presence: Presence, context: ClusterContext
 ) -> tuple[list[Row], list[Row]]:
     """The events of every topic that was ever popped, and findings on what is not certain.
 

@@ -1,11 +1,14 @@
 """What two files of one log both state: a log copied twice, or copied again after its rotation."""
 
+from __future__ import annotations
+
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, TypeVar
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest import collection
@@ -16,13 +19,22 @@ from rebalance_core.ingest.parse.config_stores import JSON, ROCKSDB_V2
 from rebalance_core.ingest.parse.json_tables import DATA_VERSION_KIND
 from rebalance_core.model.times import SECOND_MS
 
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        ClusterEvidence,
+        RocksdbExportPiece,
+        StoreCopiedPiece,
+        StoreFormPiece,
+    )
+
 FILE_BITS = 40
 """Of a position the lower bits are the place in the file, those above the turn of the file."""
 
 _Span = tuple[int, int]
+Stated = TypeVar("Stated", bound=Evidence)
 
 
-def stated_once(pieces: Iterable[Evidence]) -> list[Evidence]:
+def stated_once(pieces: Iterable[Stated]) -> list[Stated]:
     """The evidence without what an earlier file of the same log has stated already.
 
     What one file states twice stays twice. Two pieces of a log that were rotated share at most the
@@ -53,7 +65,7 @@ def stated_once(pieces: Iterable[Evidence]) -> list[Evidence]:
     return [piece for number, piece in enumerate(pieces) if number not in copies]
 
 
-def _shared_spans(pieces: list[Evidence]) -> dict[str, list[_Span]]:
+def _shared_spans(pieces: Sequence[Evidence]) -> dict[str, list[_Span]]:
     """By place the times that more than one file covers."""
     if not any(piece.position >> FILE_BITS for piece in pieces):
         return {}
@@ -193,15 +205,15 @@ class BrokerStore:
 class _Seen:
     """The parts of a broker's store that the files of one folder show."""
 
-    listings: list[tuple[int, Evidence]] = field(default_factory=list)
-    signs: list[Evidence] = field(default_factory=list)
-    copies: dict[str, list[tuple[int, Evidence]]] = field(default_factory=dict)
+    listings: list[tuple[int, StoreFormPiece]] = field(default_factory=list)
+    signs: list[StoreFormPiece] = field(default_factory=list)
+    copies: dict[str, list[tuple[int, StoreCopiedPiece]]] = field(default_factory=dict)
     exports: dict[str, set[int]] = field(default_factory=dict)
     printed: dict[str, int] = field(default_factory=dict)
 
 
 def rocksdb_stores(
-    pieces: Iterable[Evidence], end_ms: int, folders: Mapping[str, str]
+    pieces: Iterable[ClusterEvidence], end_ms: int, folders: Mapping[str, str]
 ) -> dict[str, BrokerStore]:
     """The stores of those folders whose broker keeps its configurations in RocksDB.
 
@@ -235,7 +247,7 @@ def rocksdb_stores(
 
 
 def _export(
-    piece: Evidence, at_ms: int, seen: Mapping[str, _Seen], folders: Mapping[str, str]
+    piece: RocksdbExportPiece, at_ms: int, seen: Mapping[str, _Seen], folders: Mapping[str, str]
 ) -> None:
     v = piece.values
     if not v["done"]:
@@ -268,13 +280,13 @@ def _store(seen: _Seen) -> BrokerStore | None:
 
 def _dates(
     kind: str,
-    copies: list[tuple[int, Evidence]],
+    copies: list[tuple[int, StoreCopiedPiece]],
     exports: list[int],
-    listings: list[tuple[int, Evidence]],
+    listings: list[tuple[int, StoreFormPiece]],
 ) -> dict[str, int | None]:
     """When each copy's content was exported, by the file."""
     dates: dict[str, int | None] = {}
-    before: tuple[int, str, int] | None = None
+    before: tuple[int, str | None, int] | None = None
     for at_ms, piece in copies:
         v, exported = piece.values, max((e for e in exports if e <= at_ms), default=0)
         latest = at_ms
@@ -297,7 +309,7 @@ def _dates(
     return dates
 
 
-def _written(name: str, copied_ms: int, listings: list[tuple[int, Evidence]]) -> int | None:
+def _written(name: str, copied_ms: int, listings: list[tuple[int, StoreFormPiece]]) -> int | None:
     """When the copied file was written: what the first listing after the copy says.
 
     None if it does not, or says that the file was written anew meanwhile.

@@ -1,14 +1,20 @@
 """Files in the folder of one broker that say they are another's: set apart before anything else."""
 
+from __future__ import annotations
+
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rebalance_core.ingest.broker_folders import BrokerDirectory
 from rebalance_core.ingest.collection import BROKER_LOG, CONFIG_STORES, TOPICS, Collection
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.fact import Unread, file_of
 from rebalance_core.ingest.file_reader import FileStats
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import ClusterEvidence
 
 FILE_OF_ANOTHER = "FILE_OF_ANOTHER"
 """Code of a file that was read and is set apart."""
@@ -75,14 +81,14 @@ def _refused(one: FileStats, why: str) -> FileStats:
 
 def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, str]:
     """By file of another broker what it says."""
-    pieces = list(pieces)
+    on_cluster = list(filter(is_on_cluster, pieces))
     directory = BrokerDirectory(known=set(collection.settings.brokers))
-    for piece in pieces:
+    for piece in on_cluster:
         directory.read(piece, 0)
     kinds = {file.name: file.kind for file in collection.files}
     logs: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     stores: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for folder, file, name in _names(pieces):
+    for folder, file, name in _names(on_cluster):
         if kinds.get(file) == BROKER_LOG:
             logs[folder][file].add(name)
         elif kinds.get(file) == TOPICS and name in directory.known:
@@ -103,7 +109,7 @@ def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, 
     return found
 
 
-def _names(pieces: Iterable[Evidence]) -> Iterator[tuple[str, str, str]]:
+def _names(pieces: Iterable[ClusterEvidence]) -> Iterator[tuple[str, str, str]]:
     """Folder, file and broker name of each statement of a file on whose it is."""
     for piece in pieces:
         file = file_of(piece.source)

@@ -5,26 +5,31 @@ the heartbeat of a consumer that reads the queues which the application names (`
 takes part in no rebalancing of them, and brokers cannot tell it from one that does.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from __future__ import annotations
 
-from rebalance_core.ingest.evidence import Evidence
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
 from rebalance_core.ingest.rows import Row, finding
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
 from rebalance_core.model.group_settings import LITE_PULL
 
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import GroupEvidence
+
 ASSIGNS_FROM = "5.4.0"
 """The first release with ``buildSubscriptionsForHeartbeat``."""
 ACTIVELY = "CONSUME_ACTIVELY"
 """How brokers see lite pull; a push consumer always divides what it subscribes."""
-DIVIDES = ("allocated", "broker_allocated")
+DIVIDES: Final = ("allocated", "broker_allocated")
 """What a client logs when its share of a topic changes, so at its first pass that gives it one."""
 HEARTBEATS_ONLY, NOTHING = "subscriptionsForHeartbeat", "[]"
 """What a member's heartbeats alone subscribe, as its properties in consumerStatus say."""
 
 
 def without_assigned(
-    group: str, events: Iterable[Row], pieces: Iterable[Evidence]
+    group: str, events: Iterable[Row], pieces: Iterable[GroupEvidence]
 ) -> tuple[list[Row], list[Row]]:
     """All events, members that assign themselves queues without subscriptions; findings.
 
@@ -64,7 +69,7 @@ def without_assigned(
 
 
 def may_assign(
-    group: str, events: Iterable[Row], pieces: Iterable[Evidence], versions: Mapping[str, str]
+    group: str, events: Iterable[Row], pieces: Iterable[GroupEvidence], versions: Mapping[str, str]
 ) -> Iterator[Row]:
     """A finding on members of which no file tells whether they divide what they subscribe: neither
     a line on a share of theirs nor their properties.
@@ -77,15 +82,14 @@ def may_assign(
     """
     active, dividing = set[str](), set[str]()
     for piece in pieces:
-        v = piece.values
-        if piece.kind == "consumer_connected" and v["consume_type"] == ACTIVELY:
-            active.add(v["client_id"])
-        elif piece.kind == "client" and v["consumer_type"] == LITE_PULL:
-            active.add(str(v.get("client_file")))
-            if v["properties"].get(HEARTBEATS_ONLY) == NOTHING:
-                dividing.add(str(v.get("client_file")))
+        if piece.kind == "consumer_connected" and piece.values["consume_type"] == ACTIVELY:
+            active.add(piece.values["client_id"])
+        elif piece.kind == "client" and piece.values["consumer_type"] == LITE_PULL:
+            active.add(str(piece.values.get("client_file")))
+            if piece.values["properties"].get(HEARTBEATS_ONLY) == NOTHING:
+                dividing.add(str(piece.values.get("client_file")))
         elif piece.kind in DIVIDES:
-            dividing.add(v["client_id"])
+            dividing.add(piece.values["client_id"])
     least = parse_version(ASSIGNS_FROM)
     names = sorted({
         row["client_id"]
@@ -107,14 +111,16 @@ def may_assign(
         )
 
 
-def _assigners(pieces: Iterable[Evidence]) -> Mapping[str, str]:
+def _assigners(pieces: Iterable[GroupEvidence]) -> Mapping[str, str]:
     """Client id -> the answer to consumerStatus that says so."""
     stated: dict[str, str] = {}
     divides = set[str]()
     for piece in pieces:
-        v = piece.values
         if piece.kind in DIVIDES:
-            divides.add(v["client_id"])
-        elif piece.kind == "client" and v["properties"].get(HEARTBEATS_ONLY, NOTHING) != NOTHING:
-            stated[str(v.get("client_file"))] = piece.source
+            divides.add(piece.values["client_id"])
+        elif (
+            piece.kind == "client"
+            and piece.values["properties"].get(HEARTBEATS_ONLY, NOTHING) != NOTHING
+        ):
+            stated[str(piece.values.get("client_file"))] = piece.source
     return {client: source for client, source in stated.items() if client not in divides}

@@ -1,23 +1,34 @@
 """BROKER_UP and BROKER_DOWN from what the name servers know, else from the brokers themselves."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 from rebalance_core.ingest.broker_folders import (
     HEARD_MS,
-    STARTS,
-    STOPS,
+    registered,
     silences,
     without_graceful_stops,
 )
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.masters import MasterTurn
 from rebalance_core.ingest.own_settings import notice_events
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import Row, Tables, event, finding
 from rebalance_core.model import events
 from rebalance_core.model.clients import nearest_version
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        BrokerAddressPiece,
+        BrokerRegisteredPiece,
+        BrokerRemovedPiece,
+        ClusterEvidence,
+        NameServerStartingPiece,
+    )
 
 # When brokers are up and down by what all name servers know (RouteInfoManager).
 
@@ -44,7 +55,7 @@ class BrokerRegistry:
     """Brokers that nobody knows since a name server started, with the time of that."""
     _cause: dict[str, tuple[int, str]] = field(default_factory=dict)
 
-    def read(self, ordered: Sequence[Evidence]) -> list[Row]:
+    def read(self, ordered: Sequence[ClusterEvidence]) -> list[Row]:
         """BROKER_UP and BROKER_DOWN; evidence on the cluster by time."""
         ordered = without_graceful_stops(ordered)
         silent = silences(ordered)
@@ -61,17 +72,17 @@ class BrokerRegistry:
                 self._registered(piece, at_ms)
             elif piece.kind == "broker_removed":
                 self._removed(piece, at_ms)
-            elif piece.kind == STARTS:
+            elif piece.kind == "name_server_starting":
                 self._started(piece, at_ms)
-            elif piece.kind == STOPS:
+            elif piece.kind == "name_server_stopping":
                 self._stopped(piece.place)
             if number in silent:
                 self._stopped(silent[number])
         self._give_up(self.context.end_ms)
         return self.rows
 
-    def _registered(self, piece: Evidence, at_ms: int) -> None:
-        name = piece.values.get("broker") or self.context.addresses.get(piece.values["address"])
+    def _registered(self, piece: BrokerRegisteredPiece | BrokerAddressPiece, at_ms: int) -> None:
+        name = registered(piece, self.context.addresses)
         if name is None or not _has_route(piece, name, self.context):
             return
         servers = self._there.setdefault(name, set())
@@ -80,7 +91,7 @@ class BrokerRegistry:
         self._awaited.pop(name, None)
         servers.add(piece.place)
 
-    def _removed(self, piece: Evidence, at_ms: int) -> None:
+    def _removed(self, piece: BrokerRemovedPiece, at_ms: int) -> None:
         name = piece.values["broker"]
         known = name in self._there and not self._there[name] and not self._silent.get(name)
         servers = self._there.setdefault(name, set())
@@ -98,7 +109,7 @@ class BrokerRegistry:
                 servers.discard(place)
                 self._silent.setdefault(name, set()).add(place)
 
-    def _started(self, piece: Evidence, at_ms: int) -> None:
+    def _started(self, piece: NameServerStartingPiece, at_ms: int) -> None:
         for name, places in self._silent.items():
             if piece.place in places:
                 places.discard(piece.place)
@@ -131,7 +142,9 @@ def is_down(rows: list[Row], name: str) -> bool:
     return last is not None and last["event_type"] == events.BROKER_DOWN
 
 
-def _has_route(piece: Evidence, name: str, context: ClusterContext) -> bool:
+def _has_route(
+    piece: BrokerRegisteredPiece | BrokerAddressPiece, name: str, context: ClusterContext
+) -> bool:
     """False for a slave of 4.9: only from 5.0 on one without its master registers topics.
 
     RouteInfoManager.registerBroker, ``isPrimeSlave``.
@@ -142,7 +155,7 @@ def _has_route(piece: Evidence, name: str, context: ClusterContext) -> bool:
 # BROKER_UP and BROKER_DOWN from what the name servers log, else from the brokers themselves;
 # MASTER_UP and MASTER_DOWN beside them.
 
-_OWN_LIFE = ("broker_starting", "broker_booted", "broker_stopping")
+_OWN_LIFE: Final = ("broker_starting", "broker_booted", "broker_stopping")
 
 
 def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
@@ -153,7 +166,8 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
     logs lack the registration. Without a name server's log only starts and graceful stops of the
     brokers' own logs are known.
     """
-    ordered = sorted(pieces, key=lambda p: (context.time_of(p), p.place, p.position))
+    on_cluster = filter(is_on_cluster, pieces)
+    ordered = sorted(on_cluster, key=lambda p: (context.time_of(p), p.place, p.position))
     registry = [
         p for p in ordered if p.kind in ("broker_registered", "broker_address", "broker_removed")
     ]
@@ -178,7 +192,7 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
 
 
 def _back_unheard(
-    rows: list[Row], ordered: list[Evidence], heard_ms: int, context: ClusterContext
+    rows: list[Row], ordered: list[ClusterEvidence], heard_ms: int, context: ClusterContext
 ) -> Iterator[Row]:
     """Starts of brokers that were down and whose registration no name server's log has.
 
@@ -207,7 +221,7 @@ def _back_unheard(
             yield broker_up(name, at_ms + MIDDLE_MS, piece.source, context)
 
 
-def _from_brokers(ordered: list[Evidence], context: ClusterContext) -> list[Row]:
+def _from_brokers(ordered: list[ClusterEvidence], context: ClusterContext) -> list[Row]:
     """Starts of masters, stops of a broker's last process, and the first start after that."""
     rows: list[Row] = []
     alive = _running_at_first(ordered, context)
@@ -216,7 +230,8 @@ def _from_brokers(ordered: list[Evidence], context: ClusterContext) -> list[Row]
             continue
         at_ms = context.time_of(piece) + MIDDLE_MS
         folder = context.folders.get(piece.place)
-        name = folder.broker_name if folder else piece.values.get("broker", piece.place)
+        name = piece.values["broker"] if piece.kind == "broker_booted" else piece.place
+        name = folder.broker_name if folder else name
         others = alive.setdefault(name, set()) - {piece.place}
         if piece.kind != "broker_stopping":
             alive[name].add(piece.place)
@@ -236,7 +251,9 @@ def _from_brokers(ordered: list[Evidence], context: ClusterContext) -> list[Row]
     return rows
 
 
-def _running_at_first(ordered: list[Evidence], context: ClusterContext) -> dict[str, set[str]]:
+def _running_at_first(
+    ordered: list[ClusterEvidence], context: ClusterContext
+) -> dict[str, set[str]]:
     """By broker its folders whose log does not begin with a start; "": its master has no log."""
     first: dict[str, str] = {}
     for piece in ordered:

@@ -1,13 +1,18 @@
 """The subscriptions of one group at one broker, as its members' heartbeats make them."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.model.times import CHANNEL_SCAN_MS, HEARTBEAT_MS, SECOND_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import ConsumerDataPiece, GroupEvidence
 
 HEARTBEAT_MARGIN_MS = 5_000
 HEARTBEAT_SEEN_MS = HEARTBEAT_MS + HEARTBEAT_MARGIN_MS
@@ -60,13 +65,13 @@ class SubscriptionTable:
         member: ConnectedMember,
         topics: frozenset[str],
         at_ms: int,
-        piece: Evidence,
+        piece: ConsumerDataPiece,
         second_ms: int,
     ) -> None:
         """A heartbeat of the member changed the table to this."""
         self._members.add(member)
         self.topics, self.at_ms, self.source, self.settled = topics, at_ms, piece.source, False
-        self.versions, self.reporter = piece.values.get("versions", {}), member
+        self.versions, self.reporter = piece.values["versions"], member
         self.line = (second_ms, piece.position)
 
 
@@ -76,14 +81,36 @@ class SubscriptionTable:
 # last client id that the file named for the group counts.
 
 
+def named_client(piece: GroupEvidence) -> str | None:
+    """Return the client id that the piece has itself, of a dump by its file; None: it has none."""
+    if piece.kind in ("client", "client_subscription", "client_queue", "client_pop_queue"):
+        return piece.values.get("client_file")
+    if piece.kind == "consumer_expired":
+        return piece.values.get("client_id")
+    if piece.kind in (
+        "consumer_connected",
+        "consumer_left",
+        "consumer_closed",
+        "member",
+        "listed_client",
+        "heartbeat",
+        "allocated",
+        "broker_allocated",
+        "client_language",
+        "lock_refused",
+    ):
+        return piece.values["client_id"]
+    return None
+
+
 class ProcessNames:
     """Client ids of one group by client log, process and time."""
 
     def __init__(self, pieces: Iterable[Evidence], context: ClusterContext) -> None:
         self._context = context
         self._places: dict[str, str] = {}
-        self._mentions: dict[tuple[str, str | None], list[tuple[int, str]]] = {}
-        for piece in pieces:
+        self._mentions: dict[tuple[str, object], list[tuple[int, str]]] = {}
+        for piece in filter(is_on_group, pieces):
             if piece.kind in ("heartbeat", "allocated"):
                 key = (piece.place, piece.values.get("pid"))
                 mention = (context.time_of(piece), piece.values["client_id"])

@@ -10,7 +10,7 @@ from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import ProcessNames
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.log_lines import inside_second
 from rebalance_core.ingest.piece import Piece
@@ -506,7 +506,7 @@ def beat_ms(piece: ConsumerConnectedPiece, second: int) -> int:
 
 def _notifications(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, list[int]]:
     by_broker: dict[str, list[int]] = {}
-    for piece in pieces:
+    for piece in filter(is_on_group, pieces):
         if piece.kind == "notified":
             broker = context.places.get(piece.values["address"])
             if broker is not None:

@@ -68,8 +68,8 @@ class MemberTimeline:
     last join event of each member, for what other files add to it; ``findings`` the joins that only
     a dump tells; ``at_one_broker`` what one broker alone saw of members that lived on;
     ``after_logs`` the events that only dumps tell which were taken after the log of a broker had
-    ended; ``by_silence`` the changed subscriptions that no line of the member's own tells, but that
-    none of its heartbeats changed the broker's table again.
+    ended; ``by_silence`` the `ORDER` of the changed subscriptions that no line of the member's own
+    tells, but that none of its heartbeats changed the broker's table again.
     """
 
     group: str
@@ -79,7 +79,7 @@ class MemberTimeline:
     events: list[Row] = field(default_factory=list)
     findings: list[Row] = field(default_factory=list)
     after_logs: list[Row] = field(default_factory=list)
-    by_silence: list[Row] = field(default_factory=list)
+    by_silence: set[int] = field(default_factory=set)
     at_one_broker: list[Row] = field(default_factory=list)
     joins: dict[ConnectedMember, Row] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -312,10 +312,11 @@ class MemberTimeline:
                 for member in topics:
                     subscribed = member_topics.get(member, {})
                     self._changed(member, table.topics, table.at_ms, table.source, subscribed)
-                self.by_silence += [
-                    row for row in self.events[known:]
+                self.by_silence |= {
+                    row[ORDER]
+                    for row in self.events[known:]
                     if (row["client_id"], row["channel_id"]) != table.reporter
-                ]  # fmt: skip
+                }
 
     def _topics_at(self, broker: str) -> dict[ConnectedMember, frozenset[str]]:
         """Topics of the members that send heartbeats to the broker, where they are known."""

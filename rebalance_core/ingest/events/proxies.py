@@ -1,20 +1,32 @@
 """What proxies log, as the connections of the members behind them."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Final
 
 from rebalance_core.contracts.fact_declaration import GROUP
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.connections import RETURN_MS
 from rebalance_core.ingest.events.listings import beat_ms
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.ingest.parse.channels import GRPC, REMOTING
+from rebalance_core.ingest.piece import Piece
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 
 if TYPE_CHECKING:
-    from rebalance_core.ingest.evidence_types import ConsumerConnectedPiece
+    from rebalance_core.ingest.evidence_types import (
+        ConsumerClosedPiece,
+        ConsumerConnectedPiece,
+        ConsumerDataPiece,
+        ConsumerDataValues,
+        ConsumerExpiredPiece,
+        ConsumerLeftPiece,
+        GroupEvidence,
+        ProxyStartingPiece,
+    )
 
 # Which topics a member behind a proxy subscribes (rocketmq.md §14).
 #
@@ -29,26 +41,32 @@ BROUGHT_MS = 2 * SECOND_MS
 class ProxyGroupTopics:
     """The group's topics at each place over time."""
 
-    def __init__(self, pieces: Iterable[Evidence], context: ClusterContext) -> None:
+    def __init__(self, pieces: Iterable[GroupEvidence], context: ClusterContext) -> None:
         self._context = context
         self._changes: dict[str, list[tuple[int, int, str, str | None]]] = {}
         self._listed: set[str] = set()
         for piece in pieces:
-            at_ms, topic = context.time_of(piece), piece.values.get("topic")
-            change = (at_ms, piece.position, piece.kind, topic)
-            dropped = piece.kind == "subscription_changed" and "version" not in piece.values
-            if piece.kind in ("group_topic", "group_emptied") or dropped:
-                self._changes.setdefault(piece.place, []).append(change)
-            elif piece.kind in ("member", "group_connection"):
+            if piece.kind in ("member", "group_connection"):
                 self._listed |= {topic for topic, _ in piece.values["subscriptions"] or ()}
+                continue
+            if piece.kind == "group_emptied":
+                topic = None
+            elif piece.kind == "group_topic" or (
+                piece.kind == "subscription_changed" and "version" not in piece.values
+            ):
+                topic = piece.values["topic"]
+            else:
+                continue
+            change = (context.time_of(piece), piece.position, piece.kind, topic)
+            self._changes.setdefault(piece.place, []).append(change)
         for changes in self._changes.values():
             changes.sort(key=lambda change: change[:2])
 
-    def told(self, piece: Evidence, place: str) -> list[Evidence]:
+    def told(self, piece: ConsumerConnectedPiece, place: str) -> list[ConsumerDataPiece]:
         """The line of a member as the statement of its topics, at `place`; empty: not known.
 
         Args:
-            piece: kind ``consumer_connected``.
+            piece: the line.
             place: of the member's connection.
         """
         v = piece.values
@@ -57,7 +75,7 @@ class ProxyGroupTopics:
         topics = v["topics"] or self._at(piece) or sorted(self._listed)
         if not topics:
             return []
-        values = {
+        values: ConsumerDataValues = {
             "group": v["group"],
             "channel": v["channel"],
             "consume_type": v["consume_type"],
@@ -68,9 +86,20 @@ class ProxyGroupTopics:
             "versions": {},
             "known_ms": None,
         }
-        return [replace(piece, kind="consumer_data", place=place, values=values)]
+        return [
+            Piece(
+                piece.part,
+                piece.key,
+                "consumer_data",
+                piece.at_ms,
+                place,
+                piece.position,
+                piece.source,
+                values,
+            )
+        ]
 
-    def _at(self, piece: Evidence) -> list[str]:
+    def _at(self, piece: ConsumerConnectedPiece) -> list[str]:
         """Return what the table of the member's place held then, else that of any other."""
         until_ms = self._context.time_of(piece) + BROUGHT_MS
         known = self._held(piece.place, until_ms)
@@ -96,10 +125,15 @@ class ProxyGroupTopics:
 # client's address says which of them are one. What its own proxy says of a connection counts. The
 # others' word counts where that proxy is dead or its log is not there.
 
-MEMBER_LINES = (
-    "consumer_connected", "consumer_left", "consumer_closed", "consumer_expired", "group_topic",
-    "group_emptied", "subscription_changed",
-)  # fmt: skip
+MEMBER_LINES: Final = (
+    "consumer_connected",
+    "consumer_left",
+    "consumer_closed",
+    "consumer_expired",
+    "group_topic",
+    "group_emptied",
+    "subscription_changed",
+)
 BEHIND = "behind " + PROXIES
 """The place of members behind proxies; a gRPC client's connections each have a place of their own,
 as one that uses several is one process all the same."""
@@ -124,6 +158,14 @@ class _Channel:
     known_at: set[str] = field(default_factory=set)
 
 
+@dataclass(slots=True)
+class _Joined:
+    """The line of the first proxy that saw a connection, and the place of its member."""
+
+    line: ConsumerConnectedPiece
+    place: str
+
+
 def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
     """The evidence on a group, that of proxies as the connections of its members.
 
@@ -131,26 +173,27 @@ def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list
     name no topics get those of the group there; the lines that tell these are left out.
     """
     pieces = list(pieces)
-    topics = ProxyGroupTopics(pieces, context)
-    rest: list[Evidence] = []
-    of_proxies: list[Evidence] = []
-    for piece in pieces:
+    on_group = list(filter(is_on_group, pieces))
+    topics = ProxyGroupTopics(on_group, context)
+    of_proxies: list[GroupEvidence] = []
+    local: list[Evidence] = []
+    for piece in on_group:
         if piece.kind in MEMBER_LINES and piece.place.startswith(PROXIES):
             of_proxies.append(piece)
-        elif piece.kind not in TABLE_LINES:
-            rest.append(piece)
-    local = [
-        located
-        for piece in rest
-        if piece.kind == "consumer_connected"
-        for located in topics.told(piece, piece.place)
+        elif piece.kind == "consumer_connected":
+            local += topics.told(piece, piece.place)
+    rest = [
+        piece
+        for piece in pieces
+        if piece.kind not in TABLE_LINES
+        and not (piece.kind in MEMBER_LINES and piece.place.startswith(PROXIES))
     ]
-    members = _Members(context, topics, _listed(rest))
+    members = _Members(context, topics, _listed(on_group))
     members.take(of_proxies)
     return [*rest, *local, *members.evidence]
 
 
-def _listed(pieces: Iterable[Evidence]) -> dict[str, str]:
+def _listed(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
     """Client id by address, as consumerConnection of proxies lists them."""
     return {
         p.values["client_addr"]: p.values["client_id"]
@@ -167,15 +210,15 @@ class _Members:
     _channels: dict[_Key, _Channel] = field(default_factory=dict)
     _closed: set[_Key] = field(default_factory=set)
     _at: dict[tuple[str, str], _Key] = field(default_factory=dict)
-    _orphans: dict[_Key, Evidence] = field(default_factory=dict)
-    _joined: dict[_Key, list[Evidence]] = field(default_factory=dict)
-    _all_joined: list[list[Evidence]] = field(default_factory=list)
+    _orphans: dict[_Key, ProxyStartingPiece] = field(default_factory=dict)
+    _joined: dict[_Key, _Joined] = field(default_factory=dict)
+    _all_joined: list[_Joined] = field(default_factory=list)
     _ended: list[Evidence] = field(default_factory=list)
 
-    def take(self, pieces: Iterable[Evidence]) -> None:
+    def take(self, pieces: Iterable[GroupEvidence]) -> None:
         """Lines of all proxies, in any order."""
-        starts = [
-            Evidence(GROUP, "", "proxy_starting", at_ms, place, -1, source, {})
+        starts: list[ProxyStartingPiece] = [
+            Piece(GROUP, "", "proxy_starting", at_ms, place, -1, source, {})
             for place, times in self.context.proxies.starts.items()
             for at_ms, source in times
         ]
@@ -187,16 +230,19 @@ class _Members:
                 self._started(piece)
             elif piece.kind == "consumer_connected":
                 self._connected(piece)
-            elif piece.kind.startswith("consumer_"):
+            elif piece.kind in ("consumer_left", "consumer_closed", "consumer_expired"):
                 self._removed(piece)
         self._settle(self.context.end_ms)
 
     @property
     def evidence(self) -> list[Evidence]:
         """The members' connections, each as the first proxy saw it, and their ends."""
-        return [*(piece for joined in self._all_joined for piece in joined), *self._ended]
+        found: list[Evidence] = []
+        for one in self._all_joined:
+            found += replace(one.line, place=one.place), *self.topics.told(one.line, one.place)
+        return found + self._ended
 
-    def _connected(self, piece: Evidence) -> None:
+    def _connected(self, piece: ConsumerConnectedPiece) -> None:
         v = piece.values
         key = (v["client_id"], v["channel"])
         if v["remote"] and key in self._closed:
@@ -211,20 +257,16 @@ class _Members:
             channel.own_proxy = piece.place
         if new:
             self._replace(key, piece)
-            self._joined[key] = self._stated(key, piece)
+            self._joined[key] = _Joined(piece, _place(key, channel))
             self._all_joined.append(self._joined[key])
         joined = self._joined.get(key)
-        if joined and self._seen_ms(piece) < self._seen_ms(joined[0]):
-            joined[:] = self._stated(key, piece)
+        if joined and self._seen_ms(piece) < self._seen_ms(joined.line):
+            joined.line = piece
 
-    def _seen_ms(self, piece: Evidence) -> int:
-        return beat_ms(cast("ConsumerConnectedPiece", piece), self.context.time_of(piece))
+    def _seen_ms(self, piece: ConsumerConnectedPiece) -> int:
+        return beat_ms(piece, self.context.time_of(piece))
 
-    def _stated(self, key: _Key, piece: Evidence) -> list[Evidence]:
-        place = _place(key, self._channels[key])
-        return [replace(piece, place=place), *self.topics.told(piece, place)]
-
-    def _replace(self, key: _Key, piece: Evidence) -> None:
+    def _replace(self, key: _Key, piece: ConsumerConnectedPiece) -> None:
         """A client that lost its proxy comes back; a proxy has one connection of a gRPC client."""
         for other in [k for k in self._channels if k[0] == key[0] and k != key]:
             channel = self._channels[other]
@@ -234,9 +276,11 @@ class _Members:
             if other in self._orphans or back or (again and grpc):
                 # one process all the time: the old connection goes once the new one is there
                 at_ms = self.context.time_of(piece) + (SECOND_MS if grpc else 0)
-                self._gone(other, replace(piece, kind="consumer_closed", at_ms=at_ms))
+                self._gone(other, _closed(piece, at_ms))
 
-    def _removed(self, piece: Evidence) -> None:
+    def _removed(
+        self, piece: ConsumerLeftPiece | ConsumerClosedPiece | ConsumerExpiredPiece
+    ) -> None:
         address = piece.values["channel"]
         client_id = piece.values.get("client_id") or self.listed.get(address)
         key = (client_id, address) if client_id else self._at.get((piece.place, address))
@@ -244,7 +288,8 @@ class _Members:
             return  # of a client that no file names, or told once more
         channel = self._channels.get(key)
         if channel is None:  # it was there before the log begins
-            channel = self._channels[key] = _Channel(piece.values.get("protocol", GRPC))
+            protocol = "" if piece.kind == "consumer_expired" else piece.values.get("protocol", "")
+            channel = self._channels[key] = _Channel(protocol or GRPC)
         channel.known_at.discard(piece.place)
         if channel.own_proxy in (None, piece.place) or self._dead(channel.own_proxy, piece):
             others = channel.known_at - {channel.own_proxy}
@@ -269,7 +314,7 @@ class _Members:
         minutes = self.context.proxies.minutes.get(place or "", ())
         return not any(now - SILENT_MS - MINUTE_MS < m * MINUTE_MS <= now for m in minutes)
 
-    def _started(self, piece: Evidence) -> None:
+    def _started(self, piece: ProxyStartingPiece) -> None:
         """A proxy begins with an empty table: what it held is known to the others alone."""
         for key, channel in self._channels.items():
             channel.known_at.discard(piece.place)
@@ -282,14 +327,19 @@ class _Members:
         """Who does not come back died with the proxy."""
         for key, start in list(self._orphans.items()):
             if now_ms >= self.context.time_of(start) + RETURN_MS:
-                self._gone(key, replace(start, kind="consumer_closed"))
+                self._gone(key, _closed(start, start.at_ms))
 
     def _gone(self, key: _Key, piece: Evidence) -> None:
         channel = self._channels.pop(key)
         self._orphans.pop(key, None)
         self._closed.add(key)
-        values: dict[str, Any] = {"channel": key[1], "client_id": key[0]}
+        values = {"channel": key[1], "client_id": key[0]}
         self._ended.append(replace(piece, place=_place(key, channel), values=values))
+
+
+def _closed(piece: Evidence, at_ms: int | None) -> Evidence:
+    """The end of a connection, by a line on something else."""
+    return replace(piece, kind="consumer_closed", at_ms=at_ms)
 
 
 def _place(key: _Key, channel: _Channel) -> str:

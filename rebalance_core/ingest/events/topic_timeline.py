@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard
 
 from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
-from rebalance_core.ingest.evidence import Evidence, is_lite
+from rebalance_core.ingest.evidence import Evidence, is_lite, is_on_topic
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import ORDER, Row, Tables, event, finding
@@ -215,13 +215,6 @@ REGISTERED = ("topic_registered", "topic_route")
 """Registrations at a name server, right after the broker logged the topic."""
 
 
-_TOPICS = frozenset(SUBJECTS["topics"])
-
-
-def _of_topics(piece: Evidence) -> TypeGuard[TopicsEvidence]:
-    return piece.kind in _TOPICS
-
-
 def _is_logged(piece: TopicsEvidence) -> TypeGuard[_Logged]:
     return piece.kind in LOGGED
 
@@ -280,9 +273,9 @@ class TopicTimeline:
         """
         ordered = sorted(pieces, key=lambda p: (self._at(p), p.place, p.position, p.source))
         self._perms = RoutePerms(
-            self._stated_perms(filter(_of_topics, ordered)), self.context.was_masterless
+            self._stated_perms(filter(is_on_topic, ordered)), self.context.was_masterless
         )
-        own = list(filter(_of_topics, ordered))
+        own = list(filter(is_on_topic, ordered))
         stated = {one[0] for piece in own if (one := _set_up(piece)) is not None}
         # collection.toml may name a process of a broker, whose own files are missing
         folders = {folder.broker_name for folder in self.context.folders.values()}

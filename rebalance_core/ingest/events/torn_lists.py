@@ -1,13 +1,18 @@
 """Lists of members whose rows lost characters where no padding shows it."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.command_output import PARTIAL
-from rebalance_core.ingest.parse.mqadmin_consumers import UNPADDED
 from rebalance_core.ingest.parse.torn_rows import whole_of
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import MemberPiece
 
 
 def without_torn_rows(pieces: Iterable[Evidence]) -> list[Evidence]:
@@ -19,15 +24,15 @@ def without_torn_rows(pieces: Iterable[Evidence]) -> list[Evidence]:
     other files have and this list lacks.
     """
     pieces = list(pieces)
-    if not any(piece.values.get(UNPADDED) for piece in pieces):
+    on_group = filter(is_on_group, pieces)
+    unpadded = [p for p in on_group if p.kind == "member" and p.values.get("unpadded")]
+    if not unpadded:
         return pieces
     names = _Names()
     for piece in pieces:
         names.take(piece)
-    torn = {p.source for p in pieces if p.values.get(UNPADDED) and names.is_torn(p)}
-    topics = {
-        file_of(p.source) for p in pieces if p.values.get(UNPADDED) and names.has_torn_topic(p)
-    }
+    torn = {p.source for p in unpadded if names.is_torn(p)}
+    topics = {file_of(p.source) for p in unpadded if names.has_torn_topic(p)}
     files = {*map(file_of, torn), *topics}
     kept = (p for p in pieces if p.source not in torn and not _counts(p, files))
     return [_left(p, topics) if file_of(p.source) in files else p for p in kept]
@@ -44,9 +49,9 @@ class _Names:
     subscribed: dict[str, set[str]] = field(default_factory=dict)
 
     def take(self, piece: Evidence) -> None:
-        v, file = piece.values, file_of(piece.source)
-        client_id, address = v.get("client_id"), v.get("client_addr") or v.get("channel")
-        for name in filter(None, (client_id, v.get("client_file"))):
+        file, client_id = file_of(piece.source), _text(piece, "client_id")
+        address = _text(piece, "client_addr") or _text(piece, "channel")
+        for name in filter(None, (client_id, _text(piece, "client_file"))):
             self.ids.setdefault(name, set()).add(file)
         for topic in _topics(piece):
             self.topics.setdefault(topic, set()).add(file)
@@ -54,10 +59,10 @@ class _Names:
             of_client = self.addresses.setdefault((piece.place, client_id), {})
             of_client.setdefault(address, set()).add(file)
         if piece.kind == "member":
-            self.listed.setdefault(file, set()).add(v["client_id"])
+            self.listed.setdefault(file, set()).add(client_id)
             self.subscribed.setdefault(file, set()).update(_topics(piece))
 
-    def is_torn(self, piece: Evidence) -> bool:
+    def is_torn(self, piece: MemberPiece) -> bool:
         """True of a row whose id or address lost characters."""
         v, file = piece.values, file_of(piece.source)
         addresses = self.addresses[piece.place, v["client_id"]]
@@ -66,7 +71,7 @@ class _Names:
             return True
         return self._is_torn(v["client_id"], file, self.ids, self.listed[file])
 
-    def has_torn_topic(self, piece: Evidence) -> bool:
+    def has_torn_topic(self, piece: MemberPiece) -> bool:
         """True of a row of a list whose subscription table has a topic that lost characters."""
         file = file_of(piece.source)
         listed = self.subscribed[file]
@@ -77,12 +82,19 @@ class _Names:
         return named[name] == {file} and bool(whole_of(name, named.keys() - listed))
 
 
+def _text(piece: Evidence, field: str) -> str:
+    """A name that evidence of any kind may have; empty: it has none."""
+    value = piece.values.get(field)
+    return value if isinstance(value, str) else ""
+
+
 def _topics(piece: Evidence) -> Iterator[str]:
-    topic = piece.values.get("topic")
+    topic, subscriptions = _text(piece, "topic"), piece.values.get("subscriptions")
     if topic:
         yield topic
-    for one in piece.values.get("subscriptions") or ():
-        yield one if isinstance(one, str) else one[0]
+    if isinstance(subscriptions, list | tuple):
+        for one in subscriptions:
+            yield one if isinstance(one, str) else one[0]
 
 
 def _counts(piece: Evidence, files: set[str]) -> bool:

@@ -1,7 +1,10 @@
 """Who was a member when, by a group's own events; events of members that were not there."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.collection import PROXIES
@@ -11,11 +14,11 @@ from rebalance_core.ingest.events.connections import (
     ConnectedMember,
     ProcessNames,
     SubscriptionTable,
+    named_client,
 )
 from rebalance_core.ingest.events.proxies import BEHIND
-from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.parse.command_output import PARTIAL
 from rebalance_core.ingest.rows import Row, event, event_order, finding
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
@@ -30,6 +33,19 @@ from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 from rebalance_core.protocol.members import ROUTE_MS, tells_start
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import (
+        ClientPiece,
+        GroupConnectionPiece,
+        GroupEvidence,
+        HeartbeatPiece,
+        MemberPiece,
+        NoMembersPiece,
+        PausedPiece,
+    )
+
+    Listed: TypeAlias = MemberPiece | GroupConnectionPiece | NoMembersPiece
 
 # Who was a member when: looked up from a group's own events.
 
@@ -140,7 +156,7 @@ PUT_OFF_MS = 30_000
 
 def suspension_events(
     group: str,
-    pieces: Iterable[Evidence],
+    pieces: Sequence[Evidence],
     names: ProcessNames,
     presence: Presence,
     context: ClusterContext,
@@ -150,20 +166,16 @@ def suspension_events(
     A member that was suspended before its log begins shows by the pulls that it puts off; one that
     no longer puts them off, while its log goes on, has resumed.
     """
-    pieces = list(pieces)
     rows: list[Row] = []
     state: dict[str, tuple[bool, int]] = {}
-    put_off: dict[str, Evidence] = {}
-    kinds = ("suspended", "resumed", "paused")
-    ordered = sorted(
-        (p for p in pieces if p.kind in kinds),
-        key=lambda p: (context.time_of(p), p.place, p.position),
-    )
-    for piece in ordered:
+    put_off: dict[str, PausedPiece] = {}
+    on_group = filter(is_on_group, pieces)
+    stated = [p for p in on_group if p.kind in ("suspended", "resumed", "paused")]
+    for piece in sorted(stated, key=lambda p: (context.time_of(p), p.place, p.position)):
         at_ms = context.time_of(piece)
-        client_id = names.client_of(piece) or presence.of_instance(
-            piece.values.get("instance"), at_ms
-        )
+        client_id = names.client_of(piece)
+        if client_id is None and piece.kind == "paused":
+            client_id = presence.of_instance(piece.values["instance"], at_ms)
         channels = presence.channels(client_id, at_ms) if client_id is not None else []
         if client_id is None or not channels:
             continue
@@ -207,7 +219,7 @@ class Unsubscriptions:
     """The lines of one group's clients."""
 
     def __init__(
-        self, pieces: Iterable[Evidence], names: ProcessNames, context: ClusterContext
+        self, pieces: Iterable[GroupEvidence], names: ProcessNames, context: ClusterContext
     ) -> None:
         self._lines = sorted(
             (context.time_of(p), p.source, p.values["topic"], names.client_of(p))
@@ -256,14 +268,14 @@ TopicsByMember = Mapping[ConnectedMember, frozenset[str]]
 class SubscriptionVersions:
     """The lines without a member, by broker and topic; those of topics that came or went."""
 
-    def __init__(self, pieces: Iterable[Evidence], context: ClusterContext) -> None:
+    def __init__(self, pieces: Iterable[GroupEvidence], context: ClusterContext) -> None:
         self._lines: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
         self._moves: dict[str, list[tuple[int, int]]] = {}
         for piece in pieces:
             if piece.kind not in ("subscription_changed", "group_topic"):
                 continue
             line = (context.time_of(piece), piece.position)
-            if "version" in piece.values:
+            if piece.kind == "subscription_changed" and "version" in piece.values:
                 key = (piece.place, piece.values["topic"])
                 self._lines.setdefault(key, []).append((*line, piece.values["version"]))
             else:
@@ -344,7 +356,7 @@ BATCH_MS = MINUTE_MS
 
 def unlogged_joins(
     group: str,
-    pieces: list[Evidence],
+    pieces: Sequence[GroupEvidence],
     presence: Presence,
     names: ProcessNames,
     context: ClusterContext,
@@ -357,9 +369,9 @@ def unlogged_joins(
     """
     logged = {(p.place, p.values["channel"]) for p in pieces if p.kind == "consumer_connected"}
     started = {
-        piece.values["client_file"]: piece.values["start_ms"]
+        client_id: piece.values["start_ms"]
         for piece in pieces
-        if piece.kind == "client" and piece.values.get("client_file")
+        if piece.kind == "client" and (client_id := piece.values.get("client_file"))
     }
     rows: list[Row] = []
     findings: list[Row] = []
@@ -372,10 +384,11 @@ def unlogged_joins(
     for piece in sorted(
         mentions, key=lambda p: (p.kind != "heartbeat", context.time_of(p), p.source)
     ):
-        client_id = str(piece.values.get("client_id") or piece.values.get("client_file") or "")
+        client_id = named_client(piece)
+        if not client_id or client_id in added:
+            continue
         at_ms = context.time_of(piece)
-        known = presence.touched(client_id, at_ms - DUMP_MS, at_ms + DUMP_MS)
-        if not client_id or client_id in added or known:
+        if presence.touched(client_id, at_ms - DUMP_MS, at_ms + DUMP_MS):
             continue
         if client_id in presence.stays and piece.kind != "member":
             continue
@@ -400,7 +413,7 @@ def _is_new(piece: Evidence, at_ms: int, context: ClusterContext) -> bool:
 
 
 def unlogged_leaves(
-    group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
+    group: str, pieces: Sequence[GroupEvidence], presence: Presence, context: ClusterContext
 ) -> tuple[list[Row], list[Row]]:
     """Losses of members that should be there and that no broker lists any more; findings.
 
@@ -410,7 +423,6 @@ def unlogged_leaves(
     """
     rows: list[Row] = []
     findings: list[Row] = []
-    pieces = list(pieces)
     of_group = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
     of_group -= context.slave_places  # what masters do not list and a slave does is listed
     of_group = {place for place in of_group if not place.startswith(BEHIND)}
@@ -423,7 +435,7 @@ def unlogged_leaves(
     }
     unheld = _unheld(pieces, context)
     for dumps in _batches(pieces, context):
-        batch = [p for p in dumps if p.kind != "no_members"]
+        batch: list[Listed] = [p for p in dumps if p.kind != "no_members"]
         first_ms = context.time_of(dumps[0])
         lost_ms = last_ms = context.time_of(dumps[-1])
         if not batch:
@@ -448,24 +460,29 @@ def unlogged_leaves(
     return rows, findings
 
 
-def _unheld(pieces: Iterable[Evidence], context: ClusterContext) -> list[int]:
+def _unheld(pieces: Iterable[GroupEvidence], context: ClusterContext) -> list[int]:
     """When ``consumerProgress -s true`` showed queues and nobody that holds one."""
     holders: dict[str, tuple[int, bool]] = {}
     for piece in pieces:
         if piece.kind == "queue_progress" and piece.values["with_clients"]:
             dump = file_of(piece.source)
-            shown = piece.values["client_ip"] is not None or piece.values.get(PARTIAL, False)
+            shown = piece.values["client_ip"] is not None or piece.values.get("partial", False)
             held = holders.get(dump, (0, False))[1] or shown
             holders[dump] = (context.time_of(piece), held)
     return sorted(at_ms for at_ms, held in holders.values() if not held)
 
 
-def _batches(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[list[Evidence]]:
+def _batches(pieces: Iterable[GroupEvidence], context: ClusterContext) -> Iterator[list[Listed]]:
     """Dumps taken together: each broker once, all within `BATCH_MS`."""
-    batch: list[Evidence] = []
+    batch: list[Listed] = []
     dumps: dict[str, str] = {}
-    kinds = ("member", "group_connection", "no_members")
-    listed = [p for p in pieces if p.kind in kinds and p.place and not p.values.get(PARTIAL)]
+    listed = [
+        p
+        for p in pieces
+        if p.kind in ("member", "group_connection", "no_members")
+        and p.place
+        and not p.values.get("partial")
+    ]
     for piece in sorted(listed, key=lambda p: (context.time_of(p), p.source)):
         dump = file_of(piece.source)
         late = batch and context.time_of(piece) >= context.time_of(batch[0]) + BATCH_MS
@@ -478,22 +495,28 @@ def _batches(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[li
 
 
 def _join(
-    group: str, piece: Evidence, client_id: str, when: int | None, context: ClusterContext
+    group: str,
+    piece: HeartbeatPiece | MemberPiece | ClientPiece,
+    client_id: str,
+    when: int | None,
+    context: ClusterContext,
 ) -> Row:
     observed = when is None or when <= context.start_ms
-    topics = piece.values.get("topics")
     # of an answer to consumerStatus it is the consumer's own field, else its heartbeat's
     states_start = piece.kind == "client" or tells_start(client_id)
-    where = piece.values.get("consume_from_where") if states_start else None
-    if piece.kind == "member":
-        topics = [pair[0] for pair in piece.values["subscriptions"] or ()]
+    where = piece.values["consume_from_where"] if states_start else None
+    topics: list[str] = []
+    if piece.kind == "heartbeat":
+        topics = piece.values["topics"]
+    elif piece.kind == "member":
+        topics = [topic for topic, _ in piece.values["subscriptions"] or ()]
     row = event(
         CONSUMER_JOIN,
         context.start_ms if when is None or observed else when,
         piece.source,
         consumer_group=group,
         client_id=client_id,
-        message_model=piece.values.get("message_model"),
+        message_model=piece.values["message_model"],
         consume_from_where=where,
         detail=OBSERVED if observed else None,
     )
@@ -504,7 +527,7 @@ def _join(
 
 def _own_leave(
     group: str,
-    pieces: Iterable[Evidence],
+    pieces: Iterable[GroupEvidence],
     client_id: str,
     joined_ms: int,
     names: ProcessNames,

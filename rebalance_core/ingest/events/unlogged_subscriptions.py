@@ -7,18 +7,17 @@ A broker that drops INFO lines under load may drop the line that says what a mem
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import HEARTBEAT_SEEN_MS
 from rebalance_core.ingest.events.unlogged_members import Presence
-from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.observed_facts import ownership_rows
-from rebalance_core.ingest.parse.command_output import PARTIAL
-from rebalance_core.ingest.rows import Row, event, event_order, finding
+from rebalance_core.ingest.rows import ORDER, Row, event, event_order, finding
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
     CONSUMER_LEAVE,
@@ -30,10 +29,28 @@ from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.verdicts import INFO, WARNING
 
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import GroupConnectionPiece, GroupEvidence
+
 Topics = frozenset[str]
 EVER = 2**62
 SHOWN = 20
 """Clients that a finding names at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Change:
+    """A changed subscription.
+
+    Attributes:
+        row: its event.
+        number: of the event among those of the group; None: it is added here.
+        by_silence: no line of the member's own has it.
+    """
+
+    row: Row
+    number: int | None = None
+    by_silence: bool = False
 
 
 @dataclass
@@ -42,7 +59,7 @@ class _Stay:
 
     join: Row
     until_ms: int = EVER
-    changes: list[Row] = field(default_factory=list)
+    changes: list[_Change] = field(default_factory=list)
 
     @property
     def client_id(self) -> str:
@@ -58,8 +75,8 @@ class _Stay:
     @property
     def ever(self) -> Topics:
         """All that it subscribed at some time."""
-        later = (row["topic"] for row in self.changes if row["event_type"] == SUBSCRIBE)
-        return (self.topics or Topics()).union(later)
+        later = {one.row["topic"] for one in self.changes if one.row["event_type"] == SUBSCRIBE}
+        return (self.topics or Topics()) | later
 
     def covers(self, at_ms: int) -> bool:
         """True if it was there."""
@@ -74,8 +91,8 @@ class _Stay:
 def unlogged_subscriptions(
     group: str,
     events: Iterable[Row],
-    by_silence: Iterable[Row],
-    pieces: list[Evidence],
+    by_silence: Collection[int],
+    pieces: Sequence[GroupEvidence],
     context: ClusterContext,
 ) -> tuple[list[Row], list[Row]]:
     """All events, with what members subscribe by other files than brokers' logs; findings.
@@ -93,16 +110,15 @@ def unlogged_subscriptions(
     Args:
         group: the consumer group.
         events: all of its members.
-        by_silence: those among them that no line of the member's own tells.
+        by_silence: `ORDER` of those among them that no line of the member's own tells.
         pieces: its evidence.
         context: of the cluster.
     """
     events = sorted(events, key=event_order)
-    stays = _stays(events)
+    stays = _stays(events, by_silence)
+    logged = {change.number for stay in stays for change in stay.changes}
     statements, held = _statements(pieces, context), _held(group, events, pieces, context)
     connections = [piece for piece in pieces if piece.kind == "group_connection"]
-    before = {id(row) for stay in stays for row in stay.changes}
-    silent = {id(row) for row in by_silence}
     sources: dict[str, str] = {}
     unknown: dict[str, str] = {}
     known: dict[Topics, list[int]] = {}
@@ -126,21 +142,22 @@ def unlogged_subscriptions(
             unknown[stay.client_id] = stay.join["source"]
     for stay in stays:
         shown = held.get(stay.client_id, [])
-        _withdraw(stay, silent, statements.get(stay.client_id, []), shown, sources, context)
+        _withdraw(stay, statements.get(stay.client_id, []), shown, sources, context)
         _subscribe_held(group, stay, stays, shown, sources)
-    changes = {id(row): row for stay in stays for row in stay.changes}
-    kept = [row for row in events if id(row) not in before or id(row) in changes]
-    added = [row for number, row in changes.items() if number not in before]
+    changes = [change for stay in stays for change in stay.changes]
+    withdrawn = logged - {change.number for change in changes}
+    kept = [row for number, row in enumerate(events) if number not in withdrawn]
+    added = [change.row for change in changes if change.number is None]
     return kept + added, [
         *_not_logged(group, sources, *_TOLD),
         *_not_logged(group, unknown, *_UNKNOWN),
     ]
 
 
-def _stays(events: Iterable[Row]) -> list[_Stay]:
+def _stays(events: Iterable[Row], by_silence: Collection[int]) -> list[_Stay]:
     stays: list[_Stay] = []
     live: dict[tuple[str, str | None], _Stay] = {}
-    for row in events:
+    for number, row in enumerate(events):
         member = (row["client_id"], row.get("channel_id"))
         if row["event_type"] == CONSUMER_JOIN:
             if member in live:
@@ -150,12 +167,12 @@ def _stays(events: Iterable[Row]) -> list[_Stay]:
         elif member in live and row["event_type"] in (CONSUMER_LEAVE, CONSUMER_LOST):
             live.pop(member).until_ms = row["event_ms"]
         elif member in live:
-            live[member].changes.append(row)
+            live[member].changes.append(_Change(row, number, row.get(ORDER) in by_silence))
     return stays
 
 
 def _statements(
-    pieces: Iterable[Evidence], context: ClusterContext
+    pieces: Iterable[GroupEvidence], context: ClusterContext
 ) -> dict[str, list[tuple[int, Topics, str]]]:
     """All topics of a client as itself says it: (time, topics, source) by client, in order of time.
 
@@ -165,21 +182,22 @@ def _statements(
     dumps: dict[tuple[str, str], tuple[int, set[str]]] = {}
     found: dict[str, list[tuple[int, Topics, str]]] = {}
     for piece in pieces:
-        v = piece.values
         if piece.kind == "heartbeat":
-            topics = Topics(t for t in v["topics"] if not is_retry_topic(t))
+            topics = Topics(t for t in piece.values["topics"] if not is_retry_topic(t))
             statement = (context.time_of(piece), topics, piece.source)
-            found.setdefault(v["client_id"], []).append(statement)
-        elif piece.kind in ("client", "client_subscription") and v.get("client_file"):
-            if v.get(PARTIAL):
+            found.setdefault(piece.values["client_id"], []).append(statement)
+        elif piece.kind in ("client", "client_subscription"):
+            client_file = piece.values.get("client_file")
+            if not client_file or piece.values.get("partial"):
                 continue
-            at_ms, named = context.time_of(piece), set[str]()
             if piece.kind == "client_subscription":
-                named = {v["topic"]}
-            elif v["consumer_type"] not in (LITE_PULL, PULL):
+                named = {piece.values["topic"]}
+            elif piece.values["consumer_type"] in (LITE_PULL, PULL):
+                named = set()
+            else:
                 continue
-            dump = dumps.setdefault((v["client_file"], file_of(piece.source)), (at_ms, set()))
-            dump[1].update(named)
+            place = (client_file, file_of(piece.source))
+            dumps.setdefault(place, (context.time_of(piece), set()))[1].update(named)
     for (client_id, source), (at_ms, names) in dumps.items():
         topics = Topics(t for t in names if not is_retry_topic(t))
         found.setdefault(client_id, []).append((at_ms, topics, source))
@@ -187,7 +205,7 @@ def _statements(
 
 
 def _held(
-    group: str, events: list[Row], pieces: list[Evidence], context: ClusterContext
+    group: str, events: list[Row], pieces: Sequence[GroupEvidence], context: ClusterContext
 ) -> dict[str, list[tuple[int, str, str]]]:
     """Topics of which a client takes messages: (time, topic, source) by client, in order of time.
 
@@ -198,14 +216,15 @@ def _held(
         for row in ownership_rows(group, pieces, Presence(events), context)
     ]
     for piece in pieces:
-        v = piece.values
-        client_id = v.get("client_file")
         if piece.kind in ("allocated", "broker_allocated"):
-            client_id = v["client_id"]
-        elif piece.kind != "client_pop_queue" or v["dropped"]:
+            client_id = piece.values["client_id"]
+        elif piece.kind == "client_pop_queue" and not piece.values["dropped"]:
+            client_id = piece.values.get("client_file", "")
+        else:
             continue
         if client_id:
-            rows.append((client_id, context.time_of(piece), v["topic"], piece.source))
+            topic = piece.values["topic"]
+            rows.append((client_id, context.time_of(piece), topic, piece.source))
     found: dict[str, list[tuple[int, str, str]]] = {}
     for client_id, at_ms, topic, source in sorted(rows, key=lambda row: row[1]):
         if not is_retry_topic(topic):
@@ -214,9 +233,12 @@ def _held(
 
 
 def _of_group(
-    stay: _Stay, others: Iterable[tuple[Topics, Iterable[_Stay]]], connections: Iterable[Evidence],
-    seen: Topics, context: ClusterContext,
-) -> tuple[Topics, str] | None:  # fmt: skip
+    stay: _Stay,
+    others: Iterable[tuple[Topics, Iterable[_Stay]]],
+    connections: Iterable[GroupConnectionPiece],
+    seen: Topics,
+    context: ClusterContext,
+) -> tuple[Topics, str] | None:
     """Return the group's one subscription while the member is there, and a source; None: several.
 
     Args:
@@ -233,7 +255,8 @@ def _of_group(
             sets[topics] = met.join["source"]
     for piece in connections:
         if stay.covers(context.time_of(piece)):
-            topics = Topics(t for t, _ in piece.values["subscriptions"] if not is_retry_topic(t))
+            listed = piece.values["subscriptions"] or ()
+            topics = Topics(t for t, _ in listed if not is_retry_topic(t))
             if topics:
                 sets.setdefault(topics, piece.source)
     fitting = [one for one in sets.items() if seen <= one[0]]
@@ -247,30 +270,32 @@ def _change(group: str, stay: _Stay, stated: list[tuple[int, Topics, str]]) -> N
     for (_, before, _), (at_ms, topics, source) in pairwise(stated):
         for kind, names in ((SUBSCRIBE, topics - before), (UNSUBSCRIBE, before - topics)):
             for topic in sorted(names):
-                stay.changes.append(_event(group, kind, at_ms, source, stay, topic))
+                stay.changes.append(_change_of(group, kind, at_ms, source, stay, topic))
 
 
 def _withdraw(
-    stay: _Stay, silent: set[int], statements: list[tuple[int, Topics, str]],
-    held: list[tuple[int, str, str]], sources: dict[str, str], context: ClusterContext,
-) -> None:  # fmt: skip
+    stay: _Stay,
+    statements: list[tuple[int, Topics, str]],
+    held: list[tuple[int, str, str]],
+    sources: dict[str, str],
+    context: ClusterContext,
+) -> None:
     """Take back the changes by silence that the member itself contradicts; say so in ``sources``.
 
     Only while a log goes on: later, what contradicts a change may come of another, unseen one.
     """
     statements = [one for one in statements if not context.all_logs_had_ended(one[0])]
     held = [one for one in held if not context.all_logs_had_ended(one[0])]
-    for row in [row for row in stay.changes if id(row) in silent]:
-        if not any(row is one for one in stay.changes):
+    for change in [change for change in stay.changes if change.by_silence]:
+        if change not in stay.changes:
             continue
-        of_topic = [one for one in stay.changes if one["topic"] == row["topic"]]
-        at = of_topic.index(row)
-        source = _contradiction(row, stay, statements, held)
+        of_topic = [one for one in stay.changes if one.row["topic"] == change.row["topic"]]
+        at = of_topic.index(change)
+        source = _contradiction(change, stay, statements, held)
         if source is None:  # one that the member's own next line takes back was none either
-            source = next(
-                (r["source"] for r in of_topic[at + 1 : at + 2]
-                 if id(r) not in silent and not context.all_logs_had_ended(r["event_ms"])), None
-            )  # fmt: skip
+            own = (one.row for one in of_topic[at + 1 : at + 2] if not one.by_silence)
+            logged = (r["source"] for r in own if not context.all_logs_had_ended(r["event_ms"]))
+            source = next(logged, None)
         if source is not None:
             for one in of_topic[at : at + 2]:  # the next one would change nothing
                 stay.changes.remove(one)
@@ -278,9 +303,12 @@ def _withdraw(
 
 
 def _subscribe_held(
-    group: str, stay: _Stay, stays: list[_Stay], held: list[tuple[int, str, str]],
+    group: str,
+    stay: _Stay,
+    stays: list[_Stay],
+    held: list[tuple[int, str, str]],
     sources: dict[str, str],
-) -> None:  # fmt: skip
+) -> None:
     """Add the subscriptions of topics of which the member holds queues; say so in ``sources``.
 
     Who subscribes nothing reads the queues that its application names.
@@ -288,26 +316,32 @@ def _subscribe_held(
     for at_ms, topic, source in held:
         if stay.topics and stay.covers(at_ms) and topic not in stay.ever:
             when = _since(stay, stays, topic, at_ms)
-            stay.changes.append(_event(group, SUBSCRIBE, when, source, stay, topic))
+            stay.changes.append(_change_of(group, SUBSCRIBE, when, source, stay, topic))
             sources[stay.client_id] = source
 
 
 def _contradiction(
-    change: Row, stay: _Stay, statements: Iterable[tuple[int, Topics, str]],
+    change: _Change,
+    stay: _Stay,
+    statements: Iterable[tuple[int, Topics, str]],
     held: Iterable[tuple[int, str, str]],
-) -> str | None:  # fmt: skip
+) -> str | None:
     """Where the member shows later that its subscription did not change so; None: nowhere."""
-    topic, ended = change["topic"], change["event_type"] == UNSUBSCRIBE
-    changed_ms = change["event_ms"]
-    after = [r["event_ms"] for r in stay.changes if r["topic"] == topic and r is not change]
+    row = change.row
+    topic, ended, changed_ms = row["topic"], row["event_type"] == UNSUBSCRIBE, row["event_ms"]
+    others = (one.row for one in stay.changes if one is not change)
+    after = [other["event_ms"] for other in others if other["topic"] == topic]
     until_ms = min([ms for ms in after if ms >= changed_ms] + [stay.until_ms])
     shown = [(at_ms, topic in topics, source) for at_ms, topics, source in statements]
     shown += [(at_ms, True, source) for at_ms, name, source in held if name == topic]
     return next(
-        (source for at_ms, subscribed, source in shown
-         if changed_ms + HEARTBEAT_SEEN_MS < at_ms < until_ms and subscribed == ended),
+        (
+            source
+            for at_ms, subscribed, source in shown
+            if changed_ms + HEARTBEAT_SEEN_MS < at_ms < until_ms and subscribed == ended
+        ),
         None,
-    )  # fmt: skip
+    )
 
 
 def _since(stay: _Stay, stays: Iterable[_Stay], topic: str, seen_ms: int) -> int:
@@ -316,16 +350,23 @@ def _since(stay: _Stay, stays: Iterable[_Stay], topic: str, seen_ms: int) -> int
     moments = [max(joined_ms, seen_ms - HEARTBEAT_SEEN_MS)]
     for other in filter(stay.meets, stays):
         rows = [other.join] if topic in (other.topics or ()) else []
-        rows += [r for r in other.changes if r["event_type"] == SUBSCRIBE and r["topic"] == topic]
+        changes = (change.row for change in other.changes)
+        rows += [r for r in changes if r["event_type"] == SUBSCRIBE and r["topic"] == topic]
         moments += [max(joined_ms, row["event_ms"]) for row in rows]
     return min(moments)
 
 
-def _event(group: str, kind: str, at_ms: int, source: str, stay: _Stay, topic: str) -> Row:
-    return event(
-        kind, at_ms, source, consumer_group=group, client_id=stay.client_id,
-        channel_id=stay.join.get("channel_id"), topic=topic,
-    )  # fmt: skip
+def _change_of(group: str, kind: str, at_ms: int, source: str, stay: _Stay, topic: str) -> _Change:
+    row = event(
+        kind,
+        at_ms,
+        source,
+        consumer_group=group,
+        client_id=stay.client_id,
+        channel_id=stay.join.get("channel_id"),
+        topic=topic,
+    )
+    return _Change(row)
 
 
 _TOLD = (

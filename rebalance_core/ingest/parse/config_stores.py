@@ -75,7 +75,7 @@ def parse_rocksdb_sign(text: str, source: str) -> list[Fact | Unread]:
 
 def _form(signs: set[str], modified: dict[str, int], source: str) -> Fact:
     forms = [form for folder, form in FORM_OF_FOLDER.items() if folder in signs]
-    values = {"forms": forms or [JSON], "modified": sorted(map(list, modified.items()))}
+    values = {"forms": forms or [JSON], "modified": sorted(modified.items())}
     return Fact("store_form", None, values, source)
 
 

@@ -325,11 +325,11 @@ def _parse(document: Mapping[str, Any], source: str) -> Results:
         yield Fact("order_topic_conf", None, {"conf": conf}, source)
 
 
-def _address(item: tuple[Any, Any]) -> tuple[int, str]:
+def _address(item: tuple[Any, Any]) -> tuple[str, str]:
     broker_id, address = item
     if not isinstance(address, str):
         raise Unreadable(fact.BAD_ENTRY, f"the address {fact.shown(address)} is no text")
-    return count_of(broker_id, "broker id"), address
+    return str(count_of(broker_id, "broker id")), address
 
 
 class _RouteTable:

@@ -11,19 +11,19 @@ MASTER, SLAVE = "1.1.1.1:1", "1.1.1.2:1"
 LISTED = ("broker_name", "broker_id", "addr", "version")
 
 
-def said(kind: str, place: str = "", at_ms: int | None = 1_000, **values: Any) -> Evidence:
+def said(kind: str, place: str = "", at_ms: int | None = 1_000, **values: Any) -> Any:
     return Evidence("cluster", "", kind, at_ms, place, 0, f"{place}:1", values)
 
 
-def listed(name: str, broker_id: int, address: str, at_ms: int = 1_000) -> Evidence:
+def listed(name: str, broker_id: int, address: str, at_ms: int = 1_000) -> Any:
     return said("broker", "", at_ms, **dict(zip(LISTED, (name, broker_id, address, None))))  # noqa: B905
 
 
-def booted(folder: str, name: str, address: str, at_ms: int = 1_000) -> Evidence:
+def booted(folder: str, name: str, address: str, at_ms: int = 1_000) -> Any:
     return said("broker_booted", folder, at_ms, broker=name, address=address)
 
 
-def folders(names: str, *pieces: Evidence, expected: str = "") -> dict[str, BrokerFolder]:
+def folders(names: str, *pieces: Any, expected: str = "") -> dict[str, BrokerFolder]:
     found, _ = broker_folders(names.split(), pieces, expected.split(), 9_000)
     return dict(found)
 
@@ -66,7 +66,7 @@ def test_a_suffix_says_nothing() -> None:
         ],
     ],
 )
-def test_each_clue_tells_a_slave(clues: list[Evidence]) -> None:
+def test_each_clue_tells_a_slave(clues: list[Any]) -> None:
     found = folders("m x", booted("m", "b", MASTER), listed("b", 0, MASTER), *clues)
     assert found["m"] == BrokerFolder("b", "b", addresses=frozenset({MASTER}))
     slave = found["x"]
@@ -151,7 +151,7 @@ def test_clues_of_one_kind_that_differ_give_way_to_the_next_kind() -> None:
     assert folders("b", *pieces, expected="b")["b"] == BrokerFolder("b", "b")
 
 
-def acts(name: str) -> Evidence:
+def acts(name: str) -> Any:
     return said("route_broker", broker_name=name, addresses={"0": SLAVE}, acting=True)
 
 
@@ -183,7 +183,7 @@ def test_of_two_masters_the_one_that_started_last_speaks_for_the_broker() -> Non
     assert found["new"].speaks(None)
 
 
-def made(folder: str, address: str, at_ms: int, *, slave: bool) -> Evidence:
+def made(folder: str, address: str, at_ms: int, *, slave: bool) -> Any:
     """The line of ReplicasManager."""
     return said("broker_role", folder, at_ms, address=address, slave=slave)
 

@@ -11,23 +11,23 @@ from rebalance_core.ingest.evidence import Evidence
 CONTEXT = ClusterContext("C", 0, 200_000, brokers=("a",), addresses={"1:1": "a", "2:2": "b"})
 
 
-def said(second: int, kind: str, place: str = "n1", **values: Any) -> Evidence:
+def said(second: int, kind: str, place: str = "n1", **values: Any) -> Any:
     return Evidence("cluster", "", kind, second * 1_000, place, second, f"{place}:{second}", values)
 
 
-def registered(second: int, place: str = "n1", address: str = "1:1") -> Evidence:
+def registered(second: int, place: str = "n1", address: str = "1:1") -> Any:
     return said(second, "broker_registered", place, address=address)
 
 
-def starts(second: int, place: str = "n1") -> Evidence:
+def starts(second: int, place: str = "n1") -> Any:
     return said(second, "name_server_starting", place)
 
 
-def removed(second: int, place: str = "n1") -> Evidence:
+def removed(second: int, place: str = "n1") -> Any:
     return said(second, "broker_removed", place, broker="a")
 
 
-def events(*pieces: Evidence, end_ms: int = 200_000) -> list[tuple[str, int, str | None]]:
+def events(*pieces: Any, end_ms: int = 200_000) -> list[tuple[str, int, str | None]]:
     rows = BrokerRegistry(replace(CONTEXT, end_ms=end_ms)).read(pieces)
     return [(row["event_type"], row["event_ms"], row.get("detail")) for row in rows]
 

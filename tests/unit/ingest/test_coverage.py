@@ -212,11 +212,11 @@ def read(name: str, text: str) -> list[Evidence | Unread]:
     return list(FileReader(file, "UTC", ()).read_document(text))
 
 
-def clients(pieces: list[Evidence | Unread]) -> set[str | None]:
+def clients(pieces: list[Evidence | Unread]) -> set[str]:
     """Whose the queues are, and whose the dump is."""
     found = [piece for piece in pieces if isinstance(piece, Piece)]
-    return {p.values.get("client_file") for p in found if p.kind == "client_queue"} | {
-        p.values["client_id"] for p in found if p.kind == "dump"
+    return {str(p.values.get("client_file")) for p in found if p.kind == "client_queue"} | {
+        str(p.values["client_id"]) for p in found if p.kind == "dump"
     }
 
 

@@ -23,27 +23,27 @@ REPLICAS = Replicas(
 )  # fmt: skip
 
 
-def said(second: int | None, kind: str, place: str = "n", **values: Any) -> Evidence:
+def said(second: int | None, kind: str, place: str = "n", **values: Any) -> Any:
     at_ms = None if second is None else second * 1_000
     return Evidence(CLUSTER, "", kind, at_ms, place, second or 0, f"{place}:{second}", values)
 
 
-def turns(*pieces: Evidence, replicas: Replicas = REPLICAS) -> list[str]:
+def turns(*pieces: Any, replicas: Replicas = REPLICAS) -> list[str]:
     return [
         f"{'down' if turn.is_down else 'up'} {turn.at_ms / 1_000:g} {turn.mode}"
         for turn in master_turns(pieces, replicas, START_MS)
     ]
 
 
-def registered(second: int, address: str, place: str = "n") -> Evidence:
+def registered(second: int, address: str, place: str = "n") -> Any:
     return said(second, "broker_registered", place, address=address)
 
 
-def removed(second: int, address: str, place: str = "n") -> Evidence:
+def removed(second: int, address: str, place: str = "n") -> Any:
     return said(second, "replica_removed", place, address=address)
 
 
-def gone(second: int, place: str = "n") -> Evidence:
+def gone(second: int, place: str = "n") -> Any:
     return said(second, "broker_removed", place, broker="a")
 
 
@@ -103,7 +103,7 @@ def test_an_address_that_no_file_knows_is_the_master_s_if_all_others_are_slaves(
     assert turns(*BOTH, removed(9, MASTER), replicas=third) == []
 
 
-def life(second: int, kind: str, place: str) -> Evidence:
+def life(second: int, kind: str, place: str) -> Any:
     return said(second, f"broker_{kind}", place)
 
 
@@ -122,7 +122,7 @@ def test_a_master_that_died_is_dated_by_what_its_slave_copied_in_vain() -> None:
     assert turns(*starts, copied) == []  # nobody knows when
 
 
-def listed(second: int, *ids: int, address: str | None = None) -> list[Evidence]:
+def listed(second: int, *ids: int, address: str | None = None) -> list[Any]:
     """Rows of one list."""
     return [
         replace(
@@ -142,28 +142,28 @@ def test_without_any_log_lists_of_the_cluster_tell() -> None:
     assert turns(*BOTH, *listed(9, 1), removed(12, MASTER)) == ["down 12.5 None"]
 
 
-def prop(second: int, name: str, value: str, place: str = "s") -> Evidence:
+def prop(second: int, name: str, value: str, place: str = "s") -> Any:
     return said(second, "broker_property", place, name=name, value=value)
 
 
-def support(value: str) -> Evidence:
+def support(value: str) -> Any:
     return said(1, "name_server_property", name="supportActingMaster", value=value)
 
 
-def asked(second: int, address: str, **settings: str) -> Evidence:
+def asked(second: int, address: str, **settings: str) -> Any:
     return said(second, "server_settings", "", address=address, settings=settings)
 
 
-def refused(second: int, address: str) -> Evidence:
+def refused(second: int, address: str) -> Any:
     return said(second, "pull_refused", "c1", address=address)
 
 
-def route(second: int, acting: bool, **addresses: str) -> Evidence:
+def route(second: int, acting: bool, **addresses: str) -> Any:
     ids = {one.removeprefix("id"): address for one, address in addresses.items()}
     return said(second, "route_broker", "", broker_name="a", addresses=ids, acting=acting)
 
 
-def lowest(second: int, broker_id: int) -> Evidence:
+def lowest(second: int, broker_id: int) -> Any:
     address = SLAVE if broker_id else MASTER
     return said(second, "min_broker", "s", broker_id=broker_id, address=address)
 
@@ -200,7 +200,7 @@ def lowest(second: int, broker_id: int) -> Evidence:
         ([], None),
     ],
 )
-def test_what_the_slaves_do(pieces: list[Evidence], mode: str | None) -> None:
+def test_what_the_slaves_do(pieces: list[Any], mode: str | None) -> None:
     found = turns(*BOTH, *pieces, removed(9, MASTER), registered(20, MASTER))
     assert found == [f"down 9.5 {mode}", "up 20.5 None"]
 
@@ -232,7 +232,7 @@ GONE = f"down {START_MS / 1_000:g} None"
     "alone", [listed(9, 1), listed(9, 0, address=SLAVE), [route(9, False, id1=SLAVE)]]
 )
 def test_a_master_that_was_gone_before_all_files_is_gone_from_the_begin(
-    alone: list[Evidence],
+    alone: list[Any],
 ) -> None:
     assert turns(*alone) == [GONE]
     assert turns(*alone, *listed(20, 0, 1)) == [GONE, "up 20 None"]
@@ -272,7 +272,7 @@ def test_a_name_server_that_started_and_hears_of_the_slave_alone() -> None:
         ([], None),
     ],
 )
-def test_what_slaves_would_do_at_the_end(pieces: list[Evidence], mode: str | None) -> None:
+def test_what_slaves_would_do_at_the_end(pieces: list[Any], mode: str | None) -> None:
     assert modes_at_end([*BOTH, *pieces], REPLICAS, 900_000) == {"a": mode}
     assert modes_at_end(pieces, Replicas({MASTER: "a"}, frozenset(), frozenset(), {}), 1) == {}
 

@@ -51,7 +51,7 @@ def test_a_consume_timestamp_is_one_that_the_input_may_have(
 STARTED_MS = 1_795_232_158_000
 
 
-def shown(client: str, text: str | None, start_ms: int | None = STARTED_MS) -> Evidence:
+def shown(client: str, text: str | None, start_ms: int | None = STARTED_MS) -> Any:
     values = {
         "client_file": client,
         "consume_from_where": FROM_TIMESTAMP,
@@ -62,7 +62,7 @@ def shown(client: str, text: str | None, start_ms: int | None = STARTED_MS) -> E
 
 
 def asked(
-    *pieces: Evidence, members: int = 2, zone: str | None = "UTC", given_ms: int | None = None
+    *pieces: Any, members: int = 2, zone: str | None = "UTC", given_ms: int | None = None
 ) -> tuple[int | None, list[str]]:
     given = {} if given_ms is None else {"g": {"consume_timestamp_ms": given_ms}}
     context = ClusterContext("c", 0, STARTED_MS, given=given)
@@ -108,31 +108,32 @@ def test_a_time_that_no_dump_tells_is_unknown_unless_it_is_given() -> None:
 # Who asks a broker, and who gave up asking, as client logs and consumerStatus show it.
 
 
-def status(name: str, own: bool | None, *, ordered: bool = False, start_ms: int = 0) -> Evidence:
+def status(name: str, own: bool | None, *, ordered: bool = False, start_ms: int = 0) -> Any:
     values = {"client_file": name, "client_rebalance": own, "ordered": ordered,
               "start_ms": start_ms}  # fmt: skip
     return Evidence(GROUP, "g", "client", 9, "", 0, "f", values)
 
 
-def divided(client: str, topic: str = "T", pid: str = "7") -> Evidence:
+def divided(client: str, topic: str = "T", pid: str = "7") -> Any:
     values = {"client_id": client, "topic": topic, "strategy": "AVG", "group": "g", "pid": pid}
     return Evidence(GROUP, "g", "allocated", 5, client, 1, f"{client}:1", values)
 
 
-def answered(client: str, topic: str = "T", mode: str = "PULL", pid: str = "7") -> Evidence:
+def answered(client: str, topic: str = "T", mode: str = "PULL", pid: str = "7") -> Any:
     values = {"client_id": client, "topic": topic, "strategy": "AVG", "mode": mode, "pid": pid}
     return Evidence(GROUP, "g", "broker_allocated", 6, client, 2, f"{client}:2", values)
 
 
 def test_who_asks_the_broker() -> None:
-    popping: dict[str, Any] = {"client_file": "pops", "topic": "T", "dropped": False}
+    popping = {"client_file": "pops", "topic": "T", "dropped": False}
+    popped: Any = Evidence(GROUP, "g", "client_pop_queue", 1, "", 0, "f", popping)
     assert rebalance_modes(
         [
             status("asks", False),
             status("does not", True),
             status("4.9", None),
             answered("told"),
-            Evidence(GROUP, "g", "client_pop_queue", 1, "", 0, "f", popping),
+            popped,
             divided("divides"),
             status("orderly", False, ordered=True),
             divided("orderly"),
@@ -158,7 +159,7 @@ def test_a_member_that_gave_up_asking() -> None:
 
 @pytest.mark.parametrize("shown", [[status("x", False)], [answered("x", "%RETRY%g")]])
 def test_consumer_status_or_another_answer_shows_that_it_is_set_to_ask(
-    shown: list[Evidence],
+    shown: list[Any],
 ) -> None:
     assert len(members_dividing_themselves([divided("x"), *shown])) == 1
     assert rebalance_modes([divided("x"), *shown]) == {"x": "CLIENT"}
@@ -188,7 +189,7 @@ ASKS = answered("x", "%RETRY%g")
         pytest.param([answered("x", pid="8"), divided("x", pid="8")], None, id="it gave up again"),
     ],
 )
-def test_until_when_a_member_divides_alone(later: list[Evidence], until: int | None) -> None:
+def test_until_when_a_member_divides_alone(later: list[Any], until: int | None) -> None:
     again = [] if len(later) == 1 else [answered("x", "%RETRY%g", pid="8")]
     (alone,) = members_dividing_themselves([divided("x"), ASKS, *later, *again])
     assert alone.until == (None if until is None else later[until])
@@ -214,7 +215,7 @@ def test_the_fact_has_when_it_was_over_and_by_what() -> None:
         pytest.param([answered("x"), status("x", False)], id="it asks"),
     ],
 )
-def test_who_did_not_give_up(pieces: list[Evidence]) -> None:
+def test_who_did_not_give_up(pieces: list[Any]) -> None:
     assert members_dividing_themselves(pieces) == []
 
 
@@ -224,21 +225,21 @@ START, END = 1_000_000, 9_000_000
 POP = "POP(share_queue_num=1)"
 
 
-def store(at_ms: int, mode: str | None = POP, broker: str = "a", topic: str = "T") -> Evidence:
+def store(at_ms: int, mode: str | None = POP, broker: str = "a", topic: str = "T") -> Any:
     values = {"consumer_group": "g", "topic": topic, "mode": mode}
     return Evidence(GROUP, "g", "request_mode", at_ms, broker, 0, f"{broker}-{at_ms}", values)
 
 
 def line(
     at_ms: int, mode: str | None, client: str = "x", topic: str = "T", *, whole: bool = False
-) -> Evidence:
+) -> Any:
     values = {"group": "g", "topic": topic, "client_id": client, "strategy": "AVG", "mode": mode,
               "whole_brokers": whole}  # fmt: skip
     return Evidence(GROUP, "g", "broker_allocated", at_ms, client, 1, f"{client}:{at_ms}", values)
 
 
 def found(
-    *pieces: Evidence, copies: tuple[tuple[str, int], ...] = (), joined_ms: tuple[int, ...] = ()
+    *pieces: Any, copies: tuple[tuple[str, int], ...] = (), joined_ms: tuple[int, ...] = ()
 ) -> list[tuple[int, str]]:
     """(moment, mode) of the events; copies: stores that were read, with an entry or not."""
     joins = [{"client_id": f"m{i}", "event_ms": at_ms, "event_type": "CONSUMER_JOIN",

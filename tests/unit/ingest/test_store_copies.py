@@ -11,23 +11,21 @@ END_MS = 1_000_000
 TOPICS, OFFSETS = "topics_json", "consumer_offset_json"
 
 
-def piece(kind: str, at_ms: int | None, source: str, place: str = "a", **values: Any) -> Evidence:
+def piece(kind: str, at_ms: int | None, source: str, place: str = "a", **values: Any) -> Any:
     return Evidence("CLUSTER", "", kind, at_ms, place, 0, source, values)
 
 
-def listing(at_ms: int, *forms: str, **modified: int) -> Evidence:
+def listing(at_ms: int, *forms: str, **modified: int) -> Any:
     pairs = [[f"{name}.json", ms] for name, ms in modified.items()]
     return piece("store_form", at_ms, f"list-{at_ms}", forms=list(forms), modified=pairs)
 
 
-def copy(
-    at_ms: int | None, digest: str, version_ms: int | None = 1, store: str = OFFSETS
-) -> Evidence:
+def copy(at_ms: int | None, digest: str, version_ms: int | None = 1, store: str = OFFSETS) -> Any:
     source = f"{store}-{at_ms}"
     return piece("store_copied", at_ms, source, store=store, digest=digest, version_ms=version_ms)
 
 
-def export(at_ms: int, argument: str = "a", done: bool = True, cluster: bool = False) -> Evidence:
+def export(at_ms: int, argument: str = "a", done: bool = True, cluster: bool = False) -> Any:
     place = "" if cluster else "a"
     return piece(
         "rocksdb_export", at_ms, f"e-{at_ms}", place, done=done, whole_cluster=cluster,
@@ -35,11 +33,11 @@ def export(at_ms: int, argument: str = "a", done: bool = True, cluster: bool = F
     )  # fmt: skip
 
 
-def stores(*pieces: Evidence) -> dict[str, BrokerStore]:
+def stores(*pieces: Any) -> dict[str, BrokerStore]:
     return rocksdb_stores(pieces, END_MS, {"a": "a"})
 
 
-def dates(*pieces: Evidence, form: str = "ROCKSDB") -> dict[str, int | None]:
+def dates(*pieces: Any, form: str = "ROCKSDB") -> dict[str, int | None]:
     found = stores(listing(0, form), *pieces)["a"]
     return {name.rpartition("-")[2]: at_ms for name, at_ms in found.dates.items()}
 

@@ -10,7 +10,7 @@ CONTEXT = ClusterContext(
 )
 
 
-def said(second: int, kind: str, place: str = "a", **values: Any) -> Evidence:
+def said(second: int, kind: str, place: str = "a", **values: Any) -> Any:
     """One statement; its source is the place and the second."""
     at_ms, source = second * 1_000, f"{place}-{second}:{len(values)}"
     return Evidence("group", "g", kind, at_ms, place, second, source, values)

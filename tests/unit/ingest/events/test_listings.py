@@ -157,7 +157,7 @@ def test_a_broker_that_was_not_there_does_not_tell_when_it_came(other: dict[str,
     assert dated(*pieces, context=replace(BOTH, **other)) == [("1@1", 10_000)]
 
 
-def of_kind(kind: str, *pieces: Evidence) -> list[Evidence]:
+def of_kind(kind: str, *pieces: Evidence) -> list[Any]:
     return [one for one in listed_tables("g", list(pieces), CONTEXT) if one.kind == kind]
 
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscriptions
-from rebalance_core.ingest.evidence import Evidence
-from rebalance_core.ingest.rows import Row, event
+from rebalance_core.ingest.rows import ORDER, Row, event
 from tests.unit.ingest.events.listing_evidence import CONTEXT, said
 
 BOTH = ["T", "U"]
@@ -24,14 +23,14 @@ def change(second: int, kind: str, client_id: str, topic: str) -> Row:
     )  # fmt: skip
 
 
-def status(second: int, client_id: str, *topics: str) -> list[Evidence]:
+def status(second: int, client_id: str, *topics: str) -> list[Any]:
     """``consumerStatus`` of a push consumer: what it subscribes."""
     own: dict[str, Any] = {"client_file": client_id}
     pieces = [said(second, "client", "", consumer_type="PUSH", **own)]
     return pieces + [said(second, "client_subscription", "", topic=t, **own) for t in topics]
 
 
-def holds(second: int, client_id: str, topic: str) -> Evidence:
+def holds(second: int, client_id: str, topic: str) -> Any:
     return said(
         second, "client_queue", "", client_file=client_id, topic=topic, broker_name="a",
         queue_id=0, dropped=False,
@@ -39,10 +38,13 @@ def holds(second: int, client_id: str, topic: str) -> Evidence:
 
 
 def found(
-    events: list[Row], *pieces: Evidence, by_silence: list[Row] | None = None
+    events: list[Row], *pieces: Any, by_silence: list[Row] | None = None
 ) -> tuple[dict[str, list[str] | None], list[tuple[int, str, str]], list[str]]:
     """Topics of each join, (time, kind, topic) of the changes, severities of the findings."""
-    rows, findings = unlogged_subscriptions("g", events, by_silence or [], [*pieces], CONTEXT)
+    for number, row in enumerate(events):
+        row[ORDER] = number
+    silent = {row[ORDER] for row in by_silence or ()}
+    rows, findings = unlogged_subscriptions("g", events, silent, [*pieces], CONTEXT)
     joins = {r["client_id"]: r.get("subscriptions") for r in rows if "topic" not in r}
     changes = [(r["event_ms"] // 1_000, r["event_type"], r["topic"]) for r in rows if "topic" in r]
     return joins, changes, [row["severity"] for row in findings]

@@ -257,7 +257,7 @@ def test_a_broker_that_was_changed_over_may_keep_its_old_form() -> None:
 def test_when_stores_were_written_if_the_listing_says_so() -> None:
     text = "config/topics.json 3937 1795332883\nconfig/consumerOffset.json 740\nconfig/x.json 1 9\n"
     (found,) = facts(parse_store_listing(text, "f"), "store_form")
-    assert found["modified"] == [["topics.json", 1795332883000]]
+    assert found["modified"] == [("topics.json", 1795332883000)]
 
 
 @pytest.mark.parametrize("text", ["", "\n", "lock 4\nabort 0\n", '{"a": 1}'])

@@ -221,7 +221,7 @@ def test_the_document() -> None:
         {
             "cluster": "ProdCluster",
             "broker_name": "mq-north",
-            "addresses": {0: "127.0.0.1:28030", 1: "127.0.0.1:28031"},
+            "addresses": {"0": "127.0.0.1:28030", "1": "127.0.0.1:28031"},
         }
     ]
 
