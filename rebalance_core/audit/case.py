@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         EpochsRow,
         FactsByKind,
         MembershipsRow,
+        NewestDumpsRow,
         ObservedFactsRow,
         OwnershipRow,
         RequestModesRow,
@@ -273,15 +274,19 @@ class ClusterCase:
 
     Attributes:
         run: the audit run's knowledge of the cluster.
-        facts: by kind, those of `completeness.CLUSTER_KINDS`.
+        facts: by kind, those of `cluster_case.CLUSTER_KINDS`.
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
         coverage: rows of ``coverage``; none: the files cover all the time.
+        dumps: the newest dump by command and broker.
+        not_before_ms: a collection that ends before is old as a whole; None: it may be of any age.
     """
 
     run: AuditRun
     facts: FactsByKind
     broker_events: Sequence[BrokerEventsRow] = ()
     coverage: Sequence[CoverageRow] = ()
+    dumps: Sequence[NewestDumpsRow] = ()
+    not_before_ms: int | None = None
 
 
 def _is_of_consumer(row: ClusterEventsRow) -> TypeGuard[ConsumerEventsRow]:

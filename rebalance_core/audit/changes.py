@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from rebalance_core.audit.comparison_findings import COMPARISON_RULES
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS, is_unsure
-from rebalance_core.audit.findings import ALL_RULES, RULE_FAILED
 from rebalance_core.audit.outcome import is_open
+from rebalance_core.audit.registry import ALL_RULES, RULE_FAILED
 from rebalance_core.contracts.ledger import BROKER, fingerprint_of
 from rebalance_core.ingest.collection import ADMIN
 from rebalance_core.ingest.rows import OF_A_BROKER

@@ -5,10 +5,9 @@ green.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from rebalance_core.audit.case import BROKER, AuditRun, Finding, Rule, grouped, listed, plural
+from rebalance_core.audit.case import BROKER, ClusterCase, Finding, Rule, grouped, listed, plural
 from rebalance_core.ingest.fact import shown
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
@@ -20,16 +19,12 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         FactsByKind,
         FindingsRow,
-        NewestDumpsRow,
         NotCollectedFact,
         NotReadFact,
     )
 
-# What is missing of a collection, as findings: incomplete is never green.
-
 LIVE_COMMANDS = ("consumerStatus", "consumerProgress")
 MEMBER_COMMANDS = ("consumerConnection",)
-UNASKED = "UNASKED"
 PROGRESS = "consumerProgress"
 BROKER_LOG = "broker.log"
 LOG_GAP_MS = 10 * MINUTE_MS
@@ -40,87 +35,71 @@ EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset
     "consumerOffset.json",
 )
 
-COLLECTION_INCOMPLETE = Rule(
-    "COLLECTION_INCOMPLETE",
-    verdicts.ERROR,
-    "A broker, name server, dump or RocksDB export is missing, stale or empty, a broker.log ends "
-    "long before the dumps, the collector could not copy or ask for everything, or a finding is "
-    "INFO only because evidence is missing. What depends on it is UNKNOWN, and the run is not "
-    "green.",
-    "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
-    "BROKER_IN_CLUSTER, DUMP, NOT_READ, NOT_COLLECTED",
-    "Find out why the file was not copied or the command failed, and collect again.",
-    about=BROKER,
-)
+
+def find_incomplete(case: ClusterCase) -> Iterator[Finding]:
+    """Yield what is missing of the collection of a cluster."""
+    yield from (finding for finding in missing_brokers(case).values() if finding is not None)
+    yield from missing_name_servers(case.facts)
+    yield from files_not_read(case.facts["NOT_READ"])
+    yield from not_collected(case.facts["NOT_COLLECTED"])
+    yield from missing_dumps(case)
+    yield from missing_exports(case)
+    yield from ended_logs(case)
+    yield from old_collection(case)
 
 
-COVERAGE_UNKNOWN = Rule(
-    "COVERAGE_UNKNOWN",
-    verdicts.INFO,
-    "The tables have no coverage (an older ingest), so all times count as covered by the files.",
-    "coverage",
-    "Ingest the collection again.",
-)
+def find_no_coverage(case: ClusterCase) -> Iterator[Finding]:
+    """At most one finding: a collection whose tables have no coverage."""
+    if not case.run.coverage.known and case.facts["BROKER_FILE"]:
+        yield Finding(
+            "The tables have no coverage: of which times the files tell is not known, and all "
+            "count as whole."
+        )
 
 
-def no_coverage() -> Finding:
-    """The finding on tables without coverage."""
-    return Finding(
-        "The tables have no coverage: of which times the files tell is not known, and all count "
-        "as whole."
-    )
+def missing_brokers(case: ClusterCase) -> dict[str, Finding | None]:
+    """Return the brokers of which nothing, or nothing new, was collected, each with its finding.
 
-
-def missing_brokers(
-    facts: FactsByKind,
-    newest: Mapping[str, Mapping[str, int]],
-    run: AuditRun,
-    down: frozenset[str],
-) -> tuple[set[str], list[Finding]]:
-    """Brokers of which nothing, or nothing new, was collected; their names beside the findings.
-
-    Those whose broker.log is there and cannot be read have their finding of `files_not_read`.
+    None: its broker.log is there and cannot be read, which is a finding of `files_not_read`.
     """
+    facts, run = case.facts, case.run
     unread = {
         row["broker_name"]: row["details"]["lines"] != "0"
         for row in facts["NOT_READ"]
         if row["details"]["what"] == BROKER_LOG
     }
+    newest = _newest_of_brokers(case)
     expected = {row["broker_name"] for row in facts["EXPECTED_BROKER"]}
     listed = {row["broker_name"] for row in facts["BROKER_IN_CLUSTER"]}
-    missing: set[str] = set()
-    findings = []
+    missing: dict[str, Finding | None] = {}
     for broker in sorted(expected | listed):
         files = newest.get(broker, {})
         if broker in unread and (unread[broker] or "log" not in files):
-            missing.add(broker)
+            missing[broker] = None
             continue
         who = "collection.toml expects it" if broker in expected else "clusterList lists it"
         if not files.keys() - {"dump"}:
             what = f"no log and no store of {broker} was collected, though {who}"
         elif "log" not in files:
             what = f"the broker.log of {broker} was not collected: who came and went is unknown"
-        elif broker not in down and max(files.values()) < run.end_ms - run.stale_ms:
+        elif broker not in run.down and max(files.values()) < run.end_ms - run.stale_ms:
             age = _hours(run.end_ms - max(files.values()))
             what = f"what was collected of {broker} is {age} older than the newest file"
         else:
             continue
-        missing.add(broker)
         evidence = {"broker": broker} | {kind: utc(ms) for kind, ms in files.items()}
-        findings.append(_incomplete(what, evidence, broker_name=broker))
-    return missing, findings
+        missing[broker] = _incomplete(what, evidence, broker_name=broker)
+    return missing
 
 
-def ended_logs(
-    facts: FactsByKind, log_ends: Mapping[str, int], dumps: Iterable[NewestDumpsRow]
-) -> Iterator[Finding]:
+def ended_logs(case: ClusterCase) -> Iterator[Finding]:
     """Logs that end long before the dumps of members or queues, that are cut off, or of which
     that of a process is not there that was the broker's master by turns.
     """
     commands = (*LIVE_COMMANDS, *MEMBER_COMMANDS)
-    asked = [row["last_ms"] for row in dumps if row["command"] in commands]
+    asked = [row["last_ms"] for row in case.dumps if row["command"] in commands]
     newest = max(asked, default=0)
-    for broker, until_ms in sorted(log_ends.items()):
+    for broker, until_ms in sorted(_log_ends(case).items()):
         if newest > until_ms + LOG_GAP_MS:
             yield _incomplete(
                 f"the broker.log of {broker} ends {_minutes(newest - until_ms)} before the newest "
@@ -129,7 +108,7 @@ def ended_logs(
                 broker_name=broker,
                 remedy="Copy the logs after the dumps, up to their last line.",
             )
-    for row in facts["BROKER_FILE"]:
+    for row in case.facts["BROKER_FILE"]:
         unlogged = row["details"].get("unlogged")
         if unlogged:
             yield _incomplete(
@@ -162,18 +141,14 @@ def missing_name_servers(facts: FactsByKind) -> Iterator[Finding]:
         )
 
 
-def missing_dumps(
-    dumps: Iterable[NewestDumpsRow], not_read: Iterable[NotReadFact], run: AuditRun
-) -> Iterator[Finding]:
-    """Kinds of dumps of which there is none, or none that is new.
+def missing_dumps(case: ClusterCase) -> Iterator[Finding]:
+    """Yield the kinds of dumps of which there is none, or none that is new.
 
-    Args:
-        dumps: the newest of each command.
-        not_read: a dump that cannot be read is there.
-        run: the audit run.
+    A dump that cannot be read is there.
     """
-    made = [(row["command"], row["last_ms"]) for row in dumps]
-    made += [(row["details"]["what"], row["last_ms"]) for row in not_read]
+    run = case.run
+    made = [(row["command"], row["last_ms"]) for row in case.dumps]
+    made += [(row["details"]["what"], row["last_ms"]) for row in case.facts["NOT_READ"]]
     newest: dict[str, int] = {}
     for command, last_ms in made:
         newest[command] = max(newest.get(command, 0), last_ms)
@@ -258,11 +233,11 @@ def not_collected(rows: Iterable[NotCollectedFact]) -> Iterator[Finding]:
         )
 
 
-def missing_exports(
-    facts: FactsByKind, dumps: Iterable[NewestDumpsRow], run: AuditRun
-) -> Iterator[Finding]:
-    """Find the stores that brokers keep in RocksDB and nobody exported, or only long ago."""
-    progress = max((row["last_ms"] for row in dumps if row["command"] == PROGRESS), default=0)
+def missing_exports(case: ClusterCase) -> Iterator[Finding]:
+    """Find the stores that brokers keep in RocksDB and that were not exported, or only long ago."""
+    facts, run = case.facts, case.run
+    made = (row["last_ms"] for row in case.dumps if row["command"] == PROGRESS)
+    progress = max(made, default=0)
     addresses = {
         row["broker_name"]: row["details"]["addr"]
         for row in facts["BROKER_IN_CLUSTER"]
@@ -301,38 +276,15 @@ def missing_exports(
             )
 
 
-def old_collection(run: AuditRun, not_before_ms: int | None) -> Iterator[Finding]:
-    """The collection ends before that; None: it may be as old as it is."""
+def old_collection(case: ClusterCase) -> Iterator[Finding]:
+    """At most one finding: the collection ends before it may."""
+    run, not_before_ms = case.run, case.not_before_ms
     if not_before_ms is not None and run.end_ms < not_before_ms:
         late = _hours(not_before_ms - run.end_ms)
         yield _incomplete(
             f"the newest file of the collection is {late} older than it may be",
             {"end": utc(run.end_ms), "not_before": utc(not_before_ms)},
         )
-
-
-_WORDS = {
-    verdicts.NO_DUMP: "without a dump of who holds its queues, though others have one",
-    verdicts.STALE_DUMP: "without a recent dump of who holds its queues",
-    verdicts.LOG_BEGINS: "with live owners that differ and a broker.log that begins too late",
-    verdicts.LOG_ENDED: "with live owners that differ in a dump later than the end of a broker.log",
-    verdicts.NOT_COVERED: "of whose members or owners part was not looked at",
-    UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
-}
-"""What of a group is missing, for the reasons that no finding on a broker covers."""
-
-
-def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
-    """The finding for the groups of which something is missing.
-
-    Args:
-        reason: a key of `_WORDS`.
-        count: how many groups.
-        names: the first of them.
-    """
-    names_shown = listed(names, count=count)
-    what = f"{plural(count, 'online group')}, each {_WORDS[reason]}: {names_shown}"
-    return _incomplete(what, {"groups": names_shown})
 
 
 def unsure_findings(rows: Iterable[FindingsRow]) -> Iterator[Finding]:
@@ -376,116 +328,51 @@ def _incomplete(what: str, evidence: Mapping[str, Any], **where: Any) -> Finding
     return Finding(what[0].upper() + what[1:] + ".", evidence, **where)
 
 
-# What was collected for an audit run: its period, its brokers, and findings on what is missing.
-
-CLUSTER_KINDS = (
-    "COLLECTED",
-    "EXPECTED_BROKER",
-    "EXPECTED_NAME_SERVER",
-    "BROKER_FILE",
-    "BROKER_STORE",
-    "NOT_READ",
-    "NOT_COLLECTED",
-    "BROKER_SLAVES",
-    "NAME_SERVER_FILE",
-    "BROKER_IN_CLUSTER",
-    "BROKER_REGISTERED",
-    "GROUP_CONFIGS",
-    "HEARTBEAT_FAILED",
-    "NO_BROKER_ADDRESS",
-    "BROKER_STARTED",
-    "CHANNEL_EVENTS_DROPPED",
-)
-"""Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
-and broker that it did not reach; NO_BROKER_ADDRESS: one for each queue that it did not pull;
-BROKER_STARTED: one for each start."""
-
-
-def audit_run_of(
-    facts: FactsByKind,
-    dumps: Iterable[NewestDumpsRow],
-    down: frozenset[str],
-    stale_hours: float,
-    not_before_ms: int | None = None,
-) -> tuple[AuditRun, list[Finding]]:
-    """The audit run's period and brokers, and findings on what is missing.
-
-    Args:
-        facts: observed facts of `CLUSTER_KINDS`.
-        dumps: DUMP facts, or the newest by command and broker.
-        down: brokers that are down at the end by the events.
-        stale_hours: what is older than this at the end says nothing about the present.
-        not_before_ms: a collection that ends before is old as a whole.
-    """
-    dumps = list(dumps)
-    collected = facts["COLLECTED"]
-    ends = [row["last_ms"] for row in (*collected, *facts["BROKER_FILE"], *dumps)]
-    starts = [row["first_ms"] for row in collected] or ends
-    stale_ms = int(stale_hours * HOUR_MS)
-    run = AuditRun(min(starts, default=0), max(ends, default=0), stale_ms)
-    newest = _newest_of_brokers(facts, dumps)
-    missing, findings = missing_brokers(facts, newest, run, down)
-    findings += missing_name_servers(facts)
-    not_read = facts["NOT_READ"]
-    findings += files_not_read(not_read)
-    findings += not_collected(facts["NOT_COLLECTED"])
-    findings += missing_dumps(dumps, not_read, run)
-    findings += missing_exports(facts, dumps, run)
-    log_ends = _log_ends(facts, down)
-    findings += ended_logs(facts, log_ends, dumps)
-    findings += old_collection(run, not_before_ms)
-    stores: dict[str, int] = {}
-    for row in facts["GROUP_CONFIGS"]:
-        stores[row["broker_name"]] = max(stores.get(row["broker_name"], 0), row["last_ms"])
-    versions = {
-        row["broker_name"]: row["details"]["version"]
-        for row in facts["BROKER_IN_CLUSTER"]
-        if row["details"].get("version")
-    }
-    offsets = {
-        row["broker_name"]: row["first_ms"]
-        for row in facts["BROKER_FILE"]
-        if row["details"]["name"] == "consumerOffset.json"
-    }
-    overloads: dict[str, tuple[tuple[int, int], ...]] = {}
-    for drop in facts["CHANNEL_EVENTS_DROPPED"]:
-        spans = overloads.get(drop["broker_name"], ())
-        overloads[drop["broker_name"]] = (*spans, (drop["first_ms"], drop["last_ms"]))
-    run = replace(
-        run,
-        missing=frozenset(missing),
-        store_ms=stores,
-        versions=versions,
-        offsets_ms=offsets if collected else None,
-        overloads=overloads,
-        down=down,
-        ids_hashed=any(row["details"].get("hashed") == "true" for row in collected),
-    )
-    return run, findings
-
-
-def _newest_of_brokers(
-    facts: FactsByKind, dumps: Iterable[NewestDumpsRow]
-) -> dict[str, dict[str, int]]:
+def _newest_of_brokers(case: ClusterCase) -> dict[str, dict[str, int]]:
     """The newest time of each kind of file of each broker; its dumps are the kind ``dump``."""
     newest: dict[str, dict[str, int]] = {}
-    for row in facts["BROKER_FILE"]:
+    for row in case.facts["BROKER_FILE"]:
         kinds = newest.setdefault(row["broker_name"], {})
         kind = row["details"]["file"]
         if kind == "log" and row["details"]["name"] != BROKER_LOG:
             kind = row["details"]["name"]  # lock.log tells nothing of members
         kinds[kind] = max(kinds.get(kind, 0), row["last_ms"])
-    for dump in dumps:
+    for dump in case.dumps:
         if dump["broker_name"]:
             kinds = newest.setdefault(dump["broker_name"], {})
             kinds["dump"] = max(kinds.get("dump", 0), dump["last_ms"])
     return newest
 
 
-def _log_ends(facts: FactsByKind, down: frozenset[str]) -> dict[str, int]:
+def _log_ends(case: ClusterCase) -> dict[str, int]:
     """When the broker.log of each broker that is up ends, where its last line has a time."""
     return {
         row["broker_name"]: int(row["details"]["until_ms"])
-        for row in facts["BROKER_FILE"]
-        if row["details"].get("until_ms") and row["broker_name"] not in down
+        for row in case.facts["BROKER_FILE"]
+        if row["details"].get("until_ms") and row["broker_name"] not in case.run.down
     }
+
+
+COLLECTION_INCOMPLETE = Rule(
+    "COLLECTION_INCOMPLETE",
+    verdicts.ERROR,
+    "A broker, name server, dump or RocksDB export is missing, stale or empty, a broker.log ends "
+    "long before the dumps, the collector could not copy or ask for everything, or a finding is "
+    "INFO only because evidence is missing. What depends on it is UNKNOWN, and the run is not "
+    "green.",
+    "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
+    "BROKER_IN_CLUSTER, DUMP, NOT_READ, NOT_COLLECTED",
+    "Find out why the file was not copied or the command failed, and collect again.",
+    about=BROKER,
+    find_in_cluster=find_incomplete,
+)
+
+
+COVERAGE_UNKNOWN = Rule(
+    "COVERAGE_UNKNOWN",
+    verdicts.INFO,
+    "The tables have no coverage (an older ingest), so all times count as covered by the files.",
+    "coverage",
+    "Ingest the collection again.",
+    find_in_cluster=find_no_coverage,
+)

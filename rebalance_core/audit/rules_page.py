@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from rebalance_core.audit.case import BROKER, QUEUE, Rule
 from rebalance_core.audit.causes import LINKS
-from rebalance_core.audit.findings import ALL_RULES
+from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.audit.subjects import SUBJECTS
 from rebalance_core.ingest.rows import OF_A_BROKER
 from rebalance_core.model.verdicts import REASONS, VERDICTS

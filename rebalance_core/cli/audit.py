@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from rebalance_core.audit.changes import Changes, ReadFile
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
-from rebalance_core.audit.findings import MEANINGS
 from rebalance_core.audit.known_issues import Acceptance, read_accepted, write_accepted
 from rebalance_core.audit.outcome import AuditOutcome, Count, audit_outcome, render_metrics
 from rebalance_core.audit.redact import HIDDEN, Redaction
+from rebalance_core.audit.registry import MEANINGS
 from rebalance_core.cli.audit_summary import (
     CARRIED,
     GONE,

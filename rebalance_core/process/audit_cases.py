@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit.case import case_rows
-from rebalance_core.audit.completeness import CLUSTER_KINDS
-from rebalance_core.audit.findings import ClusterRows, cluster_rows
+from rebalance_core.audit.cluster_case import CLUSTER_KINDS, ClusterRows, cluster_rows
 from rebalance_core.checks.input_tables import ArrowTables, read_tables, tables_at
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.row_checks import check_tables

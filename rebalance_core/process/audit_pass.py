@@ -13,13 +13,10 @@ import pyarrow.compute as pc
 from rebalance_core.audit import redact
 from rebalance_core.audit.causes import with_causes
 from rebalance_core.audit.changes import fingerprint
-from rebalance_core.audit.findings import (
-    ClusterFindings,
-    GroupRules,
-    MissingGroups,
-    cluster_findings,
-    of_cluster_row,
-)
+from rebalance_core.audit.cluster_findings import ClusterFindings, cluster_findings
+from rebalance_core.audit.finding_rows import of_cluster_row
+from rebalance_core.audit.findings import GroupRules
+from rebalance_core.audit.incomplete_groups import MissingGroups
 from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES, SIMULATED_TABLES

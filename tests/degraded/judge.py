@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from rebalance_core.audit.findings import RULE_FAILED
+from rebalance_core.audit.registry import RULE_FAILED
 from rebalance_core.cli.main import main
 from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
 from rebalance_core.model.system_groups import is_system_group

@@ -7,6 +7,7 @@ May import: what `audit` may, `audit.case`, `audit.evidence`, `audit.comparison`
 Begin with `balance`.
 """
 
+from rebalance_core.audit import completeness
 from rebalance_core.audit.case import Rule
 from rebalance_core.audit.rules import (
     above_end,
@@ -18,6 +19,7 @@ from rebalance_core.audit.rules import (
     differing_subscriptions,
     held_queues,
     left_behind,
+    masters_gone,
     member_lists,
     mixtures,
     notices,
@@ -99,9 +101,9 @@ RULES: tuple[Rule, ...] = (
     offset_rollback.RULE,
     offset_rollback.NOT_KEPT,
     above_end.RULE,
-    cluster.NOT_READ,
-    cluster.LOCKS,
-    cluster.FELL_BACK,
+    masters_gone.NOT_READ,
+    masters_gone.LOCKS,
+    masters_gone.FELL_BACK,
     left_behind.LEFTOVER,
     left_behind.OFFLINE,
     # the group itself
@@ -114,6 +116,8 @@ RULES: tuple[Rule, ...] = (
 
 
 CLUSTER_RULES: tuple[Rule, ...] = (
+    completeness.COLLECTION_INCOMPLETE,
+    completeness.COVERAGE_UNKNOWN,
     cluster.NAME_SERVERS_DIFFER,
     cluster.BROKER_FLAPS,
     client_logs.STARVED_TIMERS,

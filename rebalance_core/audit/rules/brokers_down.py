@@ -17,100 +17,16 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.coverage import LOG_SILENT_MS, Coverage
 from rebalance_core.audit.dumps import last_topics, readable_queues
 from rebalance_core.audit.orphans import Offsets, messages
-from rebalance_core.audit.rules.cluster import flap_times
-from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, OBSERVED
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.model.times import MINUTE_MS, utc
+from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import BrokerEventsRow, FactsByKind, FindingsRow
+    from rebalance_core.contracts.rows import FindingsRow
 
-STOPPED = "STOPPED"
-"""Detail of a BROKER_DOWN: the broker took itself off the name servers."""
 UNKNOWN = "unknown"
-
-# When a broker was away, from events and clusterList: never from a file that is missing.
-
-
-def broker_outages(
-    events: Iterable[BrokerEventsRow],
-    facts: FactsByKind,
-    signs: Mapping[str, int],
-    covered: Coverage,
-    *,
-    heard_to_the_end: bool,
-) -> dict[str, tuple[BrokerOutage, ...]]:
-    """By broker its outages of more than a minute, and the one that lasts.
-
-    Args:
-        events: BROKER_UP and BROKER_DOWN of one cluster.
-        facts: of the cluster; EXPECTED_BROKER, BROKER_IN_CLUSTER and BROKER_STARTED count.
-        signs: by broker its last sign of life in its own log or answers, epoch ms.
-        covered: of which times the files tell.
-        heard_to_the_end: the name servers' logs reach to the last dump.
-    """
-    events = list(events)
-    flaps = flap_times(events, facts)  # BROKER_FLAPS: it never went
-    expected = {row["broker_name"] for row in facts["EXPECTED_BROKER"]}
-    listed_ms: dict[str, int] = {}
-    for fact in facts["BROKER_IN_CLUSTER"]:
-        name = fact["broker_name"]
-        listed_ms[name] = max(fact["last_ms"], listed_ms.get(name, 0))
-    list_ms = max(listed_ms.values(), default=0)
-    ordered = sorted(events, key=lambda row: (row["event_ms"], row["sequence"]))
-    turns = grouped(ordered, lambda row: row["broker_name"])
-    outages: dict[str, tuple[BrokerOutage, ...]] = {}
-    for broker in sorted(turns.keys() | expected):
-        rows = turns.get(broker, [])
-        ended = _ended(rows, set(flaps.get(broker, ())))
-        lives = max(signs.get(broker, 0), listed_ms.get(broker, 0))
-        lacking = broker in expected and lives < list_ms - LOG_SILENT_MS
-        lasts: BrokerOutage | None = None
-        if rows and rows[-1]["event_type"] == BROKER_DOWN:
-            down_ms = rows[-1]["event_ms"]
-            heard = heard_to_the_end and covered.hears_name_servers
-            if lives <= down_ms + MINUTE_MS and (heard or down_ms < list_ms):
-                leaves = bool(expected) and broker not in expected
-                planned = leaves and rows[-1]["detail"] == STOPPED
-                lasts = BrokerOutage(down_ms, None, REMOVED, planned=planned)
-        elif lacking and not _registered(rows, covered, list_ms):
-            evidence = f"clusterList of {utc(list_ms)} lacks it"
-            lasts = BrokerOutage(None, None, evidence, lives or None)
-        found = (*ended, *([lasts] if lasts else []))
-        if found:
-            outages[broker] = found
-    return outages
-
-
-REMOVED = "it was removed from the name servers, and has not registered again"
-
-
-def _ended(rows: Iterable[BrokerEventsRow], flaps: set[tuple[int, int]]) -> Iterator[BrokerOutage]:
-    """The outages of one broker of more than a minute, by its events in order."""
-    down_ms: int | None = None
-    for row in rows:
-        if row["event_type"] == BROKER_DOWN:
-            down_ms = row["event_ms"] if down_ms is None else down_ms
-        elif row["event_type"] == BROKER_UP and down_ms is not None:
-            span = (down_ms, row["event_ms"])
-            if span[1] - span[0] > MINUTE_MS and span not in flaps:
-                yield BrokerOutage(*span, REMOVED)
-            down_ms = None
-
-
-def _registered(rows: Iterable[BrokerEventsRow], covered: Coverage, at_ms: int) -> bool:
-    """True if the name servers' logs of that time have the broker: another one than clusterList
-    asked knows it.
-    """
-    logged = any(row["detail"] != OBSERVED for row in rows)
-    return logged and covered.known and covered.routes.gap(at_ms, at_ms) is None
-
-
-# What it means to one group, and to all of them.
 
 
 def queues_lost(case: GroupCase, broker: str) -> set[MessageQueue]:

@@ -12,6 +12,8 @@ from rebalance_core.audit.case import (
     case_rows,
     facts_by_kind,
 )
+from rebalance_core.audit.cluster_case import cluster_case
+from rebalance_core.audit.cluster_findings import run_cluster_rules
 from rebalance_core.audit.comparison import ComparisonResult
 from rebalance_core.audit.confidence import borne_out_in_cluster
 from rebalance_core.audit.coverage import CollectedLog, Coverage, LogSpan
@@ -211,6 +213,27 @@ def findings_of(rule_id: str, case: GroupCase) -> list[Finding]:
     find = rules_by_id()[rule_id].find
     assert find is not None, f"{rule_id} is found elsewhere"
     return list(find(case))
+
+
+def judge_cluster(
+    facts: Iterable[Row],
+    dumps: Iterable[Row] = (),
+    events: Iterable[Row] = (),
+    stale_hours: float = 6.0,
+    not_before_ms: int | None = None,
+    coverage: Iterable[Row] = (),
+) -> tuple[AuditRun, list[Row]]:
+    """The run of a cluster, and the findings on it as a whole as rows."""
+    case = cluster_case(
+        facts_by_kind(facts),
+        dumps,
+        events,
+        coverage,
+        stale_hours=stale_hours,
+        not_before_ms=not_before_ms,
+    )
+    rows: list[Row] = [*run_cluster_rules(case)]
+    return case.run, rows
 
 
 def found_in_cluster(

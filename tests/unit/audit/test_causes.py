@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.causes import LINKS, with_causes
-from rebalance_core.audit.findings import MEANINGS
 from rebalance_core.audit.outcome import count_causes
+from rebalance_core.audit.registry import MEANINGS
 
 TWICE = {"reason": "a client id stands twice in the member list"}
 PART = {"reason": "a member that counts does not subscribe the topic"}

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import facts_by_kind
-from rebalance_core.audit.completeness import audit_run_of, unsure_findings
-from rebalance_core.audit.findings import missing_of_groups, missing_reason, run_cluster_rules
+from rebalance_core.audit.case import AuditRun, Finding, facts_by_kind
+from rebalance_core.audit.cluster_case import cluster_case
+from rebalance_core.audit.completeness import find_incomplete, unsure_findings
+from rebalance_core.audit.incomplete_groups import missing_of_groups, missing_reason
+from tests.unit.audit.cases import judge_cluster
 from tests.unit.audit.group_rows import fact
 
 HOUR = 3_600_000
@@ -43,13 +45,25 @@ WHOLE = [
 DUMPS = [dump("consumerStatus"), dump("consumerConnection", broker="a")]
 
 
+def incomplete(
+    facts: list[Any], dumps: list[Any], down: str = ""
+) -> tuple[AuditRun, list[Finding]]:
+    """The run, and what is missing of the collection; ``down``: brokers that are."""
+    gone: list[Any] = [
+        {"event_ms": 0, "sequence": 0, "event_type": "BROKER_DOWN", "broker_name": name,
+         "detail": "CLOSED"}
+        for name in down
+    ]  # fmt: skip
+    case = cluster_case(facts_by_kind(facts), dumps, gone, [], stale_hours=6.0)
+    return case.run, list(find_incomplete(case))
+
+
 def summaries(facts: list[Any], dumps: list[Any], down: str = "") -> list[str]:
-    _, findings = audit_run_of(facts_by_kind(facts), dumps, frozenset(down), 6.0)
-    return [one.summary for one in findings]
+    return [one.summary for one in incomplete(facts, dumps, down)[1]]
 
 
 def test_a_whole_collection_has_nothing_missing() -> None:
-    run, findings = audit_run_of(facts_by_kind(WHOLE), DUMPS, frozenset(), 6.0)
+    run, findings = incomplete(WHOLE, DUMPS)
     assert findings == []
     assert (run.end_ms, run.missing) == (END, frozenset())
 
@@ -74,7 +88,7 @@ def test_what_the_collector_missed_is_incomplete_once_for_each_place() -> None:
 
 def test_an_expected_broker_without_files_is_missing() -> None:
     facts = [row for row in WHOLE if row["kind"] != "BROKER_FILE" or row["broker_name"] != "b"]
-    run, (findings,) = audit_run_of(facts_by_kind(facts), DUMPS, frozenset(), 6.0)
+    run, (findings,) = incomplete(facts, DUMPS)
     assert (findings.broker_name, run.missing) == ("b", frozenset("b"))
     assert "expects" in findings.summary
 
@@ -116,7 +130,7 @@ def log_of(name: str, end_ms: int, unreadable: int = 0) -> Any:
 
 def test_a_log_that_ends_long_before_the_dumps_is_named() -> None:
     facts = [*WHOLE, log_of("a", END - 660_000), log_of("b", END - 590_000)]
-    run, (one,) = audit_run_of(facts_by_kind(facts), DUMPS, frozenset(), 6.0)
+    run, (one,) = incomplete(facts, DUMPS)
     assert "broker.log of a ends 11 min before the newest dump" in one.summary
     assert run.missing == frozenset(), "what is equal still proves something"
     assert summaries(facts, DUMPS, down="a") == []
@@ -151,10 +165,10 @@ def test_dumps_that_nobody_made_and_dumps_of_yesterday() -> None:
 
 
 def test_a_collection_that_is_old_as_a_whole() -> None:
-    _, rows = run_cluster_rules(facts_by_kind(WHOLE), DUMPS, [], 6.0, END + HOUR)
+    _, rows = judge_cluster(WHOLE, DUMPS, [], 6.0, END + HOUR)
     assert [row["rule_id"] for row in rows] == ["COLLECTION_INCOMPLETE", "COVERAGE_UNKNOWN"]
     assert [row["severity"] for row in rows] == ["ERROR", "INFO"]
-    (row,) = run_cluster_rules(facts_by_kind(WHOLE), DUMPS, [], 6.0, END - HOUR)[1]
+    (row,) = judge_cluster(WHOLE, DUMPS, [], 6.0, END - HOUR)[1]
     assert row["rule_id"] == "COVERAGE_UNKNOWN"
 
 
@@ -203,9 +217,7 @@ def test_what_a_rocksdb_holds_has_to_be_exported(
 ) -> None:
     address = {"version": "5.5.0", "broker_id": "0", "addr": "10.0.0.7:10911"}
     listed = fact("BROKER_IN_CLUSTER", END, broker_name="a", details=address)
-    _, findings = audit_run_of(
-        facts_by_kind([*WHOLE, store(form, *ages), listed]), DUMPS, frozenset(), 6.0
-    )
+    _, findings = incomplete([*WHOLE, store(form, *ages), listed], DUMPS)
     assert [one.broker_name for one in findings] == ([] if text is None else ["a"])
     if text is not None:
         assert text in findings[0].summary
@@ -227,7 +239,7 @@ def test_what_brokers_dropped_and_when_is_known_of_the_run() -> None:
         fact("CHANNEL_EVENTS_DROPPED", at, broker_name="a", details={"type": "CLOSE"})
         for at in (HOUR, 2 * HOUR)
     ]
-    run, _ = audit_run_of(facts_by_kind([*WHOLE, *dropped]), DUMPS, frozenset(), 6.0)
+    run, _ = incomplete([*WHOLE, *dropped], DUMPS)
     assert run.overloads == {"a": ((HOUR, HOUR), (2 * HOUR, 2 * HOUR))}
 
 
@@ -248,7 +260,7 @@ def test_dumps_that_state_nothing_are_named_once_a_command() -> None:
 
 def test_a_broker_whose_log_is_not_understood_is_missing() -> None:
     log = not_read("broker.log", "brokers/b/broker.log", "b", understood="2")
-    run, (one,) = audit_run_of(facts_by_kind([*WHOLE, log]), DUMPS, frozenset(), 6.0)
+    run, (one,) = incomplete([*WHOLE, log], DUMPS)
     assert (one.broker_name, run.missing) == ("b", frozenset("b"))
     assert one.summary.startswith(
         "The broker.log of b (brokers/b/broker.log) is hardly understood (2 of 9 lines)"
@@ -257,7 +269,7 @@ def test_a_broker_whose_log_is_not_understood_is_missing() -> None:
 
 def test_a_rotated_file_that_cannot_be_read_does_not_hide_the_rest() -> None:
     part = not_read("broker.log", "brokers/b/broker.1.log", "b", lines="0", why="is UTF-16")
-    run, (one,) = audit_run_of(facts_by_kind([*WHOLE, part]), DUMPS, frozenset(), 6.0)
+    run, (one,) = incomplete([*WHOLE, part], DUMPS)
     assert run.missing == frozenset()
     assert "is UTF-16" in one.summary
 

@@ -10,7 +10,8 @@ from rebalance_core.audit.comparison import ComparisonResult, compare
 from rebalance_core.audit.comparison_findings import settling
 from rebalance_core.audit.coverage import ALWAYS, Coverage, LogSpan, coverage_of
 from rebalance_core.audit.evidence import unlogged
-from rebalance_core.audit.findings import ALL_RULES, run_rules
+from rebalance_core.audit.findings import run_rules
+from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.audit.rules.left_behind import MAY_RUN
 from rebalance_core.audit.subjects import MEMBERS, gap_of
 from rebalance_core.audit.unknowns import stop_unlogged

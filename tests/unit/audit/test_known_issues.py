@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import AuditRun, GroupCase, case_rows, facts_by_kind
-from rebalance_core.audit.findings import ALL_RULES, run_cluster_rules, run_rules
+from rebalance_core.audit.case import AuditRun, GroupCase, case_rows
+from rebalance_core.audit.findings import run_rules
 from rebalance_core.audit.known_issues import (
     KNOWN,
     Concerned,
@@ -17,9 +17,10 @@ from rebalance_core.audit.known_issues import (
     parse_known_issues,
     with_known,
 )
+from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.model.errors import UsageError
 from tests.tree import TREE
-from tests.unit.audit.cases import case_of, join, listed_at, topic
+from tests.unit.audit.cases import case_of, join, judge_cluster, listed_at, topic
 from tests.unit.audit.group_rows import fact
 
 RULE_IDS = {rule.rule_id for rule in ALL_RULES}
@@ -190,7 +191,7 @@ def test_a_finding_on_the_cluster_names_it() -> None:
             "BROKER_REGISTERED", 10, broker_name="a", details={"name": "n1", "registered": "true"}
         ),
     ]
-    _, rows = run_cluster_rules(facts_by_kind(facts), [], [], 6.0)
+    _, rows = judge_cluster(facts, [], [], 6.0)
     (row,) = (row for row in rows if row["rule_id"] == "NAME_SERVERS_DIFFER")
     assert row["evidence"][KNOWN] == "apache/rocketmq#4807, broker of any version"
 

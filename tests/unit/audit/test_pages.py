@@ -3,7 +3,7 @@
 import re
 import shlex
 
-from rebalance_core.audit.findings import ALL_RULES, MEANINGS
+from rebalance_core.audit.registry import ALL_RULES, MEANINGS
 from rebalance_core.cli.jobs import JOBS, option_names
 from rebalance_core.model.verdicts import SEVERITIES
 from tests.tree import TREE

@@ -9,7 +9,8 @@ import pytest
 
 from rebalance_core.audit import findings as rule_runs
 from rebalance_core.audit.case import AuditRun, Finding, GroupCase
-from rebalance_core.audit.findings import missing_reason, run_rules
+from rebalance_core.audit.findings import run_rules
+from rebalance_core.audit.incomplete_groups import missing_reason
 from rebalance_core.audit.orphans import Offsets
 from rebalance_core.audit.outcome import Count, audit_outcome, render_metrics, verdict_of
 from rebalance_core.audit.rules import RULES

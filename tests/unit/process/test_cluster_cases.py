@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rebalance_core.audit.completeness import CLUSTER_KINDS
+from rebalance_core.audit.cluster_case import CLUSTER_KINDS
 from rebalance_core.contracts.cases import BROKER_EVENTS
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.model import events

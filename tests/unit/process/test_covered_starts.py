@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rebalance_core.audit.broker_states import unlogged_stops
 from rebalance_core.audit.case import AuditRun, facts_by_kind
 from rebalance_core.audit.coverage import ALWAYS, Coverage, LogSpan, Process, coverage_of
-from rebalance_core.audit.rules.cluster import unlogged_stops
 from rebalance_core.audit.unknowns import stop_unlogged
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.audit.broker_states import broker_outages
 from rebalance_core.audit.case import BrokerOutage, GroupCase, facts_by_kind
+from rebalance_core.audit.cluster_case import cluster_rows
+from rebalance_core.audit.cluster_findings import cluster_findings
 from rebalance_core.audit.coverage import Coverage
-from rebalance_core.audit.findings import cluster_findings, cluster_rows, run_rules
-from rebalance_core.audit.rules.brokers_down import broker_outages
+from rebalance_core.audit.findings import run_rules
 from tests.unit.audit.cases import case_of, commit, end, fact, join, ms, name_server_logs, topic
 
 A, B = "a", "b"

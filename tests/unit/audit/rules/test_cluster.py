@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
+from rebalance_core.audit.broker_states import down_brokers
 from rebalance_core.audit.case import facts_by_kind
 from rebalance_core.audit.coverage import Coverage, LogSpan
-from rebalance_core.audit.findings import run_cluster_rules
-from rebalance_core.audit.rules.cluster import down_brokers
 from rebalance_core.contracts.observed import STEADY
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
@@ -22,6 +21,7 @@ from tests.unit.audit.cases import (
     findings_of,
     found_in_cluster,
     join,
+    judge_cluster,
     ms,
     severities,
     topic,
@@ -133,7 +133,7 @@ def test_a_restart_or_a_long_absence_is_no_flap() -> None:
 def test_their_severities() -> None:
     facts = [server("n1"), server("n2"), view("n1", "b", "true")]
     events = [cluster_event(0, "DOWN", "EXPIRED"), cluster_event(60_000, "UP")]
-    _, rows = run_cluster_rules(facts_by_kind(facts), [], events, 6.0)
+    _, rows = judge_cluster(facts, [], events, 6.0)
     found = {row["rule_id"]: row["severity"] for row in rows}
     assert found["NAME_SERVERS_DIFFER"] == "ERROR"
     assert found["BROKER_FLAPS"] == "WARNING"
@@ -150,7 +150,7 @@ def test_a_broker_goes_on_whose_return_came_after_the_name_servers_logs() -> Non
     row |= {"complete": True, "note": None, "clock_offset_ms": None}
     dump: Any = {"broker_name": "b", "last_ms": 900_000, "command": "consumerConnection"}
     events = [cluster_event(60_000, "DOWN", "EXPIRED")]
-    run, _ = run_cluster_rules(NO_FACTS, [dump], events, 6.0, coverage=[row])
+    run, _ = judge_cluster([], [dump], events, 6.0, coverage=[row])
     assert run.down == frozenset()
     assert run.returned == {"b": 60_000}
 
@@ -163,7 +163,7 @@ def test_a_master_whose_log_goes_on_is_back_though_no_line_says_so(
     row |= {"to_ms": log_ends_ms, "note": None, "clock_offset_ms": None}
     gone = cluster_event(60_000, "DOWN", "REFUSED", "a") | {"event_type": "MASTER_DOWN"}
     file = fact("BROKER_FILE", 1, broker_name="a", details={"folders": "a", "file": "broker_log"})
-    run, _ = run_cluster_rules(facts_by_kind([file]), [], [gone], 6.0, coverage=[row])
+    run, _ = judge_cluster([file], [], [gone], 6.0, coverage=[row])
     assert run.returned == returned
 
 
@@ -171,7 +171,7 @@ def test_a_process_without_a_log_may_have_become_the_master() -> None:
     gone = cluster_event(60_000, "DOWN", "REFUSED", "a") | {"event_type": "MASTER_DOWN"}
     details = {"folders": "a-1, a-2", "file": "broker_log", "unlogged": "a-1"}
     file = fact("BROKER_FILE", 1, broker_name="a", details=details)
-    run, _ = run_cluster_rules(facts_by_kind([file]), [], [gone], 6.0)
+    run, _ = judge_cluster([file], [], [gone], 6.0)
     assert run.returned == {"a": 60_000}
 
 
@@ -279,7 +279,7 @@ def test_slaves_that_refuse_are_told_of_the_cluster() -> None:
 
     for mode, rules in (("REFUSED", ["SLAVE_NOT_READABLE"]), ("SLAVE_READ", []), (None, [])):
         turns = [turn(1, "MASTER_DOWN", mode), turn(2, "MASTER_UP")]
-        run, rows = run_cluster_rules(NO_FACTS, [], turns, 6)
+        run, rows = judge_cluster([], [], turns, 6)
         assert [r["rule_id"] for r in rows if r["rule_id"] == "SLAVE_NOT_READABLE"] == rules
         assert run.masters["a"][0].up_ms == 2
 
@@ -292,7 +292,7 @@ def slaves(**modes: str) -> list[Any]:
 
 
 def not_readable(facts: list[Any], turns: list[Any]) -> list[tuple[str, Mapping[str, str]]]:
-    _, rows = run_cluster_rules(facts_by_kind(facts), [], turns, 6)
+    _, rows = judge_cluster(facts, [], turns, 6)
     found = [row for row in rows if row["rule_id"] == "SLAVE_NOT_READABLE"]
     assert all((row["severity"], row["broker_name"]) == ("INFO", None) for row in found)
     return [(row["summary"], row["evidence"]) for row in found]

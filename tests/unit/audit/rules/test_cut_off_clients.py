@@ -3,12 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.audit.case import facts_by_kind
 from rebalance_core.audit.coverage import CollectedLog, Coverage, LogSpan
-from rebalance_core.audit.findings import run_cluster_rules
 from rebalance_core.audit.unknowns import client_log
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
-from tests.unit.audit.cases import client_logs, found_in_cluster, name_server_logs
+from tests.unit.audit.cases import client_logs, found_in_cluster, judge_cluster, name_server_logs
 from tests.unit.audit.group_rows import fact
 
 # Go clients that hold queues of a broker whose address they do not have.
@@ -50,7 +48,7 @@ def test_brokers_and_logs_are_apart() -> None:
 
 
 def test_it_is_a_finding_on_the_cluster() -> None:
-    _, rows = run_cluster_rules(facts_by_kind([missing(0, 60)]), [], [], 24)
+    _, rows = judge_cluster([missing(0, 60)], [], [], 24)
     (one,) = [row for row in rows if row["rule_id"] == "NO_BROKER_ADDRESS"]
     assert one["severity"] == "WARNING"
     assert one["consumer_group"] is None
@@ -142,6 +140,6 @@ def test_a_broker_that_came_back_meanwhile() -> None:
 
 def test_it_is_judged_with_the_cluster_and_a_known_issue_fits() -> None:
     facts = [fact("COLLECTED", 0, details={"start_ms": "0", "end_ms": "900000"}), failed("a", 9)]
-    _, rows = run_cluster_rules(facts_by_kind(facts), [], [event("BROKER_DOWN", 2)], 6)
+    _, rows = judge_cluster(facts, [], [event("BROKER_DOWN", 2)], 6)
     (row,) = [row for row in rows if row["rule_id"] == "STARVED_TIMERS"]
     assert "apache/rocketmq#2763, client JAVA" in row["evidence"]["known"]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import GroupCase, facts_by_kind
+from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.coverage import Coverage
-from rebalance_core.audit.findings import run_cluster_rules, run_rules
+from rebalance_core.audit.findings import run_rules
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.times import utc
 from tests.unit.audit.cases import (
@@ -18,6 +18,7 @@ from tests.unit.audit.cases import (
     fact,
     findings_of,
     join,
+    judge_cluster,
     ms,
     severities,
     topic,
@@ -80,7 +81,7 @@ def test_what_the_brokers_went_through_is_named() -> None:
         "detail": "CLOSED",
     }
     of_b = [fact("BROKER_STARTED", 600, broker_name="b")]
-    run, _ = run_cluster_rules(facts_by_kind([*facts, *of_b]), [], [gone], 6)
+    run, _ = judge_cluster([*facts, *of_b], [], [gone], 6)
     (near,) = findings_of(
         OFFSET_ROLLBACK, replace(case, run=replace(case.run, moments=run.moments))
     )

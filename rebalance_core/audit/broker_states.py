@@ -1,0 +1,261 @@
+"""When brokers were up, without a master or away, by the events of their cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit.case import BrokerOutage, grouped
+from rebalance_core.audit.coverage import ALWAYS, LOG_SILENT_MS, Coverage, Process
+from rebalance_core.audit.unknowns import stop_unlogged
+from rebalance_core.model.events import (
+    BROKER_DOWN,
+    BROKER_EVENTS,
+    BROKER_UP,
+    NOTICES,
+    OBSERVED,
+    Event,
+)
+from rebalance_core.model.timeline import Timeline
+from rebalance_core.model.times import CHANNEL_EXPIRY_MS, MINUTE_MS, utc
+from rebalance_core.replay.masters import MasterOutage, MasterOutages
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import BrokerEventsRow, FactsByKind, NewestDumpsRow
+
+
+FLAP_MS = 120_000
+"""A broker that expired and registered again so soon was never gone (rocketmq.md §11 no. 28)."""
+
+
+CLOCKS_MS = 70_000
+"""The broker dates its start, the name server its return: their clocks may differ so much."""
+
+
+STOPPED = "STOPPED"
+"""Detail of a BROKER_DOWN: the broker took itself off the name servers."""
+
+
+REMOVED = "it was removed from the name servers, and has not registered again"
+
+
+_MOMENTS = {
+    "BROKER_STARTED": "started",
+    "BROKER_UP": "registered with the name servers",
+    "BROKER_DOWN": "went",
+    "MASTER_DOWN": "lost its master",
+    "MASTER_UP": "got a master",
+}
+"""What a fact or event says of its broker."""
+
+
+def down_brokers(events: Iterable[BrokerEventsRow]) -> frozenset[str]:
+    """Brokers whose last broker event is BROKER_DOWN."""
+    last: dict[str, str] = {}
+    for row in sorted(events, key=lambda row: (row["event_ms"], row["sequence"])):
+        last[row["broker_name"]] = row["event_type"]
+    return frozenset(name for name, kind in last.items() if kind == "BROKER_DOWN")
+
+
+def master_outages(events: Iterable[BrokerEventsRow]) -> dict[str, tuple[MasterOutage, ...]]:
+    """Return when each broker had no master while a slave lived.
+
+    Args:
+        events: of one cluster's brokers; others than MASTER_DOWN and MASTER_UP say nothing.
+    """
+    turns = [
+        Event(
+            row["event_ms"], row["sequence"], row["event_type"],
+            broker_name=row["broker_name"], detail=row["detail"],
+        )
+        for row in events
+    ]  # fmt: skip
+    return MasterOutages(turns).by_broker
+
+
+def flap_times(
+    events: Iterable[BrokerEventsRow], facts: FactsByKind
+) -> dict[str, list[tuple[int, int]]]:
+    """By broker from when to when it was expired though it had not been restarted.
+
+    Args:
+        events: BROKER_UP and BROKER_DOWN of one cluster; others count for nothing.
+        facts: of the cluster; BROKER_STARTED counts.
+    """
+    events = [row for row in events if row["event_type"] in BROKER_EVENTS]
+    starts: dict[str, list[int]] = {}
+    for started in facts["BROKER_STARTED"]:
+        starts.setdefault(started["broker_name"], []).append(started["first_ms"])
+    down: dict[str, BrokerEventsRow] = {}
+    flaps: dict[str, list[tuple[int, int]]] = {}
+    for row in sorted(events, key=lambda row: (row["event_ms"], row["sequence"])):
+        name = row["broker_name"]
+        if row["event_type"] == "BROKER_DOWN":
+            down[name] = row
+        elif name in down:
+            gone = down.pop(name)
+            span = (gone["event_ms"], row["event_ms"])
+            restarted = any(
+                span[0] - CHANNEL_EXPIRY_MS <= ms <= span[1] + CLOCKS_MS
+                for ms in starts.get(name, ())
+            )
+            if gone["detail"] == "EXPIRED" and span[1] - span[0] < FLAP_MS and not restarted:
+                flaps.setdefault(name, []).append(span)
+    return flaps
+
+
+def unlogged_stops(
+    events: Iterable[BrokerEventsRow], facts: FactsByKind
+) -> dict[str, Timeline[Process]]:
+    """By broker when it ran and when not: unknown between two starts or registrations without a
+    line of a stop.
+
+    Args:
+        events: BROKER_DOWN and MASTER_DOWN of one cluster.
+        facts: BROKER_STARTED counts, and BROKER_REGISTERED with `untold_ms`, but of slaves.
+    """
+    ends = [row for row in events if row["event_type"] in ("BROKER_DOWN", "MASTER_DOWN")]
+    turns = [(row["broker_name"], row["event_ms"], False) for row in ends]
+    turns += [(row["broker_name"], row["first_ms"], True) for row in facts["BROKER_STARTED"]]
+    unlogged: list[tuple[str, int, int]] = []
+    for (broker, one, started), (same, other, again) in pairwise(sorted(turns)):
+        if broker == same and started and again:
+            unlogged.append((broker, one, other))
+    slaves = {row["broker_name"] for row in facts["BROKER_SLAVES"]}
+    known = slaves | {row["broker_name"] for row in ends}
+    for fact in facts["BROKER_REGISTERED"]:
+        begin, broker = fact["details"].get("untold_ms"), fact["broker_name"]
+        if begin and broker not in known:
+            unlogged.append((broker, int(begin), fact["first_ms"]))
+    stops: dict[str, Timeline[Process]] = {}
+    for broker, begin_ms, up_ms in unlogged:
+        stops[broker] = stops.get(broker, ALWAYS).put(
+            begin_ms, up_ms + 1, stop_unlogged(broker, up_ms)
+        )
+    return stops
+
+
+def going_on(
+    events: Iterable[BrokerEventsRow],
+    masters: Mapping[str, Sequence[MasterOutage]],
+    signs: Mapping[str, int],
+) -> dict[str, int]:
+    """Return since when brokers are down, or without a master, that give a sign of life later.
+
+    Args:
+        events: BROKER_UP and BROKER_DOWN.
+        masters: the outages of masters by broker.
+        signs: by broker that is down, or whose master is, its last sign of life, epoch ms.
+    """
+    since = {b: outages[-1].down_ms for b, outages in masters.items() if outages}
+    for row in events:
+        since[row["broker_name"]] = max(row["event_ms"], since.get(row["broker_name"], 0))
+    return {b: since[b] for b, at_ms in signs.items() if at_ms > since[b] + MINUTE_MS}
+
+
+def broker_outages(
+    events: Iterable[BrokerEventsRow],
+    facts: FactsByKind,
+    signs: Mapping[str, int],
+    covered: Coverage,
+    *,
+    heard_to_the_end: bool,
+) -> dict[str, tuple[BrokerOutage, ...]]:
+    """By broker its outages of more than a minute, and the one that lasts.
+
+    Args:
+        events: BROKER_UP and BROKER_DOWN of one cluster.
+        facts: of the cluster; EXPECTED_BROKER, BROKER_IN_CLUSTER and BROKER_STARTED count.
+        signs: by broker its last sign of life in its own log or answers, epoch ms.
+        covered: of which times the files tell.
+        heard_to_the_end: the name servers' logs reach to the last dump.
+    """
+    events = list(events)
+    flaps = flap_times(events, facts)  # BROKER_FLAPS: it never went
+    expected = {row["broker_name"] for row in facts["EXPECTED_BROKER"]}
+    listed_ms: dict[str, int] = {}
+    for fact in facts["BROKER_IN_CLUSTER"]:
+        name = fact["broker_name"]
+        listed_ms[name] = max(fact["last_ms"], listed_ms.get(name, 0))
+    list_ms = max(listed_ms.values(), default=0)
+    ordered = sorted(events, key=lambda row: (row["event_ms"], row["sequence"]))
+    turns = grouped(ordered, lambda row: row["broker_name"])
+    outages: dict[str, tuple[BrokerOutage, ...]] = {}
+    for broker in sorted(turns.keys() | expected):
+        rows = turns.get(broker, [])
+        ended = _ended(rows, set(flaps.get(broker, ())))
+        lives = max(signs.get(broker, 0), listed_ms.get(broker, 0))
+        lacking = broker in expected and lives < list_ms - LOG_SILENT_MS
+        lasts: BrokerOutage | None = None
+        if rows and rows[-1]["event_type"] == BROKER_DOWN:
+            down_ms = rows[-1]["event_ms"]
+            heard = heard_to_the_end and covered.hears_name_servers
+            if lives <= down_ms + MINUTE_MS and (heard or down_ms < list_ms):
+                leaves = bool(expected) and broker not in expected
+                planned = leaves and rows[-1]["detail"] == STOPPED
+                lasts = BrokerOutage(down_ms, None, REMOVED, planned=planned)
+        elif lacking and not _registered(rows, covered, list_ms):
+            evidence = f"clusterList of {utc(list_ms)} lacks it"
+            lasts = BrokerOutage(None, None, evidence, lives or None)
+        found = (*ended, *([lasts] if lasts else []))
+        if found:
+            outages[broker] = found
+    return outages
+
+
+def _ended(rows: Iterable[BrokerEventsRow], flaps: set[tuple[int, int]]) -> Iterator[BrokerOutage]:
+    """The outages of one broker of more than a minute, by its events in order."""
+    down_ms: int | None = None
+    for row in rows:
+        if row["event_type"] == BROKER_DOWN:
+            down_ms = row["event_ms"] if down_ms is None else down_ms
+        elif row["event_type"] == BROKER_UP and down_ms is not None:
+            span = (down_ms, row["event_ms"])
+            if span[1] - span[0] > MINUTE_MS and span not in flaps:
+                yield BrokerOutage(*span, REMOVED)
+            down_ms = None
+
+
+def _registered(rows: Iterable[BrokerEventsRow], covered: Coverage, at_ms: int) -> bool:
+    """True if the name servers' logs of that time have the broker: another one than clusterList
+    asked knows it.
+    """
+    logged = any(row["detail"] != OBSERVED for row in rows)
+    return logged and covered.known and covered.routes.gap(at_ms, at_ms) is None
+
+
+def moments(
+    facts: FactsByKind, broker_events: Iterable[BrokerEventsRow]
+) -> dict[str, tuple[tuple[int, str], ...]]:
+    """By broker what it, its replicas and the name servers logged of it, by time."""
+    logged: list[tuple[str, int, str]] = []
+    logged += [
+        (row["broker_name"], row["first_ms"], row["kind"]) for row in facts["BROKER_STARTED"]
+    ]
+    logged += [(row["broker_name"], row["event_ms"], row["event_type"]) for row in broker_events]
+    found: dict[str, set[tuple[int, str]]] = {}
+    for broker, at_ms, kind in logged:
+        if kind in _MOMENTS:
+            found.setdefault(broker, set()).add((at_ms, _MOMENTS[kind]))
+    return {broker: tuple(sorted(moments)) for broker, moments in found.items()}
+
+
+def signs_of_life(
+    dumps: Iterable[NewestDumpsRow], covered: Coverage, brokers: Iterable[str]
+) -> dict[str, int]:
+    """By broker the last line of its log or its last answer to consumerConnection, epoch ms."""
+    signs = {broker: covered.ends(broker) for broker in brokers}
+    for row in dumps:
+        if row["broker_name"] and row["command"] == "consumerConnection":
+            signs[row["broker_name"]] = max(signs.get(row["broker_name"], 0), row["last_ms"])
+    return signs
+
+
+def notices(broker_events: Iterable[BrokerEventsRow]) -> dict[str, tuple[str, ...]]:
+    """By broker how it told members of changes, in order."""
+    found: dict[str, tuple[str, ...]] = {}
+    for row in sorted(broker_events, key=lambda row: (row["event_ms"], row["sequence"])):
+        if row["event_type"] == NOTICES:
+            found[row["broker_name"]] = (*found.get(row["broker_name"], ()), row["detail"] or "")
+    return found

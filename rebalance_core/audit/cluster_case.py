@@ -1,0 +1,243 @@
+"""What the audit knows of one cluster, from the few rows that concern it as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit.broker_states import (
+    broker_outages,
+    down_brokers,
+    going_on,
+    master_outages,
+    moments,
+    notices,
+    signs_of_life,
+    unlogged_stops,
+)
+from rebalance_core.audit.case import AuditRun, ClusterCase, grouped
+from rebalance_core.audit.completeness import missing_brokers
+from rebalance_core.audit.coverage import coverage_of, name_servers_tell
+from rebalance_core.model.events import BROKER_EVENTS, NOTICES
+from rebalance_core.model.times import HOUR_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        BrokerEventsRow,
+        CoverageRow,
+        FactsByKind,
+        GroupConfigsFact,
+        NewestDumpsRow,
+        ObservedFactsRow,
+        SpansRow,
+    )
+
+
+CLUSTER_KINDS = (
+    "COLLECTED",
+    "EXPECTED_BROKER",
+    "EXPECTED_NAME_SERVER",
+    "BROKER_FILE",
+    "BROKER_STORE",
+    "NOT_READ",
+    "NOT_COLLECTED",
+    "BROKER_SLAVES",
+    "NAME_SERVER_FILE",
+    "BROKER_IN_CLUSTER",
+    "BROKER_REGISTERED",
+    "GROUP_CONFIGS",
+    "HEARTBEAT_FAILED",
+    "NO_BROKER_ADDRESS",
+    "BROKER_STARTED",
+    "CHANNEL_EVENTS_DROPPED",
+)
+"""Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
+and broker that it did not reach; NO_BROKER_ADDRESS: one for each queue that it did not pull;
+BROKER_STARTED: one for each start."""
+
+
+@dataclass(frozen=True)
+class ClusterRows:
+    """The facts about one cluster that rules read; grows with brokers, not with groups.
+
+    Attributes:
+        facts: observed facts of the kinds asked for; what the events span is a COLLECTED one.
+        dumps: the newest dump by command and broker.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES.
+        coverage: what its files can tell of.
+    """
+
+    facts: list[ObservedFactsRow] = field(default_factory=list)
+    dumps: list[NewestDumpsRow] = field(default_factory=list)
+    broker_events: list[BrokerEventsRow] = field(default_factory=list)
+    coverage: list[CoverageRow] = field(default_factory=list)
+
+
+def cluster_rows(
+    spans: Iterable[SpansRow],
+    facts: Iterable[ObservedFactsRow],
+    dumps: Iterable[NewestDumpsRow],
+    broker_events: Iterable[BrokerEventsRow],
+    coverage: Iterable[CoverageRow] = (),
+) -> dict[str, ClusterRows]:
+    """The rows by cluster.
+
+    Args:
+        spans: cluster, and first_ms and last_ms of its events.
+        facts: observed facts of `CLUSTER_KINDS`.
+        dumps: cluster, broker_name, command, first_ms and last_ms of the newest dumps.
+        broker_events: of clusters that have a span.
+        coverage: rows of the table.
+    """
+    clusters = {row["cluster"]: ClusterRows([_collected(row)]) for row in spans}
+    for fact in facts:
+        clusters.setdefault(fact["cluster"], ClusterRows()).facts.append(fact)
+    for dump in dumps:
+        clusters.setdefault(dump["cluster"], ClusterRows()).dumps.append(dump)
+    for event in broker_events:
+        clusters[event["cluster"]].broker_events.append(event)
+    for covered in coverage:
+        clusters.setdefault(covered["cluster"], ClusterRows()).coverage.append(covered)
+    return clusters
+
+
+def _collected(span: SpansRow) -> ObservedFactsRow:
+    """The fact COLLECTED of what events span, for tables of no collection."""
+    return {
+        "cluster": span["cluster"],
+        "kind": "COLLECTED",
+        "consumer_group": None,
+        "topic": None,
+        "broker_name": None,
+        "queue_id": None,
+        "client_id": None,
+        "first_ms": span["first_ms"],
+        "last_ms": span["last_ms"],
+        "times": 1,
+        "details": {"start_ms": str(span["first_ms"]), "end_ms": str(span["last_ms"])},
+        "source": "cluster_events",
+    }
+
+
+def cluster_case(
+    facts: FactsByKind,
+    dumps: Iterable[NewestDumpsRow],
+    broker_events: Iterable[BrokerEventsRow],
+    coverage: Iterable[CoverageRow],
+    *,
+    stale_hours: float,
+    not_before_ms: int | None = None,
+) -> ClusterCase:
+    """Return what rules on the cluster read, with the run that rules on its groups read.
+
+    Args:
+        facts: observed facts of `CLUSTER_KINDS`.
+        dumps: DUMP facts, or the newest by command and broker.
+        broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN, NOTICES of
+            cluster_events.
+        coverage: rows of the table.
+        stale_hours: what is older than this at the end shows nothing of the present.
+        not_before_ms: a collection that ends before is old as a whole.
+    """
+    dumps, rows, broker_events = list(dumps), list(coverage), list(broker_events)
+    run = _period(facts, dumps, stale_hours)
+    run = replace(
+        run,
+        store_ms=_newest(facts["GROUP_CONFIGS"]),
+        versions={
+            row["broker_name"]: row["details"]["version"]
+            for row in facts["BROKER_IN_CLUSTER"]
+            if row["details"].get("version")
+        },
+        offsets_ms=_first_offsets(facts) if facts["COLLECTED"] else None,
+        overloads=_overloads(facts),
+        notices=notices(broker_events),
+        ids_hashed=any(row["details"].get("hashed") == "true" for row in facts["COLLECTED"]),
+    )
+    turns = [row for row in broker_events if row["event_type"] != NOTICES]
+    run = _with_brokers(run, facts, dumps, turns, rows)
+    case = ClusterCase(run, facts, turns, rows, dumps, not_before_ms)
+    return replace(case, run=replace(run, missing=frozenset(missing_brokers(case))))
+
+
+def _period(facts: FactsByKind, dumps: Iterable[NewestDumpsRow], stale_hours: float) -> AuditRun:
+    """Return the run of the times that the collection covers."""
+    collected = facts["COLLECTED"]
+    ends = [row["last_ms"] for row in (*collected, *facts["BROKER_FILE"], *dumps)]
+    starts = [row["first_ms"] for row in collected] or ends
+    return AuditRun(min(starts, default=0), max(ends, default=0), int(stale_hours * HOUR_MS))
+
+
+def _newest(rows: Iterable[GroupConfigsFact]) -> dict[str, int]:
+    newest: dict[str, int] = {}
+    for row in rows:
+        newest[row["broker_name"]] = max(newest.get(row["broker_name"], 0), row["last_ms"])
+    return newest
+
+
+def _first_offsets(facts: FactsByKind) -> dict[str, int]:
+    return {
+        row["broker_name"]: row["first_ms"]
+        for row in facts["BROKER_FILE"]
+        if row["details"]["name"] == "consumerOffset.json"
+    }
+
+
+def _overloads(facts: FactsByKind) -> dict[str, tuple[tuple[int, int], ...]]:
+    dropped = grouped(facts["CHANNEL_EVENTS_DROPPED"], lambda row: row["broker_name"])
+    return {
+        broker: tuple((row["first_ms"], row["last_ms"]) for row in rows)
+        for broker, rows in dropped.items()
+    }
+
+
+def _with_brokers(
+    run: AuditRun,
+    facts: FactsByKind,
+    dumps: list[NewestDumpsRow],
+    turns: list[BrokerEventsRow],
+    coverage: list[CoverageRow],
+) -> AuditRun:
+    """Return the run with when each broker was up, without a master or away.
+
+    Args:
+        run: the run so far.
+        facts: as of `cluster_case`.
+        dumps: as of `cluster_case`.
+        turns: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
+        coverage: rows of the table.
+    """
+    events = [row for row in turns if row["event_type"] in BROKER_EVENTS]
+    gone = down_brokers(events)
+    newest_ms = max((row["last_ms"] for row in dumps), default=0)
+    heard_to_the_end = name_servers_tell(coverage, newest_ms)
+    down = gone if heard_to_the_end else frozenset[str]()
+    files = facts["BROKER_FILE"]
+    folders = {
+        row["broker_name"]: names.split(", ")
+        for row in files
+        if (names := row["details"].get("folders"))
+    }
+    covered = coverage_of(coverage, folders, down)
+    signs = signs_of_life(dumps, covered, {*folders, *gone})
+    masters = master_outages(turns)
+    headless = {b for b, outages in masters.items() if outages and outages[-1].up_ms is None}
+    lives = {broker: covered.ends(broker) for broker in headless}
+    lives |= {broker: signs[broker] for broker in gone}
+    returned = going_on(events, masters, lives)
+    # of a process that was a master by turns there is no log: it may be one again
+    unlogged = {row["broker_name"] for row in files if row["details"].get("unlogged")}
+    returned |= {broker: masters[broker][-1].down_ms for broker in headless & unlogged}
+    with_slaves = {row["broker_name"] for row in facts["BROKER_SLAVES"]}
+    return replace(
+        run,
+        down=down,
+        coverage=covered,
+        masters=masters,
+        returned=returned,
+        slaves=frozenset(with_slaves | masters.keys()),
+        stops=unlogged_stops(turns, facts),
+        moments=moments(facts, turns),
+        outages=broker_outages(events, facts, signs, covered, heard_to_the_end=heard_to_the_end),
+    )

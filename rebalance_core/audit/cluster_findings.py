@@ -1,0 +1,124 @@
+"""The cluster judged as a whole: what is missing of it, and the rules on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit.case import AuditRun, ClusterCase, facts_by_kind, grouped
+from rebalance_core.audit.cluster_case import ClusterRows, cluster_case
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, unsure_findings
+from rebalance_core.audit.confidence import borne_out_in_cluster
+from rebalance_core.audit.finding_rows import finding_row, of_cluster_row
+from rebalance_core.audit.incomplete_groups import MissingGroups, by_reason, missing_of_groups
+from rebalance_core.audit.known_issues import (
+    Acceptance,
+    accept,
+    of_cluster,
+    of_java_clients,
+    with_known,
+)
+from rebalance_core.audit.redact import Redaction
+from rebalance_core.audit.rules import CLUSTER_RULES
+from rebalance_core.audit.rules.brokers_down import DOWN, find_down
+from rebalance_core.audit.rules.client_logs import STARVED_TIMERS
+from rebalance_core.model import verdicts
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsBegun, FindingsRow
+
+
+def run_cluster_rules(case: ClusterCase) -> list[FindingsBegun]:
+    """Return the findings on a cluster as a whole, as rows without the cluster."""
+    rows: list[FindingsBegun] = []
+    for rule in CLUSTER_RULES:
+        found = rule.find_in_cluster(case) if rule.find_in_cluster else ()
+        of_rule = [finding_row(rule, one) for one in borne_out_in_cluster(rule, found)]
+        whom = of_java_clients(case.run) if rule is STARVED_TIMERS else of_cluster(case.run)
+        rows += with_known(of_rule, whom)
+    return rows
+
+
+@dataclass(frozen=True)
+class ClusterFindings:
+    """Facts and findings about the clusters as such.
+
+    Attributes:
+        runs: by cluster, what the judge of its groups has to know.
+        findings: on clusters.
+        brokers: names that no redaction takes for a client's.
+        incomplete: clusters of which something was not collected.
+    """
+
+    runs: Mapping[str, AuditRun]
+    findings: list[FindingsRow]
+    brokers: frozenset[str]
+    incomplete: frozenset[str] = frozenset()
+
+    def all_findings(
+        self,
+        of_ingest: Iterable[FindingsRow],
+        of_groups: Iterable[FindingsRow],
+        unknown: Mapping[str, tuple[list[MissingGroups], int]],
+        accepted: tuple[Acceptance, ...],
+        redact_salt: str | None,
+    ) -> list[FindingsRow]:
+        """Every finding that is none on a group, accepted and redacted.
+
+        Args:
+            of_ingest: what `ingest` found beside groups.
+            of_groups: what was found of groups.
+            unknown: by cluster its groups with something missing, and how many were compared. A row
+                has verdict, reason, unasked, groups (how many) and names, the first of them.
+            accepted: acceptances that hold.
+            redact_salt: of the names for client ids; None: they are shown.
+        """
+        rows = [*self.findings, *of_ingest]
+        groups = grouped(of_groups, lambda row: row["cluster"])
+        for cluster, run in self.runs.items():
+            down = find_down(run.outages, groups.get(cluster, ()))
+            rows += [of_cluster_row(cluster, finding_row(DOWN, one)) for one in down]
+        for cluster, (missing, compared) in unknown.items():
+            reported = compared > 0 or cluster in self.incomplete
+            if not reported:
+                missing = [
+                    row for row in missing if row["reason"] != verdicts.NO_DUMP or not row["dumps"]
+                ]
+            lacking = missing_of_groups(by_reason(missing), compared, reported=reported)
+            rows += [of_cluster_row(cluster, row) for row in lacking]
+        rows = [accept(row, accepted) for row in rows]
+        of_clusters = grouped(rows, lambda row: row["cluster"])
+        for cluster in sorted(groups.keys() | of_clusters.keys()):
+            found = [*of_clusters.get(cluster, ()), *groups.get(cluster, ())]
+            unsure = (finding_row(COLLECTION_INCOMPLETE, one) for one in unsure_findings(found))
+            rows += [accept(of_cluster_row(cluster, row), accepted) for row in unsure]
+        if redact_salt is None:
+            return rows
+        return list(map(Redaction(redact_salt, brokers=self.brokers).finding, rows))
+
+
+def cluster_findings(
+    clusters: Mapping[str, ClusterRows], stale_hours: float, not_before_ms: int | None
+) -> ClusterFindings:
+    """Judge each cluster; arguments as of `cluster_case`."""
+    runs: dict[str, AuditRun] = {}
+    findings: list[FindingsRow] = []
+    brokers: set[str | None] = set()
+    for cluster, known in clusters.items():
+        case = cluster_case(
+            facts_by_kind(known.facts),
+            known.dumps,
+            known.broker_events,
+            known.coverage,
+            stale_hours=stale_hours,
+            not_before_ms=not_before_ms,
+        )
+        runs[cluster] = case.run
+        brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)}
+        findings += [of_cluster_row(cluster, row) for row in run_cluster_rules(case)]
+    incomplete = frozenset(
+        row["cluster"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id
+    )
+    names = frozenset(name for name in brokers if name is not None)
+    return ClusterFindings(runs, findings, names, incomplete)

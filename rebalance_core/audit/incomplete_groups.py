@@ -1,0 +1,112 @@
+"""Groups of which something is missing that others have, as findings of their cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+from rebalance_core.audit.case import LISTED, Finding, listed, plural
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
+from rebalance_core.audit.finding_rows import finding_row
+from rebalance_core.model import verdicts
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsBegun
+
+
+UNASKED = "UNASKED"
+
+
+_WORDS = {
+    verdicts.NO_DUMP: "without a dump of who holds its queues, though others have one",
+    verdicts.STALE_DUMP: "without a recent dump of who holds its queues",
+    verdicts.LOG_BEGINS: "with live owners that differ and a broker.log that begins too late",
+    verdicts.LOG_ENDED: "with live owners that differ in a dump later than the end of a broker.log",
+    verdicts.NOT_COVERED: "of whose members or owners part was not looked at",
+    UNASKED: "not asked for at a broker of its topics (consumerConnection -b)",
+}
+"""What of a group is missing, for the reasons that no finding on a broker covers."""
+
+
+MISSING_REASONS = (
+    verdicts.NO_DUMP,
+    verdicts.STALE_DUMP,
+    verdicts.LOG_BEGINS,
+    verdicts.LOG_ENDED,
+    verdicts.NOT_COVERED,
+)
+
+
+class Missing(TypedDict):
+    """What of a row of ``group_verdicts`` shows that something is missing."""
+
+    verdict: verdicts.Verdict
+    reason: str
+    unasked: Sequence[str]
+
+
+class MissingGroups(Missing):
+    """Groups that miss the same: how many, the first names, how many dumps of them were made."""
+
+    groups: int
+    names: Sequence[str]
+    dumps: int | None
+
+
+def missing_reason(verdict: Missing) -> str | None:
+    """Under which reason of `missing_of_groups` a row of ``group_verdicts`` counts; None: none."""
+    if verdict["verdict"] == verdicts.UNKNOWN and verdict["reason"] in MISSING_REASONS:
+        return str(verdict["reason"])
+    return UNASKED if verdict["unasked"] else None
+
+
+def missing_of_groups(
+    unknown: Mapping[str, tuple[int, list[str]]], compared: int, *, reported: bool = True
+) -> list[FindingsBegun]:
+    """Findings for groups of which something is missing that others have.
+
+    Args:
+        unknown: by reason (`missing_reason`) how many groups, and the first names.
+        compared: groups that were compared; with none the whole kind of dump is missing, and that
+            is a finding of its own.
+        reported: that something of the cluster is missing is a finding already.
+    """
+    compared = compared or not reported
+    return [
+        finding_row(COLLECTION_INCOMPLETE, incomplete_groups(reason, *unknown[reason]))
+        for reason in (
+            verdicts.NO_DUMP,
+            verdicts.STALE_DUMP,
+            verdicts.LOG_BEGINS,
+            verdicts.LOG_ENDED,
+            verdicts.NOT_COVERED,
+            UNASKED,
+        )
+        if reason in unknown and (compared or reason not in (verdicts.NO_DUMP, verdicts.STALE_DUMP))
+    ]
+
+
+def by_reason(unknown: Iterable[MissingGroups]) -> dict[str, tuple[int, list[str]]]:
+    """How many groups something is missing of, and the first names, by `missing_reason`."""
+    by_reason: dict[str, tuple[int, list[str]]] = {}
+    for row in unknown:
+        reason = missing_reason(row)
+        if reason is not None:
+            groups, names = by_reason.get(reason, (0, []))
+            by_reason[reason] = (groups + row["groups"], sorted([*names, *row["names"]])[:LISTED])
+    return by_reason
+
+
+def incomplete_groups(reason: str, count: int, names: list[str]) -> Finding:
+    """The finding for the groups of which something is missing.
+
+    Args:
+        reason: a key of `_WORDS`.
+        count: how many groups.
+        names: the first of them.
+    """
+    names_shown = listed(names, count=count)
+    return Finding(
+        f"{plural(count, 'online group')}, each {_WORDS[reason]}: {names_shown}.",
+        {"groups": names_shown},
+    )

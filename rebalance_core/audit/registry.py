@@ -1,0 +1,31 @@
+"""Every rule of the audit, and what each finding means."""
+
+from __future__ import annotations
+
+from rebalance_core.audit.case import Rule
+from rebalance_core.audit.comparison_findings import COMPARISON_RULES
+from rebalance_core.audit.rules import CLUSTER_RULES, RULES
+from rebalance_core.ingest.rows import FINDING_IDS
+from rebalance_core.model import verdicts
+
+RULE_FAILED = Rule(
+    "RULE_FAILED",
+    verdicts.ERROR,
+    "A rule, or the comparison with live ownership, failed on a group: a bug of the audit. The "
+    "other rules went on; what this one would have found is unknown.",
+    "the rule itself",
+    "Report it with the evidence; accept it for the group until it is fixed.",
+)
+
+
+ALL_RULES: tuple[Rule, ...] = (
+    *CLUSTER_RULES,
+    *COMPARISON_RULES.values(),
+    *RULES,
+    RULE_FAILED,
+)
+"""Every rule of the audit; those of `ingest` are in docs/ingest.md."""
+
+
+MEANINGS = FINDING_IDS | {rule.rule_id: rule.meaning for rule in ALL_RULES}
+"""What each finding means, those of `ingest` too."""

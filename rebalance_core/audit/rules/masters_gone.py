@@ -1,0 +1,207 @@
+"""Brokers whose master went while a slave lived (rocketmq.md §15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit.case import BROKER, Finding, GroupCase, Rule, lasting, plural, queue_names
+from rebalance_core.audit.dumps import queue_of
+from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
+from rebalance_core.audit.rules.offset_rollback import CommitRollback, all_falls, outage_of
+from rebalance_core.audit.subjects import CAUSES, MEMBERS
+from rebalance_core.model.clients import nearest_version
+from rebalance_core.model.events import ACTING, REFUSED
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.times import OLD_SLAVE_COPY_MS, SECOND_MS, SLAVE_COPY_MS, utc
+from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
+from rebalance_core.replay.masters import MasterOutage
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import OwnershipRow
+
+
+def _outages(case: GroupCase) -> Iterator[tuple[str, MasterOutage]]:
+    for broker, outages in sorted(case.run.masters.items()):
+        for outage in outages:
+            yield broker, outage
+
+
+def _held_in(case: GroupCase, broker: str, outage: MasterOutage) -> list[OwnershipRow]:
+    """Ownership of the broker's queues, those without an owner included, in an outage."""
+    return [
+        row
+        for row in case.tables["ownership"]
+        if row["broker_name"] == broker
+        and not is_retry_topic(row["topic"])
+        and row["from_ms"] < _end(case, outage)
+        and not (row["to_ms"] is not None and row["to_ms"] <= outage.down_ms)
+    ]
+
+
+def _end(case: GroupCase, outage: MasterOutage) -> int:
+    return case.run.end_ms if outage.up_ms is None else outage.up_ms
+
+
+def _is_switch(outage: MasterOutage) -> bool:
+    """True if another replica took over within the second that logs show: there was no time."""
+    return outage.up_ms is not None and outage.up_ms - outage.down_ms < SECOND_MS
+
+
+def _names(queues: Iterable[MessageQueue]) -> str:
+    return queue_names(sorted({(queue.broker_name, queue.queue_id) for queue in queues}))
+
+
+def find_unread(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each outage in which members had queues that nobody could read."""
+    offsets = Offsets(case)
+    for broker, outage in _outages(case):
+        held = {queue_of(row) for row in _held_in(case, broker, outage) if row["client_id"]}
+        lasts = outage.up_ms is None
+        if outage.mode != REFUSED or not held or _is_switch(outage):
+            continue
+        behind = messages(offsets.behind(held)) if lasts else None
+        since = f"; {behind} not read" if lasts else ""
+        yield Finding(
+            f"{plural(len(held), 'queue')} of {broker} could not be read for "
+            f"{lasting(_end(case, outage) - outage.down_ms)}: its master was gone and its slaves "
+            f"refuse to be read{since}.",
+            {"queues": _names(held), "backlog": behind or "not known"},
+            severity=ERROR if lasts else None,
+            broker_name=broker,
+            first_ms=outage.down_ms,
+            last_ms=outage.up_ms,
+        )
+
+
+def find_lockless(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each outage in which orderly queues had no owner for want of a lock."""
+    if not case.settings.get("ordered"):
+        return
+    empty = {row["epoch"] for row in case.epochs if row["status"] == EMPTY}
+    for broker, outage in _outages(case):
+        waiting = {
+            queue_of(row)
+            for row in _held_in(case, broker, outage)
+            if row["client_id"] is None
+            and row["from_ms"] >= outage.down_ms
+            and row["from_epoch"] not in empty
+        }
+        lasts = outage.up_ms is None
+        if outage.mode == ACTING or not waiting or _is_switch(outage):
+            continue
+        doubt = "" if outage.mode else " (unless a slave acts as master, which no file tells)"
+        yield Finding(
+            f"{plural(len(waiting), 'orderly queue')} of {broker} moved while its master was gone "
+            f"and had no owner until it was back: nobody gives their order locks{doubt}."
+            if not lasts
+            else f"{plural(len(waiting), 'orderly queue')} of {broker} moved since its master is "
+            f"gone and have no owner: nobody gives their order locks{doubt}.",
+            {"queues": _names(waiting), "mode": outage.mode or "not known"},
+            severity=ERROR if lasts else None,
+            broker_name=broker,
+            first_ms=outage.down_ms,
+            last_ms=outage.up_ms,
+        )
+
+
+def find_fallen(case: GroupCase) -> Iterator[Finding]:
+    """One finding for each outage with which commits fell."""
+    if is_broadcasting(case):
+        return
+    fell: dict[tuple[str, MasterOutage], dict[MessageQueue, CommitRollback]] = {}
+    for fall in all_falls(case):
+        outage = outage_of(case, fall)
+        if outage is not None and not is_retry_topic(fall.queue.topic):
+            queues = fell.setdefault((fall.queue.broker_name, outage), {})
+            known = queues.get(fall.queue, fall)
+            queues[fall.queue] = max(known, fall, key=lambda one: one.high - one.low)
+    for (broker, outage), queues in fell.items():
+        lost = {queue: fall.high - fall.low for queue, fall in queues.items()}
+        most = min(lost, key=lambda queue: (-lost[queue], queue))
+        old = _old_copy(case, broker, outage, queues)
+        since = (
+            ""
+            if old is None
+            else (
+                f" That copy was older than that of a slave that follows its master: it lacks what "
+                f"was committed by {utc(old)}."
+            )
+        )
+        yield Finding(
+            f"Commits on {plural(len(queues), 'queue')} of {broker} fell back when its role went "
+            f"to a slave or came back, at {utc(_end(case, outage))}, most by "
+            f"{messages(lost[most])} ({most.topic} {most.broker_name}:{most.queue_id}, from "
+            f"{queues[most].high} to {queues[most].low}); whoever took them then read those "
+            f"again.{since}",
+            {"queues": _names(queues), "messages": sum(lost.values())},
+            severity=None if old is None else WARNING,
+            broker_name=broker,
+            first_ms=outage.down_ms,
+            last_ms=outage.up_ms,
+        )
+
+
+def _old_copy(
+    case: GroupCase,
+    broker: str,
+    outage: MasterOutage,
+    fell: Mapping[MessageQueue, CommitRollback],
+) -> int | None:
+    """When a commit was seen that a slave would have had; None: a slave may have lacked all."""
+    version = nearest_version(case.run.versions.get(broker, ""))
+    of_4 = version is not None and version.is_v4
+    kept_ms = outage.down_ms - (OLD_SLAVE_COPY_MS if of_4 else SLAVE_COPY_MS)
+    return min(
+        (
+            row["observed_ms"]
+            for row in case.tables["committed_offsets"]
+            if (fall := fell.get(queue_of(row))) is not None
+            and row["observed_ms"] < kept_ms
+            and row["committed_offset"] > fall.low
+        ),
+        default=None,
+    )
+
+
+NOT_READ = Rule(
+    "MASTER_GONE_NOT_READ",
+    WARNING,
+    "A broker's master was gone while members had its queues, and its slaves refuse reads "
+    "(slaveReadEnable=false, the default): nothing of it was consumed.",
+    "MASTER_DOWN (REFUSED) and MASTER_UP, ownership, queue_offsets",
+    "Bring the master back. To consume without it, set slaveReadEnable=true on the slaves, or let "
+    "a slave act as master (enableSlaveActingMaster).",
+    find_unread,
+    about=BROKER,
+    reads=(MEMBERS,),
+)
+
+
+LOCKS = Rule(
+    "MASTER_GONE_LOCKS",
+    WARNING,
+    "Orderly queues that move while their broker has no master have no owner until it is back, "
+    "because only the master gives order locks.",
+    "MASTER_DOWN and MASTER_UP, ownership",
+    "Start and stop no member of an orderly group while a master is gone; with "
+    "enableSlaveActingMaster a slave gives the locks.",
+    find_lockless,
+    about=BROKER,
+    reads=(MEMBERS,),
+)
+
+
+FELL_BACK = Rule(
+    "OFFSETS_FELL_BACK",
+    INFO,
+    "Commits fell back with a switch of roles: a slave has an older copy, and a returning master "
+    "lacks what was committed to the slave. Messages are read again. WARNING if the copy was older "
+    "than that of a slave that follows its master.",
+    "MASTER_DOWN and MASTER_UP, OFFSET_WENT_BACK, committed_offsets",
+    "Nothing where consumers tolerate repeats; else compare with what was processed. After a "
+    "WARNING look why the new master had not copied its predecessor's offsets.",
+    find_fallen,
+    about=BROKER,
+    reads=(CAUSES,),
+)
