@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from rebalance_core.audit import difference
 from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
-from rebalance_core.audit.comparison import ComparisonResult, known_brokers
+from rebalance_core.audit.comparable import known_brokers
+from rebalance_core.audit.comparison import ComparisonResult
 from rebalance_core.audit.difference import Difference
 from rebalance_core.audit.observations import NOT_READ, NOT_TOLD, unanswered, unread
 from rebalance_core.audit.orphans import Offsets, messages

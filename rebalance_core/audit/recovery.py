@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
 from rebalance_core.audit.coverage import Coverage
-from rebalance_core.audit.dumps import (
-    broker_answers,
-    is_deleted,
-    queue_of,
-    whole_answers,
-)
+from rebalance_core.audit.dumps import broker_answers, is_deleted, queue_of, whole_answers
 from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import utc

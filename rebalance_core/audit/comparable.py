@@ -1,0 +1,101 @@
+"""Whether the ledger of a group can be compared with what was observed, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit import dumps, evidence
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.observations import omitted, progress_dumps, silent_members
+from rebalance_core.audit.prediction import holds
+from rebalance_core.audit.subscriptions import (
+    all_known,
+    reads_lite_topic,
+    reads_static_topic,
+    shares_known,
+    strategy_is_known,
+)
+from rebalance_core.model import verdicts
+from rebalance_core.model.clients import profile_of_row
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import MembershipsRow
+
+
+NOT_MODELLED = (verdicts.STATIC_TOPIC, verdicts.LITE_TOPIC)
+"""Reasons why the queues that the ledger has are not those that members read."""
+
+
+def unpredictable(case: GroupCase) -> str | None:
+    """Return the reason why it is unknown who should own what; None: the ledger has it."""
+    if reads_static_topic(case):
+        return verdicts.STATIC_TOPIC
+    if reads_lite_topic(case):
+        return verdicts.LITE_TOPIC
+    if not strategy_is_known(case):
+        return verdicts.STRATEGY
+    if not all_known(case.members):
+        return verdicts.SUBSCRIPTION
+    if not shares_known(case.members) or _doubtful(case.members, dumps.unreadable_topics(case)):
+        return verdicts.LANGUAGE
+    missing = depends_on_missing(case) and not evidence.listed_now(case)
+    return verdicts.INCOMPLETE if missing else None
+
+
+def why_unobserved(case: GroupCase) -> str:
+    """Return the reason why no observation of the group can be compared."""
+    if all(row["message_model"] == BROADCASTING for row in case.members):
+        return verdicts.BROADCASTING
+    return OWNERS_NOT_TOLD if _none_told(case) else verdicts.NO_DUMP
+
+
+def predictable_times(case: GroupCase, times_ms: Iterable[int]) -> set[int]:
+    """Return the times at which the topics and the share of every member are known.
+
+    Cost: the members, and for each time those alone of which something is not known.
+    """
+    unreadable = dumps.unreadable_topics(case)
+    doubted = [
+        row
+        for row in case.tables["memberships"]
+        if not all_known([row]) or not shares_known([row]) or _doubtful([row], unreadable)
+    ]
+
+    def is_predictable(at_ms: int) -> bool:
+        present = [row for row in doubted if holds(row, at_ms)]
+        shut = (topic for topic, since in unreadable.items() if since <= at_ms)
+        return all_known(present) and shares_known(present) and not _doubtful(present, shut)
+
+    return {at_ms for at_ms in set(times_ms) if is_predictable(at_ms)}
+
+
+def _doubtful(members: Iterable[MembershipsRow], unreadable: Iterable[str]) -> bool:
+    """True if nobody ran what the client of one of these does with one of these topics, that have
+    no readable queue.
+    """
+    topics = {*unreadable}
+    return any(
+        not topics.isdisjoint(row["subscriptions"] or ()) and "no_queue" in profile_of_row(row).read
+        for row in members
+    )
+
+
+def _none_told(case: GroupCase) -> bool:
+    """True if the group was dumped, and none of its members told its queues."""
+    return bool(silent_members(case)) or any(omitted(case, one) for one in progress_dumps(case))
+
+
+def depends_on_missing(case: GroupCase) -> bool:
+    """Return whether a broker of the group was not collected."""
+    return bool(known_brokers(case) & case.run.missing)
+
+
+def known_brokers(case: GroupCase) -> set[str]:
+    """Brokers that the group's queues, topics or dumps name."""
+    owned = {row["broker_name"] for row in case.owned}
+    return (
+        owned | {row["broker_name"] for row in case.tables["topics"]} | evidence.shown_brokers(case)
+    )

@@ -1,0 +1,186 @@
+"""What the result of a comparison rests on and no file shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from rebalance_core.audit import dumps, evidence, unknowns
+from rebalance_core.audit.case import Finding, GroupCase, grouped, listed, plural
+from rebalance_core.audit.difference import Difference
+from rebalance_core.audit.observations import (
+    LONGEST_ROUND_MS,
+    ClientObservation,
+    Observation,
+    QueueObservation,
+    address_of,
+    last_round,
+    progress_dumps,
+)
+from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.subjects import CAUSES, MEMBERS, gap_of
+from rebalance_core.audit.subscriptions import all_proxied, is_shared
+from rebalance_core.model.group_settings import PULL_MODE
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.timeline import Timeline, Unknown
+
+Modes = Mapping[str, Timeline[None]]
+"""By topic whether it is known at a time that the ledger has its request mode."""
+
+
+def gaps(
+    case: GroupCase,
+    prediction: Prediction,
+    observed: list[Observation],
+    found: Sequence[Difference],
+    differs_since_ms: int | None,
+) -> Iterator[Unknown]:
+    """Yield what a verdict on a group rests on and no file shows.
+
+    Args:
+        case: the group.
+        prediction: its ledger.
+        observed: the observations, in order of time.
+        found: the differences.
+        differs_since_ms: when the round began that differs; None: the verdict is that it agrees.
+    """
+    group, differs = case.consumer_group, differs_since_ms is not None
+    gap = evidence.unlogged(case) if differs else evidence.unlogged_unless_listed(case)
+    if gap is None and differs:
+        now = Finding("", first_ms=differs_since_ms)
+        then = replace(now, last_ms=differs_since_ms)
+        gap = gap_of(case, MEMBERS, now) or gap_of(case, CAUSES, then)
+    if gap is not None:
+        yield gap
+    if client_id := _mode_untold(case, found):
+        yield unknowns.request_mode_unstated(client_id, group)
+    if topic := _mode_unsure(case, observed, found):
+        yield unknowns.request_mode_undated(topic)
+    if stray := prediction.unknown((d.queue, d.at_ms) for d in found if d.live):
+        queue = min(stray)
+        what = f"no file shows that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
+        yield unknowns.route_unshown(queue.topic, queue.broker_name, what)
+    for topic, broker in _brokers_unshown(case, prediction, observed, found):
+        what = f"no dump of the last round shows that {topic} is still on {broker}"
+        yield unknowns.route_unshown(topic, broker, what)
+    agrees = case.run.coverage.known and not differs
+    if agrees and (unshown := _unshown(case, prediction, observed)):
+        names = listed(f"{q.topic} {q.broker_name}:{q.queue_id}" for q in unshown[:3])
+        what = (
+            f"no whole dump of the last round shows {plural(len(unshown), 'queue')}, e.g. {names}"
+        )
+        yield unknowns.owners_unshown(group, what)
+
+
+def _mode_untold(case: GroupCase, differences: Iterable[Difference]) -> str:
+    """Who holds a queue that should be popped, and did not tell its mode: the group's may be not
+    its own; empty: nobody.
+    """
+    dumped = {row["client_id"] for row in case.facts["DUMP"] if row["client_id"]}
+    members = {row["client_id"] for row in case.tables["memberships"]}
+    untold = members - dumped
+    untold |= {address_of(one) for one in untold} - {address_of(one) for one in dumped}
+    holders = (
+        one.live
+        for one in differences
+        if one.live and not one.predicted and is_shared(case, one.queue.topic, one.at_ms)
+    )
+    return min((live for live in holders if live in untold), default="")
+
+
+def _mode_unsure(
+    case: GroupCase, observed: list[Observation], differences: Iterable[Difference]
+) -> str:
+    """A topic that should be popped, and no member of the last round pops it, or the other way
+    round: its mode may have been changed, which no line tells; empty: none is.
+    """
+    if all_proxied(case.members):
+        return ""
+    clients = [one for one in last_round(observed) if isinstance(one, ClientObservation)]
+    popped = {queue.topic for one in clients for queue in one.popped}
+    topics = {
+        one.queue.topic
+        for one in differences
+        if one.live and is_shared(case, one.queue.topic, one.at_ms) != (one.queue.topic in popped)
+    }
+    return min(topics, default="")
+
+
+def _unshown(
+    case: GroupCase, prediction: Prediction, observed: list[Observation]
+) -> list[MessageQueue]:
+    """Queues with a predicted owner that no dump of the last round has, nor the owner's own.
+
+    What a client's answer shows as its own counts, also where the answer is cut off.
+    """
+    round_ = last_round(observed)
+    begin, at_ms = round_[0].at_ms, round_[-1].at_ms
+    shown = {one.queue for one in round_ if isinstance(one, QueueObservation)}
+    for rows in progress_dumps(case):
+        if begin <= rows[0]["first_ms"] <= at_ms:
+            shown |= {dumps.queue_of(row) for row in rows}
+    answered = {one.client_id for one in round_ if isinstance(one, ClientObservation)}
+    held = {
+        (row["client_id"], dumps.queue_of(row))
+        for row in case.facts["HELD_QUEUE"]
+        if abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS
+        and not dumps.flag(row["details"].get("dropped"))
+    }
+    return sorted(
+        queue
+        for row in case.tables["ownership"]
+        if row["client_id"] is not None and holds(row, at_ms) and not is_retry_topic(row["topic"])
+        if (queue := dumps.queue_of(row)) not in shown
+        and any((one, queue) not in held for one in prediction.owners(queue, at_ms) - answered)
+    )
+
+
+def _brokers_unshown(
+    case: GroupCase,
+    prediction: Prediction,
+    observed: list[Observation],
+    found: Iterable[Difference],
+) -> list[tuple[str, str]]:
+    """Topics that differ, with each broker of which the last round shows no queue of the topic.
+
+    A topic may vanish from a broker without a line (a switch of roles in controller mode).
+    """
+    kept_ms, differing = case.run.coverage.topic_stores, {one.queue.topic for one in found}
+    if not differing:
+        return []
+    round_ = last_round(observed)
+    rows = (row for row in case.tables["ownership"] if holds(row, round_[-1].at_ms))
+    queues = grouped(map(dumps.queue_of, rows), lambda queue: (queue.topic, queue.broker_name))
+    unshown = set(_unshown(case, prediction, observed))
+    return sorted(
+        (topic, broker)
+        for (topic, broker), of_broker in queues.items()
+        if topic in differing and unshown.issuperset(of_broker)
+        if kept_ms.get(broker, 0) < round_[0].at_ms
+    )
+
+
+def request_modes(case: GroupCase, observed: Iterable[Observation]) -> Modes:
+    """Return the topics whose mode is unknown for a time: a change is dated by what shows it first.
+
+    From the last client that was seen to pop it on, before it was pulled again.
+    """
+    clients = [one for one in observed if isinstance(one, ClientObservation)]
+    modes: dict[str, Timeline[None]] = {}
+    changes = (r for r in case.tables["findings"] if r["rule_id"] == "INGEST_REQUEST_MODE_CHANGED")
+    for row in changes:
+        topic, from_ms, to_ms = row["topic"], row["first_ms"], row["last_ms"]
+        if topic is None or from_ms is None or to_ms is None:
+            continue
+        if dict(row["evidence"])["after"] == str(PULL_MODE):
+            popped = (one.at_ms for one in clients if topic in {q.topic for q in one.popped})
+            from_ms = max((ms for ms in popped if ms < from_ms), default=0)
+        known = modes.get(topic, Timeline[None].always(None))
+        modes[topic] = known.put(from_ms + 1, to_ms, unknowns.request_mode_undated(topic))
+    return modes
+
+
+def mode_is_known(one: Difference, modes: Modes) -> bool:
+    """Return whether the ledger's request mode of the topic is the one at that time."""
+    topic = one.queue.topic
+    return topic not in modes or modes[topic].gap(one.at_ms, one.at_ms) is None

@@ -1,0 +1,63 @@
+"""Brokers of a group that the last round of dumps did not ask for its members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit import dumps
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.observations import LONGEST_ROUND_MS
+from rebalance_core.audit.subscriptions import is_proxied, reach
+from rebalance_core.ingest.fact import file_of
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.times import MINUTE_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import DumpFact
+
+
+def unasked_brokers(case: GroupCase) -> set[str]:
+    """Brokers with readable queues of the group that gave no answer on its members at the end.
+
+    None where the last round of dumps asked no broker by name at all; nor where the members are
+    behind proxies, whose lists have them, while those of brokers do not.
+    """
+    lists = dumps.fresh(case, dumps.proxy_answers(case), dumps.seen_ms)
+    if dumps.is_system_group(case.consumer_group) or any(row["client_id"] for row in lists):
+        return set()
+    answered = _answered_last(case)
+    proxied = {row["client_id"] for row in case.members if is_proxied(row)}
+    rows = [*case.owned, *(row for row in reach(case) if row["client_id"] not in proxied)]
+    brokers = {row["broker_name"] for row in rows if not is_retry_topic(row["topic"])}
+    return brokers - answered if answered else set()
+
+
+def _answered_last(case: GroupCase) -> set[str]:
+    """Return the brokers that answered the last round of consumerConnection."""
+    made = [row for row in case.facts["DUMP"] if row["details"]["command"] == "consumerConnection"]
+    wordless = dumps.wordless(case)
+    return {
+        row["broker_name"]
+        for row in _last_round(sorted(made, key=lambda one: one["first_ms"]))
+        if row["broker_name"] and file_of(row["source"]) not in wordless
+    }
+
+
+def _last_round(made: Sequence[DumpFact]) -> Sequence[DumpFact]:
+    """Return the dumps of the last round, which has each broker once; `made` are in order of time.
+
+    A command that is repeated within a minute is of the same round. Two rounds are divided by the
+    longest pause between the two dumps of a broker.
+    """
+    later: dict[str | None, int] = {}
+    for index in range(len(made) - 1, -1, -1):
+        broker, at_ms = made[index]["broker_name"], made[index]["first_ms"]
+        if made[-1]["first_ms"] - at_ms > LONGEST_ROUND_MS:
+            return made[index + 1 :]
+        again = later.get(broker, index)
+        if made[again]["first_ms"] - at_ms > MINUTE_MS:
+            ends = range(index + 1, again + 1)
+            return made[max(ends, key=lambda n: made[n]["first_ms"] - made[n - 1]["first_ms"]) :]
+        later[broker] = index
+    return made
