@@ -3,7 +3,8 @@
 Input: the rows of one group (`case`), and what is known of the whole cluster (`cluster_case`).
 `coverage` and `subjects` are timelines of what is known when. `comparison` compares predicted with
 observed ownership, `rules` look for pathologies, `confidence` keeps what is borne out; `dumps`,
-`subscriptions`, `duplicate_ids` and `orphans` derive what several of them need. `known_issues`
+`listings`, `topic_settings`, `subscriptions`, `stretches`, `offsets` and `logged_causes` derive
+what several of them need. `known_issues`
 explains and accepts findings, `redact` hides client ids, `outcome` says what is shown and counted.
 `process.audit` and `spark.audit` bring the rows of each group
 together.

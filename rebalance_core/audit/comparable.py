@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps, evidence
+from rebalance_core.audit import evidence
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.observations import omitted, progress_dumps, silent_members
 from rebalance_core.audit.prediction import holds
@@ -16,6 +16,7 @@ from rebalance_core.audit.subscriptions import (
     shares_known,
     strategy_is_known,
 )
+from rebalance_core.audit.topic_settings import unreadable_topics
 from rebalance_core.model import verdicts
 from rebalance_core.model.clients import profile_of_row
 from rebalance_core.model.group_settings import BROADCASTING
@@ -39,7 +40,7 @@ def unpredictable(case: GroupCase) -> str | None:
         return verdicts.STRATEGY
     if not all_known(case.members):
         return verdicts.SUBSCRIPTION
-    if not shares_known(case.members) or _doubtful(case.members, dumps.unreadable_topics(case)):
+    if not shares_known(case.members) or _doubtful(case.members, unreadable_topics(case)):
         return verdicts.LANGUAGE
     missing = depends_on_missing(case) and not evidence.listed_now(case)
     return verdicts.INCOMPLETE if missing else None
@@ -57,7 +58,7 @@ def predictable_times(case: GroupCase, times_ms: Iterable[int]) -> set[int]:
 
     Cost: the members, and for each time those alone of which something is not known.
     """
-    unreadable = dumps.unreadable_topics(case)
+    unreadable = unreadable_topics(case)
     doubted = [
         row
         for row in case.tables["memberships"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps, evidence
+from rebalance_core.audit import dumps, evidence, listings, outsiders
 from rebalance_core.audit.case import Finding, GroupCase, listed
 from rebalance_core.audit.comparable import (
     NOT_MODELLED,
@@ -37,6 +37,7 @@ from rebalance_core.audit.prediction import Prediction
 from rebalance_core.audit.rewritten_ids import rewritten
 from rebalance_core.audit.subjects import CAUSES, gap_of, logs_gap
 from rebalance_core.audit.subscriptions import assigned_members
+from rebalance_core.audit.topic_settings import unreadable_topics
 from rebalance_core.audit.unasked_brokers import unasked_brokers
 from rebalance_core.model import verdicts
 from rebalance_core.model.timeline import Unknown
@@ -102,14 +103,14 @@ def _without_members(case: GroupCase) -> ComparisonResult:
     offline = ComparisonResult(verdicts.OFFLINE)
     if not case.run.coverage.known:
         return offline
-    if not case.tables["memberships"] and not dumps.is_denied(case):
+    if not case.tables["memberships"] and not outsiders.is_denied(case):
         unlogged = evidence.unlogged_group(case)
         if unlogged is not None and dumps.is_system_group(case.consumer_group):
             return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
         if unlogged is not None:
             why = f"no broker was asked for its members, and {unlogged.why}"
             return unknown(offline, replace(unlogged, reason=verdicts.NOT_COVERED, why=why))
-    read = dumps.last_reading(case)
+    read = outsiders.last_reading(case)
     gap = None if read is None else logs_gap(case, *read)
     if gap is None:
         return offline
@@ -180,7 +181,7 @@ def _settled_differences(
         start_ms: when the last round began; before it, nothing is held against a topic of which
             it is unknown whether it was popped.
     """
-    unreadable, go = dumps.unreadable_topics(case), dumps.go_clients(case)
+    unreadable, go = unreadable_topics(case), dumps.go_clients(case)
     modes = request_modes(case, observed)
     for observation in observed:
         at_ms = observation.at_ms
@@ -281,7 +282,7 @@ def _torn_before(case: GroupCase, observed: list[Observation], start_ms: int) ->
         for row in case.facts["DUMP"]
         if dumps.flag(row["details"].get("partial"))
         and row["details"]["command"] in ("consumerProgress", "consumerStatus")
-        and max(before_ms, start_ms - dumps.SAME_ROUND_MS) < row["first_ms"] < start_ms
+        and max(before_ms, start_ms - listings.SAME_ROUND_MS) < row["first_ms"] < start_ms
     ]
 
 

@@ -8,7 +8,7 @@ from rebalance_core.audit.comparable import known_brokers
 from rebalance_core.audit.comparison import ComparisonResult
 from rebalance_core.audit.difference import Difference
 from rebalance_core.audit.observations import NOT_READ, NOT_TOLD, unanswered, unread
-from rebalance_core.audit.orphans import Offsets, messages
+from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_DOWN

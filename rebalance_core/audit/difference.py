@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps
+from rebalance_core.audit import dumps, listings
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, grouped, listed, plural
 from rebalance_core.audit.duplicate_ids import duplicate_ids_at
 from rebalance_core.audit.observations import ClientObservation, Observation, address_of
@@ -371,10 +371,10 @@ class Explanations:
         """The members as a broker or proxy lists them now, where they are others than the
         ledger's.
         """
-        rows = (*dumps.broker_answers(self._case), *dumps.proxy_answers(self._case))
+        rows = (*listings.broker_answers(self._case), *listings.proxy_answers(self._case))
         lists = {
             broker: [row["client_id"] for row in answer if row["client_id"]]
-            for broker, answer in dumps.answers_at(rows, self._at_ms, NEAR_MS).items()
+            for broker, answer in listings.answers_at(rows, self._at_ms, NEAR_MS).items()
         }
         members = sorted(self._allocations.members)
         return {

@@ -6,8 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import GroupCase, grouped
-from rebalance_core.audit.dumps import ListedMember, broker_answers, listed_members, member_rounds
-from rebalance_core.audit.orphans import rows_in_epoch, spans_where
+from rebalance_core.audit.listings import (
+    ListedMember,
+    broker_answers,
+    listed_members,
+    member_rounds,
+)
+from rebalance_core.audit.stretches import rows_in_epoch, spans_where
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps
+from rebalance_core.audit import dumps, listings
 from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.topic_settings import subscribed_topics
 from rebalance_core.audit.unknowns import (
     MAY_ASSIGN,
     MEMBERS_UNLOGGED,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 def group_brokers(case: GroupCase) -> set[str]:
     """The brokers of the group's topics; without members those of all it knows, else all."""
-    topics = {*dumps.subscribed_topics(case, retry=True), retry_topic(case.consumer_group)}
+    topics = {*subscribed_topics(case, retry=True), retry_topic(case.consumer_group)}
     rows = [row for row in case.tables["topics"] if not case.members or row["topic"] in topics]
     brokers = {row["broker_name"] for row in (*case.owned, *rows) if row["broker_name"]}
     return brokers | shown_brokers(case) or set(case.run.coverage.brokers)
@@ -108,7 +109,7 @@ def lists_hold_until(case: GroupCase) -> int | None:
     if any(broker not in lists or lists[broker][1] != processes for broker in asked):
         return None
     made_ms = min((lists[broker][0] for broker in asked), default=None)
-    return None if made_ms is None else made_ms + dumps.SAME_ROUND_MS
+    return None if made_ms is None else made_ms + listings.SAME_ROUND_MS
 
 
 def unlogged_unless_listed(case: GroupCase, since_ms: int = 0) -> Unknown | None:
@@ -156,7 +157,7 @@ def unlogged(case: GroupCase) -> Unknown | None:
 
 def _answered_in_outage(case: GroupCase) -> Unknown | None:
     """A broker that lists members while its master is gone by the events: it was back before."""
-    for row in dumps.broker_answers(case):
+    for row in listings.broker_answers(case):
         broker, at_ms = row["asked_broker"], row["observed_ms"]
         for outage in case.run.masters.get(broker, ()) if row["client_id"] else ():
             gone_ms = outage.down_ms + MINUTE_MS
@@ -190,7 +191,7 @@ def _listed_no_more(case: GroupCase) -> bool:
     }
     return any(unlisted.values()) and any(
         row["client_id"] in unlisted.get(row["asked_broker"], ())
-        for row in dumps.broker_answers(case)
+        for row in listings.broker_answers(case)
     )
 
 
@@ -215,7 +216,7 @@ def unlogged_group(case: GroupCase) -> Unknown | None:
 def newest_lists(case: GroupCase) -> dict[str, tuple[int, Counter[str]]]:
     """By broker when its newest whole list was made, and how often that has each client id."""
     lists: dict[str, tuple[int, Counter[str]]] = {}
-    for row in dumps.broker_answers(case):
+    for row in listings.broker_answers(case):
         broker, made_ms = row["asked_broker"], row["observed_ms"]
         if broker not in lists or made_ms > lists[broker][0]:
             lists[broker] = (made_ms, Counter())

@@ -14,7 +14,8 @@ from rebalance_core.audit.confidence import borne_out
 from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.finding_rows import finding_row
 from rebalance_core.audit.known_issues import Acceptance, accept, of_group, with_known
-from rebalance_core.audit.orphans import Offsets, backlog, orphans
+from rebalance_core.audit.offsets import Offsets, backlog
+from rebalance_core.audit.orphans import orphans
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.registry import RULE_FAILED
 from rebalance_core.audit.rules import RULES

@@ -18,29 +18,27 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import (
+from rebalance_core.audit.dumps import first_stated, libraries, number, queue_of
+from rebalance_core.audit.listings import (
     SAME_ROUND_MS,
     Answer,
     answers_at,
     broker_answers,
     each_asked_once,
-    first_stated,
-    libraries,
     member_rounds,
-    number,
     proxy_answers,
-    queue_of,
-    readable_queues,
 )
-from rebalance_core.audit.orphans import Offsets, is_broadcasting
+from rebalance_core.audit.offsets import Offsets
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.audit.subscriptions import (
     assigned_members,
+    is_broadcasting,
     is_proxied,
     strategy_is_known,
     version_of,
 )
+from rebalance_core.audit.topic_settings import readable_queues
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, pop_retry_topics
 from rebalance_core.model.times import MINUTE_MS, utc

@@ -9,9 +9,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from rebalance_core.audit.case import GroupCase, grouped
-from rebalance_core.audit.dumps import is_deleted, queue_of, readable_queues
-from rebalance_core.audit.orphans import is_initial
+from rebalance_core.audit.dumps import queue_of
+from rebalance_core.audit.logged_causes import is_initial
 from rebalance_core.audit.subscriptions import TopicReaders, readers
+from rebalance_core.audit.topic_settings import is_deleted, readable_queues
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import ROUTE_POLL_MS, SECOND_MS
 from rebalance_core.model.verdicts import FROZEN

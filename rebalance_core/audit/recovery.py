@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
 from rebalance_core.audit.coverage import Coverage
-from rebalance_core.audit.dumps import broker_answers, is_deleted, queue_of, whole_answers
-from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS
+from rebalance_core.audit.dumps import queue_of, whole_answers
+from rebalance_core.audit.listings import broker_answers
+from rebalance_core.audit.logged_causes import SEEN_BEFORE_LOGGED_MS
+from rebalance_core.audit.topic_settings import is_deleted
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import EMPTY

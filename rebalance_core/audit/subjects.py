@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps, unknowns
+from rebalance_core.audit import listings, unknowns
 from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Subject
 from rebalance_core.audit.coverage import ALWAYS, RUNS, Process
 from rebalance_core.audit.evidence import (
@@ -18,8 +18,9 @@ from rebalance_core.audit.evidence import (
     shown_pairs,
     unlogged,
 )
-from rebalance_core.audit.orphans import MEMBERS_CHANGE
+from rebalance_core.audit.logged_causes import MEMBERS_CHANGE
 from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.audit.topic_settings import subscribed_topics
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import BROADCASTING, CLIENT_REBALANCE
 from rebalance_core.model.queue import is_retry_topic
@@ -110,7 +111,7 @@ def _listed_members(case: GroupCase, _: Finding) -> Timelines:
         made_ms, ids = lists[broker]
         agrees = all(processes[one] == count for one, count in ids.items())
         if agrees and processes.keys() <= listed:
-            until_ms = made_ms + dumps.SAME_ROUND_MS + 1
+            until_ms = made_ms + listings.SAME_ROUND_MS + 1
             known: Timeline[Process] = Timeline.always(unknowns.MEMBERS_UNLOGGED)
             yield log.proven([made_ms]).refined(known.put(made_ms, until_ms, RUNS))
         else:
@@ -241,7 +242,7 @@ def _topics(case: GroupCase, finding: Finding) -> Timelines:
     unseen = run.missing - brokers if run.coverage.known else frozenset[str]()
     if unseen and not case.facts["QUEUE_PROGRESS"]:  # which shows the queues of every broker
         yield Timeline.always(unknowns.broker_log(min(unseen)).missing())
-    nowhere = {*dumps.subscribed_topics(case)} - {topic for topic, _ in known}
+    nowhere = {*subscribed_topics(case)} - {topic for topic, _ in known}
     for broker in sorted(brokers):
         stored_ms = run.coverage.topic_stores.get(broker, 0)
         if nowhere and not stored_ms and run.coverage.known:  # its line may have been dropped

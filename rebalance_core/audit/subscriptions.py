@@ -291,3 +291,23 @@ def _walked(
                 gone = {}
             yield row, topics, dict(gone)
             before = row, subscribed
+
+
+def subscribers(case: GroupCase, topic: str) -> list[MembershipsRow]:
+    """Processes that are members at the end and subscribe the topic; its own retry topic counts."""
+    if is_retry_topic(topic):
+        return case.members
+    return [row for row in case.members if topic in known_topics(row)]
+
+
+def suspended_clients(case: GroupCase) -> set[str]:
+    """Client ids that were suspended at some time: they hold queues and read nothing."""
+    return {row["client_id"] for row in case.tables["memberships"] if row["suspended"]}
+
+
+def is_broadcasting(case: GroupCase) -> bool:
+    """True if the members at the end, or else the group's settings, say BROADCASTING."""
+    models = {row["message_model"] for row in case.members}
+    if models:
+        return models == {BROADCASTING}
+    return bool(case.settings.get("message_model") == BROADCASTING)

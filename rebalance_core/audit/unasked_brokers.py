@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps
+from rebalance_core.audit import dumps, listings
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.observations import LONGEST_ROUND_MS
 from rebalance_core.audit.subscriptions import is_proxied, reach
@@ -23,7 +23,7 @@ def unasked_brokers(case: GroupCase) -> set[str]:
     None where the last round of dumps asked no broker by name at all; nor where the members are
     behind proxies, whose lists have them, while those of brokers do not.
     """
-    lists = dumps.fresh(case, dumps.proxy_answers(case), dumps.seen_ms)
+    lists = dumps.fresh(case, listings.proxy_answers(case), dumps.seen_ms)
     if dumps.is_system_group(case.consumer_group) or any(row["client_id"] for row in lists):
         return set()
     answered = _answered_last(case)
@@ -36,7 +36,7 @@ def unasked_brokers(case: GroupCase) -> set[str]:
 def _answered_last(case: GroupCase) -> set[str]:
     """Return the brokers that answered the last round of consumerConnection."""
     made = [row for row in case.facts["DUMP"] if row["details"]["command"] == "consumerConnection"]
-    wordless = dumps.wordless(case)
+    wordless = listings.wordless(case)
     return {
         row["broker_name"]
         for row in _last_round(sorted(made, key=lambda one: one["first_ms"]))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit.case import AuditRun
-from rebalance_core.audit.dumps import SAME_ROUND_MS
+from rebalance_core.audit.listings import SAME_ROUND_MS
 from rebalance_core.model.events import CONSUMER_EVENTS, OBSERVED
 from rebalance_core.process.covered_starts import rows_by_name
 

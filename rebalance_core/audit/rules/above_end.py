@@ -8,10 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
-from rebalance_core.audit.dumps import is_deleted, number, queue_of
-from rebalance_core.audit.orphans import is_broadcasting, messages
+from rebalance_core.audit.dumps import number, queue_of
+from rebalance_core.audit.offsets import messages
 from rebalance_core.audit.rules.topics import deletions_of
 from rebalance_core.audit.subjects import CAUSES
+from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.audit.topic_settings import is_deleted
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
 from rebalance_core.model.times import utc

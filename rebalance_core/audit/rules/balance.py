@@ -14,16 +14,18 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import readable_queues, subscribed_topics
-from rebalance_core.audit.orphans import Offsets, has_settled, is_broadcasting, messages, span_of
+from rebalance_core.audit.offsets import Offsets, messages
+from rebalance_core.audit.stretches import has_settled, span_of
 from rebalance_core.audit.subjects import MEMBERS, TOPICS
 from rebalance_core.audit.subscriptions import (
     assigned_members,
+    is_broadcasting,
     reach,
     readers,
     request_mode,
     shared_topics,
 )
+from rebalance_core.audit.topic_settings import readable_queues, subscribed_topics
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.model.verdicts import ERROR, FROZEN, WARNING

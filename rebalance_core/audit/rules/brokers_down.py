@@ -17,8 +17,8 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import last_topics, readable_queues
-from rebalance_core.audit.orphans import Offsets, messages
+from rebalance_core.audit.offsets import Offsets, messages
+from rebalance_core.audit.topic_settings import last_topics, readable_queues
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity

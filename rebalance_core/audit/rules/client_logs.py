@@ -20,9 +20,13 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.dumps import number
-from rebalance_core.audit.orphans import is_broadcasting
 from rebalance_core.audit.recovery import goes_on_until
-from rebalance_core.audit.subscriptions import gave_up_asking, is_popped, version_of
+from rebalance_core.audit.subscriptions import (
+    gave_up_asking,
+    is_broadcasting,
+    is_popped,
+    version_of,
+)
 from rebalance_core.clockwork.ticks import MIN_INTERVAL
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps
+from rebalance_core.audit import dumps, listings, outsiders
 from rebalance_core.audit.case import (
     PERSISTENT_MS,
     Finding,
@@ -18,12 +18,13 @@ from rebalance_core.audit.case import (
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import Answer, Unlisted
 from rebalance_core.audit.evidence import unlogged_group
-from rebalance_core.audit.orphans import backlog, is_broadcasting, messages
+from rebalance_core.audit.listings import Answer
+from rebalance_core.audit.offsets import backlog, messages
+from rebalance_core.audit.outsiders import Unlisted
 from rebalance_core.audit.recovery import Recovery, went_after
 from rebalance_core.audit.subjects import EVENTS, EVENTS_OR_DENIED, MEMBERS, ROUTES
-from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.audit.subscriptions import is_broadcasting, is_proxied
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, HOUR_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -266,10 +267,12 @@ def find_members_apart(case: GroupCase) -> Iterator[Finding]:
 
 def _rounds(case: GroupCase) -> Iterator[_Sides]:
     """Every round of dumps in which brokers and proxies were asked."""
-    at_brokers, behind = dumps.broker_answers(case), dumps.proxy_answers(case)
+    at_brokers, behind = listings.broker_answers(case), listings.proxy_answers(case)
     of_proxies = {id(row) for row in behind}
     grpc = {row["client_id"] for row in case.tables["memberships"] if is_proxied(row)}
-    for together in dumps.member_rounds(dumps.fresh(case, [*at_brokers, *behind], dumps.seen_ms)):
+    for together in listings.member_rounds(
+        dumps.fresh(case, [*at_brokers, *behind], dumps.seen_ms)
+    ):
         sides = [
             [row for row in together if (id(row) in of_proxies) == proxied]
             for proxied in (False, True)
@@ -306,7 +309,7 @@ MEMBERS_APART = Rule(
 
 def find_unseen_members(case: GroupCase) -> Iterator[Finding]:
     """One finding a group (rocketmq.md §14)."""
-    reading = dumps.unseen_reading(case)
+    reading = outsiders.unseen_reading(case)
     if reading is None:
         return
     topics = sorted({queue.topic for queue in reading.queues})
@@ -333,7 +336,7 @@ def find_unseen_members(case: GroupCase) -> Iterator[Finding]:
 
 def find_unlisted(case: GroupCase) -> Iterator[Finding]:
     """At most one finding a group, for clients that live on and are no members."""
-    unlisted = dumps.unlisted_readers(case)
+    unlisted = outsiders.unlisted_readers(case)
     if unlisted is None or dumps.is_system_group(case.consumer_group):
         return
     behind = sum(backlog(case).values())

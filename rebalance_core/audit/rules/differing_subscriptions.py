@@ -19,28 +19,26 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.dumps import by_topic, fresh, last_stated, queue_of
 from rebalance_core.audit.evidence import end_of
-from rebalance_core.audit.orphans import (
-    Offsets,
+from rebalance_core.audit.logged_causes import cause_before, window_around
+from rebalance_core.audit.offsets import Offsets, messages
+from rebalance_core.audit.orphans import orphans
+from rebalance_core.audit.recovery import went_after
+from rebalance_core.audit.stretches import (
     Span,
-    cause_before,
     has_settled,
-    is_broadcasting,
     is_persistent,
     is_rolling,
-    messages,
-    orphans,
     rows_in_epoch,
     spans_where,
-    subscribers,
-    window_around,
 )
-from rebalance_core.audit.recovery import went_after
 from rebalance_core.audit.subjects import CAUSES, MEMBERS, logs_gap
 from rebalance_core.audit.subscriptions import (
     Unsubscribed,
     differ,
+    is_broadcasting,
     shared_topics,
     stated_subscriptions,
+    subscribers,
     unsubscribed,
 )
 from rebalance_core.model.events import CONSUMER_JOIN, OBSERVED

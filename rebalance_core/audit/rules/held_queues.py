@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import Finding, GroupCase, Rule, lasting, listed, plural, queue_names
 from rebalance_core.audit.dumps import flag, fresh, held_over_time, last_stated, number, queue_of
-from rebalance_core.audit.orphans import suspended_clients
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.audit.recovery import ClientAnswers, last_of, went_after
 from rebalance_core.audit.subjects import MEMBERS
+from rebalance_core.audit.subscriptions import suspended_clients
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import MINUTE_MS, PULL_MAX_IDLE_MS, utc

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Literal
 
-from rebalance_core.audit import dumps
+from rebalance_core.audit import dumps, listings, outsiders
 from rebalance_core.audit.case import (
     PERSISTENT_MS,
     Finding,
@@ -15,9 +15,18 @@ from rebalance_core.audit.case import (
 )
 from rebalance_core.audit.coverage import STORES_APART_MS
 from rebalance_core.audit.evidence import end_of
-from rebalance_core.audit.orphans import Offsets, backlog, has_settled, is_broadcasting, messages
+from rebalance_core.audit.offsets import Offsets, backlog, messages
 from rebalance_core.audit.recovery import recovery
+from rebalance_core.audit.stretches import has_settled
 from rebalance_core.audit.subjects import EVENTS, MEMBERS, MEMBERS_OR_DENIED, TOPICS, logs_gap
+from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.audit.topic_settings import (
+    configs,
+    configurations,
+    is_deleted,
+    lacks_configuration,
+    subscribed_topics,
+)
 from rebalance_core.audit.unknowns import NOT_ASKED
 from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
@@ -45,12 +54,12 @@ def find_missing(case: GroupCase) -> Iterator[Finding]:
     """Clients are there, and no broker that has their topics has the group
     (rocketmq.md §11 no. 30).
     """
-    if dumps.is_system_group(case.consumer_group) or dumps.configurations(case):
+    if dumps.is_system_group(case.consumer_group) or configurations(case):
         return
     asked = [fact for kind in ASKED for fact in case.facts[kind]]
-    topics = set(dumps.subscribed_topics(case)) | {f["topic"] for f in asked if f["topic"]}
-    brokers = sorted({row["broker_name"] for topic in topics for row in dumps.configs(case, topic)})
-    lacking = [name for name in brokers if dumps.lacks_configuration(case, name)]
+    topics = set(subscribed_topics(case)) | {f["topic"] for f in asked if f["topic"]}
+    brokers = sorted({row["broker_name"] for topic in topics for row in configs(case, topic)})
+    lacking = [name for name in brokers if lacks_configuration(case, name)]
     if not brokers or len(lacking) < len(brokers) or not (case.members or asked):
         return
     begins = [row["from_ms"] for row in case.members] + [fact["first_ms"] for fact in asked]
@@ -95,7 +104,7 @@ def find_back(case: GroupCase) -> Iterator[Finding]:
     created = set[str]().union(*by.values())
     stored = {
         broker
-        for broker, fact in dumps.configurations(case).items()
+        for broker, fact in configurations(case).items()
         if broker in deleted and fact["last_ms"] > deleted[broker] and broker not in created
     }
     brokers = sorted(created | stored)
@@ -182,7 +191,7 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
         row = config.get(queue[:2])
         if row is None or is_retry_topic(queue[0]):
             continue
-        if dumps.is_deleted(row):
+        if is_deleted(row):
             if stored_ms.get(queue, 0) > row["event_ms"]:
                 of_topic.setdefault(queue[0], []).append(queue)
         elif queue[2] >= max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0):
@@ -227,7 +236,7 @@ def _logged_scale_in(case: GroupCase) -> set[str]:
 
 def is_gone(case: GroupCase, broker_name: str) -> bool:
     """True if the broker's store does not have the group, and no other store does."""
-    return dumps.lacks_configuration(case, broker_name) and not dumps.configurations(case)
+    return lacks_configuration(case, broker_name) and not configurations(case)
 
 
 def _of_group(case: GroupCase, queues: set[MessageQueue], offsets: Offsets) -> Finding:
@@ -270,15 +279,15 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
         return
     if last is not None and not has_settled(case, last["epoch"]):
         return
-    if case.run.store_ms and not dumps.configurations(case):
+    if case.run.store_ms and not configurations(case):
         return  # LEFTOVER_OFFSETS
     since = last["from_ms"] if last is not None else case.run.start_ms
-    if any(row["observed_ms"] > since for row in dumps.listed_members(case)):
+    if any(row["observed_ms"] > since for row in listings.listed_members(case)):
         return
-    unseen = dumps.unseen_reading(case)
+    unseen = outsiders.unseen_reading(case)
     if unseen is not None and unseen.is_sure:
         return  # PROXY_GROUP_UNSEEN
-    unlisted = dumps.unlisted_readers(case)
+    unlisted = outsiders.unlisted_readers(case)
     if unlisted is not None and unlisted.goes_on:
         return  # RUNNING_NOT_LISTED
     topics: dict[str, int] = {}
@@ -362,7 +371,7 @@ def _is_sure(case: GroupCase) -> bool:
         return bool(case.run.end_ms - last["from_ms"] >= RESTART_MS)
     answers = dumps.fresh(case, case.facts["GROUP_AT_BROKER"], dumps.last_stated)
     denied = dumps.fresh(case, case.facts["NOT_ONLINE"], dumps.last_stated)
-    return bool(denied) or any(map(dumps.is_empty, answers))
+    return bool(denied) or any(map(listings.is_empty, answers))
 
 
 LEFTOVER = Rule(

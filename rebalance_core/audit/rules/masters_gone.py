@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import BROKER, Finding, GroupCase, Rule, lasting, plural, queue_names
 from rebalance_core.audit.dumps import queue_of
-from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
+from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.rules.offset_rollback import CommitRollback, all_falls, outage_of
 from rebalance_core.audit.subjects import CAUSES, MEMBERS
+from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import ACTING, REFUSED
 from rebalance_core.model.queue import MessageQueue, is_retry_topic

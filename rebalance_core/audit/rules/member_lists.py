@@ -15,12 +15,14 @@ from rebalance_core.audit.case import (
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import Answer, configs, lasts, whole_rounds
+from rebalance_core.audit.dumps import lasts
+from rebalance_core.audit.listings import Answer, whole_rounds
+from rebalance_core.audit.logged_causes import cause_before, explained, window_around
 from rebalance_core.audit.observations import COMMAND_MS
-from rebalance_core.audit.orphans import cause_before, explained, window_around
 from rebalance_core.audit.recovery import recovery
 from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.audit.topic_settings import configs
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, EXPIRED
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, HEARTBEAT_MS, utc

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps, orphans
+from rebalance_core.audit import dumps, listings, offsets, stretches
 from rebalance_core.audit.case import (
     Finding,
     GroupCase,
@@ -16,10 +16,11 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.orphans import Span
 from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.stretches import Span
 from rebalance_core.audit.subjects import MEMBERS
 from rebalance_core.audit.subscriptions import is_proxied, stated_strategies, strategy_is_known
+from rebalance_core.audit.topic_settings import configs, configurations, subscribed_topics
 from rebalance_core.model.clients import is_java, parse_version
 from rebalance_core.model.group_settings import BROADCASTING, NODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
@@ -62,9 +63,9 @@ def find_versions(case: GroupCase) -> Iterator[Finding]:
     """
     value = _version
     java = [row for row in _dividing(case) if is_java(row.get("language"))]
-    for span in orphans.mixed_spans(java, value):
-        if span.last_ms is None and orphans.has_settled(case, span.epoch):
-            members = orphans.rows_in_epoch(java, None)
+    for span in stretches.mixed_spans(java, value):
+        if span.last_ms is None and stretches.has_settled(case, span.epoch):
+            members = stretches.rows_in_epoch(java, None)
             lines = {parse_version(str(row["version"])).is_v4 for row in members}
             severity: Severity = WARNING if len(lines) > 1 else INFO
             yield _finding(case, span, value, "run different client versions", severity, java)
@@ -72,8 +73,8 @@ def find_versions(case: GroupCase) -> Iterator[Finding]:
 
 def _stretches(case: GroupCase, value: Callable[[MembershipsRow], str]) -> Iterator[Span]:
     """Stretches that last longer than any transient."""
-    spans = orphans.mixed_spans(_dividing(case), value)
-    return (span for span in spans if orphans.is_persistent(case, span))
+    spans = stretches.mixed_spans(_dividing(case), value)
+    return (span for span in spans if stretches.is_persistent(case, span))
 
 
 def _dividing(case: GroupCase) -> list[MembershipsRow]:
@@ -99,7 +100,7 @@ def _finding(
     among: list[MembershipsRow] | None = None,
 ) -> Finding:
     among = _dividing(case) if among is None else among
-    rows = orphans.rows_in_epoch(among, None if span.last_ms is None else span.epoch)
+    rows = stretches.rows_in_epoch(among, None if span.last_ms is None else span.epoch)
     who = _who(rows, value)
     until = "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
     return Finding(
@@ -175,7 +176,7 @@ def _at_end(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
     proxied = {row["client_id"] for row in case.tables["memberships"] if is_proxied(row)}
     empty_ms = case.last_epoch["from_ms"] if case.last_epoch and not case.members else 0
     listed_ms: dict[str, int] = {}
-    for row in sorted(dumps.listed_members(case), key=lambda row: row["observed_ms"]):
+    for row in sorted(listings.listed_members(case), key=lambda row: row["observed_ms"]):
         if row["observed_ms"] >= empty_ms:  # who was listed before all went is gone, too
             listed_ms.setdefault(row["client_id"], row["observed_ms"])
     since = {one: ms for one, ms in listed_ms.items() if one not in proxied}
@@ -202,8 +203,8 @@ def _before(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
         for row in case.tables["memberships"]
         if row["client_id"] in of_client and not is_proxied(row)
     ]
-    for span in orphans.mixed_spans(rows, lambda row: of_client[row["client_id"]]):
-        if span.last_ms is None or not orphans.is_persistent(case, span):
+    for span in stretches.mixed_spans(rows, lambda row: of_client[row["client_id"]]):
+        if span.last_ms is None or not stretches.is_persistent(case, span):
             continue
         group = _group_of(case, of_client, span.last_ms - 1)
         what = _difference(group)
@@ -353,13 +354,11 @@ def find_refused(case: GroupCase) -> Iterator[Finding]:
     members = [row for row in case.members if row["message_model"] == BROADCASTING]
     facts = case.facts["BROADCAST_REFUSED"]
     has_topic = {
-        row["broker_name"]
-        for topic in dumps.subscribed_topics(case)
-        for row in dumps.configs(case, topic)
+        row["broker_name"] for topic in subscribed_topics(case) for row in configs(case, topic)
     }
     forbids = sorted(
         broker
-        for broker, fact in dumps.configurations(case).items()
+        for broker, fact in configurations(case).items()
         if fact["details"].get("consume_broadcast_enable") == "false" and broker in has_topic
     )
     if not facts and not (members and forbids):
@@ -388,7 +387,7 @@ def _no_more_refused(case: GroupCase, brokers: Collection[str], last_ms: int) ->
     """What shows that the last refusal was the last: every broker allows it by a later file, or
     the members that broadcast went; empty: nothing does.
     """
-    known = dumps.configurations(case)
+    known = configurations(case)
     later = [known[name] for name in brokers if name in known and known[name]["last_ms"] > last_ms]
     allow = [one for one in later if one["details"].get("consume_broadcast_enable") == "true"]
     if brokers and len(allow) == len(brokers):
@@ -431,7 +430,7 @@ def find_start(case: GroupCase) -> Iterator[Finding]:
     )
     yield Finding(
         f"{plural(len(by_client), 'broadcasting member')} without a local store began at the end "
-        f"of the queues and left out {orphans.messages(skipped)}: "
+        f"of the queues and left out {offsets.messages(skipped)}: "
         f"{listed(sorted(by_client), 3)}{why} "
         f"(from {utc(min(starts))}).",
         {"clients": listed(sorted(by_client)), "skipped": str(skipped)},

@@ -7,11 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import Finding, GroupCase, Rule, lasting, listed, plural
-from rebalance_core.audit.dumps import configurations
-from rebalance_core.audit.orphans import SEEN_BEFORE_LOGGED_MS, is_broadcasting, spans_where
+from rebalance_core.audit.logged_causes import SEEN_BEFORE_LOGGED_MS
 from rebalance_core.audit.rules.comings_and_goings import RARE_BEATS, pauses_of
+from rebalance_core.audit.stretches import spans_where
 from rebalance_core.audit.subjects import CAUSES
-from rebalance_core.audit.subscriptions import differ, stated_subscriptions, unsubscribed
+from rebalance_core.audit.subscriptions import (
+    differ,
+    is_broadcasting,
+    stated_subscriptions,
+    unsubscribed,
+)
+from rebalance_core.audit.topic_settings import configurations
 from rebalance_core.audit.unknowns import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.model import events
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, OFF, Event

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
 from rebalance_core.audit.dumps import number, queue_of
 from rebalance_core.audit.duplicate_ids import listed_duplicates, logged_duplicates
-from rebalance_core.audit.orphans import explained, is_broadcasting
+from rebalance_core.audit.logged_causes import explained
 from rebalance_core.audit.subjects import CAUSES, EVENTS
+from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.audit.unknowns import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, OFFSET_FLUSH_MS, OFFSET_PERSIST_MS, SECOND_MS, utc

@@ -27,7 +27,8 @@ from rebalance_core.audit.dumps import (
     number,
     queue_of,
 )
-from rebalance_core.audit.orphans import Offsets, cause_before, messages
+from rebalance_core.audit.logged_causes import cause_before
+from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.audit.recovery import ClientAnswers, Recovery, went_after
 from rebalance_core.audit.subjects import CAUSES

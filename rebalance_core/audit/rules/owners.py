@@ -29,24 +29,25 @@ from rebalance_core.audit.duplicate_ids import (
     multiplied,
 )
 from rebalance_core.audit.evidence import newest_dump_ms
-from rebalance_core.audit.orphans import (
-    Offsets,
-    is_broadcasting,
+from rebalance_core.audit.offsets import Offsets, messages
+from rebalance_core.audit.orphans import orphans, reason
+from rebalance_core.audit.stretches import (
     is_long,
     is_persistent,
     is_rolling,
-    messages,
     offline_ms,
-    orphans,
-    reason,
     rows_in_epoch,
     span_of,
     spans_where,
+)
+from rebalance_core.audit.subjects import CAUSES, EVENTS, MEMBERS, ROUTES, TOPICS
+from rebalance_core.audit.subscriptions import (
+    is_broadcasting,
+    is_shared,
+    strategy_is_known,
     subscribers,
     suspended_clients,
 )
-from rebalance_core.audit.subjects import CAUSES, EVENTS, MEMBERS, ROUTES, TOPICS
-from rebalance_core.audit.subscriptions import is_shared, strategy_is_known
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING

@@ -12,8 +12,11 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.orphans import Offsets, has_settled, messages, orphans, span_of
+from rebalance_core.audit.offsets import Offsets, messages
+from rebalance_core.audit.orphans import orphans
+from rebalance_core.audit.stretches import has_settled, span_of
 from rebalance_core.audit.subjects import LISTED_MEMBERS, MEMBERS, TOPICS
+from rebalance_core.audit.topic_settings import READ, configs, readable_queues, subscribed_topics
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -41,7 +44,7 @@ def find_gap(case: GroupCase) -> Iterator[Finding]:
     lists = lists_of(case)
     if not lists:
         return
-    topics = set(dumps.subscribed_topics(case))
+    topics = set(subscribed_topics(case))
     rows = [
         row
         for row in case.owned
@@ -97,10 +100,10 @@ def find_foreign(case: GroupCase) -> Iterator[Finding]:
     lists = lists_of(case)
     named = set[MessageQueue]().union(*lists.values()) if lists else set()
     for topic in sorted({queue[0] for queue in named}):
-        known = dumps.configs(case, topic)
+        known = configs(case, topic)
         if not known and not any(row["topic"] == topic for row in case.tables["topics"]):
             continue
-        readable = dumps.readable_queues(case, topic)
+        readable = readable_queues(case, topic)
         wrong = {(b, n) for t, b, n in named if t == topic and (b, n) not in readable}
         moments = [row["event_ms"] for row in case.tables["topics"] if row["topic"] == topic]
         if not wrong:
@@ -168,7 +171,7 @@ FOREIGN = Rule(
     "CONFIG_FOREIGN_QUEUE",
     WARNING,
     "A CONFIG list names a queue that no broker has or that has no read permission "
-    f"({dumps.READ}). The member keeps trying to read it.",
+    f"({READ}). The member keeps trying to read it.",
     _SEEN_BY,
     "Correct the list, or create the queue (updateTopic).",
     find_foreign,

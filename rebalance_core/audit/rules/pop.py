@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
-from rebalance_core.audit import orphans
+from rebalance_core.audit import offsets, stretches, subscriptions
 from rebalance_core.audit.case import (
     Finding,
     GroupCase,
@@ -17,9 +17,10 @@ from rebalance_core.audit.case import (
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import configs, flag, lasts, number, subscribed_topics
-from rebalance_core.audit.orphans import Offsets, Span
+from rebalance_core.audit.dumps import flag, lasts, number
+from rebalance_core.audit.offsets import Offsets
 from rebalance_core.audit.recovery import Recovery, recovery, went_after
+from rebalance_core.audit.stretches import Span
 from rebalance_core.audit.subjects import MEMBERS, TOPICS
 from rebalance_core.audit.subscriptions import (
     TopicReaders,
@@ -29,6 +30,7 @@ from rebalance_core.audit.subscriptions import (
     request_mode,
     version_of,
 )
+from rebalance_core.audit.topic_settings import configs, subscribed_topics
 from rebalance_core.clockwork.ticks import MIN_INTERVAL
 from rebalance_core.model.clients import is_java, parse_version
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
 def find_ignored_mode(case: GroupCase) -> Iterator[Finding]:
     """One finding a topic at the end; where others pop it, POP_MIXED_WITH_PULL says more."""
     last = case.last_epoch
-    if last is None or not orphans.has_settled(case, last["epoch"]):
+    if last is None or not stretches.has_settled(case, last["epoch"]):
         return
     for topic in subscribed_topics(case):
         mode = request_mode(case, topic, case.run.end_ms)
@@ -126,8 +128,8 @@ def find_popped_and_pulled(case: GroupCase) -> Iterator[Finding]:
     for topic in sorted({row["topic"] for row in case.tables["pop_reach"]}):
         spans = [
             span
-            for span in orphans.mixed_spans(_takers(case, topic), lambda row: row["pulls"])
-            if orphans.is_persistent(case, span)
+            for span in stretches.mixed_spans(_takers(case, topic), lambda row: row["pulls"])
+            if stretches.is_persistent(case, span)
         ]
         if spans:
             yield _popped_and_pulled_finding(
@@ -307,7 +309,7 @@ def _invisible_time_finding(
             "seconds": str(seconds),
             "seen_in": listed(logs),
             "waiting_in_a_client": str(waiting),
-            "retries_waiting": orphans.messages(retries),
+            "retries_waiting": offsets.messages(retries),
             **({} if slow is None else {"listener": str(slow)}),
         },
         severity=WARNING if seconds >= MANY_SECONDS else INFO,
@@ -421,7 +423,7 @@ def _now_there(case: GroupCase, topic: str, name: str, last_ms: int) -> Recovery
     read = any(row["topic"] == name for row in case.tables["committed_offsets"])
     if read or configs(case, name):
         return Recovery(last_ms, f"{name} is there now")
-    if not orphans.subscribers(case, topic):
+    if not subscriptions.subscribers(case, topic):
         return Recovery(last_ms, f"no member subscribes {topic} any more")
     return None
 

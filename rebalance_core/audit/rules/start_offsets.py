@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
-from rebalance_core.audit.dumps import by_topic, flag, offsets_over_time, queue_of
-from rebalance_core.audit.orphans import is_broadcasting, is_initial, messages
+from rebalance_core.audit.dumps import by_topic, flag, queue_of
+from rebalance_core.audit.logged_causes import is_initial
+from rebalance_core.audit.offsets import messages
+from rebalance_core.audit.outsiders import offsets_over_time
 from rebalance_core.audit.recovery import ClientAnswers, Recovery, last_of
 from rebalance_core.audit.subjects import COMMITS, EVENTS
+from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.audit.unknowns import QUEUES_BEFORE, QUEUES_CREATED
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_UP, TOPIC_CONFIG

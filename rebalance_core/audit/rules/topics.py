@@ -8,9 +8,19 @@ from typing import TYPE_CHECKING
 from rebalance_core.audit import dumps
 from rebalance_core.audit.case import BROKER, Finding, GroupCase, Rule, listed, plural, queue_names
 from rebalance_core.audit.dumps import number
-from rebalance_core.audit.orphans import Offsets, is_broadcasting, messages
+from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.subjects import MEMBERS, TOPICS
-from rebalance_core.audit.subscriptions import shared_topics
+from rebalance_core.audit.subscriptions import is_broadcasting, shared_topics
+from rebalance_core.audit.topic_settings import (
+    READ,
+    WRITE,
+    configs,
+    configurations,
+    is_deleted,
+    last_topics,
+    perm_of,
+    subscribed_topics,
+)
 from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -24,7 +34,7 @@ if TYPE_CHECKING:
 
 def find_topic_gone(case: GroupCase) -> Iterator[Finding]:
     """One finding for each topic of the last members that was deleted from a broker (no. 27)."""
-    for topic in dumps.last_topics(case):
+    for topic in last_topics(case):
         deleted = deletions_of(case, topic)
         if deleted:
             yield _finding(case, topic, deleted)
@@ -43,14 +53,14 @@ def deletions_of(case: GroupCase, topic: str) -> dict[str, int]:
         at_ms = row["deleted_ms"] if row["topic"] == topic else None
         if at_ms is None:
             continue
-        if dumps.is_deleted(row) or (had_ms is not None and had_ms <= at_ms):
+        if is_deleted(row) or (had_ms is not None and had_ms <= at_ms):
             deleted[row["broker_name"]] = at_ms
     return deleted
 
 
 def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:
     present = {row["broker_name"]: row["event_ms"] for row in case.tables["topics"]
-               if row["topic"] == topic and not dumps.is_deleted(row)}  # fmt: skip
+               if row["topic"] == topic and not is_deleted(row)}  # fmt: skip
     first = min(deleted.values())
     kept = sorted(present.keys() - deleted.keys())
     again = sorted(present.keys() & deleted.keys())
@@ -93,9 +103,9 @@ TOPIC_GONE = Rule(
 def find_fewer(case: GroupCase) -> Iterator[Finding]:
     """Queues that producers fill and nobody may read (rocketmq.md §6.3, §11 no. 24)."""
     offsets = Offsets(case)
-    for topic in dumps.subscribed_topics(case):
+    for topic in subscribed_topics(case):
         rows = [row for row in _readable(case, topic) if _write(row) > _read(row)]
-        rows = [row for row in rows if dumps.perm_of(row) & dumps.WRITE or _unread(offsets, row)]
+        rows = [row for row in rows if perm_of(row) & WRITE or _unread(offsets, row)]
         if not rows:
             continue
         unread = [(r["broker_name"], n) for r in rows for n in range(_read(r), _write(r))]
@@ -122,14 +132,10 @@ def _unread(offsets: Offsets, row: CaseTopicsRow) -> bool:
 def find_more(case: GroupCase) -> Iterator[Finding]:
     """Queues that are read and never filled: they hold shares and bring nothing."""
     shared = shared_topics(case)
-    for topic in dumps.subscribed_topics(case):
+    for topic in subscribed_topics(case):
         if topic in shared:
             continue
-        rows = [
-            r
-            for r in _readable(case, topic)
-            if _read(r) > _write(r) and dumps.perm_of(r) & dumps.WRITE
-        ]
+        rows = [r for r in _readable(case, topic) if _read(r) > _write(r) and perm_of(r) & WRITE]
         empty = [(r["broker_name"], n) for r in rows for n in range(_write(r), _read(r))]
         if empty:
             yield Finding(
@@ -144,8 +150,8 @@ def find_more(case: GroupCase) -> Iterator[Finding]:
 
 def find_read_only(case: GroupCase) -> Iterator[Finding]:
     """Brokers that take no messages but whose queues hold whole shares (no. 25)."""
-    for topic in dumps.subscribed_topics(case):
-        rows = [row for row in _readable(case, topic) if not dumps.perm_of(row) & dumps.WRITE]
+    for topic in subscribed_topics(case):
+        rows = [row for row in _readable(case, topic) if not perm_of(row) & WRITE]
         brokers = {row["broker_name"] for row in rows}
         held = [r for r in case.owned if r["topic"] == topic and r["broker_name"] in brokers]
         if not held:
@@ -167,9 +173,7 @@ def find_read_only(case: GroupCase) -> Iterator[Finding]:
 
 
 def _readable(case: GroupCase, topic: str) -> list[CaseTopicsRow]:
-    return [
-        row for row in dumps.configs(case, topic) if dumps.perm_of(row) & dumps.READ and _read(row)
-    ]
+    return [row for row in configs(case, topic) if perm_of(row) & READ and _read(row)]
 
 
 def _read(row: CaseTopicsRow) -> int:
@@ -235,7 +239,7 @@ def find_imbalance(case: GroupCase) -> Iterator[Finding]:
     if is_broadcasting(case) or not queues or len(members) <= len(queues):
         return
     behind = Offsets(case).behind(queues)
-    if behind == 0 or shared_topics(case).keys() >= set(dumps.subscribed_topics(case)):
+    if behind == 0 or shared_topics(case).keys() >= set(subscribed_topics(case)):
         return
     readers = {r["client_id"] for r in case.owned if r["topic"] == topic and r["client_id"]}
     if not readers:
@@ -251,8 +255,8 @@ def find_imbalance(case: GroupCase) -> Iterator[Finding]:
 def find_unread(case: GroupCase) -> Iterator[Finding]:
     """Retry queues that the broker fills and nobody may read (rocketmq.md §11 no. 23)."""
     topic = retry_topic(case.consumer_group)
-    read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in dumps.configs(case, topic)}
-    for broker, fact in sorted(dumps.configurations(case).items()):
+    read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in configs(case, topic)}
+    for broker, fact in sorted(configurations(case).items()):
         filled = number(fact["details"].get("retry_queue_nums"))
         if broker in read and filled > read[broker]:
             unread = (MessageQueue(topic, broker, n) for n in range(read[broker], filled))

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps, orphans
+from rebalance_core.audit import dumps, logged_causes, stretches, subscriptions
 from rebalance_core.audit.case import (
     Finding,
     GroupCase,
@@ -21,6 +21,15 @@ from rebalance_core.audit.case import (
 from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
 from rebalance_core.audit.subjects import EVENTS, MEMBERS, SUSPENSIONS, TOPICS
 from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
+from rebalance_core.audit.topic_settings import (
+    READ,
+    configs,
+    is_deleted,
+    perm_of,
+    readable_queues,
+    subscribed_topics,
+    unreadable_topics,
+)
 from rebalance_core.audit.unknowns import topic_store
 from rebalance_core.model.clients import JAVA_PROFILE, profile_of, profile_of_row
 from rebalance_core.model.errors import AllocationError
@@ -49,7 +58,7 @@ def find_frozen_group(case: GroupCase) -> Iterator[Finding]:
     since_ms = _frozen_since(case)
     if since_ms is None or not case.members:
         return
-    why = [text for topic in dumps.subscribed_topics(case) for text in _why(case, topic)]
+    why = [text for topic in subscribed_topics(case) for text in _why(case, topic)]
     if not why and not strategy_is_known(case):
         return
     ids = sorted({row["client_id"] for row in case.members})
@@ -70,10 +79,10 @@ def _frozen_since(case: GroupCase) -> int | None:
     stretch = list(takewhile(lambda epoch: epoch["status"] == FROZEN, reversed(case.epochs)))
     first = stretch[-1] if stretch else None
     if first is None and any(map(_is_of_another, case.members)):
-        topics = dumps.subscribed_topics(case)
-        shut = [ms for topic, ms in dumps.unreadable_topics(case).items() if topic in topics]
+        topics = subscribed_topics(case)
+        shut = [ms for topic, ms in unreadable_topics(case).items() if topic in topics]
         first = case.epoch_at(min(shut)) if shut else None
-    settled = first is not None and orphans.has_settled(case, first["epoch"])
+    settled = first is not None and stretches.has_settled(case, first["epoch"])
     return first["from_ms"] if first is not None and settled else None
 
 
@@ -85,7 +94,7 @@ def _what_is_kept(case: GroupCase, ids: list[str]) -> Iterator[str]:
     """In words, by what the client of each member does without a readable queue."""
     of_client = dumps.languages(case)
     profiles = {client_id: profile_of(of_client.get(client_id)) for client_id in ids}
-    shut = bool(dumps.unreadable_topics(case))
+    shut = bool(unreadable_topics(case))
     unproven = [one for one, profile in profiles.items() if shut and "no_queue" in profile.read]
     let_go = sorted(dumps.go_clients(case) & {*ids}) if shut else []
     if len(unproven) + len(let_go) < len(profiles):
@@ -99,7 +108,7 @@ def _what_is_kept(case: GroupCase, ids: list[str]) -> Iterator[str]:
 def _may_be_elsewhere(case: GroupCase) -> Unknown | None:
     """A broker that was not collected and may have a topic of which nothing is known."""
     known = {row["topic"] for row in case.tables["topics"]}
-    if not case.run.missing or known.issuperset(dumps.subscribed_topics(case)):
+    if not case.run.missing or known.issuperset(subscribed_topics(case)):
         return None
     return topic_store(min(case.run.missing)).missing()
 
@@ -107,7 +116,7 @@ def _may_be_elsewhere(case: GroupCase) -> Unknown | None:
 def _why(case: GroupCase, topic: str) -> Iterator[str]:
     """Why nobody can allocate this topic; nothing if its allocation works."""
     members = [row for row in case.members if topic in known_topics(row)]
-    if not dumps.readable_queues(case, topic) and not _holds(case, topic):
+    if not readable_queues(case, topic) and not _holds(case, topic):
         yield f"{topic} has no readable queue ({_state(case, topic)})"
         return
     for text in sorted({row["strategy"] for row in members}):
@@ -119,7 +128,7 @@ def _why(case: GroupCase, topic: str) -> Iterator[str]:
         strategy = parse_strategy(text)
         if isinstance(strategy, MachineRoomNearby) and strategy_is_known(case):
             rooms = strategy.rooms
-            brokers = sorted({broker for broker, _ in dumps.readable_queues(case, topic)})
+            brokers = sorted({broker for broker, _ in readable_queues(case, topic)})
             for broker in brokers:
                 if not rooms.known_room(MessageQueue(topic, broker, 0)):
                     yield f"machine room is null for broker {broker}"
@@ -132,7 +141,7 @@ def _why(case: GroupCase, topic: str) -> Iterator[str]:
 
 def _thrown(case: GroupCase, topic: str, strategy: CustomStrategy) -> Iterator[str]:
     """Return what an own strategy raises for this topic's queues and the members at the end."""
-    queues = [MessageQueue(topic, *queue) for queue in dumps.readable_queues(case, topic)]
+    queues = [MessageQueue(topic, *queue) for queue in readable_queues(case, topic)]
     try:
         strategy.allocate_all(
             sort_queues(queues), sort_client_ids(row["client_id"] for row in case.members)
@@ -161,14 +170,12 @@ def _holds(case: GroupCase, topic: str) -> bool:
 
 def _state(case: GroupCase, topic: str) -> str:
     rows = [row for row in case.tables["topics"] if row["topic"] == topic]
-    gone = sorted(row["broker_name"] for row in rows if dumps.is_deleted(row))
+    gone = sorted(row["broker_name"] for row in rows if is_deleted(row))
     if not rows:
         return "no broker has the topic"
     if len(gone) == len(rows):
         return f"deleted from {listed(gone, 3)}"
-    closed = [
-        r["broker_name"] for r in dumps.configs(case, topic) if not dumps.perm_of(r) & dumps.READ
-    ]
+    closed = [r["broker_name"] for r in configs(case, topic) if not perm_of(r) & READ]
     return f"no read permission on {listed(closed, 3)}" if closed else "its brokers are down"
 
 
@@ -225,7 +232,7 @@ def _stretches(case: GroupCase) -> Iterator[tuple[MembershipsRow, MembershipsRow
 
 def _finding(case: GroupCase, first: MembershipsRow, last: MembershipsRow, span_ms: int) -> Finding:
     epoch = last["to_epoch"] - 1 if last["to_epoch"] is not None else None
-    shares = orphans.rows_in_epoch([*case.tables["ownership"], *case.tables["pop_reach"]], epoch)
+    shares = stretches.rows_in_epoch([*case.tables["ownership"], *case.tables["pop_reach"]], epoch)
     kept = {dumps.queue_of(row) for row in shares if row["client_id"] == last["client_id"]}
     others = {
         row["client_id"]
@@ -267,7 +274,7 @@ SUSPENDED = Rule(
 
 def find_transient_ownership(case: GroupCase) -> Iterator[Finding]:
     """At most one finding a group: how many queues, the worst, the causes (rocketmq.md §8)."""
-    if orphans.is_broadcasting(case):
+    if subscriptions.is_broadcasting(case):
         return
     duplicate = logged_duplicates(case)
     spans = [
@@ -284,7 +291,7 @@ def find_transient_ownership(case: GroupCase) -> Iterator[Finding]:
     )
     epochs = {row["epoch"]: row for row in case.epochs}
     causes = [
-        orphans.cause_text(case, epochs[number])
+        logged_causes.cause_text(case, epochs[number])
         for number in sorted({row["from_epoch"] for row, _ in spans})
         if number in epochs
     ]
@@ -311,11 +318,11 @@ def _short(case: GroupCase, row: OwnershipRow) -> int:
     """How long a queue was not held just once while the group was online; 0: it does not count."""
     if row["client_id"] is not None and row["holders"] < 2:
         return 0
-    if orphans.is_persistent(case, orphans.span_of(row)):
+    if stretches.is_persistent(case, stretches.span_of(row)):
         return 0
     until = case.run.end_ms if row["to_ms"] is None else row["to_ms"]
     span_ms = int(until - row["from_ms"])
-    return span_ms - orphans.offline_ms(case, row["from_ms"], until)
+    return span_ms - stretches.offline_ms(case, row["from_ms"], until)
 
 
 TRANSIENT_OWNERSHIP = Rule(

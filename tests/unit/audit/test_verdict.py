@@ -11,7 +11,7 @@ from rebalance_core.audit import findings as rule_runs
 from rebalance_core.audit.case import AuditRun, Finding, GroupCase
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.audit.incomplete_groups import missing_reason
-from rebalance_core.audit.orphans import Offsets
+from rebalance_core.audit.offsets import Offsets
 from rebalance_core.audit.outcome import Count, audit_outcome, render_metrics, verdict_of
 from rebalance_core.audit.rules import RULES
 from rebalance_core.model.queue import MessageQueue

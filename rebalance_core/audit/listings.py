@@ -1,0 +1,235 @@
+"""Lists of a group's members, as brokers and proxies answered them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, TypedDict, TypeGuard, TypeVar
+
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.dumps import flag, fresh, seen_ms
+from rebalance_core.audit.subscriptions import is_proxied
+from rebalance_core.ingest.fact import file_of
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.row_parts import Dumped
+    from rebalance_core.contracts.rows import (
+        Fact,
+        GroupAtBrokerFact,
+        GroupAtProxyFact,
+        ObservedMembersRow,
+    )
+
+
+EMPTY_LIST = ("0", "")
+"""A number of members, in a fact's details."""
+
+
+SAME_ROUND_MS = 120_000
+"""Dumps of one group that lie no further apart were taken in one go."""
+
+
+class Asked(TypedDict):
+    """Which broker, or proxy, was asked and when."""
+
+    asked_broker: str
+    observed_ms: int
+
+
+class ListedMember(TypedDict):
+    """A member as a broker that was asked by name lists it."""
+
+    asked_broker: str
+    client_id: str
+    client_addr: str | None
+    observed_ms: int
+    source: str
+
+
+class Answer(TypedDict):
+    """A member as a broker, or a proxy, lists it; `client_id` None: it lists none."""
+
+    asked_broker: str
+    client_id: str | None
+    observed_ms: int
+    source: str
+
+
+AnyRow = TypeVar("AnyRow")
+Answered = TypeVar("Answered", bound=Asked)
+
+
+def _is_answer(row: ObservedMembersRow) -> TypeGuard[Answer]:
+    return row["asked_broker"] is not None
+
+
+def _is_of_broker(row: ObservedMembersRow) -> TypeGuard[ListedMember]:
+    return row["asked_broker"] is not None
+
+
+def rounds(
+    rows: Iterable[AnyRow], at: Callable[[AnyRow], int], apart_ms: int = SAME_ROUND_MS
+) -> Iterator[list[AnyRow]]:
+    """The rows by rounds of dumps: none begins later than this after the first of its round."""
+    current: list[AnyRow] = []
+    for row in sorted(rows, key=at):
+        if current and at(row) - at(current[0]) > apart_ms:
+            yield current
+            current = []
+        current.append(row)
+    if current:
+        yield current
+
+
+def member_rounds(rows: Iterable[Answered]) -> Iterator[list[Answered]]:
+    """Answers of brokers by rounds in which each broker was asked once."""
+    return each_asked_once(rows, lambda row: row["asked_broker"], seen_ms)
+
+
+def each_asked_once(
+    rows: Iterable[AnyRow], whom: Callable[[AnyRow], str | None], at: Callable[[AnyRow], int]
+) -> Iterator[list[AnyRow]]:
+    """The rows by rounds in which each that was asked was asked once."""
+    for together in rounds(rows, at):
+        asked: dict[str | None, int] = {}
+        current: list[AnyRow] = []
+        for row in together:
+            if asked.setdefault(whom(row), at(row)) != at(row):
+                yield current
+                asked, current = {whom(row): at(row)}, []
+            current.append(row)
+        yield current
+
+
+def answers_at(rows: Iterable[Answer], at_ms: int, within_ms: int) -> dict[str, list[Answer]]:
+    """By broker its one answer for a time: the newest until then, else the first after it.
+
+    Args:
+        rows: of `broker_answers` or `proxy_answers`.
+        at_ms: the time.
+        within_ms: an answer further from it says nothing of it.
+    """
+    answers: dict[str, dict[int, list[Answer]]] = {}
+    for row in rows:
+        if abs(row["observed_ms"] - at_ms) <= within_ms:
+            of_broker = answers.setdefault(row["asked_broker"], {})
+            of_broker.setdefault(row["observed_ms"], []).append(row)
+    return {
+        broker: of_broker[max((ms for ms in of_broker if ms <= at_ms), default=min(of_broker))]
+        for broker, of_broker in answers.items()
+    }
+
+
+def broker_answers(case: GroupCase) -> list[Answer]:
+    """Members as brokers list them, and empty lists: rows whose client_id is None.
+
+    Without those of outputs of which rows may be missing: who does not stand there may be a member.
+    An empty output shows that no member is there only where nothing else shows members at that
+    time: the command may have failed.
+    """
+    cut = partial_dumps(case)
+    rows = [row for row in _listed_by_brokers(case) if not (cut and file_of(row["source"]) in cut)]
+    unsaid = wordless(case, rows)
+    return rows + [
+        _answer(fact, fact["broker_name"], None)
+        for fact in case.facts["GROUP_AT_BROKER"]
+        if fact["broker_name"] and is_empty(fact) and file_of(fact["source"]) not in unsaid
+    ]
+
+
+def partial_dumps(case: GroupCase) -> set[str]:
+    """Return the files of the group's dumps of which rows may be missing."""
+    return {row["source"] for row in case.facts["DUMP"] if flag(row["details"].get("partial"))}
+
+
+def _listed_by_brokers(case: GroupCase) -> Iterator[Answer]:
+    return filter(_is_answer, case.tables["observed_members"])
+
+
+def whole_rounds(case: GroupCase) -> Iterator[list[Answer]]:
+    """Yield the fresh answers of brokers by rounds, without those of which rows may be missing.
+
+    These end a round all the same: the broker was asked, and its next answer is of another round.
+    """
+    cut = partial_dumps(case)
+    if not cut:
+        yield from member_rounds(fresh(case, broker_answers(case), seen_ms))
+        return
+    torn = [row for row in _listed_by_brokers(case) if file_of(row["source"]) in cut]
+    answers = fresh(case, [*broker_answers(case), *torn], seen_ms)
+    for together in member_rounds(answers):
+        whole = [row for row in together if file_of(row["source"]) not in cut]
+        if whole:
+            yield whole
+
+
+def wordless(case: GroupCase, listed: Iterable[Dumped] | None = None) -> set[str]:
+    """Return the files of empty answers that state nothing, as the group has members at that time.
+
+    Args:
+        case: the group.
+        listed: rows of ``observed_members`` that show who is there; None: all.
+    """
+    denied = {file_of(fact["source"]) for fact in case.facts["NOT_ONLINE"]}
+    rows = case.tables["observed_members"] if listed is None else listed
+    return {
+        file_of(fact["source"])
+        for fact in case.facts["GROUP_AT_BROKER"]
+        if fact["broker_name"]
+        and is_empty(fact)
+        and file_of(fact["source"]) not in denied
+        and _has_members(case, rows, fact["first_ms"])
+    }
+
+
+def _has_members(case: GroupCase, listed: Iterable[Dumped], at_ms: int) -> bool:
+    """True if a broker's list of that round, or the ledger, has members at a time.
+
+    Those behind proxies brokers do not list.
+    """
+    if any(abs(row["observed_ms"] - at_ms) <= SAME_ROUND_MS for row in listed):
+        return True
+    behind = {
+        row["client_id"]
+        for row in proxy_answers(case)
+        if abs(row["observed_ms"] - at_ms) <= SAME_ROUND_MS
+    }
+    return any(
+        row["from_ms"] <= at_ms
+        and (row["to_ms"] is None or at_ms < row["to_ms"])
+        and not is_proxied(row)
+        and row["client_id"] not in behind
+        for row in case.tables["memberships"]
+    )
+
+
+def proxy_answers(case: GroupCase) -> list[Answer]:
+    """Members as proxies list them, as `broker_answers`; ``asked_broker`` is the proxy."""
+    rows = [
+        _answer(fact, fact["details"]["proxy"], fact["client_id"])
+        for fact in case.facts["CONNECTION"]
+        if "proxy" in fact["details"]
+    ]
+    return rows + [
+        _answer(fact, fact["details"]["proxy"], None)
+        for fact in case.facts["GROUP_AT_PROXY"]
+        if is_empty(fact)
+    ]
+
+
+def is_empty(fact: GroupAtBrokerFact | GroupAtProxyFact) -> bool:
+    """True if the answer to consumerConnection lists no member."""
+    return fact["details"].get("members", "0") in EMPTY_LIST
+
+
+def _answer(fact: Fact, asked: str, client_id: str | None) -> Answer:
+    return {
+        "asked_broker": asked,
+        "client_id": client_id,
+        "observed_ms": fact["first_ms"],
+        "source": fact["source"],
+    }
+
+
+def listed_members(case: GroupCase) -> list[ListedMember]:
+    """Members as brokers list them, stale answers left out."""
+    return fresh(case, filter(_is_of_broker, case.tables["observed_members"]), seen_ms)

@@ -1,0 +1,96 @@
+"""How many messages stand in queues, and how many of them a group has not read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.dumps import number, queue_of, seen_ms
+from rebalance_core.model.queue import MessageQueue, is_system_topic
+
+
+class Offsets:
+    """The newest offsets known of each queue.
+
+    Attributes:
+        ends: queue -> (minimum, maximum offset).
+        commits: queue -> the committed offset; local stores of BROADCASTING left out.
+        committed_ms: queue -> when it was seen.
+    """
+
+    def __init__(self, case: GroupCase) -> None:
+        self.ends: dict[MessageQueue, tuple[int, int]] = {}
+        self.commits: dict[MessageQueue, int] = {}
+        self.committed_ms: dict[MessageQueue, int] = {}
+        self._stores = case.run.offsets_ms
+        self._none = {queue_of(fact) for fact in case.facts["NOTHING_COMMITTED"]}
+        for row in sorted(case.tables["queue_offsets"], key=seen_ms):
+            self.ends[queue_of(row)] = (row["min_offset"], row["max_offset"])
+        for commit in sorted(case.tables["committed_offsets"], key=seen_ms):
+            self.commits[queue_of(commit)] = commit["committed_offset"]
+            self.committed_ms[queue_of(commit)] = commit["observed_ms"]
+
+    def behind(self, queues: Iterable[MessageQueue]) -> int | None:
+        """Messages of these queues after the commit, else after the minimum; None: unknown."""
+        known = [queue for queue in queues if queue in self.ends]
+        if not known:
+            return None
+        return sum(self.lag(queue) for queue in known)
+
+    def lag(self, queue: MessageQueue) -> int:
+        """Messages of one queue that the group has not read; 0 where its end is unknown."""
+        if queue not in self.ends:
+            return 0
+        low, high = self.ends[queue]
+        return max(0, high - max(low, self.commits.get(queue, low)))
+
+    def committed(self, queues: Iterable[MessageQueue]) -> str:
+        """Return how many of these queues have a commit: all, some or none; unknown: no store
+        tells.
+        """
+        queues = list(queues)
+        having = [queue for queue in queues if queue in self.commits]
+        if len(having) == len(queues):
+            return "all"
+        stores = self._stores
+        untold = [queue for queue in queues if queue not in self._none]
+        if stores is not None and any(queue.broker_name not in stores for queue in untold):
+            return "unknown"
+        return "some" if having else "none"
+
+    def stored(self, queues: Iterable[MessageQueue]) -> int | None:
+        """Messages that stand in these queues; None: unknown."""
+        known = [self.ends[queue] for queue in queues if queue in self.ends]
+        return sum(high - low for low, high in known) if known else None
+
+
+def backlog(case: GroupCase) -> dict[MessageQueue, int]:
+    """Messages after the commit of each queue that has some.
+
+    Where ``consumerProgress`` is newer than any look at a queue's end, it tells the difference.
+    """
+    offsets = Offsets(case)
+    behind = {queue: offsets.lag(queue) for queue in offsets.commits}
+    ended_ms: dict[MessageQueue, int] = {}
+    for row in case.tables["queue_offsets"]:
+        ended_ms[queue_of(row)] = max(seen_ms(row), ended_ms.get(queue_of(row), 0))
+    for fact in case.facts["QUEUE_PROGRESS"]:
+        queue = queue_of(fact)
+        newer = fact["first_ms"] > ended_ms.get(queue, 0)
+        if newer and fact["details"].get("names_cut") != "true":
+            high = number(fact["details"].get("broker_offset"), 0)
+            behind[queue] = high - number(fact["details"].get("consumer_offset"), high)
+    return {
+        queue: lag for queue, lag in behind.items() if lag > 0 and not is_system_topic(queue.topic)
+    }
+
+
+def messages(count: int | None) -> str:
+    """A number of messages in words.
+
+    >>> messages(None), messages(1)
+    ('an unknown number of messages', '1 message')
+    """
+    if count is None:
+        return "an unknown number of messages"
+    return f"{count} message" + ("" if count == 1 else "s")

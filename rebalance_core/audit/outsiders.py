@@ -1,0 +1,206 @@
+"""Who reads without being a member: groups behind proxies, clients that no broker lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
+from rebalance_core.audit.dumps import OF_A_CLIENT, number, queue_of
+from rebalance_core.audit.listings import is_empty, listed_members
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
+from rebalance_core.model.queue import POP_RETRY_MARKS, MessageQueue, is_system_topic, retry_topic
+from rebalance_core.model.system_groups import is_system_group
+from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS
+from rebalance_core.model.verdicts import EMPTY
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ConsumerEventsRow
+
+
+RETURN_MS = 3 * HEARTBEAT_MS
+"""A client that brokers gave up and that reaches them is back by then; one that ended is silent."""
+
+
+STEPS = 2
+"""One step forward may be an administrator's reset."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenReading:
+    """Offsets that advance with nobody there.
+
+    Attributes:
+        queues: those of which offsets advanced; first_ms: seen before, last_ms: after.
+        steps: in how many steps those of one queue did.
+        denied_by: brokers that said that no member is there.
+        retry_topics: pop retry topics of the group that have offsets: it pops.
+    """
+
+    queues: tuple[MessageQueue, ...]
+    first_ms: int
+    last_ms: int
+    steps: int
+    denied_by: tuple[str, ...]
+    retry_topics: tuple[str, ...]
+
+    @property
+    def is_sure(self) -> bool:
+        """True if it is no single change of offsets by an administrator."""
+        return self.steps >= STEPS or bool(self.retry_topics)
+
+
+def unseen_reading(case: GroupCase) -> UnseenReading | None:
+    """Tell which queues of the group are read by nobody known; None: none, or members are known."""
+    if case.tables["memberships"] or case.tables["observed_members"]:
+        return None
+    if is_system_group(case.consumer_group) or any(
+        row["client_id"] is not None for row in case.tables["committed_offsets"]
+    ):
+        return None
+    seen = offsets_over_time(case)
+    steps = {
+        queue: sum(after[1] > before[1] for before, after in pairwise(sorted(moments)))
+        for queue, moments in seen.items()
+    }
+    advanced = sorted(queue for queue, count in steps.items() if count)
+    if not advanced:
+        return None
+    moments = [ms for queue in advanced for ms, _ in seen[queue]]
+    pop_retry = tuple(retry_topic(case.consumer_group) + mark for mark in POP_RETRY_MARKS)
+    return UnseenReading(
+        tuple(advanced),
+        min(moments),
+        max(moments),
+        max(steps.values()),
+        _denied_by(case),
+        tuple(sorted({queue.topic for queue in seen if queue.topic.startswith(pop_retry)})),
+    )
+
+
+def last_reading(case: GroupCase) -> tuple[int, int] | None:
+    """Between which moments offsets advanced last though no member is known, epoch ms.
+
+    None: they did not after the last member went and its commits were stored, or brokers say that
+    nobody is online.
+    """
+    if is_system_group(case.consumer_group) or _denied_by(case):
+        return None
+    since_ms = max((row["to_ms"] or 0 for row in case.tables["memberships"]), default=0)
+    spans = [
+        (before[0], after[0])
+        for moments in offsets_over_time(case).values()
+        for before, after in pairwise(sorted(moments))
+        if after[1] > before[1] and before[0] > since_ms + MINUTE_MS
+    ]
+    return max(spans, key=lambda span: span[1], default=None)
+
+
+def offsets_over_time(case: GroupCase) -> dict[MessageQueue, set[tuple[int, int]]]:
+    """(when, committed offset) of each queue, by stores and by dumps."""
+    seen: dict[MessageQueue, set[tuple[int, int]]] = {}
+    for row in case.tables["committed_offsets"]:
+        seen.setdefault(queue_of(row), set()).add((row["observed_ms"], row["committed_offset"]))
+    for fact in case.facts["QUEUE_PROGRESS"]:
+        offset = number(fact["details"].get("consumer_offset"), 0)
+        if offset > 0:  # 0 may mean none
+            seen.setdefault(queue_of(fact), set()).add((fact["first_ms"], offset))
+    return {queue: moments for queue, moments in seen.items() if not is_system_topic(queue.topic)}
+
+
+def is_denied(case: GroupCase) -> bool:
+    """Return whether a broker, or mqadmin, states that the group has no member."""
+    return bool(_denied_by(case) or case.facts["NOT_ONLINE"])
+
+
+def _denied_by(case: GroupCase) -> tuple[str, ...]:
+    names = {fact["broker_name"] for fact in case.facts["GROUP_AT_BROKER"] if is_empty(fact)}
+    names |= {fact["broker_name"] for fact in case.facts["NOT_ONLINE"]}
+    return tuple(sorted(name for name in names if name))
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """Readers of a group that no broker lists.
+
+    Attributes:
+        clients: by client id when brokers gave it up, and its last commit or line; epoch ms.
+        refused: by broker the first and last pull of the group that it refused, as it knows no
+            member; epoch ms.
+        last_ms: the last of these signs.
+        goes_on: they last until the end of what was collected.
+    """
+
+    clients: Mapping[str, tuple[int, int]]
+    refused: Mapping[str, tuple[int, int]]
+    last_ms: int
+    goes_on: bool
+
+
+def unlisted_readers(case: GroupCase) -> Unlisted | None:
+    """Clients that commit or write after brokers lost them; who pulls while nobody is a member.
+
+    Signs after the log of a broker ended prove nothing: it may list the client again.
+    """
+    until_ms = case.run.coverage.logged_until or case.run.end_ms
+    clients = {
+        client_id: (lost_ms, last_ms)
+        for client_id, lost_ms in _given_up(case).items()
+        if (last_ms := _last_sign(case, client_id, until_ms)) > lost_ms + RETURN_MS
+    }
+    refused: dict[str, tuple[int, int]] = {}
+    for fact in case.facts["GROUP_NOT_KNOWN"]:
+        broker, first_ms, last_ms = fact["broker_name"], fact["first_ms"], fact["last_ms"]
+        since_ms = _nobody_since(case, last_ms)
+        if since_ms is not None and last_ms > max(since_ms, case.run.start_ms) + RETURN_MS:
+            begin_ms = max(first_ms, since_ms)
+            known = refused.get(broker, (begin_ms, last_ms))
+            refused[broker] = (min(begin_ms, known[0]), max(last_ms, known[1]))
+    if not clients and not refused:
+        return None
+    last_ms = max(last for _, last in (*clients.values(), *refused.values()))
+    return Unlisted(clients, refused, last_ms, last_ms >= until_ms - PERSISTENT_MS)
+
+
+def _given_up(case: GroupCase) -> dict[str, int]:
+    """Clients that brokers lost for good, and when: none joined, or was listed, since."""
+    last: dict[str, ConsumerEventsRow] = {}
+    for row in case.consumer_events:
+        if row["event_type"] in (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST):
+            last[row["client_id"]] = row
+    current = {row["client_id"] for row in case.members}
+    lost = {
+        client_id: row["event_ms"]
+        for client_id, row in last.items()
+        if row["event_type"] == CONSUMER_LOST and client_id not in current
+    }
+    for listed in listed_members(case):
+        if listed["observed_ms"] > lost.get(listed["client_id"], listed["observed_ms"]):
+            del lost[listed["client_id"]]
+    return lost
+
+
+def _last_sign(case: GroupCase, client_id: str, until_ms: int) -> int:
+    """The last time at which the client committed, or its log speaks of the group; 0: never."""
+    signs = [
+        row["observed_ms"]
+        for row in case.tables["committed_offsets"]
+        if row["client_id"] == client_id
+    ]
+    signs += [
+        fact["last_ms"]
+        for kind in OF_A_CLIENT
+        for fact in case.facts[kind]
+        if fact["client_id"] == client_id
+    ]
+    return max((ms for ms in signs if ms <= until_ms), default=0)
+
+
+def _nobody_since(case: GroupCase, at_ms: int) -> int | None:
+    """Since when the group has no member at this time; None: it has one."""
+    epoch = case.epoch_at(at_ms)
+    if epoch is None:
+        return case.run.start_ms
+    return int(epoch["from_ms"]) if epoch["status"] == EMPTY else None

@@ -1,0 +1,127 @@
+"""Stretches of a group's epochs in which something holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, TypeVar
+
+from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
+from rebalance_core.audit.logged_causes import MEMBERS_CHANGE
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.protocol.members import ROUTE_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.row_parts import Stretch
+
+
+Value = TypeVar("Value", bound=Hashable)
+
+
+Stretched = TypeVar("Stretched", bound="Stretch")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of a group's epochs; ``last_ms`` None: it holds at the end."""
+
+    epoch: int
+    first_ms: int
+    last_ms: int | None
+
+
+def span_of(row: Stretch) -> Span:
+    """The stretch of a row of ownership, memberships or consumer_load."""
+    return Span(row["from_epoch"], row["from_ms"], row["to_ms"])
+
+
+def has_settled(case: GroupCase, epoch: int, topic: str | None = None) -> bool:
+    """True if what this epoch brought has settled before the end."""
+    settled = case.settled_by.get(epoch, 0)
+    if topic is not None and is_retry_topic(topic):
+        settled += ROUTE_MS
+    return case.run.end_ms > settled
+
+
+def is_long(case: GroupCase, span: Span) -> bool:
+    """True if the stretch lasts longer than any transient."""
+    last_ms = case.run.end_ms if span.last_ms is None else span.last_ms
+    return last_ms - max(span.first_ms, case.run.start_ms) > PERSISTENT_MS
+
+
+def is_persistent(case: GroupCase, span: Span) -> bool:
+    """True if it holds at the end beyond the window of its cause, or held for long before."""
+    if span.last_ms is None:
+        return has_settled(case, span.epoch)
+    return is_long(case, span)
+
+
+def is_rolling(case: GroupCase, span: Span) -> bool:
+    """True if the stretch is over and members came or went all the time: a rolling change."""
+    if span.last_ms is None:
+        return False
+    moments = [
+        row["from_ms"]
+        for row in case.epochs
+        if span.first_ms <= row["from_ms"] <= span.last_ms and MEMBERS_CHANGE & set(row["causes"])
+    ]
+    steps = pairwise([span.first_ms, *moments, span.last_ms])
+    return all(after - before <= PERSISTENT_MS for before, after in steps)
+
+
+def spans_where(
+    rows: Iterable[Stretched],
+    value: Callable[[Stretched], Value],
+    holds: Callable[[Counter[Value]], bool],
+) -> Iterator[Span]:
+    """The stretches of epochs in which ``holds`` is true of how often each value is there."""
+    changes: dict[int, list[tuple[int, Value, int]]] = {}
+    for row in rows:
+        one = value(row)
+        changes.setdefault(row["from_epoch"], []).append((1, one, row["from_ms"]))
+        if row["to_epoch"] is not None and row["to_ms"] is not None:
+            changes.setdefault(row["to_epoch"], []).append((-1, one, row["to_ms"]))
+    counts: Counter[Value] = Counter()
+    open_since: tuple[int, int] | None = None
+    for epoch in sorted(changes):
+        for step, one, _ in changes[epoch]:
+            counts[one] += step
+            if not counts[one]:
+                del counts[one]
+        at_ms = changes[epoch][0][2]
+        if holds(counts) and open_since is None:
+            open_since = (epoch, at_ms)
+        elif not holds(counts) and open_since is not None:
+            yield Span(*open_since, at_ms)
+            open_since = None
+    if open_since is not None:
+        yield Span(*open_since, None)
+
+
+def mixed_spans(
+    rows: Iterable[Stretched], value: Callable[[Stretched], Hashable]
+) -> Iterator[Span]:
+    """The stretches in which the rows that are there do not all have the same value."""
+    return spans_where(rows, value, lambda counts: len(counts) > 1)
+
+
+def rows_in_epoch(rows: Iterable[Stretched], epoch: int | None) -> list[Stretched]:
+    """The rows that hold in this epoch; None: at the end."""
+    if epoch is None:
+        return [row for row in rows if row["to_epoch"] is None]
+    return [
+        row
+        for row in rows
+        if row["from_epoch"] <= epoch and (row["to_epoch"] is None or epoch < row["to_epoch"])
+    ]
+
+
+def offline_ms(case: GroupCase, first_ms: int, last_ms: int) -> int:
+    """Return how long of this time the group had no member."""
+    spent = 0
+    for row in case.offline:
+        until = case.run.end_ms if row["to_ms"] is None else row["to_ms"]
+        spent += max(0, min(last_ms, until) - max(first_ms, row["from_ms"]))
+    return spent
