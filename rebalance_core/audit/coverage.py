@@ -115,7 +115,8 @@ class Coverage:
             every broker is up unless its own log shows otherwise.
         offsets_lost: by broker from when to when the newest copy of its consumerOffset.json is
             missing, or not whole, though stores were copied then.
-        clock_off: the clock of a broker is off and its times are not corrected.
+        clock_off: a clock that dates what concerns any group is off, its times not corrected.
+        clocks_off: brokers whose own clocks are off, their times not corrected.
         client_clock_unknown: that of a client is, or nothing compares it with the brokers'.
         topic_stores: by broker when its newest whole topics.json was copied.
         offset_stores: by broker when whole copies of its consumerOffset.json were made, in order.
@@ -129,6 +130,7 @@ class Coverage:
     name_servers: CollectedLog | None = None
     offsets_lost: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     clock_off: bool = False
+    clocks_off: frozenset[str] = frozenset()
     client_clock_unknown: bool = False
     topic_stores: Mapping[str, int] = field(default_factory=dict)
     clock_error_ms: int = 0
@@ -162,6 +164,10 @@ class Coverage:
         """Return when the first log of a broker that is up ends; None: none was collected."""
         ends = (log.end_ms for log in self.brokers.values() if log.spans and not log.down)
         return min(ends, default=None)
+
+    def is_off(self, *brokers: str) -> bool:
+        """Return whether times of one of these brokers cannot be compared with others."""
+        return self.clock_off or not self.clocks_off.isdisjoint(brokers)
 
     def ends(self, broker: str) -> int:
         """Return when the broker's log ends; 0: none was collected."""
@@ -200,11 +206,13 @@ def coverage_of(
         host: CollectedLog(client_log(host), tuple(_joined(of, 0)), begun=True)
         for host, of in logs_of(rows, "client_log").items()
     }
-    clocks = {kind: {_clock(row) for row in rows if row["kind"] == kind} for kind in _CLOCKS}
     # no event is dated by the copy of a store
     timed = [row for row in rows if row["kind"] not in CONFIG_STORES]
-    unsure = any(CLOCK_UNSURE in (row["note"] or "") for row in timed)
-    off, unknown = unsure or OFF in clocks["broker_log"], not clocks["client_log"] <= {RIGHT}
+    off_hosts = {row["host"] for row in timed if row["kind"] == "broker_log" and _clock(row) == OFF}
+    stray = off_hosts - {host for hosts in folders.values() for host in hosts}
+    others = (row for row in timed if row["kind"] != "broker_log")
+    off = bool(stray) or any(CLOCK_UNSURE in (row["note"] or "") for row in others)
+    unknown = any(_clock(row) != RIGHT for row in rows if row["kind"] == "client_log")
     lost = dict(_offsets_lost(rows, folders))
     stores: dict[str, int] = {}
     for row in rows:
@@ -216,16 +224,17 @@ def coverage_of(
     named = dict(_named_errors(rows))
     return Coverage(
         brokers,
-        bool(rows),
-        clients,
-        _name_servers(rows),
-        lost,
-        off,
-        unknown,
-        stores,
-        left,
-        dict(_offset_stores(rows, folders)),
-        named,
+        known=bool(rows),
+        clients=clients,
+        name_servers=_name_servers(rows),
+        offsets_lost=lost,
+        clock_off=off,
+        clocks_off=frozenset(b for b, hosts in folders.items() if not off_hosts.isdisjoint(hosts)),
+        client_clock_unknown=unknown,
+        topic_stores=stores,
+        clock_error_ms=left,
+        offset_stores=dict(_offset_stores(rows, folders)),
+        named_error_ms=named,
     )
 
 
@@ -282,7 +291,6 @@ def _offsets_lost(
 
 
 RIGHT, OFF, NOT_COMPARED = "right", "off", "not compared"
-_CLOCKS = ("broker_log", "client_log")
 
 
 def _clock(row: CoverageRow) -> str:

@@ -67,7 +67,7 @@ def _known_now(case: GroupCase, gap: Unknown) -> Timeline[Process]:
 
 
 def _clocks(case: GroupCase, _: Finding) -> Timelines:
-    if case.run.coverage.clock_off:
+    if case.run.coverage.is_off(*group_brokers(case)):
         yield _known_now(case, unknowns.CLOCK_OFF)
 
 

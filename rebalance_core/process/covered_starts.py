@@ -103,7 +103,7 @@ class CoveredStarts:
             return _NEVER_MS, NOT_COVERED
         run = self._runs[cluster]
         timeless = run.coverage.client_clock_unknown and (cluster, group) in self._committing
-        if run.coverage.clock_off or timeless or cluster in self._undated:
+        if run.coverage.is_off(broker) or timeless or cluster in self._undated:
             return _NEVER_MS, NOT_COVERED
         timelines = [run.coverage.of_broker(broker), *run.stops.values()]
         if broker in run.slaves:

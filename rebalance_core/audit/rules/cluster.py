@@ -89,7 +89,7 @@ def find_flaps(case: ClusterCase) -> Iterator[Finding]:
             first_ms=begin,
             last_ms=end,
             unknown=CLOCK_OFF
-            if coverage.clock_off
+            if coverage.is_off(name)
             else log.gap(begin - CHANNEL_EXPIRY_MS, end + STARTS_MS + LOG_SILENT_MS),
         )
 

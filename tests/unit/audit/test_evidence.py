@@ -15,6 +15,7 @@ from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.audit.rules.left_behind import MAY_RUN
 from rebalance_core.audit.subjects import MEMBERS, gap_of
 from rebalance_core.audit.unknowns import stop_unlogged
+from rebalance_core.contracts.observed import CLOCK_UNSURE
 from rebalance_core.model.events import CONSUMER_LEAVE, CONSUMER_SUSPEND
 from rebalance_core.model.times import utc
 from rebalance_core.replay.masters import MasterOutage
@@ -552,6 +553,23 @@ def test_nothing_rests_on_a_broker_s_clock_that_is_off() -> None:
     row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
     assert (row["severity"], row["evidence"]["not_covered"]) == ("INFO", "NOT_COVERED")
     assert "collection.toml" in row["remedy"]
+
+
+@pytest.mark.parametrize(("broker", "severity"), [("a", "INFO"), ("b", "WARNING")])
+def test_the_clock_of_another_group_s_broker_does_not_matter(broker: str, severity: str) -> None:
+    case = covered(fell_back(), (0, 1000))
+    coverage = replace(case.run.coverage, clocks_off=frozenset({broker}))
+    row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
+    assert row["severity"] == severity
+
+
+def test_a_log_of_an_unsure_clock_is_its_broker_s() -> None:
+    row = {"role": "BROKER", "kind": "broker_log", "from_ms": 0, "to_ms": 900_000,
+           "complete": True, "clock_offset_ms": None}  # fmt: skip
+    rows: list[Any] = [row | {"host": "x", "note": CLOCK_UNSURE}, row | {"host": "y", "note": None}]
+    coverage = coverage_of(rows, {"a": ["x"], "b": ["y"]})
+    assert (coverage.is_off("a"), coverage.is_off("b")) == (True, False)
+    assert coverage_of(rows, {"b": ["y"]}).is_off("b"), "whose log it is, is not known"
 
 
 @pytest.mark.parametrize(
