@@ -1,6 +1,6 @@
 """``contracts/rows.py``, generated: ``python -m rebalance_core.contracts.row_types``."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from rebalance_core import contracts
@@ -38,10 +38,18 @@ class Issue(TypedDict):
 '''
 
 MADE_LATER = {
+    "queue_offsets": ("cluster",),
+    "committed_offsets": ("cluster",),
+    "observed_ownership": ("cluster",),
+    "observed_members": ("cluster",),
+    "observed_facts": ("cluster",),
+    "coverage": ("cluster",),
     "findings": ("cluster", "fingerprint", "caused_by"),
     "group_verdicts": ("cluster",),
 }
 """Columns that rows get after all others: they have a type before, too."""
+PUT_TOGETHER = ("cluster_events", "consumer_groups")
+"""Tables whose rows `ingest` puts together of what files state, without what none does."""
 LINE = 100
 """Columns of a line: what the formatter fills."""
 
@@ -50,6 +58,7 @@ def row_types() -> str:
     """The whole module."""
     tables = contracts.ALL_TABLES | {RUNS.name: RUNS}
     parts = [_HEAD, *(_class(_name(table.name), table) for table in tables.values())]
+    parts += [text for name in PUT_TOGETHER for text in _columns_of(tables[name])]
     parts += [_class(_name(table.name), table) for table in cases.CLUSTER_TABLES.values()]
     of_case = [table for table in cases.CASE_TABLES.values() if tables.get(table.name) != table]
     parts += [_class("Case" + _name(table.name), table) for table in of_case]
@@ -92,6 +101,17 @@ def _class(name: str, table: Table) -> str:
             _of_columns(f"{name}({begun})", f"A row of `{table.name}`.", last),
         )
     )
+
+
+def _columns_of(table: Table) -> Iterator[str]:
+    """The classes of rows in the making; words of a fixed set are checked when they are whole."""
+    name = _name(table.name).removesuffix("Row")
+    known = [replace(column, nullable=False, allowed=()) for column in table.columns]
+    words = f"What is known so far of a row of `{table.name}`."
+    yield _of_columns(f"{name}Columns(TypedDict, total=False)", words, known)
+    given = [replace(column, nullable=True) for column in known]
+    words = f"The same where None stands for what is not known of a row of `{table.name}`."
+    yield _of_columns(f"{name}Given(TypedDict, total=False)", words, given)
 
 
 def _of_columns(name: str, meaning: str, columns: Iterable[Column]) -> str:

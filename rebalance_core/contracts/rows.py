@@ -118,10 +118,9 @@ class ConsumerGroupsRow(TypedDict):
     persist_consumer_offset_interval_ms: int | None
 
 
-class QueueOffsetsRow(TypedDict):
-    """A row of `queue_offsets`."""
+class QueueOffsetsBegun(TypedDict):
+    """What is known first of a row of `queue_offsets`."""
 
-    cluster: str
     topic: str
     broker_name: str
     queue_id: int
@@ -131,10 +130,15 @@ class QueueOffsetsRow(TypedDict):
     head_cached: bool | None
 
 
-class CommittedOffsetsRow(TypedDict):
-    """A row of `committed_offsets`."""
+class QueueOffsetsRow(QueueOffsetsBegun):
+    """A row of `queue_offsets`."""
 
     cluster: str
+
+
+class CommittedOffsetsBegun(TypedDict):
+    """What is known first of a row of `committed_offsets`."""
+
     consumer_group: str
     topic: str
     broker_name: str
@@ -144,10 +148,15 @@ class CommittedOffsetsRow(TypedDict):
     committed_offset: int
 
 
-class ObservedOwnershipRow(TypedDict):
-    """A row of `observed_ownership`."""
+class CommittedOffsetsRow(CommittedOffsetsBegun):
+    """A row of `committed_offsets`."""
 
     cluster: str
+
+
+class ObservedOwnershipBegun(TypedDict):
+    """What is known first of a row of `observed_ownership`."""
+
     consumer_group: str
     topic: str
     broker_name: str
@@ -157,10 +166,15 @@ class ObservedOwnershipRow(TypedDict):
     source: str
 
 
-class ObservedMembersRow(TypedDict):
-    """A row of `observed_members`."""
+class ObservedOwnershipRow(ObservedOwnershipBegun):
+    """A row of `observed_ownership`."""
 
     cluster: str
+
+
+class ObservedMembersBegun(TypedDict):
+    """What is known first of a row of `observed_members`."""
+
     consumer_group: str
     asked_broker: str | None
     client_id: str
@@ -174,10 +188,15 @@ class ObservedMembersRow(TypedDict):
     source: str
 
 
-class ObservedFactsRow(TypedDict):
-    """A row of `observed_facts`."""
+class ObservedMembersRow(ObservedMembersBegun):
+    """A row of `observed_members`."""
 
     cluster: str
+
+
+class ObservedFactsBegun(TypedDict):
+    """What is known first of a row of `observed_facts`."""
+
     kind: str
     consumer_group: str | None
     topic: str | None
@@ -189,6 +208,12 @@ class ObservedFactsRow(TypedDict):
     times: int
     details: Mapping[str, str]
     source: str
+
+
+class ObservedFactsRow(ObservedFactsBegun):
+    """A row of `observed_facts`."""
+
+    cluster: str
 
 
 class EpochsRow(TypedDict):
@@ -442,10 +467,9 @@ class GroupVerdictsRow(GroupVerdictsBegun):
     cluster: str
 
 
-class CoverageRow(TypedDict):
-    """A row of `coverage`."""
+class CoverageBegun(TypedDict):
+    """What is known first of a row of `coverage`."""
 
-    cluster: str
     host: str
     role: Literal["BROKER", "NAME_SERVER", "PROXY", "CLIENT", "ADMIN"]
     kind: str
@@ -459,6 +483,12 @@ class CoverageRow(TypedDict):
     clock_error_ms: int | None
     time_zone: str | None
     note: str | None
+
+
+class CoverageRow(CoverageBegun):
+    """A row of `coverage`."""
+
+    cluster: str
 
 
 class QueueRatesRow(TypedDict):
@@ -881,6 +911,122 @@ class RunsRow(TypedDict):
     period_to_ms: int | None
 
 
+class ClusterEventsColumns(TypedDict, total=False):
+    """What is known so far of a row of `cluster_events`."""
+
+    cluster: str
+    event_ms: int
+    sequence: int
+    event_type: str
+    consumer_group: str
+    client_id: str
+    channel_id: str
+    topic: str
+    broker_name: str
+    read_queue_nums: int
+    write_queue_nums: int
+    perm: int
+    subscriptions: Sequence[str]
+    strategy: str
+    detail: str
+    version: str
+    message_model: str
+    consume_from_where: str
+    rebalance_mode: str
+    language: str
+    wait_interval_ms: int
+    min_interval_ms: int
+    poll_name_server_interval_ms: int
+    heartbeat_broker_interval_ms: int
+    persist_consumer_offset_interval_ms: int
+    source: str
+
+
+class ClusterEventsGiven(TypedDict, total=False):
+    """The same where None stands for what is not known of a row of `cluster_events`."""
+
+    cluster: str | None
+    event_ms: int | None
+    sequence: int | None
+    event_type: str | None
+    consumer_group: str | None
+    client_id: str | None
+    channel_id: str | None
+    topic: str | None
+    broker_name: str | None
+    read_queue_nums: int | None
+    write_queue_nums: int | None
+    perm: int | None
+    subscriptions: Sequence[str] | None
+    strategy: str | None
+    detail: str | None
+    version: str | None
+    message_model: str | None
+    consume_from_where: str | None
+    rebalance_mode: str | None
+    language: str | None
+    wait_interval_ms: int | None
+    min_interval_ms: int | None
+    poll_name_server_interval_ms: int | None
+    heartbeat_broker_interval_ms: int | None
+    persist_consumer_offset_interval_ms: int | None
+    source: str | None
+
+
+class ConsumerGroupsColumns(TypedDict, total=False):
+    """What is known so far of a row of `consumer_groups`."""
+
+    cluster: str
+    consumer_group: str
+    consumer_type: str
+    message_model: str
+    strategy: str
+    subscriptions: Sequence[str]
+    consume_from_where: str
+    consume_timestamp_ms: int
+    ordered: bool
+    client_version: str
+    broker_version: str
+    rebalance_mode: str
+    pull_threshold_for_queue: int
+    pull_threshold_size_for_queue: int
+    pull_threshold_for_topic: int
+    pull_threshold_size_for_topic: int
+    notified: bool
+    wait_interval_ms: int
+    min_interval_ms: int
+    poll_name_server_interval_ms: int
+    heartbeat_broker_interval_ms: int
+    persist_consumer_offset_interval_ms: int
+
+
+class ConsumerGroupsGiven(TypedDict, total=False):
+    """The same where None stands for what is not known of a row of `consumer_groups`."""
+
+    cluster: str | None
+    consumer_group: str | None
+    consumer_type: str | None
+    message_model: str | None
+    strategy: str | None
+    subscriptions: Sequence[str] | None
+    consume_from_where: str | None
+    consume_timestamp_ms: int | None
+    ordered: bool | None
+    client_version: str | None
+    broker_version: str | None
+    rebalance_mode: str | None
+    pull_threshold_for_queue: int | None
+    pull_threshold_size_for_queue: int | None
+    pull_threshold_for_topic: int | None
+    pull_threshold_size_for_topic: int | None
+    notified: bool | None
+    wait_interval_ms: int | None
+    min_interval_ms: int | None
+    poll_name_server_interval_ms: int | None
+    heartbeat_broker_interval_ms: int | None
+    persist_consumer_offset_interval_ms: int | None
+
+
 class SpansRow(TypedDict):
     """A row of `spans`."""
 
@@ -1030,11 +1176,10 @@ class RequestModesRow(TypedDict):
     source: str | None
 
 
-class CaseQueueOffsetsRow(TypedDict):
-    """A row of `queue_offsets`."""
+class CaseQueueOffsetsBegun(TypedDict):
+    """What is known first of a row of `queue_offsets`."""
 
     consumer_group: str
-    cluster: str
     topic: str
     broker_name: str
     queue_id: int
@@ -1042,6 +1187,12 @@ class CaseQueueOffsetsRow(TypedDict):
     min_offset: int
     max_offset: int
     head_cached: bool | None
+
+
+class CaseQueueOffsetsRow(CaseQueueOffsetsBegun):
+    """A row of `queue_offsets`."""
+
+    cluster: str
 
 
 class CaseTopicsRow(TypedDict):

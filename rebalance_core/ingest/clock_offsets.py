@@ -40,7 +40,7 @@ from rebalance_core.ingest.file_reader import (
     FileStats,
 )
 from rebalance_core.ingest.piece import AnyPiece, moved, with_values
-from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.ingest.rows import Finding, finding
 from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 
@@ -737,7 +737,7 @@ def _copy_findings(
 _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"}
 
 
-def offset_findings(shifts: ClockShifts) -> Iterator[Row]:
+def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
     """One finding for each host that is off, and for each whose lines differ from its clock."""
     corrected, synchronise = "are read as corrected.", "Synchronise the host's clock (chrony, NTP)."
     found: list[tuple[str, str, Mapping[str, object]]] = []

@@ -21,7 +21,7 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.piece import moved
-from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.ingest.rows import Finding, finding
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 
@@ -138,7 +138,7 @@ def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:
         yield piece
 
 
-def zone_findings(collection: Collection, shifts: Shifts) -> Iterator[Row]:
+def zone_findings(collection: Collection, shifts: Shifts) -> Iterator[Finding]:
     """One finding for each machine whose files are off."""
     named: dict[tuple[str, str, int], list[str]] = {}
     for file in collection.files:

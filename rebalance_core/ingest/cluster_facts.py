@@ -39,11 +39,11 @@ from rebalance_core.ingest.log_rows import FactRows, add_log_rows
 from rebalance_core.ingest.observed_facts import dump
 from rebalance_core.ingest.own_settings import SWITCHES
 from rebalance_core.ingest.parse.java_text import plain_version
-from rebalance_core.ingest.rows import Row
 from rebalance_core.ingest.store_copies import STORE_NAMES
 from rebalance_core.model.times import MINUTE_MS
 
 if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ObservedFactsBegun
     from rebalance_core.ingest.evidence_types import (
         BrokerPropertyPiece,
         BrokerRegisteredPiece,
@@ -67,7 +67,7 @@ def cluster_facts(
     stats: Iterable[FileStats],
     pieces: Iterable[Evidence],
     context: ClusterContext,
-) -> list[Row]:
+) -> list[ObservedFactsBegun]:
     """The rows that concern no single group.
 
     Args:

@@ -1,9 +1,12 @@
 """Rows of ``coverage``: which stretch of time the files of each host can tell of."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
 
 from rebalance_core.contracts.observed import (
     CLOCK_UNSURE,
@@ -31,12 +34,20 @@ from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.fact import UNPARSABLE_LINE
 from rebalance_core.ingest.file_reader import STEP_CHARACTERS, ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
-from rebalance_core.ingest.rows import Row
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, SECOND_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import CoverageBegun
 
 ADMIN_HOST = "mqadmin"
 SERVER_ZONE_NAME = "GMT+8"
-_ROLES = {"namesrv": "NAME_SERVER", "brokers": "BROKER", "proxy": "PROXY", "clients": "CLIENT"}
+Role = Literal["BROKER", "NAME_SERVER", "PROXY", "CLIENT", "ADMIN"]
+_ROLES: dict[str, Role] = {
+    "namesrv": "NAME_SERVER",
+    "brokers": "BROKER",
+    "proxy": "PROXY",
+    "clients": "CLIENT",
+}
 START_MS = 10_000
 """A broker prints its settings, and what it loads, in the seconds before and after its start."""
 
@@ -69,7 +80,7 @@ def coverage_rows(
     assumed: Assumptions,
     context: ClusterContext,
     clocks: ClockShifts,
-) -> list[Row]:
+) -> list[CoverageBegun]:
     """The rows, without the cluster: a stretch of each log, and each moment of stores and dumps.
 
     Args:
@@ -80,8 +91,8 @@ def coverage_rows(
         clocks: how far each host's clock is behind.
     """
     counted = {one.name: one for one in stats}
-    by_host: dict[tuple[str, str, str], list[CollectedFile]] = {}
-    rows: dict[tuple[object, ...], Row] = {}
+    by_host: dict[tuple[str, Role, str], list[CollectedFile]] = {}
+    rows: dict[tuple[object, ...], CoverageBegun] = {}
     for file in collection.files:
         if file.kind != GIVEN_GROUPS:
             by_host.setdefault(_host(file), []).append(file)
@@ -96,12 +107,12 @@ def coverage_rows(
         if copied is not None and copied.error_ms is not None:
             offset_ms, error_ms = copied.behind_ms, copied.error_ms
         for row in found:
-            clock_cells: Row = {"clock_offset_ms": offset_ms, "clock_error_ms": error_ms}
+            row["clock_offset_ms"], row["clock_error_ms"] = offset_ms, error_ms
             unsure = clock in clocks.unsure or (copied is not None and copied.error_ms is None)
             if unsure:
                 why = NAME_ALONE if copied is not None and not copied.compared else CLOCK_UNSURE
-                clock_cells["note"] = "; ".join(filter(None, (row["note"], why)))
-            _merge(rows, row | clock_cells)
+                row["note"] = "; ".join(filter(None, (row["note"], why)))
+            _merge(rows, row)
     for piece in collection.refused:
         # of a copy that differs the other one is read
         refused = None if piece.code == COPY_DIFFERS else identify(piece.source)
@@ -112,7 +123,7 @@ def coverage_rows(
     return list(rows.values())
 
 
-def _host(file: CollectedFile) -> tuple[str, str, str]:
+def _host(file: CollectedFile) -> tuple[str, Role, str]:
     """Host, role and kind of a file."""
     if file.kind == ADMIN:
         return ADMIN_HOST, "ADMIN", file.kind
@@ -120,41 +131,52 @@ def _host(file: CollectedFile) -> tuple[str, str, str]:
 
 
 def _row(
-    host: tuple[str, str, str],
+    host: tuple[str, Role, str],
     stretch: _Stretch,
     files: Iterable[FileStats] = (),
     *,
     complete: bool = False,
     time_zone: str | None = None,
-) -> Row:
+) -> CoverageBegun:
     counts = list(files)
     name, role, kind = host
-    row: Row = {"host": name, "role": role, "kind": kind}
-    row |= {"from_ms": stretch.from_ms, "to_ms": stretch.to_ms}
-    row |= {n: sum(getattr(one, n) for one in counts) for n in ("lines", "understood", "facts")}
-    row |= {"complete": complete, "time_zone": time_zone, "note": stretch.note or None}
-    return row
+    return {
+        "host": name,
+        "role": role,
+        "kind": kind,
+        "from_ms": stretch.from_ms,
+        "to_ms": stretch.to_ms,
+        "lines": sum(one.lines for one in counts),
+        "understood": sum(one.understood for one in counts),
+        "facts": sum(one.facts for one in counts),
+        "complete": complete,
+        "time_zone": time_zone,
+        "clock_offset_ms": None,
+        "clock_error_ms": None,
+        "note": stretch.note or None,
+    }
 
 
-def _merge(rows: dict[tuple[object, ...], Row], row: Row) -> None:
+def _merge(rows: dict[tuple[object, ...], CoverageBegun], row: CoverageBegun) -> None:
     """Add a row; what is of one host, kind and moment is one."""
     key = row["host"], row["role"], row["kind"], row["from_ms"]
     known = rows.setdefault(key, row)
     if known is not row:
-        for name in ("lines", "understood", "facts"):
-            known[name] += row[name]
+        known["lines"] += row["lines"]
+        known["understood"] += row["understood"]
+        known["facts"] += row["facts"]
         known["complete"] &= row["complete"]
         known["time_zone"] = known["time_zone"] or row["time_zone"]
         known["note"] = "; ".join(n for n in (known["note"], row["note"]) if n) or None
 
 
 def _of_documents(
-    host: tuple[str, str, str],
+    host: tuple[str, Role, str],
     files: Iterable[CollectedFile],
     counted: Mapping[str, FileStats],
     collection: Collection,
     assumed: Assumptions,
-) -> Iterator[Row]:
+) -> Iterator[CoverageBegun]:
     """Stores and dumps: each covers its moment, if it is whole."""
     zone = collection.settings.admin_time_zone or assumed.time_zone
     for file in files:
@@ -168,13 +190,13 @@ def _of_documents(
 
 
 def _of_log(
-    host: tuple[str, str, str],
+    host: tuple[str, Role, str],
     files: Iterable[CollectedFile],
     counted: Mapping[str, FileStats],
     collection: Collection,
     assumed: Assumptions,
     context: ClusterContext,
-) -> Iterator[Row]:
+) -> Iterator[CoverageBegun]:
     """A log in all its files: from its first to its last line, less its pauses."""
     settled = {file.name: _zone(file, counted[file.name], collection, assumed) for file in files}
     spans = {
@@ -217,7 +239,7 @@ def _span(stats: FileStats, zone: tzinfo) -> tuple[int, int] | None:
 
 
 def _stretches(
-    host: tuple[str, str, str],
+    host: tuple[str, Role, str],
     counted: Mapping[str, FileStats],
     settled: Mapping[str, tuple[str, tzinfo]],
     spans: Mapping[str, tuple[int, int]],

@@ -20,7 +20,7 @@ from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.fact import shown as text_shown
 from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
 from rebalance_core.ingest.parse.java_text import not_modelled
-from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.ingest.rows import Finding, finding
 from rebalance_core.ingest.store_copies import EXPORT_MS, STORE_NAMES, BrokerStore
 from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
@@ -36,7 +36,7 @@ def file_findings(
     stats: Iterable[FileStats],
     assumed: Assumptions,
     context: ClusterContext,
-) -> list[Row]:
+) -> list[Finding]:
     """Findings on the collection as a whole and on single files."""
     stats = list(stats)
     local = {one.name for one in stats if one.local_times}
@@ -52,7 +52,7 @@ def file_findings(
     return [*findings, *_copies(collection)]
 
 
-def _copies(collection: Collection) -> Iterator[Row]:
+def _copies(collection: Collection) -> Iterator[Finding]:
     """Copies that differ from what they are copies of: which of the two is right is not known."""
     for piece in collection.refused:
         if piece.code == COPY_DIFFERS:
@@ -65,7 +65,7 @@ def _copies(collection: Collection) -> Iterator[Row]:
             )
 
 
-def _wrapped(collection: Collection) -> Iterator[Row]:
+def _wrapped(collection: Collection) -> Iterator[Finding]:
     """Logs of which something was taken off, one finding for those that were kept alike."""
     alike: dict[str, list[str]] = {}
     for file in collection.files:
@@ -87,7 +87,7 @@ def _silent_clients(
     places: Mapping[str, tuple[str, str]],
     stating: Container[tuple[str, str] | None],
     others: Container[str],
-) -> Iterator[Row]:
+) -> Iterator[Finding]:
     """Logs of clients that were read and state nothing of ours."""
     silent: dict[str, list[FileStats]] = {}
     for one in stats:
@@ -106,7 +106,7 @@ def _silent_clients(
         )
 
 
-def _missing(collection: Collection, context: ClusterContext) -> list[Row]:
+def _missing(collection: Collection, context: ClusterContext) -> list[Finding]:
     refused = {
         file.place
         for piece in collection.refused
@@ -143,7 +143,7 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Row]:
     return rows
 
 
-def _unread_client(piece: Unread) -> Row:
+def _unread_client(piece: Unread) -> Finding:
     return finding(
         "INGEST_NOT_UNDERSTOOD",
         f"{piece.message}.",
@@ -153,7 +153,7 @@ def _unread_client(piece: Unread) -> Row:
     )
 
 
-def _folders(context: ClusterContext) -> Iterator[Row]:
+def _folders(context: ClusterContext) -> Iterator[Finding]:
     """Folders whose broker no file tells, and those of one broker that no file tells apart."""
     for name, folder in context.folders.items():
         if not folder.identified:
@@ -175,7 +175,7 @@ def _folders(context: ClusterContext) -> Iterator[Row]:
         )
 
 
-def _unknown_versions(context: ClusterContext) -> Iterator[Row]:
+def _unknown_versions(context: ClusterContext) -> Iterator[Finding]:
     """One finding for each version of brokers whose rules are not known."""
     for version, brokers, instead, remedy in not_modelled(context.versions):
         yield finding(
@@ -188,7 +188,7 @@ def _unknown_versions(context: ClusterContext) -> Iterator[Row]:
         )
 
 
-def _zones(collection: Collection, local: set[str], assumed: Assumptions) -> list[Row]:
+def _zones(collection: Collection, local: set[str], assumed: Assumptions) -> list[Finding]:
     """Zones that are not said of dumps and of logs (by name) with times of the host's zone."""
     settings = collection.settings
     rows = []
@@ -201,7 +201,7 @@ def _zones(collection: Collection, local: set[str], assumed: Assumptions) -> lis
     return rows
 
 
-def _zone(key: str, what: str, assumed: Assumptions) -> Row:
+def _zone(key: str, what: str, assumed: Assumptions) -> Finding:
     return finding(
         "INGEST_ASSUMED",
         f"collection.toml has no {key}: local times of {what} are taken as {assumed.time_zone}.",
@@ -210,7 +210,7 @@ def _zone(key: str, what: str, assumed: Assumptions) -> Row:
     )
 
 
-def _of_file(stats: FileStats, *, stating: bool, other_head: bool) -> list[Row]:
+def _of_file(stats: FileStats, *, stating: bool, other_head: bool) -> list[Finding]:
     """Findings on one file; `stating`: it or another of its log states something.
 
     A client's log may state nothing, as that of a producer, if its head is RocketMQ's; a proxy's
@@ -270,7 +270,7 @@ EXPORT_FIRST = (
 )
 
 
-def _rocksdb(context: ClusterContext) -> Iterator[Row]:
+def _rocksdb(context: ClusterContext) -> Iterator[Finding]:
     """Newest copies that were exported long before they were copied, or nobody knows when."""
     for broker, store in broker_stores(context):
         old: dict[str, str] = {}

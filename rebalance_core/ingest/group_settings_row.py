@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.group_strategies import GroupStrategies
 from rebalance_core.ingest.own_settings import is_notified
 from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.parse.log_lines import zone_named
-from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.ingest.rows import Finding, finding
 from rebalance_core.model.clients import nearest_version, parse_version
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -27,6 +27,7 @@ from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.protocol.members import consumer_type_of
 
 if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ConsumerGroupsColumns
     from rebalance_core.ingest.evidence_types import ClientValues, GroupEvidence
 
 # The time from which a group of CONSUME_FROM_TIMESTAMP reads queues without a commit.
@@ -44,7 +45,7 @@ def consume_timestamp(
     members: int,
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
-) -> tuple[int | None, list[Row]]:
+) -> tuple[int | None, list[Finding]]:
     """The one time that consumerStatus printed for the members that ask for it, else the given.
 
     The table has one time a group. Where members have several (that of the default is another for
@@ -108,7 +109,7 @@ def _is_default(at_ms: int, start_ms: int | None) -> bool:
     return start_ms is not None and 0 <= start_ms - DEFAULT_AGE_MS - at_ms <= CREATED_BEFORE_MS
 
 
-def _several(group: str, times: dict[int, str], *, default: bool) -> Row:
+def _several(group: str, times: dict[int, str], *, default: bool) -> Finding:
     why = "half an hour before each of its processes was made" if default else "several times"
     return finding(
         "INGEST_TIMESTAMP_UNKNOWN",
@@ -121,7 +122,7 @@ def _several(group: str, times: dict[int, str], *, default: bool) -> Row:
     )
 
 
-def _zone(group: str, text: str, zone: str) -> Row:
+def _zone(group: str, text: str, zone: str) -> Finding:
     return finding(
         "INGEST_ASSUMED",
         f"consumeTimestamp {text} of {group} is local time of its clients; taken as {zone}.",
@@ -132,7 +133,7 @@ def _zone(group: str, text: str, zone: str) -> Row:
     )
 
 
-def _unknown(group: str) -> Row:
+def _unknown(group: str) -> Finding:
     return finding(
         "INGEST_TIMESTAMP_UNKNOWN",
         f"{group} starts at a time that no file of the collection tells: where new owners of "
@@ -193,7 +194,7 @@ def settings_row(
     members: SeenSettings,
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
-) -> tuple[Row, list[Row]]:
+) -> tuple[ConsumerGroupsColumns, list[Finding]]:
     """The group's row and an INFO finding for each field that no file and no given row tells.
 
     Args:
@@ -221,7 +222,7 @@ def settings_row(
         # a mode that changes nothing for its members would be no use to anybody
         assumed["rebalance_mode"] = BROKER_REBALANCE
     connected = any(piece.kind == "consumer_connected" for piece in pieces)
-    row: Row = {"consumer_group": group}
+    row: ConsumerGroupsColumns = {"consumer_group": group}
     for name in (*assumed, *_THRESHOLDS, "subscriptions", "notified", *INTERVALS):
         value = shown.get(name, given.get(name))
         if value is None and name in assumed:
@@ -233,7 +234,7 @@ def settings_row(
             if not (default or without):
                 findings.append(_assumption(group, name, value))
         if value is not None:
-            row[name] = value
+            row.update(cast("ConsumerGroupsColumns", {name: value}))
     since_ms, unsure = consume_timestamp(group, pieces, len(members.member_ids), zone_of, context)
     if since_ms is not None:
         row["consume_timestamp_ms"] = since_ms
@@ -328,7 +329,7 @@ def _of_client(values: ClientValues) -> dict[str, Any]:
     return row
 
 
-def _assumption(group: str, name: str, value: object) -> Row:
+def _assumption(group: str, name: str, value: object) -> Finding:
     return finding(
         "INGEST_ASSUMED",
         f"{name} of {group} is in no file of the collection; taken as {value}.",

@@ -20,7 +20,7 @@ from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.java_text import version_of_ordinal
-from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.ingest.rows import Finding, finding
 from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import GO, LITE_PULL
@@ -271,7 +271,7 @@ def fit_strategy(
     assumed: str,
     context: ClusterContext,
     languages: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[str | None, list[Row]]:
+) -> tuple[str | None, list[Finding]]:
     """The strategy that fits every dump, and findings.
 
     Each member divides by its own client's form of it: a Go member by Go's ring.
@@ -347,7 +347,7 @@ def check_parameters(
     strategies: GroupStrategies,
     context: ClusterContext,
     languages: Mapping[str, str] = MappingProxyType({}),
-) -> list[Row]:
+) -> list[Finding]:
     """A finding if the group's strategy is known by name only, or its rooms by live ownership.
 
     By name only it is where live ownership is not that of the assumed parameters; where these are
@@ -406,7 +406,7 @@ def _reads_ids(strategy: str) -> bool:
 _NAME_IT = "Name the strategy with its parameters in the collection's consumer_groups.jsonl."
 
 
-def _without_parameters(group: str, strategy: str, why: str, remedy: str = _NAME_IT) -> Row:
+def _without_parameters(group: str, strategy: str, why: str, remedy: str = _NAME_IT) -> Finding:
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
         f"{why}: its ownership is UNKNOWN and not to be compared.",
@@ -527,7 +527,7 @@ def _tried(assumed: str) -> dict[str, None]:
     return dict.fromkeys((assumed, *CANDIDATES, *custom.names(custom.STRATEGIES)))
 
 
-def _inferred(group: str, text: str) -> Row:
+def _inferred(group: str, text: str) -> Finding:
     return finding(
         "INGEST_STRATEGY_INFERRED",
         f"No file names the strategy of {group} with its parameters; who holds its queues, where "
@@ -538,7 +538,7 @@ def _inferred(group: str, text: str) -> Row:
     )
 
 
-def _unknown(group: str, assumed: str, why: str, tried: str = "") -> Row:
+def _unknown(group: str, assumed: str, why: str, tried: str = "") -> Finding:
     """Where nothing was ``tried`` it is no more than what the files lack."""
     return finding(
         "INGEST_STRATEGY_UNKNOWN",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rebalance_core.contracts.fact_declaration import CLUSTER, COMMIT, GROUP, TOPIC
 from rebalance_core.contracts.ledger import BROKER, FINDINGS, fingerprint_of
@@ -43,7 +43,18 @@ from rebalance_core.ingest.observed_facts import group_facts, member_rows, owner
 from rebalance_core.ingest.own_settings import own_intervals
 from rebalance_core.ingest.parse.java_text import not_modelled, plain_version, version_of_ordinal
 from rebalance_core.ingest.request_modes import rebalance_modes, request_mode_events
-from rebalance_core.ingest.rows import OF_A_BROKER, ORDER, Row, Tables, event_order, finding, merged
+from rebalance_core.ingest.rows import (
+    OF_A_BROKER,
+    ORDER,
+    Event,
+    Finding,
+    RowsByTable,
+    Tables,
+    by_name,
+    event_order,
+    finding,
+    merged,
+)
 from rebalance_core.model.clients import is_modelled, nearest_version, told_release
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE
 from rebalance_core.model.group_settings import (
@@ -60,31 +71,48 @@ from rebalance_core.model.verdicts import WARNING
 from rebalance_core.protocol.members import ALI_ONS, library_of
 
 if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import Issue, RejectedRow
     from rebalance_core.ingest.evidence_types import GroupEvidence
 
 REJECTED_TABLE = "collection"
 """``table_name`` of what no input table holds yet: a line or file of the collection."""
 
 
-def complete(tables: Tables, cluster: str) -> Tables:
+def complete(tables: Tables, cluster: str) -> RowsByTable:
     """All rows of a collection in their final form."""
     tables = tables | {"cluster_events": sequenced(tables.get("cluster_events", []))}
-    return {name: of_cluster(name, rows, cluster) for name, rows in once(tables).items()}
+    whole = by_name(once(tables))
+    return {name: of_cluster(name, rows, cluster) for name, rows in whole.items()}
 
 
 def once(tables: Tables) -> Tables:
     """The rows of whole groups and topics, each key once."""
     return tables | {
-        "queue_offsets": newest(tables.get("queue_offsets", []), "max_offset"),
-        "committed_offsets": newest(tables.get("committed_offsets", []), "committed_offset"),
+        "queue_offsets": newest(
+            tables.get("queue_offsets", []),
+            lambda row: (row["topic"], row["broker_name"], row["queue_id"], row["observed_ms"]),
+            lambda row: row["max_offset"],
+        ),
+        "committed_offsets": newest(
+            tables.get("committed_offsets", []),
+            lambda row: (
+                row["consumer_group"],
+                row["topic"],
+                row["broker_name"],
+                row["queue_id"],
+                row["client_id"],
+                row["observed_ms"],
+            ),
+            lambda row: row["committed_offset"],
+        ),
     }
 
 
-def of_cluster(table: str, rows: Iterable[Row], cluster: str) -> list[Row]:
+def of_cluster(table: str, rows: Iterable[dict[str, Any]], cluster: str) -> list[dict[str, Any]]:
     """The rows with the name of the cluster, which ``rejected`` lacks; findings' fingerprints."""
     if table == "rejected":
         return list(rows)
-    named = [{"cluster": cluster} | row for row in rows]
+    named = [{"cluster": cluster, **row} for row in rows]
     if table == FINDINGS.name:
         for row in named:
             row["fingerprint"] = fingerprint_of(
@@ -93,7 +121,7 @@ def of_cluster(table: str, rows: Iterable[Row], cluster: str) -> list[Row]:
     return named
 
 
-def sequenced(events: Iterable[Row]) -> list[Row]:
+def sequenced(events: Iterable[Event]) -> list[Event]:
     """All events of some moments in their order, with their place among those of one moment."""
     ordered = sorted(events, key=event_order)
     last_ms, sequence = None, 0
@@ -104,20 +132,26 @@ def sequenced(events: Iterable[Row]) -> list[Row]:
     return ordered
 
 
-def newest(rows: Iterable[Row], value: str) -> list[Row]:
+Observed = TypeVar("Observed")
+
+
+def newest(
+    rows: Iterable[Observed],
+    key_of: Callable[[Observed], tuple[object, ...]],
+    offset_of: Callable[[Observed], int],
+) -> list[Observed]:
     """One row a key: of several observations of one instant the one furthest on."""
-    best: dict[tuple[Any, ...], Row] = {}
-    offsets = ("min_offset", "max_offset", "committed_offset", "head_cached")
+    best: dict[tuple[object, ...], Observed] = {}
     for row in rows:
-        key = tuple(row[name] for name in sorted(row.keys() - set(offsets)))
-        if key not in best or best[key][value] < row[value]:
+        key = key_of(row)
+        if key not in best or offset_of(best[key]) < offset_of(row):
             best[key] = row
     return list(best.values())
 
 
-def rejected_row(piece: Unread) -> Row:
+def rejected_row(piece: Unread) -> RejectedRow:
     """One row of ``rejected``."""
-    issue = {"code": piece.code, "message": piece.message}
+    issue: Issue = {"code": piece.code, "message": piece.message}
     return {
         "table_name": REJECTED_TABLE,
         "source": piece.source,
@@ -213,8 +247,8 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
             bool(changes),
             frozenset(libraries),
         )
-        row, taken = settings_row(group, on_group, members, names.zone_of, context)
-        tables["consumer_groups"] = [row]
+        settings, taken = settings_row(group, on_group, members, names.zone_of, context)
+        tables["consumer_groups"] = [settings]
         findings += more + taken
     return tables | observed | {"findings": findings}
 
@@ -326,16 +360,16 @@ def client_releases(
     return releases
 
 
-def _complete_joins(events: Iterable[Row], **columns: Mapping[str, str | int]) -> None:
+def _complete_joins(events: Iterable[Event], **columns: Mapping[str, str | int]) -> None:
     """Fill columns of each member's join from any file that shows them."""
     for row in events:
         if row["event_type"] == CONSUMER_JOIN:
-            for name, by_client in columns.items():
-                if row["client_id"] in by_client:
-                    row[name] = by_client[row["client_id"]]
+            client_id = row["client_id"]
+            shown = {name: of[client_id] for name, of in columns.items() if client_id in of}
+            row.update(cast("Event", shown))
 
 
-def _in_order(events: list[Row]) -> list[Row]:
+def _in_order(events: list[Event]) -> list[Event]:
     """Events by time; of one instant in the order in which they were put together."""
     for index, row in enumerate(events):
         row[ORDER] = index
@@ -345,7 +379,7 @@ def _in_order(events: list[Row]) -> list[Row]:
     return events
 
 
-def _release_not_told(group: str, libraries: Mapping[str, str]) -> Iterator[Row]:
+def _release_not_told(group: str, libraries: Mapping[str, str]) -> Iterator[Finding]:
     """One finding for all members that are no Java clients."""
     if libraries:
         names = ", ".join(sorted({*libraries.values()}))
@@ -360,7 +394,7 @@ def _release_not_told(group: str, libraries: Mapping[str, str]) -> Iterator[Row]
         )
 
 
-def _taken_as_java(group: str, languages: Mapping[str, str]) -> Iterator[Row]:
+def _taken_as_java(group: str, languages: Mapping[str, str]) -> Iterator[Finding]:
     """One finding for all members of languages of which nothing is known."""
     clients = sorted(c for c, language in languages.items() if not is_modelled(language))
     if clients:
@@ -375,7 +409,7 @@ def _taken_as_java(group: str, languages: Mapping[str, str]) -> Iterator[Row]:
         )
 
 
-def _not_modelled(group: str, versions: Mapping[str, str]) -> Iterator[Row]:
+def _not_modelled(group: str, versions: Mapping[str, str]) -> Iterator[Finding]:
     """One finding for each version of clients whose rules are not known."""
     for version, clients, instead, remedy in not_modelled(versions):
         yield finding(
@@ -389,7 +423,9 @@ def _not_modelled(group: str, versions: Mapping[str, str]) -> Iterator[Row]:
         )
 
 
-def _of_static_topics(group: str, events: Iterable[Row], context: ClusterContext) -> Iterator[Row]:
+def _of_static_topics(
+    group: str, events: Iterable[Event], context: ClusterContext
+) -> Iterator[Finding]:
     """One finding for each static topic that a member subscribes."""
     for topic in sorted(_subscribed(events) & context.static_topics.keys()):
         yield finding(
@@ -405,14 +441,16 @@ def _of_static_topics(group: str, events: Iterable[Row], context: ClusterContext
         )
 
 
-def _all_broadcast(events: Iterable[Row], given: Mapping[str, Any]) -> bool:
+def _all_broadcast(events: Iterable[Event], given: Mapping[str, Any]) -> bool:
     """True if the brokers say so of every member, or the collection's own settings of all."""
     joins = [row for row in events if row["event_type"] == CONSUMER_JOIN]
     models = {row.get("message_model") or given.get("message_model") for row in joins}
     return models == {BROADCASTING}
 
 
-def _of_lite_topics(group: str, events: Iterable[Row], context: ClusterContext) -> Iterator[Row]:
+def _of_lite_topics(
+    group: str, events: Iterable[Event], context: ClusterContext
+) -> Iterator[Finding]:
     """One finding for each topic of type LITE that a member subscribes."""
     for topic in sorted(_subscribed(events) & context.lite_topics.keys()):
         yield finding(
@@ -426,13 +464,13 @@ def _of_lite_topics(group: str, events: Iterable[Row], context: ClusterContext) 
         )
 
 
-def _subscribed(events: Iterable[Row]) -> set[str]:
+def _subscribed(events: Iterable[Event]) -> set[str]:
     events = list(events)
     topics = {topic for row in events for topic in row.get("subscriptions") or ()}
     return topics | {row["topic"] for row in events if row["event_type"] == SUBSCRIBE}
 
 
-def _unknown_strategy(group: str, client_id: str, name: str) -> Row:
+def _unknown_strategy(group: str, client_id: str, name: str) -> Finding:
     parameters = {CONFIG: "whose list", MACHINE_ROOM: "whose rooms"}
     lacking = f"{parameters[name]} no file tells" if name in parameters else ""
     named = f'[strategies] "{name}" = "module:attribute"'

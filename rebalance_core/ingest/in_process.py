@@ -37,7 +37,7 @@ from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
 from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_lines import ServerClock, lines_of
-from rebalance_core.ingest.rows import Tables
+from rebalance_core.ingest.rows import RowsByTable
 from rebalance_core.ingest.strangers import FILE_OF_ANOTHER, set_apart
 from rebalance_core.model.file_statuses import NOT_UNDERSTOOD, READ, REFUSED, STATES_NOTHING
 from rebalance_core.model.times import HOUR_MS
@@ -51,7 +51,7 @@ SERVER_LOGS = (NAMESRV_LOG, BROKER_LOG, PROXY_LOG)
 class Ingested:
     """The tables, and how each file was understood."""
 
-    tables: Tables
+    tables: RowsByTable
     stats: tuple[FileStats, ...]
 
 

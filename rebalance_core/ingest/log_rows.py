@@ -17,10 +17,10 @@ from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.evidence import Evidence, is_on_group
-from rebalance_core.ingest.rows import Row
 from rebalance_core.model.queue import is_retry_topic
 
 if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ObservedFactsBegun
     from rebalance_core.ingest.evidence_types import (
         ConsumerDataPiece,
         HeartbeatPiece,
@@ -52,9 +52,9 @@ class FactRows:
     """
 
     def __init__(self, group: str | None = None) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[ObservedFactsBegun] = []
         self._group = group
-        self._open: dict[tuple[Any, ...], Row] = {}
+        self._open: dict[tuple[object, ...], ObservedFactsBegun] = {}
 
     def add(
         self,
@@ -99,7 +99,7 @@ class FactRows:
             row["times"] += 1
             row["last_ms"] = at_ms
         if merge:
-            row["details"] = merge(row["details"], texts)
+            row["details"] = merge(dict(row["details"]), texts)
 
 
 def as_text(value: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Collection as AnyCollection
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, cast
 
 from rebalance_core.contracts.observed import FACT_KINDS
 from rebalance_core.ingest.cluster_context import ClusterContext
@@ -19,12 +19,16 @@ from rebalance_core.ingest.parse.channels import GRPC
 from rebalance_core.ingest.parse.command_output import NOT_ONLINE, PARTIAL
 from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.request_modes import members_dividing_themselves
-from rebalance_core.ingest.rows import Row
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.row_parts import NamesQueue
+    from rebalance_core.contracts.rows import (
+        ObservedFactsBegun,
+        ObservedMembersBegun,
+        ObservedOwnershipBegun,
+    )
     from rebalance_core.ingest.evidence_types import (
         ClientPiece,
         ClientPopQueuePiece,
@@ -239,7 +243,9 @@ DOCUMENT_READERS: dict[str, DocumentReader] = {
 # observed_members and observed_ownership: what mqadmin's dumps show of one group.
 
 
-def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> list[Row]:
+def member_rows(
+    group: str, pieces: list[Evidence], context: ClusterContext
+) -> list[ObservedMembersBegun]:
     """Members as ``consumerConnection`` lists them at one broker, and as each one answers itself.
 
     Subscriptions are without the retry topic, as in cluster_events; those of
@@ -253,7 +259,7 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
             topics_by_file.setdefault(file_of(piece.source), []).append(piece.values["topic"])
         elif piece.kind == "consumer_connected" and piece.values.get("protocol") == GRPC:
             of_grpc.add(piece.values["client_id"])
-    rows = []
+    rows: list[ObservedMembersBegun] = []
     for piece in stated:
         v: MemberValues | ClientValues
         if piece.kind == "member":
@@ -281,7 +287,7 @@ def member_rows(group: str, pieces: list[Evidence], context: ClusterContext) -> 
                 "language": language,
                 "version": plain_version(own_version) if own_version else None,
                 "subscriptions": _without_retry(own_topics),
-                "message_model": v["message_model"],
+                "message_model": cast("Literal['CLUSTERING', 'BROADCASTING']", v["message_model"]),
                 "consume_from_where": v["consume_from_where"],
                 "observed_ms": context.time_of(piece),
                 "source": piece.source,
@@ -309,13 +315,13 @@ def _of_queue(piece: Evidence) -> TypeGuard[ClientQueuePiece | QueueProgressPiec
 
 def ownership_rows(
     group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
-) -> list[Row]:
+) -> list[ObservedOwnershipBegun]:
     """Queues that clients hold: of ``consumerStatus``, and of ``consumerProgress -s true``.
 
     The latter shows the text before the ``@`` of the client id alone: a row is made where just one
     member of then begins so.
     """
-    rows = []
+    rows: list[ObservedOwnershipBegun] = []
     ids_by_host: dict[int, dict[str, list[str]]] = {}  # at the time of each dump, not of each row
     for piece in filter(_of_queue, pieces):
         at_ms = context.time_of(piece)
@@ -351,7 +357,7 @@ def ownership_rows(
 
 def group_facts(
     group: str, pieces: AnyCollection[Evidence], names: ProcessNames, context: ClusterContext
-) -> list[Row]:
+) -> list[ObservedFactsBegun]:
     """The rows of one group, also of one that never had a member.
 
     Args:

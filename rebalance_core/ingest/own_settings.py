@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.ingest.cluster_context import ClusterContext, printed_intervals
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
-from rebalance_core.ingest.rows import Row, event, finding
+from rebalance_core.ingest.rows import Event, Finding, event, finding
 from rebalance_core.model.events import BATCHED, NOTICES, OFF, ON
 from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS, is_interval
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def own_intervals(
     group: str, pieces: Iterable[GroupEvidence], clients: Iterable[str], context: ClusterContext
-) -> tuple[dict[str, dict[str, int]], list[Row]]:
+) -> tuple[dict[str, dict[str, int]], list[Finding]]:
     """Intervals of single clients that are not their group's, by column and client id.
 
     What ``collection.toml`` says of a client goes before what it printed itself; of that, its
@@ -63,7 +63,7 @@ def own_intervals(
     return found, findings
 
 
-def _refused(group: str, client_id: str, name: str, value: int) -> Row:
+def _refused(group: str, client_id: str, name: str, value: int) -> Finding:
     return finding(
         "INGEST_INTERVAL_REFUSED",
         f"{name} of {client_id} is {value}, which is no interval in milliseconds: that of its "
@@ -82,7 +82,7 @@ AROUND_START_MS = 10_000
 """A broker prints its settings so close to its start."""
 
 
-def notice_events(ordered: Iterable[ClusterEvidence], context: ClusterContext) -> Iterator[Row]:
+def notice_events(ordered: Iterable[ClusterEvidence], context: ClusterContext) -> Iterator[Event]:
     """NOTICES of every broker that does not tell members at once, by its log, else by dumps.
 
     A start begins with what the broker prints then; what a dump shows holds since the dump before.
@@ -104,7 +104,7 @@ SWITCHES = (ALL_NOTICES, AT_ONCE)
 
 def _by_log(
     name: str, changes: list[BrokerPropertyPiece], starts: list[int], context: ClusterContext
-) -> Iterator[Row]:
+) -> Iterator[Event]:
     moments = [(context.time_of(p), p.source, p.values["name"], p.values["value"].strip() == "true")
                for p in changes]  # fmt: skip
     printed = {at_ms for at_ms, *_ in moments}
@@ -114,7 +114,7 @@ def _by_log(
     yield from _turns(name, sorted(moments))
 
 
-def _by_dumps(name: str, pieces: list[ClusterEvidence], context: ClusterContext) -> Iterator[Row]:
+def _by_dumps(name: str, pieces: list[ClusterEvidence], context: ClusterContext) -> Iterator[Event]:
     moments = []
     since_ms = context.start_ms
     for piece in pieces:
@@ -133,7 +133,7 @@ def _by_dumps(name: str, pieces: list[ClusterEvidence], context: ClusterContext)
     yield from _turns(name, moments)
 
 
-def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator[Row]:
+def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator[Event]:
     """An event wherever a broker tells in another way than before."""
     switches, before = dict.fromkeys(SWITCHES, True), ON
     for at_ms, source, switch, on in moments:
@@ -148,7 +148,7 @@ def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator
 
 def is_notified(
     group: str, pieces: Iterable[GroupEvidence], context: ClusterContext
-) -> tuple[bool, list[Row]]:
+) -> tuple[bool, list[Finding]]:
     """False if any store or log of a broker has the group's switch off at any time.
 
     A group has one switch for its whole history. Windows of one that is off hold those of one that
@@ -170,7 +170,7 @@ def is_notified(
     return not any(False in sources for sources in seen.values()), findings
 
 
-def _switched(group: str, sources: Mapping[bool, str]) -> Row:
+def _switched(group: str, sources: Mapping[bool, str]) -> Finding:
     return finding(
         "INGEST_NOTICES_CHANGED",
         f"{ALL_NOTICES} of the group was true ({sources[True]}) and false ({sources[False]}): "

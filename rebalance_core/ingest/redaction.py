@@ -401,7 +401,8 @@ def find_names(collection: Collection) -> Names:
     names = Names()
     settings = collection.settings
     names.kept |= {settings.cluster, *settings.brokers, *collection.broker_folders}
-    for table in read_collection(collection).tables.values():
+    tables = cast("Mapping[str, list[Mapping[str, str]]]", read_collection(collection).tables)
+    for table in tables.values():
         for row in table:
             names.kept.update(
                 row[column]

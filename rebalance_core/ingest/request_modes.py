@@ -12,7 +12,7 @@ from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.parse.channels import GRPC
-from rebalance_core.ingest.rows import Row, event, finding
+from rebalance_core.ingest.rows import Event, Finding, event, finding
 from rebalance_core.model.events import REQUEST_MODE
 from rebalance_core.model.group_settings import (
     BROKER_REBALANCE,
@@ -254,7 +254,7 @@ _ANY_BROKER = ""
 
 def request_mode_events(
     group: str, pieces: Iterable[GroupEvidence], presence: Presence, context: ClusterContext
-) -> tuple[list[Row], list[Row]]:
+) -> tuple[list[Event], list[Finding]]:
     """The events of every topic that was ever popped, and findings on what is not certain.
 
     Args:
@@ -263,8 +263,8 @@ def request_mode_events(
         presence: of its members.
         context: of the cluster.
     """
-    events: list[Row] = []
-    findings: list[Row] = []
+    events: list[Event] = []
+    findings: list[Finding] = []
     for topic, stated in sorted(statements_by_topic(pieces, context).items()):
         statements, differing = without_differing(stated)
         if all(one.mode == PULL_MODE for one in statements):
@@ -295,8 +295,8 @@ class _History:
     pop: RequestMode
     """What a client's POP is taken for where no store was seen before."""
     presence: Presence
-    events: list[Row] = field(default_factory=list)
-    findings: list[Row] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     _now: RequestMode | None = None
     _brokers: dict[str, RequestMode] = field(default_factory=dict)
     _pulled_ms: int = 0
@@ -368,7 +368,7 @@ class _History:
             since_ms = max(since_ms, one.at_ms - OWN_PASS_MS)
         return since_ms
 
-    def _dated(self, before: RequestMode, mode: RequestMode, at_ms: int, one: Statement) -> Row:
+    def _dated(self, before: RequestMode, mode: RequestMode, at_ms: int, one: Statement) -> Finding:
         return finding(
             "INGEST_REQUEST_MODE_CHANGED",
             f"{self.group} on {self.topic} went from {before} to {mode}. Brokers log no such "
@@ -387,7 +387,7 @@ def _whole_brokers(mode: RequestMode, members: int) -> bool:
     return mode.share_queue_num is not None and pops_whole_brokers(mode.share_queue_num, members)
 
 
-def _assumed(group: str, topic: str) -> Row:
+def _assumed(group: str, topic: str) -> Finding:
     return finding(
         "INGEST_ASSUMED",
         f"popShareQueueNum of {group} on {topic} is in no file of the collection; taken as "
@@ -399,7 +399,7 @@ def _assumed(group: str, topic: str) -> Row:
     )
 
 
-def _differ(group: str, topic: str, statements: Iterable[Statement], times: int) -> Row:
+def _differ(group: str, topic: str, statements: Iterable[Statement], times: int) -> Finding:
     newest = {one.broker: one.mode for one in statements if one.broker is not None}
     modes = ", ".join(f"{broker} {mode}" for broker, mode in sorted(newest.items()))
     return finding(

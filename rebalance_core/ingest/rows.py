@@ -1,14 +1,52 @@
 """Rows of the tables that ingest writes, as plain dicts with the contract's columns."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, Unpack, cast
 
 from rebalance_core.model.verdicts import INFO
 
-Row = dict[str, Any]
-Tables = dict[str, list[Row]]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        ClusterEventsColumns,
+        ClusterEventsGiven,
+        CommittedOffsetsBegun,
+        ConsumerGroupsColumns,
+        CoverageBegun,
+        FindingsBegun,
+        ObservedFactsBegun,
+        ObservedMembersBegun,
+        ObservedOwnershipBegun,
+        QueueOffsetsBegun,
+        RejectedRow,
+    )
 
-ORDER = "_order"
+    class Event(ClusterEventsColumns, total=False):
+        """One event in the making."""
+
+        _order: int
+
+    class Tables(TypedDict, total=False):
+        """Rows in the making, by table."""
+
+        cluster_events: list[Event]
+        consumer_groups: list[ConsumerGroupsColumns]
+        queue_offsets: list[QueueOffsetsBegun]
+        committed_offsets: list[CommittedOffsetsBegun]
+        observed_ownership: list[ObservedOwnershipBegun]
+        observed_members: list[ObservedMembersBegun]
+        observed_facts: list[ObservedFactsBegun]
+        coverage: list[CoverageBegun]
+        findings: list[FindingsBegun]
+        rejected: list[RejectedRow]
+
+    Finding: TypeAlias = FindingsBegun
+    RowsByTable: TypeAlias = dict[str, list[dict[str, Any]]]
+else:
+    Event = Finding = RowsByTable = Tables = dict
+
+ORDER: Final = "_order"
 """Beside an event's columns: order among events of one instant, before sequences are given."""
 
 FINDING_IDS = {
@@ -75,16 +113,16 @@ RANK = {
 """Order among events of one instant; those of consumers come last."""
 
 
-def event(event_type: str, event_ms: int, source: str, **fields: Any) -> Row:
-    """One event without cluster and sequence; fields that are None are left out."""
-    row: Row = {"event_type": event_type, "event_ms": event_ms, "source": source}
-    for name, value in fields.items():
-        if value is not None:
-            row[name] = value
-    return row
+def event(
+    event_type: str, event_ms: int, source: str, /, **columns: Unpack[ClusterEventsGiven]
+) -> Event:
+    """One event without cluster and sequence; columns that are None are left out."""
+    row = {"event_type": event_type, "event_ms": event_ms, "source": source}
+    row |= {name: value for name, value in columns.items() if value is not None}
+    return cast("Event", row)
 
 
-def event_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+def event_order(row: Event) -> tuple[int | str, ...]:
     """Order of events: by time, then brokers, topics and consumers, each in its own order.
 
     That of a group goes before all else; a topic's tells apart what one log has of one second.
@@ -109,26 +147,49 @@ def finding(
     rule_id: str,
     summary: str,
     remedy: str,
-    severity: str = INFO,
-    evidence: Mapping[str, Any] | None = None,
-    **where: Any,
-) -> Row:
-    """One row of ``findings`` without the cluster; ``where`` names group, topic and so on.
+    severity: Literal["INFO", "WARNING"] = INFO,
+    evidence: Mapping[str, object] | None = None,
+    *,
+    consumer_group: str | None = None,
+    topic: str | None = None,
+    broker_name: str | None = None,
+    client_id: str | None = None,
+    first_ms: int | None = None,
+    last_ms: int | None = None,
+) -> FindingsBegun:
+    """One row of ``findings`` without the cluster, by what it is about and when.
 
     Raises:
         KeyError: the id is none of `FINDING_IDS`; files of accepted findings are checked by them.
     """
     if rule_id not in FINDING_IDS:
         raise KeyError(rule_id)
-    shown = {name: str(value) for name, value in (evidence or {}).items()}
-    row = {"rule_id": rule_id, "severity": severity, "summary": summary, "remedy": remedy}
-    return row | {"evidence": shown} | where
+    return {
+        "rule_id": rule_id,
+        "severity": severity,
+        "consumer_group": consumer_group,
+        "topic": topic,
+        "broker_name": broker_name,
+        "queue_id": None,
+        "client_id": client_id,
+        "first_ms": first_ms,
+        "last_ms": last_ms,
+        "summary": summary,
+        "evidence": {name: str(value) for name, value in (evidence or {}).items()},
+        "remedy": remedy,
+        "accepted": None,
+    }
+
+
+def by_name(tables: Tables) -> RowsByTable:
+    """Return the rows of each table, for what is done with all alike."""
+    return cast("RowsByTable", tables)
 
 
 def merged(*parts: Tables) -> Tables:
     """The tables of all parts, one after the other."""
-    tables: Tables = {}
+    tables: RowsByTable = {}
     for part in parts:
-        for name, rows in part.items():
+        for name, rows in by_name(part).items():
             tables.setdefault(name, []).extend(rows)
-    return tables
+    return cast("Tables", tables)

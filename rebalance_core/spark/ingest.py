@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
+from typing import cast
 from urllib.parse import unquote
 
 import numpy as np
@@ -58,7 +59,7 @@ from rebalance_core.ingest.file_reader import (
 from rebalance_core.ingest.group_tables import of_cluster, once, rejected_row, sequenced, tables_of
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS
-from rebalance_core.ingest.rows import ORDER, Row, Tables
+from rebalance_core.ingest.rows import ORDER, Event, Tables, by_name, merged
 from rebalance_core.ingest.strangers import set_apart
 from rebalance_core.process.ingest import IngestCounts, IngestWritten
 from rebalance_core.spark.older_sparks import by_number
@@ -389,17 +390,18 @@ class AssembleTask:
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The rows of all groups and topics of a task, as `ROUTED_DDL`."""
         for bucket, keys in evidence_of_buckets(batches):
-            waiting: Tables = {}
+            waiting: list[Tables] = []
+            rows = 0
             for part, key, evidence in keys:
                 pieces = self._counting(part, evidence)
                 pieces = corrected(pieces, self.shifts) if self.shifts else pieces
                 pieces = self.clocks.corrected(pieces) if self.clocks else pieces
-                for name, rows in tables_of(part, key, pieces, self.context).items():
-                    waiting.setdefault(name, []).extend(rows)
-                if sum(map(len, waiting.values())) >= _ROWS_AT_ONCE:
-                    yield from self.routed(waiting, bucket)
-                    waiting = {}
-            yield from self.routed(waiting, bucket)
+                waiting.append(tables_of(part, key, pieces, self.context))
+                rows += sum(map(len, by_name(waiting[-1]).values()))
+                if rows >= _ROWS_AT_ONCE:
+                    yield from self.routed(merged(*waiting), bucket)
+                    waiting, rows = [], 0
+            yield from self.routed(merged(*waiting), bucket)
 
     def _counting(self, part: str, pieces: Iterator[Evidence]) -> Iterator[Evidence]:
         """The pieces without those of files that were left out."""
@@ -413,7 +415,7 @@ class AssembleTask:
             tables: By name.
             bucket: Of all other rows.
         """
-        for name, rows in once(tables).items():
+        for name, rows in by_name(once(tables)).items():
             for begin in range(0, len(rows), _ROWS_AT_ONCE):
                 some = of_cluster(name, rows[begin : begin + _ROWS_AT_ONCE], self.context.cluster)
                 made = pa.Table.from_batches([batch_of_rows(INGESTED_TABLES[name], some)])
@@ -423,7 +425,9 @@ class AssembleTask:
                 for number, part in self._by_second(made, some):
                     yield routed_batch(number, name, pack(part))
 
-    def _by_second(self, events: pa.Table, rows: list[Row]) -> Iterator[tuple[int, pa.Table]]:
+    def _by_second(
+        self, events: pa.Table, rows: list[dict[str, object]]
+    ) -> Iterator[tuple[int, pa.Table]]:
         orders = pa.array([row.get(ORDER, 0) for row in rows], pa.int32())
         seconds = np.asarray(pc.divide(events["event_ms"], 1_000))
         yield from by_bucket(events.append_column(ORDER, orders), seconds % self.buckets)
@@ -436,7 +440,7 @@ def completing(batches: Batches, counts: IngestCounts) -> TableRows:
             for batch in rows.to_batches():
                 counts.add(name, batch)
             if name == _EVENTS:
-                events = sequenced(rows_of_arrow(rows))
+                events = sequenced(cast("list[Event]", rows_of_arrow(rows)))
                 yield name, batch_of_rows(INGESTED_TABLES[name], events)
             else:
                 yield from ((name, batch) for batch in rows.to_batches())

@@ -2,9 +2,9 @@
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.ingest.rows import Row
 from tests.recordings.tables import DATA, Tables
 
 Files = dict[str, bytes]
@@ -40,5 +40,5 @@ def ingested(files: Files, folder: Path) -> Tables:
     return {name: sorted(map(_unsourced, tables[name]), key=str) for name in STATED}
 
 
-def _unsourced(row: Row) -> Row:
+def _unsourced(row: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key != "source"}

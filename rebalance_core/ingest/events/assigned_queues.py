@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.ingest.rows import Event, Finding, finding
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
 from rebalance_core.model.group_settings import LITE_PULL
@@ -29,8 +29,8 @@ HEARTBEATS_ONLY, NOTHING = "subscriptionsForHeartbeat", "[]"
 
 
 def without_assigned(
-    group: str, events: Iterable[Row], pieces: Iterable[GroupEvidence]
-) -> tuple[list[Row], list[Row]]:
+    group: str, events: Iterable[Event], pieces: Iterable[GroupEvidence]
+) -> tuple[list[Event], list[Finding]]:
     """All events, members that assign themselves queues without subscriptions; findings.
 
     Such a member says so in its properties. That its log has no line on a share proves nothing: it
@@ -42,7 +42,7 @@ def without_assigned(
         pieces: its evidence.
     """
     assigners = _assigners(pieces)
-    kept: list[Row] = []
+    kept: list[Event] = []
     topics: dict[str, set[str]] = {}
     for row in events:
         client = str(row.get("client_id"))
@@ -69,8 +69,11 @@ def without_assigned(
 
 
 def may_assign(
-    group: str, events: Iterable[Row], pieces: Iterable[GroupEvidence], versions: Mapping[str, str]
-) -> Iterator[Row]:
+    group: str,
+    events: Iterable[Event],
+    pieces: Iterable[GroupEvidence],
+    versions: Mapping[str, str],
+) -> Iterator[Finding]:
     """A finding on members of which no file tells whether they divide what they subscribe: neither
     a line on a share of theirs nor their properties.
 

@@ -17,7 +17,7 @@ from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.masters import MasterTurn
 from rebalance_core.ingest.own_settings import notice_events
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
-from rebalance_core.ingest.rows import Row, Tables, event, finding
+from rebalance_core.ingest.rows import Event, Finding, Tables, event, finding
 from rebalance_core.model import events
 from rebalance_core.model.clients import nearest_version
 
@@ -47,7 +47,7 @@ class BrokerRegistry:
     """
 
     context: ClusterContext
-    rows: list[Row] = field(default_factory=list)
+    rows: list[Event] = field(default_factory=list)
     _there: dict[str, set[str]] = field(default_factory=dict)
     _silent: dict[str, set[str]] = field(default_factory=dict)
     """Name servers that had the broker when they stopped, until they start again."""
@@ -55,7 +55,7 @@ class BrokerRegistry:
     """Brokers that nobody knows since a name server started, with the time of that."""
     _cause: dict[str, tuple[int, str]] = field(default_factory=dict)
 
-    def read(self, ordered: Sequence[ClusterEvidence]) -> list[Row]:
+    def read(self, ordered: Sequence[ClusterEvidence]) -> list[Event]:
         """BROKER_UP and BROKER_DOWN; evidence on the cluster by time."""
         ordered = without_graceful_stops(ordered)
         silent = silences(ordered)
@@ -129,14 +129,14 @@ class BrokerRegistry:
 
 def broker_up(
     name: str, at_ms: int, source: str, context: ClusterContext, detail: str | None = None
-) -> Row:
+) -> Event:
     """The row of a broker that came, or was there (OBSERVED)."""
     nearest = nearest_version(context.versions.get(name, ""))
     version = None if nearest is None else str(nearest)
     return event(events.BROKER_UP, at_ms, source, broker_name=name, version=version, detail=detail)
 
 
-def is_down(rows: list[Row], name: str) -> bool:
+def is_down(rows: list[Event], name: str) -> bool:
     """True if the broker's last row says that it went."""
     last = next((row for row in reversed(rows) if row["broker_name"] == name), None)
     return last is not None and last["event_type"] == events.BROKER_DOWN
@@ -179,7 +179,7 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
         rows = _from_brokers(ordered, context)
     findings = [] if registry else [_no_name_server()]
     seen = {row["broker_name"] for row in rows}
-    first: dict[str, Row] = {}
+    first: dict[str, Event] = {}
     for row in rows:
         first.setdefault(row["broker_name"], row)
     for name in context.brokers:
@@ -192,8 +192,8 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
 
 
 def _back_unheard(
-    rows: list[Row], ordered: list[ClusterEvidence], heard_ms: int, context: ClusterContext
-) -> Iterator[Row]:
+    rows: list[Event], ordered: list[ClusterEvidence], heard_ms: int, context: ClusterContext
+) -> Iterator[Event]:
     """Starts of brokers that were down and whose registration no name server's log has.
 
     They count where a dump lists the broker later, or no name server says anything any more: its
@@ -221,9 +221,9 @@ def _back_unheard(
             yield broker_up(name, at_ms + MIDDLE_MS, piece.source, context)
 
 
-def _from_brokers(ordered: list[ClusterEvidence], context: ClusterContext) -> list[Row]:
+def _from_brokers(ordered: list[ClusterEvidence], context: ClusterContext) -> list[Event]:
     """Starts of masters, stops of a broker's last process, and the first start after that."""
-    rows: list[Row] = []
+    rows: list[Event] = []
     alive = _running_at_first(ordered, context)
     for piece in ordered:
         if piece.kind not in _OWN_LIFE:
@@ -270,12 +270,12 @@ def _running_at_first(
     return running
 
 
-def _turned(turn: MasterTurn) -> Row:
+def _turned(turn: MasterTurn) -> Event:
     kind = events.MASTER_DOWN if turn.is_down else events.MASTER_UP
     return event(kind, turn.at_ms, turn.source, broker_name=turn.broker_name, detail=turn.mode)
 
 
-def _no_name_server() -> Row:
+def _no_name_server() -> Finding:
     return finding(
         "INGEST_NO_NAMESRV_LOG",
         "No name server's log was collected: brokers that crashed are not known to have been down.",

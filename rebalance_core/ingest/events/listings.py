@@ -14,7 +14,7 @@ from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.log_lines import inside_second
 from rebalance_core.ingest.piece import Piece
-from rebalance_core.ingest.rows import Row, finding
+from rebalance_core.ingest.rows import Event, Finding, finding
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS, utc
@@ -356,12 +356,12 @@ def _own_topics(
 
 
 def dated_by_dumps(
-    after_logs: Iterable[Row],
-    events: Iterable[Row],
+    after_logs: Iterable[Event],
+    events: Iterable[Event],
     pieces: Iterable[Evidence],
     names: ProcessNames,
     context: ClusterContext,
-) -> list[Row]:
+) -> list[Event]:
     """The events that a dump alone tells; losses that the client's log tells become leaves.
 
     A loss counts as told if the client unregistered between its join and the dump, and its id was
@@ -405,7 +405,7 @@ SHOWN = 20
 """Events that the finding names at most."""
 
 
-def after_logs(group: str, events: Iterable[Row], context: ClusterContext) -> list[Row]:
+def after_logs(group: str, events: Iterable[Event], context: ClusterContext) -> list[Finding]:
     """The finding on events that only dumps show which were taken after the logs had ended.
 
     Args:
@@ -444,7 +444,7 @@ def after_logs(group: str, events: Iterable[Row], context: ClusterContext) -> li
     ]
 
 
-def _name(row: Row) -> str:
+def _name(row: Event) -> str:
     return " ".join(filter(None, (row["event_type"], row.get("topic"), row["client_id"])))
 
 

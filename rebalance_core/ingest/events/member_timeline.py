@@ -27,7 +27,7 @@ from rebalance_core.ingest.events.unlogged_members import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.parse.java_text import version_of_ordinal
-from rebalance_core.ingest.rows import ORDER, Row, event
+from rebalance_core.ingest.rows import ORDER, Event, Finding, event
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
     CONSUMER_LEAVE,
@@ -76,12 +76,12 @@ class MemberTimeline:
     context: ClusterContext
     subscription_versions: SubscriptionVersions
     unsubscriptions: Unsubscriptions
-    events: list[Row] = field(default_factory=list)
-    findings: list[Row] = field(default_factory=list)
-    after_logs: list[Row] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    after_logs: list[Event] = field(default_factory=list)
     by_silence: set[int] = field(default_factory=set)
-    at_one_broker: list[Row] = field(default_factory=list)
-    joins: dict[ConnectedMember, Row] = field(default_factory=dict)
+    at_one_broker: list[Event] = field(default_factory=list)
+    joins: dict[ConnectedMember, Event] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     _connections: dict[str, Connections] = field(default_factory=dict)
     _channels: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -262,7 +262,7 @@ class MemberTimeline:
             )
         )  # fmt: skip
 
-    def _event(self, kind: str, at_ms: int, source: str, member: ConnectedMember) -> Row:
+    def _event(self, kind: str, at_ms: int, source: str, member: ConnectedMember) -> Event:
         row = event(
             kind, at_ms, source, consumer_group=self.group,
             client_id=member.client_id, channel_id=member.channel_id,
@@ -337,9 +337,11 @@ class MemberTimeline:
         self._topics[member] = topics
         row = self.joins[member]
         row["subscriptions"] = sorted(topics)
-        row["message_model"] = stated["message_model"]
-        if tells_start(member.client_id):
-            row["consume_from_where"] = stated["consume_from_where"]
+        model, where = stated["message_model"], stated["consume_from_where"]
+        if model is not None:
+            row["message_model"] = model
+        if where is not None and tells_start(member.client_id):
+            row["consume_from_where"] = where
         known_ms = stated["known_ms"]
         if known_ms is None or known_ms > row["event_ms"] - RECONNECT_MS:
             return
@@ -350,7 +352,7 @@ class MemberTimeline:
             if known_ms <= self.context.start_ms:
                 row["detail"] = OBSERVED
 
-    def _was_there(self, client_id: str, join: Row) -> bool:
+    def _was_there(self, client_id: str, join: Event) -> bool:
         return any(
             row["client_id"] == client_id and row is not join and row[ORDER] < join[ORDER]
             for row in self.events

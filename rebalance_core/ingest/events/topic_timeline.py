@@ -14,13 +14,14 @@ from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
 from rebalance_core.ingest.evidence import Evidence, is_lite, is_on_topic
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
-from rebalance_core.ingest.rows import ORDER, Row, Tables, event, finding
+from rebalance_core.ingest.rows import ORDER, Event, Finding, Tables, event, finding
 from rebalance_core.model.events import OBSERVED, TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.model.queue import is_retry_topic, is_system_topic
 from rebalance_core.model.times import SECOND_MS
 from rebalance_core.protocol.routes import DEFAULT_PERM
 
 if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import CommittedOffsetsBegun, QueueOffsetsBegun
     from rebalance_core.ingest.evidence_types import (
         CommitsEvidence,
         QueueProgressPiece,
@@ -55,7 +56,7 @@ def _of_commits(piece: Evidence) -> TypeGuard[CommitsEvidence]:
     return piece.kind in _COMMITS
 
 
-def commit_row(stated: Evidence, context: ClusterContext) -> Row | None:
+def commit_row(stated: Evidence, context: ClusterContext) -> CommittedOffsetsBegun | None:
     """One row of committed_offsets, None where the evidence says nothing certain.
 
     ``consumerProgress`` prints 0 for a queue without a commit too (rocketmq.md §10.7), so its 0
@@ -136,7 +137,7 @@ def _answering(piece: Evidence, context: ClusterContext) -> CommitsEvidence | No
 # that.
 
 
-def lite_topic_findings(topic: str, pieces: Iterable[Evidence]) -> list[Row]:
+def lite_topic_findings(topic: str, pieces: Iterable[Evidence]) -> list[Finding]:
     """One INFO finding if a store says that the topic is of type LITE."""
     for piece in pieces:
         if is_lite(piece):
@@ -255,9 +256,9 @@ class TopicTimeline:
 
     topic: str
     context: ClusterContext
-    events: list[Row] = field(default_factory=list)
-    offsets: list[Row] = field(default_factory=list)
-    findings: list[Row] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    offsets: list[QueueOffsetsBegun] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
     _perms: RoutePerms = field(init=False)
     _brokers: dict[str, _Broker] = field(default_factory=dict)
     _unstated: set[str] = field(default_factory=set)
@@ -547,7 +548,10 @@ class TopicTimeline:
                 self._offset(piece.place, queue_id, at_ms, 0, 0) for queue_id in queue_ids
             ]
 
-    def _offset(self, broker: str, queue_id: int, at_ms: int, low: int, high: int) -> Row:
+    def _offset(
+        self, broker: str, queue_id: int, at_ms: int, low: int, high: int
+    ) -> QueueOffsetsBegun:
+        uncached = high > 0 and self._is_uncached(broker, at_ms)
         return {
             "topic": self.topic,
             "broker_name": broker,
@@ -555,7 +559,8 @@ class TopicTimeline:
             "observed_ms": at_ms,
             "min_offset": low,
             "max_offset": high,
-        } | ({"head_cached": False} if high > 0 and self._is_uncached(broker, at_ms) else {})
+            "head_cached": False if uncached else None,
+        }
 
     def _is_uncached(self, broker: str, at_ms: int) -> bool:
         spans = self.context.uncached.get(broker, ())

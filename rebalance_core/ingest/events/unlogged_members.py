@@ -19,7 +19,7 @@ from rebalance_core.ingest.events.connections import (
 from rebalance_core.ingest.events.proxies import BEHIND
 from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.ingest.fact import file_of
-from rebalance_core.ingest.rows import Row, event, event_order, finding
+from rebalance_core.ingest.rows import Event, Finding, event, event_order, finding
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
     CONSUMER_LEAVE,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 class Presence:
     """Stays of the members of one group: client id, channel, first and last moment."""
 
-    def __init__(self, events: Iterable[Row]) -> None:
+    def __init__(self, events: Iterable[Event]) -> None:
         self.stays: dict[str, list[tuple[str | None, int, int | None]]] = {}
         for row in sorted(events, key=event_order):
             stays = self.stays.setdefault(row["client_id"], [])
@@ -109,15 +109,17 @@ class Presence:
 # Events of members that are not there: what one file says and another one rules out.
 
 
-def without_contradictions(group: str, events: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+def without_contradictions(
+    group: str, events: Iterable[Event]
+) -> tuple[list[Event], list[Finding]]:
     """The events in order, without those of members that are not there; a finding for each member.
 
     A dump that lists a member no more dates its loss; a line that names it later, with no join
     between, was left when the join's line was dropped.
     """
     live: set[tuple[str, str | None]] = set()
-    kept: list[Row] = []
-    dropped: dict[str, list[Row]] = {}
+    kept: list[Event] = []
+    dropped: dict[str, list[Event]] = {}
     for row in sorted(events, key=event_order):
         member = (row["client_id"], row.get("channel_id"))
         if row["event_type"] == CONSUMER_JOIN:
@@ -131,7 +133,7 @@ def without_contradictions(group: str, events: Iterable[Row]) -> tuple[list[Row]
     return kept, [_finding(group, client_id, rows) for client_id, rows in dropped.items()]
 
 
-def _finding(group: str, client_id: str, rows: list[Row]) -> Row:
+def _finding(group: str, client_id: str, rows: list[Event]) -> Finding:
     return finding(
         "INGEST_CONTRADICTION",
         f"{len(rows)} events of {client_id} are not used: it was gone by then, as another file "
@@ -160,13 +162,13 @@ def suspension_events(
     names: ProcessNames,
     presence: Presence,
     context: ClusterContext,
-) -> list[Row]:
+) -> list[Event]:
     """Suspensions and resumptions of members that are there.
 
     A member that was suspended before its log begins shows by the pulls that it puts off; one that
     no longer puts them off, while its log goes on, has resumed.
     """
-    rows: list[Row] = []
+    rows: list[Event] = []
     state: dict[str, tuple[bool, int]] = {}
     put_off: dict[str, PausedPiece] = {}
     on_group = filter(is_on_group, pieces)
@@ -202,7 +204,7 @@ def suspension_events(
 
 def _of_suspension(
     kind: str, at_ms: int, piece: Evidence, group: str, client_id: str, channel_id: str | None
-) -> Row:
+) -> Event:
     return event(
         kind, at_ms, piece.source, consumer_group=group, client_id=client_id, channel_id=channel_id
     )
@@ -296,7 +298,7 @@ class SubscriptionVersions:
         return after == len(moves) or moves[after][0] >= table.line[0] + HEARTBEAT_SEEN_MS
 
     def of_silent(
-        self, broker: str, table: SubscriptionTable, topics: TopicsByMember, events: Iterable[Row]
+        self, broker: str, table: SubscriptionTable, topics: TopicsByMember, events: Iterable[Event]
     ) -> dict[ConnectedMember, dict[str, int]]:
         """Return when a silent member subscribed a topic that another member brought before.
 
@@ -329,7 +331,7 @@ class SubscriptionVersions:
         return None
 
 
-def _moving(topic: str, at_ms: int, table: SubscriptionTable, events: Iterable[Row]) -> bool:
+def _moving(topic: str, at_ms: int, table: SubscriptionTable, events: Iterable[Event]) -> bool:
     """True if queues may have changed hands then.
 
     The reporter's own subscription is over once its subVersion rose: it has its queues.
@@ -360,7 +362,7 @@ def unlogged_joins(
     presence: Presence,
     names: ProcessNames,
     context: ClusterContext,
-) -> tuple[list[Row], list[Row]]:
+) -> tuple[list[Event], list[Finding]]:
     """Joins (and leaves) of members that no broker's log has when others see them; findings.
 
     A member whose own log has its heartbeats joined with the first of them; one that
@@ -373,8 +375,8 @@ def unlogged_joins(
         for piece in pieces
         if piece.kind == "client" and (client_id := piece.values.get("client_file"))
     }
-    rows: list[Row] = []
-    findings: list[Row] = []
+    rows: list[Event] = []
+    findings: list[Finding] = []
     added: set[str] = set()
     mentions = [
         p
@@ -414,15 +416,15 @@ def _is_new(piece: Evidence, at_ms: int, context: ClusterContext) -> bool:
 
 def unlogged_leaves(
     group: str, pieces: Sequence[GroupEvidence], presence: Presence, context: ClusterContext
-) -> tuple[list[Row], list[Row]]:
+) -> tuple[list[Event], list[Finding]]:
     """Losses of members that should be there and that no broker lists any more; findings.
 
     Only dumps of all brokers that ever had a member, within a minute, tell: a broker that knows
     none prints nothing, which a failure does too. Where none of them knows one, that counts if
     ``consumerProgress -s true`` of that time shows no holder of any queue either.
     """
-    rows: list[Row] = []
-    findings: list[Row] = []
+    rows: list[Event] = []
+    findings: list[Finding] = []
     of_group = {p.place for p in pieces if p.kind in ("consumer_connected", "member") and p.place}
     of_group -= context.slave_places  # what masters do not list and a slave does is listed
     of_group = {place for place in of_group if not place.startswith(BEHIND)}
@@ -500,7 +502,7 @@ def _join(
     client_id: str,
     when: int | None,
     context: ClusterContext,
-) -> Row:
+) -> Event:
     observed = when is None or when <= context.start_ms
     # of an answer to consumerStatus it is the consumer's own field, else its heartbeat's
     states_start = piece.kind == "client" or tells_start(client_id)
@@ -532,7 +534,7 @@ def _own_leave(
     joined_ms: int,
     names: ProcessNames,
     context: ClusterContext,
-) -> list[Row]:
+) -> list[Event]:
     """Where only the client's log tells of it: its unregistering."""
     left = [p for p in pieces if p.kind == "left_broker"]
     for piece in sorted(left, key=context.time_of):
@@ -546,7 +548,7 @@ def _own_leave(
     return []
 
 
-def not_logged(group: str, client_id: str, what: str, source: str, at_ms: int) -> Row:
+def not_logged(group: str, client_id: str, what: str, source: str, at_ms: int) -> Finding:
     """The finding that a ``join`` or ``leave`` is in no broker's log."""
     return finding(
         f"INGEST_{what.upper()}_NOT_LOGGED",

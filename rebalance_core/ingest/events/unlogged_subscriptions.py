@@ -10,14 +10,14 @@ from bisect import insort
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.events.connections import HEARTBEAT_SEEN_MS
 from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.observed_facts import ownership_rows
-from rebalance_core.ingest.rows import ORDER, Row, event, event_order, finding
+from rebalance_core.ingest.rows import ORDER, Event, Finding, event, event_order, finding
 from rebalance_core.model.events import (
     CONSUMER_JOIN,
     CONSUMER_LEAVE,
@@ -48,7 +48,7 @@ class _Change:
         by_silence: no line of the member's own has it.
     """
 
-    row: Row
+    row: Event
     number: int | None = None
     by_silence: bool = False
 
@@ -57,7 +57,7 @@ class _Change:
 class _Stay:
     """One process of the group: its join, until when it was there, and what changed meanwhile."""
 
-    join: Row
+    join: Event
     until_ms: int = EVER
     changes: list[_Change] = field(default_factory=list)
 
@@ -90,11 +90,11 @@ class _Stay:
 
 def unlogged_subscriptions(
     group: str,
-    events: Iterable[Row],
+    events: Iterable[Event],
     by_silence: Collection[int],
     pieces: Sequence[GroupEvidence],
     context: ClusterContext,
-) -> tuple[list[Row], list[Row]]:
+) -> tuple[list[Event], list[Finding]]:
     """All events, with what members subscribe by other files than brokers' logs; findings.
 
     Joins that no line completed get their topics in place: those that the client itself stated
@@ -154,7 +154,7 @@ def unlogged_subscriptions(
     ]
 
 
-def _stays(events: Iterable[Row], by_silence: Collection[int]) -> list[_Stay]:
+def _stays(events: Iterable[Event], by_silence: Collection[int]) -> list[_Stay]:
     stays: list[_Stay] = []
     live: dict[tuple[str, str | None], _Stay] = {}
     for number, row in enumerate(events):
@@ -205,7 +205,7 @@ def _statements(
 
 
 def _held(
-    group: str, events: list[Row], pieces: Sequence[GroupEvidence], context: ClusterContext
+    group: str, events: list[Event], pieces: Sequence[GroupEvidence], context: ClusterContext
 ) -> dict[str, list[tuple[int, str, str]]]:
     """Topics of which a client takes messages: (time, topic, source) by client, in order of time.
 
@@ -369,13 +369,13 @@ def _change_of(group: str, kind: str, at_ms: int, source: str, stay: _Stay, topi
     return _Change(row)
 
 
-_TOLD = (
+_TOLD: Final = (
     "No broker's log has what {} subscribes; dumps, the client's own log or the group's other "
     "members tell it.",
     "Collect broker.log of every broker; brokers drop INFO lines under load.",
     INFO,
 )
-_UNKNOWN = (
+_UNKNOWN: Final = (
     "No file tells what {} subscribes. The queues that it would hold are not nobody's, but whose "
     "they are is not known: the group is not compared.",
     "Collect consumerStatus of every member, and broker.log of every broker; or state "
@@ -385,8 +385,12 @@ _UNKNOWN = (
 
 
 def _not_logged(
-    group: str, sources: dict[str, str], text: str, remedy: str, severity: str
-) -> Iterator[Row]:
+    group: str,
+    sources: dict[str, str],
+    text: str,
+    remedy: str,
+    severity: Literal["INFO", "WARNING"],
+) -> Iterator[Finding]:
     if sources:
         yield finding(
             "INGEST_SUBSCRIPTION_NOT_LOGGED",

@@ -15,6 +15,7 @@ from rebalance_core.ingest.group_strategies import (
     group_strategies,
 )
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
+from rebalance_core.ingest.rows import Event
 from rebalance_core.strategies import parse_strategy
 from tests.recordings.tables import DATA, ledger_of
 from tests.tree import TREE
@@ -169,7 +170,7 @@ def fitted(*addresses: str | None, ordinal: int = 479, members: int = 2) -> tupl
         )
         for q, address in enumerate(addresses)
     ]  # fmt: skip
-    joined = [
+    joined: list[Event] = [
         {
             "event_type": "CONSUMER_JOIN",
             "client_id": f"10.0.0.{n + 1}@1",
@@ -240,7 +241,7 @@ def test_rooms_are_cut_from_names_where_that_alone_fits(
 ) -> None:
     clients = {"x": "r1-x", "y": "r2-y", "z": "r2-z"}
     names = {f"{host}@1": NEARBY for host in clients.values()}
-    joins = [
+    joins: list[Event] = [
         {"event_type": "CONSUMER_JOIN", "client_id": client, "event_ms": 0, "source": ""}
         for client in names
     ]

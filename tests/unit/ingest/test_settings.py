@@ -23,6 +23,7 @@ from rebalance_core.ingest.request_modes import (
     rebalance_modes,
     request_mode_events,
 )
+from rebalance_core.ingest.rows import Event
 
 # The timestamp of CONSUME_FROM_TIMESTAMP as a client writes it: local time, to the second.
 
@@ -242,7 +243,7 @@ def found(
     *pieces: Any, copies: tuple[tuple[str, int], ...] = (), joined_ms: tuple[int, ...] = ()
 ) -> list[tuple[int, str]]:
     """(moment, mode) of the events; copies: stores that were read, with an entry or not."""
-    joins = [{"client_id": f"m{i}", "event_ms": at_ms, "event_type": "CONSUMER_JOIN",
+    joins: list[Event] = [{"client_id": f"m{i}", "event_ms": at_ms, "event_type": "CONSUMER_JOIN",
               "source": f"b:{i}"}
              for i, at_ms in enumerate(joined_ms)]  # fmt: skip
     stores = {(p.place, p.at_ms, p.source) for p in pieces if p.kind == "request_mode" and p.at_ms}

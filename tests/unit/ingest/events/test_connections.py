@@ -13,6 +13,7 @@ from rebalance_core.ingest.events.connections import ConnectionChange, Connectio
 from rebalance_core.ingest.events.unlogged_members import Presence, suspension_events
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.in_process import ingest_collection
+from rebalance_core.ingest.rows import Event
 
 
 def test_a_process_is_one_however_many_brokers_it_knows() -> None:
@@ -435,7 +436,7 @@ def line(kind: str, second: float) -> Evidence:
 
 
 def events(*pieces: Evidence) -> list[tuple[int, str]]:
-    joined = {"client_id": "x", "event_ms": 0, "sequence": 0, "event_type": "CONSUMER_JOIN",
+    joined: Event = {"client_id": "x", "event_ms": 0, "sequence": 0, "event_type": "CONSUMER_JOIN",
               "channel_id": "x:1", "source": "b:1"}  # fmt: skip
     pieces = (line("heartbeat", 1), *pieces)
     names = ProcessNames(pieces, CONTEXT)

@@ -21,7 +21,7 @@ from rebalance_core.ingest.events.listings import (
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.group_tables import group_tables
 from rebalance_core.ingest.masters import MasterTurn
-from rebalance_core.ingest.rows import event
+from rebalance_core.ingest.rows import Event, event
 from tests.unit.ingest.events.listing_evidence import CONTEXT, connected, listed, said, started
 
 
@@ -193,7 +193,7 @@ BEAT = said(20, "heartbeat", "c", client_id="1@1", topics=["T"])
 LEFT = said(150, "left_broker", "c", group="g")
 
 
-def told(*joins_ms: int, left: bool = True) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def told(*joins_ms: int, left: bool = True) -> tuple[list[Event], Event]:
     """What is left to the dumps, and the row on the member's end."""
     joins = [event("CONSUMER_JOIN", ms, "a:1", client_id="1@1") for ms in joins_ms]
     lost = event("CONSUMER_LOST", 300_000, "mqadmin/d:1", client_id="1@1")

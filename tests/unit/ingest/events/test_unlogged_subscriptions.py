@@ -3,20 +3,20 @@
 from typing import Any
 
 from rebalance_core.ingest.events.unlogged_subscriptions import unlogged_subscriptions
-from rebalance_core.ingest.rows import ORDER, Row, event
+from rebalance_core.ingest.rows import ORDER, Event, event
 from tests.unit.ingest.events.listing_evidence import CONTEXT, said
 
 BOTH = ["T", "U"]
 
 
-def join(second: int, client_id: str, topics: list[str] | None) -> Row:
+def join(second: int, client_id: str, topics: list[str] | None) -> Event:
     return event(
         "CONSUMER_JOIN", second * 1_000, f"a:{second}", consumer_group="g", client_id=client_id,
         channel_id=client_id, subscriptions=topics,
     )  # fmt: skip
 
 
-def change(second: int, kind: str, client_id: str, topic: str) -> Row:
+def change(second: int, kind: str, client_id: str, topic: str) -> Event:
     return event(
         kind, second * 1_000, f"a:{second}", consumer_group="g", client_id=client_id,
         channel_id=client_id, topic=topic,
@@ -38,8 +38,8 @@ def holds(second: int, client_id: str, topic: str) -> Any:
 
 
 def found(
-    events: list[Row], *pieces: Any, by_silence: list[Row] | None = None
-) -> tuple[dict[str, list[str] | None], list[tuple[int, str, str]], list[str]]:
+    events: list[Event], *pieces: Any, by_silence: list[Event] | None = None
+) -> tuple[dict[str, Any], list[tuple[int, str, str]], list[str]]:
     """Topics of each join, (time, kind, topic) of the changes, severities of the findings."""
     for number, row in enumerate(events):
         row[ORDER] = number
