@@ -1,8 +1,10 @@
 """`explain`: read the rows of one group around one instant, work the owner out again, say why."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -27,9 +29,11 @@ from rebalance_core.storage.place import place_of
 from rebalance_core.storage.run_folder import counted_rows, read_run
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ConsumerLoadRow, EpochsRow, PopMetricsRow
+
 # The few rows of a ledger that `explain` needs, read from its Parquet folders without Spark.
 
-Row = dict[str, Any]
 QUEUE_COLUMNS = MessageQueue._fields
 TABLES = (*LEDGER_TABLES, FINDINGS.name)
 """What is read of the folder."""
@@ -54,7 +58,7 @@ class LedgerFolder:
         """True if the ledger has the table."""
         return bool((self._place / table).is_folder())
 
-    def rows(self, table: str, condition: ds.Expression | None, *columns: str) -> list[Row]:
+    def rows(self, table: str, condition: ds.Expression | None, *columns: str) -> list[Any]:
         """The rows of a table for which the condition holds; all columns unless some are named."""
         place = self._place / table
         try:
@@ -66,7 +70,7 @@ class LedgerFolder:
             read = dataset.to_table(list(columns) or None, condition)
         except (pa.ArrowException, OSError) as error:
             raise InputRefused(f"{place} cannot be read: {error}") from error
-        rows: list[Row] = read.to_pylist()
+        rows: list[Any] = read.to_pylist()
         return rows
 
     def cluster_of(self, group: str, cluster: str | None) -> str:
@@ -134,8 +138,8 @@ class LedgerFolder:
 
     def _group_rows(
         self,
-        epochs: list[Row],
-        pop_metrics: list[Row],
+        epochs: Sequence[EpochsRow],
+        pop_metrics: Sequence[PopMetricsRow],
         covers: ds.Expression,
         *,
         diffs: ds.Expression,
@@ -187,7 +191,7 @@ class LedgerFolder:
 
     def of_client(
         self, cluster: str, group: str, client_id: str, at_ms: int
-    ) -> tuple[GroupRows, list[Row]]:
+    ) -> tuple[GroupRows, list[ConsumerLoadRow]]:
         """Read the rows of a group around the epoch of that instant, and the client's loads."""
         of_group = _of_group(cluster, group)
         epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
@@ -220,7 +224,7 @@ class LedgerFolder:
             and (row["rule_id"] != NOT_READ or row["first_ms"] <= at_ms + MINUTE_MS)
         )
 
-    def _if_there(self, table: str, condition: ds.Expression, *columns: str) -> list[Row]:
+    def _if_there(self, table: str, condition: ds.Expression, *columns: str) -> list[Any]:
         """Rows of a table; none if the ledger has no such table, as those of contract 1."""
         return self.rows(table, condition, *columns) if self.has(table) else []
 
@@ -267,7 +271,7 @@ def _of_group(cluster: str, group: str) -> ds.Expression:
     return (ds.field("cluster") == cluster) & (ds.field("consumer_group") == group)
 
 
-def _epoch_at(epochs: list[Row], at_ms: int, group: str) -> int:
+def _epoch_at(epochs: Sequence[EpochsRow], at_ms: int, group: str) -> int:
     for row in epochs:
         if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"]):
             return int(row["epoch"])

@@ -11,11 +11,16 @@ class NamesQueue(TypedDict):
     queue_id: int
 
 
-class Stretch(TypedDict):
+class Covers(TypedDict):
     """The epochs over which a row holds."""
 
     from_epoch: int
     to_epoch: int | None
+
+
+class Stretch(Covers):
+    """The same with the time."""
+
     from_ms: int
     to_ms: int | None
 

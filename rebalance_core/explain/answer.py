@@ -2,19 +2,25 @@
 words.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rebalance_core.explain import settlement
 from rebalance_core.explain.formula import Formula, formula_of, pop_formula
 from rebalance_core.explain.settlement import Settlement
-from rebalance_core.explain.view import Row, queue_of, subscribes
+from rebalance_core.explain.view import queue_of, subscribes
 from rebalance_core.model.group_settings import BROADCASTING, JAVA
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol import start_offset
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.pop import WHOLE_BROKER, pops_whole_brokers
 from rebalance_core.strategies.registry import NAME_IT
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import MembershipsRow, PullStartsRow
 
 # Why a client holds a queue or may take from it, or why nobody does: a sentence and a formula.
 
@@ -77,7 +83,7 @@ def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
 
 
 def _taken(
-    settled: Settlement, queue: MessageQueue, member: Row
+    settled: Settlement, queue: MessageQueue, member: MembershipsRow
 ) -> tuple[str, str, Formula | None]:
     outcome = settled.outcome(member)
     if outcome == settlement.BROADCAST:
@@ -89,7 +95,7 @@ def _taken(
     return outcome, f"{formula.strategy} gives it to this client", formula
 
 
-def _kept(settled: Settlement, member: Row) -> tuple[str, str, Formula | None]:
+def _kept(settled: Settlement, member: MembershipsRow) -> tuple[str, str, Formula | None]:
     """Give the reason of a client whose pass does not take the queue."""
     outcome, topic = settled.outcome(member), settled.topic
     texts = {
@@ -149,7 +155,7 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     return _left_out(settled, queue, passing)
 
 
-def _misses(settled: Settlement, queue: MessageQueue, member: Row) -> Reason | None:
+def _misses(settled: Settlement, queue: MessageQueue, member: MembershipsRow) -> Reason | None:
     """Why a member to whom the queue falls by its own strategy does not hold it."""
     formula = _formula(settled, member, queue)
     if formula is None or formula.owner != member["client_id"]:
@@ -166,7 +172,7 @@ def _misses(settled: Settlement, queue: MessageQueue, member: Row) -> Reason | N
     return Reason(outcome, text, formula, client_id)
 
 
-def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Row]) -> Reason:
+def _left_out(settled: Settlement, queue: MessageQueue, passing: list[MembershipsRow]) -> Reason:
     """Why no strategy of the members that run a pass gives the queue to its own client."""
     # One text may stand for two strategies: CONSISTENT_HASH has a charset only before 5.0.
     formulas: dict[str, Formula] = {}
@@ -233,7 +239,7 @@ def _unsubscribed_text(settled: Settlement, client_id: str) -> str:
     )
 
 
-def _formula(settled: Settlement, member: Row, queue: MessageQueue) -> Formula | None:
+def _formula(settled: Settlement, member: MembershipsRow, queue: MessageQueue) -> Formula | None:
     """The formula of a member's strategy for the queue; None where there is none to ask."""
     strategy = settlement.strategy_of(member)
     if strategy is None:
@@ -317,7 +323,7 @@ def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     return Reason(settlement.NOT_SUBSCRIBED, text, formula, who)
 
 
-def _popped(settled: Settlement, queue: MessageQueue, member: Row) -> Reason:
+def _popped(settled: Settlement, queue: MessageQueue, member: MembershipsRow) -> Reason:
     client_id, ids = member["client_id"], settled.view.client_ids
     strategy = settlement.strategy_of(member)
     assert settled.shared is not None
@@ -377,13 +383,24 @@ class PullStart:
 
 
 def start_of(
-    pull_starts: Sequence[Row], queue: MessageQueue, client_id: str, epoch: int
+    pull_starts: Sequence[PullStartsRow], queue: MessageQueue, client_id: str, epoch: int
 ) -> PullStart | None:
     """The start of a client that added the queue in that epoch; None for what was so initially."""
     for row in pull_starts:
         if row["epoch"] == epoch and row["client_id"] == client_id and queue_of(row) == queue:
-            numbers = (row[name] for name in PullStart.__slots__[3:])
-            return PullStart(row["rule"], row["status"], RULE_TEXTS[row["rule"]], *numbers)
+            return PullStart(
+                row["rule"],
+                row["status"],
+                RULE_TEXTS[row["rule"]],
+                row["start_offset"],
+                row["start_offset_low"],
+                row["start_offset_high"],
+                row["stored_offset"],
+                row["min_offset"],
+                row["max_offset"],
+                row["corrected_offset"],
+                row["skipped"],
+            )
     return None
 
 

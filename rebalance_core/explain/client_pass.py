@@ -1,8 +1,10 @@
 """The pass of one client in one epoch of a ledger, step by step, in the order of the code."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.client.one_pass import RebalancePass, pass_lines, rebalance_pass
 from rebalance_core.client.process import QueueAnswers
@@ -10,7 +12,6 @@ from rebalance_core.client.rebalance_pass import Step
 from rebalance_core.explain.settlement import Settlements, strategy_of
 from rebalance_core.explain.view import (
     GroupRows,
-    Row,
     View,
     covering,
     queue_of,
@@ -30,6 +31,9 @@ from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.model.times import utc_ms
 from rebalance_core.protocol import start_offset
 from rebalance_core.protocol.members import ORDER_LOCK_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ConsumerLoadRow, MembershipsRow, PullStartsRow
 
 UNKNOWN = "UNKNOWN"
 _MODES = {
@@ -83,7 +87,9 @@ class ClientPass:
         }
 
 
-def client_pass(rows: GroupRows, loads: Iterable[Row], client_id: str, at_ms: int) -> ClientPass:
+def client_pass(
+    rows: GroupRows, loads: Iterable[ConsumerLoadRow], client_id: str, at_ms: int
+) -> ClientPass:
     """The pass that takes a client from the epoch before to the one of a time.
 
     Every member sees the same then: what clients see meanwhile, `propagate` plays.
@@ -153,8 +159,8 @@ def _pass_of(
     settlements: Settlements,
     view: View,
     before: View | None,
-    member: Row,
-    starts: Mapping[MessageQueue, Row],
+    member: MembershipsRow,
+    starts: Mapping[MessageQueue, PullStartsRow],
     ordered: bool,
 ) -> RebalancePass:
     known = {q.topic for q in view.holders} | set(member["subscriptions"] or ())
@@ -189,7 +195,7 @@ def _pass_of(
     )
 
 
-def _answers(start: Row) -> QueueAnswers:
+def _answers(start: PullStartsRow) -> QueueAnswers:
     """Return the broker's answers that lead to the start in the ledger."""
     offset = start["start_offset"]
     if start["status"] == "FAILED":
@@ -200,25 +206,30 @@ def _answers(start: Row) -> QueueAnswers:
     return QueueAnswers(committed, offset, offset)
 
 
-def _as_known(step: Step, starts: Mapping[MessageQueue, Row], load: Row | None) -> Step:
+def _as_known(
+    step: Step, starts: Mapping[MessageQueue, PullStartsRow], load: ConsumerLoadRow | None
+) -> Step:
     """A step with what the ledger has of its numbers; of what it has not, that it is not known."""
     values = dict(step.values)
     if step.what == "not persisted":
         offset = f"its offset in memory ({UNKNOWN} here)"
         return step._replace(what="persisted", values={"offset": offset})
+    start = None if step.queue is None else starts.get(step.queue)
     if step.what == "start" and step.queue is not None:
-        start = starts.get(step.queue, {})
-        values |= {name: start.get(name) for name in ("stored_offset", "max_offset")}
-        values |= {"rule": start.get("rule") or UNKNOWN, "offset": start.get("start_offset")}
+        values["stored_offset"] = None if start is None else start["stored_offset"]
+        values["max_offset"] = None if start is None else start["max_offset"]
+        values["rule"] = UNKNOWN if start is None else start["rule"] or UNKNOWN
+        values["offset"] = None if start is None else start["start_offset"]
     elif step.what == "added" and step.queue is not None:
-        values["offset"] = starts.get(step.queue, {}).get("start_offset")
+        values["offset"] = None if start is None else start["start_offset"]
     elif step.what == "pull":
         values["requests"] = [
-            (queue, starts.get(queue, {}).get("start_offset", UNKNOWN))
+            (queue, starts[queue]["start_offset"] if queue in starts else UNKNOWN)
             for queue, _ in values["requests"]
         ]
     elif step.what == "push" and load is not None:
-        values |= {n: load[n] for n in values if n.startswith("pull_threshold")}
+        own = {n: v for n, v in load.items() if n.startswith("pull_threshold")}
+        values |= {n: own[n] for n in values if n in own}
     return step._replace(
         values={name: UNKNOWN if value is None else value for name, value in values.items()}
         if step.what != "end" else values
@@ -235,7 +246,7 @@ def _is_ordered(rows: GroupRows, epoch: int) -> bool:
     return bool({ms - ORDER_LOCK_MS for ms in adds} & drops)
 
 
-def _notes(view: View, member: Row, *, agrees: bool | None) -> list[str]:
+def _notes(view: View, member: MembershipsRow, *, agrees: bool | None) -> list[str]:
     notes = []
     if member["rebalance_mode"] not in (None, CLIENT_REBALANCE):
         who = "a broker" if member["rebalance_mode"] == BROKER_REBALANCE else "a proxy"

@@ -1,16 +1,21 @@
 """Why a queue is with this client at this time: everything a person asks, from the ledger alone."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rebalance_core.explain import answer, settlement
 from rebalance_core.explain.settlement import Settlement, Settlements
-from rebalance_core.explain.view import GroupRows, Row, View, covering, queue_of, refuse_unknown
+from rebalance_core.explain.view import GroupRows, View, covering, queue_of, refuse_unknown
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
 from rebalance_core.model.group_settings import JAVA
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.protocol.members import NOTIFIED_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import DiffsRow, EpochsRow
 
 _KEYS = ("cluster", "consumer_group", "epoch", "topic", "share_queue_num", "ordered")
 """Columns of pop_metrics that are no figures."""
@@ -73,7 +78,7 @@ class Explainer:
         )
 
     def _explain_shared(
-        self, row: Row, view: View, before: View | None, queue: MessageQueue, at_ms: int
+        self, row: EpochsRow, view: View, before: View | None, queue: MessageQueue, at_ms: int
     ) -> answer.Explanation:
         settled = self._settlements.of(row["epoch"], queue.topic)
         reached = [
@@ -119,7 +124,7 @@ class Explainer:
             share_queue_num=share,
             share_queue_nums=None if share is None else str(share),
             strategies=tuple(sorted({member["strategy"] for member in view.members})),
-            figures={name: value for name, value in row.items() if name not in _KEYS},
+            figures={n: v for n, v in row.items() if n not in _KEYS and isinstance(v, int)},
             mq_all_known=settled.known,
             mode_known=settled.known,
             takers_before=None if before is None else self._takers_before(before, queue),
@@ -140,7 +145,7 @@ class Explainer:
             and row["topic"] == queue.topic
             and settled.names(frozenset([queue_of(row)]), queue)
         ]
-        oldest = min(since, key=lambda row: int(row["from_epoch"]))
+        oldest = min(since, key=lambda row: row["from_epoch"])
         return answer.Taker(
             client_id,
             sum(member["client_id"] == client_id for member in view.members),
@@ -167,14 +172,14 @@ class Explainer:
         ]
         return tuple(sorted(set(held)))
 
-    def _since(self, topic: str, epoch: int) -> Row:
+    def _since(self, topic: str, epoch: int) -> EpochsRow:
         """The first epoch of the unbroken run in which the topic is shared, as far as rows go."""
         shared = {row["epoch"] for row in self.rows.pop_metrics if row["topic"] == topic}
         while epoch - 1 in shared:
             epoch -= 1
         return next(row for row in self.rows.epochs if row["epoch"] == epoch)
 
-    def _event(self, row: Row) -> answer.EpochCause:
+    def _event(self, row: EpochsRow) -> answer.EpochCause:
         diffs = [diff for diff in self.rows.diffs if diff["epoch"] == row["epoch"]]
         latest = [diff["latest_ms"] for diff in diffs]
         return answer.EpochCause(
@@ -190,7 +195,7 @@ class Explainer:
             self._untold_ms(row, diffs),
         )
 
-    def _untold_ms(self, row: Row, diffs: list[Row]) -> int | None:
+    def _untold_ms(self, row: EpochsRow, diffs: list[DiffsRow]) -> int | None:
         """The window of an epoch whose members should have been told and were not.
 
         Only where no earlier window is open, and nobody was lost: that may be an expiry.
@@ -249,10 +254,16 @@ class Explainer:
         ]
         if not added:
             return None
-        last = max(added, key=lambda diff: int(diff["epoch"]))
-        columns = ("epoch", "change_ms", "earliest_ms", "latest_ms", "kind", "cause")
-        values: dict[str, Any] = {column: last[column] for column in columns}
-        return answer.Acquisition(**values, from_client=last["other_client_id"])
+        last = max(added, key=lambda diff: diff["epoch"])
+        return answer.Acquisition(
+            last["epoch"],
+            last["change_ms"],
+            last["earliest_ms"],
+            last["latest_ms"],
+            last["kind"],
+            last["cause"],
+            last["other_client_id"],
+        )
 
 
 def queue_text(queue: MessageQueue) -> str:

@@ -7,18 +7,19 @@ topic they do not say, so there the passes are run again from an epoch on in whi
 anything.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rebalance_core.explain.formula import Formula, formula_of
 from rebalance_core.explain.view import (
     Entries,
     GroupRows,
     ProcessKey,
-    Row,
     View,
     subscribes,
     view_of,
@@ -48,6 +49,9 @@ from rebalance_core.replay.settle import (
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import MembershipsRow
+
 COMPUTED, BROADCAST, LISTED = "COMPUTED", "BROADCASTING", "CONFIG"
 POP, PROXY, PROXY_FIFO = "POP", "PROXY", "PROXY_FIFO"
 SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE = "SUSPENDED", "NO_READABLE_QUEUE", "THROWS", "BROKER_MODE"
@@ -71,7 +75,7 @@ def _parsed(text: str, version: str) -> AllocationStrategy | None:
         return None
 
 
-def strategy_of(member: Row) -> AllocationStrategy | None:
+def strategy_of(member: MembershipsRow) -> AllocationStrategy | None:
     """The strategy of a process; None if its text is none of RocketMQ's, nor an own one's."""
     version = rules_version(member.get("language"), member["version"])
     return _parsed(member["strategy"], version)
@@ -167,7 +171,7 @@ class Settlement:
         return queue in self._readable
 
     @cached_property
-    def members(self) -> list[tuple[Row, Member, ProcessKey]]:
+    def members(self) -> list[tuple[MembershipsRow, Member, ProcessKey]]:
         """The rows of the processes, each with what `replay.settle` sees of it."""
         return [
             (row, self.group.members[key], key)
@@ -178,11 +182,11 @@ class Settlement:
     def _outcomes(self) -> dict[int, str]:
         return {id(row): self._outcome(row, member) for row, member, _ in self.members}
 
-    def outcome(self, row: Row) -> str:
+    def outcome(self, row: MembershipsRow) -> str:
         """Return what a pass of the process does with the topic: one of the constants above."""
         return self._outcomes[id(row)]
 
-    def _outcome(self, row: Row, member: Member) -> str:
+    def _outcome(self, row: MembershipsRow, member: Member) -> str:
         if member.suspended:
             return SUSPENDED
         if not member.subscriptions:
@@ -210,7 +214,7 @@ class Settlement:
     def _strategy(self, member: Member) -> AllocationStrategy:
         return self.strategies[strategy_key(member)]
 
-    def thrown(self, row: Row) -> str:
+    def thrown(self, row: MembershipsRow) -> str:
         """The exception of a process whose strategy throws; empty: it does not."""
         member = self.group.members[self._keys[id(row)]]
         strategy, shared = self._strategy(member), self.shared
@@ -226,7 +230,7 @@ class Settlement:
             return str(error)
         return ""
 
-    def entries(self, row: Row) -> Entries:
+    def entries(self, row: MembershipsRow) -> Entries:
         """Return what the process has of the topic, as answers name it; empty where it is
         not known.
         """
@@ -241,7 +245,7 @@ class Settlement:
     def _keys(self) -> dict[int, ProcessKey]:
         return {id(row): key for row, _, key in self.members}
 
-    def takes(self, row: Row, queue: MessageQueue) -> bool:
+    def takes(self, row: MembershipsRow, queue: MessageQueue) -> bool:
         """True if a pass of the process takes the queue; not for those that run none."""
         return self.outcome(row) in (*PASSING, POP, PROXY, PROXY_FIFO) and self.names(
             self.entries(row), queue
@@ -257,14 +261,18 @@ class Settlement:
         may_be_read = not self.known or self.can_read(queue)
         return queue in entries or (may_be_read and whole in entries)
 
-    def lists(self, row: Row) -> tuple[Sequence[MessageQueue], Sequence[str]]:
+    def lists(self, row: MembershipsRow) -> tuple[Sequence[MessageQueue], Sequence[str]]:
         """MqAll and cidAll in the order in which the process has them."""
         if self.group.members[self._keys[id(row)]].profile.order == BYTES:
             return sorted(self.queues), sorted(self.view.client_ids)
         return self.queues, self.view.client_ids
 
     def formula(
-        self, row: Row, strategy: AllocationStrategy, queue: MessageQueue, client_id: str | None
+        self,
+        row: MembershipsRow,
+        strategy: AllocationStrategy,
+        queue: MessageQueue,
+        client_id: str | None,
     ) -> Formula | None:
         """`formula_of` a process's strategy; None where it throws for everybody: see `thrown`."""
         queues, client_ids = self.lists(row)
@@ -482,7 +490,7 @@ def _group_view(
             message_model=row["message_model"],
             consume_from_where="",
             # ledgers of contract 1 do not have each member's own
-            rebalance_mode=row.get("rebalance_mode") or BROKER_REBALANCE,
+            rebalance_mode=cast("str | None", row.get("rebalance_mode")) or BROKER_REBALANCE,
             suspended=row["suspended"],
             language=row.get("language"),
             profile=profile_of_row(row),

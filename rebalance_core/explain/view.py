@@ -4,11 +4,13 @@
 listed queues of a topic are readable if there are as many as the topic has, else it is not known.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from rebalance_core.model.clients import ClientProfile, profile_of_row
 from rebalance_core.model.errors import UsageError
@@ -21,7 +23,21 @@ from rebalance_core.model.queue import (
     sort_queues,
 )
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.row_parts import Covers, NamesQueue
+    from rebalance_core.contracts.rows import (
+        DiffsRow,
+        EpochsRow,
+        GroupMetricsRow,
+        MembershipsRow,
+        OwnershipRow,
+        PopMetricsRow,
+        PopReachRow,
+        PullStartsRow,
+        QueueStatesRow,
+    )
+
+OfStretch = TypeVar("OfStretch", bound="Covers")
 ProcessKey = tuple[str, str | None]
 Entries = frozenset[MessageQueue]
 """Queues as rows of pop_reach name them: the id -1 is any readable queue of the broker."""
@@ -31,18 +47,18 @@ Entries = frozenset[MessageQueue]
 class GroupRows:
     """Ledger rows of one group; more epochs than the one explained do no harm."""
 
-    epochs: Sequence[Row]
-    ownership: Sequence[Row]
-    memberships: Sequence[Row]
-    diffs: Sequence[Row]
-    pull_starts: Sequence[Row]
-    pop_reach: Sequence[Row] = ()
-    pop_metrics: Sequence[Row] = ()
-    group_metrics: Sequence[Row] = ()
-    queue_states: Sequence[Row] | None = None
+    epochs: Sequence[EpochsRow]
+    ownership: Sequence[OwnershipRow]
+    memberships: Sequence[MembershipsRow]
+    diffs: Sequence[DiffsRow]
+    pull_starts: Sequence[PullStartsRow]
+    pop_reach: Sequence[PopReachRow] = ()
+    pop_metrics: Sequence[PopMetricsRow] = ()
+    group_metrics: Sequence[GroupMetricsRow] = ()
+    queue_states: Sequence[QueueStatesRow] | None = None
     """None: a ledger of contract 2, which does not have them."""
 
-    def epoch_at(self, at_ms: int) -> Row | None:
+    def epoch_at(self, at_ms: int) -> EpochsRow | None:
         """Return the epoch of that instant; None outside the ledger."""
         for row in self.epochs:
             if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"]):
@@ -54,24 +70,24 @@ class GroupRows:
 class View:
     """The state of one group in one epoch."""
 
-    row: Row
-    members: tuple[Row, ...]
+    row: EpochsRow
+    members: tuple[MembershipsRow, ...]
     """Rows of memberships, one a process."""
     holders: Mapping[MessageQueue, Counter[str]]
     """Each queue with a row: how many processes of which id hold it; empty: none."""
-    shared: Mapping[str, Row] = field(default_factory=dict)
+    shared: Mapping[str, PopMetricsRow] = field(default_factory=dict)
     """Topics whose queues members share, each with its row of pop_metrics."""
     reach: Mapping[str, Mapping[str, Entries]] = field(default_factory=dict)
     """Of each shared topic the clients that reach queues of it, and which as the rows name them."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Readable queues of the topics that group_metrics has: all but shared and retry topics."""
-    states: Mapping[MessageQueue, Row] | None = None
+    states: Mapping[MessageQueue, QueueStatesRow] | None = None
     """Rows of queue_states; None: a ledger of contract 2."""
 
     @property
     def epoch(self) -> int:
         """Its number."""
-        return int(self.row["epoch"])
+        return self.row["epoch"]
 
     @cached_property
     def client_ids(self) -> list[str]:
@@ -90,9 +106,9 @@ class View:
         return list(found)
 
     @cached_property
-    def processes_of(self) -> dict[str, list[Row]]:
+    def processes_of(self) -> dict[str, list[MembershipsRow]]:
         """The members of each client id."""
-        found: dict[str, list[Row]] = {}
+        found: dict[str, list[MembershipsRow]] = {}
         for member in self.members:
             found.setdefault(member["client_id"], []).append(member)
         return found
@@ -108,7 +124,7 @@ class View:
     @property
     def unreadable(self) -> int:
         """Count those that cannot be read, though somebody holds them."""
-        return len(self.holders) - int(self.row["queues"])
+        return len(self.holders) - self.row["queues"]
 
     def readable(self, topic: str) -> tuple[MessageQueue, ...] | None:
         """MqAll of a topic; None: the ledger does not say."""
@@ -122,7 +138,7 @@ class View:
 
     def _count_of(self, topic: str) -> int:
         """Readable queues of a topic that is not shared; those of the retry topic are the rest."""
-        rest = int(self.row["queues"]) - sum(self.counts.values())
+        rest = self.row["queues"] - sum(self.counts.values())
         return self.counts.get(topic, rest if is_retry_topic(topic) else 0)
 
     def _all_readable(self, topic: str) -> bool:
@@ -136,7 +152,7 @@ class View:
         return self.holders.get(queue, Counter())
 
 
-def view_of(rows: GroupRows, epoch: Row) -> View:
+def view_of(rows: GroupRows, epoch: EpochsRow) -> View:
     """The view of one of the group's epochs."""
     number = epoch["epoch"]
     holders: dict[MessageQueue, Counter[str]] = {}
@@ -158,7 +174,7 @@ def view_of(rows: GroupRows, epoch: Row) -> View:
     return View(epoch, members, holders, shared, reach, counts, states)
 
 
-def subscribes(member: Row, topic: str) -> bool:
+def subscribes(member: MembershipsRow, topic: str) -> bool:
     """True if a process allocates the topic: subscribed, or the retry topic of push CLUSTERING
     that is not behind a proxy.
 
@@ -187,7 +203,9 @@ _UNPROVEN: tuple[tuple[Callable[[ClientProfile, str], bool], str], ...] = (
 
 
 def refuse_unknown(
-    members: Iterable[Row], queue: MessageQueue | None = None, may_own: Iterable[Row] = ()
+    members: Iterable[MembershipsRow],
+    queue: MessageQueue | None = None,
+    may_own: Iterable[MembershipsRow] = (),
 ) -> None:
     """Raises `UsageError` where it is not known who owns what in an epoch.
 
@@ -215,7 +233,7 @@ def refuse_unknown(
         )
 
 
-def _reach(rows: Iterable[Row]) -> dict[str, dict[str, frozenset[MessageQueue]]]:
+def _reach(rows: Iterable[PopReachRow]) -> dict[str, dict[str, frozenset[MessageQueue]]]:
     found: dict[str, dict[str, set[MessageQueue]]] = {}
     for row in rows:
         queue = queue_of(row)
@@ -226,12 +244,12 @@ def _reach(rows: Iterable[Row]) -> dict[str, dict[str, frozenset[MessageQueue]]]
     }
 
 
-def queue_of(row: Row) -> MessageQueue:
+def queue_of(row: NamesQueue) -> MessageQueue:
     """Return the queue that a row names."""
     return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
 
 
-def covering(rows: Iterable[Row], epoch: int) -> list[Row]:
+def covering(rows: Iterable[OfStretch], epoch: int) -> list[OfStretch]:
     """Select rows of stretches by an epoch that lies in them."""
     return [
         row

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,8 @@ RECORD = {
 def group_rows(tables: Tables, group: str) -> GroupRows:
     """The rows of one group."""
     names = GroupRows.__slots__
-    return GroupRows(*([r for r in tables[n] if r["consumer_group"] == group] for n in names))
+    rows: Any = ([r for r in tables[n] if r["consumer_group"] == group] for n in names)
+    return GroupRows(*rows)
 
 
 def write_ledger(folder: Path, tables: Tables) -> Path:

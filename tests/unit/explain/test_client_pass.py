@@ -20,13 +20,12 @@ from tests.unit.replay.histories import GROUP, history, join, leave, ledger, top
 
 QUEUE = ("topic", "broker_name", "queue_id")
 
-Tables = dict[str, list[dict[str, Any]]]
+Tables = dict[str, list[Any]]
 
 
 def rows_of(ledger: Tables) -> GroupRows:
-    return GroupRows(
-        **{name: ledger[name] for name in GroupRows.__dataclass_fields__ if name in ledger}
-    )
+    rows: Any = {name: ledger[name] for name in GroupRows.__dataclass_fields__ if name in ledger}
+    return GroupRows(**rows)
 
 
 @pytest.mark.parametrize("name", ["join-leave", "orderly", "strategies", "start-offsets"])
@@ -35,14 +34,13 @@ def test_every_pass_ends_with_what_the_ledger_has(name: str) -> None:
     for group in histories(derived_tables(name)):
         ledger = replay_group(group, strategy_for)
         rows = rows_of(ledger)
+        loads: list[Any] = ledger["consumer_load"]
         for member in ledger["memberships"]:
             until = float("inf") if member["to_epoch"] is None else member["to_epoch"]
             since = member["from_epoch"]
             epochs = [e for e in ledger["epochs"] if since <= e["epoch"] < until]
             for epoch in epochs:
-                done = client_pass(
-                    rows, ledger["consumer_load"], member["client_id"], epoch["from_ms"]
-                )
+                done = client_pass(rows, loads, member["client_id"], epoch["from_ms"])
                 assert done.done is not None
                 passes += 1
                 agreeing += done.agrees is True

@@ -180,8 +180,8 @@ def test_a_long_list_is_cut_and_shows_what_matters() -> None:
 
 def test_a_ledger_that_differs_is_told() -> None:
     good = rows(topic(0, 2), join(1, "x"), join(1, "y"))
-    swapped = [
-        {**row, "client_id": {"x": "y", "y": "x"}[row["client_id"]]} for row in good.ownership
+    swapped: Any = [
+        {**row, "client_id": {"x": "y", "y": "x"}[str(row["client_id"])]} for row in good.ownership
     ]
     bad = GroupRows(good.epochs, swapped, good.memberships, good.diffs, good.pull_starts)
     found = Explainer(bad).explain(queue("a0"), 5)
@@ -198,7 +198,7 @@ def test_an_event_that_left_the_queue_where_it_was() -> None:
 
 def test_a_strategy_that_rocketmq_lacks_is_not_worked_out() -> None:
     good = rows(topic(0, 2), join(1, "x"))
-    other = [{**row, "strategy": "STICKY_BALANCED"} for row in good.memberships]
+    other: Any = [{**row, "strategy": "STICKY_BALANCED"} for row in good.memberships]
     found = Explainer(
         GroupRows(good.epochs, good.ownership, other, good.diffs, good.pull_starts)
     ).explain(queue("a0"), 5)

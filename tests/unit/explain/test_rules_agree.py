@@ -123,7 +123,7 @@ def settled(view: GroupView, before: Holdings) -> Holdings:
 
 def ledger_view(view: GroupView) -> View:
     """The members as the rows of a ledger show them."""
-    members = (
+    members: Any = (
         {
             "consumer_group": GROUP,
             "client_id": member.client_id,
@@ -136,7 +136,8 @@ def ledger_view(view: GroupView) -> View:
         }
         for member in view.members.values()
     )
-    return View({"epoch": 1}, tuple(members), {})
+    epoch: Any = {"epoch": 1}
+    return View(epoch, tuple(members), {})
 
 
 @RANDOM

@@ -216,5 +216,6 @@ def test_the_text() -> None:
 def test_rows_of_an_older_ledger_are_explained_as_before() -> None:
     tables = ledger(history(topic(0, 4), *WXYZ))
     names = ("epochs", "ownership", "memberships", "diffs", "pull_starts")
-    old = GroupRows(*(tables[name] for name in names))
+    given: Any = (tables[name] for name in names)
+    old = GroupRows(*given)
     assert Explainer(old).explain(queue("a1"), LATE_MS).holders[0].client_id == "x"
