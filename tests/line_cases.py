@@ -47,4 +47,4 @@ CSV_LINES: dict[str, list[str]] = {
     "\x00a": ["\x00a"],
     ' "a"': [' "a"'],
 }
-"""Lines of CSV and the cells that Python's `csv` reads in them."""
+"""Lines of CSV and the cells that Python's ``csv`` reads in them."""

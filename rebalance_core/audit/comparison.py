@@ -53,7 +53,7 @@ class ComparisonResult:
 
     Attributes:
         verdict: one of `model.verdicts.VERDICTS`.
-        reason: for UNKNOWN one of `REASONS`, for UNSTABLE the event; else empty.
+        reason: for UNKNOWN one of `model.verdicts.REASONS`, for UNSTABLE the event; else empty.
         observations: how many were compared; dumped_ms: the last of them, None without one.
         last_round_ms: when the last round of dumps began.
         differences: outside every window, of all rounds.

@@ -99,7 +99,7 @@ def is_open(finding: FindingsRow) -> bool:
 
 
 def to_accept(findings: Iterable[FindingsRow]) -> list[ToAccept]:
-    """`ACCEPTED_BY` of the open findings, each once."""
+    """Return what accepts the open findings (`known_issues.ToAccept`), each once."""
     named: dict[tuple[object, ...], ToAccept] = {}
     for row in filter(is_open, findings):
         one: ToAccept = {

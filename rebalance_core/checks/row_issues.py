@@ -84,7 +84,7 @@ PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
 OTHER_LANGUAGES = tuple(language for language in LANGUAGES if language != JAVA)
 """Members of these have versions of their own (`model.clients`)."""
 MAX_NAME_BYTES = 4096
-"""Of a name; RocketMQ's topics have up to 127 characters, its groups 255 (`Validators`)."""
+"""Of a name; RocketMQ's topics have up to 127 characters, its groups 255 (``Validators``)."""
 NO_NAMES = ("event_type", "detail", "source", *PARSED, *ENUMS)
 """Columns of texts that hold no names."""
 

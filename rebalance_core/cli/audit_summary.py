@@ -56,7 +56,7 @@ def audit_facts(
         exit_code: of the job.
         seconds: how long the run took.
         run_on: where it took place, `process` or `spark`.
-        changes: `Changes.listed` since the previous run; None: none was named.
+        changes: `audit.changes.Changes.listed` since the previous run; None: none was named.
         not_seen: what was not looked at, in one sentence a cluster.
         unknown: groups whose ownership is UNKNOWN: cluster, consumer_group, reason, settled_by.
         files: of the collection, as `_run.json` has them.

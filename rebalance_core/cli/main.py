@@ -146,7 +146,7 @@ def _say_last_words_of_spark(lines: Sequence[str]) -> None:
 
 
 def _release_on_sigterm() -> None:
-    """Turn SIGTERM into an exit that passes through every `with` and `finally`."""
+    """Turn SIGTERM into an exit that passes through every ``with`` and ``finally``."""
 
     def leave(number: int, frame: FrameType | None) -> None:
         # A second one, from an impatient supervisor, must not cut the cleaning short.

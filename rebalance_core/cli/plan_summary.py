@@ -74,7 +74,7 @@ def plan_facts(
 
     Args:
         options: of the run.
-        rows: as `scenario_rows` gives them.
+        rows: as `process.plan_summary.scenario_rows` gives them.
         league: rows of ``plan_league``.
         table_rows: rows per output table.
         seconds: how long the run took.

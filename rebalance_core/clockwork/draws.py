@@ -150,7 +150,7 @@ def _words(values: ArrayLike) -> NDArray[np.uint64]:
 
 # How long small things take: quantile functions with whole numbers, in microseconds.
 #
-# Periods of RocketMQ's timers are in `model.timers`; nothing here is one. Where each comes from
+# Periods of RocketMQ's timers are in `model.times`; nothing here is one. Where each comes from
 # is said in docs/fidelity.md.
 
 _ALL = 1 << DRAW_BITS

@@ -300,7 +300,8 @@ class Script:
         lockless: stretches without order locks.
         changes: in order of time.
         initial: queues by life that are held before the first change.
-        masters: numbers of masters that come or go, by that of their broker (`replicas`).
+        masters: numbers of masters that come or go, by that of their broker
+            (`script_lives.BrokerReplicas`).
         popped: topics left out because some member pops them.
         unknown_members: events that name a process that is not there.
         known: what somebody knows beside the log; None: nobody does.

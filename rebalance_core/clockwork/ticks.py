@@ -370,7 +370,7 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def own_start(self) -> Times:
-        """(lives, S): when the timers that a client has by itself start: `lockAll`."""
+        """(lives, S): when the timers that a client has by itself start: ``lockAll``."""
         draws = draws_of(self.words, Timer.TIMERS_AFTER)
         started: Times = self.created + TIMERS_AFTER.many(draws)
         return started

@@ -125,7 +125,7 @@ ONE_A_PLACE = Thinning(None)
 
 @dataclass(frozen=True, slots=True)
 class LogFact:
-    """One kind of fact that lines of a log state; its templates are in `ingest.parse.logs`.
+    """One kind of fact that lines of a log state; its templates are in `ingest.parse`.
 
     Attributes:
         kind: its name in the templates.

@@ -291,7 +291,7 @@ def rows_of(
         made: groups with the rows of the replay of every ledger table. What is not by queue comes
             with the first part of a group.
         wanted: the tables that rows of the kernels are wanted of.
-        names_coded: rows of the kernels have coded names, as `kernels.tables.ledger` says; those of
+        names_coded: rows of the kernels have coded names, as `kernels.ledger` says; those of
             the replay never do.
     """
     kept = _CachedHoldings if len(wanted) > 1 else Holdings
@@ -435,7 +435,8 @@ def bucket_pass(
     Those of the kernels have coded names (`rows_of`).
 
     Args:
-        tables: The rows that `Routing.split` gave the bucket; a table without rows may be missing.
+        tables: The rows that `routing.Routing.split` gave the bucket; a table without rows may be
+            missing.
         giants: The groups that this bucket makes a part of; the replay divides none.
         engine: See `EngineOptions`.
         options: Of the simulation.

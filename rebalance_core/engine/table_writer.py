@@ -272,13 +272,13 @@ class TableWriters:
 
 @dataclass(frozen=True)
 class Written:
-    """Tables that a job wrote, and what is told of them.
+    """Tables that a job wrote, and what a summary has of them.
 
     Attributes:
         tables: Rows and digest of every table written.
-        facts: What a summary says of them. A simulation: `LedgerFacts.totals`; of time:
-            `survey_facts` and `PropagationFacts.totals`; a fleet: its events by type; producers:
-            ``producer_outcomes`` and ``producer_shares``.
+        facts: For the summary. A simulation: `LedgerFacts.totals`; of time:
+            `survey_facts` and `propagation.PropagationFacts.totals`; a fleet: its events by type;
+            producers: ``producer_outcomes`` and ``producer_shares``.
         rejected: How often each issue code occurs in ``rejected``.
         inputs: What was read, by table.
         replay_reasons: How many groups the replay took instead of the kernels, by reason.

@@ -1,5 +1,5 @@
-"""`metrics.prom` of history: the last night of each cluster for Prometheus, with the label names of
-RocketMQ's exporter (cluster, group).
+"""``metrics.prom`` of history: the last night of each cluster for Prometheus, with the label names
+of RocketMQ's exporter (cluster, group).
 """
 
 from collections import Counter
@@ -40,7 +40,7 @@ def render_metrics(
         nights: the last night of each cluster, rows of ``nights``.
         groups: rows of ``group_nights`` of these nights.
         findings: all rows of ``open_findings``.
-        owners: entries of `owners.toml`, for the channel of each team.
+        owners: entries of ``owners.toml``, for the channel of each team.
         left_out: folders of runs that do not count.
     """
     channels = {one.team: one.channel for one in reversed(tuple(owners))}

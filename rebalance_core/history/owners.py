@@ -1,4 +1,4 @@
-"""Who is told of which groups: `owners.toml`."""
+"""Which channel hears of which groups: ``owners.toml``."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

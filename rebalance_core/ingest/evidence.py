@@ -292,7 +292,7 @@ def _of_folder(piece: Evidence) -> Iterator[Evidence]:
     """Return what a statement on something else says of the broker whose file it is.
 
     The end of each connection at the broker is its own address. A broker has a topic of its own
-    name, made with one queue and inheritable (`TopicConfigManager`).
+    name, made with one queue and inheritable (``TopicConfigManager``).
     """
     local = piece.values.get("local")
     if local:

@@ -15,7 +15,8 @@ class Fact:
     """One statement of one file, before statements of several files become one event.
 
     Attributes:
-        kind: of a log line one of `LOG_FACTS`, of a document one of its parser's facts.
+        kind: of a log line one of `contracts.log_facts.LOG_FACTS`, of a document one of its
+            parser's facts.
         at_ms: when it was true, epoch milliseconds UTC; None: when the file was written.
         values: the fields of the kind.
         source: ``file:line``, or ``file`` for a document.

@@ -321,7 +321,7 @@ _CPP_ID = re.compile(r"\d+-\d+\.\d+\.\d+\.\d+@")
 
 
 def _printed_language(language: str | None, version: int | str | None) -> str | None:
-    """The language of a client as brokers print it, ali-ons apart; `OTHER` for a new one."""
+    """The language of a client as brokers print it, ali-ons apart; ``OTHER`` for a new one."""
     if language is None:
         return None
     if version is not None:

@@ -170,8 +170,8 @@ class BrokerStore:
     """How one broker keeps its configurations, and from when the copies of its JSON stores are.
 
     Attributes:
-        forms: `config_stores.JSON` and the others there; more than one if a broker that was changed
-            over left its old ones.
+        forms: `parse.config_stores.JSON` and the others there; more than one if a broker that was
+            changed over left its old ones.
         source: the listing, or the file of the RocksDB, that shows it.
         dates: by copied file when it was exported, epoch ms; None: no file tells.
         newest: by kind of store the newest copy.

@@ -1,7 +1,7 @@
 """The rows of many groups as numbers, and each group's processes over time.
 
 A process is a (client id, channel id) of a group; its state after an event is the number of its
-settings (`Settings`), or `GONE`.
+settings (`group_rows`), or `GONE`.
 """
 
 from __future__ import annotations
@@ -532,7 +532,7 @@ def _one_row_a_group(given: Columns, group: Ints, count: int) -> Columns:
 # Processes of each group over time: who is live after each event, and with what settings.
 #
 # A process is a (client id, channel id) of a group; its state is the number of its settings
-# (`Settings`), or `GONE`.
+# (`group_rows`), or `GONE`.
 
 GONE = -1
 JOIN, LEAVE, LOST, SUBSCRIBES, UNSUBSCRIBES, SUSPENDS, RESUMES = map(

@@ -291,7 +291,7 @@ class Groups:
     """Index into the strategies of the coded, of members with several the first one that divides;
     -1: none does."""
     reason: Ints
-    """Index into `eligibility.REASONS`."""
+    """Index into `REASONS`."""
 
     def __len__(self) -> int:
         return len(self.kind)

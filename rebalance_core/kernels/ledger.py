@@ -325,7 +325,7 @@ def ledger_rows(
     """The rows of one table, a batch a piece.
 
     Args:
-        table: name of a table of `SIMULATED_TABLES`.
+        table: name of a table of `contracts.ledger.SIMULATED_TABLES`.
         prepared: the groups; those with a reason have no rows.
         holdings: of this prepared.
         sharing: `sharing_of` this prepared.

@@ -116,7 +116,7 @@ class ManyHolders:
 
         Args:
             group_topic: of each queue.
-            node: where the client's entry in the first epoch is in `Roster.by_client`.
+            node: where the client's entry in the first epoch is in `roster.Roster.by_client`.
             epochs: how many epochs it lasts.
             queues: how many queues it is.
         """
@@ -146,7 +146,7 @@ class ManyHolders:
 
 
 class SharedClients:
-    """The clients of shared groups by epoch: where each one's entries are in `Roster.by_client`.
+    """Where the entries of each client of a shared group are in `roster.Roster.by_client`.
 
     Args:
         prepared: the groups.
@@ -173,7 +173,7 @@ class SharedClients:
         Args:
             queues: what the piece's segments are about.
             piece: the holdings.
-            held: `held_by` of the piece.
+            held: `ownership.sharing.held_by` of the piece.
             counts: changed in place.
         """
         segment, begin, end = held.major, held.begin, held.end
@@ -207,7 +207,7 @@ class SharedClients:
         counts.add(group_topic, self._node[stay] + begin, np.maximum(0, end - begin))
 
     def nodes(self, group: Ints, client: Ints, epoch: Ints) -> Ints:
-        """Return where the client's entry of each epoch is in `Roster.by_client`; it must be
+        """Return where the client's entry of each epoch is in `roster.Roster.by_client`; it must be
         there.
         """
         return self._node[self._stays.at(group, client, epoch)] + epoch
@@ -270,7 +270,7 @@ def _shared_queues(prepared: PreparedGroups, reach: ClientReach) -> Ints:
 
 
 class ProcessLoads:
-    """Counts from where holdings begin and end, in the order of `Roster.entry_at`.
+    """Counts from where holdings begin and end, in the order of `roster.Roster.entry_at`.
 
     Args:
         prepared: the groups.
@@ -394,7 +394,7 @@ def _counts(prepared: PreparedGroups, holdings: Holdings) -> tuple[Ints, Ints, I
 
 
 def _thresholds(prepared: PreparedGroups, group: Ints, process_queues: Ints) -> dict[str, Ints]:
-    """`rules.thresholds.pull_threshold_per_queue` of many."""
+    """`protocol.members.pull_threshold_per_queue` of many."""
     groups = prepared.coded.groups
     pairs = {
         "pull_threshold_for_queue": groups.pull_threshold_for_topic,

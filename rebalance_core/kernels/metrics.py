@@ -183,7 +183,7 @@ def _add_moves(piece: Broadcast | Shared, moves: _Moves, stays: Bools, counts: _
 def _minimum_moves(
     prepared: PreparedGroups, topic_members: TopicMembers, kept: Counts
 ) -> tuple[Ints, Bools]:
-    """`rules.minimum_moves` by topic cell, and where a balanced result is what the group is after.
+    """Return `protocol.routes.minimum_moves` by topic cell, and which groups want balance.
 
     Members that held most may keep the larger shares, so no sorting is needed: every member keeps
     up to the smaller share, and as many keep one more as there are larger shares, if they have it.

@@ -197,7 +197,7 @@ def halves(pairs: Ints) -> tuple[Ints, Ints]:
 
 
 def bisect(values: Ints, low: Ints, high: Ints, wanted: Ints, *, right: bool) -> Ints:
-    """`bisect_left` or `bisect_right` of each wanted value in ``values[low:high]``."""
+    """Return ``bisect_left`` or ``bisect_right`` of each wanted value in ``values[low:high]``."""
     low, high = low.copy(), high.copy()
     left = np.flatnonzero(low < high)
     while len(left):

@@ -292,7 +292,7 @@ def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> 
 
 # When the topics of each group are popped: by request mode, who asks a broker, and by proxies.
 #
-# Ordinals all the way; `sharing_cells` spreads them over the epochs (rocketmq.md §2.8, §14).
+# Ordinals all the way; `ownership.sharing` spreads them over the epochs (rocketmq.md §2.8, §14).
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class StoreFailed(RebalanceError):
 
 
 class Terminated(SystemExit):
-    """SIGTERM, as an exit that passes through every `with` and `finally`."""
+    """SIGTERM, as an exit that passes through every ``with`` and ``finally``."""
 
 
 class AllocationError(RebalanceError):

@@ -85,7 +85,7 @@ CONSUME_FROM_WHERE = (
 BROKER_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # QueryAssignmentProcessor knows no other
 
 
-# The language of a client: `LanguageCode` as brokers print it, and one that they do not know.
+# The language of a client: ``LanguageCode`` as brokers print it, and one that they do not know.
 
 JAVA, CPP, DOTNET, PYTHON, GO, RUST = "JAVA", "CPP", "DOTNET", "PYTHON", "GO", "RUST"
 NODE_JS, OTHER_LANGUAGE = "NODE_JS", "OTHER"

@@ -3,11 +3,11 @@
 `what_if` (one change of one group), `planning_strategy` (RocketMQ's strategies and hypothetical
 ones), `movement` (movement beside balance), `consumer_counts` and `queues_needed` (how many),
 `load_per_consumer` and `backlog` (where the message rates of queues are known). For whole
-clusters: ``scenario`` (edits of a history), ``variants`` and ``hypothetical``, and ``sweep``, what
+clusters: `scenario` (edits of a history), `variants` and `known_strategies`, and `sweep`, what
 of a plan is the same in a process and on Spark; `process.plan` and `spark.plan` run them.
 
-May import: `engine` and all below; numpy and pyarrow in ``sweep``, elsewhere the standard library.
-Begin with ``what_if.what_if``.
+May import: `engine` and all below; numpy and pyarrow in `sweep`, elsewhere the standard library.
+Begin with `what_if.what_if`.
 """
 
 from rebalance_core.planning.known_strategies import PLANNING_NAMES, planning_strategy

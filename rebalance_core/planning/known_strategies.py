@@ -40,7 +40,7 @@ from rebalance_core.strategies.machine_room import NEARBY
 
 @dataclass(frozen=True)
 class StickyBalanced(HypotheticalStrategy):
-    """A balanced allocation that moves the proven minimum of `protocol.minimum_moves`.
+    """A balanced allocation that moves the proven minimum of `protocol.routes.minimum_moves`.
 
     Of each topic by itself, as RocketMQ divides: the e = |Q| mod |C| members that held most get
     f + 1 queues, f = |Q| // |C|, the others f; each keeps of its queues as many as it may, and the

@@ -54,7 +54,8 @@ class History:
 class SweptStrategy:
     """A strategy of a sweep; ``strategy`` None keeps every member's own.
 
-    ``pop``: groups pop all their topics in this mode (`popped_groups`), by their own strategies.
+    ``pop``: groups pop all their topics in this mode (`sweep.member_settings.popped_groups`), by
+    their own strategies.
     """
 
     strategy: PlanningStrategy | None

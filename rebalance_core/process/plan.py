@@ -77,7 +77,7 @@ def read_queue_rates(location: str, input_format: str | None = None, *, name: st
 
 
 def good_rates(good: pa.Table, rejected: pa.Table, name: str) -> pa.Table:
-    """The used rows; `InputRefused` if any row is rejected, or a rate is none."""
+    """The used rows; `model.errors.InputRefused` if any row is rejected, or a rate is none."""
     wrong = pc.or_(pc.is_nan(good[_RATE]), pc.less(good[_RATE], 0))
     negative = good[_RATE].filter(wrong).slice(0, MOST_REASONS).to_pylist()
     bad = rejected["issues"].slice(0, MOST_REASONS).to_pylist()

@@ -93,7 +93,7 @@ class Histories:
         """One history; without a scenario the rows as they are given.
 
         Raises:
-            InputRefused: As `EditsByHistory.edited`.
+            InputRefused: As `planning.variants.EditsByHistory.edited`.
         """
         edits = self._edits.edits
         history = edits.histories[number]

@@ -235,8 +235,6 @@ _KEYS = (*VARIANT, "of_rocketmq")
 def scenario_rows(summary: pa.Table) -> list[Row]:
     """One row for each scenario and strategy, over all groups and seeds, as plain values.
 
-    What they mean is in `planning.sweep.scenario_figures`.
-
     Args:
         summary: ``plan_summary``.
     """

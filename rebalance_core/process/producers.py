@@ -45,7 +45,7 @@ def simulate_producers(
     fault tolerance. Cost: changes of state, not sends. Same model, same rows.
 
     Args:
-        model: `planning.producer_model.file.read_model`, or made by hand.
+        model: `planning.producer_model.read_model`, or made by hand.
         versions: To compare with the groups' own.
     """
     tables: dict[str, list[pa.Table]] = {}

@@ -72,7 +72,7 @@ def simulate(
 ) -> ArrowLedger:
     """Replay every group of the input, in this process.
 
-    Cost: memory for the input and for the whole ledger; `write_ledger.simulate_and_write` holds
+    Cost: memory for the input and for the whole ledger; `simulate_and_write` holds
     only some groups' rows.
 
     Args:
@@ -159,7 +159,7 @@ def unknown_members(
 
 
 def refuse_no_group_of(checked: Checked, wanted: str | None) -> None:
-    """Raise `InputRefused` unless a group with consumer events is wanted; see `refuse_no_group`."""
+    """Raise `model.errors.InputRefused` unless a group with consumer events is wanted."""
     refuse_no_group(wanted, _interests(checked))
 
 

@@ -12,7 +12,7 @@ from rebalance_core.model.times import SEND_TIMEOUT_MS, SLOW_SEND_MS
 from rebalance_core.producers.routes import BrokerData, QueueData, TopicRoute
 from rebalance_core.producers.sending import CONNECT, RETRY_TIMES
 
-# Distributions of the latency of a send, as far as they decide: from `SLOW_MS` on.
+# Distributions of the latency of a send, as far as they decide: from `SLOW_SEND_MS` on.
 
 _NORMAL = NormalDist()
 _P99 = _NORMAL.inv_cdf(0.99)

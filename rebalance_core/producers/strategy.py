@@ -112,7 +112,7 @@ class FaultTable:
         Args:
             broker_name: The broker.
             latency_ms: Of the send.
-            avoid_ms: For how long to avoid the broker (`faults.durations`).
+            avoid_ms: For how long to avoid the broker (`isolation_ms`).
             reachable: False: do not use it until a later result or a probe says otherwise.
             now_ms: The time.
         """

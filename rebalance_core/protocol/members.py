@@ -36,7 +36,7 @@ def asks_broker(
         consumer_type: of the group.
         message_model: the member's own.
         ordered: the group's listener is orderly.
-        client_version: the member's own; text that does not parse raises `UsageError`.
+        client_version: the member's own; text that does not parse raises `model.errors.UsageError`.
 
     >>> asks_broker("BROKER", "PUSH", "CLUSTERING", ordered=False, client_version="5.0.0")
     True

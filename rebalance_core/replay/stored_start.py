@@ -38,7 +38,7 @@ class Past:
     since_ms: int = BEFORE_ALL_MS
     """When the last holder was given it."""
     taken_ms: int = BEFORE_ALL_MS
-    """By when it had taken it; `NEVER_MS`: before the log began."""
+    """By when it had taken it; `BEFORE_ALL_MS`: before the log began."""
     alone_ms: int | None = None
     """By when everybody before had given it up; None: others hold it, too."""
     dropped_ms: int = BEFORE_ALL_MS

@@ -38,7 +38,7 @@ def render_history(rows: Mapping[str, Rows], owners: Iterable[Any], left_out: Se
 
     Args:
         rows: the tables of history by name, in order of their keys.
-        owners: entries of `owners.toml`; with none the column is left out.
+        owners: entries of ``owners.toml``; with none the column is left out.
         left_out: folders that do not count, with the reason.
     """
     return template(PAGE).render(history_facts(rows, bool(tuple(owners)), left_out))

@@ -4,7 +4,7 @@ RocketMQ's rules as `functions` of columns.
 May import every package but `cli`, and pyspark, which is imported nowhere else. Each job is a
 function of a session and plain options that neither prints nor exits: `simulate_and_write`,
 `ingest_and_write`, `generate_and_write`, `run_plan`. Begin with
-`engine.simulate`.
+`ledger.simulate`.
 """
 
 from rebalance_core.spark.older_sparks import refuse_too_old

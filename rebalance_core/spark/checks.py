@@ -207,7 +207,7 @@ class CheckedFrames:
         return kind.merged(part for part in self.task_stats if isinstance(part, kind))
 
     def refuse(self, limits: BadRowLimits) -> None:
-        """Raise `InputRefused` for too many bad rows."""
+        """Raise `model.errors.InputRefused` for too many bad rows."""
         refuse_bad_rows(self.counts, limits, self.rejections.complaints)
 
     def close(self) -> None:

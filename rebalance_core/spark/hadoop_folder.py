@@ -20,7 +20,7 @@ from rebalance_core.spark.older_sparks import arrow_of, context_of, is_condition
 
 @contextmanager
 def _os_errors() -> Iterator[None]:
-    """Raise `OSError` where Hadoop or Spark cannot read, as a `Place` does."""
+    """Raise `OSError` where Hadoop or Spark cannot read, as a `storage.place.Place` does."""
     try:
         yield
     except OF_SPARK as error:

@@ -128,7 +128,7 @@ _SEED = 42
 
 
 def key_of_task(task: int) -> int:
-    """The INT whose Murmur3 is this number, as Spark's ``hash`` has it (`Murmur3_x86_32.hashInt`).
+    """Return the INT whose Murmur3 is this number, as of Spark's ``Murmur3_x86_32.hashInt``.
 
     Each step of Murmur3 on four octets can be undone.
 
@@ -161,7 +161,7 @@ def _unshifted(number: int, bits: int) -> int:
 def is_condition(error: Exception, name: str) -> bool:
     """True for an error of Spark of that condition.
 
-    `PySparkException.getCondition` is of 4.0 and later, and a Connect client of 3.5 knows none: it
-    stands in the text of all of them.
+    ``PySparkException.getCondition`` is of 4.0 and later, and a Connect client of 3.5 knows none:
+    it stands in the text of all of them.
     """
     return f"[{name}]" in str(error)

@@ -275,7 +275,7 @@ class RoutedGroups:
     options: PropagationOptions
 
     def refuse_no_group(self) -> None:
-        """Raise `InputRefused` unless a group is wanted."""
+        """Raise `model.errors.InputRefused` unless a group is wanted."""
         refuse_no_group(self.options.group, self.checked.stats(Interests))
 
     def looked_over(self) -> KeptTables[SurveyStats]:

@@ -18,7 +18,7 @@ ROUTED_SCHEMA = arrow_schema_of(ROUTED_DDL)
 
 
 class RowRouting(Protocol):
-    """Where rows go, as `Routing` says it."""
+    """Where rows go, as `engine.routing.Routing` has it."""
 
     @property
     def buckets(self) -> int:

@@ -37,7 +37,7 @@ from rebalance_core.storage.place import Place, is_direct, object_store, place_o
 # Rows of frames on the driver.
 #
 # `DataFrame.collect` ends early, without an error, where the JVM fails while it hands rows over,
-# for want of memory for one; `toArrow` waits for it and raises.
+# for want of memory for one; ``toArrow`` waits for it and raises.
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:

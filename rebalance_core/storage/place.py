@@ -269,7 +269,7 @@ def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> st
 class Place:
     """A file or a folder: what people call it, and how it is reached; picklable.
 
-    Methods raise `OSError` where the file system does (`store_errors.reason_of` explains it).
+    Methods raise `OSError` where the file system does (`reason_of` explains it).
 
     Attributes:
         url: As operators name it, without a slash at the end.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 # Random numbers of one entity: they depend on (seed, kind, ids) and on nothing else.
 #
-# Only what does not change between versions is used: `random.random()` of a Mersenne Twister
+# Only what does not change between versions is used: ``random.random()`` of a Mersenne Twister
 # seeded with an integer (Python promises its sequence) and 64-bit integer arithmetic. Never
 # `hash()`.
 

@@ -156,7 +156,7 @@ class FleetGroup:
         has_row: False: there is no row, so members state their topics.
         topics: numbers of its topics in the cluster.
         size: members on an ordinary day.
-        naming: where client ids come from, see `seats`.
+        naming: where client ids come from, see `Seats`.
         pods: True: every start is on a new address; False: on hosts that stay.
         batch_hour: it only runs from this hour (UTC) on, for an hour or two; None: always.
         swing: share of `size` by which it grows by day and shrinks by night; 0: never.

@@ -73,7 +73,7 @@ def skewed_client(folder: Path) -> None:
 
 
 def cut_dump(folder: Path) -> None:
-    """A `consumerStatus` ends in its middle, as a killed mqadmin leaves it."""
+    """A ``consumerStatus`` ends in its middle, as a killed mqadmin leaves it."""
     name = "1795233405453-consumerStatus-order-service/10.0.7.11@3922#3357793349619.txt"
     path = folder / "mqadmin" / name
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:30]))

@@ -27,7 +27,7 @@ class RecordedBrokers:
         self._answers = {broker: list(given) for broker, given in answers.items()}
 
     def knows(self, broker_name: str) -> bool:
-        """An answer `no_address` is used up by being asked."""
+        """An answer ``no_address`` is used up by being asked."""
         known = self._answers[broker_name][0][0] != NO_ADDRESS
         if not known:
             self._next(broker_name)

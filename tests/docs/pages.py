@@ -36,7 +36,7 @@ FENCE = re.compile(r"```(\S*)")
 MOST_SHOWN = 2_000
 """Characters of what a command printed, in a message."""
 SHELL = re.compile(r"[|<>;&$*`]|^[A-Z_]+=")
-"""What a plain call of `rebalance` has not: then no shell is needed, nor a process."""
+"""What a plain call of ``rebalance`` has not: then no shell is needed, nor a process."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def rotated(name: str, lines: list[bytes]) -> Files:
 
 @of_logs
 def dated(name: str, lines: list[bytes]) -> Files:
-    """Cut as logrotate does it with `dateext`."""
+    """Cut as logrotate does it with ``dateext``."""
     cut = next((n for n in range(len(lines) // 2, len(lines)) if HEAD.match(lines[n])), 0)
     return {f"{name}-20261120.gz": b"".join(lines[:cut]), name: b"".join(lines[cut:])}
 

@@ -65,7 +65,7 @@ def clusters(tables: Mapping[str, pa.Table]) -> ClusterTables:
 
 
 def routed(tables: Mapping[str, pa.Table], routing: AuditRouting) -> Iterator[pa.RecordBatch]:
-    """The rows of all buckets in one task, as `routed_rows` has them."""
+    """The rows of all buckets in one task, as `spark.routed_rows` has them."""
     names = ("bucket", "name", "chunk")
     for name, rows in tables.items():
         for bucket, part in routing.split(name, rows):

@@ -112,7 +112,7 @@ def test_a_package_imports_the_third_parties_it_names(path: Path) -> None:
 
 
 ROWS_TO_THE_DRIVER = {"collect", "first", "head", "tail", "toLocalIterator", "toPandas"}
-"""`DataFrame.collect`, and others that `driver_rows.rows_of` is there for."""
+"""``DataFrame.collect``, and others that `spark.sources.rows_of` is there for."""
 
 
 @pytest.mark.parametrize("path", [p for p in FILES if package_of(p) == "spark"], ids=name_of)
@@ -121,7 +121,7 @@ def test_rows_come_to_the_driver_whole_or_not_at_all(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             where = f"{name_of(path)}:{node.lineno}"
-            assert node.func.attr not in ROWS_TO_THE_DRIVER, f"{where}: use driver_rows.rows_of"
+            assert node.func.attr not in ROWS_TO_THE_DRIVER, f"{where}: use spark.sources.rows_of"
 
 
 def test_no_import_runs_in_a_circle() -> None:

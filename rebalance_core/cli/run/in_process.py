@@ -133,7 +133,7 @@ class Carrier:
             yield run
 
     def _check_unlocked(self, folder: OutputFolder) -> None:
-        """Raise `OutputExists` if a run could not have the folder now."""
+        """Raise `model.errors.OutputExists` if a run could not have the folder now."""
         options = self.options
         refuse_own_input(folder, options)
         with run_record.output_errors(folder.url):

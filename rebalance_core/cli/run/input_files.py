@@ -81,7 +81,7 @@ def tables_of(
 
 
 def _folder_below(folder: Path, table: str) -> Path | None:
-    """A folder in it that has the table, as `ingested` in the output of an audit has."""
+    """A folder in it that has the table, as ``ingested`` in the output of an audit has."""
     folders = (path for path in sorted(folder.iterdir()) if path.is_dir())
     for below in folders:
         inside = below.iterdir() if os.access(below, os.R_OK) else ()

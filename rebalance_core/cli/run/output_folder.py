@@ -131,7 +131,7 @@ _GONE = ("Z", "X")
 
 @dataclass(frozen=True)
 class LockHolder:
-    """The content of `_lock.json`; times are ISO 8601, UTC.
+    """The content of ``_lock.json``; times are ISO 8601, UTC.
 
     ``process`` tells the process from any other that has its number, now or after a restart, here
     or in another container of the same host name; None where the system does not say.

@@ -375,7 +375,7 @@ class Calendar:
 
     def take(self, seeds: Ints) -> Seen:
         """Take the events that `next_us` found last, of some futures that have one; `ASKS` stays
-        until it is `answered`.
+        until a client has its answer.
         """
         known, beats, asks = (each[seeds] for each in self._next)
         is_beat = (beats < known) & (beats < asks)

@@ -199,7 +199,7 @@ def draw_of(world: World, one: RunningPass, timer: int) -> int:
 # One pass of one client: when it begins, whom it asks and what it decides (rocketmq.md §3).
 #
 # What it decides is `run_pass`'s business, on what the client knows and one broker answers; what
-# comes of it is that of `pass_effects`.
+# comes of it is that of `act`.
 
 SAMPLE_AFTER_US = 1_000
 """When a pass has the member list, from its begin; no shorter than the shortest DROP_AFTER."""

@@ -54,7 +54,7 @@ _NAME_WIDTHS = (32, 64)
 
 
 def is_truncated(value: str, width: int) -> bool:
-    """Return True if `UtilAll.frontStringAtLeast` may have cut the name: it fills its column.
+    """Return True if ``UtilAll.frontStringAtLeast`` may have cut the name: it fills its column.
 
     The width of a column whose header was squeezed is not known.
     """
@@ -76,7 +76,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 def dashed_ms(text: str, time_zone: tzinfo) -> int:
     """Epoch milliseconds of ``yyyy-MM-dd HH:mm:ss`` or ``yyyy-MM-dd HH:mm:ss,SSS``.
 
-    Of an hour that a clock change repeats the zone tells the pass (`time_zones.ReadAt`); a plain
+    Of an hour that a clock change repeats the zone tells the pass (`log_lines.ReadAt`); a plain
     one takes the first.
 
     Raises:

@@ -95,7 +95,7 @@ def _paths(text: str) -> Iterator[tuple[str, int | None]]:
 
 
 def parse_subscription_group_json(text: str, source: str) -> list[Fact | Unread]:
-    """Read the store of `SubscriptionGroupManager`.
+    """Read the store of ``SubscriptionGroupManager``.
 
     Never raises; linear in the text.
 
@@ -159,7 +159,7 @@ def _forbidden(key: str, value: Any) -> Stated:
 
 
 def parse_topics_json(text: str, source: str) -> list[Fact | Unread]:
-    """Read the store of `TopicConfigManager`.
+    """Read the store of ``TopicConfigManager``.
 
     Never raises; linear in the text.
 
@@ -198,7 +198,7 @@ def _topic(key: str, value: Any) -> Stated:
 
 
 def parse_message_request_mode_json(text: str, source: str) -> list[Fact | Unread]:
-    """Read the store of `MessageRequestModeManager`.
+    """Read the store of ``MessageRequestModeManager``.
 
     Never raises; linear in the text.
 

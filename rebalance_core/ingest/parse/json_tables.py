@@ -346,7 +346,7 @@ def name_of(value: Any, what: str) -> str:
 
 
 def data_version(document: Mapping[str, Any], source: str) -> Results:
-    """Read the store's ``dataVersion``, where it has one (`DataVersion`).
+    """Read the store's ``dataVersion``, where it has one (``DataVersion``).
 
     Facts:
         data_version: how often a store changed (counter, state_version) and when last

@@ -74,7 +74,7 @@ BROADCAST = "broadcast"
 
 
 def parse_consumer_offset_json(text: str, source: str) -> list[Fact | Unread]:
-    """Read the store of `ConsumerOffsetManager`.
+    """Read the store of ``ConsumerOffsetManager``.
 
     ``groupTopicMap`` of 5.x repeats the keys of the table and makes no facts. Never raises; linear
     in the text.
@@ -129,7 +129,7 @@ LONG_BITS = 64
 
 
 def parse_consumer_order_info_json(text: str, source: str) -> list[Fact | Unread]:
-    """Read the store of `ConsumerOrderInfoManager`.
+    """Read the store of ``ConsumerOrderInfoManager``.
 
     Never raises; linear in the text.
 
@@ -184,7 +184,7 @@ def _order(entry: Entry, what: str) -> Mapping[str, Any]:
 
 
 def parse_local_offset_json(text: str, source: str) -> list[Fact | Unread]:
-    """Read a file of `LocalFileOffsetStore`, of either form.
+    """Read a file of ``LocalFileOffsetStore``, of either form.
 
     Up to 5.x the keys are objects; a stricter codec writes them as texts that hold the object.
     Never raises; linear in the text.

@@ -134,7 +134,7 @@ def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unr
 _MODE = '"proxyMode":"'
 _OPEN = ", extendAttribute="
 _CLOSE = ", lastUpdateTimestamp="
-"""What follows the attribute of a `RemoteChannel`, whose JSON may have lines of its own."""
+"""What follows the attribute of a ``RemoteChannel``, whose JSON may have lines of its own."""
 _CLOSING_LINE = "}}, clientId="
 _MEMBERS = ("consumer_connected", "consumer_left", "consumer_closed", "consumer_expired")
 _GROUPS = ("group_topic", "group_emptied")

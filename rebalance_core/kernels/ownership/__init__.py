@@ -1,5 +1,4 @@
-"""Who owns what: the groups' state prepared once, then owners by cell, one strategy a file.
+"""Who owns what: the groups' state prepared once, then owners by cell.
 
-May import `codes`, `cells`, `state` and `segments`. Begin with `prepared_groups`, then `layout` and
-`holdings`; `changes` has the drops and adds.
+Begin with `prepared_groups`, then `layout`; `changes` has the holdings, drops and adds.
 """

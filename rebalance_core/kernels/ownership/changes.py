@@ -485,7 +485,7 @@ def held_before(piece: Broadcast | Shared) -> Ints:
 
 
 def _only_other(cell: Ints, is_add: Bools, client: Ints, cells: int) -> Ints:
-    """`Changes.other` where a queue has many holders."""
+    """`OwnerChanges.other` where a queue has many holders."""
     other = np.full(len(cell), -1, np.int64)
     for mine, others in ((is_add, ~is_add), (~is_add, is_add)):
         single = np.full(cells, -1, np.int64)

@@ -192,7 +192,7 @@ class Layout:
 # The kernel of every strategy for prepared groups, made when it is first asked for.
 
 DEALS: tuple[Deal, ...] = (owners.slices, owners.turns)
-"""Strategies that look at nothing but numbers; in the order of `eligibility.KINDS`."""
+"""Strategies that look at nothing but numbers; in the order of `group_rows.KINDS`."""
 MOST_LISTED = 1 << 22
 """Places in all answers of one of these that are listed, at 4 bytes each; where there are more,
 owners are computed cell by cell."""
@@ -245,7 +245,7 @@ class Kernels:
             answers = OwnersByPlace(DEALS[kind], coded.groups.kind == kind, epochs, grid, roster)
             if answers.first[-1] <= MOST_LISTED:
                 return ListedOwners(answers, grid, self._places, roster)
-        makers = (  # in the order of eligibility.KINDS
+        makers = (  # in the order of group_rows.KINDS
             lambda: AveragelyOwners(self._places, roster),
             lambda: AveragelyByCircleOwners(self._places, roster),
             lambda: ConsistentHashOwners(coded, rings, epochs, grid, roster, self._queues),

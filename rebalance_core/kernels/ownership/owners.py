@@ -60,7 +60,7 @@ def slices(queues: Ints, members: Ints) -> Counts:
 
 
 class AveragelyOwners:
-    """`AllocateMessageQueueAveragely` of many groups. Cost: O(1) a queue and epoch."""
+    """``AllocateMessageQueueAveragely`` of many groups. Cost: O(1) a queue and epoch."""
 
     def __init__(self, numbered: Places, roster: Roster) -> None:
         self._before, self._total = numbered
@@ -89,7 +89,7 @@ def turns(queues: Ints, members: Ints) -> Counts:
 
 
 class AveragelyByCircleOwners:
-    """`AllocateMessageQueueAveragelyByCircle` of many groups. Cost: O(1) a queue and epoch."""
+    """``AllocateMessageQueueAveragelyByCircle`` of many groups. Cost: O(1) a queue and epoch."""
 
     def __init__(self, numbered: Places, roster: Roster) -> None:
         self._before, _ = numbered
@@ -208,7 +208,7 @@ class ListedOwners:
 
 
 class MachineRoomOwners:
-    """`AllocateMessageQueueByMachineRoom` of many groups. Cost: O(1) a queue and epoch."""
+    """``AllocateMessageQueueByMachineRoom`` of many groups. Cost: O(1) a queue and epoch."""
 
     def __init__(self, coded: CodedGroups, grid: Grid, roster: Roster) -> None:
         self._inside = np.repeat(_in_rooms(coded, grid), np.diff(grid.broker_first))
@@ -314,7 +314,7 @@ def roomless_groups(coded: CodedGroups, brokers: TopicBrokers, runs: Runs) -> In
 
 
 class MachineRoomNearbyOwners:
-    """`AllocateMachineRoomNearby` of many groups. Cost: O(log members) a queue and epoch."""
+    """``AllocateMachineRoomNearby`` of many groups. Cost: O(log members) a queue and epoch."""
 
     def __init__(self, coded: CodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> None:
         rooms = Rooms(coded)
@@ -453,7 +453,7 @@ def colliding_groups(rings: Rings) -> Ints:
 
 
 class ConsistentHashOwners:
-    """`AllocateMessageQueueConsistentHash` of many groups.
+    """``AllocateMessageQueueConsistentHash`` of many groups.
 
     Each group has one ring, made once, with the points of every client that is ever a member; who
     comes or goes in an epoch changes which points count there. A queue goes clockwise from its own

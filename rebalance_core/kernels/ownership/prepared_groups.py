@@ -285,7 +285,7 @@ class PreparedGroups:
     epochs: Epochs
     roster: Roster
     rings: tuple[Rings, ...]
-    """By number of the strategy in its group, as `Divisions.number`."""
+    """By number of the strategy in its group, as in `layout.Kernels.divided_by`."""
     grid: Grid
     """Of queues that one process at a time may own."""
     lockless: Bools
@@ -295,7 +295,7 @@ class PreparedGroups:
     shared: Bools
     """By group: several processes may hold a queue, or one keeps what is given to another."""
     reason: Ints
-    """By group: index into `eligibility.REASONS`."""
+    """By group: index into `group_rows.REASONS`."""
     asked: tuple[Answers, ...]
     """Of own strategies, by number of the strategy in its group; empty: there is none."""
 

@@ -42,11 +42,11 @@ class Passes:
     node: Ints
     """In epoch e the process is entry ``entry_at[node + e]`` of the roster."""
     kind: Ints
-    """`eligibility.EVERYONE`, `eligibility.LISTED`, or another for strategies that divide."""
+    """`group_rows.EVERYONE`, `group_rows.LISTED`, or another for strategies that divide."""
     allocation: Ints
     """The strategy: index into the strategies of the coded."""
     number: Ints
-    """Of the strategy in its group, as `Divisions.number`; -1: none that divides."""
+    """Of the strategy in its group, as in `layout.Kernels.divided_by`; -1: none that divides."""
 
     @property
     def periods(self) -> Periods:

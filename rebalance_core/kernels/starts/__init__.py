@@ -1,1 +1,1 @@
-"""Where each new owner starts to read: the rows of ``pull_starts``, with bounds."""
+"""Where each new owner starts to read: the rows of `pull_starts`, with bounds."""

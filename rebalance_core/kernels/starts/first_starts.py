@@ -110,7 +110,7 @@ class Starts:
             getattr(self, field.name)[rows] = getattr(other, field.name)
 
 
-# Losses and returns of masters that have to do with each queue: `replay.starts.role_switches`.
+# Losses and returns of masters that have to do with each queue: `replay.masters.RoleSwitches`.
 
 _WITHOUT_END = [MASTER_MODES.index(mode) for mode in (REFUSED, SLAVE_READ)]
 
@@ -252,7 +252,7 @@ class _Asked:
     max_offset: Ints
     zero: Bools
     never_zero: Bools
-    """What the broker answers, as in `Observations`."""
+    """What the broker answers, as in `coded_groups.Observations`."""
     open: Bools
     """Nothing was seen after the window that says whether the broker still answers so."""
 
@@ -384,7 +384,7 @@ def _client_starts(
 def _timestamp_starts(
     prepared: PreparedGroups, offsets: SeenOffsets, asked: _Asked, newest: Ints, rows: Ints
 ) -> Starts:
-    """Bounds of the broker's timestamp search: `rules.timestamp_search` of many."""
+    """Return `protocol.start_offset.timestamp_search_bounds` of many."""
     groups, group, queue = prepared.coded.groups, asked.group[rows], asked.queue[rows]
     at_ms = groups.timestamp_ms[group]
     seen = offsets.rows

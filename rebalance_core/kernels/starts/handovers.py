@@ -310,7 +310,7 @@ def _last_before(cells: Ints, cell: Ints, opening: Ints) -> Ints:
 def chained_lows(
     step: Ints, queue: Ints, low: Ints, sent_back: Ints, chained: Bools, stays: Bools
 ) -> Ints:
-    """`Past.low` before each row: the lowest start of whoever held the queue before.
+    """Return `replay.stored_start.Past.low` before each row: the lowest start of earlier holders.
 
     Rows of one step of a queue share what came before, and together bound what comes after; where
     a holder stays, so does its own lowest start.

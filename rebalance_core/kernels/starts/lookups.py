@@ -97,7 +97,7 @@ def emptied(prepared: PreparedGroups, queues: Queues, deletions: Deletions) -> O
 
 
 def may_lose(prepared: PreparedGroups, group: Ints, broker: Ints, sent_ms: Ints) -> Bools:
-    """`replay.starts.outages.Outages.may_lose` of many commits."""
+    """`replay.offset_observations.Outages.may_lose` of many commits."""
     events = prepared.coded.events
     down = events.type == type_code(BROKER_DOWN)
     turns = np.flatnonzero(down | (events.type == type_code(BROKER_UP)))

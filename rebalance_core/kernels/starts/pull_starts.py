@@ -50,7 +50,7 @@ from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.verdicts import START_STATUSES
 from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS
 
-# Where the owner of a queue starts that was popped before: see `replay.starts.popped_queues`.
+# Where the owner of a queue starts that was popped before: see `replay.pull_starts.PoppedQueues`.
 
 
 def popped_since(prepared: PreparedGroups, queues: Queues, adds: OwnerChanges) -> Ints:

@@ -72,7 +72,7 @@ def local_starts(
 
 # Where members start on queues that somebody of their group held or committed before.
 #
-# What bounds a start, and why, says `replay.starts.stored_start`.
+# What bounds a start, and why, says `replay.stored_start`.
 
 MANY = 1 << 20
 """Holders looked at at a time."""
@@ -531,7 +531,7 @@ class FirstPulls(NamedTuple):
 
 
 def _corrected(offset: Ints, least: Ints, most: Ints, overflow_to_max: Bools) -> Ints:
-    """`rules.first_pull.first_pull_correction` of many; `NONE`: pulled as it is."""
+    """`protocol.start_offset.first_pull_correction` of many; `NONE`: pulled as it is."""
     to_start = (least == 0) & ~overflow_to_max
     return np.select(
         [(most == 0) & (offset != 0), most == 0, offset < least, offset <= most, to_start],

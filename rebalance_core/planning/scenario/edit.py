@@ -205,7 +205,7 @@ class Edit:
     """One ``[[edit]]`` table. Its fields are the keys of the file, read.
 
     `on_group` and `on_cluster` are called once, at the edit's instant, for every group and cluster
-    that `concerns`; they are functions of the life they are given and of nothing else.
+    that the edit concerns; they are functions of the life they are given and of nothing else.
     """
 
     KIND: ClassVar[str]

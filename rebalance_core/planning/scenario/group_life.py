@@ -29,7 +29,7 @@ from rebalance_core.synthetic.draws import Draws
 
 # Client ids and channels for processes that a scenario adds: by seed, like recorded ones.
 #
-# An id that RocketMQ's client makes (`client_id_form`) is new at each start; with an instance
+# An id that RocketMQ's client makes (`MadeId`) is new at each start; with an instance
 # name a process comes back under the same id on another channel (rocketmq.md §1.1).
 
 _ADDRESS_CHANNEL = re.compile(r"(?P<address>.+):(?P<port>\d+)")

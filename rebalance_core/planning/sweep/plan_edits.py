@@ -226,7 +226,7 @@ def _distinct(table: pa.Table) -> pa.Table:
 # What the histories of a plan change, worked out once for all clusters.
 #
 # Events of brokers and topics are edited here, by cluster; those of groups where the rows of
-# whole groups are at hand, in any part of the input (`process.plan.histories`).
+# whole groups are at hand, in any part of the input (`process.plan_histories`).
 
 EVENT_KEY = ["cluster", "event_ms", "sequence"]
 

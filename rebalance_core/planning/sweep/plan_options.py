@@ -25,7 +25,7 @@ class SweepOptions:
     ``group`` is a glob of the groups wanted, ``partitions`` as of `simulate`. ``plan_ownership``
     has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted. The same
     groups are simulated over time, in ``futures`` futures; 0: none is. ``handler_ms`` and
-    ``start_up_ms`` are as of `ClockOptions`.
+    ``start_up_ms`` are as of `clockwork.options.ClockOptions`.
     """
 
     include_retry_topics: bool = True
@@ -141,7 +141,7 @@ UNEVEN_CAVEAT = "members broadcast or subscribe differently"
 ORPHANED_CAVEAT = "queues without an owner"
 SHARED_CAVEAT = "members share queues"
 CANNOT_POP_CAVEAT = "cannot pop, stays as it is: %s"
-"""Of a group under a strategy POP: why it cannot (`CANNOT_POP`)."""
+"""Of a group under a strategy POP: why it cannot (`contracts.planning.CANNOT_POP`)."""
 
 LEFT_OUT = "amplification leaves out %d of %d groups (per variant), the means %d of %d steps: %s"
 """Of the league: groups left out, of how many; steps left out, of how many; the caveats."""

@@ -139,7 +139,7 @@ def transition_row(
         futures: how many; the seeds 0 to futures - 1.
         first_ms: steps before do not count; -1: all do.
         clock: what is assumed.
-        beginnings: as of `play_seeds`.
+        beginnings: as of `clockwork.batch.play.play_seeds`.
     """
     slices = _slices(history, futures, clock, beginnings)
     counted = pc.field("change_ms") >= first_ms

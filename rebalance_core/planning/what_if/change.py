@@ -27,7 +27,7 @@ from rebalance_core.planning.what_if.planned_group import (
 #
 # A clustering client without an instance name is ``ip@pid#nanotime``, new at each start; with one
 # it is ``ip@name`` (rocketmq.md §1.1). Two kinds of plans put new ids together of these parts:
-# `new_client_ids` (`what_if`: by a template, each on the next address) and `scenario.ids`
+# `new_client_ids` (`what_if`: by a template, each on the next address) and `scenario.group_life`
 # (scenarios: by seed, near and like a recorded process).
 
 _MADE = re.compile(r"(?P<host>.*)@(?P<pid>\d+)#(?P<nanos>\d+)(?P<ending>@\w+)?", re.DOTALL)
@@ -97,7 +97,7 @@ def addresses_of_network(address: IPv4Address, third: int | None = None) -> list
 # Client ids of consumers that `what_if` adds: no seed, no channel, by the caller's template.
 #
 # Where the new ids sort among the old ones decides what AVG moves, so the caller may say how they
-# look; by default they look like those of RocketMQ's clients (`client_id_form`).
+# look; by default they look like those of RocketMQ's clients (`MadeId`).
 
 DEFAULT_TEMPLATE = str(MadeId("{ip}", "{pid}", "{nanos}"))
 TEMPLATES = {GO: "{ip}@{pid}", NODE: "{ip}@{pid}", DOTNET: "{ip}@{pid}", CPP: "{ip}@{pid}#DEFAULT"}

@@ -162,7 +162,7 @@ def check_topics(
 Members: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 Queues: TypeAlias = "Iterable[MessageQueue] | Mapping[str, Mapping[str, int]]"
 Strategy: TypeAlias = Any
-"""A text, a strategy of RocketMQ or of plans, or an own object (`registry.register_strategy`)."""
+"""A text, a strategy of RocketMQ or of plans, or one of `rebalance_core.register_strategy`."""
 
 Process: TypeAlias = tuple[str, frozenset[str]]
 """Client id and the topics it subscribes."""

@@ -260,8 +260,8 @@ def draw_figures(axes: Axes, figures: Mapping[str, Sequence[str]], top: float) -
 
 # What changes would do to each consumer, as a table: today, and after each change.
 #
-# `states` gives the columns, `consumer_rows` the rows, `drawing` draws both; the page around them
-# is here.
+# `columns_of` gives the columns, `rows_of` the rows, `draw_cells` and `draw_figures` draw them; the
+# page around them is here.
 
 TITLE = "What if"
 MOST_COLUMNS = 9

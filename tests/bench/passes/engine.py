@@ -72,7 +72,7 @@ class Bench:
 
     Attributes:
         spark: The session.
-        routed: Rows of `routed_rows`.
+        routed: Rows of `spark.routed_rows`.
         work: What a job does with them.
         fanned: The same as plain rows of groups (`fanned_out`).
         tasks: How many there are.

@@ -2,7 +2,7 @@
 
 Processor time of one process for some producers under both settings and generations, at a pace
 and at ten and a hundred times that pace. Beside it the plain loop over every send, at the lowest
-pace. `ratios` is what counts: time at ten and at a hundred times the pace over that at the pace.
+pace. The ratio is what counts: time at ten and at a hundred times the pace over that at the pace.
 """
 
 import time

@@ -9,7 +9,7 @@ from tests.recordings.tables import Row
 TOGETHER_MS = 600
 """Events of one kind this close to each other are one change: a deployment, two brokers' topics."""
 CALLED_BEFORE_MS = TOGETHER_MS
-"""`start()` was called up to this long before it returned, which is when a join is noted."""
+"""``start()`` was called up to this long before it returned, which is when a join is noted."""
 
 KINDS = {
     "CONSUMER_JOIN": "join",

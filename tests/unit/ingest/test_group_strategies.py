@@ -219,7 +219,7 @@ def test_rooms_that_some_members_shares_show_may_not_be_all(given: bool, tmp_pat
 
 
 def test_rooms_of_members_that_show_their_queues_are_all(tmp_path: Path) -> None:
-    """`consumerStatus` shows what each member holds, and so do the logs of all members."""
+    """``consumerStatus`` shows what each member holds, and so do the logs of all members."""
     for without in ("clients", "mqadmin/*consumerStatus*"):
         folder = strategies_without(tmp_path / without[:2], without, "consumer_groups.jsonl")
         done = ingest_collection(folder)

@@ -119,7 +119,7 @@ def build(
 
 
 def reasons_of(prepared: PreparedGroups) -> dict[GroupName, str]:
-    """By group, the code of `eligibility.REASONS`."""
+    """By group, the code of `kernels.group_rows.REASONS`."""
     names = prepared.coded.names
     groups = zip(names.clusters.to_pylist(), names.groups.to_pylist(), strict=True)
     return dict(zip(groups, (REASONS[code] for code in prepared.reason), strict=True))

@@ -1,7 +1,8 @@
 """Kernels and replay agree where a queue has several holders and its broker loses the master.
 
-The histories are those that hold the bounds of starts (`role_switch_truth`): clients commit all the
-time, masters go and come back. Something is added that makes several processes take from a queue.
+The histories are those that hold the bounds of starts (`tests.unit.replay.role_switch_truth`):
+clients commit all the time, masters go and come back.
+Something is added that makes several processes take from a queue.
 """
 
 import random

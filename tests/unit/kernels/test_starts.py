@@ -210,7 +210,7 @@ Step = tuple[bool, list[tuple[int, int, bool]]]
 
 
 def plain(steps: list[Step]) -> list[int]:
-    """`replay.pull_starts.PullStarts._of_queue` and `_remember`, of one queue."""
+    """Walk one queue as `replay.pull_starts.PullStarts._of_queue` does."""
     before: list[int] = []
     past: int | None = None
     for stays, rows in steps:
