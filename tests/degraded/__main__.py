@@ -9,22 +9,15 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from tests.degraded.damages import KINDS
-from tests.degraded.trials import Trial, run_trial, table
-
-Chosen = tuple[int, str | None, str | None]
-"""Seed, subject and kind of a trial."""
-
-
-def _run_one(chosen: Chosen) -> Trial:
-    return run_trial(*chosen)
+from tests.degraded.trials import Chosen, Trial, run_chosen, table
 
 
 def _trials(chosen: list[Chosen], workers: int) -> Iterator[Trial]:
     if workers == 1:
-        yield from map(_run_one, chosen)
+        yield from map(run_chosen, chosen)
         return
     with get_context("spawn").Pool(workers) as pool:
-        yield from pool.imap_unordered(_run_one, chosen, chunksize=4)
+        yield from pool.imap_unordered(run_chosen, chosen, chunksize=4)
 
 
 def run() -> int:

@@ -37,6 +37,9 @@ another form, too."""
 SHOWN = 4
 """So many failures of a kind are printed."""
 
+Chosen = tuple[int, str | None, str | None]
+"""Seed, subject and kind of a trial."""
+
 
 @dataclass
 class Trial:
@@ -87,6 +90,11 @@ class Trial:
             if of_kind[SHOWN:]:
                 lines.append(f"    {kind}: {len(of_kind) - SHOWN} more")
         return "\n".join(lines)
+
+
+def run_chosen(chosen: Chosen) -> Trial:
+    """Run a trial in a worker, which imports this module and no ``__main__``."""
+    return run_trial(*chosen)
 
 
 def run_trial(seed: int, subject: str | None = None, kind: str | None = None) -> Trial:
