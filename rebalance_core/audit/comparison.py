@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit import dumps, evidence, listings, outsiders
+from rebalance_core.audit import dumps, evidence, listings, outsiders, unknowns
 from rebalance_core.audit.case import Finding, GroupCase, listed
 from rebalance_core.audit.comparable import (
     NOT_MODELLED,
@@ -97,25 +97,36 @@ def _basis(case: GroupCase) -> verdicts.Basis:
 
 
 def _without_members(case: GroupCase) -> ComparisonResult:
-    """Return OFFLINE; UNKNOWN where no file shows that, or offsets went on in a time that a log
-    lacks.
-    """
+    """Return OFFLINE; UNKNOWN where members may be there that no file shows."""
     offline = ComparisonResult(verdicts.OFFLINE)
-    if not case.run.coverage.known:
-        return offline
-    if not case.tables["memberships"] and not outsiders.is_denied(case):
-        unlogged = evidence.unlogged_group(case)
-        if unlogged is not None and dumps.is_system_group(case.consumer_group):
-            return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
-        if unlogged is not None:
-            why = f"no broker was asked for its members, and {unlogged.why}"
-            return unknown(offline, replace(unlogged, reason=verdicts.NOT_COVERED, why=why))
-    read = outsiders.last_reading(case)
-    gap = None if read is None else logs_gap(case, *read)
+    gap = _unseen_members(case) if case.run.coverage.known else None
     if gap is None:
         return offline
-    why = f"its offsets went on, and {gap.why}"
-    return unknown(offline, replace(gap, reason=verdicts.NOT_COVERED, why=why))
+    if dumps.is_system_group(case.consumer_group):
+        return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
+    return unknown(offline, replace(gap, reason=verdicts.NOT_COVERED))
+
+
+def _unseen_members(case: GroupCase) -> Unknown | None:
+    """Return why a group of which no member is known may have one; None: it has none.
+
+    It may if it is listed later than the last member went, if no broker was asked since and a log
+    lacks that time, or if offsets went on in a time that a log lacks.
+    """
+    since_ms = max((row["to_ms"] or 0 for row in case.tables["memberships"]), default=0)
+    listed_by, listed_ms = outsiders.last_listed(case)
+    if listed_ms > since_ms:
+        since = logs_gap(case, listed_ms, None) or unknowns.MEMBERS_UNLOGGED
+        why = f"{listed_by} listed members at {utc(listed_ms)}, and {since.why}"
+        return replace(since, why=why)
+    if not outsiders.is_denied(case):
+        unlogged = logs_gap(case, since_ms, None) if since_ms else evidence.unlogged_group(case)
+        if unlogged is not None:
+            why = f"no broker was asked for its members, and {unlogged.why}"
+            return replace(unlogged, why=why)
+    read = outsiders.last_reading(case)
+    gap = None if read is None else logs_gap(case, *read)
+    return None if gap is None else replace(gap, why=f"its offsets went on, and {gap.why}")
 
 
 def _judged(case: GroupCase) -> ComparisonResult:

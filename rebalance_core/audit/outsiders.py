@@ -115,6 +115,22 @@ def is_denied(case: GroupCase) -> bool:
     return bool(_denied_by(case) or case.facts["NOT_ONLINE"])
 
 
+def last_listed(case: GroupCase) -> tuple[str, int]:
+    """Return the broker or proxy whose newest list has members, and when it was made; 0: none.
+
+    A broker lists nobody who is behind a proxy.
+    """
+    newest: dict[str, tuple[int, bool]] = {}
+    for fact in case.facts["DUMP"]:
+        details = fact["details"]
+        if details["command"] == "consumerConnection" and not details["error"]:
+            place = fact["broker_name"] or details.get("proxy") or "consumerConnection"
+            newest[place] = fact["first_ms"], number(details["rows"], 0) > 0
+    listing = [(at_ms, place) for place, (at_ms, lists) in newest.items() if lists]
+    at_ms, place = max(listing, default=(0, ""))
+    return place, at_ms
+
+
 def _denied_by(case: GroupCase) -> tuple[str, ...]:
     names = {fact["broker_name"] for fact in case.facts["GROUP_AT_BROKER"] if is_empty(fact)}
     names |= {fact["broker_name"] for fact in case.facts["NOT_ONLINE"]}

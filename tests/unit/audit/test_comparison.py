@@ -300,6 +300,32 @@ def test_no_member_in_any_file_is_no_sign_that_there_is_none() -> None:
     assert compare(replace(case(memberships=[]), run=logged)).verdict == OFFLINE
 
 
+def test_a_group_whose_newest_list_has_members_is_not_offline() -> None:
+    """Recorded: logs that begin after the dumps, and brokers that list nobody behind a proxy."""
+    denied = fact("GROUP_AT_BROKER", DUMPED_MS, broker_name="b", details={"members": "0"})
+    asked = {"command": "consumerConnection", "error": "", "proxy": "p"}
+    shown = fact("DUMP", DUMPED_MS, details={**asked, "rows": "2"})
+    later = LogSpan(DUMPED_MS + 60_000, 1 << 50, from_start=False)
+    run = replace(RUN, coverage=Coverage(broker_logs(b=[later]), known=True))
+    result = compare(replace(case(denied, shown, memberships=[]), run=run))
+    assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
+    assert "p listed members" in why_unknown(result)
+    assert "the broker.log of b that was collected begins" in why_unknown(result)
+    gone = fact("DUMP", DUMPED_MS + 60_000, details={**asked, "rows": "0"})
+    left = [member(A, 0, DUMPED_MS + 1)]
+    assert compare(replace(case(denied, shown, gone, memberships=[]), run=run)).verdict == OFFLINE
+    assert compare(replace(case(denied, shown, memberships=left), run=run)).verdict == OFFLINE
+
+
+def test_members_may_be_back_that_went_before_a_log_ended() -> None:
+    left = case(memberships=[member(A, 0, JOINED_MS)])
+    span = replace(WHOLE_LOG, to_ms=JOINED_MS + 1_000)
+    for spans, verdict in (([span], UNKNOWN), ([WHOLE_LOG], OFFLINE)):
+        later = LogSpan(DUMPED_MS, DUMPED_MS + 1, from_start=False)
+        run = replace(RUN, coverage=Coverage(broker_logs(b=[*spans, later]), known=True))
+        assert compare(replace(left, run=run)).verdict == verdict
+
+
 def test_a_log_with_refused_lines_is_no_sign_that_there_is_no_member() -> None:
     whole, torn = [WHOLE_LOG], [replace(WHOLE_LOG, torn=True)]
     run = replace(RUN, coverage=Coverage(broker_logs(b=torn), known=True))
