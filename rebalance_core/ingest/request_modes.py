@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.ingest.cluster_context import ClusterContext
+from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.parse.channels import GRPC
 from rebalance_core.ingest.rows import Event, Finding, event, finding
@@ -207,12 +209,17 @@ def divide_all(pieces: Iterable[GroupEvidence]) -> set[str]:
 # gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
 
 
+_GRPC_ID = re.compile(r"[^@]+@\d+@\d+@[0-9a-z]+")
+"""ClientId of rocketmq-clients: host, process, number in the process, nanoseconds to base 36."""
+
+
 def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
     """CLIENT, BROKER or PROXY by client id, for members of which any file tells.
 
     ``clientRebalance`` is the member's own setting. A member that got an assignment, or pops, asks
     the broker; one that divided itself may be set to ask, too, and be orderly. If it is not, it has
-    given up asking; where it did for some topics only, it counts as one that asks.
+    given up asking; where it did for some topics only, it counts as one that asks. A proxy lists
+    gRPC clients beside remoting ones, which divide for themselves: the form of the id differs.
     """
     pieces = list(pieces)
     modes: dict[str, str] = {}
@@ -234,6 +241,9 @@ def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
             modes[piece.values["client_id"]] = BROKER_REBALANCE
         elif piece.kind == "allocated":
             divided[piece.values["client_id"]] = CLIENT_REBALANCE
+        elif piece.kind == "member" and piece.place.startswith(PROXIES):
+            if _GRPC_ID.fullmatch(piece.values["client_id"]):
+                proxied[piece.values["client_id"]] = PROXY_REBALANCE
         elif piece.kind == "consumer_connected" and piece.values.get("protocol") == GRPC:
             proxied[piece.values["client_id"]] = PROXY_REBALANCE
     gave_up = dict.fromkeys(divide_all(pieces) - proxied.keys(), CLIENT_REBALANCE)

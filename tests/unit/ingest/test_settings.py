@@ -143,6 +143,17 @@ def test_who_asks_the_broker() -> None:
           "divides": "CLIENT", "orderly": "BROKER"}  # fmt: skip
 
 
+def test_a_proxy_lists_grpc_clients_and_remoting_ones() -> None:
+    """Recorded: without the proxies' logs their lists alone show who is behind them."""
+
+    def listed(client_id: str, place: str) -> Any:
+        return Evidence(GROUP, "g", "member", 1, place, 0, "f", {"client_id": client_id})
+
+    grpc = "vm@23926@2@1f4at5mtn"
+    pieces = [listed(grpc, "proxy/p"), listed("10.0.0.1@7#8", "proxy/p"), listed("a@1@2@b", "a")]
+    assert rebalance_modes(pieces) == {grpc: "PROXY"}
+
+
 def test_a_member_that_gave_up_asking() -> None:
     """Recorded on 5.2.0: clients that started while a broker did not answer."""
     pieces = [
