@@ -108,6 +108,7 @@ class AuditRun:
         moments: by broker what it, its replicas and the name servers logged of it, by time.
         outages: by broker its outages of more than a minute, and the one that lasts.
         ids_hashed: the addresses of the clients look hashed: ids sort otherwise than they did.
+        changed_unseen: by topic from when to when it changed, and no log has the moment.
     """
 
     start_ms: int
@@ -128,6 +129,7 @@ class AuditRun:
     moments: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     outages: Mapping[str, tuple[BrokerOutage, ...]] = field(default_factory=dict)
     ids_hashed: bool = False
+    changed_unseen: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
 def case_rows(tables: Mapping[str, Iterable[Mapping[str, object]]]) -> CaseRows:

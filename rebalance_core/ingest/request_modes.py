@@ -309,6 +309,7 @@ class _History:
     findings: list[Finding] = field(default_factory=list)
     _now: RequestMode | None = None
     _brokers: dict[str, RequestMode] = field(default_factory=dict)
+    _stated_ms: int = 0
     _pulled_ms: int = 0
     _pulling: set[str] = field(default_factory=set)
     _answers: list[Statement] = field(default_factory=list)
@@ -328,6 +329,7 @@ class _History:
         if any(one.broker is not None for one in at_once):
             self._answers.clear()
         self._answers += (one for one in at_once if one.whole_brokers is not None)
+        self._stated_ms = at_once[0].at_ms
         if not popped:
             self._pulled_ms = at_once[0].at_ms
             self._pulling |= {one.client_id for one in at_once if one.client_id is not None}
@@ -379,6 +381,7 @@ class _History:
         return since_ms
 
     def _dated(self, before: RequestMode, mode: RequestMode, at_ms: int, one: Statement) -> Finding:
+        by_store = one.broker is not None
         return finding(
             "INGEST_REQUEST_MODE_CHANGED",
             f"{self.group} on {self.topic} went from {before} to {mode}. Brokers log no such "
@@ -387,7 +390,7 @@ class _History:
             "better.",
             consumer_group=self.group,
             topic=self.topic,
-            first_ms=at_ms,
+            first_ms=min(at_ms, self._stated_ms) if by_store else at_ms,
             last_ms=one.at_ms,
             evidence={"before": before, "after": mode, "source": one.source},
         )

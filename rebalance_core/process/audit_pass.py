@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit import redact
+from rebalance_core.audit.case import grouped
 from rebalance_core.audit.causes import with_causes
 from rebalance_core.audit.changes import fingerprint
 from rebalance_core.audit.cluster_findings import ClusterFindings, cluster_findings
@@ -41,7 +42,7 @@ from rebalance_core.process.audit_cases import (
 )
 from rebalance_core.process.audited import AuditResult
 from rebalance_core.process.covered_starts import CoveredStarts
-from rebalance_core.process.undated_moves import UndatedMoves
+from rebalance_core.process.undated_moves import UndatedMoves, changed_unseen
 from rebalance_core.process.widened_starts import WidenedStarts
 
 if TYPE_CHECKING:
@@ -192,8 +193,13 @@ def audit_clusters(
         redact_salt: show names for client ids, mixed with this; None: show the ids.
     """
     group_findings = cluster_findings(clusters.by_cluster(), stale_hours, not_before_ms)
-    groups = GroupRules(group_findings.runs, accepted, redact_salt)
     of_ingest = cast("list[FindingsRow]", rows_of_arrow(clusters.findings))
+    by_cluster = grouped(of_ingest, lambda row: row["cluster"])
+    runs = {
+        name: replace(run, changed_unseen=changed_unseen(by_cluster.get(name, ())))
+        for name, run in group_findings.runs.items()
+    }
+    groups = GroupRules(runs, accepted, redact_salt)
     return AuditedClusters(group_findings, of_ingest, groups, clusters.coverage)
 
 
@@ -355,19 +361,19 @@ class AuditPass:
         """
         tables = with_empty_events_if_missing(tables)
         cases = by_group(case_tables(tables))
-        grouped = fan_out(tables, group_pattern(self.options))
+        fanned = fan_out(tables, group_pattern(self.options))
         place = {name: at for at, name in enumerate(names_of(cases, 0, len(cases)))}
         begin = 0
         unsure = WidenedStarts(tables.get(FINDINGS), self.rules.runs)
         covered = CoveredStarts(self.rules.runs, tables)
         undated = UndatedMoves(self.rules.runs, tables)
-        for first, end in grouped.chunks(ROWS_AT_ONCE):
+        for first, end in fanned.chunks(ROWS_AT_ONCE):
             ledger: dict[str, list[pa.Table]] = {}
-            some = grouped.of(first, end)
+            some = fanned.of(first, end)
             made = ledger_pass(some, self.engine, names_coded=True)
             made = unsure.widened(made, some, self.engine)
             yield from within(_noted(made, ledger, covered, undated), self.options)
-            after = place[names_of(grouped, end - 1, end)[0]] + 1
+            after = place[names_of(fanned, end - 1, end)[0]] + 1
             group_findings.add(self._findings_of(cases, begin, after, ledger))
             begin = after
             if progress is not None:
@@ -385,9 +391,9 @@ class AuditPass:
             return {"findings": [], "group_verdicts": []}
         tables = cases.of(begin, end)
         tables |= {name: pa.concat_tables(ledger.pop(name)) for name in [*ledger]}
-        grouped = by_group(tables)
+        of_groups = by_group(tables)
         del tables
-        return run_group_rules(self.rules, cases_of(grouped), self.options.group)
+        return run_group_rules(self.rules, cases_of(of_groups), self.options.group)
 
 
 def _noted(
@@ -396,16 +402,19 @@ def _noted(
     covered: CoveredStarts,
     undated: UndatedMoves,
 ) -> LedgerRows:
-    """The rows as they go by, starts and windows as far as they are known; ``ledger`` gets all, by
-    table.
+    """The rows as they go by, starts and windows as far as they are known.
+
+    ``ledger`` gets all, by table, with the windows of changes at the times of their events.
     """
     for name, rows in made:
-        if name == "diffs":
-            rows = undated(rows)
         if name == "pull_starts":
             rows = covered(rows)
         if name in SIMULATED_TABLES:
             ledger.setdefault(name, []).append(_plain(name, rows))
+        if name == "diffs":
+            rows = undated.diffs(rows)
+        if name == "epochs":
+            rows = undated.epochs(rows)
         yield name, rows
 
 

@@ -1,72 +1,168 @@
-"""Rows of ``diffs`` of changes that dumps alone show: they may have come any time before."""
+"""Rows of ``diffs`` of times in which something happened that a document alone shows."""
+
+from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.case import AuditRun, grouped
 from rebalance_core.audit.listings import SAME_ROUND_MS
-from rebalance_core.model.events import CONSUMER_EVENTS, OBSERVED
+from rebalance_core.ingest.fact import file_of
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.model.events import CONSUMER_EVENTS, CONSUMER_JOIN, OBSERVED
+from rebalance_core.model.timeline import EVER_MS
 from rebalance_core.process.covered_starts import rows_by_name
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsRow
+
+Group = tuple[str, str]
+Span = tuple[int, int]
 
 _GROUP = ("cluster", "consumer_group")
 _EVENT = (*_GROUP, "event_ms", "event_type", "source", "detail")
-_LOOK = (*_GROUP, "observed_ms")
+_LOOK = (*_GROUP, "observed_ms", "source")
+_CHANGED_UNSEEN = ("INGEST_TOPIC_CHANGE_NOT_LOGGED", "INGEST_REQUEST_MODE_CHANGED")
+"""Findings of ingest on a change from `first_ms` to `last_ms`, of which no log has the moment."""
+
+EVER_BEFORE_MS = 0
+"""No earlier look, and no log of a broker: at any time before what was collected."""
 
 
 class UndatedMoves:
-    """Begins the windows of changes that dumps alone show where the last look before them was.
+    """Widens the windows of moves over the time of each change that a document alone shows.
 
-    The event of such a change has the time of the dump that shows it. It happened since the list
-    of members of the round before, or since the brokers' logs ended; without either, since the
-    collection begins.
+    The event of such a change has one time, and it happened at any time between two looks: since
+    the list of members of the round before, or since the brokers' logs ended; without either, since
+    the collection begins, or `EVER_BEFORE_MS`. A member that a dump lists, and of which no log has
+    the join, came until that dump. While such a change is open, every move of the group may have
+    been a part of it, and an epoch that begins and ends in that time may never have been; of a
+    topic or its request mode, every move of queues of the topic.
 
     Args:
         runs: by cluster, with its coverage.
-        tables: ``cluster_events`` and ``observed_members`` of the groups.
+        tables: ``cluster_events``, ``observed_members`` and ``findings`` of the groups.
     """
 
     def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
-        self._since: dict[tuple[str, ...], dict[int, int]] = {}
+        spans: dict[Group, list[Span]] = {}
         shown = _shown_by_dumps(tables)
         groups = {(row["cluster"], row["consumer_group"]) for row in shown}
-        looks = _looks(tables, groups)
+        looks, made = _looks(tables, groups)
         for row in shown:
-            group, at_ms = (row["cluster"], row["consumer_group"]), row["event_ms"]
+            group = (row["cluster"], row["consumer_group"])
             run = runs.get(row["cluster"])
-            lists = looks.get(group, [])
-            if run is None or not run.coverage.known or at_ms not in lists:
-                continue  # it has the time that the client states
-            before = bisect_right(lists, at_ms - SAME_ROUND_MS)
-            since_ms = lists[before - 1] if before else run.start_ms
-            ends = [run.coverage.ends(broker) for broker in run.coverage.brokers]
-            if ends and min(ends) <= at_ms:
-                since_ms = max(since_ms, min(ends))
-            since_ms -= run.coverage.clock_error_ms
-            of_group = self._since.setdefault(group, {})
-            of_group[at_ms] = min(since_ms, of_group.get(at_ms, since_ms))
+            if run is not None and run.coverage.known:
+                lists, made_ms = looks.get(group, []), made.get(file_of(row["source"]))
+                spans.setdefault(group, []).extend(_open_span(row, run, lists, made_ms))
+        self._of_members = {group: of for group, of in spans.items() if of}
+        findings = tables["findings"].to_pylist() if "findings" in tables else []
+        of_groups = grouped(findings, lambda row: (row["cluster"], row["consumer_group"]))
+        self._of_modes = {group: changed_unseen(rows) for group, rows in of_groups.items()}
+        self._of_topics = {name: run.changed_unseen for name, run in runs.items()}
 
-    def __call__(self, diffs: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows, with ``earliest_ms`` where their change may have come."""
-        if not self._since or not len(diffs):
-            return diffs
-        names, codes = rows_by_name(diffs, _GROUP)
-        change_ms, earliest_ms = diffs["change_ms"].to_numpy(), diffs["earliest_ms"].to_numpy()
-        found = earliest_ms.copy()
+    def diffs(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of ``diffs`` with windows as wide as their changes are unsure."""
+        change_ms = rows["change_ms"].to_numpy()
+        earliest_ms, latest_ms = (rows[n].to_numpy().copy() for n in ("earliest_ms", "latest_ms"))
+        for mine, (low_ms, high_ms) in self._within(rows, (*_GROUP, "topic"), change_ms):
+            earliest_ms[mine] = np.minimum(earliest_ms[mine], low_ms)
+            latest_ms[mine] += high_ms - change_ms[mine]
+        return _with(rows, earliest_ms=earliest_ms, latest_ms=latest_ms)
+
+    def epochs(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of ``epochs``, those that may never have been as transient."""
+        to_ms = pc.fill_null(rows["to_ms"], EVER_MS).to_numpy()
+        transient = rows["transient"].to_numpy(zero_copy_only=False).copy()
+        for mine, (_, high_ms) in self._within(rows, _GROUP, rows["from_ms"].to_numpy()):
+            transient[mine] |= to_ms[mine] <= high_ms
+        return _with(rows, transient=transient)
+
+    def _within(
+        self, rows: pa.RecordBatch, columns: tuple[str, ...], times: Ints
+    ) -> Iterator[tuple[Ints, Span]]:
+        """Yield which rows have their time in an open span of their names, and the span."""
+        if not any((self._of_members, self._of_modes, *self._of_topics.values())) or not len(rows):
+            return
+        names, codes = rows_by_name(rows, columns)
         order = np.argsort(codes, kind="stable")
         ends = np.searchsorted(codes[order], np.arange(len(names) + 1))
-        for number, name in enumerate(names):
-            rows = order[ends[number] : ends[number + 1]]
-            for at_ms, since_ms in self._since.get(name, {}).items():
-                mine = rows[change_ms[rows] == at_ms]
-                found[mine] = np.minimum(found[mine], since_ms)
-        columns = {name: diffs[name] for name in diffs.schema.names}
-        columns["earliest_ms"] = pa.array(found, diffs.schema.field("earliest_ms").type)
-        return pa.RecordBatch.from_arrays([*columns.values()], schema=diffs.schema)
+        for number, (cluster, group, *topics) in enumerate(names):
+            own = order[ends[number] : ends[number + 1]]
+            spans = list(self._of_members.get((cluster, group), ()))
+            for topic in topics:
+                spans += self._of_modes.get((cluster, group), {}).get(topic, ())
+                spans += self._of_topics.get(cluster, {}).get(topic, ())
+            for low_ms, high_ms in _merged(spans):
+                yield own[(low_ms <= times[own]) & (times[own] <= high_ms)], (low_ms, high_ms)
+
+
+def _with(rows: pa.RecordBatch, **columns: npt.NDArray[Any]) -> pa.RecordBatch:
+    """Return the rows with other values in these columns."""
+    of = {name: rows[name] for name in rows.schema.names}
+    of |= {name: pa.array(one, rows.schema.field(name).type) for name, one in columns.items()}
+    return pa.RecordBatch.from_arrays([*of.values()], schema=rows.schema)
+
+
+def changed_unseen(findings: Iterable[FindingsRow]) -> dict[str, tuple[Span, ...]]:
+    """Return by topic from when to when what ingest dated by a document may have happened.
+
+    A client that is told another request mode moves its queues then, and the event has that time.
+    """
+    spans: dict[str, tuple[Span, ...]] = {}
+    for row in findings:
+        topic, last_ms = row["topic"], row["last_ms"]
+        if row["rule_id"] not in _CHANGED_UNSEEN or topic is None or last_ms is None:
+            continue
+        if not dict(row["evidence"])["source"].startswith("clients/"):
+            first_ms = last_ms if row["first_ms"] is None else row["first_ms"]
+            spans[topic] = (*spans.get(topic, ()), (first_ms, last_ms))
+    return spans
+
+
+def _open_span(
+    row: Mapping[str, Any], run: AuditRun, lists: list[int], made_ms: int | None
+) -> Iterator[Span]:
+    """Yield from when to when an event of a member may have happened that a dump shows.
+
+    Args:
+        row: the event.
+        run: of its cluster.
+        lists: when the members of its group were looked at.
+        made_ms: when the dump was made, if it lists members.
+    """
+    at_ms = row["event_ms"]
+    logs = [run.coverage.of_broker(broker) for broker in run.coverage.brokers]
+    if at_ms in lists and row["detail"] != OBSERVED:
+        before = bisect_right(lists, at_ms - SAME_ROUND_MS)
+        ends = [run.coverage.ends(broker) for broker in run.coverage.brokers]
+        begun_ms = run.start_ms if any(ends) else EVER_BEFORE_MS
+        since_ms = lists[before - 1] if before else begun_ms
+        if ends and min(ends) <= at_ms:
+            since_ms = max(since_ms, min(ends))
+        yield max(since_ms - run.coverage.clock_error_ms, EVER_BEFORE_MS), at_ms
+    elif made_ms is not None and row["event_type"] == CONSUMER_JOIN and at_ms < made_ms:
+        torn = any(log.torn for log in run.coverage.brokers.values())
+        unlogged = not logs or torn or any(log.gap(at_ms, made_ms) for log in logs)
+        if (unlogged or row["detail"] != OBSERVED) and "-consumerStatus-" not in row["source"]:
+            yield at_ms, made_ms
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Return the spans in order, those that meet as one."""
+    merged: list[Span] = []
+    for low_ms, high_ms in sorted(spans):
+        if merged and low_ms <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], high_ms)
+        else:
+            merged.append((low_ms, high_ms))
+    return merged
 
 
 def _shown_by_dumps(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
@@ -74,19 +170,21 @@ def _shown_by_dumps(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
     events = tables["cluster_events"]
     by_dumps = pc.starts_with(pc.field("source").cast(pa.string()), "mqadmin/")
     of_members = pc.field("event_type").cast(pa.string()).isin(CONSUMER_EVENTS)
-    found = events.filter(by_dumps & of_members).select(_EVENT).to_pylist()
-    return [row for row in found if row["detail"] != OBSERVED]
+    found: list[dict[str, Any]] = events.filter(by_dumps & of_members).select(_EVENT).to_pylist()
+    return found
 
 
 def _looks(
-    tables: Mapping[str, pa.Table], groups: set[tuple[str, str]]
-) -> dict[tuple[str, str], list[int]]:
-    """When the members of each group were looked at, in order."""
-    looks: dict[tuple[str, str], set[int]] = {}
+    tables: Mapping[str, pa.Table], groups: set[Group]
+) -> tuple[dict[Group, list[int]], dict[str, int]]:
+    """When the members of each group were looked at, in order; and when by file."""
+    looks: dict[Group, set[int]] = {}
+    made: dict[str, int] = {}
     if groups and "observed_members" in tables:
         rows = tables["observed_members"].select(_LOOK)
         for row in rows.group_by([*_LOOK]).aggregate([]).to_pylist():
             group = row["cluster"], row["consumer_group"]
             if group in groups:
                 looks.setdefault(group, set()).add(row["observed_ms"])
-    return {group: sorted(times) for group, times in looks.items()}
+                made[file_of(row["source"])] = row["observed_ms"]
+    return {group: sorted(times) for group, times in looks.items()}, made

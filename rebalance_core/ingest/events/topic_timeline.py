@@ -402,6 +402,7 @@ class TopicTimeline:
         else:
             config = config._replace(perm=self._registered_perm(place, config.perm, at_ms))
         state = self._brokers.setdefault(place, _Broker())
+        since_ms = max(state.seen_ms - SNAPSHOT_SLACK_MS, state.changed_ms or 0)
         state.seen_ms = max(state.seen_ms, at_ms)
         if not state.mentioned and self._was_created_since(place, at_ms):
             self.findings.append(
@@ -426,7 +427,7 @@ class TopicTimeline:
                     f"perm={config.perm} in {piece.source}, and no log says since when: the change "
                     "is dated to that file.",
                     "Collect broker.log of the whole time; INFO lines may be dropped under load.",
-                    topic=self.topic, broker_name=place, first_ms=state.changed_ms, last_ms=at_ms,
+                    topic=self.topic, broker_name=place, first_ms=since_ms, last_ms=at_ms,
                     evidence={"source": piece.source},
                 )
             )  # fmt: skip

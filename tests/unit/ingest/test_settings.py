@@ -364,6 +364,14 @@ def test_retry_topics_are_never_popped() -> None:
     assert found(store(4_000_000, topic="%RETRY%g")) == []
 
 
+def test_what_a_store_shows_changed_since_the_store_before() -> None:
+    context = ClusterContext("c", START, END)
+    pieces = store(4_000_000), store(5_000_000, "POP(share_queue_num=7)"), store(6_000_000, "PULL")
+    _, findings = request_mode_events("g", pieces, Presence([]), context)
+    spans = [(row["first_ms"], row["last_ms"]) for row in findings]
+    assert spans == [(4_000_000, 5_000_000), (5_000_000, 6_000_000)]
+
+
 def test_findings_say_what_is_not_known() -> None:
     context = ClusterContext("c", START, END)
     pieces = line(4_000_000, "PULL"), line(5_000_000, "POP")

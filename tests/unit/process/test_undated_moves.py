@@ -1,5 +1,6 @@
 """Windows of changes that dumps alone show begin at the look before."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,7 @@ from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.process.undated_moves import UndatedMoves
+from rebalance_core.process.undated_moves import EVER_BEFORE_MS, UndatedMoves
 from tests.unit.audit.cases import broker_logs
 
 BEGIN_MS, DUMPED_MS = 100_000, 900_000
@@ -37,24 +38,34 @@ def looks(*times_ms: int) -> list[Any]:
     return [row_of("observed_members", observed_ms=ms, source="s") for ms in times_ms]
 
 
-def begun(
+def undated(
     events: list[Any],
     members: list[Any],
     coverage: Coverage = NO_LOG,
-    group: str = "g",
-) -> int:
-    """When the window of a move of the dump's time begins."""
+    findings: Iterable[Any] = (),
+    of_topics: Mapping[str, tuple[tuple[int, int], ...]] | None = None,
+) -> UndatedMoves:
     tables = {
         name: pa.Table.from_batches([batch_of_rows(INGESTED_TABLES[name], rows)])
-        for name, rows in (("cluster_events", events), ("observed_members", members))
+        for name, rows in (
+            ("cluster_events", events),
+            ("observed_members", members),
+            ("findings", list(findings)),
+        )
     }
+    run = AuditRun(BEGIN_MS, 1_000_000, coverage=coverage, changed_unseen=of_topics or {})
+    return UndatedMoves({"c": run}, tables)
+
+
+def window(moves: UndatedMoves, at_ms: int, group: str = "g") -> tuple[int, int]:
+    """The window of a move at this time, which lasts 20 s where its time is known."""
     move = row_of(
         "diffs",
         consumer_group=group,
         epoch=1,
-        change_ms=DUMPED_MS,
-        earliest_ms=DUMPED_MS,
-        latest_ms=DUMPED_MS + 20_000,
+        change_ms=at_ms,
+        earliest_ms=at_ms,
+        latest_ms=at_ms + 20_000,
         topic="T",
         broker_name="a",
         queue_id=0,
@@ -63,11 +74,35 @@ def begun(
         kind="FORCED",
         cause="CONSUMER_LOST",
     )
-    runs = {"c": AuditRun(BEGIN_MS, 1_000_000, coverage=coverage)}
-    rows = UndatedMoves(runs, tables)(batch_of_rows(SIMULATED_TABLES["diffs"], [move]))
-    (made,) = rows.to_pylist()
-    assert {**made, "earliest_ms": DUMPED_MS} == move
-    return int(made["earliest_ms"])
+    (made,) = moves.diffs(batch_of_rows(SIMULATED_TABLES["diffs"], [move])).to_pylist()
+    unchanged = {"earliest_ms": at_ms, "latest_ms": at_ms + 20_000}
+    assert {**made, **unchanged} == move
+    return made["earliest_ms"], made["latest_ms"]
+
+
+def transient(moves: UndatedMoves, from_ms: int, to_ms: int | None) -> bool:
+    epoch = row_of(
+        "epochs",
+        epoch=1,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        causes=["CONSUMER_JOIN"],
+        status="SETTLED",
+        transient=False,
+    )
+    counts = ("members", "distinct_members", "queues", "added", "dropped", "orphaned", "shared")
+    epoch |= dict.fromkeys((*counts, "pop_queues", "masterless_queues"), 0)
+    (made,) = moves.epochs(batch_of_rows(SIMULATED_TABLES["epochs"], [epoch])).to_pylist()
+    return bool(made["transient"])
+
+
+def begun(
+    events: list[Any], members: list[Any], coverage: Coverage = NO_LOG, group: str = "g"
+) -> int:
+    """When the window of a move of the dump's time begins."""
+    low_ms, high_ms = window(undated(events, members, coverage), DUMPED_MS, group)
+    assert high_ms == DUMPED_MS + 20_000
+    return low_ms
 
 
 SHOWN = event(DUMPED_MS, "mqadmin/900000-consumerConnection-g-a.txt:2")
@@ -83,7 +118,13 @@ def test_or_since_the_logs_ended() -> None:
 
 
 def test_or_since_the_collection_begins() -> None:
-    assert begun([SHOWN], looks(899_000, DUMPED_MS)) == BEGIN_MS
+    whole = Coverage(broker_logs(a=[LogSpan(0, 950_000, from_start=True)]), known=True)
+    assert begun([SHOWN], looks(899_000, DUMPED_MS), whole) == BEGIN_MS
+
+
+def test_or_at_any_time_before_where_no_log_has_the_time_before_the_first_look() -> None:
+    """Recorded: a collection of dumps begins with the first of them."""
+    assert begun([SHOWN], looks(899_000, DUMPED_MS)) == EVER_BEFORE_MS
 
 
 def test_by_as_much_earlier_as_clocks_may_be_off() -> None:
@@ -109,3 +150,70 @@ def test_other_groups_keep_theirs() -> None:
 
 def test_tables_without_coverage_stay_as_they_are() -> None:
     assert begun([SHOWN], looks(500_000, DUMPED_MS), Coverage()) == DUMPED_MS
+
+
+LISTED = looks(300_000, DUMPED_MS)
+LISTED[-1]["source"] = "mqadmin/900000-consumerConnection-g-a.txt:2"
+
+
+def joined(at_ms: int, detail: str | None = None) -> Any:
+    source = "mqadmin/900000-consumerConnection-g-a.txt:2"
+    return event(at_ms, source, "CONSUMER_JOIN", detail)
+
+
+@pytest.mark.parametrize("detail", [None, "OBSERVED"])
+def test_a_member_of_which_no_log_has_the_join_came_until_the_dump_that_lists_it(
+    detail: str | None,
+) -> None:
+    """Recorded: a topic that was created meanwhile is divided among members of later."""
+    moves = undated([joined(BEGIN_MS, detail)], LISTED)
+    assert window(moves, BEGIN_MS) == (BEGIN_MS, DUMPED_MS + 20_000)
+    assert window(moves, 500_000) == (BEGIN_MS, DUMPED_MS + 20_000)
+    assert window(moves, DUMPED_MS + 1) == (DUMPED_MS + 1, DUMPED_MS + 20_001)
+
+
+def test_a_member_that_was_there_before_whole_logs_begin_did_not_come_later() -> None:
+    whole = Coverage(broker_logs(a=[LogSpan(0, 950_000, from_start=True)]), known=True)
+    assert window(undated([joined(BEGIN_MS, "OBSERVED")], LISTED, whole), 500_000)[0] == 500_000
+    assert window(undated([joined(BEGIN_MS)], LISTED, whole), 500_000)[0] == BEGIN_MS
+
+
+def test_an_epoch_inside_such_a_time_may_never_have_been() -> None:
+    moves = undated([joined(BEGIN_MS)], LISTED)
+    assert transient(moves, 200_000, 300_000)
+    assert not transient(moves, 200_000, DUMPED_MS + 1)
+    assert not transient(moves, 200_000, None)
+    assert not transient(undated([], LISTED), 200_000, 300_000)
+
+
+def mode_changed(source: str) -> Any:
+    return row_of(
+        "findings",
+        rule_id="INGEST_REQUEST_MODE_CHANGED",
+        topic="T",
+        severity="INFO",
+        first_ms=200_000,
+        last_ms=400_000,
+        summary="s",
+        evidence={"source": source},
+        remedy="r",
+    )
+
+
+def test_a_request_mode_that_a_store_shows_changed_since_the_store_before() -> None:
+    moves = undated([], [], findings=[mode_changed("brokers/a/config/messageRequestMode.json")])
+    assert window(moves, 200_000) == (200_000, 420_000)
+    assert window(moves, 400_000) == (200_000, 420_000)
+    assert window(moves, 200_000, "other") == (200_000, 220_000)
+
+
+def test_what_a_client_is_told_has_the_time_of_the_answer() -> None:
+    moves = undated([], [], findings=[mode_changed("clients/x/rocketmq_client.log:7")])
+    assert window(moves, 200_000) == (200_000, 220_000)
+
+
+def test_a_topic_that_a_document_shows_changed_moves_queues_of_every_group() -> None:
+    moves = undated([], [], of_topics={"T": ((200_000, 400_000),)})
+    assert window(moves, 400_000) == window(moves, 400_000, "other") == (200_000, 420_000)
+    moves = undated([], [], of_topics={"U": ((200_000, 400_000),)})
+    assert window(moves, 400_000) == (400_000, 420_000)

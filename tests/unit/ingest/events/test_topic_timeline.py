@@ -91,7 +91,15 @@ def test_a_store_that_differs_dates_the_change_and_is_told() -> None:
     assert configs(*pieces) == [(5_500, 4, None), (100_000, 8, None)]
     (finding,) = topic_tables("T", pieces, CONTEXT)["findings"]
     assert finding["rule_id"] == "INGEST_TOPIC_CHANGE_NOT_LOGGED"
+    assert (finding["first_ms"], finding["last_ms"]) == (5_500, 100_000)
     assert "T on a has read=8, write=4 and perm=6 in a:100, and" in finding["summary"]
+
+
+def test_it_changed_since_the_last_file_that_had_it_as_before() -> None:
+    """A store may show what was so 10 s ago."""
+    pieces = [said(5, "topic_created", **FOUR), stored(50, 4), stored(100, 8)]
+    (finding,) = topic_tables("T", pieces, CONTEXT)["findings"]
+    assert (finding["first_ms"], finding["last_ms"]) == (40_000, 100_000)
 
 
 def test_a_store_copied_right_after_a_change_may_be_older_than_it() -> None:
