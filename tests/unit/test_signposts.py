@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from functools import cache, cached_property
 from pathlib import Path
 
+import pytest
+
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.cli.jobs import JOBS, option_names
 from rebalance_core.contracts.cases import CASE_TABLES, CLUSTER_TABLES
@@ -321,3 +323,28 @@ def test_names_in_pages_exist() -> None:
         if not stands_in_page(name, page)
     ]
     assert not stale, "\n".join(stale)
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        "Roster.by_client",  # of a module that this one does not import from
+        "roster.Roster.by_nobody",
+        "protocol.gone",
+        "nothing_here",
+        "tests/unit/gone.py",
+        "make gone",
+        "rebalance plan --gone",
+        "--gone",
+        "python -m tests.bench.gone",
+    ],
+)
+def test_what_is_gone_is_found_in_code(gone: str) -> None:
+    assert not stands_in_code(gone, modules()["rebalance_core.model.queue"])
+
+
+@pytest.mark.parametrize(
+    "gone", ["rebalance_core/gone.py", "diffs.gone", "replay.gone", "rebalance audit --gone"]
+)
+def test_what_is_gone_is_found_in_a_page(gone: str) -> None:
+    assert not stands_in_page(gone, TREE / "CONTRIBUTING.md")

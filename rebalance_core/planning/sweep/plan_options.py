@@ -69,8 +69,7 @@ class PlanResult:
         tables: Rows and digest of every table written.
         inputs: What was read, by table.
         rejected: How often each issue code occurs in ``rejected``.
-        scenarios: A row for each scenario and strategy, over all groups and seeds
-            (``scenario_figures``).
+        scenarios: A row for each scenario and strategy, over all groups and seeds.
         league: The rows of ``plan_league``.
         warnings: Patterns of scenarios that matched nothing, and what edits could not do.
     """
