@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from rebalance_core.explain.formula import Formula, formula_of
 from rebalance_core.explain.view import (
@@ -21,10 +21,11 @@ from rebalance_core.explain.view import (
     GroupRows,
     ProcessKey,
     View,
+    key_of,
     subscribes,
     view_of,
 )
-from rebalance_core.model.clients import BYTES, profile_of_row, rules_version
+from rebalance_core.model.clients import BYTES, UTF16, profile_of_row, rules_version
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -47,7 +48,7 @@ from rebalance_core.replay.settle import (
     strategy_key,
 )
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
-from rebalance_core.strategies.pop import WHOLE_BROKER, allocate_for_pop
+from rebalance_core.strategies.pop import WHOLE_BROKER, Pop
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow
@@ -81,48 +82,26 @@ def strategy_of(member: MembershipsRow) -> AllocationStrategy | None:
     return _parsed(member["strategy"], version)
 
 
-Shares = dict[str, list[MessageQueue]]
+@dataclass(frozen=True)
+class _UnknownStrategy(AllocationStrategy):
+    """A strategy that RocketMQ does not have: nothing says what it allocates.
 
+    Attributes:
+        text: as the ledger has it.
+    """
 
-class _Shares(AllocationStrategy):
-    """A strategy that works out the shares of all members at once, and keeps them."""
-
-    def __init__(self, text: str, strategy: AllocationStrategy | None) -> None:
-        self._text, self._strategy = text, strategy
-        # by the lists' identities; beside the shares the lists, so that these stay what they are
-        self._kept: dict[tuple[int, int], tuple[Any, Shares | None]] = {}
+    text: str
 
     @property
     def name(self) -> str:
-        """Return the strategy's name; the text, if it is none of RocketMQ's."""
-        return self._text if self._strategy is None else self._strategy.name
-
-    @property
-    def keeps_to_topic(self) -> bool:
-        """Return what the strategy says."""
-        return self._strategy is None or self._strategy.keeps_to_topic
+        """Return the text."""
+        return self.text
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Allocate by the strategy. Raises `AllocationError` where there is none."""
-        if self._strategy is None:
-            raise AllocationError(f"unknown strategy {self._text}", "")
-        key = id(queues), id(client_ids)
-        if key not in self._kept:
-            self._kept[key] = (queues, client_ids), self._of_all(queues, client_ids)
-        shares = self._kept[key][1]
-        if shares is None:
-            return self._strategy.allocate(client_id, queues, client_ids)
-        return list(shares.get(client_id, ()))
-
-    def _of_all(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Shares | None:
-        """None: somebody's allocation throws; others' may not."""
-        assert self._strategy is not None
-        try:
-            return self._strategy.allocate_all(queues, client_ids)
-        except AllocationError:
-            return None
+        """Raise `AllocationError`."""
+        raise AllocationError(f"unknown strategy {self.text}", "")
 
 
 @dataclass(frozen=True)
@@ -142,6 +121,9 @@ class Settlement:
     group: GroupView
     now: Settled | None
     strategies: Mapping[tuple[str, str], AllocationStrategy]
+    _thrown: dict[tuple[AllocationStrategy, str], dict[str, str]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def known(self) -> bool:
@@ -171,20 +153,17 @@ class Settlement:
         return queue in self._readable
 
     @cached_property
-    def members(self) -> list[tuple[MembershipsRow, Member, ProcessKey]]:
+    def members(self) -> list[tuple[MembershipsRow, Member]]:
         """The rows of the processes, each with what `replay.settle` sees of it."""
-        return [
-            (row, self.group.members[key], key)
-            for row, key in zip(self.view.members, self.view.keys, strict=True)
-        ]
+        return [(row, self.group.members[key_of(row)]) for row in self.view.members]
 
     @cached_property
-    def _outcomes(self) -> dict[int, str]:
-        return {id(row): self._outcome(row, member) for row, member, _ in self.members}
+    def _outcomes(self) -> dict[ProcessKey, str]:
+        return {key_of(row): self._outcome(row, member) for row, member in self.members}
 
     def outcome(self, row: MembershipsRow) -> str:
         """Return what a pass of the process does with the topic: one of the constants above."""
-        return self._outcomes[id(row)]
+        return self._outcomes[key_of(row)]
 
     def _outcome(self, row: MembershipsRow, member: Member) -> str:
         if member.suspended:
@@ -211,39 +190,31 @@ class Settlement:
             return THROWS
         return POP if pops else COMPUTED
 
+    def thrown(self, row: MembershipsRow) -> str:
+        """The exception of a process whose strategy throws; empty: it does not."""
+        member = self.group.members[key_of(row)]
+        strategy, order = self._strategy(member), member.profile.order
+        shared = self.shared
+        number = None if shared is None else shared.share_queue_num
+        if shared is not None and number is not None and pops_topic(self.group, member, shared):
+            strategy, order = Pop(strategy, number), UTF16
+        if (strategy, order) not in self._thrown:
+            self._thrown[strategy, order] = _errors(strategy, *self._lists(order))
+        return self._thrown[strategy, order].get(member.client_id, "")
+
     def _strategy(self, member: Member) -> AllocationStrategy:
         return self.strategies[strategy_key(member)]
 
-    def thrown(self, row: MembershipsRow) -> str:
-        """The exception of a process whose strategy throws; empty: it does not."""
-        member = self.group.members[self._keys[id(row)]]
-        strategy, shared = self._strategy(member), self.shared
-        number = None if shared is None else shared.share_queue_num
-        try:
-            if shared is not None and number is not None and pops_topic(self.group, member, shared):
-                allocate_for_pop(
-                    strategy, member.client_id, shared.queues, self.view.client_ids, number
-                )
-            else:
-                strategy.allocate(member.client_id, *self.lists(row))
-        except AllocationError as error:
-            return str(error)
-        return ""
+    @cached_property
+    def _entries(self) -> dict[ProcessKey, Entries]:
+        now = NOTHING if self.now is None else self.now
+        return {key: _had(now, key, self.topic) for key in self.view.keys}
 
     def entries(self, row: MembershipsRow) -> Entries:
         """Return what the process has of the topic, as answers name it; empty where it is
         not known.
         """
-        return self._entries[id(row)]
-
-    @cached_property
-    def _entries(self) -> dict[int, Entries]:
-        now = NOTHING if self.now is None else self.now
-        return {id(row): _had(now, key, self.topic) for row, _, key in self.members}
-
-    @cached_property
-    def _keys(self) -> dict[int, ProcessKey]:
-        return {id(row): key for row, _, key in self.members}
+        return self._entries[key_of(row)]
 
     def takes(self, row: MembershipsRow, queue: MessageQueue) -> bool:
         """True if a pass of the process takes the queue; not for those that run none."""
@@ -263,7 +234,10 @@ class Settlement:
 
     def lists(self, row: MembershipsRow) -> tuple[Sequence[MessageQueue], Sequence[str]]:
         """MqAll and cidAll in the order in which the process has them."""
-        if self.group.members[self._keys[id(row)]].profile.order == BYTES:
+        return self._lists(self.group.members[key_of(row)].profile.order)
+
+    def _lists(self, order: str) -> tuple[Sequence[MessageQueue], Sequence[str]]:
+        if order == BYTES:
             return sorted(self.queues), sorted(self.view.client_ids)
         return self.queues, self.view.client_ids
 
@@ -296,7 +270,7 @@ class Settlement:
     def _sure(self) -> dict[MessageQueue, Counter[str]]:
         """How many processes of each client id hold a queue."""
         found: dict[MessageQueue, Counter[str]] = {}
-        for row, member, _ in self.members:
+        for row, member in self.members:
             if self.outcome(row) != OTHER:
                 for queue in self.entries(row):
                     found.setdefault(queue, Counter())[member.client_id] += 1
@@ -305,7 +279,7 @@ class Settlement:
     @cached_property
     def _others(self) -> Counter[str]:
         """Processes of each id whose strategy is not worked out."""
-        return Counter(m.client_id for row, m, _ in self.members if self.outcome(row) == OTHER)
+        return Counter(m.client_id for row, m in self.members if self.outcome(row) == OTHER)
 
     def agrees(self, queue: MessageQueue) -> bool:
         """True if the ledger's holders are the expected ones."""
@@ -319,7 +293,7 @@ class Settlement:
         """Clients of which the ledger's rows of a shared topic are not the expected ones."""
         rows, others = self.view.reach.get(self.topic, {}), set[str]()
         expected: dict[str, set[MessageQueue]] = {client_id: set() for client_id in rows}
-        for row, member, _ in self.members:
+        for row, member in self.members:
             if self.outcome(row) == OTHER:
                 others.add(member.client_id)
             expected.setdefault(member.client_id, set()).update(self.entries(row))
@@ -345,9 +319,28 @@ class Settlement:
         rows = self.view.reach.get(self.topic, {})
         return frozenset(
             queue.broker_name
-            for row, member, _ in self.members
+            for row, member in self.members
             for queue in self.entries(row) - rows.get(member.client_id, frozenset())
         )
+
+
+def _errors(
+    strategy: AllocationStrategy, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+) -> dict[str, str]:
+    """Return what the allocations of clients throw, of each that throws."""
+    try:
+        strategy.allocate_all(queues, client_ids)
+    except AllocationError:
+        pass  # of one client; others' allocations may not throw
+    else:
+        return {}
+    found = {}
+    for client_id in dict.fromkeys(client_ids):
+        try:
+            strategy.allocate(client_id, queues, client_ids)
+        except AllocationError as error:
+            found[client_id] = str(error)
+    return found
 
 
 class Settlements:
@@ -439,7 +432,8 @@ class Settlements:
     def _strategies_of(self, group: GroupView) -> Mapping[tuple[str, str], AllocationStrategy]:
         for text, version in map(strategy_key, group.members.values()):
             if (text, version) not in self._strategies:
-                self._strategies[text, version] = _Shares(text, _parsed(text, version))
+                strategy = _parsed(text, version) or _UnknownStrategy(text)
+                self._strategies[text, version] = strategy
         return self._strategies
 
 

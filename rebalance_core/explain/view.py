@@ -72,7 +72,7 @@ class View:
 
     row: EpochsRow
     members: tuple[MembershipsRow, ...]
-    """Rows of memberships, one a process."""
+    """Rows of memberships, one a process; no two have the same `key_of`."""
     holders: Mapping[MessageQueue, Counter[str]]
     """Each queue with a row: how many processes of which id hold it; empty: none."""
     shared: Mapping[str, PopMetricsRow] = field(default_factory=dict)
@@ -96,14 +96,8 @@ class View:
 
     @cached_property
     def keys(self) -> list[ProcessKey]:
-        """Return the key that tells processes apart, by member; a redacted ledger has no
-        channels.
-        """
-        found: dict[ProcessKey, None] = {}
-        for member in self.members:
-            key = member["client_id"], member["channel_id"]
-            found[key if key not in found else (key[0], f"{key[1]}#{len(found)}")] = None
-        return list(found)
+        """Return the key of each process, by member."""
+        return [key_of(member) for member in self.members]
 
     @cached_property
     def processes_of(self) -> dict[str, list[MembershipsRow]]:
@@ -160,7 +154,7 @@ def view_of(rows: GroupRows, epoch: EpochsRow) -> View:
         held = holders.setdefault(queue_of(row), Counter())
         if row["client_id"] is not None:
             held[row["client_id"]] += row["holders"]
-    members = tuple(covering(rows.memberships, number))
+    members = _told_apart(covering(rows.memberships, number))
     shared = {row["topic"]: row for row in rows.pop_metrics if row["epoch"] == number}
     counts = {
         row["topic"]: int(row["queues"])
@@ -172,6 +166,21 @@ def view_of(rows: GroupRows, epoch: EpochsRow) -> View:
     if rows.queue_states is not None:
         states = {queue_of(row): row for row in covering(rows.queue_states, number)}
     return View(epoch, members, holders, shared, reach, counts, states)
+
+
+def key_of(member: MembershipsRow) -> ProcessKey:
+    """Return what tells a process of a view apart from the others."""
+    return member["client_id"], member["channel_id"]
+
+
+def _told_apart(members: Iterable[MembershipsRow]) -> tuple[MembershipsRow, ...]:
+    """Return the rows, each with a channel of its own; a redacted ledger has no channels."""
+    found: dict[ProcessKey, MembershipsRow] = {}
+    for member in members:
+        if key_of(member) in found:
+            member = {**member, "channel_id": f"{member['channel_id']}#{len(found)}"}
+        found[key_of(member)] = member
+    return tuple(found.values())
 
 
 def subscribes(member: MembershipsRow, topic: str) -> bool:
