@@ -159,7 +159,7 @@ def run(options: AuditOptions) -> JobReport:
         previous = _previous(request, carrier)  # first: refused before anything is written
         ingested, files_read = _ingest(request, carrier, output)
         written = _simulate_and_judge(request, carrier, services, output, ingested)
-        audited = FinishedAudit(written.result, carrier.reader(carrier.output()), previous)
+        audited = FinishedAudit(written.result, carrier.runtime.reader(carrier.output()), previous)
         facts = _write(request, carrier, output, audited, written, files_read)
     return JobReport(render_audit(facts), facts, facts["exit_code"])
 
@@ -323,7 +323,7 @@ def _previous(request: AuditRequest, carrier: Carrier) -> PreviousAudit | None:
     if location is None:
         return None
     folder = carrier.folder(location)
-    read = carrier.reader(carrier.location(location))
+    read = carrier.runtime.reader(carrier.location(location))
     record = _audit_record(folder)
     try:
         carried, gone = ((folder / name).read_text() or "" for name in (CARRIED, GONE))

@@ -12,6 +12,7 @@ from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import DRY_RUN, numbers, output_lines, result_facts, say, took, utc
 from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.process.generate import generate_and_write
 from rebalance_core.synthetic.draws import cluster_name
 from rebalance_core.synthetic.fleet import FleetPlan
 
@@ -32,9 +33,8 @@ def run(options: GenerateOptions) -> JobReport:
         return _dry_run(options, plan)
     with carrier.running(INPUT_TABLES) as output:
         say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
-        services = carrier.services()
-        written = carrier.call(
-            services.generate_and_write, plan, carrier.output(), before_writing=output.clear
+        written = carrier.run(
+            generate_and_write, plan, carrier.output(), before_writing=output.clear
         )
         record = output.finish(
             RunOutcome(written.tables, _origin(plan, written.tables), seed=plan.seed)

@@ -33,6 +33,7 @@ from rebalance_core.history.runs import (
     with_cluster,
 )
 from rebalance_core.model.errors import InputRefused, UsageError
+from rebalance_core.process.history import fold_history, write_history
 from rebalance_core.report.history_page import render_history
 from rebalance_core.report.visible import visible
 from rebalance_core.storage.place import reason_of, refusal, store_failed
@@ -71,17 +72,17 @@ def run(options: HistoryOptions) -> JobReport:
         for text in runs.left_out:
             terminal.warn(f"left out: {text}")
         terminal.say(f"folding {_nights(len(runs.nights))} of {options.runs}")
-        services, left_out = carrier.services(), list(runs.left_out)
+        left_out = list(runs.left_out)
 
         def leave_out(text: str) -> None:
             left_out.append(_shown(text))
             terminal.warn(f"left out: {left_out[-1]}")
 
-        tables = carrier.call(services.fold_history, runs, owners, leave_out=leave_out, of="nights")
+        tables = carrier.run(fold_history, runs, owners, leave_out=leave_out, of="nights")
         if not len(tables["nights"]):
             _refuse_no_night(options.runs, left_out)
         output.clear()
-        written = carrier.call(services.write_history, tables, carrier.output())
+        written = carrier.run(write_history, tables, carrier.output())
         shown = tables | {GROUP_NIGHTS.name: tables[GROUP_NIGHTS.name].select(SHOWN_OF_GROUPS)}
         rows = {name: rows_of_arrow(table) for name, table in shown.items()}
         page = render_history(rows, owners, left_out)
@@ -179,8 +180,8 @@ def _record(carrier: Carrier, folder: Folder) -> Mapping[str, Any] | None:
         return record
     counted_rows(folder, record, TABLES_READ[record["job"]])
     if lacks_clusters(record):
-        read = carrier.reader(carrier.location(folder.url))
-        clusters = set(read("group_verdicts", None)["cluster"].to_pylist())
+        read = carrier.runtime.reader(carrier.location(folder.url))
+        clusters = set(read("group_verdicts")["cluster"].to_pylist())
         return with_cluster(record, clusters)
     return record
 

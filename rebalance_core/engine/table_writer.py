@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -250,6 +250,12 @@ class TableWriters:
             for batch in rows.to_batches():
                 self.write(name, batch)
 
+    def close(self) -> None:
+        """Complete the files; of no use after that."""
+        with ExitStack() as closing:
+            for writer in self._writers.values():
+                closing.callback(writer.close)
+
     def written(self) -> Mapping[str, TableWritten]:
         """Rows and digest of every table."""
         return {name: digest.result for name, digest in self.digests().items()}
@@ -262,9 +268,7 @@ class TableWriters:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with ExitStack() as closing:
-            for writer in self._writers.values():
-                closing.callback(writer.close)
+        self.close()
 
 
 # What a job wrote, wherever it ran.
@@ -316,8 +320,14 @@ def ledger_written(
 
 # Tables as a run of this version or an earlier one wrote them, in this process or on Spark.
 
-ReadWritten = Callable[[str, GroupName | None], pa.Table]
-"""From the name of a table that a run wrote to its rows: those of a (cluster, group), or all."""
+
+class ReadWritten(Protocol):
+    """Reads the tables that a run wrote."""
+
+    def __call__(
+        self, table: str, group: GroupName | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """The rows of a (cluster, group), or all; of some columns, or all."""
 
 
 def read_written(
@@ -349,11 +359,13 @@ def read_written(
 def reader_of(folder: Location) -> ReadWritten:
     """Reads the tables of a folder."""
 
-    def read(table: str, group: GroupName | None) -> pa.Table:
-        if group is None:
-            return read_written(folder, table)
-        named = (pc.field("cluster") == group[0]) & (pc.field("consumer_group") == group[1])
-        return read_written(folder, table, named)
+    def read(
+        table: str, group: GroupName | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        named = None
+        if group is not None:
+            named = (pc.field("cluster") == group[0]) & (pc.field("consumer_group") == group[1])
+        return read_written(folder, table, named, columns)
 
     return read
 

@@ -1,16 +1,25 @@
-"""A synthetic fleet made and written in this process."""
+"""A synthetic fleet made and written."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from rebalance_core.engine.table_writer import TableWriters, Written
+from rebalance_core.engine.table_writer import Written
+from rebalance_core.process.runtime import HERE, Part, Runtime, TableRows
 from rebalance_core.storage.place import Location
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.table_parts import PARTS, fleet_batches
 
+_ENTITIES_PER_TASK = 2_000
+"""Clusters, topics and groups: seconds of work."""
+
 
 def generate_and_write(
-    plan: FleetPlan, output: Location, *, before_writing: Callable[[], object] | None = None
+    plan: FleetPlan,
+    output: Location,
+    *,
+    before_writing: Callable[[], object] | None = None,
+    runtime: Runtime = HERE,
 ) -> Written:
     """Make the fleet of a plan and write its tables. Memory: some entities' rows at a time.
 
@@ -18,16 +27,37 @@ def generate_and_write(
         plan: What to make.
         output: A folder (`place_of`), which gets the tables; none of them may be there.
         before_writing: Called before the first table is written.
+        runtime: Where.
 
     Raises:
         OutputExists: A table is in the folder already.
     """
     if before_writing is not None:
         before_writing()
-    events: Counter[str] = Counter()
-    with TableWriters(output, tuple(PARTS)) as writers:
-        for name, batch in fleet_batches(plan):
-            writers.write(name, batch)
-            if name == "cluster_events":
-                events.update(batch["event_type"].to_pylist())
-    return Written(writers.written(), dict(sorted(events.items())))
+    entities = sum(part.entities(plan) for parts in PARTS.values() for part in parts)
+    tasks = runtime.task_count(entities, _ENTITIES_PER_TASK)
+    with runtime.tables(output, PARTS) as tables:
+        rows, work = runtime.numbers(tasks, tasks), _GenerateTask(plan, tasks)
+        events = tables.write(rows, work, _EventCounts, PARTS)
+        return Written(tables.finish(), dict(sorted(events.items())))
+
+
+class _EventCounts(Counter[str]):
+    """Events by type."""
+
+    merge = Counter.update
+
+
+@dataclass(frozen=True, slots=True)
+class _GenerateTask:
+    """`Work` over the numbers of tasks; its facts are `_EventCounts`."""
+
+    plan: FleetPlan
+    tasks: int
+
+    def __call__(self, numbers: Iterable[Part], events: _EventCounts) -> TableRows:
+        for task, _ in numbers:
+            for name, batch in fleet_batches(self.plan, task, self.tasks):
+                if name == "cluster_events":
+                    events.update(batch["event_type"].to_pylist())
+                yield name, batch

@@ -1,17 +1,16 @@
-"""Nightly audits folded into history, in this process."""
+"""Nightly audits folded into history."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
 from rebalance_core.checks.digest import TableWritten
-from rebalance_core.contracts import HISTORY_TABLES
-from rebalance_core.engine.table_writer import TableWriters, read_written
 from rebalance_core.history.fold import fold
 from rebalance_core.history.night import ReadColumns
 from rebalance_core.history.owners import Owner
 from rebalance_core.history.runs import Run, RunList
-from rebalance_core.storage.place import Location, place_of
+from rebalance_core.process.runtime import HERE, Runtime
+from rebalance_core.storage.place import Location
 
 Progress = Callable[[int, int], object]
 
@@ -22,22 +21,26 @@ def fold_history(
     *,
     leave_out: Callable[[str], object] | None = None,
     progress: Progress | None = None,
+    runtime: Runtime = HERE,
 ) -> dict[str, pa.Table]:
-    """Make the tables of history of runs that this process reaches; see `history.fold.fold`."""
-    return fold(runs, _reader, owners, progress, leave_out)
+    """Make the tables of history of runs that the runtime reaches; see `history.fold.fold`."""
+
+    def reader(run: Run) -> ReadColumns:
+        read = runtime.reader(run.folder)
+        return lambda table, columns: read(table, columns=columns)
+
+    return fold(runs, reader, owners, progress, leave_out)
 
 
-def write_history(tables: Mapping[str, pa.Table], output: Location) -> Mapping[str, TableWritten]:
+def write_history(
+    tables: Mapping[str, pa.Table], output: Location, *, runtime: Runtime = HERE
+) -> Mapping[str, TableWritten]:
     """Write the tables into a folder.
 
     Raises:
         OutputExists: a table is there already.
     """
-    with TableWriters(output, tuple(HISTORY_TABLES)) as writers:
-        writers.write_tables(tables)
-    return writers.written()
-
-
-def _reader(run: Run) -> ReadColumns:
-    place = place_of(run.folder)
-    return lambda table, columns: read_written(place, table, columns=columns)
+    with runtime.tables(output, tables) as into:
+        for name, rows in tables.items():
+            into.add(name, rows)
+        return into.finish()

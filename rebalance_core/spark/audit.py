@@ -41,6 +41,7 @@ from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.process.audit_cases import ClusterTables, cluster_tables_of
 from rebalance_core.process.audit_pass import AuditedClusters, AuditPart, AuditPass, audit_clusters
 from rebalance_core.process.audited import AuditResult, AuditWritten
+from rebalance_core.process.runtime import TableRows
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.ingest import ingested_tables
 from rebalance_core.spark.read_tables import (
@@ -58,7 +59,7 @@ from rebalance_core.spark.sources import (
     source_of,
     task_count,
 )
-from rebalance_core.spark.task_tables import TableRows, make_unwritten, task_tables
+from rebalance_core.spark.task_tables import make_unwritten, task_tables
 from rebalance_core.storage.place import object_store
 
 # The tables that an audit reads: the input of a simulation, and what it is compared with.

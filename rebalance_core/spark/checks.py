@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -22,6 +22,7 @@ from rebalance_core.checks.row_limits import BadRowLimits, Content, RowCounts, r
 from rebalance_core.checks.text_rows import ReadRows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.table import RAW, SOURCE
+from rebalance_core.process.runtime import StatsOf, StatsT, TaskStats
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of, unpacked
@@ -34,17 +35,6 @@ from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of,
 
 Batches = Iterable[pa.RecordBatch]
 
-
-class TaskStats(Protocol):
-    """Counts of used rows that a later step wants; pickled."""
-
-    @classmethod
-    def merged(cls, parts: Iterable[Self]) -> Self:
-        """Merge the stats of parts."""
-
-
-StatsOf = Callable[[str, pa.Table], TaskStats | None]
-"""From used rows of a table to what they say, if that is something."""
 
 KEYED_DDL = "bucket INT, name STRING, row_count INT, unknown STRING, chunk BINARY"
 _KEYED = arrow_schema_of(KEYED_DDL)
@@ -173,8 +163,6 @@ def _chunks(batches: Batches) -> Iterator[dict[str, Any]]:
 _BUCKETS = 64
 """Keys are spread over so many buckets: what a task compares at once is a bucket or some."""
 
-
-StatsT = TypeVar("StatsT", bound=TaskStats)
 
 _COUNTED = ("name", "row_count", "bad", "unknown", "note")
 

@@ -62,11 +62,12 @@ from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS
 from rebalance_core.ingest.rows import ORDER, Event, Tables, by_name, merged
 from rebalance_core.ingest.strangers import set_apart
 from rebalance_core.process.ingest import IngestCounts, IngestWritten
+from rebalance_core.process.runtime import TableRows
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_batch, routed_tables
 from rebalance_core.spark.sources import cores_of, frame_of, rows_of
-from rebalance_core.spark.task_tables import TableRows, kept_tables, task_tables
+from rebalance_core.spark.task_tables import kept_tables, task_tables
 
 # Files of a collection to evidence: logs in splits, compressed logs and documents whole.
 

@@ -39,6 +39,7 @@ from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan import good_rates
 from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, plan_pass
 from rebalance_core.process.plan_summary import last_rates, plan_league, scenario_rows
+from rebalance_core.process.runtime import TableRows
 from rebalance_core.spark import checks
 from rebalance_core.spark.checks import CheckedFrames
 from rebalance_core.spark.ledger import RejectedTask
@@ -47,7 +48,7 @@ from rebalance_core.spark.propagate import mates_in_frame
 from rebalance_core.spark.read_tables import InputTables, read_table
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
 from rebalance_core.spark.sources import GivenTables, task_count
-from rebalance_core.spark.task_tables import TableRows, make_unwritten, task_tables
+from rebalance_core.spark.task_tables import make_unwritten, task_tables
 
 # What tasks do for a plan, each with the rows of whole groups (`routed_rows`).
 

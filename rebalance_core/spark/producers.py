@@ -31,6 +31,7 @@ from rebalance_core.process.producers import (
     forecast_of,
     refuse_results,
 )
+from rebalance_core.process.runtime import TableRows
 from rebalance_core.producers.answers import (
     PRODUCERS_PER_PART,
     TALLIES,
@@ -49,7 +50,7 @@ from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.read_tables import read_table
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
 from rebalance_core.spark.sources import GivenTables, task_count
-from rebalance_core.spark.task_tables import KeptTables, TableRows, kept_tables, task_tables
+from rebalance_core.spark.task_tables import KeptTables, kept_tables, task_tables
 
 # What tasks tell the driver of the producers whose rows they made.
 

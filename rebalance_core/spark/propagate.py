@@ -49,6 +49,7 @@ from rebalance_core.engine.table_writer import Written
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.model.events import CONSUMER_JOIN
+from rebalance_core.process.runtime import TableRows
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.older_sparks import by_number
@@ -56,7 +57,7 @@ from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
 from rebalance_core.spark.sources import cores_of, rows_of
-from rebalance_core.spark.task_tables import KeptTables, TableRows, kept_tables, task_tables
+from rebalance_core.spark.task_tables import KeptTables, kept_tables, task_tables
 
 # What tasks do with the rows of groups: look them over, play their futures, add up their parts.
 

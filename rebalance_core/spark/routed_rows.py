@@ -2,30 +2,19 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from rebalance_core.checks.packed_rows import arrow_schema_of, one_row, pack, unpack
 from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.process.runtime import Part, RowRouting
 from rebalance_core.spark.checks import CheckedFrames
 from rebalance_core.spark.older_sparks import by_number
 
 REJECTED = "rejected"
 ROUTED_DDL = "bucket INT, name STRING, chunk BINARY"
 ROUTED_SCHEMA = arrow_schema_of(ROUTED_DDL)
-
-
-class RowRouting(Protocol):
-    """Where rows go, as `engine.routing.Routing` has it."""
-
-    @property
-    def buckets(self) -> int:
-        """Return how many there are."""
-
-    def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """The buckets that used rows of a table go to, and the rows of each."""
 
 
 def routed_rows(
@@ -77,7 +66,7 @@ def _dealt(rejected: DataFrame, tasks: int) -> DataFrame:
     return rejected.mapInArrow(run, ROUTED_DDL)
 
 
-def routed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, dict[str, pa.Table]]]:
+def routed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
     """Each bucket in a task of `routed_rows`, and its rows by table."""
     chunks = sorted(
         (row for batch in batches for row in batch.to_pylist()), key=lambda row: row["bucket"]

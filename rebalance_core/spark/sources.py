@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
@@ -246,11 +246,16 @@ def reader_of(session: SparkSession, folder: str) -> ReadWritten:
     if is_direct(folder):
         return reader_here(folder)
 
-    def read(table: str, group: GroupName | None) -> pa.Table:
-        rows = read_written(session, folder, table)
+    def read(
+        table: str, group: GroupName | None = None, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        rows, schema = read_written(session, folder, table), ALL_TABLES[table].arrow_schema()
         for name, value in zip(GROUP, group or (), strict=False):
             rows = rows.where(sf.col(name) == value)
-        return arrow_of(rows).cast(ALL_TABLES[table].arrow_schema())
+        if columns is not None:
+            rows = rows.select(*columns)
+            schema = pa.schema([schema.field(name) for name in columns])
+        return arrow_of(rows).cast(schema)
 
     return read
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
@@ -23,6 +23,7 @@ from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.paths import ATTEMPTS, SHARE_IT
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters, batches_of_file
 from rebalance_core.model.errors import OutputExists, UsageError
+from rebalance_core.process.runtime import FactsT, TableRows, TaskFacts
 from rebalance_core.spark.older_sparks import arrow_of, is_condition
 from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.sources import frame_of, read_written, rows_of, unpacked
@@ -36,18 +37,6 @@ from rebalance_core.storage.place import Location, Place, is_direct, place_of
 # a copy on its side. The folder must be one that driver and executors share.
 
 Batches = Iterable[pa.RecordBatch]
-TableRows = Iterable[tuple[str, pa.RecordBatch]]
-"""Rows of tables, each with the table's name."""
-
-
-class TaskFacts(Protocol):
-    """Facts that a task tells beside its rows; empty when it is made."""
-
-    def merge(self, other: Any) -> object:
-        """Add what another task tells."""
-
-
-FactsT = TypeVar("FactsT", bound=TaskFacts)
 Work = Callable[[Batches, FactsT], TableRows]
 """From a task's rows to those of tables; the facts are complete once these are made."""
 

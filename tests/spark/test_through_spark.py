@@ -15,21 +15,21 @@ from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.planning.producer_model import read_model
-from rebalance_core.process import generate as generate_here
 from rebalance_core.process import ingest as ingest_here
 from rebalance_core.process import producers as producers_here
 from rebalance_core.process import propagate as propagate_here
 from rebalance_core.process import simulate as simulate_here
+from rebalance_core.process.generate import generate_and_write
 from rebalance_core.producers.model import BOTH_GENERATIONS
 from rebalance_core.spark import (
     InputTables,
-    generate,
     ingest,
     ledger,
     producers,
     propagate,
     task_tables,
 )
+from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.spark.sources import read_written
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import DATA
@@ -82,8 +82,8 @@ def test_ingest(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_generate(spark: SparkSession, tmp_path: Path) -> None:
-    ours = generate.generate_and_write(spark, PLAN, f"{tmp_path}/ours")
-    assert ours == generate_here.generate_and_write(PLAN, tmp_path / "here")
+    ours = generate_and_write(PLAN, f"{tmp_path}/ours", runtime=SparkRuntime(spark))
+    assert ours == generate_and_write(PLAN, tmp_path / "here")
 
 
 def test_propagate(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """A run in this process: the output folder, the lock, and how services are called.
 
 A job asks `carrier_of` and then does the same in both places: it reserves the output, reads, calls
-a service of `process` or the one of the same name of `spark`, and records what came of it.
+a service with the runtime of the place, and records what came of it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rebalance_core.storage.place import LocalPlace, place_of
 
 if TYPE_CHECKING:
     from rebalance_core.cli.run.output_folder import OutputFolder
+    from rebalance_core.process.runtime import Runtime
 
 
 class Carrier:
@@ -44,6 +45,13 @@ class Carrier:
     def session(self) -> Any:
         """Session of Spark; None in a process."""
         return None
+
+    @property
+    def runtime(self) -> Runtime:
+        """The place, as services take it."""
+        from rebalance_core.process.runtime import HERE
+
+        return HERE
 
     @contextmanager
     def running(self, tables: Iterable[str]) -> Iterator[OutputRun]:
@@ -79,6 +87,22 @@ class Carrier:
         with progress_of(of) as progress:
             return service(*arguments, progress=progress, **keywords)
 
+    def run(
+        self, service: Callable[..., Any], *arguments: Any, of: str | None = None, **keywords: Any
+    ) -> Any:
+        """Call a service that is written once for all places.
+
+        Args:
+            service: a function of `process` that takes a runtime.
+            arguments: of the service.
+            of: what its progress counts, e.g. ``groups``; None: it tells of none.
+            keywords: of the service.
+        """
+        if of is None:
+            return service(*arguments, runtime=self.runtime, **keywords)
+        with progress_of(of) as progress:
+            return service(*arguments, runtime=self.runtime, progress=progress, **keywords)
+
     def output(self, *names: str) -> Any:
         """The output folder, or what lies below it, as services take it; while `running`."""
         place = place_of(self.options.output)
@@ -93,12 +117,6 @@ class Carrier:
     def folder(self, location: str) -> OutputFolder:
         """A folder that another run wrote."""
         return typed_place(location)
-
-    def reader(self, folder: Any) -> Any:
-        """Reads the tables that a run wrote, of this place (`output`, `location`)."""
-        from rebalance_core.engine.table_writer import reader_of
-
-        return reader_of(folder)
 
     def input_tables(self, inputs: Mapping[str, str]) -> Any:
         """The input tables.

@@ -15,13 +15,13 @@ from rebalance_core.cli.run.output_folder import spark_location, typed_place
 from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.run.session import open_session, versions
 from rebalance_core.cli.terminal import ProgressLine, warn
-from rebalance_core.engine.table_writer import ReadWritten
 from rebalance_core.model.errors import UsageError
+from rebalance_core.process.runtime import Runtime
 from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.catalogs import is_catalog
 from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.older_sparks import context_of
-from rebalance_core.spark.sources import reader_of
+from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.storage.place import is_direct
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ class OnSpark(Carrier):
             )
         return self._opened
 
+    @property
+    def runtime(self) -> Runtime:
+        """The session as a place."""
+        return SparkRuntime(self.session)
+
     @contextmanager
     def running(self, tables: Iterable[str]) -> Iterator[OutputRun]:
         """Reserve the output folder for this run, and open the session.
@@ -81,6 +86,12 @@ class OnSpark(Carrier):
         """Call a service of `spark`; Spark's own progress is told."""
         return service(self.session, *arguments, **keywords)
 
+    def run(
+        self, service: Callable[..., Any], *arguments: Any, of: str | None = None, **keywords: Any
+    ) -> Any:
+        """Call a service on Spark, whose own progress is told."""
+        return service(*arguments, runtime=self.runtime, **keywords)
+
     def output(self, *names: str) -> Any:
         """The output folder, or what lies below it, as a URI."""
         place = self._output
@@ -95,10 +106,6 @@ class OnSpark(Carrier):
     def folder(self, location: str) -> OutputFolder:
         """A folder that another run wrote, or this one writes."""
         return typed_place(location) if is_direct(location) else HadoopPlace(location, self.session)
-
-    def reader(self, folder: str) -> ReadWritten:
-        """Reads the tables that a run wrote, on the driver."""
-        return reader_of(self.session, folder)
 
     def input_tables(self, inputs: Mapping[str, str]) -> InputTables:
         """The input tables, lazy. Local ones were found by name; a remote folder is listed."""

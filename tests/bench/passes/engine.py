@@ -27,11 +27,12 @@ from rebalance_core.engine.options import REFERENCE as REPLAY
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import interests_of
 from rebalance_core.engine.table_writer import LedgerFacts
+from rebalance_core.process.runtime import FactsT
 from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.generate import generate
 from rebalance_core.spark.ledger import LedgerTask, ledger_tasks
 from rebalance_core.spark.sources import rows_of
-from rebalance_core.spark.task_tables import FactsT, Work, make_unwritten, task_tables
+from rebalance_core.spark.task_tables import Work, make_unwritten, task_tables
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.passes.workloads import (
     OWNERSHIP,

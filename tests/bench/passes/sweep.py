@@ -22,10 +22,11 @@ from rebalance_core.planning.variants import (
     read_strategies,
     variants_of,
 )
+from rebalance_core.process.generate import generate_and_write
 from rebalance_core.spark import InputTables
-from rebalance_core.spark.generate import generate_and_write
 from rebalance_core.spark.ledger import simulate_and_write
 from rebalance_core.spark.plan import run_plan
+from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 
@@ -84,7 +85,7 @@ def sweep(groups: int = 100, count: int = 20, seed: int = 1) -> Report:
     spark = open_session("rebalance bench", master="local[2]", settings=settings)
     with tempfile.TemporaryDirectory() as folder:
         day = f"{folder}/day"
-        generate_and_write(spark, FleetPlan(groups, 1, seed), day)
+        generate_and_write(FleetPlan(groups, 1, seed), day, runtime=SparkRuntime(spark))
         simulated(spark, day, f"{folder}/warm")
         seconds, events, rows = simulated(spark, day, f"{folder}/ledger")
         variants = variants_of(scenarios(count), read_strategies(LEAGUE_STRATEGIES, []), (0,))

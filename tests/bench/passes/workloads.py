@@ -22,8 +22,8 @@ from rebalance_core.engine.ledger_pass import (
 from rebalance_core.engine.options import REFERENCE, VECTORIZED
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.kernels.codes import EVENTS, GROUPS
+from rebalance_core.process.runtime import TableRows
 from rebalance_core.spark.routed_rows import routed_tables
-from rebalance_core.spark.task_tables import TableRows
 
 OPTIONS = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)
 OWNERSHIP = LEDGER_TABLES["ownership"]

@@ -1,0 +1,312 @@
+"""What a job asks of the place that it runs in, and this process as such a place.
+
+A job is written once, against `Runtime`: it checks its input, deals the rows out to tasks, says
+what a task makes of its rows, and writes what the tasks made and what it makes of their facts. In
+this process there is one task, which gets all rows; on Spark (`spark.runtime`) there are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import pyarrow as pa
+
+from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.input_tables import ArrowTables, read_tables
+from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
+from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
+from rebalance_core.checks.row_limits import BadRowLimits, RowCounts, refuse_bad_rows
+from rebalance_core.contracts import REJECTED
+from rebalance_core.engine.table_writer import ReadWritten, TableWriters, reader_of
+from rebalance_core.storage.place import Location
+
+Part = tuple[int, dict[str, pa.Table]]
+"""A number that a task gets, and the rows that were dealt to it, by table."""
+TableRows = Iterable[tuple[str, pa.RecordBatch]]
+"""Rows of tables, each with the table's name."""
+Rows = Any
+"""Parts on their way to tasks, of the runtime that made them."""
+
+
+class TaskFacts(Protocol):
+    """Facts that a task gives beside its rows; empty when made."""
+
+    def merge(self, other: Any) -> object:
+        """Add what another task gives."""
+
+
+FactsT = TypeVar("FactsT", bound=TaskFacts)
+KeptT = TypeVar("KeptT", bound=TaskFacts, covariant=True)
+Work = Callable[[Iterable[Part], FactsT], TableRows]
+"""From a task's parts to rows of tables; the facts are complete once these are made."""
+
+
+class TaskStats(Protocol):
+    """Counts of used rows that a later step wants; pickled."""
+
+    @classmethod
+    def merged(cls, parts: Iterable[Self]) -> Self:
+        """Merge the stats of parts."""
+
+
+StatsT = TypeVar("StatsT", bound=TaskStats)
+StatsOf = Callable[[str, pa.Table], TaskStats | None]
+"""From used rows of a table to what they say, if that is something."""
+
+
+class RowRouting(Protocol):
+    """Where rows go, as `engine.routing.Routing` has it."""
+
+    @property
+    def buckets(self) -> int:
+        """Return how many there are."""
+
+    def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """The buckets that used rows of a table go to, and the rows of each."""
+
+
+class CheckedInput(Protocol):
+    """An input whose rows are used or rejected."""
+
+    @property
+    def tables(self) -> Mapping[str, Any]:
+        """The used rows of each table, as the runtime has them."""
+
+    @property
+    def counts(self) -> Mapping[str, RowCounts]:
+        """Rows and bad rows of each table."""
+
+    @property
+    def rejections(self) -> Rejections:
+        """What is wrong with the bad ones."""
+
+    def stats(self, kind: type[StatsT]) -> StatsT:
+        """Merge what was counted of the used rows, of one class."""
+
+    def refuse(self, limits: BadRowLimits) -> None:
+        """Raise `model.errors.InputRefused` for too many bad rows."""
+
+
+class Tables(Protocol):
+    """A folder that gets tables, each from tasks or from the job itself."""
+
+    def write(
+        self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT], names: Iterable[str]
+    ) -> FactsT:
+        """Write the tables of these names, which work makes; the facts of all tasks."""
+
+    def add(self, table: str, rows: pa.Table) -> None:
+        """Write one table from here."""
+
+    def finish(self) -> Mapping[str, TableWritten]:
+        """Rows and digest of every table; all are in the folder then."""
+
+
+class Kept(Protocol[KeptT]):
+    """What tasks made, before it is known whether it will be written."""
+
+    def facts(self) -> KeptT:
+        """The facts of all tasks."""
+
+    def write(self, into: Any, names: Iterable[str]) -> None:
+        """Write some of the tables into `Tables` of the same runtime."""
+
+
+class Runtime(Protocol):
+    """The place that a job runs in."""
+
+    def read(self, places: Mapping[str, str], input_format: str | None = None) -> Any:
+        """Tables by name, from where they lie, as `check` takes them."""
+
+    def reader(self, folder: str) -> ReadWritten:
+        """Read the tables that a run wrote into a folder."""
+
+    def check(
+        self,
+        inputs: Any,
+        stats_of: tuple[StatsOf, ...] = (),
+        *,
+        max_queue_nums: int = MAX_QUEUE_NUMS,
+        warn: Callable[[str], object] | None = None,
+    ) -> AbstractContextManager[CheckedInput]:
+        """Check every row, and count what ``stats_of`` say; warn of columns that are not read."""
+
+    def task_count(self, amount: int, per_task: int) -> int:
+        """Return how many tasks work of that amount gets."""
+
+    def numbers(self, count: int, tasks: int | None = None) -> Rows:
+        """The numbers from 0, parts without rows; None: as many tasks as fit the place."""
+
+    def deal(self, checked: Any, routing: RowRouting, copies: int = 1) -> Rows:
+        """The used rows and the rejected ones among them, each bucket in one task.
+
+        Args:
+            checked: Of `check`.
+            routing: Where its rows go.
+            copies: How many tasks get the used rows of a bucket; those of bucket b are numbered
+                from b x copies.
+        """
+
+    def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
+        """The facts of all tasks; the rows that they make are written nowhere."""
+
+    def keep(
+        self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]
+    ) -> AbstractContextManager[Kept[FactsT]]:
+        """Keep what tasks make until it is known whether to write it."""
+
+    def tables(self, output: Location, names: Iterable[str]) -> AbstractContextManager[Tables]:
+        """Give the tables of these names to a folder.
+
+        Raises:
+            OutputExists: One of them is there already.
+        """
+
+
+# This process as a place to run in.
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedHere:
+    """`CheckedInput` in memory; what is counted is counted when it is asked for."""
+
+    checked: Checked
+    stats_of: tuple[StatsOf, ...]
+
+    @property
+    def tables(self) -> Mapping[str, pa.Table]:
+        """The used rows of each table."""
+        return self.checked.tables
+
+    @property
+    def counts(self) -> Mapping[str, RowCounts]:
+        """Rows and bad rows of each table."""
+        return self.checked.counts
+
+    @property
+    def rejections(self) -> Rejections:
+        """What is wrong with the bad ones."""
+        return self.checked.rejections
+
+    @cached_property
+    def _counted(self) -> list[TaskStats]:
+        tables = self.tables.items()
+        found = (read(name, rows) for read in self.stats_of for name, rows in tables)
+        return [stats for stats in found if stats is not None]
+
+    def stats(self, kind: type[StatsT]) -> StatsT:
+        """Merge what the tables say, of one class."""
+        return kind.merged(stats for stats in self._counted if isinstance(stats, kind))
+
+    def refuse(self, limits: BadRowLimits) -> None:
+        """Raise `model.errors.InputRefused` for too many bad rows."""
+        refuse_bad_rows(self.counts, limits, self.checked.complaints)
+
+
+@dataclass(frozen=True, eq=False)
+class TablesHere:
+    """`Tables` written as the rows are made."""
+
+    writers: TableWriters
+
+    def write(
+        self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT], names: Iterable[str]
+    ) -> FactsT:
+        """Write what work makes of all rows."""
+        facts = kind()
+        for name, batch in work(rows, facts):
+            self.writers.write(name, batch)
+        return facts
+
+    def add(self, table: str, rows: pa.Table) -> None:
+        """Write one table."""
+        self.writers.write_tables({table: rows})
+
+    def finish(self) -> Mapping[str, TableWritten]:
+        """Close the files; rows and digest of every table."""
+        self.writers.close()
+        return self.writers.written()
+
+
+@dataclass(frozen=True, eq=False)
+class KeptHere(Generic[FactsT]):
+    """`Kept` in memory."""
+
+    made: Mapping[str, list[pa.RecordBatch]]
+    given: FactsT
+
+    def facts(self) -> FactsT:
+        """The facts of the one task."""
+        return self.given
+
+    def write(self, into: Tables, names: Iterable[str]) -> None:
+        """Write some of the tables."""
+        for name in names:
+            if name in self.made:
+                into.add(name, pa.Table.from_batches(self.made[name]))
+
+
+class LocalRuntime:
+    """`Runtime` in this process: one task, which gets all rows."""
+
+    def read(self, places: Mapping[str, str], input_format: str | None = None) -> ArrowTables:
+        """Tables by name."""
+        return read_tables(places, input_format)
+
+    def reader(self, folder: Location) -> ReadWritten:
+        """Read the tables that a run wrote into a folder."""
+        return reader_of(folder)
+
+    @contextmanager
+    def check(
+        self,
+        inputs: ArrowTables,
+        stats_of: tuple[StatsOf, ...] = (),
+        *,
+        max_queue_nums: int = MAX_QUEUE_NUMS,
+        warn: Callable[[str], object] | None = None,
+    ) -> Iterator[CheckedHere]:
+        """Check every row."""
+        yield CheckedHere(check_tables(inputs, max_queue_nums=max_queue_nums, warn=warn), stats_of)
+
+    def task_count(self, amount: int, per_task: int) -> int:
+        """One."""
+        return 1
+
+    def numbers(self, count: int, tasks: int | None = None) -> Rows:
+        """The numbers from 0."""
+        return [(number, {}) for number in range(count)]
+
+    def deal(self, checked: CheckedHere, routing: RowRouting, copies: int = 1) -> Rows:
+        """All rows to the one task, which has all buckets."""
+        return [(0, {**checked.tables, REJECTED.name: checked.checked.rejected})]
+
+    def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
+        """The facts alone."""
+        facts = kind()
+        for _ in work(rows, facts):
+            pass
+        return facts
+
+    @contextmanager
+    def keep(
+        self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]
+    ) -> Iterator[KeptHere[FactsT]]:
+        """Keep what the task makes in memory."""
+        facts, made = kind(), dict[str, list[pa.RecordBatch]]()
+        for name, batch in work(rows, facts):
+            made.setdefault(name, []).append(batch)
+        yield KeptHere(made, facts)
+
+    @contextmanager
+    def tables(self, output: Location, names: Iterable[str]) -> Iterator[TablesHere]:
+        """Give tables to a folder."""
+        with TableWriters(output, tuple(names)) as writers:
+            yield TablesHere(writers)
+
+
+HERE = LocalRuntime()

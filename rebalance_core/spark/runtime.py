@@ -1,0 +1,166 @@
+"""Spark as the place that a job runs in: tasks get the rows of whole buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
+from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.engine.table_writer import ReadWritten
+from rebalance_core.process.runtime import (
+    FactsT,
+    Part,
+    RowRouting,
+    StatsOf,
+    TableRows,
+    Work,
+)
+from rebalance_core.spark import task_tables
+from rebalance_core.spark.checks import CheckedFrames, check_and_count
+from rebalance_core.spark.read_tables import read_table
+from rebalance_core.spark.routed_rows import routed_rows, routed_tables
+from rebalance_core.spark.sources import GivenTables, Inputs, cores_of, reader_of
+from rebalance_core.spark.task_tables import KeptTables, TaskTables, kept_tables, make_unwritten
+from rebalance_core.storage.place import Location
+
+Batches = Iterable[pa.RecordBatch]
+
+
+@dataclass(frozen=True, eq=False)
+class TaskRows:
+    """Parts on their way to tasks.
+
+    Attributes:
+        frame: What tasks get.
+        parts: Reads it there.
+    """
+
+    frame: DataFrame
+    parts: Callable[[Batches], Iterator[Part]]
+
+    def work(self, work: Work[FactsT]) -> Callable[[Batches, FactsT], TableRows]:
+        """Work on what the tasks get."""
+        parts = self.parts
+        return lambda batches, facts: work(parts(batches), facts)
+
+
+@dataclass(frozen=True, eq=False)
+class TablesOfTasks:
+    """`Tables` in files of the tasks, or through Spark's writer."""
+
+    tables: TaskTables
+
+    def write(
+        self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT], names: Iterable[str]
+    ) -> FactsT:
+        """Write what the tasks make; one pass."""
+        return self.tables.make(rows.frame, rows.work(work), kind, tuple(names))
+
+    def add(self, table: str, rows: pa.Table) -> None:
+        """Write one table from the driver."""
+        self.tables.add(table, rows)
+
+    def finish(self) -> Mapping[str, TableWritten]:
+        """Rows and digest of every table."""
+        return self.tables.finish()
+
+
+@dataclass(frozen=True, eq=False)
+class KeptByTasks(Generic[FactsT]):
+    """`Kept` in the memory and on the disks of the executors."""
+
+    kept: KeptTables[FactsT]
+
+    def facts(self) -> FactsT:
+        """The facts of all tasks."""
+        return self.kept.facts()
+
+    def write(self, into: TablesOfTasks, names: Iterable[str]) -> None:
+        """Write some of the tables."""
+        self.kept.write(into.tables, tuple(names))
+
+
+@dataclass(frozen=True)
+class SparkRuntime:
+    """`Runtime` on Spark.
+
+    Attributes:
+        session: Any session; its default parallelism is asked for.
+        partitions: How many tasks; None: as many as the work needs.
+    """
+
+    session: SparkSession
+    partitions: int | None = None
+
+    def read(self, places: Mapping[str, str], input_format: str | None = None) -> GivenTables:
+        """Tables by name; lazy."""
+        read = {
+            name: read_table(self.session, ALL_TABLES[name], place, input_format)
+            for name, place in places.items()
+        }
+        return GivenTables(read)
+
+    def reader(self, folder: str) -> ReadWritten:
+        """Read the tables that a run wrote into a folder, on the driver."""
+        return reader_of(self.session, folder)
+
+    @contextmanager
+    def check(
+        self,
+        inputs: Inputs,
+        stats_of: tuple[StatsOf, ...] = (),
+        *,
+        max_queue_nums: int = MAX_QUEUE_NUMS,
+        warn: Callable[[str], object] | None = None,
+    ) -> Iterator[CheckedFrames]:
+        """Check every row; one job. What is kept is released."""
+        checked = check_and_count(inputs, max_queue_nums, stats_of, warn)
+        try:
+            yield checked
+        finally:
+            checked.close()
+
+    def task_count(self, amount: int, per_task: int) -> int:
+        """One a core at least."""
+        return self.partitions or max(cores_of(self.session), -(-amount // per_task))
+
+    def numbers(self, count: int, tasks: int | None = None) -> TaskRows:
+        """Ranges of numbers; None: as Spark divides a range."""
+        return TaskRows(self.session.range(0, count, 1, tasks or self.partitions), _numbered)
+
+    def deal(self, checked: CheckedFrames, routing: RowRouting, copies: int = 1) -> TaskRows:
+        """Rows packed, in one shuffle."""
+        return TaskRows(routed_rows(checked, routing, copies), routed_tables)
+
+    def run(self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
+        """The facts alone; one job."""
+        return make_unwritten(rows.frame, rows.work(work), kind)
+
+    @contextmanager
+    def keep(
+        self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT]
+    ) -> Iterator[KeptByTasks[FactsT]]:
+        """Keep what the tasks make, until the block ends."""
+        kept = kept_tables(rows.frame, rows.work(work), kind)
+        try:
+            yield KeptByTasks(kept)
+        finally:
+            kept.close()
+
+    @contextmanager
+    def tables(self, output: Location, names: Iterable[str]) -> Iterator[TablesOfTasks]:
+        """Give tables to a folder, by its path or URI."""
+        with task_tables.task_tables(self.session, str(output), tuple(names)) as tables:
+            yield TablesOfTasks(tables)
+
+
+def _numbered(batches: Batches) -> Iterator[Part]:
+    for batch in batches:
+        yield from ((number, {}) for number in batch.column(0).to_pylist())
