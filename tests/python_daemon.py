@@ -12,14 +12,6 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # what forks must have no thread
 import pyspark.worker  # noqa: F401
 from pyspark import daemon
 
-import rebalance_core.spark.audit
-import rebalance_core.spark.generate
-import rebalance_core.spark.ingest
-import rebalance_core.spark.plan
-import rebalance_core.spark.producers
-import rebalance_core.spark.propagate
-import rebalance_core.spark.rollouts  # noqa: F401
-
 if __name__ == "__main__":
     gc.collect()
     gc.freeze()

@@ -1,7 +1,6 @@
 """`producers`: settings, place, lock, run, record, summary, in this order."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import ModuleType
 from typing import Any
 
 from rebalance_core.cli import terminal
@@ -13,9 +12,15 @@ from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import bad_row_limits, settings_of
 from rebalance_core.cli.terminal import RowReport, table
-from rebalance_core.contracts import INPUT_TABLES, REJECTED, producers
+from rebalance_core.contracts import INPUT_TABLES, producers
 from rebalance_core.contracts.paths import is_local
 from rebalance_core.engine.options import RowForecast
+from rebalance_core.process.producers import (
+    WRITTEN,
+    replay_and_write,
+    replay_forecast,
+    simulate_and_write,
+)
 from rebalance_core.producers.model import Variant
 from rebalance_core.producers.results import ResultsOptions
 
@@ -23,7 +28,6 @@ READ = {
     producers.SEND_RESULTS.name: producers.SEND_RESULTS,
     "cluster_events": INPUT_TABLES["cluster_events"],
 }
-WRITTEN = (*producers.PRODUCER_WRITTEN, REJECTED.name)
 PRODUCERS_IN_PROCESS = 10_000
 """A model of more producers, minutes of one processor, runs on Spark."""
 
@@ -34,16 +38,14 @@ def run(options: ProducersOptions) -> JobReport:
     inputs, model = results_inputs(options), options.model
     large = model is not None and model.producers > PRODUCERS_IN_PROCESS
     carrier = carrier_of("producers", options, settings, inputs.values(), large=large)
-    services, limits = carrier.services(), bad_row_limits(settings)
+    limits = bad_row_limits(settings)
     assumed = ResultsOptions(Variant(options.versions[0], fault_tolerance=True))
     if options.dry_run:
         carrier.check_free()
         forecast = None
         if model is None:
-            results = _results(carrier, services, options, inputs)
-            forecast = carrier.call(
-                services.replay_forecast, results, assumed, limits, terminal.warn
-            )
+            results = _results(carrier, options, inputs)
+            forecast = carrier.run(replay_forecast, results, assumed, limits, terminal.warn)
         return _dry_run(options, inputs, forecast)
     with carrier.running(WRITTEN) as output:
         records = carrier.records(inputs) if inputs else []
@@ -51,8 +53,8 @@ def run(options: ProducersOptions) -> JobReport:
             terminal.say(
                 f"simulating {model.producers:,} producers for {model.length_ms / 1000:,.0f} s"
             )
-            written = carrier.call(
-                services.simulate_and_write,
+            written = carrier.run(
+                simulate_and_write,
                 model,
                 options.versions,
                 carrier.output(),
@@ -61,9 +63,9 @@ def run(options: ProducersOptions) -> JobReport:
             )
         else:
             terminal.say(f"replaying the results of {options.input} as {options.versions[0]} would")
-            written = carrier.call(
-                services.replay_and_write,
-                _results(carrier, services, options, inputs),
+            written = carrier.run(
+                replay_and_write,
+                _results(carrier, options, inputs),
                 assumed,
                 limits,
                 carrier.output(),
@@ -97,12 +99,10 @@ def results_inputs(options: ProducersOptions) -> dict[str, str]:
     return tables_of(options.input, options.input_format, READ, (producers.SEND_RESULTS.name,))
 
 
-def _results(
-    carrier: Carrier, services: ModuleType, options: ProducersOptions, inputs: Mapping[str, str]
-) -> Any:
-    """The recorded results, as the services of the place take them."""
+def _results(carrier: Carrier, options: ProducersOptions, inputs: Mapping[str, str]) -> Any:
+    """The recorded results, as the runtime has them."""
     places = {name: carrier.location(path) for name, path in inputs.items()}
-    return carrier.call(services.read_results, places, options.input_format)
+    return carrier.runtime.read(places, options.input_format)
 
 
 def _dry_run(

@@ -1,23 +1,33 @@
-"""Producers in this process: `simulate` for a model, `replay` for recorded results."""
+"""Producers: a model simulated, or recorded results replayed."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, Self
+
+import numpy as np
 import pyarrow as pa
 
 from rebalance_core.checks.conform import with_text
-from rebalance_core.checks.input_tables import ArrowTables, read_tables
-from rebalance_core.checks.row_checks import Rejections, check_tables
+from rebalance_core.checks.packed_rows import bucket_of, by_bucket
+from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.checks.row_limits import BadRowLimits, RowCounts, refuse_bad_rows
-from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.producers import PRODUCER_WRITTEN, SEND_RESULTS
+from rebalance_core.contracts import ALL_TABLES, REJECTED
+from rebalance_core.contracts.producers import (
+    BROKER_ISOLATIONS,
+    PRODUCER_WRITTEN,
+    PUBLISH_CHOICES,
+    SEND_RESULTS,
+)
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.engine.options import RowForecast
-from rebalance_core.engine.table_writer import TableWriters, Written
+from rebalance_core.engine.table_writer import Written
 from rebalance_core.model.clients import Version
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.process.runtime import HERE, Kept, Part, Runtime, TableRows
 from rebalance_core.producers import results
 from rebalance_core.producers.answers import (
     PRODUCERS_PER_PART,
@@ -26,11 +36,48 @@ from rebalance_core.producers.answers import (
     answer_tables,
     simulated_parts,
 )
-from rebalance_core.producers.model import BOTH_GENERATIONS, ProducerModel, variants_of
+from rebalance_core.producers.model import BOTH_GENERATIONS, ProducerModel, Variant, variants_of
 from rebalance_core.producers.results import ResultsOptions
 from rebalance_core.storage.place import Location
 
-# A model of producers simulated in this process.
+WRITTEN = (*PRODUCER_WRITTEN, REJECTED.name)
+
+DETAILED = (PUBLISH_CHOICES.name, BROKER_ISOLATIONS.name)
+"""The tables that tasks make."""
+
+
+@dataclass(slots=True)
+class ProducerStats:
+    """Counts of some producers.
+
+    Attributes:
+        tallies: Rows of `TALLIES`, one a key.
+        rejected: What is wrong with rows of ``rejected``.
+        refused: Rows of ``rejected`` that the replay itself refused.
+    """
+
+    tallies: pa.Table = field(default_factory=TALLIES.arrow_schema().empty_table)
+    rejected: Rejections = field(default_factory=Rejections)
+    refused: int = 0
+
+    def merge(self, other: ProducerStats) -> None:
+        """Add the counts of other producers."""
+        self.tallies = added_up(pa.concat_tables([self.tallies, other.tallies]))
+        self.rejected.merge(other.rejected)
+        self.refused += other.refused
+
+    def counted(self, parts: Mapping[str, pa.Table]) -> TableRows:
+        """The rows of parts, once they are counted."""
+        for name, rows in parts.items():
+            if name == TALLIES.name:
+                self.tallies = added_up(pa.concat_tables([self.tallies, rows]))
+                continue
+            if name == REJECTED.name:
+                self.rejected.add(rows)
+            yield from ((name, batch) for batch in rows.to_batches())
+
+
+# A model of producers simulated: producers by number, spread over the tasks.
 
 Progress = Callable[[int, int], object]
 
@@ -48,13 +95,14 @@ def simulate_producers(
         model: `planning.producer_model.read_model`, or made by hand.
         versions: To compare with the groups' own.
     """
-    tables: dict[str, list[pa.Table]] = {}
-    for part in _parts(model, versions, None):
-        for name, rows in part.items():
-            tables.setdefault(name, []).append(rows)
-    made = {name: pa.concat_tables(parts) for name, parts in tables.items()}
-    answers = answer_tables(model, variants_of(model, versions), made.pop(TALLIES.name))
-    return {name: (made | answers)[name] for name in PRODUCER_WRITTEN}
+    made: dict[str, list[pa.RecordBatch]] = {name: [] for name in DETAILED}
+    variants, facts = variants_of(model, versions), ProducerStats()
+    for name, rows in _SimulateTask(model, variants)(HERE.numbers(model.producers), facts):
+        made[name].append(rows)
+    tables = answer_tables(model, variants, facts.tallies)
+    for name, batches in made.items():
+        tables[name] = pa.Table.from_batches(batches, ALL_TABLES[name].arrow_schema())
+    return {name: tables[name] for name in PRODUCER_WRITTEN}
 
 
 def simulate_and_write(
@@ -64,124 +112,114 @@ def simulate_and_write(
     *,
     before_writing: Callable[[], object] | None = None,
     progress: Progress | None = None,
+    runtime: Runtime = HERE,
 ) -> Written:
     """Simulate a model and write its tables. Memory: the rows of some producers.
+
+    A producer's rows depend on the model and its number only: the tasks change nothing.
 
     Args:
         model: What to simulate.
         versions: As of `simulate_producers`.
         output: A folder (`place_of`), which gets the tables; none of them may be there.
         before_writing: Called before the first table is written.
-        progress: Told how many producers are done, of how many.
+        progress: Told how many producers are done, of how many; in a process.
+        runtime: Where.
 
     Raises:
         OutputExists: A table is in the folder already.
     """
     if before_writing is not None:
         before_writing()
-    tallies = TALLIES.arrow_schema().empty_table()
-    with TableWriters(output, (*PRODUCER_WRITTEN, REJECTED.name)) as writers:
-        for part in _parts(model, versions, progress):
-            tallies = added_up(pa.concat_tables([tallies, part.pop(TALLIES.name)]))
-            writers.write_tables(part)
-        answers = answer_tables(model, variants_of(model, versions), tallies)
-        writers.write_tables(answers)
-    return Written(writers.written(), answers)
-
-
-def _parts(
-    model: ProducerModel, versions: Sequence[Version], progress: Progress | None
-) -> Iterator[dict[str, pa.Table]]:
     variants = variants_of(model, versions)
-    for begin in range(0, model.producers, PRODUCERS_PER_PART):
-        numbers = range(begin, min(begin + PRODUCERS_PER_PART, model.producers))
-        yield simulated_parts(model, variants, numbers)
-        if progress is not None:
-            progress(numbers.stop, model.producers)
+    with runtime.tables(output, WRITTEN) as tables:
+        work = _SimulateTask(model, variants, progress)
+        facts = tables.write(runtime.numbers(model.producers), work, ProducerStats, DETAILED)
+        answers = answer_tables(model, variants, facts.tallies)
+        for name, rows in answers.items():
+            tables.add(name, rows)
+        return Written(tables.finish(), answers)
 
 
-# Recorded results of producers replayed in this process.
+@dataclass(frozen=True, slots=True)
+class _SimulateTask:
+    """`Work`: the rows of the producers of these numbers; its facts are a `ProducerStats`."""
+
+    model: ProducerModel
+    variants: Mapping[str, Sequence[Variant]]
+    progress: Progress | None = None
+
+    def __call__(self, producers: Iterable[Part], facts: ProducerStats) -> TableRows:
+        numbers, done = (number for number, _ in producers), 0
+        while some := list(islice(numbers, PRODUCERS_PER_PART)):
+            yield from facts.counted(simulated_parts(self.model, self.variants, some))
+            done += len(some)
+            if self.progress is not None:
+                self.progress(done, self.model.producers)
+
+
+# Recorded results of producers replayed, client by client.
 
 EVENTS = "cluster_events"
 NO_RESULT = f"{SEND_RESULTS.name} holds no row; there is nothing to replay"
-
-
-@dataclass(frozen=True, eq=False)
-class Replayed:
-    """The tables of recorded results, and what was wrong with the rows."""
-
-    tables: Mapping[str, pa.Table]
-    counts: Mapping[str, RowCounts]
-
-    @cached_property
-    def rejections(self) -> Rejections:
-        """Issues of the rejected rows."""
-        return Rejections.of(self.tables[REJECTED.name])
-
-
-def read_results(paths: Mapping[str, str], input_format: str | None = None) -> ArrowTables:
-    """``send_results`` and, if its path is given, ``cluster_events``, which names the brokers.
-
-    Raises:
-        InputRefused: Nothing is there, columns are missing, a file cannot be read.
-    """
-    return read_tables(paths, input_format)
+BrokerNames = Mapping[str, frozenset[str]]
 
 
 def replay_and_write(
-    inputs: ArrowTables,
+    inputs: Any,
     options: ResultsOptions,
     limits: BadRowLimits,
     output: Location,
     *,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
+    runtime: Runtime = HERE,
 ) -> Written:
-    """Write what producers chose and avoided. Memory: the input and all tables.
+    """Write what producers chose and avoided. Memory in a process: the input and all tables.
 
     Args:
-        inputs: As of `read_results`.
+        inputs: ``send_results`` and, if it is there, ``cluster_events``, which names the brokers;
+            as `Runtime.read` gives them.
         options: What to assume of the producers.
         limits: How many rows may be bad.
         output: A folder (`place_of`), which gets the tables; none of them may be there.
         before_writing: Called before the first table is written.
         warn: Gets a text for each table with unknown columns, which are not read.
+        runtime: Where.
 
     Raises:
         InputRefused: No row, too many bad ones, or columns are missing.
         OutputExists: A table is in the folder already.
     """
-    replayed = _replayed(inputs, options, warn)
-    refuse_results(replayed.counts, limits, replayed.rejections)
-    if before_writing is not None:
-        before_writing()
-    with TableWriters(output, (*PRODUCER_WRITTEN, REJECTED.name)) as writers:
-        writers.write_tables(replayed.tables)
-    codes = replayed.rejections.codes
-    return Written(writers.written(), replayed.tables, codes, replayed.counts)
+    with _replayed(runtime, inputs, options, warn) as (kept, counts, facts):
+        refuse_results(counts, limits, facts.rejected)
+        if before_writing is not None:
+            before_writing()
+        answers = results.recorded_answers(facts.tallies)
+        with runtime.tables(output, WRITTEN) as tables:
+            kept.write(tables, (*DETAILED, REJECTED.name))
+            for name, rows in answers.items():
+                tables.add(name, rows)
+            written = tables.finish()
+    return Written(written, answers, facts.rejected.codes, counts)
 
 
 def replay_forecast(
-    inputs: ArrowTables,
+    inputs: Any,
     options: ResultsOptions,
     limits: BadRowLimits,
     warn: Callable[[str], object] | None = None,
+    *,
+    runtime: Runtime = HERE,
 ) -> RowForecast:
     """Return how `replay_and_write` would end for the rows of its input; writes nothing."""
-    replayed = _replayed(inputs, options, warn)
-    return forecast_of(replayed.counts, replayed.rejections, limits)
-
-
-def forecast_of(
-    counts: Mapping[str, RowCounts], rejections: Rejections, limits: BadRowLimits
-) -> RowForecast:
-    """Return how a run ends with so many rows, so many of them bad, wherever it takes place."""
-    refused = None
-    try:
-        refuse_results(counts, limits, rejections)
-    except InputRefused as refusal:
-        refused = refusal
-    return RowForecast(counts, rejections.complaints(), refused)
+    with _replayed(runtime, inputs, options, warn) as (_, counts, facts):
+        refused = None
+        try:
+            refuse_results(counts, limits, facts.rejected)
+        except InputRefused as refusal:
+            refused = refusal
+        return RowForecast(counts, facts.rejected.complaints(), refused)
 
 
 def refuse_results(
@@ -193,33 +231,83 @@ def refuse_results(
     refuse_bad_rows(counts, limits, rejections.complaints)
 
 
+@contextmanager
 def _replayed(
-    inputs: ArrowTables, options: ResultsOptions, warn: Callable[[str], object] | None
-) -> Replayed:
-    checked = check_tables(inputs, warn=warn)
-    brokers = brokers_of(checked.tables[EVENTS]) if EVENTS in checked.tables else None
-    good = checked.tables[SEND_RESULTS.name]
-    parts = results.replayed_parts(clients_of(good), options, brokers)
-    answers = results.recorded_answers(parts.pop(TALLIES.name))
-    found = parts.pop(REJECTED.name)
-    of_results = checked.counts[SEND_RESULTS.name]
-    of_results = replace(of_results, bad=of_results.bad + len(found))
-    rejected = {REJECTED.name: pa.concat_tables([checked.rejected, found])}
-    counts = {**checked.counts, SEND_RESULTS.name: of_results}
-    return Replayed(parts | answers | rejected, counts)
+    runtime: Runtime,
+    inputs: Any,
+    options: ResultsOptions,
+    warn: Callable[[str], object] | None,
+) -> Iterator[tuple[Kept[ProducerStats], Mapping[str, RowCounts], ProducerStats]]:
+    """Give the rows that tasks made of the checked results, the counts, and what tasks counted."""
+    with runtime.check(inputs, (_brokers_seen,), warn=warn) as checked:
+        brokers = checked.stats(_BrokersSeen).brokers if EVENTS in checked.tables else None
+        of_results = checked.counts[SEND_RESULTS.name]
+        tasks = runtime.task_count(of_results.rows)
+        rows = runtime.deal(checked, _ClientRouting(tasks))
+        with runtime.keep(rows, _ReplayTask(options, brokers), ProducerStats) as kept:
+            facts = kept.facts()
+            of_results = replace(of_results, bad=of_results.bad + facts.refused)
+            yield kept, {**checked.counts, SEND_RESULTS.name: of_results}, facts
 
 
-def brokers_of(events: pa.Table) -> dict[str, frozenset[str]]:
+@dataclass(frozen=True)
+class _BrokersSeen:
     """Every broker that an event names, by cluster."""
-    named = events.filter(events["broker_name"].is_valid())
+
+    brokers: BrokerNames
+
+    @classmethod
+    def merged(cls, parts: Iterable[Self]) -> Self:
+        brokers: dict[str, frozenset[str]] = {}
+        for part in parts:
+            for cluster, names in part.brokers.items():
+                brokers[cluster] = brokers.get(cluster, frozenset()) | names
+        return cls(brokers)
+
+
+def _brokers_seen(table: str, rows: pa.Table) -> _BrokersSeen | None:
+    if table != EVENTS:
+        return None
+    named = rows.filter(rows["broker_name"].is_valid())
     pairs = named.group_by(["cluster", "broker_name"]).aggregate([]).to_pylist()
     brokers: dict[str, set[str]] = {}
     for pair in pairs:
         brokers.setdefault(pair["cluster"], set()).add(pair["broker_name"])
-    return {cluster: frozenset(names) for cluster, names in brokers.items()}
+    return _BrokersSeen({cluster: frozenset(names) for cluster, names in brokers.items()})
 
 
-def clients_of(rows: pa.Table) -> Iterator[list[dict[str, Any]]]:
+@dataclass(frozen=True)
+class _ClientRouting:
+    """The bucket of each result is that of its client."""
+
+    buckets: int
+
+    def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        if table == SEND_RESULTS.name:
+            clients = zip(*(rows[name].to_pylist() for name in results.CLIENT), strict=True)
+            buckets = np.array([bucket_of(client, self.buckets) for client in clients])
+            yield from by_bucket(rows, buckets)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReplayTask:
+    """`Work`: the rows of some clients; its facts are a `ProducerStats`."""
+
+    options: ResultsOptions
+    brokers: BrokerNames | None
+
+    def __call__(self, parts: Iterable[Part], facts: ProducerStats) -> TableRows:
+        for _, tables in parts:
+            found = tables.pop(SEND_RESULTS.name, None)
+            rejected = {name: tables[name] for name in tables if name == REJECTED.name}
+            yield from facts.counted(rejected)
+            if found is not None:
+                made = results.replayed_parts(_clients_of(found), self.options, self.brokers)
+                facts.refused += len(made[REJECTED.name])
+                yield from facts.counted(made)
+
+
+def _clients_of(rows: pa.Table) -> Iterator[list[dict[str, Any]]]:
     """The used rows of ``send_results``, client by client."""
     clients: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     rows = with_text(SEND_RESULTS, rows)

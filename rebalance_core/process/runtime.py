@@ -135,8 +135,8 @@ class Runtime(Protocol):
     ) -> AbstractContextManager[CheckedInput]:
         """Check every row, and count what ``stats_of`` say; warn of columns that are not read."""
 
-    def task_count(self, amount: int, per_task: int) -> int:
-        """Return how many tasks work of that amount gets."""
+    def task_count(self, amount: int, per_task: int | None = None) -> int:
+        """Return how many tasks work of that amount gets; None: it is rows."""
 
     def numbers(self, count: int, tasks: int | None = None) -> Rows:
         """The numbers from 0, parts without rows; None: as many tasks as fit the place."""
@@ -273,7 +273,7 @@ class LocalRuntime:
         """Check every row."""
         yield CheckedHere(check_tables(inputs, max_queue_nums=max_queue_nums, warn=warn), stats_of)
 
-    def task_count(self, amount: int, per_task: int) -> int:
+    def task_count(self, amount: int, per_task: int | None = None) -> int:
         """One."""
         return 1
 

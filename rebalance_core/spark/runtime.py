@@ -26,7 +26,7 @@ from rebalance_core.spark import task_tables
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.read_tables import read_table
 from rebalance_core.spark.routed_rows import routed_rows, routed_tables
-from rebalance_core.spark.sources import GivenTables, Inputs, cores_of, reader_of
+from rebalance_core.spark.sources import GivenTables, Inputs, reader_of, task_count
 from rebalance_core.spark.task_tables import KeptTables, TaskTables, kept_tables, make_unwritten
 from rebalance_core.storage.place import Location
 
@@ -127,9 +127,9 @@ class SparkRuntime:
         finally:
             checked.close()
 
-    def task_count(self, amount: int, per_task: int) -> int:
+    def task_count(self, amount: int, per_task: int | None = None) -> int:
         """One a core at least."""
-        return self.partitions or max(cores_of(self.session), -(-amount // per_task))
+        return self.partitions or task_count(amount, self.session, per_task)
 
     def numbers(self, count: int, tasks: int | None = None) -> TaskRows:
         """Ranges of numbers; None: as Spark divides a range."""

@@ -86,9 +86,15 @@ def cores_of(session: SparkSession) -> int:
     return int(last["part"]) + 1
 
 
-def task_count(rows: int, session: SparkSession) -> int:
-    """Tasks for so many rows: one a core at least; few, as a Python task takes 25 ms to start."""
-    return max(cores_of(session), -(-rows // ROWS_PER_TASK))
+def task_count(amount: int, session: SparkSession, per_task: int | None = None) -> int:
+    """Tasks for so much work: one a core at least; few, as a Python task takes 25 ms to start.
+
+    Args:
+        amount: Of rows, or of what else there is to do.
+        session: Any session.
+        per_task: How much of it one task does; None: of rows.
+    """
+    return max(cores_of(session), -(-amount // (per_task or ROWS_PER_TASK)))
 
 
 def task_count_of(sources: Iterable[Source], session: SparkSession) -> int:

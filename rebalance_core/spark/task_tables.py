@@ -329,6 +329,7 @@ class _ThroughSpark:
         self._session = session
         self._folder = folder.rstrip("/")
         self._digests = {name: TableDigest(ALL_TABLES[name]) for name in tables}
+        self._written: set[str] = set()
 
     def make(
         self, rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT], tables: Sequence[str]
@@ -358,9 +359,12 @@ class _ThroughSpark:
         return rows.cast(ALL_TABLES[table].arrow_schema())
 
     def finish(self) -> dict[str, TableWritten]:
+        for name in self._digests.keys() - self._written:
+            self.add(name, ALL_TABLES[name].arrow_schema().empty_table())
         return {name: digest.result for name, digest in self._digests.items()}
 
     def _write(self, table: str, rows: DataFrame) -> None:
+        self._written.add(table)
         target = f"{self._folder}/{table}"
         try:
             rows.write.mode("errorifexists").parquet(target)

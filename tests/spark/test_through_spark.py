@@ -16,7 +16,7 @@ from rebalance_core.ingest.collection import open_collection
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.planning.producer_model import read_model
 from rebalance_core.process import ingest as ingest_here
-from rebalance_core.process import producers as producers_here
+from rebalance_core.process import producers
 from rebalance_core.process import propagate as propagate_here
 from rebalance_core.process import simulate as simulate_here
 from rebalance_core.process.generate import generate_and_write
@@ -25,7 +25,6 @@ from rebalance_core.spark import (
     InputTables,
     ingest,
     ledger,
-    producers,
     propagate,
     task_tables,
 )
@@ -117,6 +116,8 @@ def test_producers(spark: SparkSession, tmp_path: Path) -> None:
     given = read_model(TREE / "rebalance_core/bundled/producers/brown-out.toml")
     few = tuple(replace(group, clients=5) for group in given.groups)
     model = replace(given, groups=few)
-    ours = producers.simulate_and_write(spark, model, BOTH_GENERATIONS, f"{tmp_path}/ours")
-    here = producers_here.simulate_and_write(model, BOTH_GENERATIONS, tmp_path / "here")
+    ours = producers.simulate_and_write(
+        model, BOTH_GENERATIONS, f"{tmp_path}/ours", runtime=SparkRuntime(spark)
+    )
+    here = producers.simulate_and_write(model, BOTH_GENERATIONS, tmp_path / "here")
     assert ours.tables == here.tables
