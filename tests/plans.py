@@ -54,16 +54,18 @@ class Place:
                 queue_rates=None if rates is None else read_queue_rates(str(rates)),
                 before_writing=before_writing,
             )
-        from rebalance_core.spark import InputTables, plan
+        from rebalance_core.spark import InputTables
+        from rebalance_core.spark.plan import run_plan
+        from rebalance_core.spark.runtime import SparkRuntime
 
-        session = self.session
-        return plan.run_plan(
+        session, runtime = self.session, SparkRuntime(self.session)
+        return run_plan(
             session,
             InputTables.read(session, str(folder)),
             variants,
             str(output),
             config,
-            queue_rates=None if rates is None else plan.read_queue_rates(session, str(rates)),
+            queue_rates=None if rates is None else read_queue_rates(str(rates), runtime=runtime),
             before_writing=before_writing,
         )
 
@@ -75,10 +77,13 @@ class Place:
             inputs = read_input_tables(str(folder))
             return in_process.plan_forecast(inputs, variants, config)
         from rebalance_core.spark import InputTables
-        from rebalance_core.spark.plan import plan_forecast
+        from rebalance_core.spark.runtime import SparkRuntime
 
-        inputs_of_spark = InputTables.read(self.session, str(folder))
-        return plan_forecast(self.session, inputs_of_spark, variants, config)
+        inputs_of_spark, runtime = (
+            InputTables.read(self.session, str(folder)),
+            SparkRuntime(self.session),
+        )
+        return in_process.plan_forecast(inputs_of_spark, variants, config, runtime=runtime)
 
 
 def rows_of(output: Path, table: str) -> list[Row]:

@@ -5,7 +5,6 @@ rollout.
 from collections.abc import Mapping
 from functools import partial
 from textwrap import wrap
-from types import ModuleType
 from typing import Any
 
 from rebalance_core.cli import terminal
@@ -25,6 +24,7 @@ from rebalance_core.planning.rollout.words import listed, recommendation, texts_
 from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches
+from rebalance_core.process.plan import plan_forecast, read_queue_rates, run_plan
 from rebalance_core.process.rollouts import SEARCHED, WARNINGS
 
 # `plan`: settings, place, lock, run, record, summary, in this order. One run: every variant.
@@ -45,13 +45,11 @@ def run(options: PlanOptions) -> JobReport:
     carrier = carrier_of("plan", options, settings, places)
     if options.searched is not None and not options.dry_run:
         return run_searched(options, carrier, _config(options, settings), inputs)
-    services, config = carrier.services(), _config(options, settings)
+    config = _config(options, settings)
     if options.dry_run:
         carrier.check_free()
-        tables, _ = _read(carrier, services, options, inputs)
-        forecast, warnings = carrier.call(
-            services.plan_forecast, tables, options.variants, config, warn=warn
-        )
+        tables, _ = _read(carrier, options, inputs)
+        forecast, warnings = carrier.run(plan_forecast, tables, options.variants, config, warn=warn)
         for warning in warnings:
             warn(warning)
         report = RowReport(forecast)
@@ -61,15 +59,15 @@ def run(options: PlanOptions) -> JobReport:
         warn(warning)
     with carrier.running(WRITTEN) as output:
         records = carrier.records(inputs)
-        tables, rates = _read(carrier, services, options, inputs)
+        tables, rates = _read(carrier, options, inputs)
 
         def begin(rows: Mapping[str, int]) -> None:
             output.clear()
             variants, events = len(options.variants), rows["cluster_events"]
             say(f"planning {variants:,} variants of {events:,} events")
 
-        result = carrier.call(
-            services.run_plan,
+        result = carrier.run(
+            run_plan,
             tables,
             options.variants,
             carrier.output(),
@@ -97,15 +95,13 @@ def _bundled_scenarios() -> JobReport:
     return JobReport(joined(lines), {"job": "plan", "scenarios": texts})
 
 
-def _read(
-    carrier: Carrier, services: ModuleType, options: PlanOptions, inputs: Mapping[str, str]
-) -> tuple[Any, Any]:
+def _read(carrier: Carrier, options: PlanOptions, inputs: Mapping[str, str]) -> tuple[Any, Any]:
     """The recorded history, and the rates of queues, which are checked here."""
     tables = carrier.input_tables(inputs)
     if options.queue_rates is None:
         return tables, None
     place, name = carrier.location(options.queue_rates), f"--queue-rates {options.queue_rates}"
-    return tables, carrier.call(services.read_queue_rates, place, options.input_format, name=name)
+    return tables, carrier.run(read_queue_rates, place, options.input_format, name=name)
 
 
 def _config(options: PlanOptions, settings: Settings) -> PlanConfig:

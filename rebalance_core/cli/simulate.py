@@ -8,7 +8,6 @@ from rebalance_core.cli import settings as of_settings
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_of
 from rebalance_core.cli.run.run_record import outcome_of, redact_text
@@ -16,6 +15,7 @@ from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config,
 from rebalance_core.cli.terminal import RowReport, table
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.process.simulate import simulate_and_write, simulation_forecast
 
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 
@@ -26,11 +26,10 @@ def run(options: SimulateOptions) -> JobReport:
     inputs = find_inputs(options)
     simulation = _simulation_options(options, settings)
     carrier = carrier_of("simulate", options, settings, inputs.values() or [options.input])
-    services = carrier.services("ledger" if carrier.name == SPARK else None)
     if options.dry_run:
         carrier.check_free()
-        forecast = carrier.call(
-            services.simulation_forecast,
+        forecast = carrier.run(
+            simulation_forecast,
             carrier.input_tables(inputs),
             simulation,
             bad_row_limits(settings),
@@ -40,8 +39,8 @@ def run(options: SimulateOptions) -> JobReport:
     with carrier.running(LEDGER_TABLES) as output:
         records = carrier.records(inputs)
         terminal.say(f"simulating; inputs: {', '.join(record.table for record in records)}")
-        written = carrier.call(
-            services.simulate_and_write,
+        written = carrier.run(
+            simulate_and_write,
             carrier.input_tables(inputs),
             carrier.output(),
             simulation,

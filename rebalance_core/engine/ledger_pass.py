@@ -1,7 +1,7 @@
 """One pass over some groups: the rows of every ledger table, owners worked out once."""
 
 import operator
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
 from typing import Any
@@ -429,10 +429,11 @@ def bucket_pass(
     giants: Giants,
     engine: EngineOptions,
     options: SimulationOptions,
+    *,
+    names_coded: bool = True,
+    progress: Callable[[int, int], object] | None = None,
 ) -> LedgerRows:
     """Rows of every ledger table, some groups after the others.
-
-    Those of the kernels have coded names (`rows_of`).
 
     Args:
         tables: The rows that `routing.Routing.split` gave the bucket; a table without rows may be
@@ -440,16 +441,22 @@ def bucket_pass(
         giants: The groups that this bucket makes a part of; the replay divides none.
         engine: See `EngineOptions`.
         options: Of the simulation.
+        names_coded: See `rows_of`; what a `TableWriter` takes.
+        progress: Told how many groups are done, of how many.
     """
     grouped = fan_out(with_empty_events_if_missing(tables), group_pattern(options))
-    if options.engine == REFERENCE:
-        for begin, end in grouped.chunks(1):
-            yield from within(reference_pass(grouped.of(begin, end), engine), options)
-        return
-    for begin, end, part in _pieces(grouped, giants):
+    alone = options.engine == REFERENCE
+    whole = ((begin, end, WHOLE) for begin, end in grouped.chunks(1))
+    for begin, end, part in whole if alone else _pieces(grouped, giants):
         rows = grouped.of(begin, end)
-        made = prepare_tables(rows, engine, LEDGER_TABLES, part)
-        yield from within(rows_of(made, names_coded=True), options)
+        if alone:
+            made = reference_pass(rows, engine)
+        else:
+            prepared = prepare_tables(rows, engine, LEDGER_TABLES, part)
+            made = rows_of(prepared, names_coded=names_coded)
+        yield from within(made, options)
+        if progress is not None:
+            progress(end, len(grouped))
 
 
 def with_empty_events_if_missing(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:

@@ -1,22 +1,41 @@
-"""A plan in this process: the input of every history, one at a time, its ledger, and the tables."""
+"""Plans: scenarios and strategies over a recorded history, every variant in one run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.input_tables import ArrowTables, read_table
-from rebalance_core.checks.row_checks import Checked, Rejections, check_table, check_tables
-from rebalance_core.checks.row_limits import refuse_bad_rows
+from rebalance_core.checks.input_tables import ArrowTables
+from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED, planning
 from rebalance_core.engine.fan_out import fan_out
-from rebalance_core.engine.ledger_pass import history_of
-from rebalance_core.engine.options import RowForecast, engine_options, like_pattern, refuse_rejected
+from rebalance_core.engine.ledger_pass import history_of, with_empty_events_if_missing
+from rebalance_core.engine.options import (
+    RowForecast,
+    engine_options,
+    like_pattern,
+    refuse_rejected,
+    row_forecast,
+)
+from rebalance_core.engine.routing import (
+    UNDIVIDED,
+    Interests,
+    Routing,
+    interests_of,
+    refuse_no_group,
+    routing_of,
+)
 from rebalance_core.engine.table_writer import TableWriters
-from rebalance_core.model import events
-from rebalance_core.planning.sweep.plan_edits import EVENTS, EventFacts, is_type, plan_edits
+from rebalance_core.planning.sweep.plan_edits import (
+    EventFacts,
+    event_facts,
+    interests_in,
+    plan_edits,
+)
 from rebalance_core.planning.sweep.plan_options import (
     MOST_REASONS,
     PlanConfig,
@@ -26,13 +45,49 @@ from rebalance_core.planning.sweep.plan_options import (
 )
 from rebalance_core.planning.variants import Variants
 from rebalance_core.process.plan_histories import Histories
-from rebalance_core.process.plan_pass import PlanFacts, PlanPass, Progress, plan_pass
+from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, Progress, plan_pass
 from rebalance_core.process.plan_summary import last_rates, plan_league, scenario_rows
-from rebalance_core.process.simulate import checked_forecast, refuse_no_group_of, unknown_members
+from rebalance_core.process.runtime import HERE, CheckedInput, Part, Rows, Runtime, TableRows
+from rebalance_core.process.simulate import RejectedTask, unknown_members
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
 
-# A whole plan in this process: check the input, compute every variant, write the tables.
+# What tasks do for a plan, each with the rows of whole groups.
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTask:
+    """Rows of the tables of a plan that are of single groups; its facts are their `PlanFacts`.
+
+    Attributes:
+        planned: What is planned.
+        copies: How many tasks have the rows of a group; each takes every so many-th history.
+        progress: As of `PlanPass.rows`.
+    """
+
+    planned: PlanPass
+    copies: int
+    progress: Progress | None = None
+
+    def __call__(self, parts: Iterable[Part], facts: PlanFacts) -> TableRows:
+        """As `Work`."""
+        histories = len(self.planned.variants.histories)
+        for number, tables in parts:
+            numbers = range(number % self.copies, histories, self.copies)
+            yield from self.planned.rows(_used(tables), facts, numbers, progress=self.progress)
+
+    def warned(self, parts: Iterable[Part], facts: PlanFacts) -> TableRows:
+        """The facts alone, of what the edits of the groups cannot do."""
+        for _, tables in parts:
+            facts.warnings |= self.planned.histories(_used(tables)).warnings()
+        return ()
+
+
+def _used(tables: dict[str, pa.Table]) -> Mapping[str, pa.Table]:
+    return with_empty_events_if_missing(
+        {name: rows for name, rows in tables.items() if name != REJECTED.name}
+    )
+
 
 # The table ``rejected`` of a plan: what is wrong with the history as it was recorded.
 
@@ -60,33 +115,42 @@ def write_rejected(writers: TableWriters, checked: Checked, options: PlanConfig)
 _RATE = "messages_per_second"
 
 
-def read_queue_rates(location: str, input_format: str | None = None, *, name: str = "") -> pa.Table:
-    """The rows of the table.
+def read_queue_rates(
+    location: str,
+    input_format: str | None = None,
+    *,
+    name: str = "",
+    runtime: Runtime = HERE,
+) -> pa.Table:
+    """The rows of the table, in this process, which makes sums of them.
 
     Args:
-        location: A local path.
+        location: A path that the runtime reaches.
         input_format: Of the files; None: by their names.
         name: What the message calls the table; the location if it is empty.
+        runtime: Where.
 
     Raises:
-        InputRefused: Any row is bad; rates are few, and one left out would go unnoticed.
+        InputRefused: Any row is bad, or a rate is none; rates are few, and one left out would go
+            unnoticed.
     """
-    rows, _ = read_table(planning.QUEUE_RATES, location, input_format)
-    checked = check_table(planning.QUEUE_RATES.name, rows)
-    return good_rates(checked.tables[planning.QUEUE_RATES.name], checked.rejected, name or location)
-
-
-def good_rates(good: pa.Table, rejected: pa.Table, name: str) -> pa.Table:
-    """The used rows; `model.errors.InputRefused` if any row is rejected, or a rate is none."""
+    table = planning.QUEUE_RATES.name
+    with runtime.check(runtime.read({table: location}, input_format)) as checked:
+        good = checked.rows(table)
+        bad = checked.rows(REJECTED.name, MOST_REASONS)["issues"].to_pylist()
     wrong = pc.or_(pc.is_nan(good[_RATE]), pc.less(good[_RATE], 0))
     negative = good[_RATE].filter(wrong).slice(0, MOST_REASONS).to_pylist()
-    bad = rejected["issues"].slice(0, MOST_REASONS).to_pylist()
-    refuse_bad_rates(name, [issues[0]["message"] for issues in bad], negative)
+    refuse_bad_rates(name or location, [issues[0]["message"] for issues in bad], negative)
     return good
 
 
+# A whole plan: check the input, compute every variant, write the tables, sum them up.
+
+_COUNTED = (interests_of, event_facts)
+
+
 def run_plan(
-    inputs: ArrowTables,
+    inputs: Any,
     variants: Variants,
     output: Location,
     options: PlanConfig | None = None,
@@ -95,13 +159,15 @@ def run_plan(
     before_writing: Callable[[Mapping[str, int]], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
+    runtime: Runtime = HERE,
 ) -> PlanResult:
     """Compute and write a plan.
 
-    Memory: the input, the events of one history, the rows of some groups, and ``plan_summary``.
+    Memory: of a task its input, the events of one history, and the rows of some groups; where the
+    job runs ``plan_summary`` and the events of brokers and topics.
 
     Args:
-        inputs: The recorded history.
+        inputs: The recorded history, as the runtime has it.
         variants: What to compute (`variants_of`).
         output: A folder (`place_of`), which gets ``rejected`` and the tables of a plan; none of
             them may be there.
@@ -110,69 +176,125 @@ def run_plan(
         before_writing: Called with the input's rows by table, once few enough are known to be bad,
             before the first table is written.
         warn: Gets a text for each input table with unknown columns, which are not read.
-        progress: As of `PlanPass.rows`.
+        progress: As of `PlanPass.rows`; in a process.
+        runtime: Where.
 
     Raises:
         InputRefused: The input has no event or too many bad rows, or an edit makes too many events
             at one instant. Events that name a member who is not there count too, and are known only
-            once writing has begun.
+            once ``rejected`` is written.
         OutputExists: A table is in the folder already.
     """
     options = options or PlanConfig()
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
-    refuse_bad_rows(checked.counts, options.bad_rows, checked.complaints)
-    refuse_no_group_of(checked, options.group)
-    if before_writing is not None:
-        before_writing({name: count.rows for name, count in checked.counts.items()})
-    rates = None if queue_rates is None else last_rates(queue_rates)
-    planned = _plan_pass(checked, variants, options, rates)
-    with TableWriters(output, (*PLAN_OUTPUT_TABLES, REJECTED.name)) as writers:
-        rejected = write_rejected(writers, checked, options)
-        facts, summary = PlanFacts(), list[pa.RecordBatch]()
-        numbers = range(len(variants.histories))
-        for table, batch in planned.rows(checked.tables, facts, numbers, progress=progress):
-            writers.write(table, batch)
-            if table == planning.PLAN_SUMMARY.name:
-                summary.append(batch)
-        whole = pa.Table.from_batches(summary, planning.PLAN_SUMMARY.arrow_schema())
-        league = plan_league(whole, facts.sound)
-        writers.write_tables({planning.PLAN_LEAGUE.name: league})
+    with runtime.check(
+        inputs, _COUNTED, max_queue_nums=options.max_queue_nums, warn=warn
+    ) as checked:
+        checked.refuse(options.bad_rows)
+        refuse_no_group(options.group, checked.stats(Interests))
+        if before_writing is not None:
+            before_writing({name: count.rows for name, count in checked.counts.items()})
+        rates = None if queue_rates is None else last_rates(queue_rates)
+        dealt = _dealt(runtime, checked, variants, options, rates, progress)
+        with runtime.tables(output, (*PLAN_OUTPUT_TABLES, REJECTED.name)) as tables:
+            recorded = RejectedTask(recorded_history(options))
+            rejected = tables.write(dealt.rows(1), recorded, Rejections, [REJECTED.name])
+            refuse_rejected(checked.counts, rejected, options.bad_rows)
+            facts = tables.write(dealt.rows(), dealt.work, PlanFacts, OF_GROUPS)
+            summary = facts.summary()
+            league = plan_league(summary, facts.sound)
+            tables.add(planning.PLAN_LEAGUE.name, league)
+            written = tables.finish()
     return PlanResult(
-        tables=writers.written(),
+        tables=written,
         inputs=checked.counts,
-        rejected=rejected,
-        scenarios=scenario_rows(whole),
+        rejected=rejected.codes,
+        scenarios=scenario_rows(summary),
         league=league.to_pylist(),
-        warnings=planned.edits.told(facts.warnings),
+        warnings=dealt.work.planned.edits.told(facts.warnings),
     )
 
 
 def plan_forecast(
-    inputs: ArrowTables,
+    inputs: Any,
     variants: Variants,
     options: PlanConfig | None = None,
     *,
     warn: Callable[[str], object] | None = None,
+    runtime: Runtime = HERE,
 ) -> tuple[RowForecast, tuple[str, ...]]:
     """Return how `run_plan` would end for the rows of its input, and its warnings; writes
     nothing.
     """
     options = options or PlanConfig()
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
-    forecast = checked_forecast(checked, recorded_history(options), options.bad_rows)
-    if forecast.refusal is not None:
-        return forecast, ()
-    planned = _plan_pass(checked, variants, options, None)
-    return forecast, planned.edits.told(planned.histories(checked.tables).warnings())
+    with runtime.check(
+        inputs, _COUNTED, max_queue_nums=options.max_queue_nums, warn=warn
+    ) as checked:
+        dealt = _dealt(runtime, checked, variants, options, None, None)
+        recorded = RejectedTask(recorded_history(options))
+        forecast = row_forecast(
+            checked.counts,
+            checked.rejections,
+            options.bad_rows,
+            lambda: refuse_no_group(options.group, checked.stats(Interests)),
+            lambda: runtime.run(dealt.rows(1), recorded, Rejections),
+        )
+        if forecast.refusal is not None:
+            return forecast, ()
+        facts = runtime.run(dealt.rows(1), dealt.work.warned, PlanFacts)
+        return forecast, dealt.work.planned.edits.told(facts.warnings)
 
 
-def _plan_pass(
-    checked: Checked, variants: Variants, options: PlanConfig, rates: pa.Table | None
-) -> PlanPass:
-    tables = checked.tables
-    edits = plan_edits(EventFacts.of_tables(tables), variants)
-    members = tables[EVENTS].filter(is_type(tables[EVENTS], events.CONSUMER_EVENTS))
-    return plan_pass(variants, edits, members, tables, options, rates)
+@dataclass(frozen=True)
+class _Dealt:
+    """The checked rows, and what tasks make of them.
+
+    Attributes:
+        runtime: Where.
+        checked: The input.
+        routing: Where its rows go.
+        work: Of the tasks.
+    """
+
+    runtime: Runtime
+    checked: CheckedInput
+    routing: Routing
+    work: PlanTask
+
+    def rows(self, copies: int | None = None) -> Rows:
+        """The rows of each task; copies as of the work."""
+        return self.runtime.deal(self.checked, self.routing, copies or self.work.copies)
+
+
+def _dealt(
+    runtime: Runtime,
+    checked: CheckedInput,
+    variants: Variants,
+    options: PlanConfig,
+    rates: pa.Table | None,
+    progress: Progress | None,
+) -> _Dealt:
+    """Groups whole, in as many tasks as rows and histories need."""
+    recorded, facts = checked.stats(Interests), checked.stats(EventFacts)
+    edits = plan_edits(facts, variants)
+    planned = plan_pass(variants, edits, recorded.groups, checked.tables, options, rates)
+    interests = interests_in(recorded, facts, edits)
+    histories = len(variants.histories)
+    rows = sum(count.rows for count in checked.counts.values()) * histories
+    tasks = runtime.task_count(rows, wanted=options.partitions)
+    # few groups: several tasks for each, with some histories
+    copies = min(histories, max(1, tasks // max(1, _wanted(interests, planned.group_pattern))))
+    # the edits of a group see all its rows
+    mates = checked.mates() if options.futures and tasks > 1 else None
+    routing = routing_of(
+        interests, -(-tasks // copies), planned.group_pattern, UNDIVIDED, mates, as_one=True
+    )
+    return _Dealt(runtime, checked, routing, PlanTask(planned, copies, progress))
+
+
+def _wanted(interests: Interests, pattern: str | None) -> int:
+    """How many groups are."""
+    names = interests.groups["consumer_group"]
+    return len(names) if pattern is None else pc.sum(pc.match_like(names, pattern)).as_py() or 0
 
 
 # The histories of a plan as the replay has them, to look into one group.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import LEDGER_TABLES, planning
 from rebalance_core.contracts.table import Table
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, GroupedRows, fan_out
@@ -186,11 +187,22 @@ class PlanFacts:
         self.sound = SoundSteps()
         self.warnings: set[str] = set()
         """What the edits of groups could not do."""
+        self._summary: list[bytes] = []
+
+    def add_summary(self, rows: pa.Table) -> None:
+        """Add some rows of ``plan_summary``."""
+        self._summary.append(pack(rows))
+
+    def summary(self) -> pa.Table:
+        """The rows of ``plan_summary``, in any order."""
+        schema = planning.PLAN_SUMMARY.arrow_schema()
+        return pa.concat_tables([schema.empty_table(), *map(unpack, self._summary)])
 
     def merge(self, other: PlanFacts) -> None:
         """Add the facts of other groups, or of other histories of the same."""
         self.sound.merge(other.sound)
         self.warnings |= other.warnings
+        self._summary += other._summary
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,6 +271,8 @@ class PlanPass:
                 grouped, sweep, timed_next=tell, histories=timed, shared=shared
             ):
                 for table, rows in self._tables(number, history, swept, facts.sound):
+                    if table is planning.PLAN_SUMMARY:
+                        facts.add_summary(rows)
                     yield from ((table.name, batch) for batch in rows.to_batches())
                 all_done = done + swept.done
                 tell()

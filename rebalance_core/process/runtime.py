@@ -21,7 +21,9 @@ from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.checks.row_limits import BadRowLimits, RowCounts, refuse_bad_rows
 from rebalance_core.contracts import REJECTED
+from rebalance_core.engine.mates import Group, joins_of, mates_of
 from rebalance_core.engine.table_writer import ReadWritten, TableWriters, reader_of
+from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.storage.place import Location
 
 Part = tuple[int, dict[str, pa.Table]]
@@ -90,6 +92,12 @@ class CheckedInput(Protocol):
     def refuse(self, limits: BadRowLimits) -> None:
         """Raise `model.errors.InputRefused` for too many bad rows."""
 
+    def mates(self) -> Mapping[Group, tuple[Group, ...]]:
+        """By group: others that share client instances with it."""
+
+    def rows(self, table: str, most: int | None = None) -> pa.Table:
+        """The used rows of a table, or the rejected ones, where the job runs; of what is few."""
+
 
 class Tables(Protocol):
     """A folder that gets tables, each from tasks or from the job itself."""
@@ -135,8 +143,16 @@ class Runtime(Protocol):
     ) -> AbstractContextManager[CheckedInput]:
         """Check every row, and count what ``stats_of`` say; warn of columns that are not read."""
 
-    def task_count(self, amount: int, per_task: int | None = None) -> int:
-        """Return how many tasks work of that amount gets; None: it is rows."""
+    def task_count(
+        self, amount: int, per_task: int | None = None, *, wanted: int | None = None
+    ) -> int:
+        """Return how many tasks work gets.
+
+        Args:
+            amount: Of rows, or of what else there is to do.
+            per_task: How much of it one task does; None: of rows.
+            wanted: So many, where there can be several; None: as many as the work needs.
+        """
 
     def numbers(self, count: int, tasks: int | None = None) -> Rows:
         """The numbers from 0, parts without rows; None: as many tasks as fit the place."""
@@ -206,6 +222,15 @@ class CheckedHere:
         """Raise `model.errors.InputRefused` for too many bad rows."""
         refuse_bad_rows(self.counts, limits, self.checked.complaints)
 
+    def mates(self) -> Mapping[Group, tuple[Group, ...]]:
+        """By group: others that share client instances with it."""
+        return mates_of(joins_of(self.tables[EVENTS]))
+
+    def rows(self, table: str, most: int | None = None) -> pa.Table:
+        """The used rows of a table, or the rejected ones."""
+        rows = self.checked.rejected if table == REJECTED.name else self.tables[table]
+        return rows.slice(0, most)
+
 
 @dataclass(frozen=True, eq=False)
 class TablesHere:
@@ -273,7 +298,9 @@ class LocalRuntime:
         """Check every row."""
         yield CheckedHere(check_tables(inputs, max_queue_nums=max_queue_nums, warn=warn), stats_of)
 
-    def task_count(self, amount: int, per_task: int | None = None) -> int:
+    def task_count(
+        self, amount: int, per_task: int | None = None, *, wanted: int | None = None
+    ) -> int:
         """One."""
         return 1
 

@@ -1,24 +1,22 @@
-"""A whole simulation in this process: Arrow tables in, the tables of the ledger out, written
-and summed up.
-"""
+"""A whole simulation: input tables checked, groups replayed, the ledger written and summed up."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of
-from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
-from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
+from rebalance_core.checks.row_checks import Checked, Rejections
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, fan_out
 from rebalance_core.engine.ledger_pass import (
+    Giants,
     LedgerRows,
-    ledger_pass,
+    bucket_pass,
     prepare_tables,
-    reference_pass,
-    within,
+    with_empty_events_if_missing,
 )
 from rebalance_core.engine.options import (
     REFERENCE,
@@ -32,13 +30,18 @@ from rebalance_core.engine.options import (
     row_forecast,
 )
 from rebalance_core.engine.routing import (
+    GIANT_CELLS,
+    UNDIVIDED,
     Interests,
     interests_of,
     refuse_no_consumer,
     refuse_no_group,
     refuse_no_member,
+    routing_of,
 )
-from rebalance_core.engine.table_writer import LedgerFacts, TableWriters, Written, ledger_written
+from rebalance_core.engine.table_writer import LedgerFacts, Written, ledger_written
+from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.process.runtime import HERE, CheckedInput, Part, Rows, Runtime
 from rebalance_core.storage.place import Location
 
 # A whole simulation in this process: Arrow tables in, the tables of the ledger out.
@@ -92,51 +95,104 @@ def simulate(
     check_options(options)
     if not isinstance(inputs, ArrowTables):
         inputs = input_tables_of(inputs)
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
-    if limits is not None:
-        refuse_bad_rows(checked.counts, limits, checked.complaints)
-        _refuse_nothing(checked)
-        refuse_no_group_of(checked, options.group)
-    found: dict[str, list[pa.RecordBatch]] = {name: [] for name in LEDGER_TABLES}
-    for name, rows in ledger_rows(checked, options):
-        if name in found:
-            found[name].append(rows)
+    with HERE.check(inputs, (interests_of,), max_queue_nums=options.max_queue_nums) as checked:
+        if limits is not None:
+            _refuse(checked, options, limits)
+        rows, work = ledger_tasks(HERE, checked, options, names_coded=False)
+        found: dict[str, list[pa.RecordBatch]] = {name: [] for name in LEDGER_TABLES}
+        facts = LedgerFacts()
+        for name, batch in work(rows, facts):
+            found[name].append(batch)
+        if limits is not None:
+            refuse_rejected(checked.counts, facts.rejected, limits)
+            refuse_no_member(options.group, checked.stats(Interests), facts.rejected)
     tables = {
         name: pa.Table.from_batches(batches, LEDGER_TABLES[name].arrow_schema())
         for name, batches in found.items()
     }
-    if limits is not None:
-        rejected = Rejections.of(tables["rejected"])
-        refuse_rejected(checked.counts, rejected, limits)
-        refuse_no_member(options.group, _interests(checked), rejected)
     return ArrowLedger(**tables)
 
 
-def ledger_rows(
-    checked: Checked,
+# What tasks do for a simulation, each with the rows of some groups.
+
+Progress = Callable[[int, int], object]
+_NO_ROWS = REJECTED.arrow_schema().empty_table()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerTask:
+    """`Work`: the ledger of some buckets; its facts are `LedgerFacts`.
+
+    Attributes:
+        giants: The parts of divided groups, by bucket.
+        engine: See `EngineOptions`.
+        options: Of the simulation.
+        wanted: The tables whose rows are handed on, of the ledger's and `REPLAYED`.
+        names_coded: As of `bucket_pass`.
+        progress: Told how many groups are done, of how many.
+    """
+
+    giants: Mapping[int, Giants]
+    engine: EngineOptions
+    options: SimulationOptions
+    wanted: Sequence[str]
+    names_coded: bool = True
+    progress: Progress | None = None
+
+    def __call__(self, parts: Iterable[Part], facts: LedgerFacts) -> LedgerRows:
+        """Rows of the tables wanted."""
+        for name, batch in self._rows(parts):
+            facts.add(name, batch)
+            if name in self.wanted:
+                yield name, batch
+
+    def _rows(self, parts: Iterable[Part]) -> LedgerRows:
+        for bucket, tables in parts:
+            for rejected in tables.pop(REJECTED.name, _NO_ROWS).to_batches():
+                yield REJECTED.name, rejected
+            if tables:
+                giants = self.giants.get(bucket, {})
+                yield from bucket_pass(
+                    tables,
+                    giants,
+                    self.engine,
+                    self.options,
+                    names_coded=self.names_coded,
+                    progress=self.progress,
+                )
+
+
+def ledger_tasks(
+    runtime: Runtime,
+    checked: CheckedInput,
     options: SimulationOptions,
-    progress: Callable[[int, int], object] | None = None,
+    wanted: Iterable[str] = LEDGER_TABLES,
     *,
-    names_coded: bool = False,
-) -> LedgerRows:
-    """Rows of every table of the ledger, some groups after the others.
+    names_coded: bool = True,
+    progress: Progress | None = None,
+) -> tuple[Rows, LedgerTask]:
+    """The checked rows on their way to the tasks of their groups, and what these make of them.
 
     Args:
-        checked: the input.
-        options: as `check_options` wants them.
-        progress: told how many groups are done, of how many.
-        names_coded: see `engine.ledger_pass.rows_of`; what a `TableWriter` takes.
+        runtime: Where.
+        checked: The input, with its `Interests`.
+        options: Of the simulation.
+        wanted: As of `LedgerTask`.
+        names_coded: As of `LedgerTask`.
+        progress: As of `LedgerTask`.
     """
-    for rows in checked.rejected.to_batches():
-        yield "rejected", rows
+    tasks = _tasks(runtime, checked, options)
+    whole = UNDIVIDED if options.engine == REFERENCE or tasks == 1 else GIANT_CELLS
+    pattern = group_pattern(options)
+    routing = routing_of(checked.stats(Interests), tasks, pattern, giant_cells=whole)
     engine = engine_options(checked.tables, options)
-    grouped = fan_out(checked.tables, group_pattern(options))
-    alone = options.engine == REFERENCE
-    make = reference_pass if alone else partial(ledger_pass, names_coded=names_coded)
-    for begin, end in grouped.chunks(1 if alone else ROWS_PER_CHUNK):
-        yield from within(make(grouped.of(begin, end), engine), options)
-        if progress is not None:
-            progress(end, len(grouped))
+    work = LedgerTask(routing.giants, engine, options, tuple(wanted), names_coded, progress)
+    return runtime.deal(checked, routing), work
+
+
+def _tasks(runtime: Runtime, checked: CheckedInput, options: SimulationOptions) -> int:
+    rows = sum(count.rows for count in checked.counts.values())
+    return runtime.task_count(rows, wanted=options.partitions)
 
 
 # Events about a process that is not there: what the replay rejects, without the ledger.
@@ -158,81 +214,105 @@ def unknown_members(
         yield from made.rows[REJECTED.name]
 
 
+@dataclass(frozen=True, slots=True)
+class RejectedTask:
+    """`Work` over the rows of whole groups; its facts are the `Rejections` of the rows.
+
+    Attributes:
+        options: Of the simulation that rejects.
+    """
+
+    options: SimulationOptions
+
+    def __call__(self, parts: Iterable[Part], rejections: Rejections) -> LedgerRows:
+        """The rows of a task."""
+        for _, tables in parts:
+            bad = tables.pop(REJECTED.name, _NO_ROWS).to_batches()
+            unknown = unknown_members(with_empty_events_if_missing(tables), self.options)
+            for rows in (*bad, *unknown):
+                rejections.add(rows)
+                yield REJECTED.name, rows
+
+
 def refuse_no_group_of(checked: Checked, wanted: str | None) -> None:
     """Raise `model.errors.InputRefused` unless a group with consumer events is wanted."""
-    refuse_no_group(wanted, _interests(checked))
-
-
-def _refuse_nothing(checked: Checked) -> None:
-    refuse_no_consumer(_interests(checked), checked.complaints)
-
-
-def _interests(checked: Checked) -> Interests:
     found = (interests_of(name, rows) for name, rows in checked.tables.items())
-    return Interests.merged(filter(None, found))
+    refuse_no_group(wanted, Interests.merged(filter(None, found)))
 
 
-def checked_forecast(
-    checked: Checked, options: SimulationOptions, limits: BadRowLimits
-) -> RowForecast:
-    """Return how a run would end for checked rows, if it simulates their groups as they are."""
-    return row_forecast(
-        checked.counts,
-        checked.rejections,
-        limits,
-        lambda: refuse_no_group_of(checked, options.group),
-        lambda: Rejections.of(checked.rejected, *unknown_members(checked.tables, options)),
-    )
+def _refuse(checked: CheckedInput, options: SimulationOptions, limits: BadRowLimits) -> None:
+    checked.refuse(limits)
+    _refuse_nothing(checked, options)
+
+
+def _refuse_nothing(checked: CheckedInput, options: SimulationOptions) -> None:
+    interests = checked.stats(Interests)
+    refuse_no_consumer(interests, checked.rejections.complaints)
+    refuse_no_group(options.group, interests)
+
+
+# How a run would end for the rows of its input; for dry runs.
 
 
 def simulation_forecast(
-    tables: ArrowTables,
+    tables: Any,
     options: SimulationOptions,
     limits: BadRowLimits,
     *,
     warn: Callable[[str], object],
+    runtime: Runtime = HERE,
 ) -> RowForecast:
     """Return how `simulate_and_write` would end for the rows of its input; `warn` hears of
     columns.
     """
-    checked = check_tables(tables, max_queue_nums=options.max_queue_nums, warn=warn)
+    with runtime.check(
+        tables, (interests_of,), max_queue_nums=options.max_queue_nums, warn=warn
+    ) as checked:
+        interests, tasks = checked.stats(Interests), _tasks(runtime, checked, options)
+        rows = runtime.deal(
+            checked, routing_of(interests, tasks, group_pattern(options), UNDIVIDED)
+        )
 
-    def refuse() -> None:
-        _refuse_nothing(checked)
-        refuse_no_group_of(checked, options.group)
+        def rejections() -> Rejections:
+            found = runtime.run(rows, RejectedTask(options), Rejections)
+            refuse_no_member(options.group, interests, found)
+            return found
 
-    def rejections() -> Rejections:
-        found = Rejections.of(checked.rejected, *unknown_members(checked.tables, options))
-        refuse_no_member(options.group, _interests(checked), found)
-        return found
+        return row_forecast(
+            checked.counts,
+            checked.rejections,
+            limits,
+            lambda: _refuse_nothing(checked, options),
+            rejections,
+        )
 
-    return row_forecast(checked.counts, checked.rejections, limits, refuse, rejections)
 
-
-# A whole simulation in this process: check the input, replay it, write the ledger, sum it up.
+# A whole simulation: check the input, replay it, write the ledger, sum it up.
 
 
 def simulate_and_write(
-    inputs: ArrowTables,
+    inputs: Any,
     output: Location,
     options: SimulationOptions | None = None,
     config: LedgerConfig | None = None,
     *,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: Progress | None = None,
+    runtime: Runtime = HERE,
 ) -> Written:
     """Simulate, and write the ledger. Memory: the input, and the rows of some groups at a time.
 
     Args:
-        inputs: The input tables.
+        inputs: The input tables, as the runtime has them.
         output: A folder (`place_of`), which gets the tables of the ledger; none of them may be
             there.
-        options: What to simulate.
+        options: What to simulate; ``partitions`` None: as many tasks as the rows need.
         config: See `LedgerConfig`.
         before_writing: Called once few enough rows are bad, before the first table is written.
         warn: Gets a text for whatever was passed over.
-        progress: Told how many groups are done, of how many.
+        progress: Told how many groups are done, of how many; in a process.
+        runtime: Where.
 
     Raises:
         UsageError: An unknown engine, or a strategy text that does not parse.
@@ -242,18 +322,16 @@ def simulate_and_write(
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
     check_options(options)
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
-    refuse_bad_rows(checked.counts, config.bad_rows, checked.complaints)
-    _refuse_nothing(checked)
-    refuse_no_group_of(checked, options.group)
-    if before_writing is not None:
-        before_writing()
-    facts = LedgerFacts()
-    with TableWriters(output, tuple(LEDGER_TABLES)) as writers:
-        for name, rows in ledger_rows(checked, options, progress, names_coded=True):
-            facts.add(name, rows)
-            if name in LEDGER_TABLES:
-                writers.write(name, rows)
+    with runtime.check(
+        inputs, (interests_of,), max_queue_nums=options.max_queue_nums, warn=warn
+    ) as checked:
+        _refuse(checked, options, config.bad_rows)
+        if before_writing is not None:
+            before_writing()
+        rows, work = ledger_tasks(runtime, checked, options, progress=progress)
+        with runtime.tables(output, LEDGER_TABLES) as tables:
+            facts = tables.write(rows, work, LedgerFacts, LEDGER_TABLES)
+            written = tables.finish()
     refuse_rejected(checked.counts, facts.rejected, config.bad_rows)
-    refuse_no_member(options.group, _interests(checked), facts.rejected)
-    return ledger_written(writers.written(), facts, checked.counts, config.worst_groups)
+    refuse_no_member(options.group, checked.stats(Interests), facts.rejected)
+    return ledger_written(written, facts, checked.counts, config.worst_groups)

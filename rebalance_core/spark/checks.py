@@ -22,8 +22,11 @@ from rebalance_core.checks.row_limits import BadRowLimits, Content, RowCounts, r
 from rebalance_core.checks.text_rows import ReadRows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.table import RAW, SOURCE
+from rebalance_core.engine.mates import INSTANCE, Group, mates_in
+from rebalance_core.kernels.codes import EVENTS
+from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.process.runtime import StatsOf, StatsT, TaskStats
-from rebalance_core.spark.older_sparks import by_number
+from rebalance_core.spark.older_sparks import arrow_of, by_number
 from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of, unpacked
 
@@ -197,6 +200,19 @@ class CheckedFrames:
     def refuse(self, limits: BadRowLimits) -> None:
         """Raise `model.errors.InputRefused` for too many bad rows."""
         refuse_bad_rows(self.counts, limits, self.rejections.complaints)
+
+    def mates(self) -> Mapping[Group, tuple[Group, ...]]:
+        """By group: others that share client instances with it; only these come to the driver."""
+        joins = self.tables[EVENTS].where(sf.col("event_type") == CONSUMER_JOIN)
+        groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))
+        shared = groups.where(sf.size("groups") > 1)
+        found = shared.select("cluster", sf.sort_array("groups").alias("groups")).distinct()
+        return mates_in((row["cluster"], row["groups"]) for row in rows_of(found))
+
+    def rows(self, table: str, most: int | None = None) -> pa.Table:
+        """The used rows of a table, or the rejected ones, on the driver; of what is few."""
+        frame = self.rejected if table == REJECTED.name else self.tables[table]
+        return arrow_of(frame if most is None else frame.limit(most))
 
     def close(self) -> None:
         """Release the checked rows."""

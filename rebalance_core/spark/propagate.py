@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
 from rebalance_core.checks.packed_rows import bucket_of, by_key, pack
 from rebalance_core.checks.row_checks import Rejections
@@ -27,7 +26,7 @@ from rebalance_core.engine.ledger_pass import (
     HistoriesWithMates,
     with_empty_events_if_missing,
 )
-from rebalance_core.engine.mates import INSTANCE, Group, mates_in
+from rebalance_core.engine.mates import Group
 from rebalance_core.engine.options import (
     RowForecast,
     engine_options,
@@ -47,8 +46,6 @@ from rebalance_core.engine.propagation import (
 from rebalance_core.engine.routing import Interests, Part, interests_of, refuse_no_group, routing_of
 from rebalance_core.engine.table_writer import Written
 from rebalance_core.kernels.coded_groups import EngineOptions
-from rebalance_core.kernels.codes import EVENTS
-from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.process.runtime import TableRows
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
@@ -56,7 +53,7 @@ from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
-from rebalance_core.spark.sources import cores_of, rows_of
+from rebalance_core.spark.sources import cores_of
 from rebalance_core.spark.task_tables import KeptTables, kept_tables, task_tables
 
 # What tasks do with the rows of groups: look them over, play their futures, add up their parts.
@@ -299,19 +296,10 @@ def ready_groups(
         released.callback(checked.close)
         pattern = None if options.group is None else like_pattern(options.group)
         cells = max(1, PIECE_CELLS // options.seeds)
-        mates = mates_in_frame(checked.tables[EVENTS])
+        mates = checked.mates()
         routing = routing_of(checked.stats(Interests), tasks, pattern, cells, mates)
         routed = routed_rows(checked, routing).persist()
         released.callback(routed.unpersist)
         engine = engine_options(checked.tables)
         groups = BucketGroups(routing.giants, engine, mates, routing.guests)
         yield RoutedGroups(checked, groups, routed, tasks, options)
-
-
-def mates_in_frame(events: DataFrame) -> dict[Group, tuple[Group, ...]]:
-    """`mates_of` rows of cluster_events; what comes to the driver are groups that have some."""
-    joins = events.where(sf.col("event_type") == CONSUMER_JOIN)
-    groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))
-    shared = groups.where(sf.size("groups") > 1)
-    found = shared.select("cluster", sf.sort_array("groups").alias("groups")).distinct()
-    return mates_in((row["cluster"], row["groups"]) for row in rows_of(found))

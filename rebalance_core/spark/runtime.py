@@ -93,11 +93,9 @@ class SparkRuntime:
 
     Attributes:
         session: Any session; its default parallelism is asked for.
-        partitions: How many tasks; None: as many as the work needs.
     """
 
     session: SparkSession
-    partitions: int | None = None
 
     def read(self, places: Mapping[str, str], input_format: str | None = None) -> GivenTables:
         """Tables by name; lazy."""
@@ -127,13 +125,15 @@ class SparkRuntime:
         finally:
             checked.close()
 
-    def task_count(self, amount: int, per_task: int | None = None) -> int:
+    def task_count(
+        self, amount: int, per_task: int | None = None, *, wanted: int | None = None
+    ) -> int:
         """One a core at least."""
-        return self.partitions or task_count(amount, self.session, per_task)
+        return wanted or task_count(amount, self.session, per_task)
 
     def numbers(self, count: int, tasks: int | None = None) -> TaskRows:
         """Ranges of numbers; None: as Spark divides a range."""
-        return TaskRows(self.session.range(0, count, 1, tasks or self.partitions), _numbered)
+        return TaskRows(self.session.range(0, count, 1, tasks), _numbered)
 
     def deal(self, checked: CheckedFrames, routing: RowRouting, copies: int = 1) -> TaskRows:
         """Rows packed, in one shuffle."""

@@ -21,12 +21,12 @@ from rebalance_core.checks.digest import TableDigest, TableWritten
 from rebalance_core.checks.packed_rows import arrow_schema_of, one_row, pack, unpack
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.paths import ATTEMPTS, SHARE_IT
-from rebalance_core.engine.table_writer import FILE_NAME, TableWriters, batches_of_file
+from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.process.runtime import FactsT, TableRows, TaskFacts
-from rebalance_core.spark.older_sparks import arrow_of, is_condition
+from rebalance_core.spark.older_sparks import is_condition
 from rebalance_core.spark.own_pieces import in_tasks
-from rebalance_core.spark.sources import frame_of, read_written, rows_of, unpacked
+from rebalance_core.spark.sources import frame_of, rows_of, unpacked
 from rebalance_core.storage.place import Location, Place, is_direct, place_of
 
 # Tables that tasks write themselves: only files of attempts that succeeded become a table's.
@@ -129,13 +129,6 @@ class TaskFiles:
         for attempt in one_attempt(self.attempts, [table], batches):
             self._took(attempt.to_pylist())
 
-    def rows_of(self, table: str) -> pa.Table:
-        """The rows that are in the table's place."""
-        schema = ALL_TABLES[table].arrow_schema()
-        files = [self._folder / table / _numbered(n) for n in range(self._files[table])]
-        batches = [batch for file in files for batch in batches_of_file(file, schema)]
-        return pa.Table.from_batches(batches, schema)
-
     def finish(self) -> dict[str, TableWritten]:
         """Give every table that has no row a file; rows and digest of each."""
         empty = self.attempts / "empty"
@@ -213,9 +206,6 @@ class TaskTables(Protocol):
 
     def add(self, table: str, rows: pa.Table) -> None:
         """Write one table from here."""
-
-    def rows_of(self, table: str) -> pa.Table:
-        """A table that was written, its rows in any order."""
 
     def finish(self) -> dict[str, TableWritten]:
         """Rows and digest of every table; all are in the folder then."""
@@ -353,10 +343,6 @@ class _ThroughSpark:
     def add(self, table: str, rows: pa.Table) -> None:
         self._write(table, frame_of(self._session, rows, ALL_TABLES[table].plain_ddl))
         self._digests[table].add(rows)
-
-    def rows_of(self, table: str) -> pa.Table:
-        rows = arrow_of(read_written(self._session, self._folder, table))
-        return rows.cast(ALL_TABLES[table].arrow_schema())
 
     def finish(self) -> dict[str, TableWritten]:
         for name in self._digests.keys() - self._written:

@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.engine.ledger_pass import REPLAYED
-from rebalance_core.engine.options import SimulationOptions
+from rebalance_core.engine.ledger_pass import REPLAYED, bucket_pass
+from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.model.events import CONSUMER_JOIN
-from rebalance_core.process.simulate import ledger_rows
 from tests.bench.histories import Shape, history, joining
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 
 LINEAR = 1.05
+ASKED = SimulationOptions(include_retry_topics=False)
 BASE = Shape(groups=1, members=100, topics=10, brokers=4, queues=25, epochs=10)
 SERIES: dict[str, tuple[Shape, tuple[int, ...]]] = {
     "groups": (Shape(1, 8, 2, 2, 4, 10), (2_000, 4_000, 8_000, 16_000)),
@@ -85,7 +85,8 @@ def _seconds(events: pa.Table, shape: Shape) -> float:
     owned = 0
     begin = time.process_time()
     checked = check_tables(input_tables_of({"cluster_events": events}))
-    for name, rows in ledger_rows(checked, SimulationOptions(include_retry_topics=False)):
+    engine = engine_options(checked.tables, ASKED)
+    for name, rows in bucket_pass(checked.tables, {}, engine, ASKED, names_coded=False):
         if name == "ownership":
             to_epoch = rows["to_epoch"].fill_null(shape.epochs).to_numpy()
             owned += int((to_epoch - rows["from_epoch"].to_numpy()).sum())
@@ -98,7 +99,8 @@ def _replay_seconds(events: pa.Table, members: int) -> float:
     counts: dict[str, int] = {}
     begin = time.process_time()
     checked = check_tables(input_tables_of({"cluster_events": events}))
-    for name, rows in ledger_rows(checked, SimulationOptions(include_retry_topics=False)):
+    engine = engine_options(checked.tables, ASKED)
+    for name, rows in bucket_pass(checked.tables, {}, engine, ASKED, names_coded=False):
         counts[name] = counts.get(name, 0) + rows.num_rows
     seconds = time.process_time() - begin
     found = {name: counts.get(name) for name in ("epochs", "memberships", REPLAYED.name)}

@@ -10,8 +10,9 @@ from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.process.simulate import simulate_and_write
 from rebalance_core.spark import InputTables, simulate
-from rebalance_core.spark.ledger import simulate_and_write
+from rebalance_core.spark.runtime import SparkRuntime
 from tests.recordings.tables import DATA
 
 COLLECTION = DATA / "pop" / "collection"
@@ -54,6 +55,11 @@ def test_a_refused_input_is_not_kept(
     none = inputs.cluster_events.where("event_type = 'NONE'")
     config = LedgerConfig(bad_rows=BadRowLimits("fail"))
     with pytest.raises(InputRefused, match="holds no row"):
-        simulate_and_write(spark, InputTables(none), str(tmp_path / "ledger"), config=config)
+        simulate_and_write(
+            InputTables(none),
+            str(tmp_path / "ledger"),
+            config=config,
+            runtime=SparkRuntime(spark),
+        )
     assert kept(spark) == before
     assert not (tmp_path / "ledger").exists()

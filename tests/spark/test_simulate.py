@@ -15,10 +15,10 @@ from rebalance_core.engine.routing import interests_of
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.process import simulate as in_process
 from rebalance_core.process.generate import generate_and_write
+from rebalance_core.process.simulate import simulate_and_write
 from rebalance_core.spark import InputTables, Ledger, simulate
-from rebalance_core.spark import ledger as jobs
 from rebalance_core.spark.checks import check_and_count
-from rebalance_core.spark.ledger import simulate_and_write
+from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.synthetic.fleet import FleetPlan
 from tests.recordings.tables import (
     DATA,
@@ -133,12 +133,12 @@ def test_both_engines_give_the_same_day(spark: SparkSession, day: Path, tmp_path
     inputs = InputTables.read(spark, str(day))
     options = SimulationOptions(partitions=3)
     before = kept(spark)
-    ours = simulate_and_write(spark, inputs, str(tmp_path / "vectorized"), options)
+    ours = simulate_and_write(
+        inputs, str(tmp_path / "vectorized"), options, runtime=SparkRuntime(spark)
+    )
     assert kept(spark) == before
     options = SimulationOptions(engine="reference")
-    theirs = in_process.simulate_and_write(
-        read_input_tables(str(day)), tmp_path / "reference", options
-    )
+    theirs = simulate_and_write(read_input_tables(str(day)), tmp_path / "reference", options)
     assert ours.tables == theirs.tables
     assert ours.tables.keys() == LEDGER_TABLES.keys()
     assert ours.facts["groups"] == DAY.groups
@@ -149,14 +149,14 @@ def test_both_engines_give_the_same_day(spark: SparkSession, day: Path, tmp_path
 def test_a_giant_group_is_divided_by_its_queues(
     spark: SparkSession, day: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "GIANT_CELLS", 2_000)
+    monkeypatch.setattr(in_process, "GIANT_CELLS", 2_000)
     options = SimulationOptions(partitions=3)
     inputs = InputTables.read(spark, str(day))
     checked = check_and_count(inputs, options.max_queue_nums, (interests_of,))
     with closing(checked):
-        assert jobs.ledger_tasks(spark, checked, options)[1].giants
-    ours = jobs.simulate_and_write(spark, inputs, str(tmp_path / "parts"), options)
-    whole = in_process.simulate_and_write(read_input_tables(str(day)), tmp_path / "whole")
+        assert in_process.ledger_tasks(SparkRuntime(spark), checked, options)[1].giants
+    ours = simulate_and_write(inputs, str(tmp_path / "parts"), options, runtime=SparkRuntime(spark))
+    whole = simulate_and_write(read_input_tables(str(day)), tmp_path / "whole")
     assert ours == whole
 
 
@@ -174,8 +174,8 @@ def test_options_reach_the_tasks(spark: SparkSession, tmp_path: Path) -> None:
         group="order-*", strategy="AVG_BY_CIRCLE", from_ms=times[2], to_ms=times[4]
     )
     inputs = InputTables.read(spark, folder)
-    ours = simulate_and_write(spark, inputs, str(tmp_path / "spark"), options)
-    theirs = in_process.simulate_and_write(read_input_tables(folder), tmp_path / "here", options)
+    ours = simulate_and_write(inputs, str(tmp_path / "spark"), options, runtime=SparkRuntime(spark))
+    theirs = simulate_and_write(read_input_tables(folder), tmp_path / "here", options)
     assert ours.tables == theirs.tables
     for name, column, values in (
         ("memberships", "strategy", ["AVG_BY_CIRCLE"]),

@@ -18,13 +18,12 @@ from rebalance_core.planning.producer_model import read_model
 from rebalance_core.process import ingest as ingest_here
 from rebalance_core.process import producers
 from rebalance_core.process import propagate as propagate_here
-from rebalance_core.process import simulate as simulate_here
 from rebalance_core.process.generate import generate_and_write
+from rebalance_core.process.simulate import simulate_and_write
 from rebalance_core.producers.model import BOTH_GENERATIONS
 from rebalance_core.spark import (
     InputTables,
     ingest,
-    ledger,
     propagate,
     task_tables,
 )
@@ -54,8 +53,8 @@ def test_simulate(spark: SparkSession, tmp_path: Path, engine: str) -> None:
     """By default of the kernels; `test_simulate` holds what the replay gives on Spark."""
     options = SimulationOptions(engine=engine)
     inputs = InputTables.read(spark, TABLES)
-    ours = ledger.simulate_and_write(spark, inputs, f"{tmp_path}/ours", options)
-    here = simulate_here.simulate_and_write(read_input_tables(TABLES), tmp_path / "here", options)
+    ours = simulate_and_write(inputs, f"{tmp_path}/ours", options, runtime=SparkRuntime(spark))
+    here = simulate_and_write(read_input_tables(TABLES), tmp_path / "here", options)
     assert ours == here
 
 

@@ -28,9 +28,10 @@ from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import interests_of
 from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.process.runtime import FactsT
+from rebalance_core.process.simulate import ledger_tasks
 from rebalance_core.spark.checks import check_and_count
 from rebalance_core.spark.generate import generate
-from rebalance_core.spark.ledger import LedgerTask, ledger_tasks
+from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.spark.sources import rows_of
 from rebalance_core.spark.task_tables import Work, make_unwritten, task_tables
 from rebalance_core.synthetic.fleet import FleetPlan
@@ -82,7 +83,7 @@ class Bench:
 
     spark: SparkSession
     routed: DataFrame
-    work: LedgerTask
+    work: Work[LedgerFacts]
     fanned: DataFrame
     tasks: int
     seconds: dict[str, list[float]] = field(default_factory=dict)
@@ -123,7 +124,8 @@ def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
     inputs = generate(spark, FleetPlan(groups=groups, days=1, seed=seed))
     checked = check_and_count(inputs, options.max_queue_nums, (interests_of,))
     with closing(checked):
-        routed, work = ledger_tasks(spark, checked, options)
+        dealt, work = ledger_tasks(SparkRuntime(spark), checked, options)
+        routed = dealt.frame
         routed.persist(StorageLevel.MEMORY_AND_DISK)
         begin = time.perf_counter()
         routed.count()
@@ -131,7 +133,7 @@ def prepare(spark: SparkSession, groups: int, seed: int) -> Bench:
     fanned = fanned_out(routed).persist(StorageLevel.MEMORY_AND_DISK)
     rows = {name: count.rows for name, count in checked.counts.items()}
     say(f"input rows {rows}, {fanned.count()} events and settings of groups")
-    return Bench(spark, routed, work, fanned, routed.rdd.getNumPartitions())
+    return Bench(spark, routed, dealt.work(work), fanned, routed.rdd.getNumPartitions())
 
 
 def digest_of(frame: DataFrame, table: Contract) -> TableWritten:

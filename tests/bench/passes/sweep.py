@@ -23,8 +23,8 @@ from rebalance_core.planning.variants import (
     variants_of,
 )
 from rebalance_core.process.generate import generate_and_write
+from rebalance_core.process.simulate import simulate_and_write
 from rebalance_core.spark import InputTables
-from rebalance_core.spark.ledger import simulate_and_write
 from rebalance_core.spark.plan import run_plan
 from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.synthetic.fleet import FleetPlan
@@ -57,7 +57,7 @@ def scenarios(count: int) -> list[Scenario]:
 def simulated(spark: SparkSession, day: str, folder: str) -> tuple[float, int, int]:
     """Seconds, events and rows of one simulation."""
     begin = time.perf_counter()
-    written = simulate_and_write(spark, InputTables.read(spark, day), folder)
+    written = simulate_and_write(InputTables.read(spark, day), folder, runtime=SparkRuntime(spark))
     taken = time.perf_counter() - begin
     rows = sum(table.rows for table in written.tables.values())
     return taken, written.inputs["cluster_events"].rows, rows

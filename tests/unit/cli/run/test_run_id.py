@@ -136,7 +136,7 @@ def test_a_failed_run_has_none(tmp_path: Path) -> None:
         def fail(*_: object, **__: object) -> None:
             raise OSError(28, "No space left on device")
 
-        patched.setattr("rebalance_core.process.simulate.ledger_rows", fail)
+        patched.setattr("rebalance_core.process.simulate.bucket_pass", fail)
         assert main(None, words) == 2
     record = json.loads((output / "_run.json").read_text())
     assert (record["status"], record["run_id"]) == ("FAILED", None)
