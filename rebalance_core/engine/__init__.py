@@ -1,4 +1,4 @@
-"""What a simulation is made of, on Arrow tables: `process` and `spark` both run it.
+"""What a simulation is made of, on Arrow tables.
 
 `fan_out` gives every group its rows, `kernels` follow their events, `ledger_pass` makes the rows
 of all tables.

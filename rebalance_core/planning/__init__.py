@@ -4,7 +4,7 @@
 ones), `movement` (movement beside balance), `consumer_counts` and `queues_needed` (how many),
 `load_per_consumer` and `backlog` (where the message rates of queues are known). For whole
 clusters: `scenario` (edits of a history), `variants` and `known_strategies`, and `sweep`, what
-of a plan is the same in a process and on Spark; `process.plan` and `spark.plan` run them.
+of a plan is the same in a process and on Spark; `process.plan` runs them.
 
 May import: `engine` and all below; numpy and pyarrow in `sweep`, elsewhere the standard library.
 Begin with `what_if.what_if`.

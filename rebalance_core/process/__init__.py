@@ -1,6 +1,8 @@
-"""The jobs in one process, without a JVM: tables read, made and written with pyarrow.
+"""The jobs, each written once against a `Runtime`: tables read, made and written, here or on Spark.
 
-Each job is a function of tables and plain options, without prints or exit codes, as in `spark`.
+Each job is a function of tables, plain options and the place that it runs in, by default this
+process, without prints or exit codes.
 
-May import: numpy, pyarrow, and every package but `spark` and `cli`. Begin with `simulate`.
+May import: numpy, pyarrow, and every package but `spark` and `cli`. Begin with `runtime`, then
+`simulate`.
 """

@@ -1,10 +1,9 @@
-"""Spark: tables read and checked, engines, ingest, audit and plan run on a cluster, tables written;
-RocketMQ's rules as `functions` of columns.
+"""Spark: tables read, checked and dealt out to tasks, tables written; RocketMQ's rules as
+`functions` of columns.
 
-May import every package but `cli`, and pyspark, which is imported nowhere else. Each job is a
-function of a session and plain options that neither prints nor exits: `simulate_and_write`,
-`ingest_and_write`, `generate_and_write`, `run_plan`. Begin with
-`ledger.simulate`.
+May import every package but `cli`, and pyspark, which is imported nowhere else. Jobs are those of
+`process`, with `runtime.SparkRuntime`; `ingest` and what is not yet written once have services of
+their own here. Begin with `runtime`, then `ledger.simulate`.
 """
 
 from rebalance_core.spark.older_sparks import refuse_too_old
