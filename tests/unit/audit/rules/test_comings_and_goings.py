@@ -1,12 +1,6 @@
 """Members that come, go and flap, or are known to some brokers alone."""
 
-from rebalance_core.model.events import (
-    CONSUMER_JOIN,
-    CONSUMER_LEAVE,
-    CONSUMER_LOST,
-    EXPIRED,
-    Event,
-)
+from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, EXPIRED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from tests.unit.audit.cases import (
     case_of,

@@ -1,4 +1,4 @@
-"""What a rule needs beside what it is seen by, and what is said without it."""
+"""What rules read beside what shows a finding, and what is stated where that is unknown."""
 
 from dataclasses import replace
 from typing import Any
