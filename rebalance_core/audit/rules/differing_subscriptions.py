@@ -114,14 +114,17 @@ def _may_have_unsubscribed(case: GroupCase, members: list[MembershipsRow]) -> bo
     all_topics = frozenset[str]().union(*map(known_topics, members))
     lacking = {row["client_id"] for row in members if known_topics(row) != all_topics}
     joins = [row for row in case.consumer_events if row["event_type"] == CONSUMER_JOIN]
-    came = {row["event_ms"]: row["detail"] for row in joins if row["client_id"] in lacking}
+    joins = [row for row in joins if row["client_id"] in lacking]
     untold = any(
         row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.tables["findings"]
     )
-    before = OBSERVED in came.values()
-    return (
-        untold or before or logs_gap(case, min(came, default=case.run.start_ms), None) is not None
+    # what a dump lists a member with it may have come to have since it joined
+    later = any(
+        row["detail"] == OBSERVED or (row.get("source") or "").startswith("mqadmin/")
+        for row in joins
     )
+    since_ms = min((row["event_ms"] for row in joins), default=case.run.start_ms)
+    return untold or later or logs_gap(case, since_ms, None) is not None
 
 
 def _broker_words(case: GroupCase) -> dict[str, str]:

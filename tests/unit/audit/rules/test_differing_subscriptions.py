@@ -21,6 +21,7 @@ from tests.unit.audit.cases import (
     of_member,
     severities,
     topic,
+    with_rows,
 )
 
 INCONSISTENT_SUBSCRIPTION = "INCONSISTENT_SUBSCRIPTION"
@@ -110,6 +111,24 @@ def test_one_may_have_unsubscribed_where_no_log_tells(
     assert (one.first_ms is not None) is known
     assert ("whether one unsubscribed, no log tells" in one.summary) is not known
     assert severities(INCONSISTENT_SUBSCRIPTION, case) == ["ERROR"]
+
+
+@pytest.mark.parametrize(
+    ("source", "known"),
+    [("mqadmin/1-consumerConnection-g-a.txt:2", False), ("brokers/a/broker.log:7", True)],
+)
+def test_a_member_of_which_a_dump_alone_shows_the_join_may_have_unsubscribed(
+    source: str, known: bool
+) -> None:
+    """Recorded: the lines of a join and of an unsubscribe() were lost."""
+    case = case_of(*TOPICS, join("x", "A", "B"), join("y", "A"), facts=[fact("DUMP", 950)])
+    events = [row | {"source": source} for row in case.tables["cluster_events"]]
+    case = with_rows(case, cluster_events=events)
+    log = (LogSpan(ms(0), ms(1000), from_start=False),)
+    coverage = Coverage(broker_logs(a=log), known=True)
+    case = replace(case, run=replace(case.run, coverage=coverage))
+    (one,) = findings_of(INCONSISTENT_SUBSCRIPTION, case)
+    assert (one.first_ms is not None) is known
 
 
 INCONSISTENT_TAGS = "INCONSISTENT_TAGS"
