@@ -62,8 +62,10 @@ class UndatedMoves:
                 lists, made_ms = looks.get(group, []), made.get(file_of(row["source"]))
                 spans.setdefault(group, []).extend(_open_span(row, run, lists, made_ms))
         self._of_members = {group: of for group, of in spans.items() if of}
-        findings = tables["findings"].to_pylist() if "findings" in tables else []
-        of_groups = grouped(findings, lambda row: (row["cluster"], row["consumer_group"]))
+        findings = tables.get("findings")
+        unseen = pc.field("rule_id").cast(pa.string()).isin(_CHANGED_UNSEEN)
+        changed = [] if findings is None else findings.filter(unseen).to_pylist()
+        of_groups = grouped(changed, lambda row: (row["cluster"], row["consumer_group"]))
         self._of_modes = {group: changed_unseen(rows) for group, rows in of_groups.items()}
         self._of_topics = {name: run.changed_unseen for name, run in runs.items()}
 
@@ -120,7 +122,7 @@ def changed_unseen(findings: Iterable[FindingsRow]) -> dict[str, tuple[Span, ...
         topic, last_ms = row["topic"], row["last_ms"]
         if row["rule_id"] not in _CHANGED_UNSEEN or topic is None or last_ms is None:
             continue
-        if not dict(row["evidence"])["source"].startswith("clients/"):
+        if not dict(row["evidence"]).get("source", "").startswith("clients/"):
             first_ms = last_ms if row["first_ms"] is None else row["first_ms"]
             spans[topic] = (*spans.get(topic, ()), (first_ms, last_ms))
     return spans
