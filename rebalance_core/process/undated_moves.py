@@ -115,7 +115,9 @@ def _with(rows: pa.RecordBatch, **columns: npt.NDArray[Any]) -> pa.RecordBatch:
 def changed_unseen(findings: Iterable[FindingsRow]) -> dict[str, tuple[Span, ...]]:
     """Return by topic from when to when what ingest dated by a document may have happened.
 
-    A client that is told another request mode moves its queues then, and the event has that time.
+    What has the time of the look before is no such change: it is dated by what happened then, as
+    the loss of a topic by the replica that became master. Nor is the request mode that a client is
+    told: it moves its queues then, and the event has that time.
     """
     spans: dict[str, tuple[Span, ...]] = {}
     for row in findings:
@@ -124,7 +126,7 @@ def changed_unseen(findings: Iterable[FindingsRow]) -> dict[str, tuple[Span, ...
             continue
         if not dict(row["evidence"]).get("source", "").startswith("clients/"):
             first_ms = last_ms if row["first_ms"] is None else row["first_ms"]
-            spans[topic] = (*spans.get(topic, ()), (first_ms, last_ms))
+            spans[topic] = (*spans.get(topic, ()), (min(first_ms + 1, last_ms), last_ms))
     return spans
 
 

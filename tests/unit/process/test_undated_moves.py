@@ -202,13 +202,18 @@ def mode_changed(source: str) -> Any:
 
 def test_a_request_mode_that_a_store_shows_changed_since_the_store_before() -> None:
     moves = undated([], [], findings=[mode_changed("brokers/a/config/messageRequestMode.json")])
-    assert window(moves, 200_000) == (200_000, 420_000)
-    assert window(moves, 400_000) == (200_000, 420_000)
-    assert window(moves, 200_000, "other") == (200_000, 220_000)
+    assert window(moves, 200_001) == (200_001, 420_000)
+    assert window(moves, 400_000) == (200_001, 420_000)
+    assert window(moves, 400_000, "other") == (400_000, 420_000)
 
 
 def test_what_a_client_is_told_has_the_time_of_the_answer() -> None:
     moves = undated([], [], findings=[mode_changed("clients/x/rocketmq_client.log:7")])
+    assert window(moves, 300_000) == (300_000, 320_000)
+
+
+def test_what_was_lost_with_a_master_has_the_time_of_the_change_of_masters() -> None:
+    moves = undated([], [], findings=[mode_changed("brokers/a/config/topics.json")])
     assert window(moves, 200_000) == (200_000, 220_000)
 
 
