@@ -6,8 +6,7 @@ observed ownership, `rules` look for pathologies, `confidence` keeps what is bor
 `listings`, `topic_settings`, `subscriptions`, `stretches`, `offsets` and `logged_causes` derive
 what several of them need. `known_issues`
 explains and accepts findings, `redact` hides client ids, `outcome` says what is shown and counted.
-`process.audit` and `spark.audit` bring the rows of each group
-together.
+`process.audit` brings the rows of each group together.
 
 May import: `model`, `contracts`, `strategies`, `protocol`, `client`, `ingest`.
 Begin with `findings.run_rules`.

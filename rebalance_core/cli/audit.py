@@ -61,6 +61,7 @@ from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import HOUR_MS
 from rebalance_core.model.verdicts import INCOMPLETE
+from rebalance_core.process.audit import audit_and_write, audit_unwritten
 from rebalance_core.process.audited import (
     AuditWritten,
     FinishedAudit,
@@ -249,8 +250,8 @@ def _rehearse(
             inputs = carrier.call(
                 services.unwritten_inputs, request.collection, request.assumed, *more
             )
-        rows, result = carrier.call(
-            services.audit_unwritten,
+        rows, result = carrier.run(
+            audit_unwritten,
             inputs,
             request.simulation,
             bad_row_limits(request.settings),
@@ -302,8 +303,8 @@ def _simulate_and_judge(
     if request.options.propagation is not None:
         propagation = carrier.location(request.options.propagation)
         inputs = carrier.call(inputs.with_propagation, propagation)
-    written: AuditWritten = carrier.call(
-        services.audit_and_write,
+    written: AuditWritten = carrier.run(
+        audit_and_write,
         inputs,
         carrier.output(),
         request.simulation,

@@ -1,21 +1,30 @@
-"""A whole audit in this process: check tables, simulate, judge clusters and groups, write."""
+"""A whole audit: check tables, simulate, judge clusters and groups, write."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_core.checks import row_limits
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of, read_input_tables
 from rebalance_core.checks.row_checks import Checked, Rejections, check_table, check_tables
-from rebalance_core.checks.row_limits import BadRowLimits
-from rebalance_core.contracts import AUDITED_TABLES, INGESTED_TABLES, INPUT_TABLES, REJECTED
+from rebalance_core.checks.row_limits import BadRowLimits, RowCounts
+from rebalance_core.contracts import (
+    AUDITED_TABLES,
+    INGESTED_TABLES,
+    INPUT_TABLES,
+    LEDGER_TABLES,
+    REJECTED,
+)
+from rebalance_core.contracts.observed import COVERAGE
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.engine.ledger_pass import LedgerRows
+from rebalance_core.engine.fan_out import without_text
 from rebalance_core.engine.options import (
     LedgerConfig,
     RowForecast,
@@ -24,20 +33,38 @@ from rebalance_core.engine.options import (
     refuse_rejected,
     row_forecast,
 )
-from rebalance_core.engine.routing import Interests, interests_of_named, refuse_unnamed_group
-from rebalance_core.engine.table_writer import TableWriters, ledger_written, read_written
+from rebalance_core.engine.routing import (
+    UNDIVIDED,
+    Interests,
+    Routing,
+    interests_of_named,
+    refuse_unnamed_group,
+    routing_of,
+)
+from rebalance_core.engine.table_writer import ledger_written, read_written
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.process.audit_cases import (
     READ_TABLES,
+    ClusterTables,
     Observed,
+    cluster_tables_of,
     observed,
-    read_cluster_tables,
     read_observed,
 )
 from rebalance_core.process.audit_pass import AuditedClusters, AuditPart, AuditPass, audit_clusters
 from rebalance_core.process.audited import AuditResult, AuditWritten
+from rebalance_core.process.runtime import (
+    HERE,
+    CheckedHere,
+    CheckedInput,
+    Part,
+    Rows,
+    Runtime,
+    StatsOf,
+    TableRows,
+)
 from rebalance_core.storage.place import Location, Place, place_of
 from rebalance_core.storage.run_folder import refuse_changed
 
@@ -59,6 +86,21 @@ class AuditInputs:
     history: ArrowTables
     seen: Observed
     rejected: pa.Table | None = None
+
+    @contextmanager
+    def checked(
+        self,
+        stats_of: tuple[StatsOf, ...],
+        max_queue_nums: int,
+        warn: Callable[[str], object] | None,
+    ) -> Iterator[CheckedHere]:
+        """Check the history; one input with what it is compared with."""
+        history = check_tables(self.history, max_queue_nums=max_queue_nums, warn=warn)
+        tables = {**history.tables, **self.seen.tables}
+        rejected = pa.concat_tables([self.seen.rejected, history.rejected])
+        yield CheckedHere(
+            Checked(tables, rejected, {**history.counts, **self.seen.counts}), stats_of
+        )
 
     def with_propagation(self, folder: Location) -> AuditInputs:
         """The same, and what `propagate` wrote into a folder."""
@@ -97,11 +139,87 @@ def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInput
     return AuditInputs(history, observed({name: tables[name] for name in READ_TABLES}))
 
 
-# The audit.
+# What tasks do for an audit, each with the rows of whole groups.
+
+_NO_ROWS = REJECTED.arrow_schema().empty_table()
+
+
+@dataclass(frozen=True)
+class AuditRouting:
+    """`Routing`, and facts that name no group but may concern any.
+
+    Attributes:
+        groups: Where the rows of groups go.
+    """
+
+    groups: Routing
+
+    @property
+    def buckets(self) -> int:
+        """Return how many there are."""
+        return self.groups.buckets
+
+    def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+        """As `Routing.split`. Facts on the routes of groups' pop retry topics go everywhere."""
+        if table == COVERAGE.name:
+            return  # it is of no group; the driver has it
+        yield from self.groups.split(table, rows)
+        if table == "observed_facts":
+            of_nobody = pc.and_(
+                pc.equal(rows["kind"], "MISSING_ROUTE"), rows["consumer_group"].is_null()
+            )
+            facts = without_text(rows).filter(of_nobody)
+            yield from ((bucket, facts) for bucket in range(self.buckets) if len(facts))
+
+
+@dataclass(frozen=True, slots=True)
+class AuditTask:
+    """`Work`: rows of the ledger; its facts are an `AuditPart`.
+
+    Attributes:
+        audit_pass: Simulates and audits groups.
+        salt: Of the names that are written for client ids; None: these are.
+        progress: Told how many groups are judged, of how many.
+    """
+
+    audit_pass: AuditPass
+    salt: str | None
+    progress: Progress | None = None
+
+    def __call__(self, parts: Iterable[Part], part: AuditPart) -> TableRows:
+        """Rows of the ledger, as they are shown."""
+        return part.shown(self._made(parts, part), self.salt)
+
+    def _made(self, parts: Iterable[Part], part: AuditPart) -> Iterator[tuple[str, pa.RecordBatch]]:
+        for _, tables in parts:
+            for bad in tables.pop(REJECTED.name, _NO_ROWS).to_batches():
+                yield REJECTED.name, bad
+            yield from self.audit_pass.rows(tables, part.group_findings, self.progress)
+
+
+# The audit: check the tables, judge the clusters, deal the groups out, write what tasks make.
+
+_COUNTED = (interests_of_named, cluster_tables_of)
+
+
+class InputsOfAudit(Protocol):
+    """Tables of an audit: `AuditInputs`, or those of another runtime."""
+
+    @property
+    def rejected(self) -> Any:
+        """Rows of ``rejected`` that came up before, as the runtime has tables."""
+
+    def checked(
+        self,
+        stats_of: tuple[StatsOf, ...],
+        max_queue_nums: int,
+        warn: Callable[[str], object] | None,
+    ) -> AbstractContextManager[CheckedInput]:
+        """Check all tables; warn of unknown columns of the history."""
 
 
 def audit_and_write(
-    inputs: AuditInputs,
+    inputs: InputsOfAudit,
     output: Location,
     options: SimulationOptions | None = None,
     config: LedgerConfig | None = None,
@@ -110,11 +228,13 @@ def audit_and_write(
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
+    runtime: Runtime = HERE,
     **rule_options: Any,
 ) -> AuditWritten:
     """Simulate, judge, and write the ledger, ``findings`` and ``group_verdicts``.
 
-    Memory: the tables, the ledger of some groups (`AuditPass`), all findings and verdicts.
+    Memory: of a task the rows of its groups, and the ledger of some of them (`AuditPass`); where
+    the job runs all findings and verdicts.
 
     Args:
         inputs: see there.
@@ -126,7 +246,8 @@ def audit_and_write(
         findings_per_rule: of each rule the worst findings are written.
         before_writing: called once few enough rows are bad, before the first table is written.
         warn: gets a text for each input table with unknown columns, which are not read.
-        progress: told how many groups are judged, of how many.
+        progress: told how many groups are judged, of how many; in a process.
+        runtime: where.
         rule_options: those of `audit_clusters`; with ``redact_salt`` the ledger shows no client
             id either, and a refusal no row.
 
@@ -137,103 +258,77 @@ def audit_and_write(
         OutputExists: a table is in the folder already.
     """
     options, config = options or SimulationOptions(), config or LedgerConfig()
-    checked = check_tables(inputs.history, max_queue_nums=options.max_queue_nums, warn=warn)
     hidden = tuple if rule_options.get("redact_salt") is not None else None
-    row_limits.refuse_bad_rows(checked.counts, config.bad_rows, hidden or checked.complaints)
-    _refuse_no_group(options, {**checked.tables, **inputs.seen.tables})
-    if before_writing is not None:
-        before_writing()
-    ready, part = _prepare(inputs, checked, options, rule_options), AuditPart()
-    with TableWriters(output, tuple(AUDITED_TABLES)) as writers:
-        for known in (inputs.seen.rejected, inputs.rejected):
-            if known is not None:
-                _write(writers, part.shown(_bad(known), ready.salt))
-        _write(writers, part.shown(ready.rows(part, progress), ready.salt))
-        refuse_rejected(checked.counts, part.facts.rejected, config.bad_rows, hidden)
-        result = ready.result(part)
-        writers.write_tables(result.tables(findings_per_rule))
-    tables = writers.written()
-    counts = {**checked.counts, **inputs.seen.counts}
-    return AuditWritten(result, ledger_written(tables, part.facts, counts, config.worst_groups))
+    with inputs.checked(_COUNTED, options.max_queue_nums, warn) as checked:
+        counts, known = of_history(checked)
+        row_limits.refuse_bad_rows(counts, config.bad_rows, hidden or known.complaints)
+        refuse_unnamed_group(options.group, checked.stats(Interests))
+        if before_writing is not None:
+            before_writing()
+        rows, work, audited = _dealt(
+            runtime, checked, options, rule_options, progress, inputs.rejected
+        )
+        with runtime.tables(output, AUDITED_TABLES) as tables:
+            part = tables.write(rows, work, AuditPart, LEDGER_TABLES)
+            refuse_rejected(counts, part.facts.rejected, config.bad_rows, hidden)
+            result = audited.result(part.group_findings.rows(), options)
+            for name, found in result.tables(findings_per_rule).items():
+                tables.add(name, found)
+            written = tables.finish()
+    ledger = ledger_written(written, part.facts, checked.counts, config.worst_groups)
+    return AuditWritten(result, ledger)
 
 
 def audit_unwritten(
-    inputs: AuditInputs,
+    inputs: InputsOfAudit,
     options: SimulationOptions,
     limits: BadRowLimits,
     *,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
+    runtime: Runtime = HERE,
     **rule_options: Any,
 ) -> tuple[RowForecast, AuditResult | None]:
     """Return how `audit_and_write` would end for its rows, and what it would find; writes nothing.
 
     None: it would refuse the rows.
     """
-    checked = check_tables(inputs.history, max_queue_nums=options.max_queue_nums, warn=warn)
-    _refuse_no_group(options, {**checked.tables, **inputs.seen.tables})
     part = AuditPart()
-    results: list[AuditResult] = []
+    with inputs.checked(_COUNTED, options.max_queue_nums, warn) as checked:
+        counts, known = of_history(checked)
+        refuse_unnamed_group(options.group, checked.stats(Interests))
+        rows, work, audited = _dealt(runtime, checked, options, rule_options, progress)
 
-    def simulated() -> Rejections:
-        ready = _prepare(inputs, checked, options, rule_options)
-        rejected = (rows for name, rows in ready.rows(part, progress) if name == REJECTED.name)
-        rejections = Rejections.of(*rejected)
-        results.append(ready.result(part))
-        return rejections
+        def simulated() -> Rejections:
+            part.merge(runtime.run(rows, work, AuditPart))
+            return part.facts.rejected.of_tables(INPUT_TABLES)
 
-    counts, known = checked.counts, checked.rejections
-    forecast = row_forecast(counts, known, limits, lambda: None, simulated)
-    return forecast, None if forecast.refusal is not None else results[0]
-
-
-@dataclass(frozen=True, eq=False)
-class _PreparedAudit:
-    """Checked tables, clusters judged, and what simulates and audits their groups."""
-
-    checked: Checked
-    tables: Mapping[str, pa.Table]
-    audited: AuditedClusters
-    work: AuditPass
-
-    @property
-    def salt(self) -> str | None:
-        """Return the salt of the names for client ids; None: ids are shown."""
-        return self.audited.groups.salt
-
-    def rows(self, part: AuditPart, progress: Progress | None) -> LedgerRows:
-        """Every row of the ledger; ``part`` gets what is found."""
-        yield from _bad(self.checked.rejected)
-        yield from self.work.rows(self.tables, part.group_findings, progress)
-
-    def result(self, part: AuditPart) -> AuditResult:
-        """Return the findings of all groups and clusters."""
-        return self.audited.result(part.group_findings.rows(), self.work.options)
+        forecast = row_forecast(counts, known, limits, lambda: None, simulated)
+    if forecast.refusal is not None:
+        return forecast, None
+    return forecast, audited.result(part.group_findings.rows(), options)
 
 
-def _refuse_no_group(options: SimulationOptions, tables: Mapping[str, pa.Table]) -> None:
-    if options.group is not None:
-        named = (interests_of_named(name, rows) for name, rows in tables.items())
-        interests = Interests.merged([one for one in named if one is not None])
-        refuse_unnamed_group(options.group, interests)
+def of_history(checked: CheckedInput) -> tuple[dict[str, RowCounts], Rejections]:
+    """What limits hold for: of the tables that are only compared with, any row may be bad."""
+    counts = {name: count for name, count in checked.counts.items() if name in INPUT_TABLES}
+    return counts, checked.rejections.of_tables(INPUT_TABLES)
 
 
-def _prepare(
-    inputs: AuditInputs,
-    checked: Checked,
+def _dealt(
+    runtime: Runtime,
+    checked: CheckedInput,
     options: SimulationOptions,
     rule_options: Mapping[str, Any],
-) -> _PreparedAudit:
-    tables = {**checked.tables, **inputs.seen.tables}
-    audited = audit_clusters(read_cluster_tables(tables), **rule_options)
-    work = AuditPass(audited.groups, engine_options(checked.tables, options), options)
-    return _PreparedAudit(checked, tables, audited, work)
-
-
-def _bad(rejected: pa.Table) -> LedgerRows:
-    return ((REJECTED.name, rows) for rows in rejected.to_batches())
-
-
-def _write(writers: TableWriters, made: LedgerRows) -> None:
-    for name, rows in made:
-        writers.write(name, rows)
+    progress: Progress | None,
+    more_rejected: Any = None,
+) -> tuple[Rows, AuditTask, AuditedClusters]:
+    """Judge the clusters, and deal groups out to as many tasks as their rows need."""
+    audited = audit_clusters(checked.stats(ClusterTables), **rule_options)
+    count = sum(count.rows for count in checked.counts.values())
+    tasks = runtime.task_count(count, wanted=options.partitions)
+    # a group is judged by all its rows
+    routing = AuditRouting(routing_of(checked.stats(Interests), tasks, giant_cells=UNDIVIDED))
+    audit_pass = AuditPass(audited.groups, engine_options(checked.tables, options), options)
+    rows = runtime.deal(checked, routing, more_rejected=more_rejected)
+    return rows, AuditTask(audit_pass, audited.groups.salt, progress), audited

@@ -157,7 +157,9 @@ class Runtime(Protocol):
     def numbers(self, count: int, tasks: int | None = None) -> Rows:
         """The numbers from 0, parts without rows; None: as many tasks as fit the place."""
 
-    def deal(self, checked: Any, routing: RowRouting, copies: int = 1) -> Rows:
+    def deal(
+        self, checked: Any, routing: RowRouting, copies: int = 1, more_rejected: Any = None
+    ) -> Rows:
         """The used rows and the rejected ones among them, each bucket in one task.
 
         Args:
@@ -165,6 +167,7 @@ class Runtime(Protocol):
             routing: Where its rows go.
             copies: How many tasks get the used rows of a bucket; those of bucket b are numbered
                 from b x copies.
+            more_rejected: Rows of ``rejected`` that came up before, as the runtime has tables.
         """
 
     def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
@@ -243,7 +246,7 @@ class TablesHere:
     ) -> FactsT:
         """Write what work makes of all rows."""
         facts = kind()
-        for name, batch in work(rows, facts):
+        for name, batch in work(_fresh(rows), facts):
             self.writers.write(name, batch)
         return facts
 
@@ -308,14 +311,21 @@ class LocalRuntime:
         """The numbers from 0."""
         return [(number, {}) for number in range(count)]
 
-    def deal(self, checked: CheckedHere, routing: RowRouting, copies: int = 1) -> Rows:
+    def deal(
+        self,
+        checked: CheckedHere,
+        routing: RowRouting,
+        copies: int = 1,
+        more_rejected: pa.Table | None = None,
+    ) -> Rows:
         """All rows to the one task, which has all buckets."""
-        return [(0, {**checked.tables, REJECTED.name: checked.checked.rejected})]
+        rejected = [checked.checked.rejected, *([] if more_rejected is None else [more_rejected])]
+        return [(0, {**checked.tables, REJECTED.name: pa.concat_tables(rejected)})]
 
     def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
         """The facts alone."""
         facts = kind()
-        for _ in work(rows, facts):
+        for _ in work(_fresh(rows), facts):
             pass
         return facts
 
@@ -325,7 +335,7 @@ class LocalRuntime:
     ) -> Iterator[KeptHere[FactsT]]:
         """Keep what the task makes in memory."""
         facts, made = kind(), dict[str, list[pa.RecordBatch]]()
-        for name, batch in work(rows, facts):
+        for name, batch in work(_fresh(rows), facts):
             made.setdefault(name, []).append(batch)
         yield KeptHere(made, facts)
 
@@ -337,3 +347,8 @@ class LocalRuntime:
 
 
 HERE = LocalRuntime()
+
+
+def _fresh(parts: Iterable[Part]) -> Iterator[Part]:
+    """The parts with dicts that a task may take from, as those of Spark's tasks."""
+    return ((number, dict(tables)) for number, tables in parts)

@@ -135,9 +135,15 @@ class SparkRuntime:
         """Ranges of numbers; None: as Spark divides a range."""
         return TaskRows(self.session.range(0, count, 1, tasks), _numbered)
 
-    def deal(self, checked: CheckedFrames, routing: RowRouting, copies: int = 1) -> TaskRows:
+    def deal(
+        self,
+        checked: CheckedFrames,
+        routing: RowRouting,
+        copies: int = 1,
+        more_rejected: DataFrame | None = None,
+    ) -> TaskRows:
         """Rows packed, in one shuffle."""
-        return TaskRows(routed_rows(checked, routing, copies), routed_tables)
+        return TaskRows(routed_rows(checked, routing, copies, more_rejected), routed_tables)
 
     def run(self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
         """The facts alone; one job."""

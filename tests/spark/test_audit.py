@@ -23,11 +23,13 @@ from rebalance_core.engine.table_writer import TableWriters, read_written
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process import audit as in_process
 from rebalance_core.process.audit import audit_and_write as audit_here
+from rebalance_core.process.audit import audit_unwritten
 from rebalance_core.process.audit_cases import READ_TABLES
 from rebalance_core.process.audited import AuditWritten
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark import sources, task_tables
-from rebalance_core.spark.audit import AuditFrames, audit_and_write, audit_unwritten, read_inputs
+from rebalance_core.spark.audit import AuditFrames, audit_and_write, read_inputs
+from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.spark.sources import reader_of
 from tests.recordings.fleets import ingested_fleet, table_of
 
@@ -156,7 +158,7 @@ def test_a_dry_run_finds_the_same_and_writes_nothing(
 ) -> None:
     before = kept(spark)
     forecast, result = audit_unwritten(
-        spark, inputs, SimulationOptions(), BadRowLimits(), accepted=(KNOWN,)
+        inputs, SimulationOptions(), BadRowLimits(), runtime=SparkRuntime(spark), accepted=(KNOWN,)
     )
     assert (forecast.refusal, list(forecast.complaints)) == (None, [])
     assert forecast.counts.keys() == set(INPUT_TABLES)
@@ -185,7 +187,9 @@ def test_rows_that_are_only_compared_with_are_rejected_and_never_refused(
     assert {place.rpartition("/")[2] for place in places} == {
         f"observed_ownership.jsonl:{line}" for line in (1, 2)
     }
-    forecast, _ = audit_unwritten(spark, inputs, SimulationOptions(), config.bad_rows)
+    forecast, _ = audit_unwritten(
+        inputs, SimulationOptions(), config.bad_rows, runtime=SparkRuntime(spark)
+    )
     assert (list(forecast.complaints), forecast.refusal) == ([], None)
 
     with (tmp_path / "cluster_events.jsonl").open("a") as file:
@@ -196,7 +200,9 @@ def test_rows_that_are_only_compared_with_are_rejected_and_never_refused(
             spark, bad, tmp_path / "no", config=config, before_writing=lambda: pytest.fail("no")
         )
     assert not (tmp_path / "no").exists()
-    forecast, result = audit_unwritten(spark, bad, SimulationOptions(), config.bad_rows)
+    forecast, result = audit_unwritten(
+        bad, SimulationOptions(), config.bad_rows, runtime=SparkRuntime(spark)
+    )
     assert "1 of" in str(forecast.refusal)
     assert [one.code for one in forecast.complaints] == ["UNPARSABLE"]
     assert result is None

@@ -15,6 +15,7 @@ from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES, REJECTED
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.routing import UNDIVIDED, Interests, interests_of_named, routing_of
+from rebalance_core.process.audit import AuditRouting, AuditTask
 from rebalance_core.process.audit_cases import (
     READ_TABLES,
     ClusterTables,
@@ -23,7 +24,7 @@ from rebalance_core.process.audit_cases import (
 )
 from rebalance_core.process.audit_pass import AuditPart, AuditPass, audit_clusters
 from rebalance_core.process.simulate import simulate
-from rebalance_core.spark.audit import AuditRouting, AuditTask
+from rebalance_core.spark.routed_rows import routed_tables
 from tests.recordings.fleets import ingested_fleet, table_of
 from tests.unit.process.whole_audits import audit_tables
 
@@ -85,7 +86,7 @@ def test_all_tasks_find_together_what_a_process_finds(
     judges = audit_clusters(clusters(tables), redact_salt=salt)
     judging = AuditPass(judges.groups, engine_options(tables, SimulationOptions()))
     note = AuditPart()
-    written = [*AuditTask(judging, salt)(routed(tables, routing), note)]
+    written = [*AuditTask(judging, salt)(routed_tables(routed(tables, routing)), note)]
     part: AuditPart = pickle.loads(pickle.dumps(note))
     result = judges.result(part.group_findings.rows())
 
