@@ -62,7 +62,7 @@ _OUTPUT = re.compile(r"(?:^|/)[0-9]{10,16}-([A-Za-z]+)(?:-([^/]*))?")
 
 
 def fingerprint(finding: FindingsRow) -> str:
-    """The finding's own, or that of its columns where an earlier version wrote it without one."""
+    """Return the finding's own, or that of its columns where no run has written it yet."""
     rule_id = finding["rule_id"]
     if finding.get("fingerprint"):
         return str(finding["fingerprint"])

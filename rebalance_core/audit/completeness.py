@@ -371,8 +371,8 @@ COLLECTION_INCOMPLETE = Rule(
 COVERAGE_UNKNOWN = Rule(
     "COVERAGE_UNKNOWN",
     verdicts.INFO,
-    "The tables have no coverage (an older ingest), so all times count as covered by the files.",
+    "The tables have no coverage: no ingest wrote them. All times count as covered by the files.",
     "coverage",
-    "Ingest the collection again.",
+    "Audit the collection, or the tables that ingest wrote of it.",
     find_in_cluster=find_no_coverage,
 )

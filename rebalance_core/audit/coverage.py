@@ -108,8 +108,8 @@ class Coverage:
 
     Attributes:
         brokers: the brokers' logs, by broker name.
-        known: False: the tables do not state it, as those of an older ingest or of no collection:
-            everything counts as covered.
+        known: False: the tables do not state it, as those that no ingest wrote: everything counts
+            as covered.
         clients: the logs of clients, by folder.
         name_servers: the logs of all name servers as one, which show which brokers were up; None:
             every broker is up unless its own log shows otherwise.

@@ -108,7 +108,7 @@ class LedgerFolder:
         of_group = _of_group(cluster, group)
         epochs = sorted(self.rows("epochs", of_group), key=lambda row: row["epoch"])
         epoch = _epoch_at(epochs, at_ms, group)
-        metrics = self._if_there("pop_metrics", of_group)
+        metrics = self.rows("pop_metrics", of_group)
         # what members popped before, rows of one epoch do not say: then all of them are read
         popped = any(row["topic"] == queue.topic and row["epoch"] < epoch for row in metrics)
         first = 0 if popped else epoch - 2
@@ -153,10 +153,10 @@ class LedgerFolder:
             memberships=self.rows("memberships", covers),
             diffs=self.rows("diffs", diffs),
             pull_starts=self.rows("pull_starts", starts),
-            pop_reach=self._if_there("pop_reach", covers),
+            pop_reach=self.rows("pop_reach", covers),
             pop_metrics=pop_metrics,
-            group_metrics=self._if_there("group_metrics", figures),
-            queue_states=self.rows("queue_states", covers) if self.has("queue_states") else None,
+            group_metrics=self.rows("group_metrics", figures),
+            queue_states=self.rows("queue_states", covers),
         )
 
     def groups_of(
@@ -200,7 +200,7 @@ class LedgerFolder:
         covers = covers & (ds.field("to_epoch").is_null() | (ds.field("to_epoch") > epoch - 2))
         of_client = of_group & (ds.field("client_id") == client_id)
         at = ds.field("epoch") == epoch
-        metrics = self._if_there("pop_metrics", of_group)
+        metrics = self.rows("pop_metrics", of_group)
         starts, figures = of_client & at, of_group & at
         rows = self._group_rows(
             epochs, metrics, covers, diffs=figures, starts=starts, figures=figures
@@ -215,7 +215,9 @@ class LedgerFolder:
         queue with nobody.
         """
         of_group = _of_group(cluster, group)
-        found = self._if_there("findings", of_group & ds.field("rule_id").isin(_DOUBTS))
+        if not self.has(FINDINGS.name):
+            return ()
+        found = self.rows(FINDINGS.name, of_group & ds.field("rule_id").isin(_DOUBTS))
         return tuple(
             row["summary"]
             for row in found
@@ -223,10 +225,6 @@ class LedgerFolder:
             and (row["rule_id"] != ASSUMED or any(_is_strategy(k) for k, _ in row["evidence"]))
             and (row["rule_id"] != NOT_READ or row["first_ms"] <= at_ms + MINUTE_MS)
         )
-
-    def _if_there(self, table: str, condition: ds.Expression, *columns: str) -> list[Any]:
-        """Rows of a table; none if the ledger has no such table, as those of contract 1."""
-        return self.rows(table, condition, *columns) if self.has(table) else []
 
     def _no_queue(
         self,
@@ -249,7 +247,7 @@ class LedgerFolder:
         of_broker = whole & (ds.field("broker_name") == queue.broker_name)
         times = ("from_ms", "to_ms")
         lives = self.rows("ownership", of_queue, *times)
-        lives += self._if_there("pop_reach", of_queue | of_broker, *times)
+        lives += self.rows("pop_reach", of_queue | of_broker, *times)
         if lives:
             ends = [row["to_ms"] for row in lives]
             end = "now" if None in ends else utc(max(ends))
@@ -259,7 +257,7 @@ class LedgerFolder:
                 f"times between {start} and {end}"
             )
         rows = self.rows("ownership", of_group, *QUEUE_COLUMNS)
-        rows += self._if_there("pop_reach", of_group, *QUEUE_COLUMNS)
+        rows += self.rows("pop_reach", of_group, *QUEUE_COLUMNS)
         known = {"/".join(str(row[column]) for column in QUEUE_COLUMNS) for row in rows}
         return (
             f"--queue {text}: {group} never had such a queue{did_you_mean(text, known)} "

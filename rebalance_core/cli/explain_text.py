@@ -120,8 +120,6 @@ def _list_lines(explanation: Explanation) -> Iterator[str]:
         None if before is None else (before.cid_all, before.client_indexes),
         (after.cid_all, after.client_indexes),
     )
-    if explanation.sharing is not None and not after.mq_all:
-        return  # the ledger does not say which queues there are
     before = before if before is not None and before.mq_all_known else None
     yield ""
     yield from _one_list("mqAll", None if before is None else _queues(before), _queues(after))
@@ -228,7 +226,7 @@ def _modes(sharing: Sharers) -> Iterator[str]:
     if sharing.behind_proxy:
         yield "clients behind a proxy"
     if not (sharing.pops or sharing.behind_proxy):
-        yield "members keep what they had" if sharing.mode_known else "how is not known"
+        yield "members keep what they had"
 
 
 def _client(taker: Taker) -> str:

@@ -29,8 +29,6 @@ from rebalance_core.history.runs import (
     PROPAGATE,
     RunList,
     choose_runs,
-    lacks_clusters,
-    with_cluster,
 )
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.process.history import fold_history, write_history
@@ -159,7 +157,7 @@ def _records(
         where = f"{location}/{name}"
         try:
             folder = carrier.folder(where)
-            record = _record(carrier, folder)
+            record = _record(folder)
             if record is not None or folder.names():
                 yield folder.url, record
         except (InputRefused, UsageError) as error:
@@ -172,17 +170,13 @@ def _records(
             left_out.append(f"{where}: cannot be read: {reason}")
 
 
-def _record(carrier: Carrier, folder: Folder) -> Mapping[str, Any] | None:
+def _record(folder: Folder) -> Mapping[str, Any] | None:
     """Return the record of a run; of one that is read, its tables are as it has them."""
     record = find_run(folder)
     refuse_unfinished(folder, record)
     if record is None or record["status"] != STATUS_OK or record["job"] not in TABLES_READ:
         return record
     counted_rows(folder, record, TABLES_READ[record["job"]])
-    if lacks_clusters(record):
-        read = carrier.runtime.reader(carrier.location(folder.url))
-        clusters = set(read("group_verdicts")["cluster"].to_pylist())
-        return with_cluster(record, clusters)
     return record
 
 

@@ -39,7 +39,7 @@ FINDINGS = Table(
         evidence MAP<STRING, STRING> what it was seen by
         remedy STRING what to do
         accepted? STRING why, if it is accepted
-        fingerprint? STRING the same in every run; null: of contract 2
+        fingerprint? STRING the same in every run
         caused_by? STRING fingerprint of the finding it follows from
         """,
         severity=SEVERITIES,
@@ -65,8 +65,8 @@ GROUP_VERDICTS = Table(
         behind? BIGINT messages not read by the newest commits; null: unknown, or a broker is down
         moved? INT queues that changed hands, over all epochs; null: no ledger
         changed_ms? BIGINT start of the last epoch; null: no ledger
-        dumps? INT dumps of the group collected; null: of an earlier contract
-        basis? STRING {allowed} what shows who the members are; null: of an earlier contract
+        dumps INT dumps of the group collected
+        basis STRING {allowed} what shows who the members are
         """,
         verdict=tuple(VERDICTS),
         basis=tuple(BASES),
@@ -76,7 +76,7 @@ GROUP_VERDICTS = Table(
 
 
 def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
-    """The fingerprint of a row of ``findings``; of earlier contracts' rows, which have none, too.
+    """Return the fingerprint of a row of ``findings``.
 
     Clients are no part of it: one that restarts has a new id.
 
@@ -143,7 +143,6 @@ POP_REACH = Table(
         """
     ),
     key=("cluster", "consumer_group", *QUEUE_KEY, "client_id", "from_epoch"),
-    since=2,
 )
 
 POP_METRICS = Table(
@@ -163,11 +162,10 @@ POP_METRICS = Table(
         max_queues_per_client INT queues that one client may take from; 0 without clients
         unreached INT readable queues that surely no client may take from
         share_queue_num? INT of its request mode POP; null: not asked for
-        ordered? BOOLEAN the group consumes in order; null: of contract 2
+        ordered? BOOLEAN the group consumes in order
         """
     ),
     key=("cluster", "consumer_group", "epoch", "topic"),
-    since=2,
 )
 
 QUEUE_STATES = Table(
@@ -189,7 +187,6 @@ QUEUE_STATES = Table(
         """
     ),
     key=("cluster", "consumer_group", *QUEUE_KEY, "from_epoch"),
-    since=3,
 )
 
 

@@ -108,7 +108,6 @@ COVERAGE = Table(
     ),
     key=("cluster", "host", "role", "kind", "from_ms"),
     required=False,
-    since=3,
 )
 
 _OF_BROKER = ("broker_name",)

@@ -457,8 +457,8 @@ class GroupVerdictsBegun(TypedDict):
     behind: int | None
     moved: int | None
     changed_ms: int | None
-    dumps: int | None
-    basis: Literal["LEDGER", "DUMPS", None]
+    dumps: int
+    basis: Literal["LEDGER", "DUMPS"]
 
 
 class GroupVerdictsRow(GroupVerdictsBegun):

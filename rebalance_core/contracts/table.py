@@ -37,17 +37,13 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: its columns in order, its unique key and what a row is.
-
-    ``since``: the contract version that brought it; runs of earlier ones did not write it.
-    """
+    """One table: its columns in order, its unique key and what a row is."""
 
     name: str
     meaning: str
     columns: tuple[Column, ...]
     key: tuple[str, ...] = ()
     required: bool = True
-    since: int = 1
 
     @property
     def column_names(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.ledger_pass import REPLAYED
 from rebalance_core.kernels.ledger import CODED
 from rebalance_core.kernels.table_rows import NAMES, coded_schema
-from rebalance_core.model.errors import OutputExists
+from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.verdicts import FAILED
 from rebalance_core.storage.place import Location, Place, place_of
@@ -336,7 +336,7 @@ def read_written(
     rows: pc.Expression | None = None,
     columns: Iterable[str] | None = None,
 ) -> pa.Table:
-    """A table with the contract's columns; one that an earlier version did not write is null.
+    """Return a table with the contract's columns.
 
     Args:
         folder: of the run.
@@ -346,14 +346,15 @@ def read_written(
 
     Raises:
         FileNotFoundError: the table is not there.
+        InputRefused: it lacks a column.
     """
     schema = ALL_TABLES[table].arrow_schema()
     place = place_of(folder) / table
     found = ds.dataset(place.path, filesystem=place.file_system, format="parquet")
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
-    present = [name for name in schema.names if name in found.schema.names]
-    return whole(found.to_table(present, filter=rows), schema)
+    _refuse_missing(found.schema, schema, place)
+    return _declared(found.to_table(schema.names, filter=rows), schema)
 
 
 def reader_of(folder: Location) -> ReadWritten:
@@ -370,20 +371,25 @@ def reader_of(folder: Location) -> ReadWritten:
     return read
 
 
-def whole(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of the schema; one that an earlier version did not write is null."""
+def _refuse_missing(written: pa.Schema, schema: pa.Schema, place: Place) -> None:
+    """Raise `InputRefused` where the columns written lack some of the schema's."""
+    missing = [name for name in schema.names if name not in written.names]
+    if missing:
+        raise InputRefused(
+            f"{place.url} lacks the column(s) {', '.join(missing)}; run the job again"
+        )
+
+
+def _declared(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the columns of the schema, of its types."""
     # Files of Spark say NOT NULL where the contract does; nothing else differs.
-    columns = [
-        rows[field.name].cast(field.type)
-        if field.name in rows.column_names
-        else pa.nulls(len(rows), field.type)
-        for field in schema
-    ]
+    columns = [rows[field.name].cast(field.type) for field in schema]
     return pa.table(columns, schema=schema)
 
 
 def batches_of_file(file: Place, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of one file, some at a time, with the columns of the schema."""
     with pq.ParquetFile(file.path, filesystem=file.file_system) as opened:
+        _refuse_missing(opened.schema_arrow, schema, file)
         for batch in opened.iter_batches():
-            yield from whole(pa.Table.from_batches([batch]), schema).to_batches()
+            yield from _declared(pa.Table.from_batches([batch]), schema).to_batches()

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 EMPTY, DUPLICATE, LEFT_OUT, MIXED = "EMPTY", "DUPLICATE_ID", "LEFT_OUT", "MIXED_STRATEGIES"
 UNKNOWN, NO_MASTER = "UNKNOWN", "NO_MASTER"
 
-NOT_TOLD = (
-    "not known: a ledger of contract 2 does not say which queues could be read; simulate again"
-)
 NOT_LISTED = (
     "not known: of some queues of the topic nobody knows who holds them, so mqAll is not whole here"
 )
@@ -55,18 +52,13 @@ class Reason:
     client_id: str | None = None
 
 
-def not_told(settled: Settlement) -> str:
-    """Say why mqAll is not known, of a settlement that is not."""
-    return NOT_TOLD if settled.view.states is None else NOT_LISTED
-
-
 def owner_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Reason:
     """Say why this client holds the queue."""
     processes = [member for member in settled.view.members if member["client_id"] == client_id]
     if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
     if not settled.known:
-        return Reason(UNKNOWN, not_told(settled), None, client_id)
+        return Reason(UNKNOWN, NOT_LISTED, None, client_id)
     taking = [member for member in processes if settled.takes(member, queue)]
     if taking:
         code, text, formula = _taken(settled, queue, taking[0])
@@ -121,7 +113,7 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     if not members:
         return Reason(EMPTY, "the group has no member")
     if not settled.known:
-        return Reason(UNKNOWN, not_told(settled))
+        return Reason(UNKNOWN, NOT_LISTED)
     if queue.broker_name in settled.group.lockless:
         return Reason(
             NO_MASTER,
@@ -259,8 +251,6 @@ def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
     processes = settled.view.processes_of.get(client_id)
     if not processes:
         return Reason(UNKNOWN, "it is no member: the ledger contradicts itself", None, client_id)
-    if not settled.known:
-        return Reason(UNKNOWN, not_told(settled), None, client_id)
     taking = [member for member in processes if settled.takes(member, queue)]
     if not taking:
         keeping = [
@@ -291,8 +281,6 @@ def pulls(settled: Settlement, queue: MessageQueue, client_id: str) -> bool:
 
 def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     """Say why no client may take from a queue that can be read."""
-    if not settled.known:
-        return Reason(UNKNOWN, not_told(settled))
     assert settled.shared is not None
     members = [m for m in settled.view.members if settled.outcome(m) == settlement.POP]
     share = settled.shared.share_queue_num
@@ -437,7 +425,7 @@ class Lists:
     client_indexes: tuple[int, ...]
     """Indexes in cidAll of the holders, now and before; without a holder, of who should hold it."""
     mq_all_known: bool = True
-    """False: a ledger of contract 2 leaves it open; mq_all is what may be in it, or empty."""
+    """False: rows of queues are missing; mq_all is what may be in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,17 +485,13 @@ class Sharers:
     behind_proxy: bool
     """Members behind a proxy reach it."""
     share_queue_num: int | None
-    """Of the request mode POP; None: nobody pops, or a ledger of contract 2."""
+    """Of the request mode POP; None: no member pops."""
     share_queue_nums: str | None
     """The same as text."""
     strategies: tuple[str, ...]
     """Of the members."""
     figures: Mapping[str, int]
     """The row of pop_metrics, without its keys."""
-    mq_all_known: bool
-    """False: a ledger of contract 2 leaves it open, and mq_all is empty."""
-    mode_known: bool
-    """False: a ledger of contract 2 does not say how members share the topic."""
     takers_before: tuple[str, ...] | None
     """Who reached or held the queue in the epoch before; None: there is none."""
     takers: tuple[Taker, ...]
@@ -533,7 +517,7 @@ class Explanation:
     """Why no client holds it; None if one does."""
     agrees: bool | None
     """False: the owner worked out again is not the ledger's, which is a bug of one of the two.
-    None: a ledger of contract 2 leaves too much open to work it out."""
+    None: rows of queues are missing, so it is not worked out."""
     expected: Mapping[str, tuple[int, int]]
     """Client id -> fewest and most processes of it that hold the queue, worked out again."""
     notes: tuple[str, ...] = field(default=())

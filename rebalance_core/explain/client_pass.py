@@ -117,7 +117,7 @@ def client_pass(
             f"{did_you_mean(client_id, view.client_ids)}"
         )
     member = processes[0]
-    language = member.get("language")
+    language = member["language"]
     profile = profile_of_row(member)
     if not profile.share_known(member["strategy"]):
         raise UsageError(
@@ -184,7 +184,7 @@ def _pass_of(
         strategy=member["strategy"] if strategy is None else strategy,
         settings=GroupSettings(
             message_model=member["message_model"],
-            client_version=rules_version(member.get("language"), member["version"]),
+            client_version=rules_version(member["language"], member["version"]),
             ordered=ordered,
             consume_from_where=min(modes, default=LAST_OFFSET),
         ),

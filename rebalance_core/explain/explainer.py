@@ -101,7 +101,7 @@ class Explainer:
             holders_before=None if before is None else () if was_shared else tuple(sorted(earlier)),
             holders=(),
             nobody=None if takers else answer.unreached_reason(settled, queue),
-            agrees=settled.fits if settled.known else None,
+            agrees=settled.fits,
             expected={},
             notes=_sharing_notes(sharing, settled, queue),
             sharing=sharing,
@@ -114,7 +114,7 @@ class Explainer:
         view = settled.view
         outcomes = {settled.outcome(member) for member in view.members}
         row = view.shared[queue.topic]
-        share = row.get("share_queue_num") if settlement.POP in outcomes else None
+        share = row["share_queue_num"] if settlement.POP in outcomes else None
         since = self._since(queue.topic, view.epoch)
         return answer.Sharers(
             since_epoch=since["epoch"],
@@ -125,15 +125,13 @@ class Explainer:
             share_queue_nums=None if share is None else str(share),
             strategies=tuple(sorted({member["strategy"] for member in view.members})),
             figures={n: v for n, v in row.items() if n not in _KEYS and isinstance(v, int)},
-            mq_all_known=settled.known,
-            mode_known=settled.known,
             takers_before=None if before is None else self._takers_before(before, queue),
             takers=tuple(
                 self._taker(settled, queue, client_id)
                 for client_id, entries in sorted(view.reach.get(queue.topic, {}).items())
                 if settled.names(entries, queue)
             ),
-            differs=tuple(sorted(settled.differing)) if settled.known else (),
+            differs=tuple(sorted(settled.differing)),
         )
 
     def _taker(self, settled: Settlement, queue: MessageQueue, client_id: str) -> answer.Taker:
@@ -213,15 +211,14 @@ class Explainer:
 
     def _lists(self, view: View, queue: MessageQueue, clients: set[str]) -> answer.Lists:
         settled = self._settlements.of(view.epoch, queue.topic)
-        known = settled.known
-        readable = settled.queues if known or settled.shared is None else ()
+        readable = settled.queues
         return answer.Lists(
             view.epoch,
             tuple(map(queue_text, readable)),
             tuple(view.client_ids),
             readable.index(queue) if queue in readable else None,
             tuple(i for i, client_id in enumerate(view.client_ids) if client_id in clients),
-            known,
+            settled.known,
         )
 
     def _holder(
@@ -277,12 +274,7 @@ def _designated(nobody: answer.Reason | None) -> set[str]:
 
 def _notes(settled: Settlement) -> tuple[str, ...]:
     if not settled.known:
-        if settled.view.states is not None:
-            return ("the topic has queues of which nobody knows who holds them; mqAll is longer",)
-        return (
-            "the ledger is of contract 2, which does not say which of the held queues could be "
-            "read; mqAll may be shorter",
-        )
+        return ("the topic has queues of which nobody knows who holds them; mqAll is longer",)
     notes = list(_of_languages(settled))
     unreadable = len(settled.view.queues[settled.topic]) - len(settled.queues)
     if unreadable:
@@ -301,7 +293,7 @@ def _of_languages(settled: Settlement) -> Iterator[str]:
     """Note members that divide by the rules of different clients, and those that sort
     unlike Java.
     """
-    languages = {row.get("language") or JAVA for row in settled.view.members}
+    languages = {row["language"] or JAVA for row in settled.view.members}
     if len(languages) > 1:
         yield (
             f"members are clients of {' and '.join(sorted(languages))}: each divides by the rules "
@@ -324,8 +316,6 @@ def _sharing_notes(
     sharing: answer.Sharers, settled: Settlement, queue: MessageQueue
 ) -> tuple[str, ...]:
     """Return notes on a shared topic beside the rule, the gravest first."""
-    if not settled.known:
-        return (f"why its clients may take from it is {answer.not_told(settled)}",)
     notes = []
     if not settled.can_read(queue) and queue.queue_id != WHOLE_BROKER:
         notes.append(

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from rebalance_core.explain.formula import Formula, formula_of
 from rebalance_core.explain.view import (
@@ -29,7 +29,6 @@ from rebalance_core.model.clients import BYTES, UTF16, profile_of_row, rules_ver
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.group_settings import (
     BROADCASTING,
-    BROKER_REBALANCE,
     BROKER_STRATEGIES,
     LITE_PULL,
     PROXY_REBALANCE,
@@ -78,7 +77,7 @@ def _parsed(text: str, version: str) -> AllocationStrategy | None:
 
 def strategy_of(member: MembershipsRow) -> AllocationStrategy | None:
     """The strategy of a process; None if its text is none of RocketMQ's, nor an own one's."""
-    version = rules_version(member.get("language"), member["version"])
+    version = rules_version(member["language"], member["version"])
     return _parsed(member["strategy"], version)
 
 
@@ -112,7 +111,7 @@ class Settlement:
         view: the epoch.
         topic: the topic.
         group: what members see of it.
-        now: what came of their passes; None: the ledger leaves open what they could read.
+        now: what came of their passes; None: the ledger lacks rows of queues that they could read.
         strategies: of the members.
     """
 
@@ -137,7 +136,7 @@ class Settlement:
 
     @property
     def queues(self) -> tuple[MessageQueue, ...]:
-        """mqAll; of an older ledger all queues that may be in it."""
+        """mqAll; where it is not known, all queues that may be in it."""
         if self.shared is not None:
             return self.shared.queues
         return tuple(self.group.readable[self.topic])
@@ -417,7 +416,7 @@ class Settlements:
                 had = self.view(epoch - 1)
                 before = _as_rows_say(view if had is None else had, topic)
         settled = self._passed(view, topic, group, before)
-        if settings.ordered and view.row.get("masterless_queues") and not settled.fits:
+        if settings.ordered and view.row["masterless_queues"] and not settled.fits:
             # Masters are gone; the ledger does not say whose, so nobody gives those order locks
             # where rows lack queues.
             group = _group_view(view, topic, queues, settings, settled.unfit_brokers)
@@ -439,9 +438,9 @@ class Settlements:
 
 def _settings(rows: GroupRows) -> tuple[GroupSettings, ...]:
     """Return the settings that the group may have, as far as they matter, the likeliest first."""
-    if any(row.get("share_queue_num") is not None for row in rows.pop_metrics):
+    if any(row["share_queue_num"] is not None for row in rows.pop_metrics):
         return (_ASKING,)
-    ordered = {row.get("ordered") for row in rows.pop_metrics} - {None}
+    ordered = {row["ordered"] for row in rows.pop_metrics} - {None}
     if True in ordered:
         return _IN_ORDER, GroupSettings(consumer_type=LITE_PULL, ordered=True)
     return (_ASKING, _NEITHER) if ordered else (_IN_ORDER, _ASKING)
@@ -451,7 +450,7 @@ def _may_keep(view: View) -> bool:
     """Some process may have something that it has from before."""
     return (
         view.row["status"] == FROZEN
-        or bool(view.row.get("masterless_queues"))
+        or bool(view.row["masterless_queues"])
         or any(member["suspended"] for member in view.members)
         or any(profile_of_row(member).may_be_doubtful for member in view.members)
     )
@@ -483,10 +482,9 @@ def _group_view(
             version=row["version"],
             message_model=row["message_model"],
             consume_from_where="",
-            # ledgers of contract 1 do not have each member's own
-            rebalance_mode=cast("str | None", row.get("rebalance_mode")) or BROKER_REBALANCE,
+            rebalance_mode=row["rebalance_mode"],
             suspended=row["suspended"],
-            language=row.get("language"),
+            language=row["language"],
             profile=profile_of_row(row),
         )
         for key, row in zip(view.keys, view.members, strict=True)
@@ -495,7 +493,7 @@ def _group_view(
     if shared is None:
         readable = dict.fromkeys(ending, ()) | {topic: queues}
         return GroupView(settings, members, readable, {}, lockless)
-    of_topic = SharedTopic(queues, shared.get("share_queue_num"))
+    of_topic = SharedTopic(queues, shared["share_queue_num"])
     return GroupView(settings, members, {}, {topic: of_topic}, lockless)
 
 
@@ -506,7 +504,7 @@ def _as_rows_say(view: View, topic: str) -> Settled:
     for key in view.keys:
         keys_of.setdefault(key[0], []).append(key)
     for queue in view.queues.get(topic, ()):
-        state = None if view.states is None else view.states.get(queue)
+        state = view.states.get(queue)
         for client_id, count in view.holders[queue].items():
             keys = keys_of.get(client_id, [])
             if count < len(keys) and state is not None:

@@ -1,7 +1,6 @@
 """One epoch of a group as its ledger shows it: members, holders, and the queues members could read.
 
-``queue_states`` says which queues can be read. Ledgers of contract 2 do not have it: there all
-listed queues of a topic are readable if there are as many as the topic has, else it is not known.
+``queue_states`` says which queues can be read.
 """
 
 from __future__ import annotations
@@ -55,8 +54,7 @@ class GroupRows:
     pop_reach: Sequence[PopReachRow] = ()
     pop_metrics: Sequence[PopMetricsRow] = ()
     group_metrics: Sequence[GroupMetricsRow] = ()
-    queue_states: Sequence[QueueStatesRow] | None = None
-    """None: a ledger of contract 2, which does not have them."""
+    queue_states: Sequence[QueueStatesRow] = ()
 
     def epoch_at(self, at_ms: int) -> EpochsRow | None:
         """Return the epoch of that instant; None outside the ledger."""
@@ -81,8 +79,8 @@ class View:
     """Of each shared topic the clients that reach queues of it, and which as the rows name them."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """Readable queues of the topics that group_metrics has: all but shared and retry topics."""
-    states: Mapping[MessageQueue, QueueStatesRow] | None = None
-    """Rows of queue_states; None: a ledger of contract 2."""
+    states: Mapping[MessageQueue, QueueStatesRow] = field(default_factory=dict)
+    """Rows of queue_states."""
 
     @property
     def epoch(self) -> int:
@@ -121,12 +119,10 @@ class View:
         return len(self.holders) - self.row["queues"]
 
     def readable(self, topic: str) -> tuple[MessageQueue, ...] | None:
-        """MqAll of a topic; None: the ledger does not say."""
-        listed = self.queues.get(topic, [])
-        if self.states is None:
-            return tuple(listed) if self._all_readable(topic) else None
+        """Return mqAll of a topic; None: the ledger counts more queues than it has rows of."""
         if topic in self.shared:
             return tuple(sort_queues(q for q in self.states if q.topic == topic))
+        listed = self.queues.get(topic, ())
         found = tuple(q for q in listed if q not in self.states or self.states[q]["readable"])
         return found if len(found) >= self._count_of(topic) else None
 
@@ -134,12 +130,6 @@ class View:
         """Readable queues of a topic that is not shared; those of the retry topic are the rest."""
         rest = self.row["queues"] - sum(self.counts.values())
         return self.counts.get(topic, rest if is_retry_topic(topic) else 0)
-
-    def _all_readable(self, topic: str) -> bool:
-        """The numbers of queues say that all queues with a row are readable."""
-        if topic in self.shared:
-            return False
-        return self.unreadable == 0 or self.counts.get(topic) == len(self.queues.get(topic, ()))
 
     def held_by(self, queue: MessageQueue) -> Counter[str]:
         """The holders of a queue; none if it has no row."""
@@ -162,9 +152,7 @@ def view_of(rows: GroupRows, epoch: EpochsRow) -> View:
         if row["epoch"] == number and row["topic"] is not None
     }
     reach = _reach(covering(rows.pop_reach, number))
-    states = None
-    if rows.queue_states is not None:
-        states = {queue_of(row): row for row in covering(rows.queue_states, number)}
+    states = {queue_of(row): row for row in covering(rows.queue_states, number)}
     return View(epoch, members, holders, shared, reach, counts, states)
 
 
@@ -190,7 +178,7 @@ def subscribes(member: MembershipsRow, topic: str) -> bool:
     A ledger has rows of a group's own retry topic only if the group is one of push consumers.
     """
     if topic == retry_topic(member["consumer_group"]):
-        behind_proxy = member.get("rebalance_mode") == PROXY_REBALANCE
+        behind_proxy = member["rebalance_mode"] == PROXY_REBALANCE
         has_it = profile_of_row(member).retry and not behind_proxy
         return has_it and bool(member["message_model"] != BROADCASTING)
     return topic in (member["subscriptions"] or ())

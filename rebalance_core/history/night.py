@@ -35,8 +35,7 @@ _COUNTS = (
 
 
 ReadColumns = Callable[[str, Sequence[str]], pa.Table]
-"""From the name of a table and some of its columns to all of its rows; one that an earlier version
-did not write is null."""
+"""From the name of a table and some of its columns to all of its rows."""
 
 _COLUMNS = {
     "group_verdicts": ("verdict", "reason", "unasked", "behind"),

@@ -1,8 +1,6 @@
 """Which of the runs in a folder count as nights, and why others do not."""
 
-import hashlib
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +9,6 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.run_folder import refuse_unreadable
 
 AUDIT, PROPAGATE = "audit", "propagate"
-_RUN_ID_DIGITS = 32
 
 Record = Mapping[str, Any]
 
@@ -25,32 +22,13 @@ class Run:
 
     @property
     def run_id(self) -> str:
-        """The run's own id; of contract 2, which had none, a hash of what it wrote."""
-        if self.record.get("run_id"):
-            return str(self.record["run_id"])
-        text = json.dumps([self.record["job"], self.record["outputs"]], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:_RUN_ID_DIGITS]
+        """Return the run's own id."""
+        return str(self.record["run_id"])
 
     @property
     def ends(self) -> dict[str, int]:
         """Return the end of an audit's period by cluster, epoch ms UTC."""
-        clusters = self.record["audit"].get("clusters") or {}
-        return {name: one["end_ms"] for name, one in clusters.items()}
-
-
-def lacks_clusters(record: Record | None) -> bool:
-    """True for an audit of contract 2, whose record does not name the clusters."""
-    audit = {} if record is None else record.get("audit") or {}
-    return bool(audit) and "clusters" not in audit
-
-
-def with_cluster(record: Record, clusters: Collection[str]) -> Record:
-    """The record of such an audit with the cluster that its verdicts name.
-
-    If they name several, its counts are of all together: it audited none that can be told apart.
-    """
-    clusters_audited = dict.fromkeys(clusters, record["audit"]) if len(clusters) == 1 else {}
-    return {**record, "audit": {**record["audit"], "clusters": clusters_audited}}
+        return {name: one["end_ms"] for name, one in self.record["audit"]["clusters"].items()}
 
 
 @dataclass(frozen=True)
@@ -90,7 +68,7 @@ def choose_runs(found: Iterable[tuple[str, Record | None]]) -> RunList:
     rivals: dict[tuple[int, str], list[Run]] = {}
     for run in audits:
         if not run.ends:
-            left_out.append(f"{run.folder}: it audited no cluster, or several by one verdict")
+            left_out.append(f"{run.folder}: it audited no cluster")
         for cluster, end_ms in run.ends.items():
             rivals.setdefault((end_ms, cluster), []).append(run)
     nights = []
@@ -119,8 +97,9 @@ def _refusal(folder: str, record: Record | None) -> str | None:
         return f"the output of {record['job']}, not of audit"
     if record["job"] == AUDIT and not record.get("audit"):
         return "an audit without a verdict"
-    if "outputs" not in record:
-        return "its record lists no tables"
+    missing = [name for name in ("run_id", "outputs") if record.get(name) is None]
+    if missing:
+        return f"its record lacks {' and '.join(missing)}"
     return None
 
 

@@ -369,9 +369,9 @@ def member_profile(language: str | None, version: str, rebalance_mode: str) -> C
 
 
 def profile_of_row(member: Mapping[str, Any]) -> ClientProfile:
-    """`member_profile` of a row of memberships; ledgers of contract 1 do not have its mode."""
-    mode = member.get("rebalance_mode") or BROKER_REBALANCE
-    return member_profile(member.get("language"), str(member["version"]), mode)
+    """`member_profile` of a row of memberships."""
+    mode = member["rebalance_mode"] or BROKER_REBALANCE
+    return member_profile(member["language"], str(member["version"]), mode)
 
 
 def client_intervals(settings: GroupSettings, join: Event) -> Intervals:

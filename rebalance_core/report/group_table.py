@@ -28,7 +28,7 @@ class GroupRow:
         changed_ms: start of the last epoch, epoch ms UTC. None: not known, of all of these.
         errors: open findings of that severity; warnings: the same.
         built_in: it belongs to RocketMQ's own brokers, proxies or tools, and is not judged.
-        basis: one of `model.verdicts.BASES`; None: of an earlier contract.
+        basis: one of `model.verdicts.BASES`.
     """
 
     cluster: str

@@ -68,23 +68,16 @@ class Ledger:
     def read(cls, spark: SparkSession, path: str) -> Ledger:
         """The ledger a finished run wrote into ``path``.
 
-        Columns that an older contract did not have are null, its missing tables empty.
-
         Raises:
-            InputRefused: the folder is not a finished result, its contract is newer than this
-                library's or older than the one before, or a table is missing or has other rows
-                than its run wrote.
+            InputRefused: the folder is not a finished result, its contract is not this library's,
+                or a table is missing or has other rows than its run wrote.
         """
         folder = str(path).rstrip("/")
         written = run_folder(spark, folder)
-        record = read_version(written)
-        written_by: int = record["contract_version"]
-        counted_rows(written, record, LEDGER_TABLES)
+        counted_rows(written, read_version(written), LEDGER_TABLES)
         try:
             tables: dict[str, Any] = {
                 name: spark.read.schema(table.ddl).parquet(f"{folder}/{name}")
-                if table.since <= written_by
-                else spark.createDataFrame([], table.plain_ddl)
                 for name, table in LEDGER_TABLES.items()
             }
             return cls(**tables)

@@ -80,7 +80,7 @@ def read_run(folder: Folder) -> dict[str, Any]:
 
     Raises:
         InputRefused: There is no record of ours or it cannot be read, the run failed, or its
-            tables are of a version that is newer than this one's or older than the one before.
+            tables are not of this library's contract version.
     """
     try:
         record = find_run(folder)
@@ -132,7 +132,7 @@ def refuse_unreadable(record: Record | None, where: str, contract_version: int) 
     Args:
         record: the parsed record; None where there is none of ours.
         where: the folder, for the message.
-        contract_version: this library's; the one before is read too.
+        contract_version: this library's, the only one that it reads.
     """
     if record is None:
         raise InputRefused(
@@ -145,12 +145,12 @@ def refuse_unreadable(record: Record | None, where: str, contract_version: int) 
     if version > contract_version:
         raise InputRefused(
             f"{where} has tables of contract version {version}, made by rebalance-core "
-            f"{record.get('library_version')}; this one reads up to {contract_version}: upgrade it"
+            f"{record.get('library_version')}; this one reads {contract_version}: upgrade it"
         )
-    if version < contract_version - 1:
+    if version < contract_version:
         raise InputRefused(
             f"{where} has tables of contract version {version}; this rebalance-core reads "
-            f"{contract_version - 1} and {contract_version}: run the job again"
+            f"{contract_version}: run the job again"
         )
 
 
@@ -266,7 +266,7 @@ def _stretch(name: str, value: Any) -> Iterator[str]:
 
 def _audit(name: str, value: Any) -> Iterator[str]:
     yield from _stretch(name, value)
-    yield from _object({}, {"clusters": _map_of(_stretch), "only": _map_of(_SCALAR)})(name, value)
+    yield from _object({"clusters": _map_of(_stretch)}, {"only": _map_of(_SCALAR)})(name, value)
 
 
 def _outputs(name: str, value: Any) -> Iterator[str]:

@@ -14,11 +14,11 @@ from rebalance_core.cli.main import main
 from tests.browser import CHROMIUM, browser
 from tests.history import made_nights
 from tests.history.made_nights import DEPLOYED, FLAPPING, FLAPPING_HOST, QUIET, RECORDED, TOGGLED
-from tests.tree import TREE
+from tests.recordings.tables import DATA
 
 NIGHTS, SEED = int(os.environ.get("NIGHTS", "6")), 7
 """`make calendar` makes 30."""
-BEFORE = TREE / "tests" / "unit/cli/contract_2"
+COLLECTION = DATA / "nightly" / "collection"
 
 
 def fold(runs: Path, output: Path, *words: str) -> dict[str, list[dict[str, Any]]]:
@@ -89,11 +89,13 @@ def test_order_of_folders_and_repeats(calendar: Any, tmp_path: Path) -> None:
     assert fold(tmp_path / "runs", tmp_path / "history") == tables
 
 
-def test_runs_of_the_contract_before_and_of_propagate(tmp_path: Path) -> None:
-    """An audit of contract 2, and how long the changes of its night take to spread."""
-    runs = tmp_path / "runs"
-    shutil.copytree(BEFORE, runs / "night")
-    words = ["--input", str(BEFORE / "ingested"), "--output", str(runs / "spread"), "--seeds", "5"]
+def test_runs_of_audit_and_of_propagate(tmp_path: Path) -> None:
+    """An audit, and how long the changes of its night take to spread."""
+    runs, ingested = tmp_path / "runs", tmp_path / "ingested"
+    collection = ["--collection", str(COLLECTION)]
+    assert main("audit", [*collection, "--output", str(runs / "night")]) == 3
+    assert main("ingest", [*collection, "--output", str(ingested)]) == 0
+    words = ["--input", str(ingested), "--output", str(runs / "spread"), "--seeds", "5"]
     assert main("propagate", words) == 0
     owners = tmp_path / "owners.toml"
     owners.write_text('[[owner]]\npattern = "crm"\nteam = "sales"\nchannel = "#crm"\n')

@@ -54,27 +54,22 @@ def test_runs_that_contradict_each_other_do_not_count(other: dict[str, Any]) -> 
     assert runs.left_out[0].startswith("a, b: they audited c up to the same moment")
 
 
-def test_contract_2_has_no_run_id() -> None:
-    old = record() | {"contract_version": CONTRACT_VERSION - 1}
-    del old["run_id"]
-    (night,) = choose_runs([("a", old)]).nights
-    assert len(night[0].run_id) == 32
-
-
 def test_what_is_no_audit_is_named() -> None:
     runs = choose_runs(
         [
             ("failed", record() | {"status": "FAILED", "error": "it broke"}),
             ("half", None),
             ("ledger", record() | {"job": "simulate"}),
+            ("nameless", {n: v for n, v in record().items() if n != "run_id"}),
             ("newer", record() | {"contract_version": CONTRACT_VERSION + 1}),
+            ("older", record() | {"contract_version": CONTRACT_VERSION - 1}),
             ("spread", record() | {"job": "propagate"}),
         ]
     )
     assert not runs.nights
     assert [run.folder for run in runs.propagated] == ["spread"]
     names = [text.partition(":")[0] for text in runs.left_out]
-    assert names == ["failed", "half", "ledger", "newer"]
+    assert names == ["failed", "half", "ledger", "nameless", "newer", "older"]
     assert "it broke" in runs.left_out[0]
 
 

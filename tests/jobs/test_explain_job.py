@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -108,27 +107,6 @@ def test_a_topic_beside_a_shared_one(shared: Path, capsys: pytest.CaptureFixture
     facts = json.loads(capsys.readouterr().out)
     assert (facts["agrees"], facts["sharing"]) == (True, None)
     assert [holder["client_id"] for holder in facts["holders"]] == ["x"]
-
-
-def test_a_ledger_of_contract_1(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    old = shared.parent / f"{shared.name}-old"
-    shutil.copytree(shared, old)
-    for table in ("pop_reach", "pop_metrics", "queue_states"):
-        shutil.rmtree(old / table)
-    assert main("explain", ["--ledger", str(old), *SHARED, "--queue", "U/a/0"]) == 0
-    assert "AVG gives it" in capsys.readouterr().out
-
-
-def test_a_ledger_of_contract_2(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    old = shared.parent / f"{shared.name}-contract-2"
-    shutil.copytree(shared, old)
-    shutil.rmtree(old / "queue_states")
-    assert main("explain", ["--ledger", str(old), *SHARED, "--queue", "T/a/0", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert (facts["agrees"], facts["after"]["mq_all_known"]) == (None, False)
-    assert main("explain", ["--ledger", str(old), *SHARED, "--queue", "U/a/0", "--json"]) == 0
-    facts = json.loads(capsys.readouterr().out)
-    assert (facts["agrees"], facts["after"]["mq_all"]) == (True, ["U/a/0"])
 
 
 @pytest.fixture(scope="module")

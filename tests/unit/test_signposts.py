@@ -22,6 +22,7 @@ from rebalance_core.cli.jobs import JOBS, option_names
 from rebalance_core.contracts.cases import CASE_TABLES, CLUSTER_TABLES
 from rebalance_core.contracts.dictionary import SECTIONS
 from rebalance_core.contracts.observed import FACT_KINDS
+from rebalance_core.contracts.paths import RUN_NAME
 from rebalance_core.ingest.rows import FINDING_IDS
 from tests.docs.pages import PAGES
 from tests.tree import TREE
@@ -232,10 +233,13 @@ def is_member(name: str, node: ast.ClassDef, module: Module) -> bool:
 
 
 def is_path(path: str, place: Path) -> bool:
-    """Whether a path exists from the root, the package or where it is mentioned; ``*`` is any."""
+    """Whether a path exists from the root, the package or where it is mentioned; ``*`` is any.
+
+    Each run writes its record.
+    """
     path = path.rstrip("/")
     if "/" not in path and "." in path:
-        return any(name.endswith("/" + path) for name in paths())
+        return path == RUN_NAME or any(name.endswith("/" + path) for name in paths())
     starts = (TREE, TREE / "rebalance_core", place.parent, place.parent.parent)
     return any(next(start.glob(path), None) for start in starts)
 

@@ -36,8 +36,7 @@ class CommitRollback:
         high, low: the two offsets of the largest single step.
         who: who committed, if known.
         clocks: the two were dated by different hosts, one of them a client.
-        steps: how many falls these are; of what an older version ingested, the highest and the
-            lowest offset of all of them, as one.
+        steps: how many falls these are.
         read_again: the sum of all steps.
     """
 

@@ -1,9 +1,4 @@
-"""`--previous`: three nights of which one saw little, and results of the version before.
-
-`contract_2` is an audit of the recording `nightly`, its `--write-accepted` and what was ingested,
-written by the last commit of contract 2 (71ee52a2): `rebalance audit --collection nightly --output
-contract-2 --write-accepted known.toml`; without report.html and metrics.prom.
-"""
+"""`--previous`: three nights of which one saw little, and results of another contract."""
 
 import contextlib
 import io
@@ -20,7 +15,6 @@ from tests.history.made_nights import TOGGLED, Planted, make_nights
 from tests.recordings.tables import DATA
 
 COLLECTION = DATA / "nightly" / "collection"
-BEFORE = Path(__file__).parent / "contract_2"
 OPEN = 18
 """Findings above INFO of the recording."""
 
@@ -104,30 +98,26 @@ def test_names_of_clients_are_not_carried(
     assert "10.0.2.42" not in carried
 
 
-def test_results_of_the_version_before_are_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_results_of_another_contract_are_refused(
+    first: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    record = json.loads((BEFORE / "_run.json").read_text("utf-8"))
-    assert record["contract_version"] == CONTRACT_VERSION - 1
-    known = tmp_path / "known.toml"
-    text = (BEFORE / "known.toml").read_text("utf-8")
-    known.write_text(text.replace("expires = 2026-", "expires = 9998-"), "utf-8")
-    facts = audited(
-        capsys, "--collection", COLLECTION, "--output", tmp_path / "night", "--previous", BEFORE
+    other = tmp_path / "runs" / "other"
+    shutil.copytree(first, other)
+    record = json.loads((other / "_run.json").read_text("utf-8"))
+    (other / "_run.json").write_text(
+        json.dumps(record | {"contract_version": CONTRACT_VERSION - 1}), "utf-8"
     )
-    assert counted(facts["changes"]) == {
-        "new": 0, "reopened": 0, "still": OPEN, "gone": 0, "not_looked_at": 0,
-    }  # fmt: skip
-    facts = audited(
-        capsys, "--input", BEFORE / "ingested", "--output", tmp_path / "tables",
-        "--previous", BEFORE, "--accepted", known,
-    )  # fmt: skip
-    changes = counted(facts["changes"])
-    assert (facts["verdict"], changes["gone"], changes["new"]) == ("OK", 0, 0)
+    output = tmp_path / "night"
     queue = ["--group", "order-service", "--queue", "orders/broker-a/0"]
-    at = ["--at", "2026-11-21T03:51:00Z"]
-    assert main("explain", ["--ledger", str(BEFORE), *queue, *at]) == 0
-    assert "order-service" in capsys.readouterr().out
+    for job, words in {
+        "audit": ["--collection", COLLECTION, "--output", output, "--previous", other],
+        "explain": ["--ledger", other, *queue, "--at", "2026-11-21T03:51:00Z"],
+        "simulate": ["--input", other, "--output", output],
+        "history": ["--runs", other.parent, "--output", output],
+    }.items():
+        assert main(job, list(map(str, words))) == 4, job
+        said = capsys.readouterr().err
+        assert f"tables of contract version {CONTRACT_VERSION - 1};" in said, job
 
 
 def counted(changes: dict[str, Any]) -> dict[str, int]:

@@ -238,7 +238,7 @@ def test_a_previous_night_without_its_findings(ends: Ends, tmp_path: Path) -> No
         "job": "audit",
         "status": "OK",
         "library_version": "0",
-        "contract_version": CONTRACT_VERSION - 1,
+        "contract_version": CONTRACT_VERSION,
     }
     (tmp_path / "_run.json").write_text(json.dumps(record))
     code, err = ends(*AUDIT, "--output", tmp_path / "out", "--previous", tmp_path)

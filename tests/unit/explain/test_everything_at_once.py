@@ -1,12 +1,10 @@
 """CONFIG lists, proxies, POP, lost masters and several processes of one id in one group."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from rebalance_core.cli.explain_text import render_explanation
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.explainer import Explainer
 from rebalance_core.model.events import Event
@@ -189,36 +187,6 @@ def test_brokers_that_nobody_reaches_are_in_the_list(suspended: Iterable[str]) -
     assert reasons(found) == ({} if "z" in suspended else {"z": "POP"})
     assert found.after.mq_all == ("T/a/0", "T/a/1", "T/b/0", "T/b/1")
     assert found.notes == ()
-
-
-def test_a_ledger_of_contract_2_is_explained_as_far_as_it_tells() -> None:
-    given = (topic(0, 4), topic(0, 4, broker="b"), topic(0, 2, "U"), pop(1), *map(joined, "wxyz"))
-    tables = ledger(history(*given, rebalance_mode="BROKER"))
-    added = ("share_queue_num", "ordered")
-    metrics = [{n: v for n, v in r.items() if n not in added} for r in tables["pop_metrics"]]
-    rows = replace(
-        group_rows(tables | {"pop_metrics": metrics}, GROUP), queue_states=None
-    )  # fmt: skip
-    explainer = Explainer(rows)
-    shared = explainer.explain(queue("b0"), LATE_MS)
-    assert (shared.agrees, shared.after.mq_all, shared.after.mq_all_known) == (None, (), False)
-    assert reasons(shared) == {"x": "UNKNOWN", "y": "UNKNOWN"}
-    text = render_explanation(shared)
-    assert "a ledger of contract 2 does not say which queues could be read" in text
-    assert "THE LEDGER DIFFERS" not in text
-    assert "share_queue_num None" not in text
-    owned = explainer.explain(queue("U/a0"), LATE_MS)
-    assert (owned.agrees, owned.after.mq_all) == (True, ("U/a/0", "U/a/1"))
-
-
-def test_queues_that_a_ledger_of_contract_2_leaves_open_are_not_explained() -> None:
-    given = (topic(0, 2), join(0, "x"), event(9, "CONSUMER_SUSPEND", "x"), topic(20, 1))
-    rows = replace(group_rows(ledger(history(*given)), GROUP), queue_states=None)
-    found = Explainer(rows).explain(queue("a1"), LATE_MS)
-    assert (found.agrees, found.after.mq_all_known) == (None, False)
-    assert found.holders[0].reason.code == "UNKNOWN"
-    assert "the ledger is of contract 2" in found.notes[0]
-    assert Explainer(rows).explain(queue("a1"), 5).agrees
 
 
 @pytest.mark.parametrize("model", ["BROADCASTING", "CLUSTERING"])

@@ -131,6 +131,8 @@ def ledger_view(view: GroupView) -> View:
             "subscriptions": sorted(member.subscriptions),
             "strategy": member.strategy,
             "version": member.version,
+            "language": member.language,
+            "rebalance_mode": member.rebalance_mode,
             "message_model": member.message_model,
             "suspended": member.suspended,
         }

@@ -1,4 +1,4 @@
-"""What an ingest and a generated fleet write is what is read back, of earlier versions too."""
+"""What an ingest and a generated fleet write is what is read back."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.engine.table_writer import read_written
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
-from rebalance_core.model.errors import OutputExists
+from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process import ingest as module
 from rebalance_core.process.generate import generate_and_write
 from rebalance_core.process.ingest import ingest_and_write
@@ -81,21 +81,35 @@ def test_a_simulation_reads_every_row_and_rejects_none(tmp_path: Path) -> None:
     assert known["OK"] > 0.9 * known.total()
 
 
-# Tables of earlier versions, and of Spark, which says NOT NULL.
+# Tables of Spark, which says NOT NULL, and those that were changed.
 
 
-def test_columns_that_were_not_known_are_null_and_others_not_read(tmp_path: Path) -> None:
+def test_columns_of_the_contract_alone_are_read(tmp_path: Path) -> None:
     folder = tmp_path / "group_verdicts"
     folder.mkdir()
-    cluster = pa.field("cluster", pa.string(), nullable=False)
-    for number in range(2):
-        columns = pa.table([["c"], [number]], pa.schema([cluster, pa.field("new", pa.int64())]))
-        pq.write_table(columns, folder / f"part-{number}.parquet")
-    (folder / "_SUCCESS").touch()
-    rows = read_written(tmp_path, "group_verdicts")
     table = ALL_TABLES["group_verdicts"]
-    assert rows.schema.equals(table.arrow_schema())
-    assert rows.to_pylist() == [dict.fromkeys(table.column_names) | {"cluster": "c"}] * 2
+    schema = table.arrow_schema()
+    row = dict.fromkeys(table.column_names) | {"cluster": "c"}
+    written = schema.set(0, schema.field(0).with_nullable(False)).append(
+        pa.field("new", pa.int64())
+    )
+    for number in range(2):
+        rows = pa.Table.from_pylist([row | {"new": number}], written)
+        pq.write_table(rows, folder / f"part-{number}.parquet")
+    (folder / "_SUCCESS").touch()
+    found = read_written(tmp_path, "group_verdicts")
+    assert found.schema.equals(schema)
+    assert found.to_pylist() == [row] * 2
+
+
+def test_a_column_that_is_not_there(tmp_path: Path) -> None:
+    folder = tmp_path / "group_verdicts"
+    folder.mkdir()
+    schema = ALL_TABLES["group_verdicts"].arrow_schema()
+    without = schema.remove(schema.get_field_index("verdict"))
+    pq.write_table(without.empty_table(), folder / "part-0.parquet")
+    with pytest.raises(InputRefused, match=r"group_verdicts lacks the column\(s\) verdict"):
+        read_written(tmp_path, "group_verdicts")
 
 
 def test_a_table_that_is_not_there(tmp_path: Path) -> None:

@@ -45,8 +45,9 @@ def found(folder: Path, text: str) -> dict[str, Any] | None:
 
 def test_a_record_as_runs_write_it(tmp_path: Path) -> None:
     assert found(tmp_path, json.dumps(WHOLE)) == WHOLE
-    oldest = {name: WHOLE[name] for name in ("job", "status", "library_version")}
-    assert found(tmp_path, json.dumps(oldest | {"contract_version": 2})) is not None
+    needed = ("job", "status", "library_version", "contract_version")
+    least = {name: WHOLE[name] for name in needed}
+    assert found(tmp_path, json.dumps(least)) == least
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,11 @@ def test_a_field_of_another_kind_is_named(tmp_path: Path, path: str, value: obje
         DamagedRecord, match=rf"_run\.json is damaged: .*{above[0] if above else last}"
     ):
         found(tmp_path, json.dumps(record))
+
+
+def test_an_audit_names_its_clusters(tmp_path: Path) -> None:
+    with pytest.raises(DamagedRecord, match=r"audit\.clusters is missing"):
+        found(tmp_path, json.dumps(WHOLE | {"audit": STRETCH}))
 
 
 @pytest.mark.parametrize("name", ["verdict", "start_ms", "end_ms", "groups", "findings"])
