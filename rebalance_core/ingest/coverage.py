@@ -32,7 +32,8 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.fact import UNPARSABLE_LINE
-from rebalance_core.ingest.file_reader import STEP_CHARACTERS, ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.file_reader import ZONED_COMMANDS, FileStats
+from rebalance_core.ingest.log_block import STEP_CHARACTERS
 from rebalance_core.ingest.parse.log_lines import SERVER_ZONE, Clock, zone_named
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, SECOND_MS
 

@@ -1,10 +1,13 @@
 """One file read: its facts addressed, what of it was refused, and how much was understood."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rebalance_core.ingest import collection
 from rebalance_core.ingest.collection import CollectedFile
@@ -28,10 +31,9 @@ from rebalance_core.ingest.fact import (
     storable,
     unread,
 )
+from rebalance_core.ingest.log_block import WORDS, LogBlock
 from rebalance_core.ingest.parse import log_lines
-from rebalance_core.ingest.parse.broker_log import WORDS as BROKER_WORDS
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
-from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
 from rebalance_core.ingest.parse.client_log import parse_client_line
 from rebalance_core.ingest.parse.command_output import is_partial, parse_other, rejoined
 from rebalance_core.ingest.parse.config_stores import (
@@ -45,7 +47,7 @@ from rebalance_core.ingest.parse.config_stores import (
 from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
 from rebalance_core.ingest.parse.json_tables import DATA_VERSION_KIND
-from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_WORDS, parse_lock_line
+from rebalance_core.ingest.parse.lock_and_pop_logs import parse_lock_line
 from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, ReadAt, ServerClock
 from rebalance_core.ingest.parse.mqadmin_consumers import (
     client_of_output,
@@ -67,8 +69,6 @@ from rebalance_core.ingest.parse.offset_stores import (
     parse_local_offset_json,
 )
 from rebalance_core.ingest.parse.server_logs import (
-    NAMESRV_WORDS,
-    PROXY_WORDS,
     ProxyClock,
     parse_namesrv_line,
     parse_proxy_line,
@@ -79,6 +79,8 @@ from rebalance_core.model.times import MINUTE_MS
 
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
 DocumentParser = Callable[..., list[Fact | Unread]]
+CarriedText = tuple[str, str, str, int]
+"""A line with RocketMQ's head, the same as it stands in its carrier, its source and position."""
 
 LINE_PARSERS: dict[str, LineParser] = {
     collection.NAMESRV_LOG: parse_namesrv_line,
@@ -87,14 +89,6 @@ LINE_PARSERS: dict[str, LineParser] = {
     collection.CLIENT_LOG: parse_client_line,
     collection.PROXY_LOG: parse_proxy_line,
 }
-WORDS = {
-    collection.NAMESRV_LOG: NAMESRV_WORDS,
-    collection.BROKER_LOG: BROKER_WORDS,
-    collection.LOCK_LOG: LOCK_WORDS,
-    collection.CLIENT_LOG: CLIENT_WORDS,
-    collection.PROXY_LOG: PROXY_WORDS,
-}
-"""Every line of a log that states something of ours holds one of these."""
 STORE_PARSERS: dict[str, DocumentParser] = {
     collection.TOPICS: parse_topics_json,
     collection.GROUPS: parse_subscription_group_json,
@@ -138,14 +132,6 @@ LONGEST_COMMAND_MS = 10 * MINUTE_MS
 CLOCK_SLACK_MS = 2_000
 """Lines of several threads may stand a little out of order; more is a clock that was set back."""
 BROKEN_TEXT = re.compile("[\x00-\x08\x0a-\x1f\x7f\ufffd]")
-HEADS = {
-    kind: log_lines.CLIENT_HEAD if kind == collection.CLIENT_LOG else log_lines.SERVER_HEAD
-    for kind in LINE_PARSERS
-}
-"""What the lines of a log begin with; those of another kind of log are not understood."""
-_STACK = re.compile(log_lines.STACK_LINE)
-FOREIGN, HEADED, STACK = range(3)
-"""A line of a log: of another file, or refused; with the log's head; of a stack trace."""
 FIRST_LINE_LIMIT = 500
 CHANGED = "changed"
 JOIN, UP, BEGUN, SEEN, LATE = "join ", "up ", "begun ", "seen ", "late"
@@ -163,8 +149,6 @@ queue id and broker, of a store its folder; a store was changed; a topic came to
 to read on a broker, has or had them.
 """
 MOST_WITNESSES = 2_000
-STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
-_ALARM = re.compile(log_lines.ALARM)
 
 SETTINGS = ("broker_property", "name_server_property", "name_server_starting")
 
@@ -248,35 +232,37 @@ class FileStats:
         ):
             known.append((at_ms, value))
 
-    def count_head(self, text: str) -> None:
-        """Count one line with a head, by the text of its time."""
-        at, step = text[: log_lines.SECOND_CHARACTERS], text[:STEP_CHARACTERS]
-        if at > self.last_line:
-            self.last_line = at
-        if not self.first_line_at or at < self.first_line_at:
-            self.first_line_at = at
-        if not _ALARM.match(text):
-            self.steps[step] = self.steps.get(step, 0) + 1
-        if (
-            text[log_lines.SECOND_CHARACTERS : log_lines.SECOND_CHARACTERS + 1]
-            == log_lines.LOCAL_MARK
-        ):
-            self.local_heads = True
-
     def count_gap(self, gap_ms: int) -> None:
         """Count one epoch time beside a local one."""
         self.gap_low = gap_ms if self.gap_low is None else min(gap_ms, self.gap_low)
         self.gap_high = gap_ms if self.gap_high is None else max(gap_ms, self.gap_high)
 
-    def count_line(self, kind: int) -> None:
-        """Count one line of a log: `HEADED`, `STACK` or `FOREIGN`."""
-        if kind != STACK:
-            self.below = kind == HEADED
-            self.understood += self.below
-        elif self.below is None:
-            self.leading += 1
+    def count_block(self, block: LogBlock, refused: Sequence[int]) -> None:
+        """Count the lines of a log.
+
+        Args:
+            block: the lines that follow those counted before.
+            refused: lines of which something was refused.
+        """
+        known = block.understood(refused)
+        self.lines += len(known)
+        in_traces = pc.fill_null_forward(known)
+        leading = in_traces.null_count
+        if self.below is None:
+            self.leading += leading
         else:
-            self.understood += self.below
+            self.understood += leading * self.below
+        self.understood += pc.sum(in_traces).as_py() or 0
+        if leading < len(known):
+            self.below = in_traces[-1].as_py()
+        if not len(block.times):
+            return
+        span = pc.min_max(block.times).as_py()
+        self.last_line = max(self.last_line, span["max"])
+        self.first_line_at = min(self.first_line_at or span["min"], span["min"])
+        self.local_heads |= pc.any(block.local).as_py()
+        for step, lines in block.steps().items():
+            self.steps[step] = self.steps.get(step, 0) + lines
 
     @property
     def refused_whole(self) -> str:
@@ -304,8 +290,6 @@ class FileReader:
     zone: str
     brokers: Collection[str]
     stats: FileStats = field(init=False)
-    line: int = field(init=False, default=FOREIGN)
-    """What the last line is: FOREIGN, HEADED or STACK."""
     _clock: Clock | ClientClock = field(init=False)
     _unwrapper: Unwrapper | None = field(init=False)
     _channels: dict[tuple[str, str], str] = field(init=False, default_factory=dict)
@@ -323,71 +307,103 @@ class FileReader:
             words, of_client = WORDS[self.file.kind], self.file.kind == collection.CLIENT_LOG
             self._unwrapper = Unwrapper(self.file.wrapping, words, of_client, zone.second_ms)
 
-    def read_line(self, text: str, source: str, position: int) -> Iterator[Evidence | Unread]:
-        """Read what one line of the log states; blank lines are not counted.
+    def read_lines(
+        self, lines: pa.StringArray, before: int, start: int = 0
+    ) -> Iterator[Evidence | Unread]:
+        """Read what lines of the log state; blank ones are not counted.
 
         A server on Windows, or a copy made there, ends lines in CR LF.
 
+        Args:
+            lines: some, as they stand in the file.
+            before: how many were read before.
+            start: the byte at which the split begins that all of them are of.
+
         Raises:
-            Unreadable: the line is of another container than those before.
+            Unreadable: a line is of another container than those before; these are read.
         """
+        name = self.file.name
         if self._unwrapper is None:
-            text = text.strip(LINE_ENDS)
-            return self._read_own(text, text, source, position)
-        return self._read_inner(self._unwrapper.lines(text, source), position)
+            own = pc.utf8_trim(lines, LINE_ENDS)
+
+            def numbered(rows: Sequence[int]) -> Iterator[CarriedText]:
+                for row, text in zip(
+                    rows, own.take(pa.array(rows, pa.int64())).to_pylist(), strict=True
+                ):
+                    number = before + row + 1
+                    source = f"{name}@{start}" if start else f"{name}:{number}"
+                    yield text, text, source, start + number
+
+            yield from self._read_own(own, numbered)
+            return
+        inner: list[CarriedText] = []
+        try:
+            for number, line in enumerate(lines.to_pylist(), before + 1):
+                unwrapped = self._unwrapper.lines(line, f"{name}:{number}")
+                inner += [(*one, number) for one in unwrapped]
+        finally:
+            yield from self._read_inner(inner)
 
     def read_rest(self, position: int) -> Iterator[Evidence | Unread]:
         """Read what lines state that a carrier broke and the file does not end."""
-        return self._read_inner(self._unwrapper.rest() if self._unwrapper else (), position)
+        rest = self._unwrapper.rest() if self._unwrapper else ()
+        yield from self._read_inner([(*one, position) for one in rest])
 
-    def _read_inner(
-        self, lines: Iterable[tuple[str, str, str]], position: int
-    ) -> Iterator[Evidence | Unread]:
-        for unwrapped, text, source in lines:
-            yield from self._read_own(unwrapped, text, source, position)
+    def _read_inner(self, inner: Sequence[CarriedText]) -> Iterator[Evidence | Unread]:
+        """Read lines that stood in carriers, of which JSON may hold half a character."""
+        texts = pa.array(
+            [text.encode("utf-8", "replace").decode() for text, *_ in inner], pa.string()
+        )
+        return self._read_own(texts, lambda rows: (inner[row] for row in rows))
 
     def _read_own(
-        self, text: str, raw: str, source: str, position: int
+        self, lines: pa.StringArray, at: Callable[[Sequence[int]], Iterable[CarriedText]]
     ) -> Iterator[Evidence | Unread]:
-        """Read a line with RocketMQ's head; `raw`: as it stands in the file."""
-        if not text or text.isspace():
-            return
-        results = LINE_PARSERS[self.file.kind](text, source, self._clock)
+        """Read lines with RocketMQ's head, of which `at` has some."""
+        block, parser = LogBlock(lines, self.file.kind), LINE_PARSERS[self.file.kind]
+        clock = self._clock
+        if not self.stats.first_line and pc.any(block.written).as_py():
+            (first,) = at([pc.index(block.written, True).as_py()])
+            self._note_first_line(first[1])
+        rows = block.rows_to_read(clock.local.zone if isinstance(clock, ClientClock) else None)
+        refused = []
+        for row, (text, raw, source, position) in zip(rows, at(rows), strict=True):
+            results = parser(text, source, clock)
+            if not results:
+                continue
+            results = self._in_order(results, text, raw, source)
+            if any(isinstance(piece, Unread) for piece in results):
+                refused.append(row)
+            yield from self._addressed(results, position)
+        self.stats.count_block(block, refused)
+
+    def _in_order(
+        self, results: tuple[Fact | Unread, ...], text: str, raw: str, source: str
+    ) -> tuple[Fact | Unread, ...]:
+        """Return what a line states, refused where it is broken; `raw`: as the file has it."""
         if raw != text:
             results = tuple(
                 replace(piece, raw=storable(raw)) if isinstance(piece, Unread) else piece
                 for piece in results
             )
-        self.stats.lines += 1
-        self.note_first_line(raw)
-        if (
-            results
-            and self.file.kind == collection.CLIENT_LOG
-            and text[log_lines.SECOND_CHARACTERS :].startswith(log_lines.LOCAL_MARK)
-        ):
+        if self.file.kind == collection.CLIENT_LOG and text[
+            log_lines.SECOND_CHARACTERS :
+        ].startswith(log_lines.LOCAL_MARK):
             self.stats.local_times += 1
-        if results and BROKEN_TEXT.search(text):
-            broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
-            results = tuple(
-                unread(source, raw, broken)
-                if isinstance(piece, Unread) or _is_broken(piece.values)
-                else piece
-                for piece in results
-            )
-        refused = any(isinstance(piece, Unread) for piece in results)
-        headed = re.match(HEADS[self.file.kind], text)
-        if headed:
-            self.stats.count_head(text)
-        stack = STACK if _STACK.match(text) else FOREIGN
-        self.line = FOREIGN if refused else HEADED if headed else stack
-        self.stats.count_line(self.line)
-        yield from self._addressed(results, position)
+        if not BROKEN_TEXT.search(text):
+            return results
+        broken = Unreadable("BROKEN_TEXT", "holds control characters or is not UTF-8")
+        return tuple(
+            unread(source, raw, broken)
+            if isinstance(piece, Unread) or _is_broken(piece.values)
+            else piece
+            for piece in results
+        )
 
-    def note_first_line(self, text: str) -> None:
-        """Keep how the log begins; of every line that is no blank but the first nothing changes."""
-        if not self.stats.first_line:
-            self.stats.first_line = text[:FIRST_LINE_LIMIT]
-            self.stats.looks_like = looks_like(text[:FIRST_LINE_LIMIT])
+    def _note_first_line(self, text: str) -> None:
+        """Keep how the log begins."""
+        self.stats.first_line = text[:FIRST_LINE_LIMIT]
+        self.stats.looks_like = looks_like(text[:FIRST_LINE_LIMIT])
 
     def read_document(self, text: str) -> Iterator[Evidence | Unread]:
         """Read what a store or a dump states; its parser gives each fact its line."""

@@ -35,8 +35,9 @@ from rebalance_core.ingest.fact import Unread, Unreadable, file_of, storable
 from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
+from rebalance_core.ingest.log_block import lines_in
 from rebalance_core.ingest.parse.encodings import decoded
-from rebalance_core.ingest.parse.log_lines import ServerClock, lines_of
+from rebalance_core.ingest.parse.log_lines import ServerClock, blocks_of
 from rebalance_core.ingest.rows import RowsByTable
 from rebalance_core.ingest.strangers import FILE_OF_ANOTHER, set_apart
 from rebalance_core.model.file_statuses import NOT_UNDERSTOOD, READ, REFUSED, STATES_NOTHING
@@ -135,7 +136,7 @@ def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
         if not reader.file.is_log:
             yield from reader.read_document(decoded(path.read_bytes()))
             return
-        yield from read_lines(reader, _lines(reader.file, path))
+        yield from _read_log(reader, _blocks(reader.file, path))
     except Unreadable as refusal:
         yield reader.refuse(refusal)
     except OSError as error:
@@ -143,20 +144,20 @@ def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
         yield reader.refuse(Unreadable("UNREADABLE_FILE", why))
 
 
-def read_lines(reader: FileReader, lines: Iterable[bytes]) -> Iterator[Evidence | Unread]:
+def _read_log(reader: FileReader, blocks: Iterable[bytes]) -> Iterator[Evidence | Unread]:
     """All that the lines of one whole log state."""
-    number = 0
-    for number, line in enumerate(lines, 1):
-        yield from reader.read_line(
-            line.decode("utf-8", "replace"), f"{reader.file.name}:{number}", number
-        )
-    yield from reader.read_rest(number)
+    before = 0
+    for block in blocks:
+        lines = lines_in(block)
+        yield from reader.read_lines(lines, before)
+        before += len(lines)
+    yield from reader.read_rest(before)
 
 
-def _lines(file: CollectedFile, path: Path) -> Iterator[bytes]:
+def _blocks(file: CollectedFile, path: Path) -> Iterator[bytes]:
     with path.open("rb") as opened:
         encoding = file.wrapping.encoding
-        yield from lines_of(opened, file.size, gzipped=file.gzipped, encoding=encoding)
+        yield from blocks_of(opened, file.size, gzipped=file.gzipped, encoding=encoding)
 
 
 def given_groups(collection: Collection) -> tuple[dict[str, dict[str, Any]], list[Unread]]:

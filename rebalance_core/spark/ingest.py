@@ -16,7 +16,6 @@ from urllib.parse import unquote
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -46,19 +45,9 @@ from rebalance_core.ingest.evidence_table import (
 )
 from rebalance_core.ingest.fact import Unread, unread
 from rebalance_core.ingest.file_findings import file_findings
-from rebalance_core.ingest.file_reader import (
-    FOREIGN,
-    HEADED,
-    HEADS,
-    STACK,
-    STEP_CHARACTERS,
-    WORDS,
-    FileReader,
-    FileStats,
-)
+from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.group_tables import of_cluster, once, rejected_row, sequenced, tables_of
 from rebalance_core.ingest.parse import log_lines
-from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS
 from rebalance_core.ingest.rows import ORDER, Event, Tables, by_name, merged
 from rebalance_core.ingest.strangers import set_apart
 from rebalance_core.process.ingest import IngestCounts, IngestWritten
@@ -240,9 +229,10 @@ def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Piec
                 if reader is not None:
                     yield reader.stats
                 split, reader, done = current, readers.of(current[0]), 0
+                reader.stats.begins = current[1]
             lines, _ = as_text(batch["line"].slice(begin, end - begin))
             reader.stats.line_bytes += len(lines) + (pc.sum(pc.binary_length(lines)).as_py() or 0)
-            yield from _read_block(reader, lines, current[1], done)
+            yield from reader.read_lines(lines, done, current[1])
             done += len(lines)
     if reader is not None:
         yield reader.stats
@@ -257,80 +247,6 @@ def _changes(batch: pa.RecordBatch) -> list[int]:
         pc.not_equal(batch["start"].slice(1), batch["start"].slice(0, batch.num_rows - 1)),
     )
     return [int(row) + 1 for row in pc.indices_nonzero(changed).to_pylist()]
-
-
-def _read_block(
-    reader: FileReader, lines: pa.StringArray, start: int, done: int
-) -> Iterator[Evidence | Unread]:
-    """Lines that hold a word of ours go to the parser one by one; the rest is only counted."""
-    stats, name = reader.stats, reader.file.name
-    stats.begins = start
-    lines = pc.utf8_trim(lines, LINE_ENDS)
-    written = pc.match_substring_regex(lines, r"\S")  # a blank line counts for nothing
-    headed = pc.match_substring_regex(lines, HEADS[reader.file.kind])
-    if not stats.first_line and pc.any(written).as_py():
-        reader.note_first_line(lines[pc.index(written, True).as_py()].as_py())
-    _count_heads(stats, lines.filter(headed))
-    stack = pc.match_substring_regex(lines, log_lines.STACK_LINE)
-    kinds = np.select(
-        [~_array(written), _array(headed), _array(stack)], [_BLANK, HEADED, STACK], FOREIGN
-    )
-    wanted = pc.and_(written, pc.match_substring_regex(lines, _any_word(reader.file.kind)))
-    stats.lines += int(np.count_nonzero(kinds != _BLANK)) - (pc.sum(wanted).as_py() or 0)
-    counts = stats.understood, stats.leading, stats.below, dict(stats.steps)
-    rows = pc.indices_nonzero(wanted)
-    for row, text in zip(rows.to_pylist(), lines.take(rows).to_pylist(), strict=True):
-        number = done + row + 1
-        source = f"{name}:{number}" if start == 0 else f"{name}@{start}"
-        yield from reader.read_line(text, source, start + number)
-        kinds[row] = reader.line
-    # counted here with the lines between them, which decide about stack traces
-    stats.understood, stats.leading, stats.below, stats.steps = counts
-    _count(stats, kinds[kinds != _BLANK])
-
-
-_BLANK = -1
-
-
-def _count_heads(stats: FileStats, lines: pa.StringArray) -> None:
-    """As `FileStats.count_head` counts one by one."""
-    times = pc.utf8_slice_codeunits(lines, 0, log_lines.SECOND_CHARACTERS)
-    span = pc.min_max(times).as_py()
-    if span["min"] is None:
-        return
-    stats.last_line = max(stats.last_line, span["max"])
-    stats.first_line_at = min(stats.first_line_at or span["min"], span["min"])
-    marks = pc.utf8_slice_codeunits(
-        lines, log_lines.SECOND_CHARACTERS, log_lines.SECOND_CHARACTERS + 1
-    )
-    stats.local_heads |= bool(pc.any(pc.equal(marks, log_lines.LOCAL_MARK)).as_py())
-    routine = pc.invert(pc.match_substring_regex(lines, log_lines.ALARM))
-    steps = pc.utf8_slice_codeunits(times.filter(routine), 0, STEP_CHARACTERS)
-    for found in pc.value_counts(steps).to_pylist():
-        step = found["values"]
-        stats.steps[step] = stats.steps.get(step, 0) + found["counts"]
-
-
-def _array(column: pa.Array) -> NDArray[np.bool_]:
-    return column.to_numpy(zero_copy_only=False)
-
-
-def _count(stats: FileStats, kinds: NDArray[np.int64]) -> None:
-    """As `FileStats.count_line` counts one by one."""
-    (decides,) = np.nonzero(kinds != STACK)
-    if not len(decides):
-        decides = np.array([len(kinds)])
-    for _ in range(int(decides[0])):
-        stats.count_line(STACK)
-    stacks = np.diff(decides, append=len(kinds)) - 1
-    headed = kinds[decides[decides < len(kinds)]] == HEADED
-    if len(headed):
-        stats.understood += int(np.sum((stacks + 1) * headed))
-        stats.below = bool(headed[-1])
-
-
-def _any_word(kind: str) -> str:
-    return "|".join(re.escape(word) for word in sorted(set(WORDS[kind])))
 
 
 def read_whole_files(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:

@@ -125,6 +125,19 @@ class ReadAt(tzinfo):
         return None if moment is None else self._zone.tzname(moment.replace(tzinfo=self._zone))
 
 
+def is_repeated(hour: str, zone: tzinfo) -> bool:
+    """True for an hour (``yyyy-MM-dd HH``) of which the zone lives a part twice.
+
+    >>> [is_repeated(f"2026-11-01 0{hour}", ZoneInfo("America/New_York")) for hour in range(3)]
+    [False, True, False]
+    """
+    try:
+        ends = [datetime.fromisoformat(f"{hour}:{rest}") for rest in ("00:00", "59:59")]
+    except ValueError:
+        return False
+    return any(zone.utcoffset(end) != zone.utcoffset(end.replace(fold=1)) for end in ends)
+
+
 # When, inside its second, something happened that a server logged.
 #
 # Broker and name server logs have seconds only (rocketmq.md §10.1). An event is placed in the
@@ -167,9 +180,11 @@ ALARM = r"^\S+ \S+ (?:WARN|ERROR) "
 LOCAL_MARK = ","
 """Stands before the milliseconds of a line with the host's own time."""
 
+_SPACE = "[\\s\x0b\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
+"""RE2, too, where ``\\s`` is ASCII: what Python and Java call white space."""
 STACK_LINE = (
-    r"^(?:\s|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|For more "
-    r"|.*TID: \d+ STATE: |.*\.[\w$<>]+\((?:Native Method|Unknown Source|\w+\.java))"
+    rf"^(?:{_SPACE}|Caused by: |Suppressed: |\.\.\. \d|(?:[a-z][\w$]*\.)+[A-Z][\w.$]*|See http|"
+    r"For more |.*TID: \d+ STATE: |.*\.[\w$<>]+\((?:Native Method|Unknown Source|\w+\.java))"
 )
 """What follows a line about an exception: frames, causes, the exception's own line; and the frames
 of a thread dump (UtilAll.jstack), each after the name of its thread."""
@@ -313,8 +328,11 @@ _READ = 16 * 1024
 _GZIP = 31  # zlib: a gzip header, 32 KB window
 
 
-def lines_of(file: BinaryIO, size: int, *, gzipped: bool, encoding: str = UTF_8) -> Iterator[bytes]:
-    """The lines of a log without their line ends, in UTF-8; memory for one line.
+def blocks_of(
+    file: BinaryIO, size: int, *, gzipped: bool, encoding: str = UTF_8
+) -> Iterator[bytes]:
+    """The lines of a log in UTF-8, many at once, each but the last of the file with its line end;
+    memory for one line and a block.
 
     Args:
         file: it is read piece by piece.
@@ -326,26 +344,31 @@ def lines_of(file: BinaryIO, size: int, *, gzipped: bool, encoding: str = UTF_8)
         Unreadable: after all lines that could be read: it is broken, cut off or a bomb, or a line
             is above the limit; an empty one stands in its place.
     """
-    blocks = _unpacked(file, size) if gzipped else iter(partial(file.read, _CHUNK), b"")
+    pieces = _unpacked(file, size) if gzipped else iter(partial(file.read, _CHUNK), b"")
     if encoding != UTF_8:
-        blocks = as_utf_8(blocks, encoding)
-    begun, length = list[bytes](), 0
+        pieces = as_utf_8(pieces, encoding)
+    ended, ended_bytes = list[bytes](), 0
+    begun, length = list[bytes](), 0  # of the line that has no end yet
     failure = None
     try:
-        for block in blocks:
-            first, *others = block.split(b"\n")
-            length += len(first)
-            if length <= LINE_LIMIT:
-                begun.append(first)
-            else:
+        for piece in pieces:
+            end = piece.find(b"\n")
+            length += len(piece) if end < 0 else end
+            if length > LINE_LIMIT:
                 begun, failure = [], long_line()
-            if others:
-                yield b"".join(begun)
-                yield from others[:-1]
-                begun, length = others[-1:], len(others[-1])
+            if end < 0:
+                begun += [piece] if length <= LINE_LIMIT else []
+                continue
+            behind = piece.rfind(b"\n") + 1
+            ended += [*begun, piece[end if length > LINE_LIMIT else 0 : behind]]
+            ended_bytes += behind
+            begun, length = [piece[behind:]], len(piece) - behind
+            if ended_bytes >= _CHUNK:
+                yield b"".join(ended)
+                ended, ended_bytes = [], 0
     except Unreadable as error:
         failure = error
-    if last := b"".join(begun):
+    if last := b"".join([*ended, *begun]):
         yield last
     if failure is not None:
         raise failure

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
+from tests.bench.process_tree import Cost
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 from tests.bench.runs.jobs import MEMORY_LIMIT_MIB, JobRun, run_job
 from tests.bench.runs.log_files import Logs, write_logs
@@ -16,13 +17,15 @@ from tests.bench.runs.yardstick import yardstick
 TITLE = "Ingest of logs"
 ROOM = 2
 """Free disk that is asked for, in sizes of the collection."""
+TENTH_MEGABYTES, TENTH_GIANT_LINES = 60, 22_000
+"""One line in ten states something, as in a broker.log of a busy cluster."""
 ABOUT = """\
 `rebalance ingest` of the logs of two brokers, half of the facts about one group; most lines are
 noise. Asserted: every line was read, none rejected, and the joins and leaves are the logs'."""
 
 
 def logs(megabytes: int = 100, giant_lines: int = 20_000) -> Report:
-    """Make the logs and ingest them where the job chooses to.
+    """Make the logs and ingest them where the job chooses to, and some in a process.
 
     Args:
         megabytes: Of both files together.
@@ -34,32 +37,48 @@ def logs(megabytes: int = 100, giant_lines: int = 20_000) -> Report:
         if free < ROOM * megabytes:
             why = f"{megabytes:,} MB of logs: {scratch} has only {free:,.0f} MB free"
             return Report(TITLE, ABOUT, left_out=(f"{why}, not {ROOM} times as many.",))
-        made = write_logs(Path(scratch) / "collection", megabytes, giant_lines)
-        say(f"  {made.bytes / 1e6:,.0f} MB, {made.lines:,} lines")
-        run = run_job("ingest", Path(scratch) / "tables",
-                      "--collection", f"{scratch}/collection")  # fmt: skip
-        _hold_expected(made, run, Path(scratch) / "tables")
-    cost, size = run.cost, made.bytes / 1e6
-    worker = round(max(m for kind, m in cost.peak_mib.items() if kind != "jvm"))
+        large, row = _ingested(Path(scratch) / "large", megabytes, giant_lines)
+        tenth, row_of_tenth = _ingested(
+            Path(scratch) / "tenth", TENTH_MEGABYTES, TENTH_GIANT_LINES, "--run-on", "process"
+        )
     return Report(
         TITLE,
         ABOUT,
         (
-            Figure(f"ingest of {megabytes:,} MB / yardstick", tidy(cost.processor_seconds / unit)),
-            Figure(f"most memory of a process that is no JVM, ingest of {megabytes:,} MB", worker,
-                   "MiB", target=MEMORY_LIMIT_MIB),
+            Figure(f"ingest of {megabytes:,} MB / yardstick", tidy(large.processor_seconds / unit)),
+            Figure("ingest in a process, one line in ten states something / yardstick",
+                   tidy(tenth.processor_seconds / unit)),
+            Figure(f"most memory of a process that is no JVM, ingest of {megabytes:,} MB",
+                   _most_mib(large), "MiB", target=MEMORY_LIMIT_MIB),
         ),
         (
             Table(
                 ("MB", "lines", "lines about one group", "carrier", "processor s", "s",
                  "MB a processor second", "worker or process, MiB", "JVM, MiB"),
-                ((round(size), made.lines, giant_lines, str(run.record["run_on"]),
-                  tidy(cost.processor_seconds), tidy(cost.seconds),
-                  tidy(size / cost.processor_seconds), worker,
-                  round(cost.peak_mib["jvm"]) if "jvm" in cost.peak_mib else None),),
+                (row, row_of_tenth),
             ),
         ),
     )  # fmt: skip
+
+
+def _ingested(
+    folder: Path, megabytes: int, giant_lines: int, *options: str
+) -> tuple[Cost, tuple[str | float | int | None, ...]]:
+    """Make logs and ingest them: the cost and the row of the table."""
+    made = write_logs(folder / "collection", megabytes, giant_lines)
+    say(f"  {made.bytes / 1e6:,.0f} MB, {made.lines:,} lines")
+    run = run_job("ingest", folder / "tables", "--collection", f"{folder}/collection", *options)
+    _hold_expected(made, run, folder / "tables")
+    cost, size = run.cost, made.bytes / 1e6
+    return cost, (
+        round(size), made.lines, giant_lines, str(run.record["run_on"]),
+        tidy(cost.processor_seconds), tidy(cost.seconds), tidy(size / cost.processor_seconds),
+        _most_mib(cost), round(cost.peak_mib["jvm"]) if "jvm" in cost.peak_mib else None,
+    )  # fmt: skip
+
+
+def _most_mib(cost: Cost) -> int:
+    return round(max(mib for kind, mib in cost.peak_mib.items() if kind != "jvm"))
 
 
 def _hold_expected(made: Logs, run: JobRun, tables: Path) -> None:

@@ -17,6 +17,8 @@ from rebalance_core.contracts.fact_declaration import (
 )
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS
+from rebalance_core.ingest.collection import BROKER_LOG
+from rebalance_core.ingest.log_block import WORDS
 from rebalance_core.ingest.parse import broker_log
 from rebalance_core.ingest.parse.java_text import between
 from rebalance_core.ingest.parse.log_lines import LineFields, named
@@ -66,7 +68,9 @@ def declare(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, kind_of_fact in fact_kinds((), facts.values()).items():
         monkeypatch.setitem(FACT_KINDS, name, kind_of_fact)
     monkeypatch.setattr(broker_log, "TEMPLATES", (*broker_log.TEMPLATES, TEMPLATE))
-    monkeypatch.setattr(broker_log, "WORDS", (*broker_log.WORDS, TEMPLATE[1]))
+    words = (*broker_log.WORDS, TEMPLATE[1])
+    monkeypatch.setattr(broker_log, "WORDS", words)
+    monkeypatch.setitem(WORDS, BROKER_LOG, words)
 
 
 def write_collection(folder: Path) -> Path:

@@ -4,9 +4,11 @@ import gzip
 import json
 import random
 import re
+from collections.abc import Callable
 from functools import cache
 from zoneinfo import ZoneInfo
 
+import pyarrow as pa
 import pytest
 
 from rebalance_core.ingest.collection import (
@@ -20,7 +22,8 @@ from rebalance_core.ingest.collection import (
 )
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import RAW_LIMIT, Unread
-from rebalance_core.ingest.file_reader import LINE_PARSERS, WORDS, FileReader
+from rebalance_core.ingest.file_reader import LINE_PARSERS, FileReader
+from rebalance_core.ingest.log_block import WORDS
 from rebalance_core.ingest.parse.client_log import parse_client_line
 from rebalance_core.ingest.parse.log_lines import (
     CLIENT_HEAD,
@@ -28,7 +31,10 @@ from rebalance_core.ingest.parse.log_lines import (
     STACK_LINE,
     ClientClock,
     Clock,
+    ServerClock,
 )
+from rebalance_core.ingest.parse.server_logs import ProxyClock
+from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS
 from tests.recordings.tables import DATA
 from tests.unit.ingest.processor_time import HUGE, linear
 
@@ -49,8 +55,19 @@ FILES = {
 }  # fmt: skip
 
 
+CLOCKS: dict[str, Callable[[], Clock | ClientClock]] = {
+    CLIENT_LOG: lambda: ClientClock(Clock(ZoneInfo("America/New_York"))),
+    PROXY_LOG: ProxyClock,
+}
+
+
 def reader(kind: str) -> FileReader:
     return FileReader(CollectedFile("some/file", kind, "place"), "America/New_York", ("b",))
+
+
+def read(kind: str, text: str) -> list[Evidence | Unread]:
+    """What one line states, its block but this line."""
+    return list(reader(kind).read_lines(pa.array([text]), 0))
 
 
 @cache
@@ -62,7 +79,7 @@ def lines(kind: str) -> list[str]:
         packed = path.with_name(path.name + ".gz")
         text = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
         for line in text.decode().split("\n"):
-            stated = next(iter(reader(kind).read_line(line, "some/file:1", 1)), None)
+            stated = next(iter(read(kind, line)), None)
             found.setdefault(getattr(stated, "kind", ""), []).append(line)
     assert len(found) > 1
     return [line for same in found.values() for line in same[:: len(same) // 100 + 1]]
@@ -89,9 +106,8 @@ def damaged(chance: random.Random, kind: str) -> str:
 def fuzz(kind: str, seed: int, cases: int) -> None:
     for case in range(cases):
         text = damaged(random.Random(f"{seed} {kind} {case}"), kind)
-        one = reader(kind)
         try:
-            for found in one.read_line(text, "some/file:1", 1):
+            for found in read(kind, text):
                 assert isinstance(found, Evidence | Unread)
                 if isinstance(found, Unread):
                     assert len(found.raw) <= RAW_LIMIT
@@ -99,7 +115,9 @@ def fuzz(kind: str, seed: int, cases: int) -> None:
                     assert found.message
                 else:
                     json.dumps(found.values, ensure_ascii=False).encode()
-                assert any(word in text for word in WORDS[kind]), "the job would not look at it"
+            clock = CLOCKS.get(kind, ServerClock)()
+            if LINE_PARSERS[kind](text.strip(LINE_ENDS), "some/file:1", clock):
+                assert any(word in text for word in WORDS[kind]), "the reader would not look at it"
         except Exception as error:
             error.add_note(f"PYTEST_SEED={seed}, {kind}, case {case}: {text[:300]!r}")
             raise
@@ -127,7 +145,7 @@ def test_a_line_of_four_megabytes_costs_what_its_length_costs(kind: str) -> None
         for text in lines(kind)[:: len(lines(kind)) // 3 + 1]:
             middle = len(text) // 2
             with linear(piece):
-                list(reader(kind).read_line(text[:middle] + huge + text[middle:], "some/file:1", 1))
+                read(kind, text[:middle] + huge + text[middle:])
 
 
 @pytest.mark.parametrize("pattern", [SERVER_HEAD, CLIENT_HEAD, STACK_LINE])

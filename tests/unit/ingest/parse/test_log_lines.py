@@ -9,15 +9,17 @@ import pytest
 
 from rebalance_core.ingest.fact import Unreadable
 from rebalance_core.ingest.parse import log_lines
-from rebalance_core.ingest.parse.log_lines import lines_of
+from rebalance_core.ingest.parse.log_lines import blocks_of
 
 
 def read(content: bytes, *, gzipped: bool) -> tuple[list[bytes], str]:
     """The lines, and the code of what was refused."""
-    lines = []
+    lines = list[bytes]()
     try:
-        for line in lines_of(io.BytesIO(content), len(content), gzipped=gzipped):
-            lines.append(line)
+        for block in blocks_of(io.BytesIO(content), len(content), gzipped=gzipped):
+            assert block
+            found = block.split(b"\n")
+            lines += found if found[-1] else found[:-1]
     except Unreadable as refusal:
         return lines, refusal.code
     return lines, ""

@@ -1,0 +1,159 @@
+"""Lines of a log by the block: which of them its parser has to read, and what all count for.
+
+Most lines of a log state nothing that is read, and are never looked at one by one.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from functools import cache, cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.ingest import collection
+from rebalance_core.ingest.parse import log_lines
+from rebalance_core.ingest.parse.broker_log import WORDS as BROKER_WORDS
+from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
+from rebalance_core.ingest.parse.lock_and_pop_logs import LOCK_WORDS
+from rebalance_core.ingest.parse.server_logs import NAMESRV_WORDS, PROXY_WORDS
+
+WORDS = {
+    collection.NAMESRV_LOG: NAMESRV_WORDS,
+    collection.BROKER_LOG: BROKER_WORDS,
+    collection.LOCK_LOG: LOCK_WORDS,
+    collection.CLIENT_LOG: CLIENT_WORDS,
+    collection.PROXY_LOG: PROXY_WORDS,
+}
+"""Every line of a log that states something of ours holds one of these."""
+HEADS = {
+    kind: log_lines.CLIENT_HEAD if kind == collection.CLIENT_LOG else log_lines.SERVER_HEAD
+    for kind in WORDS
+}
+"""What the lines of a log begin with; those of another kind of log are not understood."""
+STEP_CHARACTERS = len("yyyy-MM-dd HH:mm:s")
+_HOUR_CHARACTERS = len("yyyy-MM-dd HH")
+
+
+def lines_in(block: bytes) -> pa.StringArray:
+    """Return the lines of a block in UTF-8, broken characters as U+FFFD."""
+    whole = pa.array([block], pa.binary())
+    try:
+        text = whole.cast(pa.string())
+    except pa.ArrowInvalid:
+        text = pa.array([block.decode("utf-8", "replace")], pa.string())
+    lines = pc.split_pattern(text, "\n").flatten()
+    return lines[:-1] if block.endswith(b"\n") else lines
+
+
+@dataclass(frozen=True)
+class LogBlock:
+    """Lines of a log without what copies leave at their ends.
+
+    Attributes:
+        lines: as RocketMQ writes them; blank ones count for nothing.
+        kind: of the log.
+    """
+
+    lines: pa.StringArray
+    kind: str
+
+    @cached_property
+    def written(self) -> pa.BooleanArray:
+        """The lines that are not blank."""
+        return pc.invert(pc.or_(pc.equal(self.lines, ""), pc.utf8_is_space(self.lines)))
+
+    @cached_property
+    def headed(self) -> pa.BooleanArray:
+        """The lines with the head of their log."""
+        return pc.match_substring_regex(self.lines, HEADS[self.kind])
+
+    @cached_property
+    def times(self) -> pa.StringArray:
+        """The times of those, as they are written."""
+        return pc.utf8_slice_codeunits(self._with_head, 0, log_lines.SECOND_CHARACTERS)
+
+    @cached_property
+    def local(self) -> pa.BooleanArray:
+        """Which of those times are of the host's zone."""
+        at = log_lines.SECOND_CHARACTERS
+        marks = pc.utf8_slice_codeunits(self._with_head, at, at + 1)
+        return pc.equal(marks, log_lines.LOCAL_MARK)
+
+    @cached_property
+    def _with_head(self) -> pa.StringArray:
+        return self.lines.filter(self.headed)
+
+    def steps(self) -> dict[str, int]:
+        """Count the routine lines, below WARN, in each 10 s, by the time as it is written."""
+        routine = pc.invert(pc.match_substring_regex(self._with_head, log_lines.ALARM))
+        steps = pc.utf8_slice_codeunits(self.times.filter(routine), 0, STEP_CHARACTERS)
+        return {one["values"]: one["counts"] for one in pc.value_counts(steps).to_pylist()}
+
+    def rows_to_read(self, zone: tzinfo | None) -> list[int]:
+        """Return the lines that the parser has to read, in order.
+
+        They are those that hold a word of ours, and those without one that say when or how one of
+        these is meant.
+
+        Args:
+            zone: of a client's host; None of a server.
+        """
+        worded = pc.match_substring_regex(self.lines, _any_of(WORDS[self.kind]))
+        rows: list[int] = pc.indices_nonzero(pc.and_(self.written, worded)).to_pylist()
+        if self.kind == collection.PROXY_LOG:
+            return self._with_neighbours(rows)
+        repeated = () if zone is None else self._in_repeated_hours(zone)
+        return sorted({*rows, *repeated}) if repeated else rows
+
+    def _with_neighbours(self, rows: Sequence[int]) -> list[int]:
+        """Add the lines with a head around each: a line without one has the time of the last, and
+        one that goes on ends at the next. Those of the next block are around those at its ends.
+        """
+        heads: list[int] = pc.indices_nonzero(self.headed).to_pylist()
+        around = {*rows, *heads[:1], *heads[-1:]}
+        for row in rows:
+            after = bisect_right(heads, row)
+            around.update(heads[max(after - 1, 0) : after + 1])
+        return sorted(around)
+
+    def _in_repeated_hours(self, zone: tzinfo) -> list[int]:
+        """Lines with a local time of an hour that the zone repeats: those before a line say in
+        which pass of the hour it is.
+        """
+        hours = pc.utf8_slice_codeunits(self.times, 0, _HOUR_CHARACTERS)
+        repeated = [
+            hour
+            for hour in pc.unique(hours.filter(self.local)).to_pylist()
+            if log_lines.is_repeated(hour, zone)
+        ]
+        if not repeated:
+            return []
+        within = pc.and_(self.local, pc.is_in(hours, pa.array(repeated)))
+        heads = pc.indices_nonzero(self.headed)
+        found: list[int] = heads.filter(within).to_pylist()
+        return found
+
+    def understood(self, refused: Sequence[int]) -> pa.BooleanArray:
+        """Return by line that is not blank whether it is understood, alone; null: of a stack trace.
+
+        Args:
+            refused: lines of which something was refused.
+        """
+        others = pc.if_else(self.headed, pa.scalar(None, pa.string()), self.lines)
+        stack = pc.match_substring_regex(others, log_lines.STACK_LINE)
+        of_stack = pc.if_else(stack, pa.scalar(None, pa.bool_()), False)
+        known = pc.if_else(self.headed, True, of_stack)
+        if refused:
+            kept = [True] * len(self.lines)
+            for row in refused:
+                kept[row] = False
+            known = pc.and_kleene(known, pa.array(kept))
+        return known.filter(self.written)
+
+
+@cache
+def _any_of(words: tuple[str, ...]) -> str:
+    return "|".join(map(re.escape, sorted(set(words))))
