@@ -9,7 +9,7 @@ cause is not (`wakes_by_passes`): there the plain loop plays all groups of the i
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from itertools import chain, pairwise, takewhile
+from itertools import pairwise, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,6 +162,10 @@ def _first_join(script: Script) -> tuple[int, str]:
     return min((life.joined.event_us for life in script.lives), default=0), script.consumer_group
 
 
+_NEVER_THROW = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+"""Strategies that divide any queues among any members."""
+
+
 def wakes_by_passes(script: Script) -> bool:
     """Passes of the group may wake its client instances, or notices that are known of late.
 
@@ -170,37 +174,54 @@ def wakes_by_passes(script: Script) -> bool:
     heartbeat.
     """
     settings = script.settings
-    states = [member for life in script.lives for _, member in life.states]
-    routes = list(chain.from_iterable(map(pairwise, script.routes)))
-    heard = {broker for versions in script.routes for each in versions for broker in each.hearing}
-    first_us = min((life.joined.event_us for life in script.lives), default=NEVER)
-    outage = script.lockless or any(life.down is not None for life in script.broker_lives)
     return (
         settings.ordered
         or settings.consumer_type != PUSH
-        or len({member.subscriptions for member in states}) > 1
-        or any(
-            member.suspended or member.strategy.partition("(")[0] not in _NEVER_THROW
-            for member in states
-        )
-        or any(
-            life.ghost or life.sightings or life.only_broker is not None for life in script.lives
-        )
-        or any(life.observed and set(life.first_brokers) - heard for life in script.lives)
-        or any(life.up is not None for life in script.broker_lives)
-        or any(not version.queues for versions in script.routes for version in versions)
-        or any(set(later.hearing) - set(earlier.hearing) for earlier, later in routes)
-        or any(
-            versions[0].moment is not None and versions[0].moment.event_us > first_us
-            for versions in script.routes
-        )
         or any(switch.mode == BATCHED for switch in script.notices)
-        or bool(outage and any(member.message_model == BROADCASTING for member in states))
+        or _members_pass_again(script)
+        or _lives_are_known_in_part(script)
+        or _routes_bring_brokers(script)
     )
 
 
-_NEVER_THROW = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-"""Strategies that divide any queues among any members."""
+def _members_pass_again(script: Script) -> bool:
+    """Members subscribe differently, pause, throw, or find no start on a broker that is down."""
+    states = [member for life in script.lives for _, member in life.states]
+    outage = script.lockless or any(life.down is not None for life in script.broker_lives)
+    return len({member.subscriptions for member in states}) > 1 or any(
+        member.suspended
+        or member.strategy.partition("(")[0] not in _NEVER_THROW
+        or (outage and member.message_model == BROADCASTING)
+        for member in states
+    )
+
+
+def _lives_are_known_in_part(script: Script) -> bool:
+    """Some brokers, and not others, have seen a process, or hear of it only later."""
+    heard = {broker for versions in script.routes for each in versions for broker in each.hearing}
+    return any(
+        life.ghost
+        or life.sightings
+        or life.only_broker is not None
+        or (life.observed and not heard.issuperset(life.first_brokers))
+        for life in script.lives
+    )
+
+
+def _routes_bring_brokers(script: Script) -> bool:
+    """A broker comes back, or a route comes late, lacks queues, or gets another broker."""
+    first_us = min((life.joined.event_us for life in script.lives), default=NEVER)
+    if any(life.up is not None for life in script.broker_lives):
+        return True
+    for versions in script.routes:
+        begins = versions[0].moment
+        if begins is not None and begins.event_us > first_us:
+            return True
+        if not all(version.queues for version in versions):
+            return True
+        if any(set(later.hearing) - set(earlier.hearing) for earlier, later in pairwise(versions)):
+            return True
+    return False
 
 
 def notices_of(ticks: Ticks) -> list[_Sent]:
