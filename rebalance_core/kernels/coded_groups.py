@@ -287,9 +287,16 @@ def read_observations(
     never_zero = (low > 0) | np.where(high <= 0, ~empty_is_zero, uncached)
     order = np.lexsort((at_ms, queue_id, broker, topic, group))
     return Observations(
-        group[order], topic[order], broker[order], queue_id[order], at_ms[order],
-        low[order], high[order], zero[order], never_zero[order],
-    )  # fmt: skip
+        group=group[order],
+        topic=topic[order],
+        broker=broker[order],
+        queue_id=queue_id[order],
+        at_ms=at_ms[order],
+        min_offset=low[order],
+        max_offset=high[order],
+        zero=zero[order],
+        never_zero=never_zero[order],
+    )
 
 
 def read_commits(given: Columns, group: Ints, codes: Mapping[Key, Ints]) -> Commits:
@@ -473,24 +480,26 @@ def read_coded_groups(
     renumbered = np.argsort(order)
     numbers = {name: renumbered[number] for name, number in numbers.items()}
     return CodedGroups(
-        Names(
-            clusters.take(pa.array(order)), group_names.take(pa.array(order)), topics=topics,
+        names=Names(
+            clusters.take(pa.array(order)),
+            group_names.take(pa.array(order)),
+            topics=topics,
             **{name: names for name, (names, _) in named.items()},
         ),
-        groups,
-        strategies,
-        divisions.renumbered(renumbered),
-        read_lists(strategies, topics, named["brokers"][0]),
-        read_events(tables[EVENTS], numbers[EVENTS], codes, groups, sets),
-        sets,
-        _retry_topics(topics),
-        read_observations(tables[OFFSETS], numbers[OFFSETS], codes, groups)
+        groups=groups,
+        strategies=strategies,
+        divisions=divisions.renumbered(renumbered),
+        lists=read_lists(strategies, topics, named["brokers"][0]),
+        events=read_events(tables[EVENTS], numbers[EVENTS], codes, groups, sets),
+        topic_sets=sets,
+        topic_is_retry=_retry_topics(topics),
+        observations=read_observations(tables[OFFSETS], numbers[OFFSETS], codes, groups)
         if options.queue_offsets_given
         else None,
-        read_commits(tables[COMMITS], numbers[COMMITS], codes)
+        commits=read_commits(tables[COMMITS], numbers[COMMITS], codes)
         if options.committed_offsets_given
         else None,
-    )  # fmt: skip
+    )
 
 
 def _no_rows(table: str) -> pa.Table:

@@ -359,10 +359,22 @@ def build_epochs(
     types, first_cause = _causes(epoch, events.type[causing], count)
     to_ms = np.where(segments.last_of_run(epoch_group), segments.NEVER, np.roll(from_ms, -1))
     return Epochs(
-        epoch_group, np.arange(count) - of_group[epoch_group], from_ms, to_ms, ordinal,
-        latest, segments.running_max(routed, epoch_group), settled > NOTIFIED_MS, initial,
-        members[begins], types, first_cause, of_group, from_instant, at_instant,
-    )  # fmt: skip
+        group=epoch_group,
+        number=np.arange(count) - of_group[epoch_group],
+        from_ms=from_ms,
+        to_ms=to_ms,
+        last_ordinal=ordinal,
+        latest_ms=latest,
+        retry_latest_ms=segments.running_max(routed, epoch_group),
+        seen_late=settled > NOTIFIED_MS,
+        initial=initial,
+        live=members[begins],
+        causes=types,
+        first_cause=first_cause,
+        of_group=of_group,
+        from_instant=from_instant,
+        at_instant=at_instant,
+    )
 
 
 def _live_at(live: LiveCounts, group: Ints, ordinal: Ints) -> Ints:

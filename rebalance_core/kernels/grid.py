@@ -95,10 +95,19 @@ def build_grid(
     queues = np.bincount(topic_cell, per_broker, minlength=len(active)).astype(np.int64)
     frozen = read & (queues == 0)
     return Grid(
-        topics, brokers, topic_of, topic_first, broker_first, active, read, queues, frozen,
-        per_broker, segments.extreme(np.maximum, per_broker, broker_first, 0),
-        np.zeros(len(active), np.bool_),
-    )  # fmt: skip
+        topics=topics,
+        brokers=brokers,
+        topic_of=topic_of,
+        topic_first=topic_first,
+        broker_first=broker_first,
+        active=active,
+        read=read,
+        queues=queues,
+        frozen=frozen,
+        readable=per_broker,
+        most_readable=segments.extreme(np.maximum, per_broker, broker_first, 0),
+        elsewhere=np.zeros(len(active), np.bool_),
+    )
 
 
 def spread(

@@ -65,10 +65,17 @@ def metric_rows(
     minimum, known = _minimum_moves(prepared, topic_members, counts.kept_per_seat)
     of_members = balance(topic_members.subscribed, counts.per_topic_member, topic_members.first)
     by_topic = _Rows(
-        epoch, topic[shown], grid.queues[shown], counts.moved[shown], counts.voluntary[shown],
-        minimum[shown], known[shown], counts.held[shown], counts.kept[shown],
-        of_members[:, shown],
-    )  # fmt: skip
+        epoch=epoch,
+        topic=topic[shown],
+        queues=grid.queues[shown],
+        moved=counts.moved[shown],
+        voluntary=counts.voluntary[shown],
+        minimum=minimum[shown],
+        known=known[shown],
+        held=counts.held[shown],
+        kept=counts.kept[shown],
+        balance=of_members[:, shown],
+    )
     whole = _whole(
         prepared, topic_members, by_topic, counts.per_topic_member, _shares(prepared, sharing)
     )
@@ -246,12 +253,17 @@ def _whole(
     of_members[-1] = segments.sums(reading & (queues == 0) & ~shares, prepared.roster.first)
     shown = total(np.ones(len(topics.epoch), np.int64))
     return _Rows(
-        np.arange(count), np.full(count, -1), total(topics.queues), total(topics.moved),
-        total(topics.voluntary), total(topics.minimum),
-        (shown > 0) & (total(topics.known.astype(np.int64)) == shown),
-        total(topics.held), total(topics.kept),
-        of_members,
-    )  # fmt: skip
+        epoch=np.arange(count),
+        topic=np.full(count, -1),
+        queues=total(topics.queues),
+        moved=total(topics.moved),
+        voluntary=total(topics.voluntary),
+        minimum=total(topics.minimum),
+        known=(shown > 0) & (total(topics.known.astype(np.int64)) == shown),
+        held=total(topics.held),
+        kept=total(topics.kept),
+        balance=of_members,
+    )
 
 
 def _shares(prepared: PreparedGroups, sharing: SharedLoads | None) -> Bools:

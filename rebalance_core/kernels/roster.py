@@ -348,13 +348,13 @@ def build_roster(
     many &= ~uniform_groups(runs, subscriptions, len(coded.groups))
     reading = find_reading(coded, membership, runs, topics, many)
     roster = Roster(
-        runs,
-        np.where(many[runs.group], 0, _masks(coded, topics, runs, subscriptions)),
-        np.minimum(segments.rank(topics.group), MASK_BITS),
-        np.sort(segments.pair(reading.run, reading.group_topic)),
-        first,
-        np.zeros(0, np.bool_),
-        twice,
+        runs=runs,
+        topics_of_run=np.where(many[runs.group], 0, _masks(coded, topics, runs, subscriptions)),
+        topic_slots=np.minimum(segments.rank(topics.group), MASK_BITS),
+        subscribed=np.sort(segments.pair(reading.run, reading.group_topic)),
+        first=first,
+        uniform=np.zeros(0, np.bool_),
+        twice=twice,
     )
     sets = subscriptions[roster.run[:-2]]
     fewest = segments.extreme(np.minimum, sets, first, 0)

@@ -99,21 +99,30 @@ def changes_of(epoch: Epoch, *, ordered: bool) -> list[OwnerChange]:
         for client_id in sorted(adding, key=java_string_key):
             changes.append(
                 OwnerChange(
-                    queue, ADD, client_id, _only(dropping), _add_kind(epoch, clients, queue, was),
-                    epoch.from_ms,
-                    _latest_ms(epoch, queue, client_id) + (ORDER_LOCK_MS if ordered else 0),
+                    queue=queue,
+                    action=ADD,
+                    client_id=client_id,
+                    other_client_id=_only(dropping),
+                    kind=_add_kind(epoch, clients, queue, was),
+                    earliest_ms=epoch.from_ms,
+                    latest_ms=_latest_ms(epoch, queue, client_id)
+                    + (ORDER_LOCK_MS if ordered else 0),
                 )
-            )  # fmt: skip
+            )
         for client_id in sorted(dropping, key=java_string_key):
             departed = clients.departed(queue, client_id)
             forced = departed or queue not in readable or not clients.subscribes(client_id, queue)
             changes.append(
                 OwnerChange(
-                    queue, DROP, client_id, _only(adding), FORCED if forced else VOLUNTARY,
-                    epoch.from_ms,
-                    epoch.from_ms if departed else _latest_ms(epoch, queue, client_id),
+                    queue=queue,
+                    action=DROP,
+                    client_id=client_id,
+                    other_client_id=_only(adding),
+                    kind=FORCED if forced else VOLUNTARY,
+                    earliest_ms=epoch.from_ms,
+                    latest_ms=epoch.from_ms if departed else _latest_ms(epoch, queue, client_id),
                 )
-            )  # fmt: skip
+            )
     return changes
 
 

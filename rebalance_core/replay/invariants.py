@@ -648,10 +648,19 @@ def _instants(ledger: dict[str, list[Row]], epochs: list[Row]) -> Iterator[Insta
             holders[queue_of(row)][row["client_id"]] = row["holders"]
         number = epoch["epoch"]
         yield Instant(
-            epoch, members, loads, by_epoch["diffs"][number], by_epoch["pull_starts"][number],
-            by_epoch["group_metrics"][number], reach, by_epoch["pop_metrics"][number],
-            states, before, holders, were_known,
-        )  # fmt: skip
+            epoch=epoch,
+            members=members,
+            loads=loads,
+            diffs=by_epoch["diffs"][number],
+            pull_starts=by_epoch["pull_starts"][number],
+            metrics=by_epoch["group_metrics"][number],
+            reach=reach,
+            pop_metrics=by_epoch["pop_metrics"][number],
+            states=states,
+            before=before,
+            holders=holders,
+            were_known=were_known,
+        )
         before = holders
         were_known = were_known and all(map(share_known, members))
         were_known = were_known and not any(profile_of_row(m).may_be_doubtful for m in members)

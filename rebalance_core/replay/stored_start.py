@@ -136,7 +136,15 @@ class StoredStarts:
 
     def _lowest(self, queue: MessageQueue, past: Past, at_ms: int) -> int:
         """The lowest offset that the master can have had at a moment."""
-        nobody = OwnerChange(queue, ADD, "", None, NEW, at_ms, at_ms)
+        nobody = OwnerChange(
+            queue=queue,
+            action=ADD,
+            client_id="",
+            other_client_id=None,
+            kind=NEW,
+            earliest_ms=at_ms,
+            latest_ms=at_ms,
+        )
         asked = Handover(
             nobody, past, past.gone_ms, stays=False, others_start=False, persists=frozenset()
         )

@@ -110,9 +110,15 @@ class Beginnings:
         parts = (futures, standing.locks, standing.mixed)
         codes = None if standing.mixed is None else standing.mixed.subscriptions.sets
         kept = _Checkpoint(
-            futures.script, futures.options, tuple(played), standing.come, standing.sets,
-            tuple(standing.moves), codes, tuple({} if p is None else p.state() for p in parts),
-        )  # fmt: skip
+            script=futures.script,
+            options=futures.options,
+            segments=tuple(played),
+            come=standing.come,
+            sets=standing.sets,
+            moves=tuple(standing.moves),
+            codes=codes,
+            states=tuple({} if p is None else p.state() for p in parts),
+        )
         self._kept.setdefault(futures.seeds.tobytes(), []).append(kept)
 
     def resume(self, standing: Standing, segments: Sequence[PlaySegment]) -> int:

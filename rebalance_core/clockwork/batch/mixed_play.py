@@ -42,7 +42,16 @@ def play_mixed_segment(
         moves: changes of what is held are put down here.
         locks: of the brokers, if the group is orderly.
     """
-    play = _MixedPlay(futures, mixed, segment, lives, shares, sets, moves, locks)
+    play = _MixedPlay(
+        futures=futures,
+        mixed=mixed,
+        segment=segment,
+        lives=lives,
+        shares=shares,
+        sets=sets,
+        moves=moves,
+        locks=locks,
+    )
     play.run()
     play.keep()
 
@@ -61,7 +70,15 @@ class _MixedPlay:
         self._tables = TopicTables(
             self._elements, self._routes, self._lists.lists, self._agenda, self._wakes, mixed
         )
-        self._passes = Runner(self._elements, self._routes, self._lists, shares, sets, moves, locks)
+        self._passes = Runner(
+            elements=self._elements,
+            routes=self._routes,
+            lists=self._lists,
+            shares=shares,
+            sets=sets,
+            moves=moves,
+            locks=locks,
+        )
         self._started = self._own_wake_ups()
         versions = [futures.traits[life].version for life in lives.tolist()]
         active = np.array([v >= rebalancing.CHANNEL_ACTIVE for v in versions])

@@ -41,7 +41,15 @@ def play_segment(
         moves: changes of what is held are put down here.
         locks: of the brokers, if the group is orderly.
     """
-    play = _SegmentPlay(futures, segment, lives, shares, sets, moves, locks)
+    play = _SegmentPlay(
+        futures=futures,
+        segment=segment,
+        lives=lives,
+        shares=shares,
+        sets=sets,
+        moves=moves,
+        locks=locks,
+    )
     if locks is not None:
         play.run_with_locks()
     elif play.fresh:
@@ -61,7 +69,15 @@ class _SegmentPlay:
         self._lists = MemberLists(futures, segment, lives, self._routes)
         self._elements = Elements(futures, segment, lives)
         self._wake_ups = WakeUps(futures, segment, lives, self._lists.lists)
-        self._passes = Runner(self._elements, self._routes, self._lists, shares, sets, moves, locks)
+        self._passes = Runner(
+            elements=self._elements,
+            routes=self._routes,
+            lists=self._lists,
+            shares=shares,
+            sets=sets,
+            moves=moves,
+            locks=locks,
+        )
         self._orderly = self._passes.orderly
         self._blind = self._routes.blind.reshape(len(lives), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]

@@ -390,12 +390,16 @@ class Differ:
             cells, cell, queue, is_add, (was >= 0).take(row), wants, gone, wants
         )
         return OwnerChanges(
-            cell, queue, cells.epoch.take(cell), is_add,
-            np.where(is_add, now_entry.take(row), past_entry.take(row)),
-            np.where(is_add, now.take(row), was.take(row)),
-            np.maximum(np.where(is_add, was.take(row), now.take(row)), -1),
-            kind, latest_ms,
-        )  # fmt: skip
+            cell=cell,
+            queue=queue,
+            epoch=cells.epoch.take(cell),
+            is_add=is_add,
+            entry=np.where(is_add, now_entry.take(row), past_entry.take(row)),
+            client=np.where(is_add, now.take(row), was.take(row)),
+            other=np.maximum(np.where(is_add, was.take(row), now.take(row)), -1),
+            kind=kind,
+            latest_ms=latest_ms,
+        )
 
     def _of_broadcast(self, piece: Broadcast) -> OwnerChanges:
         cells, roster = piece.cells, self._prepared.roster
@@ -414,9 +418,16 @@ class Differ:
         )
         client = piece.client[span]
         return OwnerChanges(
-            cell, queue, epoch, is_add, entry, client,
-            _only_other(cell, is_add, client, len(cells)), kind, latest_ms,
-        )  # fmt: skip
+            cell=cell,
+            queue=queue,
+            epoch=epoch,
+            is_add=is_add,
+            entry=entry,
+            client=client,
+            other=_only_other(cell, is_add, client, len(cells)),
+            kind=kind,
+            latest_ms=latest_ms,
+        )
 
     def _of_shared(self, piece: Shared) -> OwnerChanges:
         cells, turns = piece.cells, client_turns(piece)
@@ -428,9 +439,16 @@ class Differ:
         wanted = self._shared.wanted(piece)[cell] > 0
         kind, latest_ms = self._why(cells, cell, queue, is_add, held, wanted, gone, wants)
         return OwnerChanges(
-            cell, queue, epoch, is_add, entry, client,
-            _only_other(cell, is_add, client, len(cells)), kind, latest_ms,
-        )  # fmt: skip
+            cell=cell,
+            queue=queue,
+            epoch=epoch,
+            is_add=is_add,
+            entry=entry,
+            client=client,
+            other=_only_other(cell, is_add, client, len(cells)),
+            kind=kind,
+            latest_ms=latest_ms,
+        )
 
     @cached_property
     def _shared(self) -> SharedMembers:

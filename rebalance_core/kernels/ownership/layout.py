@@ -179,13 +179,13 @@ class Layout:
         grid, of_group = self._prepared.grid, self._prepared.epochs.of_group
         group = grid.brokers.group[brokers]
         return Stretches(
-            queue,
-            count,
-            brokers,
-            of_group[group + 1] - of_group[group],
-            of_group[group],
-            grid.topic_first[grid.topic_of[brokers]],
-            grid.broker_first[brokers],
+            queue=queue,
+            count=count,
+            topic_broker=brokers,
+            epochs=of_group[group + 1] - of_group[group],
+            first_epoch=of_group[group],
+            first_topic_cell=grid.topic_first[grid.topic_of[brokers]],
+            first_broker_cell=grid.broker_first[brokers],
         )
 
 
@@ -339,12 +339,12 @@ def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cel
     starts[1:] |= begin[1:] != end[:-1]
     begin, end = begin[starts], end[segments.last_of_run(np.cumsum(starts))]
     return Broadcast(
-        cells,
-        cells.readable & ~read,
-        segments.covered(begin, end, len(cells)),
-        segment[starts],
-        client[starts],
-        begin,
-        end,
-        stays.node[stay[starts]],
+        cells=cells,
+        nobody=cells.readable & ~read,
+        holders=segments.covered(begin, end, len(cells)),
+        segment=segment[starts],
+        client=client[starts],
+        begin=begin,
+        end=end,
+        node=stays.node[stay[starts]],
     )

@@ -371,7 +371,17 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     rings = tuple(owners.find_rings(divided, roster.runs) for divided in _by_strategy(coded))
     lockless = lockless_cells(events, epochs, grid, losers)
     return PreparedGroups(
-        coded, membership, epochs, roster, rings, grid, lockless, popped, shared, reason, asked
+        coded=coded,
+        membership=membership,
+        epochs=epochs,
+        roster=roster,
+        rings=rings,
+        grid=grid,
+        lockless=lockless,
+        popped=popped,
+        shared=shared,
+        reason=reason,
+        asked=asked,
     )
 
 

@@ -81,10 +81,16 @@ def find_passes(prepared: PreparedGroups) -> Passes:
     if prepared.grid.elsewhere.any():
         kept = np.minimum(kept, _next_elsewhere(prepared, group_topic[of], begin))
     return Passes(
-        group_topic[of], process, begin, end, kept,
-        prepared.roster.node_of_run[run[of]], kind[of], allocation[of],
-        prepared.coded.divisions.numbers(runs.group[run[of]], allocation[of]),
-    )  # fmt: skip
+        group_topic=group_topic[of],
+        process=process,
+        begin=begin,
+        end=end,
+        kept=kept,
+        node=prepared.roster.node_of_run[run[of]],
+        kind=kind[of],
+        allocation=allocation[of],
+        number=prepared.coded.divisions.numbers(runs.group[run[of]], allocation[of]),
+    )
 
 
 def subscribed_by(prepared: PreparedGroups) -> Periods:

@@ -88,9 +88,16 @@ def emptied(prepared: PreparedGroups, queues: Queues, deletions: Deletions) -> O
     group, nothing = known.group[topic_broker], np.zeros(len(queue), np.int64)
     zero = prepared.coded.groups.empty_queue_is_zero[group]
     return Observations(
-        group, known.topic[topic_broker], known.broker[topic_broker], queues.queue_id[queue],
-        at_ms, nothing, nothing, zero, ~zero,
-    )  # fmt: skip
+        group=group,
+        topic=known.topic[topic_broker],
+        broker=known.broker[topic_broker],
+        queue_id=queues.queue_id[queue],
+        at_ms=at_ms,
+        min_offset=nothing,
+        max_offset=nothing,
+        zero=zero,
+        never_zero=~zero,
+    )
 
 
 # Commits that a broker never kept: sent while it was down, or right before.
