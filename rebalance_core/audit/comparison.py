@@ -138,7 +138,8 @@ def _judged(case: GroupCase) -> ComparisonResult:
     observed = observations(case, proxied_members(case, prediction))
     result = _compared(case, prediction, observed)
     result = _covered(case, prediction, observed, result)
-    why = rewritten(case, prediction, observed) if result.verdict == verdicts.DIFFERS else None
+    held_otherwise = result.differences and result.verdict in (verdicts.DIFFERS, verdicts.UNKNOWN)
+    why = rewritten(case, prediction, observed) if held_otherwise else None
     if why is not None:
         return unknown(result, Unknown(verdicts.IDS_REWRITTEN, "", why, ""))
     found: Iterable[UnownedQueue] = ()

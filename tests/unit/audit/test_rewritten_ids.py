@@ -7,13 +7,14 @@ import pytest
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.comparison import compare
+from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import DIFFERS, EQUAL, IDS_REWRITTEN, UNKNOWN
 from rebalance_core.strategies import parse_strategy
-from tests.unit.audit.cases import Row, case_of, join, leave, queue_row, topic
+from tests.unit.audit.cases import Row, broker_logs, case_of, join, leave, ms, queue_row, topic
 
 HASHED = ("10.117.122.188@7#1", "10.137.54.235@7#2", "10.71.254.20@7#3", "10.9.80.3@7#4")
 NEAR = ("10.0.0.1@7#1", "10.0.0.2@7#2", "10.0.0.3@7#3", "10.0.0.4@7#4")
@@ -81,6 +82,21 @@ def test_another_order_of_hashed_ids_explains_all_topics(strategy: str) -> None:
     assert row["severity"] == "WARNING"
     assert "another order of the same 4 client ids explains every queue" in row["summary"]
     assert not any(row["rule_id"].startswith("OWNERSHIP_DIFFERS") for row in rows)
+
+
+@pytest.mark.parametrize("log_ends", [1_000, 800])
+def test_what_differed_before_a_log_ended_is_no_difference_of_hashed_ids_either(
+    log_ends: float,
+) -> None:
+    two = HASHED[:2]
+    live = [*shown(two[::-1], 500), *shown(two[::-1], 900)]
+    hashed = case(live, ids=two)
+    logs = broker_logs(a=[LogSpan(ms(0), ms(log_ends), from_start=True)])
+    run = replace(hashed.run, ids_hashed=True, coverage=Coverage(logs, known=True))
+    judged = run_rules(replace(hashed, run=run))
+    assert judged["group_verdicts"][0]["reason"] == IDS_REWRITTEN
+    rules = {row["rule_id"] for row in judged["findings"]}
+    assert not any(rule.startswith("OWNERSHIP_DIFFERS") for rule in rules)
 
 
 def test_members_that_changed_places_in_one_round_differ() -> None:
