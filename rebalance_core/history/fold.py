@@ -230,7 +230,7 @@ def _if_readable(
     """Return what is read of a run; None of one that is left out."""
     try:
         return read()
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, InputRefused) as error:
         if isinstance(error, OSError):
             reason: Exception = refusal(error, "its tables cannot be read", InputRefused)
         else:

@@ -28,7 +28,8 @@ class Run:
     @property
     def ends(self) -> dict[str, int]:
         """Return the end of an audit's period by cluster, epoch ms UTC."""
-        return {name: one["end_ms"] for name, one in self.record["audit"]["clusters"].items()}
+        clusters = self.record["audit"].get("clusters") or {}
+        return {name: one["end_ms"] for name, one in clusters.items()}
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,10 @@ def _refusal(folder: str, record: Record | None) -> str | None:
         return f"the output of {record['job']}, not of audit"
     if record["job"] == AUDIT and not record.get("audit"):
         return "an audit without a verdict"
-    missing = [name for name in ("run_id", "outputs") if record.get(name) is None]
-    if missing:
-        return f"its record lacks {' and '.join(missing)}"
+    if record.get("outputs") is None:
+        return "its record lists no tables"
+    if record.get("run_id") is None:
+        return "its record has no run_id"
     return None
 
 
