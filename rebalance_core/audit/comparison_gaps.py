@@ -18,11 +18,12 @@ from rebalance_core.audit.observations import (
     progress_dumps,
 )
 from rebalance_core.audit.prediction import Prediction, holds
-from rebalance_core.audit.subjects import CAUSES, MEMBERS, gap_of
+from rebalance_core.audit.subjects import CAUSES, MEMBERS, gap_of, logs_gap
 from rebalance_core.audit.subscriptions import all_proxied, is_shared
 from rebalance_core.model.group_settings import PULL_MODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.timeline import Timeline, Unknown
+from rebalance_core.model.verdicts import LOG_ENDED
 
 Modes = Mapping[str, Timeline[None]]
 """By topic whether it is known at a time that the ledger has its request mode."""
@@ -45,7 +46,13 @@ def gaps(
         differs_since_ms: when the round began that differs; None: the verdict is that it agrees.
     """
     group, differs = case.consumer_group, differs_since_ms is not None
-    gap = evidence.unlogged(case) if differs else evidence.unlogged_unless_listed(case)
+    if differs_since_ms is None:
+        gap = evidence.unlogged_unless_listed(case)
+    else:
+        ended = logs_gap(case, differs_since_ms, differs_since_ms)
+        # what came since a log ended is in no line for that reason
+        by_end = ended is not None and ended.reason == LOG_ENDED
+        gap = ended if by_end else evidence.unlogged(case)
     if gap is None and differs:
         now = Finding("", first_ms=differs_since_ms)
         then = replace(now, last_ms=differs_since_ms)

@@ -41,7 +41,7 @@ def test_exported_files_are_copied_with_a_listing_that_dates_them(tmp_path: Path
     (found,) = facts(parse_store_listing(listing.read_text(), "f"), "store_form")
     assert found["forms"] == ["ROCKSDB"]
     written = (tmp_path / "mq1/store/config/topics.json").stat().st_mtime
-    assert ["topics.json", int(written) * 1000] in found["modified"]
+    assert ("topics.json", int(written) * 1000) in found["modified"]
     assert not list(run.output.glob("brokers/room@b/store-files-*"))
 
 
