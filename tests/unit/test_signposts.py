@@ -39,7 +39,9 @@ WRITTEN = {"csv", "html", "json", "jsonl", "parquet", "toml"}
 
 TARGETS = set(re.findall(r"^([a-z-]+):", (TREE / "Makefile").read_text("utf-8"), re.MULTILINE))
 SETTINGS = tomllib.loads((TREE / "rebalance_core/cli/defaults.toml").read_text("utf-8"))
-TOPS = {path.name for top in (TREE, TREE / "rebalance_core") for path in top.iterdir()}
+MADE = {line.strip("/") for line in (TREE / ".gitignore").read_text("utf-8").splitlines()}
+"""What jobs and tools leave in a checkout, as ``out``: nothing there need exist."""
+TOPS = {path.name for top in (TREE, TREE / "rebalance_core") for path in top.iterdir()} - MADE
 
 SINGLE = re.compile(r"(?<!`)`(?!`)([^`]+)`(?!`)")
 DOUBLE = re.compile(r"``.+?``", re.DOTALL)
