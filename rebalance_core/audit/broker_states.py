@@ -66,11 +66,14 @@ def master_outages(events: Iterable[BrokerEventsRow]) -> dict[str, tuple[MasterO
     """
     turns = [
         Event(
-            row["event_ms"], row["sequence"], row["event_type"],
-            broker_name=row["broker_name"], detail=row["detail"],
+            row["event_ms"],
+            row["sequence"],
+            row["event_type"],
+            broker_name=row["broker_name"],
+            detail=row["detail"],
         )
         for row in events
-    ]  # fmt: skip
+    ]
     return MasterOutages(turns).by_broker
 
 
@@ -253,7 +256,7 @@ def signs_of_life(
 
 
 def notices(broker_events: Iterable[BrokerEventsRow]) -> dict[str, tuple[str, ...]]:
-    """By broker how it told members of changes, in order."""
+    """Return by broker how it notified members of changes, in order."""
     found: dict[str, tuple[str, ...]] = {}
     for row in sorted(broker_events, key=lambda row: (row["event_ms"], row["sequence"])):
         if row["event_type"] == NOTICES:

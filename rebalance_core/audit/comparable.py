@@ -50,7 +50,7 @@ def why_unobserved(case: GroupCase) -> str:
     """Return the reason why no observation of the group can be compared."""
     if all(row["message_model"] == BROADCASTING for row in case.members):
         return verdicts.BROADCASTING
-    return OWNERS_NOT_TOLD if _none_told(case) else verdicts.NO_DUMP
+    return OWNERS_NOT_TOLD if _none_answered(case) else verdicts.NO_DUMP
 
 
 def predictable_times(case: GroupCase, times_ms: Iterable[int]) -> set[int]:
@@ -74,8 +74,8 @@ def predictable_times(case: GroupCase, times_ms: Iterable[int]) -> set[int]:
 
 
 def _doubtful(members: Iterable[MembershipsRow], unreadable: Iterable[str]) -> bool:
-    """True if nobody ran what the client of one of these does with one of these topics, that have
-    no readable queue.
+    """Return whether it was never tried what the client of one of these members does with one of
+    these topics, which have no readable queue.
     """
     topics = {*unreadable}
     return any(
@@ -84,8 +84,8 @@ def _doubtful(members: Iterable[MembershipsRow], unreadable: Iterable[str]) -> b
     )
 
 
-def _none_told(case: GroupCase) -> bool:
-    """True if the group was dumped, and none of its members told its queues."""
+def _none_answered(case: GroupCase) -> bool:
+    """Return whether the group was dumped, and no member reported its queues."""
     return bool(silent_members(case)) or any(omitted(case, one) for one in progress_dumps(case))
 
 

@@ -59,7 +59,7 @@ def gaps(
         gap = gap_of(case, MEMBERS, now) or gap_of(case, CAUSES, then)
     if gap is not None:
         yield gap
-    if client_id := _mode_untold(case, found):
+    if client_id := _mode_unstated(case, found):
         yield unknowns.request_mode_unstated(client_id, group)
     if topic := _mode_unsure(case, observed, found):
         yield unknowns.request_mode_undated(topic)
@@ -79,27 +79,27 @@ def gaps(
         yield unknowns.owners_unshown(group, what)
 
 
-def _mode_untold(case: GroupCase, differences: Iterable[Difference]) -> str:
-    """Who holds a queue that should be popped, and did not tell its mode: the group's may be not
-    its own; empty: nobody.
+def _mode_unstated(case: GroupCase, differences: Iterable[Difference]) -> str:
+    """Return a member that holds a queue which should be popped, and did not report its mode: the
+    group's may be not its own; empty: there is none.
     """
     dumped = {row["client_id"] for row in case.facts["DUMP"] if row["client_id"]}
     members = {row["client_id"] for row in case.tables["memberships"]}
-    untold = members - dumped
-    untold |= {address_of(one) for one in untold} - {address_of(one) for one in dumped}
+    silent = members - dumped
+    silent |= {address_of(one) for one in silent} - {address_of(one) for one in dumped}
     holders = (
         one.live
         for one in differences
         if one.live and not one.predicted and is_shared(case, one.queue.topic, one.at_ms)
     )
-    return min((live for live in holders if live in untold), default="")
+    return min((live for live in holders if live in silent), default="")
 
 
 def _mode_unsure(
     case: GroupCase, observed: list[Observation], differences: Iterable[Difference]
 ) -> str:
     """A topic that should be popped, and no member of the last round pops it, or the other way
-    round: its mode may have been changed, which no line tells; empty: none is.
+    round: its mode may have been changed without a line; empty: none is.
     """
     if all_proxied(case.members):
         return ""

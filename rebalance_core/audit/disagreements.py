@@ -63,8 +63,8 @@ def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Diffe
 
 
 def let_go(one: Difference, unreadable: Mapping[str, int], go: set[str]) -> bool:
-    """True if Go clients alone should hold the queue, whose topic nobody can read: they give it up,
-    the ledger follows Java's.
+    """Return whether Go clients alone should hold the queue, of a topic without a readable queue:
+    they give it up, the ledger follows Java's.
     """
     since_ms = unreadable.get(one.queue.topic)
     late = since_ms is not None and since_ms <= one.at_ms

@@ -46,15 +46,15 @@ class Offsets:
 
     def committed(self, queues: Iterable[MessageQueue]) -> str:
         """Return how many of these queues have a commit: all, some or none; unknown: no store
-        tells.
+        shows it.
         """
         queues = list(queues)
         having = [queue for queue in queues if queue in self.commits]
         if len(having) == len(queues):
             return "all"
         stores = self._stores
-        untold = [queue for queue in queues if queue not in self._none]
-        if stores is not None and any(queue.broker_name not in stores for queue in untold):
+        unseen = [queue for queue in queues if queue not in self._none]
+        if stores is not None and any(queue.broker_name not in stores for queue in unseen):
             return "unknown"
         return "some" if having else "none"
 
@@ -67,7 +67,7 @@ class Offsets:
 def backlog(case: GroupCase) -> dict[MessageQueue, int]:
     """Messages after the commit of each queue that has some.
 
-    Where ``consumerProgress`` is newer than any look at a queue's end, it tells the difference.
+    Where ``consumerProgress`` is newer than any look at a queue's end, its difference counts.
     """
     offsets = Offsets(case)
     behind = {queue: offsets.lag(queue) for queue in offsets.commits}

@@ -30,7 +30,7 @@ STEPS = 2
 
 @dataclass(frozen=True, slots=True)
 class UnseenReading:
-    """Offsets that advance with nobody there.
+    """Offsets that advance without a known member.
 
     Attributes:
         queues: those of which offsets advanced; first_ms: seen before, last_ms: after.
@@ -53,7 +53,7 @@ class UnseenReading:
 
 
 def unseen_reading(case: GroupCase) -> UnseenReading | None:
-    """Tell which queues of the group are read by nobody known; None: none, or members are known."""
+    """Return the queues that are read without a known member; None: none, or members are known."""
     if case.tables["memberships"] or case.tables["observed_members"]:
         return None
     if is_system_group(case.consumer_group) or any(
@@ -84,7 +84,7 @@ def last_reading(case: GroupCase) -> tuple[int, int] | None:
     """Between which moments offsets advanced last though no member is known, epoch ms.
 
     None: they did not after the last member went and its commits were stored, or brokers say that
-    nobody is online.
+    no member is online.
     """
     if is_system_group(case.consumer_group) or _denied_by(case):
         return None
@@ -118,7 +118,7 @@ def is_denied(case: GroupCase) -> bool:
 def last_listed(case: GroupCase) -> tuple[str, int]:
     """Return the broker or proxy whose newest list has members, and when it was made; 0: none.
 
-    A broker lists nobody who is behind a proxy.
+    A broker does not list members behind a proxy.
     """
     newest: dict[str, tuple[int, bool]] = {}
     for fact in case.facts["DUMP"]:
@@ -156,7 +156,7 @@ class Unlisted:
 
 
 def unlisted_readers(case: GroupCase) -> Unlisted | None:
-    """Clients that commit or write after brokers lost them; who pulls while nobody is a member.
+    """Return clients that go on after brokers lost them, and pulls while the group has no member.
 
     Signs after the log of a broker ended prove nothing: it may list the client again.
     """

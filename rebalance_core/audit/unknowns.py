@@ -109,7 +109,7 @@ def queues_unlisted(broker: str) -> Unknown:
     return Unknown(
         NOT_COVERED,
         broker,
-        f"dumps show queues of a topic on {broker} that no other file tells of",
+        f"dumps show queues of a topic on {broker} that no other file names",
         topic_store(broker).remedy,
     )
 
@@ -149,8 +149,8 @@ def request_mode_unstated(client_id: str, group: str) -> Unknown:
     return Unknown(
         NOT_COVERED,
         client_id,
-        f"no file tells whether {client_id} pops or pulls, and it holds a queue that is popped",
-        f"Dump consumerStatus -g {group}, which tells clientRebalance.",
+        f"no file shows whether {client_id} pops or pulls, and it holds a queue that is popped",
+        f"Dump consumerStatus -g {group}, which shows clientRebalance.",
     )
 
 
@@ -159,7 +159,7 @@ def request_mode_undated(topic: str) -> Unknown:
     return Unknown(
         NOT_COVERED,
         "",
-        f"no file tells whether {topic} was popped or pulled then",
+        f"no file shows whether {topic} was popped or pulled then",
         "Copy config/messageRequestMode.json of the brokers when the group is dumped.",
     )
 
@@ -217,6 +217,6 @@ QUEUES_BEFORE = Unknown(
 MAY_ASSIGN = Unknown(
     ASSIGNED,
     "",
-    "no file tells whether every lite pull member divides what it subscribes",
-    "Dump consumerStatus of the group: its members' properties tell.",
+    "no file shows whether every lite pull member divides what it subscribes",
+    "Dump consumerStatus of the group: its members' properties show it.",
 )

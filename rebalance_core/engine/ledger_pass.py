@@ -442,7 +442,7 @@ def bucket_pass(
         engine: See `EngineOptions`.
         options: Of the simulation.
         names_coded: See `rows_of`; what a `TableWriter` takes.
-        progress: Told how many groups are done, of how many.
+        progress: Called with how many groups are done, of how many.
     """
     grouped = fan_out(with_empty_events_if_missing(tables), group_pattern(options))
     alone = options.engine == REFERENCE

@@ -274,7 +274,7 @@ def _designated(nobody: answer.Reason | None) -> set[str]:
 
 def _notes(settled: Settlement) -> tuple[str, ...]:
     if not settled.known:
-        return ("the topic has queues of which nobody knows who holds them; mqAll is longer",)
+        return ("the topic has queues whose holders are unknown; mqAll is longer",)
     notes = list(_of_languages(settled))
     unreadable = len(settled.view.queues[settled.topic]) - len(settled.queues)
     if unreadable:

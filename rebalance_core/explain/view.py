@@ -157,7 +157,7 @@ def view_of(rows: GroupRows, epoch: EpochsRow) -> View:
 
 
 def key_of(member: MembershipsRow) -> ProcessKey:
-    """Return what tells a process of a view apart from the others."""
+    """Return what distinguishes a process of a view from the others."""
     return member["client_id"], member["channel_id"]
 
 

@@ -179,7 +179,7 @@ class AuditTask:
     Attributes:
         audit_pass: Simulates and audits groups.
         salt: Of the names that are written for client ids; None: these are.
-        progress: Told how many groups are judged, of how many.
+        progress: Called with how many groups are judged, of how many.
     """
 
     audit_pass: AuditPass
@@ -246,7 +246,7 @@ def audit_and_write(
         findings_per_rule: of each rule the worst findings are written.
         before_writing: called once few enough rows are bad, before the first table is written.
         warn: gets a text for each input table with unknown columns, which are not read.
-        progress: told how many groups are judged, of how many; in a process.
+        progress: Called with how many groups are judged, of how many; in a process.
         runtime: where.
         rule_options: those of `audit_clusters`; with ``redact_salt`` the ledger shows no client
             id either, and a refusal no row.

@@ -123,7 +123,7 @@ def simulate_and_write(
         versions: As of `simulate_producers`.
         output: A folder (`place_of`), which gets the tables; none of them may be there.
         before_writing: Called before the first table is written.
-        progress: Told how many producers are done, of how many; in a process.
+        progress: Called with how many producers are done, of how many; in a process.
         runtime: Where.
 
     Raises:

@@ -129,7 +129,7 @@ class LedgerTask:
         options: Of the simulation.
         wanted: The tables whose rows are handed on, of the ledger's and `REPLAYED`.
         names_coded: As of `bucket_pass`.
-        progress: Told how many groups are done, of how many.
+        progress: Called with how many groups are done, of how many.
     """
 
     giants: Mapping[int, Giants]
@@ -311,7 +311,7 @@ def simulate_and_write(
         config: See `LedgerConfig`.
         before_writing: Called once few enough rows are bad, before the first table is written.
         warn: Gets a text for whatever was passed over.
-        progress: Told how many groups are done, of how many; in a process.
+        progress: Called with how many groups are done, of how many; in a process.
         runtime: Where.
 
     Raises:

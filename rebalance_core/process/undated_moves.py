@@ -116,8 +116,8 @@ def changed_unseen(findings: Iterable[FindingsRow]) -> dict[str, tuple[Span, ...
     """Return by topic from when to when what ingest dated by a document may have happened.
 
     What has the time of the look before is no such change: it is dated by what happened then, as
-    the loss of a topic by the replica that became master. Nor is the request mode that a client is
-    told: it moves its queues then, and the event has that time.
+    the loss of a topic by the replica that became master. Nor is the request mode that a client
+    learns: it moves its queues then, and the event has that time.
     """
     spans: dict[str, tuple[Span, ...]] = {}
     for row in findings:

@@ -120,8 +120,8 @@ BROKER_FLAPS = Rule(
 SLAVE_NOT_READABLE = Rule(
     "SLAVE_NOT_READABLE",
     INFO,
-    "Slaves refuse to be read (slaveReadEnable=false, the default where no file tells). When "
-    "their master goes, its queues stay allocated and nobody reads them.",
+    "Slaves refuse to be read (slaveReadEnable=false, the default where no file names it). "
+    "When their master goes, its queues stay allocated and are not read.",
     "BROKER_SLAVES, MASTER_DOWN (REFUSED)",
     "To consume without the master, set slaveReadEnable=true on the slaves, or let a slave act as "
     "master (enableSlaveActingMaster).",

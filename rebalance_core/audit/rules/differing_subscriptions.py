@@ -108,14 +108,14 @@ def _since(span: Span) -> str:
 
 
 def _may_have_unsubscribed(case: GroupCase, members: list[MembershipsRow]) -> bool:
-    """True if a member that lacks a topic came at a time since when logs do not tell of all."""
+    """True if a member that lacks a topic came at a time since when logs have gaps."""
     if not case.run.coverage.known:
         return False
     all_topics = frozenset[str]().union(*map(known_topics, members))
     lacking = {row["client_id"] for row in members if known_topics(row) != all_topics}
     joins = [row for row in case.consumer_events if row["event_type"] == CONSUMER_JOIN]
     joins = [row for row in joins if row["client_id"] in lacking]
-    untold = any(
+    unlogged = any(
         row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.tables["findings"]
     )
     # what a dump lists a member with it may have come to have since it joined
@@ -124,7 +124,7 @@ def _may_have_unsubscribed(case: GroupCase, members: list[MembershipsRow]) -> bo
         for row in joins
     )
     since_ms = min((row["event_ms"] for row in joins), default=case.run.start_ms)
-    return untold or later or logs_gap(case, since_ms, None) is not None
+    return unlogged or later or logs_gap(case, since_ms, None) is not None
 
 
 def _broker_words(case: GroupCase) -> dict[str, str]:

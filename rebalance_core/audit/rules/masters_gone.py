@@ -54,7 +54,7 @@ def _names(queues: Iterable[MessageQueue]) -> str:
 
 
 def find_unread(case: GroupCase) -> Iterator[Finding]:
-    """One finding for each outage in which members had queues that nobody could read."""
+    """One finding for each outage in which members had queues that could not be read."""
     offsets = Offsets(case)
     for broker, outage in _outages(case):
         held = {queue_of(row) for row in _held_in(case, broker, outage) if row["client_id"]}
@@ -91,13 +91,13 @@ def find_lockless(case: GroupCase) -> Iterator[Finding]:
         lasts = outage.up_ms is None
         if outage.mode == ACTING or not waiting or _is_switch(outage):
             continue
-        doubt = "" if outage.mode else " (unless a slave acts as master, which no file tells)"
+        doubt = "" if outage.mode else " (unless a slave acts as master, which no file shows)"
         yield Finding(
             f"{plural(len(waiting), 'orderly queue')} of {broker} moved while its master was gone "
-            f"and had no owner until it was back: nobody gives their order locks{doubt}."
+            f"and had no owner until it was back: no broker gives their order locks{doubt}."
             if not lasts
             else f"{plural(len(waiting), 'orderly queue')} of {broker} moved since its master is "
-            f"gone and have no owner: nobody gives their order locks{doubt}.",
+            f"gone and have no owner: no broker gives their order locks{doubt}.",
             {"queues": _names(waiting), "mode": outage.mode or "not known"},
             severity=ERROR if lasts else None,
             broker_name=broker,

@@ -59,8 +59,11 @@ def deletions_of(case: GroupCase, topic: str) -> dict[str, int]:
 
 
 def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:
-    present = {row["broker_name"]: row["event_ms"] for row in case.tables["topics"]
-               if row["topic"] == topic and not is_deleted(row)}  # fmt: skip
+    present = {
+        row["broker_name"]: row["event_ms"]
+        for row in case.tables["topics"]
+        if row["topic"] == topic and not is_deleted(row)
+    }
     first = min(deleted.values())
     kept = sorted(present.keys() - deleted.keys())
     again = sorted(present.keys() & deleted.keys())

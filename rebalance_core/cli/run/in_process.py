@@ -79,7 +79,7 @@ class Carrier:
         Args:
             service: a function of `process`; on Spark of `spark`, which takes the session first.
             arguments: after the session.
-            of: what its progress counts, e.g. ``groups``; None: it tells of none.
+            of: what its progress counts, e.g. ``groups``; None: it reports none.
             keywords: of the service.
         """
         if of is None:
@@ -95,7 +95,7 @@ class Carrier:
         Args:
             service: a function of `process` that takes a runtime.
             arguments: of the service.
-            of: what its progress counts, e.g. ``groups``; None: it tells of none.
+            of: what its progress counts, e.g. ``groups``; None: it reports none.
             keywords: of the service.
         """
         if of is None:

@@ -89,7 +89,7 @@ class OnSpark(Carrier):
     def run(
         self, service: Callable[..., Any], *arguments: Any, of: str | None = None, **keywords: Any
     ) -> Any:
-        """Call a service on Spark, whose own progress is told."""
+        """Call a service on Spark, whose own progress is shown."""
         return service(*arguments, runtime=self.runtime, **keywords)
 
     def output(self, *names: str) -> Any:

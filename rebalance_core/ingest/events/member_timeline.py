@@ -69,7 +69,7 @@ class MemberTimeline:
     a dump tells; ``at_one_broker`` what one broker alone saw of members that lived on;
     ``after_logs`` the events that only dumps tell which were taken after the log of a broker had
     ended; ``by_silence`` the `ORDER` of the changed subscriptions that no line of the member's own
-    tells, but that none of its heartbeats changed the broker's table again.
+    shows, but that none of its heartbeats changed the broker's table again.
     """
 
     group: str

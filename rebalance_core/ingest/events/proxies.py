@@ -62,7 +62,7 @@ class ProxyGroupTopics:
         for changes in self._changes.values():
             changes.sort(key=lambda change: change[:2])
 
-    def told(self, piece: ConsumerConnectedPiece, place: str) -> list[ConsumerDataPiece]:
+    def stated(self, piece: ConsumerConnectedPiece, place: str) -> list[ConsumerDataPiece]:
         """The line of a member as the statement of its topics, at `place`; empty: not known.
 
         Args:
@@ -181,7 +181,7 @@ def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list
         if piece.kind in MEMBER_LINES and piece.place.startswith(PROXIES):
             of_proxies.append(piece)
         elif piece.kind == "consumer_connected":
-            local += topics.told(piece, piece.place)
+            local += topics.stated(piece, piece.place)
     rest = [
         piece
         for piece in pieces
@@ -239,7 +239,7 @@ class _Members:
         """The members' connections, each as the first proxy saw it, and their ends."""
         found: list[Evidence] = []
         for one in self._all_joined:
-            found += replace(one.line, place=one.place), *self.topics.told(one.line, one.place)
+            found += replace(one.line, place=one.place), *self.topics.stated(one.line, one.place)
         return found + self._ended
 
     def _connected(self, piece: ConsumerConnectedPiece) -> None:

@@ -110,7 +110,7 @@ def unlogged_subscriptions(
     Args:
         group: the consumer group.
         events: all of its members.
-        by_silence: `ORDER` of those among them that no line of the member's own tells.
+        by_silence: `ORDER` of those among them that no line of the member's own shows.
         pieces: its evidence.
         context: of the cluster.
     """

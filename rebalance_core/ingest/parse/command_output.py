@@ -76,7 +76,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 def dashed_ms(text: str, time_zone: tzinfo) -> int:
     """Epoch milliseconds of ``yyyy-MM-dd HH:mm:ss`` or ``yyyy-MM-dd HH:mm:ss,SSS``.
 
-    Of an hour that a clock change repeats the zone tells the pass (`log_lines.ReadAt`); a plain
+    Of an hour that a clock change repeats, the zone has the pass (`log_lines.ReadAt`); a plain
     one takes the first.
 
     Raises:

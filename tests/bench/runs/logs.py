@@ -71,10 +71,16 @@ def _ingested(
     _hold_expected(made, run, folder / "tables")
     cost, size = run.cost, made.bytes / 1e6
     return cost, (
-        round(size), made.lines, giant_lines, str(run.record["run_on"]),
-        tidy(cost.processor_seconds), tidy(cost.seconds), tidy(size / cost.processor_seconds),
-        _most_mib(cost), round(cost.peak_mib["jvm"]) if "jvm" in cost.peak_mib else None,
-    )  # fmt: skip
+        round(size),
+        made.lines,
+        giant_lines,
+        str(run.record["run_on"]),
+        tidy(cost.processor_seconds),
+        tidy(cost.seconds),
+        tidy(size / cost.processor_seconds),
+        _most_mib(cost),
+        round(cost.peak_mib["jvm"]) if "jvm" in cost.peak_mib else None,
+    )
 
 
 def _most_mib(cost: Cost) -> int:

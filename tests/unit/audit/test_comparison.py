@@ -301,7 +301,7 @@ def test_no_member_in_any_file_is_no_sign_that_there_is_none() -> None:
 
 
 def test_a_group_whose_newest_list_has_members_is_not_offline() -> None:
-    """Recorded: logs that begin after the dumps, and brokers that list nobody behind a proxy."""
+    """Recorded: logs that begin after the dumps, and brokers that list none behind a proxy."""
     denied = fact("GROUP_AT_BROKER", DUMPED_MS, broker_name="b", details={"members": "0"})
     asked = {"command": "consumerConnection", "error": "", "proxy": "p"}
     shown = fact("DUMP", DUMPED_MS, details={**asked, "rows": "2"})

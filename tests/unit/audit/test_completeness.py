@@ -49,11 +49,8 @@ def incomplete(
     facts: list[Any], dumps: list[Any], down: str = ""
 ) -> tuple[AuditRun, list[Finding]]:
     """The run, and what is missing of the collection; ``down``: brokers that are."""
-    gone: list[Any] = [
-        {"event_ms": 0, "sequence": 0, "event_type": "BROKER_DOWN", "broker_name": name,
-         "detail": "CLOSED"}
-        for name in down
-    ]  # fmt: skip
+    event = {"event_ms": 0, "sequence": 0, "event_type": "BROKER_DOWN", "detail": "CLOSED"}
+    gone: list[Any] = [event | {"broker_name": name} for name in down]
     case = cluster_case(facts_by_kind(facts), dumps, gone, [], stale_hours=6.0)
     return case.run, list(find_incomplete(case))
 

@@ -217,7 +217,7 @@ def test_a_topic_whose_queues_a_dump_shows_is_there() -> None:
     shown = covered(case_of(join(A), facts=progress(A), members=lists), (0, 1000), begins=True)
     row = found(shown, "FROZEN_GROUP")
     assert row["severity"] == "INFO"
-    assert "dumps show queues of a topic on a that no other file tells of" in row["summary"]
+    assert "dumps show queues of a topic on a that no other file names" in row["summary"]
     assert row["remedy"].startswith("Copy topics.json of a")
 
 
@@ -564,8 +564,14 @@ def test_the_clock_of_another_group_s_broker_does_not_matter(broker: str, severi
 
 
 def test_a_log_of_an_unsure_clock_is_its_broker_s() -> None:
-    row = {"role": "BROKER", "kind": "broker_log", "from_ms": 0, "to_ms": 900_000,
-           "complete": True, "clock_offset_ms": None}  # fmt: skip
+    row = {
+        "role": "BROKER",
+        "kind": "broker_log",
+        "from_ms": 0,
+        "to_ms": 900_000,
+        "complete": True,
+        "clock_offset_ms": None,
+    }
     rows: list[Any] = [row | {"host": "x", "note": CLOCK_UNSURE}, row | {"host": "y", "note": None}]
     coverage = coverage_of(rows, {"a": ["x"], "b": ["y"]})
     assert (coverage.is_off("a"), coverage.is_off("b")) == (True, False)

@@ -35,9 +35,21 @@ FILES = {
     PROXY_LOG: "grpc/collection/proxy/proxy-2/broker.log",
 }
 ODD = [
-    b"\x00", b"\xff", b"\r", b"\xe2\x80\xa8", b"\xc2\x85", b"\xe3\x80\x80", b"\x0b", b"\x1c",
-    b"\xf0\x9f", b"\xef\xbb\xbf", b"\t", b"   ", b"\n\n", b"\n\tat a.B.c(D.java:1)\n",
-]  # fmt: skip
+    b"\x00",
+    b"\xff",
+    b"\r",
+    b"\xe2\x80\xa8",
+    b"\xc2\x85",
+    b"\xe3\x80\x80",
+    b"\x0b",
+    b"\x1c",
+    b"\xf0\x9f",
+    b"\xef\xbb\xbf",
+    b"\t",
+    b"   ",
+    b"\n\n",
+    b"\n\tat a.B.c(D.java:1)\n",
+]
 ZONE = "America/New_York"
 
 
@@ -67,10 +79,16 @@ def damaged(chance: random.Random, log: bytes) -> bytes:
     for line in lines[chance.randrange(len(lines)) :]:
         made, at = line, chance.randrange(len(line) + 1)
         if chance.random() < 0.1:
-            made = chance.choice([
-                line[:at], line[at:], line[:at] + chance.choice(ODD) + line[at:],
-                chance.choice(ODD) + line, chance.choice(lines), line[:at] + b"\n" + line[at:],
-            ])  # fmt: skip
+            made = chance.choice(
+                [
+                    line[:at],
+                    line[at:],
+                    line[:at] + chance.choice(ODD) + line[at:],
+                    chance.choice(ODD) + line,
+                    chance.choice(lines),
+                    line[:at] + b"\n" + line[at:],
+                ]
+            )
         found.append(made)
     return b"\n".join(found)
 

@@ -1,4 +1,4 @@
-"""Masters that went: what nobody read, what nobody owned, and offsets that fell back."""
+"""Masters that went: queues not read, queues not owned, and offsets that fell back."""
 
 from dataclasses import replace
 from typing import Any
@@ -63,7 +63,7 @@ def test_orderly_queues_that_moved_without_a_master() -> None:
     lasting = case_of(topic(), join("x"), down(), join("y", at=200), settings=ORDERLY)
     assert severities(LOCKS, lasting) == ["ERROR"]
     unknown = case_of(topic(), join("x"), down(detail=None), join("y", at=200), settings=ORDERLY)
-    assert "which no file tells" in findings_of(LOCKS, unknown)[0].summary
+    assert "which no file shows" in findings_of(LOCKS, unknown)[0].summary
 
 
 @pytest.mark.parametrize(
