@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         FactsByKind,
         FindingsRow,
+        GroupRenamedFact,
         NotCollectedFact,
         NotReadFact,
     )
@@ -42,6 +43,7 @@ def find_incomplete(case: ClusterCase) -> Iterator[Finding]:
     yield from missing_name_servers(case.facts)
     yield from files_not_read(case.facts["NOT_READ"])
     yield from not_collected(case.facts["NOT_COLLECTED"])
+    yield from renamed_groups(case.facts["GROUP_RENAMED"])
     yield from missing_dumps(case)
     yield from missing_exports(case)
     yield from ended_logs(case)
@@ -233,6 +235,25 @@ def not_collected(rows: Iterable[NotCollectedFact]) -> Iterator[Finding]:
         )
 
 
+def renamed_groups(rows: Iterable[GroupRenamedFact]) -> Iterator[Finding]:
+    """At most one finding: groups that logs and dumps call by different names."""
+    named = [
+        f"{row['details']['in_logs']} ({row['details']['log']} and other logs) has the client ids "
+        f"of {row['details']['group']} ({row['details']['dump']})"
+        for row in rows
+    ]
+    if named:
+        yield _incomplete(
+            f"logs and dumps contradict each other on who a group is: {listed(named)}; the logs "
+            "are read under the name of the dumps",
+            {
+                "groups": listed(row["details"]["group"] for row in rows),
+                "in_logs": listed(row["details"]["in_logs"] for row in rows),
+            },
+            remedy="Redact logs, stores and dumps in one go, as `rebalance collect --redact` does.",
+        )
+
+
 def missing_exports(case: ClusterCase) -> Iterator[Finding]:
     """Find the stores that brokers keep in RocksDB and that were not exported, or only long ago."""
     facts, run = case.facts, case.run
@@ -357,11 +378,11 @@ COLLECTION_INCOMPLETE = Rule(
     "COLLECTION_INCOMPLETE",
     verdicts.ERROR,
     "A broker, name server, dump or RocksDB export is missing, stale or empty, a broker.log ends "
-    "long before the dumps, the collector could not copy or ask for everything, or a finding is "
-    "INFO only because evidence is missing. What depends on it is UNKNOWN, and the run is not "
-    "green.",
+    "long before the dumps, the collector could not copy or ask for everything, logs and dumps "
+    "have different names of a group, or a finding is INFO only because evidence is missing. What "
+    "depends on it is UNKNOWN, and the run is not green.",
     "EXPECTED_BROKER, EXPECTED_NAME_SERVER, BROKER_FILE, BROKER_STORE, NAME_SERVER_FILE, "
-    "BROKER_IN_CLUSTER, DUMP, NOT_READ, NOT_COLLECTED",
+    "BROKER_IN_CLUSTER, DUMP, NOT_READ, NOT_COLLECTED, GROUP_RENAMED",
     "Find out why the file was not copied or the command failed, and collect again.",
     about=BROKER,
     find_in_cluster=find_incomplete,

@@ -182,6 +182,11 @@ _OTHER_KINDS = (
         details=fields("what (a path in the collection, a broker or a question), why"),
     ),
     FactKind(
+        "GROUP_RENAMED",
+        "logs have another name of a group than dumps: they are read under the name of dumps",
+        details=fields("in_logs, group (the name in dumps), log, dump (files that have them)"),
+    ),
+    FactKind(
         "BROKER_IN_CLUSTER",
         "clusterList lists this broker",
         about=_OF_BROKER,

@@ -1441,6 +1441,26 @@ class NotCollectedFact(Fact):
     details: NotCollectedDetails
 
 
+class GroupRenamedDetails(TypedDict):
+    """Details of GROUP_RENAMED."""
+
+    in_logs: str
+    group: str
+    log: str
+    dump: str
+
+
+class GroupRenamedFact(Fact):
+    """A row of GROUP_RENAMED."""
+
+    kind: Literal["GROUP_RENAMED"]
+    topic: str | None
+    broker_name: str | None
+    queue_id: int | None
+    client_id: str | None
+    details: GroupRenamedDetails
+
+
 class BrokerInClusterDetails(TypedDict):
     """Details of BROKER_IN_CLUSTER."""
 
@@ -2297,6 +2317,7 @@ class FactsByKind(TypedDict):
     DUMP: Sequence[DumpFact]
     NOT_READ: Sequence[NotReadFact]
     NOT_COLLECTED: Sequence[NotCollectedFact]
+    GROUP_RENAMED: Sequence[GroupRenamedFact]
     BROKER_IN_CLUSTER: Sequence[BrokerInClusterFact]
     BROKER_REGISTERED: Sequence[BrokerRegisteredFact]
     GROUP_CONFIG: Sequence[GroupConfigFact]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, TypeGuard
 
 from rebalance_core.contracts.document_facts import SUBJECTS
@@ -82,6 +82,8 @@ def cluster_facts(
     _files(rows, collection, stats, context)
     _not_read(rows, collection, stats, context)
     _not_collected(rows, collection, context)
+    for other in collection.other_names:
+        _spanning(rows, "GROUP_RENAMED", context, other.log, asdict(other))
     _proxies(rows, collection, context)
     counted = own_evidence(pieces, context)
     ordered = sorted(counted, key=lambda p: (context.time_of(p), p.place, p.position, p.source))

@@ -27,6 +27,7 @@ from rebalance_core.ingest.copied_names import (
     unescaped,
 )
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
+from rebalance_core.ingest.group_names import OtherName
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
 from rebalance_core.ingest.parse.config_stores import FORM_OF_FOLDER
 from rebalance_core.ingest.parse.encodings import UTF_8, decoded, encoding_of
@@ -538,6 +539,8 @@ class Collection:
     unused: tuple[UnusedFile, ...] = ()
     dumped_brokers: tuple[str, ...] = ()
     """Brokers that dumps name in what they hold."""
+    other_names: tuple[OtherName, ...] = ()
+    """Groups whose logs are read under the name that dumps have."""
 
     @cached_property
     def broker_folders(self) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from rebalance_core.ingest.fact import (
     storable,
     unread,
 )
+from rebalance_core.ingest.group_names import renamed
 from rebalance_core.ingest.log_block import WORDS, LogBlock
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
@@ -232,6 +233,13 @@ class FileStats:
         ):
             known.append((at_ms, value))
 
+    def members(self) -> Iterator[tuple[str, str]]:
+        """Yield the group and client id of members that the file shows; of a log the first ones."""
+        for name in self.witnessed:
+            if name.startswith(MEMBER):
+                group, _, client_id = name.removeprefix(MEMBER).partition(" ")
+                yield group, client_id
+
     def count_gap(self, gap_ms: int) -> None:
         """Count one epoch time beside a local one."""
         self.gap_low = gap_ms if self.gap_low is None else min(gap_ms, self.gap_low)
@@ -284,11 +292,13 @@ class FileReader:
         file: the file.
         zone: of lines with local time.
         brokers: known broker names.
+        group_names: names of groups in logs, with those that they are read under.
     """
 
     file: CollectedFile
     zone: str
     brokers: Collection[str]
+    group_names: Mapping[str, str] = field(default_factory=dict)
     stats: FileStats = field(init=False)
     _clock: Clock | ClientClock = field(init=False)
     _unwrapper: Unwrapper | None = field(init=False)
@@ -478,6 +488,8 @@ class FileReader:
                 self._note_refusal(piece)
                 yield piece
                 continue
+            if self.group_names and self.file.is_log:
+                piece = replace(piece, values=renamed(piece.values, self.group_names))
             self._note_mark(piece)
             self._note_witness(piece)
             if piece.kind == "client_created" and piece.values.keys() == {"client_id"}:

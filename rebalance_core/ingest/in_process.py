@@ -38,6 +38,7 @@ from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
 from rebalance_core.ingest.log_block import lines_in
 from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_lines import ServerClock, blocks_of
+from rebalance_core.ingest.renamed_groups import other_names
 from rebalance_core.ingest.rows import RowsByTable
 from rebalance_core.ingest.strangers import FILE_OF_ANOTHER, set_apart
 from rebalance_core.model.file_statuses import NOT_UNDERSTOOD, READ, REFUSED, STATES_NOTHING
@@ -92,6 +93,9 @@ def read_collection(
         stats.append(reader.stats)
         if progress is not None:
             progress(done, len(files))
+    names = () if collection.other_names else other_names(stats)
+    if names:
+        return read_collection(replace(collection, other_names=names), assumed, progress)
     apart = set_apart(collection, stats, (p for p in evidence if p.part == CLUSTER))
     if apart.strangers:
         evidence = [piece for piece in evidence if not is_of(piece.source, apart.names)]
@@ -127,7 +131,9 @@ def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions)
     """The reader of one file, with its time zone and the brokers' names."""
     settings = collection.settings
     zone = settings.admin_time_zone if file.kind == ADMIN else settings.zone_of(file.name)
-    return FileReader(file, zone or assumed.time_zone, collection.brokers)
+    zone = zone or assumed.time_zone
+    names = {one.in_logs: one.group for one in collection.other_names}
+    return FileReader(file, zone, collection.brokers, names)
 
 
 def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:

@@ -48,6 +48,7 @@ from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileReader, FileStats
 from rebalance_core.ingest.group_tables import of_cluster, once, rejected_row, sequenced, tables_of
 from rebalance_core.ingest.parse import log_lines
+from rebalance_core.ingest.renamed_groups import other_names
 from rebalance_core.ingest.rows import ORDER, Event, Tables, by_name, merged
 from rebalance_core.ingest.strangers import set_apart
 from rebalance_core.process.ingest import IngestCounts, IngestWritten
@@ -147,7 +148,7 @@ class FileReaders:
     def of(self, uri: str) -> FileReader:
         """A fresh reader: counts and clocks are one file's, or one split's."""
         known = self.readers[uri if uri in self.readers else _path(uri)]
-        return FileReader(known.file, known.zone, known.brokers)
+        return FileReader(known.file, known.zone, known.brokers, known.group_names)
 
 
 def collection_evidence(
@@ -387,10 +388,13 @@ def ingest(
     buckets = max(cores_of(spark), -(-size // _BYTES_A_BUCKET))
     evidence = collection_evidence(spark, collection, assumed, buckets).persist()
     try:
-        pieces = _pieces_of_driver(evidence)
-        stats = in_process.total_stats(
-            collection, (stats_of(p) for p in pieces if p.part == COUNTED)
-        )
+        pieces, stats = _known_to_driver(evidence, collection)
+        names = other_names(stats)
+        if names:  # all evidence on a group has the bucket of its name
+            evidence.unpersist()
+            collection = replace(collection, other_names=names)
+            evidence = collection_evidence(spark, collection, assumed, buckets).persist()
+            pieces, stats = _known_to_driver(evidence, collection)
         too_long = [*long_lines(collection, stats)]
         apart = set_apart(collection, stats, (p for p in pieces if p.part == CLUSTER))
         if apart.strangers:
@@ -422,6 +426,15 @@ def ingest(
         yield by_number(rows, buckets, "bucket"), (*stats, *apart.strangers)
     finally:
         evidence.unpersist()
+
+
+def _known_to_driver(
+    evidence: DataFrame, collection: Collection
+) -> tuple[list[Evidence], list[FileStats]]:
+    """Evidence on the cluster, and how each file was understood."""
+    pieces = _pieces_of_driver(evidence)
+    counts = (stats_of(p) for p in pieces if p.part == COUNTED)
+    return pieces, in_process.total_stats(collection, counts)
 
 
 def _pieces_of_driver(evidence: DataFrame) -> list[Evidence]:

@@ -14,7 +14,7 @@ SEEDS = dict.fromkeys(KINDS, 1) | {
     "log head": 7000,
     "log middle": 2,
     "only dumps": 900,
-    "renamed in logs": 6,
+    "renamed in logs": 900,
 }
 """By kind: 1, or where that shows a fault which is not mended, the first that passes; else one of
 a fault that was."""

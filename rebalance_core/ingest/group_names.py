@@ -1,0 +1,52 @@
+"""Names of groups: facts of logs that have one of their own are read under that of dumps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+
+_ENDS = ("", "_", "+")
+"""What follows the group in the name of a retry topic: nothing, or the topic that it pops."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherName:
+    """A group's name in logs that no dump has.
+
+    Attributes:
+        in_logs: the name.
+        group: its name in dumps, which stores have, too.
+        log: a log that has the one.
+        dump: a dump that has the other.
+    """
+
+    in_logs: str
+    group: str
+    log: str
+    dump: str
+
+
+def renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """Return a value of a fact with the groups, and their retry topics, under their other names.
+
+    >>> renamed({"group": "g1", "topics": ["%RETRY%g1", "T"]}, {"g1": "orders"})
+    {'group': 'orders', 'topics': ['%RETRY%orders', 'T']}
+    """
+    if isinstance(value, str):
+        return names.get(value) or _renamed_topic(value, names)
+    if isinstance(value, Mapping):
+        return {renamed(key, names): renamed(one, names) for key, one in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return type(value)(renamed(one, names) for one in value)
+    return value
+
+
+def _renamed_topic(topic: str, names: Mapping[str, str]) -> str:
+    rest = topic.removeprefix(RETRY_TOPIC_PREFIX)
+    if rest != topic:
+        for name, group in names.items():
+            end = rest.removeprefix(name)
+            if end != rest and end[:1] in _ENDS:
+                return f"{RETRY_TOPIC_PREFIX}{group}{end}"
+    return topic
