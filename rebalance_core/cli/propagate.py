@@ -12,8 +12,8 @@ from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
 from rebalance_core.cli.terminal import RowReport, table
-from rebalance_core.clockwork.measured import CAUSES_JOINED_BY
 from rebalance_core.clockwork.options import ClockOptions
+from rebalance_core.clockwork.propagation_parts import CAUSES_JOINED_BY
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.engine.options import RowForecast

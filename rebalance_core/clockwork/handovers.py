@@ -6,17 +6,17 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from rebalance_core.clockwork.holdings import MeasuredHoldings, ReadableSpans, Windows
+from rebalance_core.clockwork.holdings import MeasuredHoldings
 from rebalance_core.clockwork.options import MS_US
+from rebalance_core.clockwork.readable_spans import ReadableSpans
 from rebalance_core.clockwork.script import Script
-from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
+from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER
+from rebalance_core.clockwork.windows import Windows
 from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_of_run
 from rebalance_core.kernels.segments import running_max as _running_max
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import FIRST_PULL_DELAY_MS
-
-# Queues passed from one holder to the next: gaps and overlaps.
 
 NO_TIME = -(1 << 62)
 """Of a drop or start that is not there."""

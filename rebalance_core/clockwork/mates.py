@@ -14,12 +14,14 @@ from itertools import pairwise, takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork import draws
-from rebalance_core.clockwork.draws import Operation, Timer
+from rebalance_core.clockwork import delays, draws, operations
+from rebalance_core.clockwork.draws import Timer
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
+from rebalance_core.clockwork.operations import Operation
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Life, Script
-from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks, Times
+from rebalance_core.clockwork.ticks import Ticks
+from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER, Times
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import BATCHED
 from rebalance_core.model.group_settings import BROADCASTING, PUSH
@@ -150,9 +152,9 @@ class _Mate:
         parts = (
             delay.many(draws.uniforms(ticks.seeds, life.entity, timer))
             for delay, timer in (
-                (draws.COLD_DROP_AFTER, Timer.DROP_AFTER),
-                (draws.COLD_ADD_AFTER, Timer.ADD_AFTER),
-                (draws.PASS_TAIL, Timer.PASS_TAIL),
+                (delays.COLD_DROP_AFTER, Timer.DROP_AFTER),
+                (delays.COLD_ADD_AFTER, Timer.ADD_AFTER),
+                (delays.PASS_TAIL, Timer.PASS_TAIL),
             )
         )
         return begin, begin + np.sum(list(parts), axis=0)
@@ -239,7 +241,7 @@ def notices_of(ticks: Ticks) -> list[_Sent]:
                     connected = (up <= at_us) & (at_us < down) & (at_us < NEVER)
                     connected &= ticks.tells(broker, slice(None), at_us)
                     if script.broker_lives[number].broker == broker and connected.any():
-                        tick = draws.operation_id(life.entity, name, number, operation)
+                        tick = operations.operation_id(life.entity, name, number, operation)
                         rows.append((np.where(connected, at_us, NEVER), tick))
         if rows:
             times = np.stack([at_us for at_us, _ in rows])
@@ -267,7 +269,9 @@ def _delivered(ticks: Ticks, life: Life, notice: _Sent) -> Times:
     lost = np.uint64(round(ticks.options.lost_notices * (1 << draws.DRAW_BITS)))
     if lost:
         listed &= draws.uniforms(seeds, life.entity, Timer.NOTICE_LOST, notice.tick) >= lost
-    woken = at_us + draws.NOTICE.many(draws.uniforms(seeds, life.entity, Timer.NOTICE, notice.tick))
+    woken = at_us + delays.NOTICE.many(
+        draws.uniforms(seeds, life.entity, Timer.NOTICE, notice.tick)
+    )
     late = ticks.notice_late[life.index]
     woken = np.where(woken < ticks.ended[life.index], woken, np.minimum(woken, NEVER) + late)
     return np.where(listed & (woken < notice.newer_us), woken, NEVER)

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from rebalance_core.clockwork.draws import OUT_OF_STEP, entity_of
+from rebalance_core.clockwork.delays import OUT_OF_STEP
+from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import DEFAULT_INTERVALS, GroupSettings, Intervals
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.group_state import Member
-
-# What somebody knows of a group's time beside its log; no input table has it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +300,7 @@ class Script:
         changes: in order of time.
         initial: queues by life that are held before the first change.
         masters: numbers of masters that come or go, by that of their broker
-            (`script_lives.BrokerReplicas`).
+            (`broker_replicas.BrokerReplicas`).
         popped: topics left out because some member pops them.
         unknown_members: events that name a process that is not there.
         known: what somebody knows beside the log; None: nobody does.

@@ -1,117 +1,29 @@
-"""What happens to one group, free of any random number: lives, routes, brokers, changes."""
+"""A group's history as a script: the same events and epochs as the replay's."""
 
-from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
 
 from rebalance_core.clockwork import draws
+from rebalance_core.clockwork.broker_replicas import MASTER, replicas_of
 from rebalance_core.clockwork.options import HALF_SECOND_MS, MS_US, ClockOptions
+from rebalance_core.clockwork.route_books import BrokerBook, NamedRoute, RouteBook
 from rebalance_core.clockwork.script import (
-    BrokerLife,
     Life,
     LoggedTime,
     RouteVersion,
     Script,
-    ScriptChange,
     with_shared_timers,
 )
-from rebalance_core.clockwork.script_lives import (
-    MASTER,
-    BrokerBook,
-    LifeBook,
-    NamedRoute,
-    RouteBook,
-    replicas_of,
-)
+from rebalance_core.clockwork.script_changes import changes_of, settle_ms
+from rebalance_core.clockwork.script_lives import LifeBook
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
-from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, sort_queues
 from rebalance_core.replay.group_state import GroupState, GroupView, UnknownMember
-from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
+from rebalance_core.replay.history import GroupHistory, Replay, replay_events
 from rebalance_core.replay.settle import Settled, StrategyKey, settle, strategy_key
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
-
-# The changes of a script: epochs of the replay, each with the time in which it is followed.
-
-SETTLE_MS = 240_000
-"""How long a change is followed: route poll, pass, first heartbeat, two expiries of a lock."""
-
-_LEAD_MS = 1
-"""Whoever was there before is placed before the change: it may be what goes."""
-
-
-def changes_of(
-    epochs: Sequence[Epoch],
-    partial: Mapping[int, str],
-    broker_lives: Sequence[BrokerLife],
-    since_us: Callable[[int], int],
-    settle_ms: int = SETTLE_MS,
-) -> tuple[ScriptChange, ...]:
-    """The changes in order of time.
-
-    Args:
-        epochs: of the replay.
-        partial: event type by epoch ms where one broker alone saw a member come or go.
-        broker_lives: of the script.
-        since_us: the earliest that an event of an epoch ms may have happened.
-        settle_ms: how long each is followed.
-    """
-    causes = {epoch.from_ms: epoch.causes for epoch in epochs if not epoch.initial}
-    for at_ms, event_type in partial.items():
-        causes.setdefault(at_ms, (event_type,))
-    begins: dict[int, int] = {}
-    for at_ms, why in sorted(causes.items()):
-        # Of changes close to each other each has its event in its own window.
-        after = max(begins, default=None)
-        begin = since_us(at_ms) - _lead_us(why)
-        begins[at_ms] = begin if after is None else max(begin, since_us(after) + 1)
-    following = [*list(begins.values())[1:], None] if begins else []
-    return tuple(
-        ScriptChange(
-            epoch=bisect_right(epochs, at_ms, key=lambda epoch: epoch.from_ms) - 1,
-            change_ms=at_ms,
-            earliest_us=_earliest_us(at_ms, causes[at_ms], broker_lives, since_us(at_ms)),
-            begin_us=begin,
-            end_us=_end_us(at_ms, end, settle_ms),
-            causes=causes[at_ms],
-        )
-        for (at_ms, begin), end in zip(begins.items(), following, strict=True)
-    )
-
-
-def _earliest_us(
-    at_ms: int, causes: tuple[str, ...], broker_lives: Sequence[BrokerLife], since_us: int
-) -> int:
-    """Passes suffer from a lost host before anybody notices it."""
-    lost = any(
-        life.host_lost and life.down is not None and since_us <= life.down.event_us <= at_ms * MS_US
-        for life in broker_lives
-    )
-    silence_us = draws.SHORTEST_SILENCE_US + draws.SILENCE_SPREAD_US if lost else 0
-    return since_us - _lead_us(causes) - silence_us
-
-
-def _lead_us(causes: tuple[str, ...]) -> int:
-    return (draws.LONGEST_LEAD_MS if events.CONSUMER_JOIN in causes else _LEAD_MS) * MS_US
-
-
-def _end_us(at_ms: int, next_begin_us: int | None, settle_ms: int) -> int:
-    settled = (at_ms + settle_ms) * MS_US
-    return settled if next_begin_us is None else min(settled, next_begin_us)
-
-
-def _settle_ms(lives: Sequence[Life]) -> int:
-    """`SETTLE_MS`, and how much longer than RocketMQ's own intervals the slowest ones are."""
-    over = 0
-    for name in INTERVALS:
-        usual = int(getattr(DEFAULT_INTERVALS, name))
-        over += max((int(getattr(life.intervals, name)) - usual for life in lives), default=0)
-    return SETTLE_MS + max(0, over)
-
-
-# A group's history as a script: the same events and epochs as the replay's.
 
 
 def script_of(history: GroupHistory, options: ClockOptions) -> Script:
@@ -173,7 +85,7 @@ class _Builder:
                 self._partial,
                 self._broker_book.lives,
                 self._since_us,
-                _settle_ms(lives),
+                settle_ms(lives),
             ),
             initial=self._initial(lives, numbers),
             masters=self._replicas.masters,

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.clockwork.handovers import Handovers
-from rebalance_core.clockwork.holdings import Windows
-from rebalance_core.clockwork.messages import MILLI, UNKNOWN, Floats
+from rebalance_core.clockwork.message_facts import MILLI, UNKNOWN, Floats
 from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.windows import Windows
 from rebalance_core.contracts.propagation import PROPAGATION_TOTALS
 from rebalance_core.kernels.segments import Bools, Ints
 

@@ -15,12 +15,13 @@ import pyarrow as pa
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.clockwork.batch import play_seeds, reason_of
 from rebalance_core.clockwork.batch.beginnings import Beginnings
-from rebalance_core.clockwork.batch.play import REGULAR
+from rebalance_core.clockwork.batch.left_to_loop import REGULAR
 from rebalance_core.clockwork.measured import Measured, broadcasts, measured
 from rebalance_core.clockwork.options import MS_US, ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.script_of import script_of
-from rebalance_core.clockwork.ticks import NEVER, Ticks
+from rebalance_core.clockwork.ticks import Ticks
+from rebalance_core.clockwork.timer_periods import NEVER
 from rebalance_core.contracts import REJECTED
 from rebalance_core.model.clients import profile_at
 from rebalance_core.model.events import CONSUMER_JOIN

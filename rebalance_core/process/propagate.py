@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of
 from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
-from rebalance_core.clockwork.measured import Measured, propagation
+from rebalance_core.clockwork.measured import Measured
+from rebalance_core.clockwork.propagation_parts import propagation
 from rebalance_core.clockwork.totals import propagation_totals
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import (

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.checks.packed_rows import bucket_of, by_key, pack
 from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.checks.row_limits import BadRowLimits
-from rebalance_core.clockwork.measured import propagation
+from rebalance_core.clockwork.propagation_parts import propagation
 from rebalance_core.clockwork.totals import propagation_totals
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TOTALS

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from rebalance_core.clockwork.batch import play_seeds
-from rebalance_core.clockwork.holdings import windows_of
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script_of import script_of
+from rebalance_core.clockwork.windows import windows_of
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.replay.history import GroupHistory
 from tests.recordings.tables import DATA, Row, Tables, histories, ledger_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.clockwork.batch.play import REGULAR, reason_of
+from rebalance_core.clockwork.batch.left_to_loop import REGULAR, reason_of
 from rebalance_core.clockwork.script_of import script_of
 from tests.recordings.rollouts.compared import (
     Compared,

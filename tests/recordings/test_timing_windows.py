@@ -10,11 +10,11 @@ import pytest
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch import play_seeds
-from rebalance_core.clockwork.draws import LONGEST_LEAD_MS, TOPIC_VISIBLE
-from rebalance_core.clockwork.holdings import windows_of
+from rebalance_core.clockwork.delays import LONGEST_LEAD_MS, TOPIC_VISIBLE
 from rebalance_core.clockwork.options import HALF_SECOND_MS, ClockOptions
 from rebalance_core.clockwork.script_of import script_of
-from rebalance_core.clockwork.ticks import FIRST_HEARTBEAT_US
+from rebalance_core.clockwork.timer_periods import FIRST_HEARTBEAT_US
+from rebalance_core.clockwork.windows import windows_of
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.replay.group_replay import replay_group

@@ -27,7 +27,7 @@ from rebalance_core.audit.subscriptions import (
     is_popped,
     version_of,
 )
-from rebalance_core.clockwork.ticks import MIN_INTERVAL
+from rebalance_core.clockwork.timer_periods import MIN_INTERVAL
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP
 from rebalance_core.model.group_settings import PUSH

@@ -31,7 +31,7 @@ from rebalance_core.audit.subscriptions import (
     version_of,
 )
 from rebalance_core.audit.topic_settings import configs, subscribed_topics
-from rebalance_core.clockwork.ticks import MIN_INTERVAL
+from rebalance_core.clockwork.timer_periods import MIN_INTERVAL
 from rebalance_core.model.clients import is_java, parse_version
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
 from rebalance_core.model.queue import pop_retry_topics

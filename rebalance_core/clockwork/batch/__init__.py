@@ -7,6 +7,7 @@ depend on are played in order of time; `mixed_play` is for groups where that is 
 `loop`, draw for draw. Begin with `play_seeds`.
 """
 
-from rebalance_core.clockwork.batch.play import play_seeds, reason_of
+from rebalance_core.clockwork.batch.left_to_loop import reason_of
+from rebalance_core.clockwork.batch.play import play_seeds
 
 __all__ = ["play_seeds", "reason_of"]

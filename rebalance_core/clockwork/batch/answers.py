@@ -1,6 +1,4 @@
-"""What brokers answer passes, what is held meanwhile, and what passes did."""
-
-from dataclasses import dataclass
+"""What brokers answer passes, and how long those that are lost keep them waiting."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,82 +7,9 @@ from rebalance_core.clockwork.batch.elements import Elements
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, KnownRoutes
 from rebalance_core.clockwork.batch.member_lists import MemberLists
 from rebalance_core.clockwork.draws import Timer, all_below, ticked
-from rebalance_core.clockwork.loop.membership import REQUEST_TIMEOUT_US
-from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
-
-# What is held, and its changes.
-
-Ints = NDArray[np.int64]
-
-
-@dataclass(eq=False)
-class Moves:
-    """Changes of what is held of topics: equally long columns, one row a pass and topic.
-
-    Attributes:
-        topic: their numbers.
-        elements: whose.
-        before: set of queues held until then.
-        after: set of queues held from then on.
-        drop_us: when what is missing is given up.
-        add_us: when what is new is taken.
-    """
-
-    topic: Ints
-    elements: Ints
-    before: NDArray[np.int32]
-    after: NDArray[np.int32]
-    drop_us: Times
-    add_us: Times
-
-
-class SegmentHoldings:
-    """Changes what elements hold, and puts that down.
-
-    Args:
-        elements: of the stretch.
-        log: of all changes.
-    """
-
-    def __init__(self, elements: Elements, log: list[Moves]) -> None:
-        self._elements, self._log = elements, log
-
-    def move(
-        self, topic: Ints, who: Ints, share: NDArray[np.int32], drop_us: Times, add_us: Times
-    ) -> None:
-        """The elements hold another share of a topic from now on; no row twice."""
-        if len(who):
-            elements = self._elements
-            held = elements.held[topic, who]
-            self._log.append(Moves(topic, elements.ids[who], held, share, drop_us, add_us))
-            elements.held[topic, who] = share
-
-
-# What passes did, for those who follow the clocks and the member lists.
-
-
-@dataclass(eq=False)
-class PassOutcome:
-    """The outcome of a round of passes.
-
-    Attributes:
-        end_us: when each ended.
-        balanced: no strategy threw.
-        notifies: ``messageQueueChanged`` was called, so a heartbeat follows at the end.
-        sampled: (topics, n) the broker life that each asked, -1: none.
-        fetched: some topic's route was asked for.
-        timed_out_us: what it waited for lost hosts before it knew its members.
-    """
-
-    end_us: Times
-    balanced: NDArray[np.bool_]
-    notifies: NDArray[np.bool_]
-    sampled: Ints
-    fetched: NDArray[np.bool_]
-    timed_out_us: Times
-
-
-# What brokers answer passes, and how long those that are lost keep them waiting.
+from rebalance_core.clockwork.loop.heartbeats import REQUEST_TIMEOUT_US
+from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER, Times
+from rebalance_core.kernels.segments import Ints
 
 
 class Answers:

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.answers import Moves
-from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, longest_pass_us
+from rebalance_core.clockwork.batch.futures import Futures, longest_pass_us
 from rebalance_core.clockwork.batch.locks import OrderLocks
 from rebalance_core.clockwork.batch.mixed_state import MixedState
+from rebalance_core.clockwork.batch.play_segments import PlaySegment
+from rebalance_core.clockwork.batch.segment_holdings import Moves
 from rebalance_core.clockwork.batch.shares import QueueSets
-from rebalance_core.clockwork.draws import LEAVES_TOGETHER_US
+from rebalance_core.clockwork.delays import LEAVES_TOGETHER_US
 from rebalance_core.clockwork.options import SECOND_US, ClockOptions
 from rebalance_core.clockwork.script import Ending, Life, Script
 

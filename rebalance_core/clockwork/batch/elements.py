@@ -4,10 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
-from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
+from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.play_segments import PlaySegment
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, all_below, ticked
 from rebalance_core.clockwork.loop.play import rested
-from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
+from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER, Times
 from rebalance_core.model.queue import is_retry_topic
 
 Ints = NDArray[np.int64]

@@ -1,35 +1,32 @@
-"""What stays the same through a script, of many futures: lives, their settings and their state."""
+"""What stays the same through a script, of many futures: lives, their settings and their state.
 
-from collections.abc import Iterable, Iterator, Mapping
+Arrays of (lives, S) have the seeds as their last axis; an *element* is one life in one future.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork import draws
-from rebalance_core.clockwork.loop.membership import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
+from rebalance_core.clockwork import delays, draws
+from rebalance_core.clockwork.loop.heartbeats import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
 from rebalance_core.clockwork.mates import MateWakes
-from rebalance_core.clockwork.options import MS_US, SECOND_US, ClockOptions
-from rebalance_core.clockwork.ownership_log import stretches_of
+from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Script
-from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks, Times
+from rebalance_core.clockwork.ticks import Ticks
+from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER, Times
 from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
-from rebalance_core.model.times import REBALANCE_MIN_INTERVAL_MS
 from rebalance_core.protocol.members import locks_on_addition
 from rebalance_core.replay.group_state import Member
 from rebalance_core.strategies import parse_strategy
 
-# What stays the same through a script, of many futures: lives, their settings and their state.
-#
-# Arrays of (lives, S) have the seeds as their last axis; an *element* is one life in one future.
-
 LONGEST_PASS_US = max(
-    draws.PASS_LENGTH.longest,
-    draws.COLD_DROP_AFTER.longest + draws.COLD_ADD_AFTER.longest + draws.PASS_TAIL.longest,
+    delays.PASS_LENGTH.longest,
+    delays.COLD_DROP_AFTER.longest + delays.COLD_ADD_AFTER.longest + delays.PASS_TAIL.longest,
 )
 """From a pass's begin to its end, at most, while all hosts answer."""
 
@@ -256,7 +253,7 @@ class Futures:
 
 def longest_pass_us(script: Script) -> int:
     """From a pass's begin to its end, at most."""
-    others_us = len(script.mates) * draws.PASS_LENGTH.longest
+    others_us = len(script.mates) * delays.PASS_LENGTH.longest
     return LONGEST_PASS_US + others_us + longest_timeouts_us(script)
 
 
@@ -266,104 +263,3 @@ def longest_timeouts_us(script: Script) -> int:
     """
     lost = sum(life.host_lost for life in script.broker_lives)
     return REQUEST_TIMEOUT_US * (len(script.topics) + lost if lost else 0)
-
-
-# Stretches cut at their changes, so that no part has more operations than it must.
-
-SHORTEST_US = 15 * SECOND_US
-"""Changes that lie closer together are played as one."""
-LOOK_BACK_US = 5 * SECOND_US
-"""Longer than a notice is under way and waits for the end of a pass and for the minimum; without
-lost hosts."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlaySegment:
-    """A time that is simulated at once.
-
-    Attributes:
-        begin_us: passes that begin from here on.
-        end_us: and before.
-        asks_until_us: passes under way come to an end in it before; what is later, in the next one.
-        since_us: operations from here on may wake somebody in it.
-        changes: numbers of the changes that begin in it.
-        after_gap: nothing was followed just before it.
-        before_gap: nothing is followed just after it.
-        is_first: nothing was followed before it at all.
-    """
-
-    begin_us: int
-    end_us: int
-    asks_until_us: int
-    since_us: int
-    changes: range
-    after_gap: bool
-    before_gap: bool
-    is_first: bool
-
-
-def segments_of(script: Script) -> Iterator[PlaySegment]:
-    """The segments of a script, in order; those of one stretch touch."""
-    longest_ms = max((life.intervals.min_interval_ms for life in script.lives), default=0)
-    over_us = max(0, longest_ms - REBALANCE_MIN_INTERVAL_MS) * MS_US
-    look_back_us = LOOK_BACK_US + over_us + longest_timeouts_us(script)
-    stretches = list(stretches_of(script))
-    following = [stretch.begin_us for stretch in stretches[1:]]
-    for stretch, next_us in zip(stretches, [*following, NEVER], strict=True):
-        cuts = [(stretch.begin_us, stretch.changes.start)]
-        for number in stretch.changes[1:]:
-            cut_us = script.changes[number].begin_us
-            if cut_us - cuts[-1][0] >= SHORTEST_US:
-                cuts.append((cut_us, number))
-        cuts.append((stretch.end_us, stretch.changes.stop))
-        last_us = min(next_us, stretch.end_us + longest_pass_us(script))
-        for (begin_us, first), (end_us, last) in pairwise(cuts):
-            yield PlaySegment(
-                begin_us=begin_us,
-                end_us=end_us,
-                asks_until_us=last_us if end_us == stretch.end_us else end_us,
-                since_us=begin_us - look_back_us,
-                changes=range(first, last),
-                after_gap=begin_us == stretch.begin_us,
-                before_gap=end_us == stretch.end_us,
-                is_first=first == 0,
-            )
-
-
-# Binary search in many rows at once.
-
-
-class SortedRows:
-    """Rows of times, each sorted.
-
-    Args:
-        table: (rows, K) in any order within a row.
-
-    Attributes:
-        width: the most times of a row.
-    """
-
-    def __init__(self, table: Times) -> None:
-        ordered = np.sort(table, axis=1)
-        self.width = int((ordered < NEVER).any(axis=0).sum())
-        padded = np.full((len(table), self.width + 1), NEVER, np.int64)
-        padded[:, : self.width] = ordered[:, : self.width]
-        self._flat = padded.reshape(-1)
-
-    def first_after(self, rows: NDArray[np.int64], at_us: Times) -> Times:
-        """The first time of each named row that is later than ``at_us``; `NEVER` if none is."""
-        found: Times = self._flat.take(self.places_after(rows, at_us))
-        return found
-
-    def places_after(self, rows: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
-        """Return where these stand among the first `width` + 1 of each row, all rows laid end to
-        end.
-        """
-        low = rows * (self.width + 1)
-        size = self.width
-        # What is sought is in [low, low + size]; the sentinel at the end is never skipped.
-        while size > 0:
-            half = (size + 1) // 2
-            low += half * (self._flat[half - 1 :].take(low) <= at_us)
-            size -= half
-        return low

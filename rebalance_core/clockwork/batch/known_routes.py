@@ -5,21 +5,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork import draws
-from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
+from rebalance_core.clockwork import delays, draws
+from rebalance_core.clockwork.batch.futures import Futures
+from rebalance_core.clockwork.batch.play_segments import PlaySegment
 from rebalance_core.clockwork.draws import Timer
 from rebalance_core.clockwork.options import MS_US, SECOND_US
 from rebalance_core.clockwork.script import RouteVersion
-from rebalance_core.clockwork.ticks import BEFORE_ALL, FIRST_POLL_US, NEVER, Times
+from rebalance_core.clockwork.timer_periods import BEFORE_ALL, FIRST_POLL_US, NEVER, Times
 
 LONGEST_WAY_US = max(
     each.longest - each.shortest
     for each in (
-        draws.TOPIC_VISIBLE,
-        draws.BROKER_GONE,
-        draws.BROKER_GONE_4,
-        draws.BROKER_BACK,
-        draws.BROKER_BACK_4,
+        delays.TOPIC_VISIBLE,
+        delays.BROKER_GONE,
+        delays.BROKER_GONE_4,
+        delays.BROKER_BACK,
+        delays.BROKER_BACK_4,
     )
 )
 UNKNOWN = -1
@@ -239,7 +240,7 @@ class KnownRoutes:
             return np.full(tick.shape, BEFORE_ALL, np.int64)
         started = self._futures.ticks.timers_start[self._lives]
         words = self._futures.ticks.words[self._lives]
-        delay = draws.ROUTE_ANSWER.many(draws.draws_of(words, Timer.ROUTE_ANSWER, tick))
+        delay = delays.ROUTE_ANSWER.many(draws.draws_of(words, Timer.ROUTE_ANSWER, tick))
         at = started + FIRST_POLL_US + tick * self._futures.ticks.periods.poll[self._lives]
         return np.where(tick < 0, BEFORE_ALL, at + delay)
 
@@ -250,7 +251,7 @@ def _span(
     """Return the versions that may be known in a segment: from the last one that everybody
     has, on.
     """
-    margin = SECOND_US + LONGEST_WAY_US + late_us + draws.ROUTE_ANSWER.longest
+    margin = SECOND_US + LONGEST_WAY_US + late_us + delays.ROUTE_ANSWER.longest
     times = [0 if each.moment is None else each.moment.event_us for each in versions]
     first, last = 0, len(versions)
     while last > 0 and times[last - 1] >= max(segment.end_us + LONGEST_WAY_US, from_start_us):

@@ -8,17 +8,24 @@ and goes at once.
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch.answers import Moves, PassOutcome
-from rebalance_core.clockwork.batch.futures import Futures, PlaySegment
+from rebalance_core.clockwork.batch.event_calendar import Calendar
+from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.batch.locks import OrderLocks
-from rebalance_core.clockwork.batch.mixed_lists import OpenLists, SubscribedRoutes, TopicTables
-from rebalance_core.clockwork.batch.mixed_state import Calendar, MixedElements, MixedState, Wakes
+from rebalance_core.clockwork.batch.mixed_elements import MixedElements
+from rebalance_core.clockwork.batch.mixed_state import MixedState
+from rebalance_core.clockwork.batch.mixed_wakes import Wakes
+from rebalance_core.clockwork.batch.open_lists import OpenLists
+from rebalance_core.clockwork.batch.pass_outcome import PassOutcome
 from rebalance_core.clockwork.batch.passes import Runner
+from rebalance_core.clockwork.batch.play_segments import PlaySegment
+from rebalance_core.clockwork.batch.segment_holdings import Moves
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
-from rebalance_core.clockwork.draws import DROP_AFTER, NOTICE, PASS_LENGTH
+from rebalance_core.clockwork.batch.subscribed_routes import SubscribedRoutes
+from rebalance_core.clockwork.batch.topic_tables import TopicTables
+from rebalance_core.clockwork.delays import DROP_AFTER, NOTICE, PASS_LENGTH
 from rebalance_core.clockwork.loop import rebalancing
 from rebalance_core.clockwork.loop.rebalancing import CHANNEL_AFTER_US, SAMPLE_AFTER_US
-from rebalance_core.clockwork.ticks import NEVER, Times
+from rebalance_core.clockwork.timer_periods import NEVER, Times
 from rebalance_core.model.group_settings import PUSH
 
 Ints = NDArray[np.int64]

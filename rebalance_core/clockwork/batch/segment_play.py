@@ -8,20 +8,25 @@ first such pass of their future: nothing that they see can change any more.
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork import ticks
-from rebalance_core.clockwork.batch.answers import Moves, PassOutcome
+from rebalance_core.clockwork import timer_periods
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.futures import Futures, PlaySegment, SortedRows, longest_pass_us
+from rebalance_core.clockwork.batch.futures import Futures, longest_pass_us
 from rebalance_core.clockwork.batch.known_routes import KnownRoutes
 from rebalance_core.clockwork.batch.locks import OrderLocks
-from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists, WakeUps
-from rebalance_core.clockwork.batch.passes import LATER_US, Runner
+from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
+from rebalance_core.clockwork.batch.orderly_passes import LATER_US
+from rebalance_core.clockwork.batch.pass_outcome import PassOutcome
+from rebalance_core.clockwork.batch.passes import Runner
+from rebalance_core.clockwork.batch.play_segments import PlaySegment
+from rebalance_core.clockwork.batch.segment_holdings import Moves
 from rebalance_core.clockwork.batch.shares import QueueSets, Shares
+from rebalance_core.clockwork.batch.sorted_rows import SortedRows
 from rebalance_core.clockwork.batch.steady import Steady
-from rebalance_core.clockwork.draws import DROP_AFTER
+from rebalance_core.clockwork.batch.wake_ups import WakeUps
+from rebalance_core.clockwork.delays import DROP_AFTER
 from rebalance_core.clockwork.loop import rebalancing
 from rebalance_core.clockwork.loop.rebalancing import CHANNEL_AFTER_US, SAMPLE_AFTER_US
-from rebalance_core.clockwork.ticks import Times
+from rebalance_core.clockwork.timer_periods import Times
 
 Ints = NDArray[np.int64]
 
@@ -83,8 +88,8 @@ class _SegmentPlay:
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
         self._longest_pass_us = longest_pass_us(futures.script)
         self._changes = SortedRows(self._list_changes())
-        self._woken = np.full(len(self._elements.ids), ticks.NEVER)
-        self._woken_after = np.full(len(self._woken), ticks.NEVER)
+        self._woken = np.full(len(self._elements.ids), timer_periods.NEVER)
+        self._woken_after = np.full(len(self._woken), timer_periods.NEVER)
         versions = [futures.traits[life].version for life in lives.tolist()]
         self._channel_active = np.array([v >= rebalancing.CHANNEL_ACTIVE for v in versions])[
             self._elements.life
@@ -118,7 +123,7 @@ class _SegmentPlay:
     def _run_idly(self, who: Ints) -> None:
         """The passes of steady elements, which are but time."""
         state = self._elements
-        state.alike_us[who] = ticks.NEVER
+        state.alike_us[who] = timer_periods.NEVER
         who, begin = self._due(who)
         while len(who):
             state.follow(who, begin, begin + state.length[who], np.ones(len(who), bool))
@@ -127,7 +132,7 @@ class _SegmentPlay:
 
     def _due(self, who: Ints) -> tuple[Ints, Times]:
         """Those whose next pass is in the segment, and when it begins."""
-        begin = self._next_begin(who, np.full(len(who), ticks.NEVER))
+        begin = self._next_begin(who, np.full(len(who), timer_periods.NEVER))
         due = begin < self._elements.limit[who]
         return who[due], begin[due]
 
@@ -140,7 +145,9 @@ class _SegmentPlay:
             soonest = np.minimum(begin, state.rest)
             if not (soonest < state.limit).any():
                 return
-            first = self._first_registration(np.where(soonest < state.limit, soonest, ticks.NEVER))
+            first = self._first_registration(
+                np.where(soonest < state.limit, soonest, timer_periods.NEVER)
+            )
             begin = self._next_begin(everyone, first[state.seed])
             due = (begin < state.limit) & (begin < state.rest)
             who = np.flatnonzero(due & (begin <= first[state.seed]))
@@ -159,20 +166,28 @@ class _SegmentPlay:
         while True:
             begin = self._next_begin(everyone, np.zeros(len(everyone), np.int64))
             soonest = state.next_act(begin)
-            if not (soonest < ticks.NEVER).any():
+            if not (soonest < timer_periods.NEVER).any():
                 return
             first = self._first_registration(soonest)
             begin = self._next_begin(everyone, first[state.seed])
-            due = (begin < state.limit) & (begin < state.rest) & (state.asks_us == ticks.NEVER)
+            due = (
+                (begin < state.limit)
+                & (begin < state.rest)
+                & (state.asks_us == timer_periods.NEVER)
+            )
             who = np.flatnonzero(due & (begin <= first[state.seed]))
             if len(who):
                 self._register(who, begin[who], self._run(who, begin[who]))
                 begin[who] = self._next_begin(who, first[state.seed[who]])
             settled_us = np.minimum(self._of_futures(self._acts_anew(begin)), first)
             open_us = np.where(
-                settled_us < ticks.NEVER, settled_us + DROP_AFTER.shortest, ticks.NEVER
+                settled_us < timer_periods.NEVER,
+                settled_us + DROP_AFTER.shortest,
+                timer_periods.NEVER,
             )
-            asks_us = np.where(state.asks_us < ticks.NEVER, state.next_act(begin), ticks.NEVER)
+            asks_us = np.where(
+                state.asks_us < timer_periods.NEVER, state.next_act(begin), timer_periods.NEVER
+            )
             asks = np.flatnonzero(asks_us < open_us[state.seed])
             if len(asks):
                 self._ask(asks, settled_us)
@@ -200,8 +215,8 @@ class _SegmentPlay:
         woken = np.minimum(self._woken_next(everyone), state.next_later(everyone))
         again = np.maximum(end + state.min_interval, np.minimum(woken, end + LATER_US))
         again = np.where(state.rest > end, np.minimum(again, state.rest), again)
-        again = np.where(state.asks_us < ticks.NEVER, again, np.minimum(begin, state.rest))
-        again = np.where(again < state.limit, again, ticks.NEVER)
+        again = np.where(state.asks_us < timer_periods.NEVER, again, np.minimum(begin, state.rest))
+        again = np.where(again < state.limit, again, timer_periods.NEVER)
         return np.maximum(again, state.alike_us)
 
     def _of_futures(self, times: Times) -> Times:
@@ -222,7 +237,9 @@ class _SegmentPlay:
         begin = state.next_begin(who, woken)
         while state.rests:
             rests = (state.rest[who] <= begin) & (state.rest[who] <= known_until)
-            rests &= (state.rest[who] < state.limit[who]) & (state.asks_us[who] == ticks.NEVER)
+            rests &= (state.rest[who] < state.limit[who]) & (
+                state.asks_us[who] == timer_periods.NEVER
+            )
             rows = np.flatnonzero(rests)
             if not len(rows):
                 break
@@ -246,11 +263,9 @@ class _SegmentPlay:
         outcome = self._passes.run(who, begin)
         self._elements.follow(who, begin, outcome.end_us, outcome.balanced)
         self._note_view(who, begin + SAMPLE_AFTER_US, outcome)
-        at_rest = who[self._elements.asks_us[who] == ticks.NEVER]
+        at_rest = who[self._elements.asks_us[who] == timer_periods.NEVER]
         self._skip_idle(at_rest)
         return outcome
-
-    # --- passes that see what the one before saw ------------------------------------------
 
     def _note_view(self, who: Ints, seen_us: Times, outcome: PassOutcome) -> None:
         """Put down until when passes see what these saw, whichever broker they ask."""
@@ -266,7 +281,7 @@ class _SegmentPlay:
         )
         rows = np.flatnonzero((asked_us < until) & ~outcome.fetched)
         rows = rows[self._passes.answers.calm(who[rows], seen_us[rows])]
-        state.alike_us[who] = ticks.BEFORE_ALL
+        state.alike_us[who] = timer_periods.BEFORE_ALL
         state.alike_us[who[rows]] = until[rows]
 
     def _skip_idle(self, who: Ints) -> None:
@@ -289,11 +304,9 @@ class _SegmentPlay:
             np.stack(columns, axis=1) if columns else np.empty((len(self._futures.seeds), 0), int)
         )
 
-    # --- passes that register somebody ----------------------------------------------------
-
     def _first_registration(self, begin: Times) -> Times:
         """(S,) before when no pass, this one or a later one, registers anybody."""
-        found = np.full(len(begin), ticks.NEVER, np.int64)
+        found = np.full(len(begin), timer_periods.NEVER, np.int64)
         for place in self.fresh:
             assert place.known is not None
             known = np.where(
@@ -313,7 +326,7 @@ class _SegmentPlay:
         for place in self.fresh:
             number = self._lists.lists.index(place)
             asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
-            at = np.where(asked, begin + CHANNEL_AFTER_US, ticks.NEVER)
+            at = np.where(asked, begin + CHANNEL_AFTER_US, timer_periods.NEVER)
             end = outcome.end_us[beats]
             hears = self._routes.reads(place.broker, who[beats], end)
             at[beats] = np.where(hears, np.minimum(at[beats], end), at[beats])
@@ -344,12 +357,12 @@ class _SegmentPlay:
         period = self._futures.ticks.periods.beat[state.lives, 0][state.life[who]]
         known = np.maximum(end, place.up[state.seed[who]])
         known = np.maximum(known, place.joining.reshape(-1)[who])
-        first = started + ticks.FIRST_HEARTBEAT_US
+        first = started + timer_periods.FIRST_HEARTBEAT_US
         at = first + np.maximum(-((first - known) // period), 0) * period
         reads = self._routes.reads(place.broker, who, at)
         flat = place.known.reshape(-1)
         flat[who] = np.where(reads, np.minimum(flat[who], known), flat[who])
-        return bool(self._registers(place, who, np.where(reads, at, ticks.NEVER)).any())
+        return bool(self._registers(place, who, np.where(reads, at, timer_periods.NEVER)).any())
 
     def _refresh(self, place: MemberList) -> None:
         for each in self._wake_ups.fresh:
@@ -363,6 +376,8 @@ def _next_change(place: MemberList, seed: Ints, seen_us: Times, blind: NDArray[n
     at = np.ix_(place.moving, seed)
     since, until, known = place.since[at], place.until[at], place.known[at]
     times = np.concatenate([since, until, known])
-    found = np.where(times > seen_us, times, ticks.NEVER).min(axis=0, initial=ticks.NEVER)
+    found = np.where(times > seen_us, times, timer_periods.NEVER).min(
+        axis=0, initial=timer_periods.NEVER
+    )
     open_ = ((known <= seen_us) | blind[at]) & (since > seen_us)
     return np.where(open_.any(axis=0), seen_us, found)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.clockwork.batch.elements import Elements
-from rebalance_core.clockwork.batch.futures import PlaySegment
 from rebalance_core.clockwork.batch.known_routes import UNKNOWN, KnownRoutes
 from rebalance_core.clockwork.batch.member_lists import MemberList, MemberLists
+from rebalance_core.clockwork.batch.play_segments import PlaySegment
 from rebalance_core.clockwork.batch.shares import UNCHANGED, Shares
 from rebalance_core.clockwork.loop.rebalancing import SAMPLE_AFTER_US
-from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Times
+from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER, Times
 
 Ints = NDArray[np.int64]
 _CELLS = 1 << 22

@@ -1,84 +1,30 @@
-"""Processes that come, change and go, and brokers and masters that do, as the script has it."""
+"""Processes that come, change and go, as the script has it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 from rebalance_core.client.process import ProcessQueue, start_process
-from rebalance_core.clockwork.draws import Operation, Timer, below
-from rebalance_core.clockwork.loop import membership
-from rebalance_core.clockwork.loop.order_locks import schedule_renewal, unlock_all
-from rebalance_core.clockwork.loop.world import (
-    RESUMED,
-    Client,
-    Kind,
-    LoopBroker,
-    PassClock,
-    World,
+from rebalance_core.clockwork.draws import Timer, below
+from rebalance_core.clockwork.loop import heartbeats, known_routes, membership
+from rebalance_core.clockwork.loop.agenda import (
     passes_while_suspended,
     schedule_pass,
     wake_instance,
 )
+from rebalance_core.clockwork.loop.event_queue import Kind
+from rebalance_core.clockwork.loop.order_locks import schedule_renewal, unlock_all
+from rebalance_core.clockwork.loop.pass_clock import PassClock
+from rebalance_core.clockwork.loop.world import RESUMED, Client, World
 from rebalance_core.clockwork.mates import MateWakes
+from rebalance_core.clockwork.operations import Operation
 from rebalance_core.clockwork.ownership_log import GIVEN_UP
-from rebalance_core.clockwork.script import Life, Script, Sighting
-from rebalance_core.clockwork.ticks import NEVER
+from rebalance_core.clockwork.script import Life, Sighting
+from rebalance_core.clockwork.timer_periods import NEVER
 from rebalance_core.model.clients import BYTES, DROP
 from rebalance_core.model.group_settings import PUSH, GroupSettings
 from rebalance_core.replay.group_state import Member
 from rebalance_core.strategies import parse_strategy
-
-# Brokers and masters that come and go, as the script has it.
-
-
-def brokers_at_first(script: Script) -> list[LoopBroker]:
-    """Every broker as it was before the log."""
-    first = {life.broker: life.up is None for life in reversed(script.broker_lives)}
-    numbers: dict[int, int] = {}
-    for number, life in enumerate(script.broker_lives):
-        numbers.setdefault(life.broker, number)
-    return [LoopBroker(b, numbers[b], first[b]) for b in range(len(script.brokers))]
-
-
-def schedule_brokers(world: World) -> None:
-    """Put what happens to brokers on the agenda."""
-    script, future = world.script, world.future
-    for number, life in enumerate(script.broker_lives):
-        broker, (up_us, down_us) = world.brokers[life.broker], future.broker_lives[number]
-        if life.up is not None:
-            _put(world, up_us, broker, partial(_up, broker, number))
-        if life.down is not None:
-            _put(world, down_us, broker, partial(_down, broker, silent=life.host_lost))
-    for stretch, (since_us, until_us) in zip(script.lockless, future.lockless, strict=True):
-        broker = world.brokers[stretch.broker]
-        _put(world, since_us, broker, partial(_master, broker, present=False))
-        if stretch.until is not None:
-            _put(world, until_us, broker, partial(_master, broker, present=True))
-
-
-def _put(world: World, at_us: int, broker: LoopBroker, action: partial[None]) -> None:
-    world.agenda.put(at_us, Kind.SCRIPT, action, broker=broker.number)
-
-
-def _up(broker: LoopBroker, life: int) -> None:
-    """A broker that starts knows nobody of the group."""
-    broker.up, broker.silent, broker.life = True, False, life
-    broker.forget_group()
-
-
-def _down(broker: LoopBroker, *, silent: bool) -> None:
-    """A process that ends closes its connections; a host that is lost answers nothing any more."""
-    broker.up, broker.silent = False, silent
-    broker.forget_group()
-
-
-def _master(broker: LoopBroker, *, present: bool) -> None:
-    """Only a master gives order locks, and they are in its memory alone."""
-    broker.lockless = not present
-    broker.locks.clear()
-
-
-# Processes that come, change and go, and brokers that do, as the script has it.
 
 DEFAULT = GroupSettings()
 
@@ -171,7 +117,7 @@ def come(world: World, life: Life) -> Client:
     if not life.observed:
         client.joining = {b for b, at in enumerate(world.future.registered[index]) if at < NEVER}
     world.clients[index] = client
-    membership.first_routes(world, client)
+    known_routes.first_routes(world, client)
     _keep_pace(world, index)
     if not world.idle:
         schedule_timers(world, client)
@@ -180,8 +126,8 @@ def come(world: World, life: Life) -> Client:
 
 def schedule_timers(world: World, client: Client) -> None:
     """Put the next tick of each of a client's timers on the agenda."""
-    membership.schedule_poll(world, client)
-    membership.schedule_heartbeat(world, client, world.now_us)
+    known_routes.schedule_poll(world, client)
+    heartbeats.schedule_heartbeat(world, client, world.now_us)
     schedule_renewal(world, client, world.now_us)
     schedule_pass(world, client)
 
@@ -192,7 +138,7 @@ def place_observed(world: World) -> None:
     for life in observed:
         if not life.ghost and world.future.ended[life.index] > world.now_us:
             client = come(world, life)
-            membership.register_silently(world, client)
+            heartbeats.register_silently(world, client)
             client.held = set(world.script.initial[life.index])
             held = (world.script.queues[queue] for queue in client.held)
             client.process.table = {queue: ProcessQueue(0) for queue in held}
@@ -216,7 +162,7 @@ def _change(world: World, life: Life, number: int) -> None:
     _take_settings(client, client.member)
     _keep_pace(world, life.index)
     if client.member.subscriptions - before.subscriptions:
-        membership.heartbeat(world, client, Operation.SUBSCRIBES, number)
+        heartbeats.heartbeat(world, client, Operation.SUBSCRIBES, number)
     if before.suspended and not client.member.suspended:
         _resume(world, client, number)
 
@@ -268,7 +214,7 @@ def _see(world: World, life: Life, sighting: Sighting) -> None:
         membership.unregister(world, life, broker, notify=sighting.notified)
     elif client is not None:
         client.reachable.add(broker.number)
-        if membership.hears(broker, client) and not broker.lists(client.index):
+        if heartbeats.hears(broker, client) and not broker.lists(client.index):
             membership.register(world, client, broker)
 
 

@@ -5,24 +5,21 @@ from dataclasses import dataclass
 from functools import partial
 
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer, below
-from rebalance_core.clockwork.loop import lives
-from rebalance_core.clockwork.loop.membership import catch_up, register_silently
+from rebalance_core.clockwork.loop import broker_lives, lives
+from rebalance_core.clockwork.loop.agenda import schedule_pass
+from rebalance_core.clockwork.loop.event_queue import EventQueue, Kind
+from rebalance_core.clockwork.loop.future import Future
+from rebalance_core.clockwork.loop.heartbeats import register_silently
+from rebalance_core.clockwork.loop.known_routes import catch_up
 from rebalance_core.clockwork.loop.order_locks import remember_renewals
+from rebalance_core.clockwork.loop.pass_clock import WAIT_US
 from rebalance_core.clockwork.loop.rebalancing import begin_pass
-from rebalance_core.clockwork.loop.world import (
-    WAIT_US,
-    Client,
-    EventQueue,
-    Future,
-    Kind,
-    PassBegun,
-    World,
-    schedule_pass,
-)
+from rebalance_core.clockwork.loop.world import Client, PassBegun, World
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.ownership_log import OwnershipLog, ownership_log, stretches_of
+from rebalance_core.clockwork.ownership_log import OwnershipLog, ownership_log
 from rebalance_core.clockwork.script import Script
-from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER
+from rebalance_core.clockwork.stretches import stretches_of
+from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER
 
 
 @dataclass(frozen=True)
@@ -82,8 +79,8 @@ def _played(script: Script, seed: int, options: ClockOptions) -> World:
 def _world(script: Script, seed: int, options: ClockOptions, agenda: EventQueue) -> World:
     """One group, and everything that its script has, on the agenda."""
     future = Future(script, seed, options)
-    world = World(script, future, agenda, lives.brokers_at_first(script), begin_pass)
-    lives.schedule_brokers(world)
+    world = World(script, future, agenda, broker_lives.brokers_at_first(script), begin_pass)
+    broker_lives.schedule_brokers(world)
     for life in script.lives:
         lives.schedule_life(world, life)
     ended_us = BEFORE_ALL

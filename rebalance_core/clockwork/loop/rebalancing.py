@@ -1,205 +1,27 @@
-"""One pass of one client: when it begins, whom it asks, what it decides and leaves behind
-(rocketmq.md §3).
+"""One pass of one client: when it begins, whom it asks and what it decides (rocketmq.md §3).
+
+What it decides is `run_pass`'s business, on what the client knows and one broker answers; what
+comes of it is that of `act`.
 """
 
-import math
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 
 from rebalance_core.client.process import ClientProcess
-from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, PassRecord, PassView, run_pass
+from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, PassView, run_pass
 from rebalance_core.clockwork import draws
-from rebalance_core.clockwork.draws import Operation, Timer
-from rebalance_core.clockwork.loop import membership
+from rebalance_core.clockwork.draws import Timer
+from rebalance_core.clockwork.loop import heartbeats, known_routes, membership
+from rebalance_core.clockwork.loop.event_queue import Kind
 from rebalance_core.clockwork.loop.order_locks import (
     broker_answers,
-    granted,
     note_backlog,
-    release_after_pass,
 )
-from rebalance_core.clockwork.loop.world import (
-    RESUMED,
-    Client,
-    Kind,
-    LoopBroker,
-    PassBegun,
-    World,
-    schedule_pass,
-    wake_instance,
-    wake_others,
-)
-from rebalance_core.clockwork.ownership_log import GIVEN_UP, TAKEN
+from rebalance_core.clockwork.loop.pass_effects import RunningPass, act, draw_of, end
+from rebalance_core.clockwork.loop.world import RESUMED, Client, LoopBroker, PassBegun, World
 from rebalance_core.clockwork.script import RouteVersion
-from rebalance_core.clockwork.ticks import MIN_INTERVAL
+from rebalance_core.clockwork.timer_periods import MIN_INTERVAL
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue, java_string_key
-
-# What a pass leaves behind: queues given up and taken, locks asked for, the next pass.
-#
-# A consumer that takes order locks runs its pass in two steps, since others run meanwhile: it
-# gives up queues first and asks for the locks of new ones later (rocketmq.md §4, §7).
-
-COLD_PASSES = 2
-"""So many passes of a new process are slow to take queues."""
-SLOW_PASSES = 4
-"""So many may be slow to give them up: those that find no route, or no list with them, count."""
-
-
-@dataclass(slots=True)
-class RunningPass:
-    """A pass under way.
-
-    Attributes:
-        client: whose.
-        number: counted over all passes of the client.
-        begin_us: when it began.
-        end_us: when it ends, as far as that is known.
-        timed_out_us: what it waited for hosts that are lost.
-        resumed: it is ``resume()``'s, which leaves the clock of passes alone.
-        routes: what the client knew of its topics then; in Java's order of the topics.
-        fetched: route versions that it asks for, by topic number, in use from its end on.
-        view: what it decides on, once it has asked.
-    """
-
-    client: Client
-    number: int
-    begin_us: int
-    end_us: int
-    resumed: bool
-    routes: dict[str, RouteVersion | None]
-    fetched: dict[int, int]
-    view: PassView
-    timed_out_us: int = 0
-
-
-def act(
-    world: World,
-    one: RunningPass,
-    record: PassRecord,
-    *,
-    gone: set[MessageQueue],
-    new: set[MessageQueue],
-) -> None:
-    """Carry out what a pass has decided, when it comes to it.
-
-    What CONFIG adds in the pass of one topic and drops in that of another is neither.
-    """
-    client, index = one.client, one.client.index
-    asked_us = one.begin_us + one.timed_out_us
-    number = math.inf if client.life.observed else one.number
-    slow = number < SLOW_PASSES or world.future.ticks.shared[index]
-    delay = draws.COLD_DROP_AFTER if slow else draws.DROP_AFTER
-    last_us = drop_us = asked_us + delay.of(draw_of(world, one, Timer.DROP_AFTER))
-    if new or record.locks:
-        delay = draws.COLD_ADD_AFTER if number < COLD_PASSES else draws.ADD_AFTER
-        last_us = drop_us + delay.of(draw_of(world, one, Timer.ADD_AFTER))
-    tail = draws.PASS_TAIL.of(draw_of(world, one, Timer.PASS_TAIL))
-    one.end_us = max(one.end_us, last_us + tail)
-    give_up = partial(_give_up, world, client, gone)
-    world.agenda.put(drop_us, Kind.RELEASE, give_up, process=index)
-    release_after_pass(world, client, record, gone, drop_us)
-    if record.locks:
-        ask = partial(_ask_for_locks, world, one, record)
-        world.agenda.put(last_us, Kind.REQUEST, ask, process=index)
-    else:
-        take = partial(_take, world, client, new)
-        world.agenda.put(last_us, Kind.REQUEST, take, process=index)
-        end(world, one, record, heartbeat_due=record.heartbeats > 0)
-
-
-def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
-    """The second step of a pass that takes order locks; a ``shutdown()`` waits for it.
-
-    What is locked after `unlock_all` nobody gives back: brokers keep it for 60 s.
-    """
-    client = one.client
-    if not (client.leaving or world.lives(client)):
-        return
-    before = set(client.process.table)
-    known = [route.masterless for route in one.routes.values() if route is not None]
-    answers = broker_answers(world, masterless=set(chain(*known)))
-    record = run_pass(client.process, one.view, answers)
-    new = client.process.table.keys() - before
-    granted(world, client, record, new)
-    if not new:  # offsets, first pulls and all that follows a lock are left out
-        one.end_us = max(one.begin_us + client.clock.length_us, world.now_us)
-    _take(world, client, new)
-    due = dropped.heartbeats + record.heartbeats > 0
-    end(world, one, record, heartbeat_due=due)
-
-
-def end(world: World, one: RunningPass, record: PassRecord, *, heartbeat_due: bool) -> None:
-    """Leave behind what the pass does: the next wait, a heartbeat, routes, another pass soon."""
-    client, clock = one.client, one.client.clock
-    end_us = one.end_us + (membership.blocked_us(world, client) if heartbeat_due else 0)
-    client.in_pass = False
-    if one.resumed:
-        clock.busy_until_us = end_us
-    else:
-        clock.last_end_us = end_us
-        if record.balanced is False:
-            clock.unbalanced()
-            if clock.min_interval_us:
-                wake_others(world, client.index, end_us)
-    after: list[tuple[Kind, int, Callable[[], None]]] = [
-        (Kind.NOTICE, later_ms * 1_000, partial(_wake, world, client))
-        for later_ms in record.rebalance_later_ms
-    ]
-    if one.fetched:
-        after.append((Kind.POLL, 0, partial(membership.adopt, client, one.fetched)))
-    if heartbeat_due:
-        after.append((Kind.HEARTBEAT, 0, partial(_heartbeat, world, one)))
-    for kind, delay_us, action in after:
-        world.agenda.put(end_us + delay_us, kind, action, process=client.index)
-    schedule_pass(world, client)
-
-
-def _give_up(world: World, client: Client, queues: Collection[MessageQueue]) -> None:
-    for number in _numbers(world, client, queues):
-        if number in client.held:
-            client.held.discard(number)
-            if not client.leaving:
-                world.rows.append((client.index, number, world.now_us, GIVEN_UP))
-
-
-def _take(world: World, client: Client, queues: Collection[MessageQueue]) -> None:
-    for number in _numbers(world, client, queues):
-        client.held.add(number)
-        if not client.leaving:
-            world.rows.append((client.index, number, world.now_us, TAKEN))
-
-
-def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> list[int]:
-    """Return the numbers of queues in routes; a pull consumer takes what CONFIG names,
-    there or not.
-    """
-    if not (client.leaving or world.lives(client)):
-        return []
-    numbers = map(world.queue_numbers.get, queues)
-    return sorted(number for number in numbers if number is not None)
-
-
-def _heartbeat(world: World, one: RunningPass) -> None:
-    if world.lives(one.client):
-        membership.heartbeat(world, one.client, Operation.CHANGES, one.number)
-
-
-def _wake(world: World, client: Client) -> None:
-    if world.runs(client):
-        wake_instance(world, client.index)
-
-
-def draw_of(world: World, one: RunningPass, timer: int) -> int:
-    """A draw of one pass."""
-    return world.draw(one.client.life.entity, timer, one.number)
-
-
-# One pass of one client: when it begins, whom it asks and what it decides (rocketmq.md §3).
-#
-# What it decides is `run_pass`'s business, on what the client knows and one broker answers; what
-# comes of it is that of `act`.
 
 SAMPLE_AFTER_US = 1_000
 """When a pass has the member list, from its begin; no shorter than the shortest DROP_AFTER."""
@@ -222,7 +44,7 @@ def begin_pass(world: World, client: Client, trigger: str) -> None:
         begin_us=now_us,
         end_us=now_us + clock.length_us,
         resumed=resumed,
-        routes={topic: membership.known_route(world, client, topic) for topic in topics},
+        routes={topic: known_routes.known_route(world, client, topic) for topic in topics},
         fetched=_fetched(world, client),
         view=PassView({}, {}),
     )
@@ -234,8 +56,10 @@ def _fetched(world: World, client: Client) -> dict[int, int]:
     """``findConsumerIdList`` fetches a route that is not known; 5.5 gives up before it asks."""
     if client.process.is_broadcasting or client.version >= EMPTY_IS_UNKNOWN:
         return {}
-    unknown = [topic for topic in membership.subscribed(world, client) if topic not in client.known]
-    found = {topic: membership.visible(world, client, topic, world.now_us) for topic in unknown}
+    unknown = [
+        topic for topic in known_routes.subscribed(world, client) if topic not in client.known
+    ]
+    found = {topic: known_routes.visible(world, client, topic, world.now_us) for topic in unknown}
     return {topic: version for topic, version in found.items() if version is not None}
 
 
@@ -250,7 +74,7 @@ def _decide(world: World, one: RunningPass) -> None:
     for topic, route in one.routes.items():
         broker = _asked(world, one, topic, route)
         if divides and broker is not None:
-            route = membership.brokers_route(world, broker, topic)
+            route = known_routes.brokers_route(world, broker, topic)
         queues[topic] = (
             None if route is None else tuple(map(world.script.queues.__getitem__, route.queues))
         )
@@ -284,7 +108,7 @@ def _asked(
     draw = draw_of(world, one, Timer.SAMPLE + world.topic_numbers[topic])
     broker = world.brokers[route.brokers[draws.below(draw, len(route.brokers))]]
     if broker.silent:
-        one.timed_out_us += membership.REQUEST_TIMEOUT_US
+        one.timed_out_us += heartbeats.REQUEST_TIMEOUT_US
     if client.version >= CHANNEL_ACTIVE and not broker.lists(client.index):
         world.agenda.put(
             one.begin_us + CHANNEL_AFTER_US, Kind.MEMBERSHIP,
@@ -301,5 +125,5 @@ def brokers_know(process: ClientProcess) -> bool:
 
 def _channel_active(world: World, client: Client, broker: LoopBroker) -> None:
     """``onChannelActive``: a broker that a request went to gets a heartbeat at once."""
-    if world.lives(client) and membership.hears(broker, client) and not broker.lists(client.index):
+    if world.lives(client) and heartbeats.hears(broker, client) and not broker.lists(client.index):
         membership.register(world, client, broker)

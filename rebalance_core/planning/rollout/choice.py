@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.clockwork.messages import MILLI
+from rebalance_core.clockwork.message_facts import MILLI
 from rebalance_core.contracts.planning import ROLLOUT_PLANS
 from rebalance_core.kernels.segments import Bools
 from rebalance_core.model.errors import InputRefused

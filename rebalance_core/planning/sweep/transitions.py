@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.clockwork.batch.beginnings import Beginnings
-from rebalance_core.clockwork.measured import Measured, propagation
+from rebalance_core.clockwork.measured import Measured
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
+from rebalance_core.clockwork.propagation_parts import propagation
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.propagation import PropagationOptions, played

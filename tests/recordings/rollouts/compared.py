@@ -11,7 +11,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.messages import MILLI
+from rebalance_core.clockwork.message_facts import MILLI
 from rebalance_core.engine.propagation import PropagationOptions, played
 from tests.recordings.rollouts.runs import FIGURES, NAMES, Given, Run, recorded
 

@@ -1,6 +1,6 @@
-"""``python -m tests.recordings.timings.calibration``: what the delays of `draws.py` rest on.
+"""``python -m tests.recordings.timings.calibration``: what the delays of `delays.py` rest on.
 
-Samples of the half of the changes that calibrates; `rebalance_core/clockwork/draws.py` has their
+Samples of the half of the changes that calibrates; `rebalance_core/clockwork/delays.py` has their
 quantiles, widened at both ends.
 """
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from rebalance_core.clockwork.batch import play_seeds, reason_of
-from rebalance_core.clockwork.batch.play import REGULAR
+from rebalance_core.clockwork.batch.left_to_loop import REGULAR
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one, play_with_passes
 from rebalance_core.clockwork.options import PHASES, RANDOM_PHASES, ClockOptions
-from rebalance_core.clockwork.ownership_log import stretches_of
 from rebalance_core.clockwork.script import Script
+from rebalance_core.clockwork.stretches import stretches_of
 from rebalance_core.clockwork.ticks import Ticks
 from rebalance_core.model.events import OBSERVED
 from tests.unit.clockwork.futures import (

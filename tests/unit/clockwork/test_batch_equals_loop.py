@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.clockwork.batch import play, play_seeds, reason_of
+from rebalance_core.clockwork.batch.left_to_loop import REGULAR
 from rebalance_core.clockwork.batch.mixed_state import is_mixed
-from rebalance_core.clockwork.batch.play import REGULAR
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.options import PHASES, ClockOptions
 from rebalance_core.clockwork.script_of import script_of

@@ -10,9 +10,9 @@ import pytest
 
 from rebalance_core.clockwork.batch import play_seeds, reason_of
 from rebalance_core.clockwork.batch.beginnings import Beginnings
+from rebalance_core.clockwork.batch.left_to_loop import REGULAR, takes_locks
 from rebalance_core.clockwork.batch.member_lists import MemberLists
 from rebalance_core.clockwork.batch.passes import Runner
-from rebalance_core.clockwork.batch.play import REGULAR, takes_locks
 from rebalance_core.clockwork.batch.segment_play import play_segment
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one, play_with_passes
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.clockwork.batch.play import BROKER_DIVIDES, reason_of
+from rebalance_core.clockwork.batch.left_to_loop import BROKER_DIVIDES, reason_of
+from rebalance_core.clockwork.loop import future as loop_future
 from rebalance_core.clockwork.loop import rebalancing
-from rebalance_core.clockwork.loop import world as loop_future
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.protocol.members import MASTER_BACK_MS
 from tests.unit.clockwork.futures import EXACT, Future, futures, happens, joins, ms, two_brokers

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.clockwork.batch.play import (
+from rebalance_core.clockwork.batch.left_to_loop import (
     ENDS_PASS,
     LETS_GO,
     LOCKS_KEPT,

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from rebalance_core.clockwork.batch import play_seeds, reason_of
-from rebalance_core.clockwork.batch.play import REGULAR, STOPPED
-from rebalance_core.clockwork.draws import ADD_AFTER, DROP_AFTER, PASS_TAIL
+from rebalance_core.clockwork.batch.left_to_loop import REGULAR, STOPPED
+from rebalance_core.clockwork.delays import ADD_AFTER, DROP_AFTER, PASS_TAIL
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one, play_with_passes
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import ProcessStop, Script, WatcherKnowledge

@@ -6,25 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rebalance_core.clockwork import draws
+from rebalance_core.clockwork import delays
 from rebalance_core.clockwork.batch import play_seeds, reason_of
-from rebalance_core.clockwork.batch.play import NOTICES_BATCHED, REGULAR
-from rebalance_core.clockwork.draws import (
-    Delay,
-    Operation,
-    Timer,
-    all_below,
-    below,
-    delay_ms,
-    entity_of,
-    operation_id,
-    uniform,
-    uniforms,
-)
-from rebalance_core.clockwork.loop.world import EventQueue, Kind, PassClock
+from rebalance_core.clockwork.batch.left_to_loop import NOTICES_BATCHED, REGULAR
+from rebalance_core.clockwork.delays import Delay, delay_ms
+from rebalance_core.clockwork.draws import Timer, all_below, below, entity_of, uniform, uniforms
+from rebalance_core.clockwork.loop.event_queue import EventQueue, Kind
+from rebalance_core.clockwork.loop.pass_clock import PassClock
+from rebalance_core.clockwork.operations import Operation, operation_id
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.ownership_log import stretches_of
 from rebalance_core.clockwork.script_of import script_of
+from rebalance_core.clockwork.stretches import stretches_of
 from rebalance_core.model.events import Event
 from tests.unit.clockwork.futures import futures, joins, ms, story, two_brokers
 from tests.unit.replay.histories import event, history, join, topic
@@ -215,7 +207,7 @@ def test_members_act_as_they_are_told(
 
 DRAWS_SEEDS = np.arange(500)
 ENTITIES = [entity_of("group", f"10.0.0.{i}@1", None) for i in range(4)]
-DELAYS = {name: value for name, value in vars(draws).items() if isinstance(value, Delay)}
+DELAYS = {name: value for name, value in vars(delays).items() if isinstance(value, Delay)}
 
 
 def test_one_draw_and_many_agree() -> None:

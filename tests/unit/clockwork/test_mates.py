@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rebalance_core.clockwork.batch.play import REGULAR, SHARED_CLIENTS, reason_of
+from rebalance_core.clockwork.batch.left_to_loop import REGULAR, SHARED_CLIENTS, reason_of
 from rebalance_core.clockwork.loop.play import play_with_passes
 from rebalance_core.clockwork.mates import MateWakes
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.script_of import script_of
-from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, POLL_US, Ticks
+from rebalance_core.clockwork.ticks import Ticks
+from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER, POLL_US
 from rebalance_core.model import events
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.clockwork.futures import EXACT, Future, happens, joins, shifted

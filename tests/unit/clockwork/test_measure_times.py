@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rebalance_core.clockwork.measured import propagation
 from rebalance_core.clockwork.ownership_log import OwnershipLog
+from rebalance_core.clockwork.propagation_parts import propagation
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import GroupSettings

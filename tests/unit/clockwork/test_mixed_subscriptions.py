@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rebalance_core.clockwork.batch import play_seeds, reason_of
-from rebalance_core.clockwork.batch.play import MIXED_SUBSCRIPTIONS, REGULAR
+from rebalance_core.clockwork.batch.left_to_loop import MIXED_SUBSCRIPTIONS, REGULAR
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.clockwork.ownership_log import OwnershipLog

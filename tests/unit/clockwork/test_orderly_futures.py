@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rebalance_core.clockwork.batch import play_seeds, reason_of
-from rebalance_core.clockwork.batch.passes import OrderlyPasses
-from rebalance_core.clockwork.batch.play import REGULAR
+from rebalance_core.clockwork.batch.left_to_loop import REGULAR
+from rebalance_core.clockwork.batch.orderly_passes import OrderlyPasses
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.options import PHASES, ClockOptions
 from rebalance_core.clockwork.script import Script

@@ -5,11 +5,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from rebalance_core.clockwork.draws import LAST_LEAD, LONGEST_LEAD_MS, START_UP
+from rebalance_core.clockwork.delays import LAST_LEAD, LONGEST_LEAD_MS, START_UP
 from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.script_of import script_of
-from rebalance_core.clockwork.ticks import BEFORE_ALL, NEVER, Ticks
+from rebalance_core.clockwork.ticks import Ticks
+from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER
 from rebalance_core.model import events
 from rebalance_core.model.events import EXPIRED, OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings

@@ -16,7 +16,7 @@ import rebalance_core
 from rebalance_core import MessageQueue
 from rebalance_core.cli.main import main
 from rebalance_core.clockwork.batch import play_seeds, reason_of
-from rebalance_core.clockwork.batch.play import REGULAR
+from rebalance_core.clockwork.batch.left_to_loop import REGULAR
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script_of import script_of

@@ -1,0 +1,51 @@
+"""The processes behind a broker name whose master comes or goes (rocketmq.md §15).
+
+Such a broker has two numbers: its own stands for its slaves, which list members and are asked
+while the master is away, and for its order locks; the other one for its master, whose member
+list begins empty when it is back. A broker whose master stays has one number.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from rebalance_core.model import events
+from rebalance_core.model.events import Event
+from rebalance_core.model.queue import java_string_key
+
+MASTER = "/master"
+"""After the name of its broker, the name of a master."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerReplicas:
+    """Numbers of brokers and of masters.
+
+    Attributes:
+        numbers: of each broker, by name, in Java order.
+        masters: number of the master, by that of its broker.
+    """
+
+    numbers: Mapping[str, int]
+    masters: Mapping[int, int]
+
+    def asked(self, name: str, masterless: Collection[str]) -> int:
+        """The process that clients ask whose route has it; ``masterless`` are brokers."""
+        number = self.numbers[name]
+        return number if name in masterless else self.masters.get(number, number)
+
+    def hearing(self, name: str, masterless: Collection[str]) -> tuple[int, ...]:
+        """The processes that clients whose route has the broker send heartbeats to."""
+        asked, slaves = self.asked(name, masterless), self.numbers[name]
+        return (slaves,) if asked == slaves else (slaves, asked)
+
+
+def replicas_of(ordered: Collection[Event], topics: Collection[str]) -> BrokerReplicas:
+    """The brokers that events name, and the masters of those that have any of the topics."""
+    names = {e.broker_name for e in ordered if e.broker_name is not None}
+    numbers = {name: n for n, name in enumerate(sorted(names, key=java_string_key))}
+    with_master_events = {e.broker_name for e in ordered if e.event_type in events.MASTER_EVENTS}
+    read = {
+        e.broker_name for e in ordered if e.event_type == events.TOPIC_CONFIG and e.topic in topics
+    }
+    moving = [number for name, number in numbers.items() if name in with_master_events & read]
+    return BrokerReplicas(numbers, {number: len(numbers) + n for n, number in enumerate(moving)})

@@ -1,0 +1,84 @@
+"""When a client's next pass begins (rocketmq.md §3.1).
+
+Upstream: ``RebalanceService.run`` and the latch of ``ServiceThread``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rebalance_core.model.times import REBALANCE_WAIT_MS
+
+WAIT_US = REBALANCE_WAIT_MS * 1_000
+
+
+@dataclass(slots=True)
+class PassClock:
+    """The clock of one client's passes.
+
+    Attributes:
+        last_end_us: end of the last pass; of a new client, its creation.
+        min_interval_us: of its version and settings.
+        length_us: how long each of its passes takes.
+        own_wait_us: from a balanced pass to the next one if nobody wakes it.
+        number: of the next pass; idle ones count.
+        wait_us: until the next pass if nobody wakes the client.
+        woken_us: the first wake-up that no pass has used up.
+        busy_until_us: no pass begins before: one that is not the clock's is under way.
+    """
+
+    last_end_us: int
+    min_interval_us: int
+    length_us: int
+    own_wait_us: int
+    number: int = 0
+    wait_us: int = field(init=False)
+    woken_us: int | None = None
+    busy_until_us: int = 0
+
+    def __post_init__(self) -> None:
+        self.wait_us = self.own_wait_us
+
+    @property
+    def next_us(self) -> int:
+        """Return when the next pass begins, as things stand."""
+        due = self.last_end_us + self.wait_us
+        if self.woken_us is not None:
+            due = min(due, max(self.woken_us, self.last_end_us + self.min_interval_us))
+        return max(due, self.busy_until_us)
+
+    def wake(self, at_us: int) -> None:
+        """``wakeup()``: a latch, so only the first counts until a pass begins."""
+        if self.woken_us is None or at_us < self.woken_us:
+            self.woken_us = at_us
+
+    def begin(self, at_us: int) -> int:
+        """A pass begins, and uses up every wake-up so far; returns its number."""
+        number = self.number
+        self.number += 1
+        self.woken_us = None
+        self.last_end_us = at_us + self.length_us
+        self.wait_us = self.own_wait_us
+        return number
+
+    def begin_resumed(self) -> int:
+        """The number of ``resume()``'s pass: it runs in its caller's thread, the clock goes on."""
+        self.number += 1
+        return self.number - 1
+
+    def spin(self, last_end_us: int) -> None:
+        """From 5.2 on passes of a suspended client are unbalanced, and so one a second."""
+        self.last_end_us, self.wait_us, self.woken_us = last_end_us, self.min_interval_us, None
+
+    def unbalanced(self) -> None:
+        """The pass that began last was not balanced: from 5.2 on the next one comes soon."""
+        if self.min_interval_us:
+            self.wait_us = self.min_interval_us
+
+    def skip_idle(self, until_us: int) -> None:
+        """Passes that change nothing follow each other until a moment; wake-ups are forgotten."""
+        self.woken_us = None
+        period = self.wait_us + self.length_us
+        passes = max(0, until_us - self.last_end_us) // period
+        self.last_end_us += passes * period
+        self.number += passes
