@@ -18,9 +18,9 @@ from rebalance_core.audit.comparable import (
     unpredictable,
     why_unobserved,
 )
-from rebalance_core.audit.comparison_gaps import gaps, mode_is_known, request_modes
-from rebalance_core.audit.difference import Difference, Unsettled, classified
-from rebalance_core.audit.disagreements import disagreements, let_go
+from rebalance_core.audit.comparison_gaps import Modes, gaps, mode_is_known, request_modes
+from rebalance_core.audit.difference import UNEXPLAINED, Difference, Unsettled, classified
+from rebalance_core.audit.disagreements import disagreements, is_certain, let_go
 from rebalance_core.audit.observations import (
     COMMAND_MS,
     ClientObservation,
@@ -171,8 +171,13 @@ def _compared(
     if agreed_ms is None:
         changes = list(_changes(case, prediction, observed, round_))
         unsettled, compared = _unsettled(prediction, round_), observed
-    differences = _settled_differences(case, prediction, compared, start_ms)
-    explained = tuple(classified(differences, observed, case, prediction))
+    modes = request_modes(case, observed)
+    differences = list(_differences(case, prediction, compared, modes, start_ms))
+    explained = tuple(
+        one
+        for one in classified(differences, observed, case, prediction)
+        if _is_contradiction(case, prediction, one)
+    )
     still = [one for one in explained if one.at_ms >= start_ms]
     verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
     at_ms = agreed_ms or newest
@@ -181,27 +186,45 @@ def _compared(
     )
 
 
-def _settled_differences(
-    case: GroupCase, prediction: Prediction, observed: list[Observation], start_ms: int
+def _differences(
+    case: GroupCase,
+    prediction: Prediction,
+    observed: list[Observation],
+    modes: Modes,
+    start_ms: int,
 ) -> Iterator[Difference]:
-    """Yield what differs from the ledger at times at which no change is under way.
+    """Yield what fits no state of the ledger that is possible at its time.
 
     Args:
         case: the group.
         prediction: its ledger.
         observed: the observations, in order of time.
+        modes: of its topics.
         start_ms: when the last round began; before it, nothing is held against a topic of which
             it is unknown whether it was popped.
     """
     unreadable, go = unreadable_topics(case), dumps.go_clients(case)
-    modes = request_modes(case, observed)
     for observation in observed:
         at_ms = observation.at_ms
-        if prediction.changing(at_ms, at_ms + COMMAND_MS) is None:
-            for one in disagreements(observation, prediction):
-                known = at_ms >= start_ms or mode_is_known(one, modes)
-                if known and not let_go(one, unreadable, go):
-                    yield one
+        views = prediction.views(at_ms, at_ms + COMMAND_MS)
+        for one in disagreements(observation, prediction, views):
+            known = at_ms >= start_ms or mode_is_known(one, modes)
+            if known and not let_go(one, unreadable, go):
+                yield one
+
+
+def _is_contradiction(case: GroupCase, prediction: Prediction, one: Difference) -> bool:
+    """Return whether more than a change that is under way explains the difference.
+
+    Within one, a lock, a suspension, a client id of two processes or an older view may, and so may
+    a state that the ledger lacks because a file does.
+    """
+    if prediction.changing(one.at_ms, one.at_ms + COMMAND_MS) is None:
+        return True
+    if one.why != UNEXPLAINED or prediction.unknown([(one.queue, one.at_ms)]):
+        return False
+    then = Finding("", first_ms=one.at_ms, last_ms=one.at_ms)
+    return gap_of(case, CAUSES, then) is None
 
 
 def _changes(
@@ -210,9 +233,14 @@ def _changes(
     observed: list[Observation],
     round_: list[Observation],
 ) -> Iterator[EpochsRow]:
-    """Yield the changes that began or were under way while the group was dumped last."""
+    """Yield the changes that began or were under way while the group was dumped last, unless no
+    owner of what was observed depends on them.
+    """
     start_ms = round_[0].at_ms
     torn = _torn_before(case, observed, start_ms)
+    views = prediction.views(min([start_ms, *torn]), round_[-1].at_ms + COMMAND_MS)
+    if all(is_certain(one, prediction, views) for one in round_):
+        return
     yield from _changes_between(min([start_ms, *torn]), round_[-1].at_ms, case)
     for at_ms in sorted({*torn, *(one.at_ms for one in round_)}):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)

@@ -66,7 +66,8 @@ COMPARISON_RULES: dict[str, Rule] = {
     verdicts.UNSTABLE: Rule(
         "GROUP_UNSTABLE",
         verdicts.INFO,
-        "The group changed while it was dumped, or had not settled: what differs proves nothing.",
+        "A change was under way while the group was dumped: each queue that it moves may have its "
+        "owner from before or after, or none.",
         "epochs and diffs",
         "Nothing; dump again if it matters.",
     ),

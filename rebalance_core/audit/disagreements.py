@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rebalance_core.audit.difference import Difference
 from rebalance_core.audit.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.prediction import Prediction
 
 
-def disagreements(observation: Observation, prediction: Prediction) -> Iterator[Difference]:
-    """Where the observation disagrees with the ledger; queues unknown to the ledger included."""
+def disagreements(
+    observation: Observation, prediction: Prediction, views: Sequence[int] = ()
+) -> Iterator[Difference]:
+    """Yield the queues whose holder fits no state of the ledger that is possible at that time.
+
+    Queues that the ledger does not know are included.
+
+    Args:
+        observation: what one client or one queue shows.
+        prediction: the ledger.
+        views: moments whose members and routes a member may know then (`Prediction.views`). Each
+            member divides by its own view, and a queue that changes hands has no holder meanwhile.
+    """
     if isinstance(observation, ClientObservation):
-        yield from _of_client(observation, prediction)
+        yield from _of_client(observation, prediction, views)
         return
-    owners = prediction.owners(observation.queue, observation.at_ms)
+    queue, at_ms = observation.queue, observation.at_ms
+    owners = prediction.owners(queue, at_ms)
     if not observation.address and not owners:
         return
-    if prediction.is_deleted(observation.queue.topic, observation.at_ms):
+    if prediction.is_deleted(queue.topic, at_ms):
         return
-    topic, at_ms = observation.queue.topic, observation.at_ms
-    others = (
-        prediction.owners(observation.queue, ms) for ms in prediction.other_moments(topic, at_ms)
-    )
-    if any(_is_held_by(observation.address, right) for right in (owners, *others)):
+    by_view = [prediction.owners(queue, ms) for ms in views]
+    others = [prediction.owners(queue, ms) for ms in prediction.other_moments(queue.topic, at_ms)]
+    if any(_is_held_by(observation.address, right) for right in (owners, *by_view, *others)):
+        return
+    if not observation.address and len(set(by_view)) > 1:
         return
     asked = min(owners, default=None)
     yield Difference(
-        observation.queue,
+        queue,
         owners,
         observation.address or None,
         asked,
-        observation.at_ms,
+        at_ms,
         observation.source,
         unheld=not observation.address,
     )
@@ -42,15 +54,21 @@ def _is_held_by(address: str, owners: frozenset[str]) -> bool:
     return address in {address_of(owner) for owner in owners} or not (address or owners)
 
 
-def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Difference]:
+def _of_client(
+    one: ClientObservation, prediction: Prediction, views: Sequence[int]
+) -> Iterator[Difference]:
     """Queues that the client holds or pops and should not, or the other way round."""
     wrong = prediction.held(one.client_id, one.at_ms) ^ one.held
     shared = prediction.popped(one.client_id, one.at_ms) ^ one.popped
+    by_view = [
+        (prediction.held(one.client_id, ms), prediction.popped(one.client_id, ms)) for ms in views
+    ]
     for queue in sorted(wrong | shared):
+        holds, pops = queue in one.held, queue in one.popped
+        if any(holds == (queue in held) and pops == (queue in popped) for held, popped in by_view):
+            continue
         moments = prediction.other_moments(queue.topic, one.at_ms)
-        if any(
-            (queue in one.held) == (queue in prediction.held(one.client_id, ms)) for ms in moments
-        ):
+        if any(holds == (queue in prediction.held(one.client_id, ms)) for ms in moments):
             continue
         if prediction.is_deleted(queue.topic, one.at_ms):
             continue
@@ -60,6 +78,16 @@ def _of_client(one: ClientObservation, prediction: Prediction) -> Iterator[Diffe
         if queue in wrong and queue in shared:
             note = "it is pulled, not popped" if queue in one.held else "it is popped, not pulled"
         yield Difference(queue, owners, holder, one.client_id, one.at_ms, one.source, note=note)
+
+
+def is_certain(observation: Observation, prediction: Prediction, views: Sequence[int]) -> bool:
+    """Return whether all views give what was observed the same owners."""
+    if isinstance(observation, ClientObservation):
+        client_id = observation.client_id
+        held = {(prediction.held(client_id, ms), prediction.popped(client_id, ms)) for ms in views}
+        return len(held) < 2
+    queue = observation.queue
+    return len({(prediction.owners(queue, ms), prediction.takers(queue, ms)) for ms in views}) < 2
 
 
 def let_go(one: Difference, unreadable: Mapping[str, int], go: set[str]) -> bool:

@@ -14,6 +14,7 @@ from rebalance_core.audit.logged_causes import is_initial
 from rebalance_core.audit.subscriptions import TopicReaders, readers
 from rebalance_core.audit.topic_settings import is_deleted, readable_queues
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.timeline import EVER_MS
 from rebalance_core.model.times import ROUTE_POLL_MS, SECOND_MS
 from rebalance_core.model.verdicts import FROZEN
 from rebalance_core.protocol.members import OWN_PASS_MS
@@ -152,6 +153,14 @@ class Prediction:
         """Moments whose ownership of a topic is as right at this time as that of the ledger."""
         return [*self.before_freeze(topic, at_ms), *self._after_undated(topic, at_ms)]
 
+    def views(self, from_ms: int, until_ms: int) -> list[int]:
+        """Return moments of the ledger whose members and routes a member may know between these
+        times, beside those of the time itself: from before and after each change under way.
+        """
+        changes = self.under_way(from_ms, until_ms)
+        before = [changes[0]["from_ms"] - 1] if changes else []
+        return before + [epoch["from_ms"] for epoch in changes]
+
     def _after_undated(self, topic: str, at_ms: int) -> list[int]:
         """When a change was seen that no log dates, and that may have come before this time."""
         return [
@@ -226,17 +235,20 @@ class Prediction:
         off_ms = self._case.run.coverage.clock_error_ms
         return change is None or change["latest_ms"] + off_ms < at_ms
 
-    def under_way(self, at_ms: int) -> list[EpochsRow]:
-        """The epochs that begin at this time or later, or had not surely settled by then."""
-        return [epoch for epoch, settled_ms in self._settling if at_ms < settled_ms]
+    def under_way(self, at_ms: int, until_ms: int = EVER_MS) -> list[EpochsRow]:
+        """Return the epochs whose change may not have reached every member between these times."""
+        early_ms = EVENT_DATED_LATE_MS + self._case.run.coverage.clock_error_ms
+        return [
+            epoch
+            for epoch, settled_ms in self._settling
+            if epoch["from_ms"] - early_ms <= until_ms and at_ms < settled_ms
+        ]
 
     def changing(self, at_ms: int, until_ms: int) -> EpochsRow | None:
-        """The epoch whose change may not have reached everybody between these two times."""
-        early_ms = EVENT_DATED_LATE_MS + self._case.run.coverage.clock_error_ms
-        for epoch, settled_ms in self._settling:
-            if epoch["from_ms"] - early_ms <= until_ms and at_ms < settled_ms:
-                return epoch
-        return None
+        """Return the first epoch whose change may not have reached every member between these
+        times; None: there is none.
+        """
+        return next(iter(self.under_way(at_ms, until_ms)), None)
 
 
 def _by_queue(rows: Iterable[OfQueue]) -> dict[MessageQueue, list[OfQueue]]:

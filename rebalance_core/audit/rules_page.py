@@ -64,7 +64,10 @@ def rules_page() -> str:
         "",
         "## The comparison",
         "",
-        "Each dump that shows who holds a queue is compared with the ledger's epoch at that time. "
+        "Each dump that shows who holds a queue is compared with the ledger at that time. While a "
+        "change is under way, from its earliest to its latest moment, members know the cluster as "
+        "it was before or as it is after the change, and each divides by what it knows: a holder "
+        "differs only if it fits none of these states. "
         "`group_verdicts` has one verdict per group; of several the first in this order counts: "
         "DIFFERS, UNSTABLE, SHARED, EQUAL.",
         "",

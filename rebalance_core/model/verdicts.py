@@ -40,12 +40,15 @@ UNSTABLE: Final = "UNSTABLE"
 OFFLINE: Final = "OFFLINE"
 Verdict = Literal["EQUAL", "SHARED", "DIFFERS", "UNSTABLE", "UNKNOWN", "OFFLINE"]
 VERDICTS: dict[Verdict, str] = {
-    EQUAL: "every observation of the last round of dumps shows the predicted owners",
+    EQUAL: "every observation of the last round of dumps shows the predicted owners, which no "
+    "change under way moves",
     SHARED: "as predicted, and members share the queues of some topics: what each pops, as far as "
     "dumps show it, is what the rules let it pop; of gRPC clients, whose queues no dump shows, the "
     "members that a proxy lists are the predicted ones",
-    DIFFERS: "an observation outside every window shows others",
-    UNSTABLE: "the group changed while it was dumped, or had not settled; nothing else differs",
+    DIFFERS: "an observation shows a holder that the ledger gives the queue in no state possible "
+    "then: not at that time and, while a change is under way, neither before nor after it",
+    UNSTABLE: "a change was under way during the dump and moves queues that it shows; each has the "
+    "owner from before the change, from after it, or none yet",
     UNKNOWN: "nothing can be compared; the reason says why",
     OFFLINE: "no member at the end; nothing to compare",
 }

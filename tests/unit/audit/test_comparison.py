@@ -87,6 +87,31 @@ def test_a_torn_dump_with_which_a_round_begins_may_show_what_was_changing(
     assert compare(case(whole, *shown, run=run)).verdict == EQUAL
 
 
+def test_within_a_change_only_what_no_view_explains_differs() -> None:
+    """0 and 1 stay with A by every view, 2 and 3 go to B, each once both have run a pass."""
+    seen_ms = JOINED_MS + 1_000
+    run = replace(RUN, end_ms=seen_ms)
+    for holders, verdict in (
+        (("10.0.0.1", "10.0.0.1", "10.0.0.1", "10.0.0.2"), UNSTABLE),
+        (("10.0.0.1", "10.0.0.1", "", "10.0.0.2"), UNSTABLE),
+        (("10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2"), DIFFERS),
+    ):
+        result = compare(case(*progress(seen_ms, *holders), run=run))
+        assert result.verdict == verdict, holders
+        assert [one.queue.queue_id for one in result.differences] == [1] * (verdict == DIFFERS)
+
+
+def test_a_change_on_which_no_owner_depends_leaves_the_verdict_as_it_is() -> None:
+    """Recorded: a slave becomes master, and who owns which queue stays the same."""
+    seen_ms, tables = JOINED_MS + 1_000, ledger()
+    kept = [row | {"to_ms": None} for row in tables["ownership"] if row["client_id"] == A]
+    tables |= {"ownership": kept, "memberships": [member(A, 0)], "diffs": []}
+    tables["epochs"][1]["causes"] = ["MASTER_UP"]
+    run = replace(RUN, end_ms=seen_ms)
+    result = compare(case(*progress(seen_ms, *["10.0.0.1"] * 4), run=run, **tables))
+    assert (result.verdict, result.reason) == (EQUAL, "")
+
+
 def test_queues_that_the_application_names_are_compared_with_nothing() -> None:
     alone = member(A, 0) | {"subscriptions": []}
     held = status(A, DUMPED_MS, 0, 1), progress(DUMPED_MS, "10.0.0.1", "", "", "")
