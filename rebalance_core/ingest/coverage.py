@@ -263,8 +263,9 @@ def _stretches(
         least_ms = CLIENT_PAUSE_MS if host[2] == CLIENT_LOG else PAUSE_MS
         least_ms = NAME_SERVER_PAUSE_MS if steady else least_ms
         longest_ms = max(least_ms, int(USUAL_TIMES * _usual(gaps)))
-        # a log that goes on with warnings alone has its level raised: what is routine is not there
-        routine = [*_pauses(sorted(steps), least_ms), *_silence(sorted(steps), end, longest_ms)]
+        # a log that goes on with warnings alone has its level raised: what is routine is not there,
+        # however seldom it has a line else
+        routine = [*_pauses(sorted(steps), least_ms), *_silence(sorted(steps), end, least_ms)]
         pauses = [
             (low, high)
             for low, high in routine
@@ -277,9 +278,9 @@ def _stretches(
     yield _Stretch(begin, end, "; ".join(filter(None, (note, steady))))
 
 
-def _silence(steps: list[int], end: int, longest_ms: int) -> Iterator[tuple[int, int]]:
+def _silence(steps: list[int], end: int, least_ms: int) -> Iterator[tuple[int, int]]:
     """From the last routine line to the end of the log, where that is too long."""
-    if steps and end - (steps[-1] + STEP_MS) > longest_ms:
+    if steps and end - (steps[-1] + STEP_MS) > least_ms:
         yield steps[-1] + STEP_MS - 1, end
 
 

@@ -10,6 +10,7 @@ SEEDS = dict.fromkeys(KINDS, 1) | {
     "clock set": 2,
     "csv": 7000,
     "dumps and stores": 900,
+    "level raised": 900,
     "lines split": 901,
     "log head": 7000,
     "log middle": 2,

@@ -100,6 +100,17 @@ def test_a_log_that_goes_on_with_warnings_alone_lacks_what_is_routine(tmp_path: 
     assert rows(among, "broker_log") == [(0, 930, True)]
 
 
+def test_how_seldom_a_log_is_written_does_not_explain_that_only_warnings_follow(
+    tmp_path: Path,
+) -> None:
+    warning = "2026-11-21 11:08:20 WARN t - [PCBUSY_CLEAN_QUEUE]broker busy\n"
+    seldom = lines(0, 6)
+    whole = ingested(tmp_path / "whole", {"brokers/a/broker.log": seldom})
+    assert rows(whole, "broker_log") == [(0, 390, True)]
+    raised = ingested(tmp_path / "raised", {"brokers/a/broker.log": seldom + warning})
+    assert rows(raised, "broker_log") == [(0, 399, True), (500, 500, True)]
+
+
 def test_the_order_of_lines_changes_nothing(tmp_path: Path) -> None:
     text = "".join(reversed(lines(*range(30)).splitlines(keepends=True)))
     assert rows(ingested(tmp_path, {"brokers/a/broker.log": text}), "broker_log") == [
