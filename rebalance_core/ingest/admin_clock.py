@@ -352,8 +352,10 @@ def _difference(statements: Iterable[Spans], exact: Iterable[int]) -> ClockOff |
     nearest = min((end for end in ends if excluded[end] == fewest), key=abs)
     agreeing = [span for spans in statements for span in spans if span[0] <= nearest <= span[1]]
     low, high = max(low for low, _ in agreeing), min(high for _, high in agreeing)
-    if NEVER_MS in (low, -high) or abs(nearest) > MOST_OFF_MS:
-        return None  # nothing shows how far, or it is no clock
+    if abs(nearest) > MOST_OFF_MS or low == NEVER_MS:
+        return None  # what is older than its name may be a copy of an old export
+    if high == EVER_MS:
+        return ClockOff(0, None)  # they show what came later, and nothing shows how much
     pulled = [ms for ms in exact if low <= ms <= high]
     if pulled:
         # the newest pull was just before, and the oldest of any client not long

@@ -713,9 +713,9 @@ def _copy_findings(
         remedy = "Synchronise that machine's clock (chrony, NTP)."
         if off.error_ms is None:
             text = (
-                f"The clock of {machine} differs from the others, {shown}, and no one difference "
+                f"The clock of {machine} differs from the others, {shown}, and nothing shows that "
             )
-            text += "explains all: it is not corrected."
+            text += "it always did by one difference: it is not corrected."
             yield text, remedy, {"what": what}
             continue
         if not off.behind_ms:
