@@ -88,7 +88,7 @@ RULES = [
     start_offset.QUERY_FAILED,
     start_offset.PULL_ALWAYS_ZERO,
 ]
-README_LINES = 200
+README_LINES = 120
 
 
 @pytest.mark.parametrize("table", ALL_TABLES.values(), ids=lambda table: table.name)
@@ -106,7 +106,7 @@ def test_semantics_names_every_event_type_and_start_rule(word: str) -> None:
 
 def test_the_readme_is_short_and_its_links_exist() -> None:
     text = (TREE / "README.md").read_text()
-    assert len(text.splitlines()) < README_LINES
+    assert len(text.splitlines()) <= README_LINES
     links = re.findall(r"\]\((?!http)([^)#]+)", text)
     assert len(links) > 3
     assert [link for link in links if not (TREE / link).exists()] == []
