@@ -134,7 +134,7 @@ def pytest_report_header() -> str:
 @pytest.fixture(scope="session", autouse=True)
 def played_in_this_process() -> Iterator[None]:
     """Starting processes costs more than the few futures of a test; tests of them say how many."""
-    with mock.patch("rebalance_core.process.propagate.usable_cores", return_value=1):
+    with mock.patch("rebalance_core.process.runtime.usable_cores", return_value=1):
         yield
 
 

@@ -25,7 +25,7 @@ from rebalance_core.planning.scenario.file import read_scenarios
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import idle_switches
 from rebalance_core.process.plan import plan_forecast, read_queue_rates, run_plan
-from rebalance_core.process.rollouts import SEARCHED, WARNINGS
+from rebalance_core.process.rollouts import SEARCHED, WARNINGS, run_search
 
 # `plan`: settings, place, lock, run, record, summary, in this order. One run: every variant.
 
@@ -147,7 +147,6 @@ def run_searched(
     options: PlanOptions, carrier: Carrier, config: PlanConfig, inputs: Mapping[str, str]
 ) -> JobReport:
     """Search, write what was found, and say it; exit 3 where a budget is missed and that fails."""
-    services = carrier.services("rollouts")
     with carrier.running(SEARCH_WRITTEN) as output:
         records = carrier.records(inputs)
 
@@ -155,8 +154,8 @@ def run_searched(
             output.clear()
             say(f"searching a rollout after {rows['cluster_events']:,} events")
 
-        result = carrier.call(
-            services.run_search,
+        result = carrier.run(
+            run_search,
             carrier.input_tables(inputs),
             options.searched,
             carrier.output(),

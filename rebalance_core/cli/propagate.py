@@ -14,13 +14,10 @@ from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
 from rebalance_core.cli.terminal import RowReport, table
 from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.propagation_parts import CAUSES_JOINED_BY
-from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model import events
-
-WRITTEN = (*PROPAGATION_TABLES, REJECTED.name)
+from rebalance_core.process.propagate import WRITTEN, propagate_and_write, propagation_forecast
 
 
 def run(options: PropagateOptions) -> JobReport:
@@ -28,19 +25,18 @@ def run(options: PropagateOptions) -> JobReport:
     settings = settings_of(options)
     inputs = tables_of(options.input, options.input_format)
     carrier = carrier_of("propagate", options, settings, inputs.values() or [options.input])
-    services = carrier.services()
     asked, limits = _propagation_options(options, settings), bad_row_limits(settings)
     if options.dry_run:
         carrier.check_free()
         tables = carrier.input_tables(inputs)
-        found = carrier.call(services.propagation_forecast, tables, asked, limits, terminal.warn)
+        found = carrier.run(propagation_forecast, tables, asked, limits, warn=terminal.warn)
         return _dry_run(options, inputs, *found)
     with carrier.running(WRITTEN) as output:
         records = carrier.records(inputs)
         names = ", ".join(record.table for record in records)
         terminal.say(f"simulating {options.seeds:,} futures of each group; inputs: {names}")
-        written = carrier.call(
-            services.propagate_and_write,
+        written = carrier.run(
+            propagate_and_write,
             carrier.input_tables(inputs),
             carrier.output(),
             asked,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.input_tables import ArrowTables
-from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
+from rebalance_core.checks.row_checks import Rejections, check_tables
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED, planning
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import history_of, with_empty_events_if_missing
@@ -29,7 +29,6 @@ from rebalance_core.engine.routing import (
     refuse_no_group,
     routing_of,
 )
-from rebalance_core.engine.table_writer import TableWriters
 from rebalance_core.planning.sweep.plan_edits import (
     EventFacts,
     event_facts,
@@ -48,7 +47,7 @@ from rebalance_core.process.plan_histories import Histories
 from rebalance_core.process.plan_pass import OF_GROUPS, PlanFacts, PlanPass, Progress, plan_pass
 from rebalance_core.process.plan_summary import last_rates, plan_league, scenario_rows
 from rebalance_core.process.runtime import HERE, CheckedInput, Part, Rows, Runtime, TableRows
-from rebalance_core.process.simulate import RejectedTask, unknown_members
+from rebalance_core.process.simulate import RejectedTask
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
 
@@ -87,27 +86,6 @@ def _used(tables: dict[str, pa.Table]) -> Mapping[str, pa.Table]:
     return with_empty_events_if_missing(
         {name: rows for name, rows in tables.items() if name != REJECTED.name}
     )
-
-
-# The table ``rejected`` of a plan: what is wrong with the history as it was recorded.
-
-
-def write_rejected(writers: TableWriters, checked: Checked, options: PlanConfig) -> dict[str, int]:
-    """Write bad rows, and events of the recorded history about a process that is not there.
-
-    Returns:
-        How often each issue code occurs.
-
-    Raises:
-        InputRefused: There are too many.
-    """
-    unknown = unknown_members(checked.tables, recorded_history(options))
-    rejected = Rejections()
-    for rows in (*checked.rejected.to_batches(), *unknown):
-        writers.write(REJECTED.name, rows)
-        rejected.add(rows)
-    refuse_rejected(checked.counts, rejected, options.bad_rows)
-    return rejected.codes
 
 
 # The optional input ``queue_rates``: messages per second of each queue.

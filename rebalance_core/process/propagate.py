@@ -1,36 +1,23 @@
-"""Simulated time over a whole input, in this process or in a pool of processes."""
+"""Simulated time over a whole input: the same rows wherever they are played, in whatever pieces.
+
+Tasks that have all rows of a group look it over, and play its futures; those of a group with many
+queues and changes are divided among several tasks, and their parts added up in one.
+"""
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from multiprocessing import active_children, get_context, parent_process
-from multiprocessing.connection import wait as wait_for
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of
-from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
-from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
-from rebalance_core.clockwork.measured import Measured
-from rebalance_core.clockwork.propagation_parts import propagation
-from rebalance_core.clockwork.totals import propagation_totals
+from rebalance_core.checks.row_checks import Rejections
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import REJECTED
-from rebalance_core.contracts.propagation import (
-    HANDOVERS,
-    PROPAGATION,
-    PROPAGATION_TABLES,
-    PROPAGATION_TOTALS,
-)
-from rebalance_core.engine.ledger_pass import HistoriesWithMates
-from rebalance_core.engine.mates import Group
+from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.engine.options import (
     RowForecast,
     engine_options,
@@ -38,176 +25,36 @@ from rebalance_core.engine.options import (
     refuse_rejected,
     row_forecast,
 )
-from rebalance_core.engine.propagation import (
-    PropagationFacts,
-    PropagationOptions,
-    Survey,
-    played,
-    rejected_rows,
-    survey_facts,
-    surveyed,
+from rebalance_core.engine.propagation import PropagationFacts, PropagationOptions, survey_facts
+from rebalance_core.engine.routing import (
+    UNDIVIDED,
+    Interests,
+    Routing,
+    interests_of,
+    refuse_no_group,
+    routing_of,
 )
-from rebalance_core.engine.table_writer import TableWriters, Written
-from rebalance_core.process.simulate import refuse_no_group_of
+from rebalance_core.engine.table_writer import Written
+from rebalance_core.process.pool import Progress
+from rebalance_core.process.propagation_pass import (
+    BucketGroups,
+    Futures,
+    SurveyStats,
+    SurveyTask,
+    add_up,
+    play_futures,
+)
+from rebalance_core.process.runtime import HERE, CheckedInput, LocalRuntime, Rows, Runtime
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.storage.place import Location
-from rebalance_core.strategies import custom
-from rebalance_core.strategies.registry import install_plugins
 
-# The groups of checked tables, each with its history.
+PLAYED = tuple(PROPAGATION_TABLES)
+WRITTEN = (*PLAYED, REJECTED.name)
 
-
-@dataclass(frozen=True, eq=False)
-class GroupHistories:
-    """Histories by the number of the group; each is made when it is asked for.
-
-    Attributes:
-        histories: Of the groups wanted, and of those that share client instances with them.
-        wanted: The groups wanted.
-    """
-
-    histories: HistoriesWithMates
-    wanted: Sequence[Group]
-
-    @classmethod
-    def of(cls, checked: Checked, options: PropagationOptions) -> GroupHistories:
-        """The groups wanted that have consumer events."""
-        pattern = None if options.group is None else like_pattern(options.group)
-        engine = engine_options(checked.tables)
-        histories = HistoriesWithMates.of_tables(checked.tables, engine, pattern)
-        wanted = [
-            group
-            for group in histories.numbers
-            if pattern is None or pc.match_like(group[1], pattern).as_py()
-        ]
-        return cls(histories, wanted)
-
-    def __len__(self) -> int:
-        return len(self.wanted)
-
-    def __iter__(self) -> Iterator[GroupHistory]:
-        return map(self.history, range(len(self)))
-
-    def history(self, number: int) -> GroupHistory:
-        """The history of one group, with those of the groups that share its client instances."""
-        return self.histories.of(self.wanted[number])
-
-
-# Workers that end with the process that started them, however that ended.
-
-
-def end_with_parent() -> None:
-    """Make this worker end when its parent is gone.
-
-    A parent that is killed (SIGKILL, out of memory) tells its pool nothing: workers would wait for
-    pieces for ever, and hold on to its standard output, so that whoever reads that waits too.
-    """
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()
-
-
-def _begin_worker(plugins: dict[tuple[str, str], custom.Plugin]) -> None:
-    end_with_parent()
-    install_plugins(plugins)
-
-
-def _follow(parent: int) -> None:
-    wait_for([parent])
-    os._exit(1)
-
-
-# Pieces of work one after the other, or in several processes; results in order either way.
-
-WAITING_PER_PROCESS = 3
-"""Pieces handed out ahead of each process: none is idle, and few histories are in memory."""
-HELD_PER_PROCESS = 50
-"""Pieces that a slow one may keep waiting to be handed on, played or not."""
-
-
-@dataclass(frozen=True)
-class GroupFutures:
-    """Some futures of a group.
-
-    Attributes:
-        group: Its number.
-        history: Of the group.
-        seeds: Which futures.
-        last: No further piece of this group comes.
-    """
-
-    group: int
-    history: GroupHistory
-    seeds: range
-    last: bool
-
-
-def play_futures(piece: GroupFutures, options: PropagationOptions) -> list[Measured]:
-    """All slices of a piece; what a worker runs."""
-    return list(played(piece.history, options, piece.seeds))
-
-
-def played_futures(
-    pieces: Iterable[GroupFutures], options: PropagationOptions, processes: int
-) -> Iterator[tuple[GroupFutures, list[Measured]]]:
-    """Each piece with what it came to, in order.
-
-    Args:
-        pieces: Made one by one, as they are handed out.
-        options: Of the simulation.
-        processes: 1 plays them here.
-    """
-    if processes == 1:
-        for piece in pieces:
-            yield piece, play_futures(piece, options)
-        return
-    others = set(active_children())
-    # Not forked: pyarrow has threads by now.
-    with ProcessPoolExecutor(
-        processes,
-        mp_context=get_context("spawn"),
-        initializer=_begin_worker,
-        initargs=(custom.plugins(),),
-    ) as pool:
-        try:
-            yield from _in_order(pool, pieces, options, processes)
-        except BaseException:
-            # Nobody wants what they are at; the pool would wait for it.
-            for worker in set(active_children()) - others:
-                worker.terminate()
-            raise
-
-
-def _in_order(
-    pool: ProcessPoolExecutor,
-    pieces: Iterable[GroupFutures],
-    options: PropagationOptions,
-    processes: int,
-) -> Iterator[tuple[GroupFutures, list[Measured]]]:
-    """Each piece once it and all before it are played; later ones are played meanwhile."""
-    held: deque[tuple[GroupFutures, Future[list[Measured]]]] = deque()
-    for piece in pieces:
-        held.append((piece, pool.submit(play_futures, piece, options)))
-        while True:
-            while held and held[0][1].done():
-                done, result = held.popleft()
-                yield done, result.result()
-            playing = [future for _, future in held if not future.done()]
-            if (
-                len(playing) < WAITING_PER_PROCESS * processes
-                and len(held) < HELD_PER_PROCESS * processes
-            ):
-                break
-            wait(playing, return_when=FIRST_COMPLETED)
-    while held:
-        done, result = held.popleft()
-        yield done, result.result()
-
-
-# Simulated time over a whole input, in this process or in several.
-
-Progress = Callable[[int, int, str | None], object]
-WRITTEN = (*PROPAGATION_TABLES, REJECTED.name)
+PIECE_CELLS = 2_000_000
+"""Consumer events x queues x seeds that one task plays: some seconds of work."""
+TASKS_PER_CORE = 4
+"""More than one: their lengths differ."""
 
 
 def propagate(
@@ -228,171 +75,167 @@ def propagate(
     Raises:
         InputRefused: No event, or an input lacks columns.
     """
-    options = options or PropagationOptions()
+    options, runtime = options or PropagationOptions(), LocalRuntime(processes)
     if not isinstance(inputs, ArrowTables):
         inputs = input_tables_of(inputs)
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums)
-    refuse_bad_rows(checked.counts, BadRowLimits(max_bad_share=1.0))
-    refuse_no_group_of(checked, options.group)
-    looked = _survey(checked, options)
-    found: dict[str, list[pa.Table]] = {name: [] for name in PROPAGATION_TABLES}
-    for name, rows in _rows(looked, options, processes, None):
-        found[name].append(rows)
-    tables = {
-        name: pa.concat_tables([PROPAGATION_TABLES[name].arrow_schema().empty_table(), *parts])
-        for name, parts in found.items()
+    found: dict[str, list[pa.RecordBatch]] = {name: [] for name in WRITTEN}
+    with dealt_groups(runtime, inputs, options) as dealt:
+        dealt.refuse(BadRowLimits(max_bad_share=1.0))
+        looked = SurveyStats()
+        for name, batch in dealt.survey(dealt.rows, looked):
+            found[name].append(batch)
+        for name, batch in add_up(dealt.played(looked), PropagationFacts()):
+            found[name].append(batch)
+    tables = {**PROPAGATION_TABLES, REJECTED.name: REJECTED}
+    return {
+        name: pa.Table.from_batches(batches, tables[name].arrow_schema())
+        for name, batches in found.items()
     }
-    return tables | {REJECTED.name: looked.rejected}
 
 
 def propagate_and_write(
-    inputs: ArrowTables,
+    inputs: Any,
     output: Location,
     options: PropagationOptions,
     limits: BadRowLimits,
     *,
-    processes: int | None = None,
+    partitions: int | None = None,
     before_writing: Callable[[], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
+    runtime: Runtime = HERE,
 ) -> Written:
-    """The same, written. Memory: the input and some pieces of work.
+    """Simulate the futures of every group, and write what they come to.
+
+    Memory: in a process the input and some pieces of work.
 
     Args:
-        inputs: The input tables.
+        inputs: The input tables, as the runtime has them.
         output: A folder (`place_of`), which gets the tables; none of them may be there.
-        options: As of `propagate`.
+        options: What is assumed, and how many futures.
         limits: How many rows may be bad; those that name an unknown process count.
-        processes: As of `propagate`; None: one a core, if there is work for more than one.
+        partitions: Tasks, where there can be several; None: some for each core.
         before_writing: Called before the first table is written; nothing is simulated before.
         warn: Gets a text for whatever was passed over.
-        progress: Told how many pieces of work are done, of how many, and whose is waited for.
+        progress: Called with how many pieces of work are done, of how many, and whose is waited
+            for; in a process.
+        runtime: Where.
 
     Raises:
         InputRefused: The input has no event or too many bad rows.
         OutputExists: A table is in the folder already.
     """
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
-    refuse_bad_rows(checked.counts, limits, checked.complaints)
-    refuse_no_group_of(checked, options.group)
-    looked = _survey(checked, options)
-    refuse_rejected(checked.counts, looked.rejections, limits)
-    if before_writing is not None:
-        before_writing()
-    if processes is None:
-        processes = min(usable_cores(), max(1, looked.pieces(options)))
-    facts = PropagationFacts()
-    with TableWriters(output, WRITTEN) as writers:
-        writers.write_tables({REJECTED.name: looked.rejected})
-        for name, rows in _rows(looked, options, processes, progress):
-            if name == PROPAGATION.name:
-                facts.add(rows)
-            writers.write_tables({name: rows})
+    with dealt_groups(runtime, inputs, options, partitions, warn) as dealt:
+        dealt.refuse(limits)
+        with runtime.keep(dealt.rows, dealt.survey, SurveyStats) as kept:
+            looked = kept.facts()
+            refuse_rejected(dealt.checked.counts, looked.rejected, limits)
+            if before_writing is not None:
+                before_writing()
+            with runtime.tables(output, WRITTEN) as tables:
+                kept.write(tables, [REJECTED.name])
+                played = dealt.played(looked, progress)
+                facts = tables.write(played, add_up, PropagationFacts, PLAYED)
+                written = tables.finish()
     return Written(
-        tables=writers.written(),
+        tables=written,
         facts=survey_facts(looked.surveys) | facts.totals(),
-        rejected=looked.rejections.codes,
-        inputs=checked.counts,
+        rejected=looked.rejected.codes,
+        inputs=dealt.checked.counts,
     )
 
 
 def propagation_forecast(
-    inputs: ArrowTables,
+    inputs: Any,
     options: PropagationOptions,
     limits: BadRowLimits,
+    *,
     warn: Callable[[str], object] | None = None,
+    runtime: Runtime = HERE,
 ) -> tuple[RowForecast, dict[str, Any]]:
     """Return how `propagate_and_write` would end for the rows of its input, and how much there is
     to do.
 
     Plays and writes nothing; `survey_facts` are empty where the rows are refused.
     """
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
-    surveys: list[Survey] = []
+    looked = SurveyStats()
 
     def rejected() -> Rejections:
-        looked = _survey(checked, options)
-        surveys.extend(looked.surveys)
-        return looked.rejections
+        looked.merge(runtime.run(dealt.rows, dealt.survey, SurveyStats))
+        return looked.rejected
 
-    forecast = row_forecast(
-        checked.counts,
-        checked.rejections,
-        limits,
-        lambda: refuse_no_group_of(checked, options.group),
-        rejected,
-    )
-    return forecast, {} if forecast.refusal is not None else survey_facts(surveys)
-
-
-def usable_cores() -> int:
-    """Return how many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
+        counts, known = dealt.checked.counts, dealt.checked.rejections
+        forecast = row_forecast(counts, known, limits, dealt.refuse_no_group, rejected)
+    return forecast, {} if forecast.refusal is not None else survey_facts(looked.surveys)
 
 
 @dataclass(frozen=True, eq=False)
-class _SurveyedGroups:
-    """The groups of a checked input."""
+class DealtGroups:
+    """A checked input, and the rows of each task; a search for a rollout begins with it, too."""
 
-    groups: GroupHistories
-    surveys: Sequence[Survey]
-    rejected: pa.Table
+    runtime: Runtime
+    checked: CheckedInput
+    routing: Routing
+    groups: BucketGroups
+    options: PropagationOptions
 
-    @cached_property
-    def rejections(self) -> Rejections:
-        return Rejections.of(self.rejected)
+    @property
+    def rows(self) -> Rows:
+        """The rows of each task."""
+        return self.runtime.deal(self.checked, self.routing)
 
-    def pieces(self, options: PropagationOptions) -> int:
-        return sum(survey.parts(options) for survey in self.surveys if survey.changes)
+    @property
+    def survey(self) -> SurveyTask:
+        """Rows of ``rejected``, those that name a process that is not there among them."""
+        return SurveyTask(self.groups, self.options)
 
+    def refuse(self, limits: BadRowLimits) -> None:
+        """Raise `model.errors.InputRefused` for too many bad rows, or unless a group is wanted."""
+        self.checked.refuse(limits)
+        self.refuse_no_group()
 
-def _survey(checked: Checked, options: PropagationOptions) -> _SurveyedGroups:
-    """Look every group over; nothing is simulated."""
-    groups = GroupHistories.of(checked, options)
-    surveys = [surveyed(history, options) for history in groups]
-    return _SurveyedGroups(
-        groups, surveys, pa.concat_tables([checked.rejected, rejected_rows(surveys)])
-    )
+    def refuse_no_group(self) -> None:
+        """Raise `model.errors.InputRefused` unless a group is wanted."""
+        refuse_no_group(self.options.group, self.checked.stats(Interests))
 
-
-def _rows(
-    looked: _SurveyedGroups, options: PropagationOptions, processes: int, progress: Progress | None
-) -> Iterator[tuple[str, pa.Table]]:
-    """Rows of all tables, as groups are done."""
-    total, partials, totals = looked.pieces(options), list[pa.Table](), list[pa.Table]()
-    waited = deque[GroupFutures]()
-
-    def tell(done: int) -> None:
-        if progress is not None:
-            histories = (piece.history for piece in waited)
-            names = (f"{one.cluster}/{one.consumer_group}" for one in histories)
-            progress(done, total, next(names, None))
-
-    def handed_out() -> Iterator[GroupFutures]:
-        for number, piece in enumerate(_all_futures(looked, options)):
-            waited.append(piece)
-            if len(waited) == 1:
-                tell(number)
-            yield piece
-
-    results = played_futures(handed_out(), options, processes)
-    for done, (piece, parts) in enumerate(results, start=1):
-        waited.popleft()
-        for part in parts:
-            yield HANDOVERS.name, part.handovers
-            partials.append(part.partial)
-            totals.append(part.totals)
-        if piece.last:
-            yield PROPAGATION.name, propagation(partials)
-            yield PROPAGATION_TOTALS.name, propagation_totals(totals)
-            partials, totals = [], []
-        tell(done)
+    def played(self, looked: SurveyStats, progress: Progress | None = None) -> Rows:
+        """What `add_up` takes, of all groups that were looked over."""
+        pieces = looked.pieces(self.options)
+        futures = Futures(self.groups, self.options, pieces)
+        return self.runtime.exchange(
+            self.rows,
+            futures,
+            play_futures,
+            self.routing.buckets,
+            count=sum(pieces.values()),
+            progress=progress,
+        )
 
 
-def _all_futures(looked: _SurveyedGroups, options: PropagationOptions) -> Iterator[GroupFutures]:
-    for group, survey in enumerate(looked.surveys):
-        if not survey.changes:
-            continue
-        history, parts = looked.groups.history(group), survey.parts(options)
-        for part in range(parts):
-            yield GroupFutures(group, history, options.part(part, parts), last=part == parts - 1)
+@contextmanager
+def dealt_groups(
+    runtime: Runtime,
+    inputs: Any,
+    options: PropagationOptions,
+    partitions: int | None = None,
+    warn: Callable[[str], object] | None = None,
+) -> Iterator[DealtGroups]:
+    """The input, each group with those that share its client instances."""
+    tasks = runtime.task_count(0, per_core=TASKS_PER_CORE, wanted=partitions)
+    with runtime.check(
+        inputs, (interests_of,), max_queue_nums=options.max_queue_nums, warn=warn
+    ) as checked:
+        pattern = None if options.group is None else like_pattern(options.group)
+        cells = UNDIVIDED if tasks == 1 else max(1, PIECE_CELLS // options.seeds)
+        mates = checked.mates()
+        routing = routing_of(checked.stats(Interests), tasks, pattern, cells, mates)
+        engine = engine_options(checked.tables)
+        groups = BucketGroups(engine, options.group, routing.giants, mates, routing.guests)
+        yield DealtGroups(runtime, checked, routing, groups, options)
+
+
+def group_histories(inputs: ArrowTables, group: str | None = None) -> list[GroupHistory]:
+    """The histories of the groups wanted that have consumer events; bad rows are left out."""
+    with dealt_groups(HERE, inputs, PropagationOptions(group=group)) as dealt:
+        return list(dealt.groups.whole(dealt.rows))

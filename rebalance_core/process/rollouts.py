@@ -1,40 +1,94 @@
-"""A search for a rollout in this process: read the groups, play the plans, write the tables."""
+"""A search for a rollout: read the groups, play the plans round by round, write the tables."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from rebalance_core.checks.input_tables import ArrowTables
-from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.checks.row_limits import refuse_bad_rows
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.planning import ROLLOUT_PLANS, SEARCH_TABLES
 from rebalance_core.contracts.propagation import HANDOVERS
+from rebalance_core.engine.options import refuse_rejected
 from rebalance_core.engine.propagation import HANDOVER_SEEDS, PropagationOptions
-from rebalance_core.engine.table_writer import TableWriters, Written
+from rebalance_core.engine.table_writer import Written
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.planning.rollout import futures
 from rebalance_core.planning.rollout.choice import Searched, search_plans
-from rebalance_core.planning.rollout.futures import DeployedGroup, Figures, Rollouts, Slice
+from rebalance_core.planning.rollout.futures import (
+    DeployedGroup,
+    Figures,
+    Rollouts,
+    Slice,
+    deployed_group,
+)
 from rebalance_core.planning.rollout.search import Search
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.sweep.transitions import CLOCK
-from rebalance_core.process.plan import write_rejected
-from rebalance_core.process.propagate import GroupHistories
-from rebalance_core.process.simulate import refuse_no_group_of
+from rebalance_core.process.pool import Progress
+from rebalance_core.process.propagate import dealt_groups
+from rebalance_core.process.propagation_pass import BucketGroups, SurveyStats
+from rebalance_core.process.runtime import HERE, Part, Runtime, TableRows
 from rebalance_core.storage.place import Location
 
-Progress = Callable[[int, int, str | None], object]
 WRITTEN = (*SEARCH_TABLES, REJECTED.name)
-
-
 SEARCHED, WARNINGS = "searched", "warnings"
 """Facts of what was written: the `Searched`, and groups that are left out, and why."""
 
+MadeT = TypeVar("MadeT")
+
+
+@dataclass(slots=True)
+class Made(Generic[MadeT]):
+    """What tasks made, in no order."""
+
+    made: list[MadeT] = field(default_factory=list)
+
+    def merge(self, other: Made[MadeT]) -> None:
+        """Add what another task made."""
+        self.made += other.made
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedTask:
+    """`Work`: the groups of buckets at rest, made where their rows are."""
+
+    groups: BucketGroups
+
+    def __call__(self, parts: Iterable[Part], facts: Made[DeployedGroup]) -> TableRows:
+        """No rows."""
+        facts.made += map(deployed_group, self.groups.whole(parts))
+        return ()
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTask:
+    """`Work`: plays pieces of a round, by number.
+
+    Attributes:
+        rollouts: What they are pieces of.
+        pieces: Of the round.
+        progress: As of `run_search`.
+    """
+
+    rollouts: Rollouts
+    pieces: Sequence[Slice]
+    progress: Progress | None = None
+
+    def __call__(self, parts: Iterable[Part], facts: Made[tuple[int, Figures]]) -> TableRows:
+        """No rows."""
+        for number, _ in parts:
+            piece = self.pieces[number]
+            if self.progress is not None:
+                plan_id = self.rollouts.plans[piece.plan].plan_id
+                self.progress(number, len(self.pieces), plan_id)
+            facts.made.append((number, self.rollouts.play(piece)))
+        return ()
+
 
 def run_search(
-    inputs: ArrowTables,
+    inputs: Any,
     search: Search,
     output: Location,
     options: PlanConfig | None = None,
@@ -42,8 +96,11 @@ def run_search(
     before_writing: Callable[[Mapping[str, int]], object] | None = None,
     warn: Callable[[str], object] | None = None,
     progress: Progress | None = None,
+    runtime: Runtime = HERE,
 ) -> Written:
     """Search a rollout and write ``rollout_plans``, ``handovers`` of the chosen one, ``rejected``.
+
+    Memory: where the job runs the state of the groups to deploy.
 
     Args:
         inputs: The recorded history; what it comes to in the end is deployed.
@@ -52,7 +109,9 @@ def run_search(
         options: Limits of bad rows, and what is assumed of handlers and starts.
         before_writing: As of `run_plan`.
         warn: Gets a text for each input table with unknown columns.
-        progress: Told how many pieces of a round are played, of how many, and of which plan.
+        progress: Called with how many pieces of a round are played, of how many, and of which
+            plan; in a process.
+        runtime: Where.
 
     Raises:
         InputRefused: Too many bad rows; no group has a member; a rate is not known.
@@ -60,30 +119,32 @@ def run_search(
         OutputExists: A table is in the folder already.
     """
     options = replace(options or PlanConfig(), group=search.groups)
-    checked = check_tables(inputs, max_queue_nums=options.max_queue_nums, warn=warn)
-    refuse_bad_rows(checked.counts, options.bad_rows, checked.complaints)
-    refuse_no_group_of(checked, search.groups)
-    wanted = PropagationOptions(group=search.groups)
-    found = [futures.deployed_group(history) for history in GroupHistories.of(checked, wanted)]
-    rollouts, warnings = rollouts_of(search, found, options)
-    if before_writing is not None:
-        before_writing({name: count.rows for name, count in checked.counts.items()})
-    with TableWriters(output, WRITTEN) as writers:
-        rejected = write_rejected(writers, checked, options)
-        searched = search_plans(rollouts, lambda pieces: played_here(rollouts, pieces, progress))
-        writers.write_tables(search_tables(searched))
+    wanted = PropagationOptions(seeds=1, group=search.groups, max_queue_nums=options.max_queue_nums)
+    with dealt_groups(runtime, inputs, wanted, options.partitions, warn) as dealt:
+        dealt.refuse(options.bad_rows)
+        counts, tasks = dealt.checked.counts, dealt.routing.buckets
+        with runtime.keep(dealt.rows, dealt.survey, SurveyStats) as kept:
+            rejected = kept.facts().rejected
+            refuse_rejected(counts, rejected, options.bad_rows)
+            found = runtime.run(dealt.rows, DeployedTask(dealt.groups), Made[DeployedGroup])
+            rollouts, warnings = rollouts_of(search, found.made, options)
+            if before_writing is not None:
+                before_writing({name: count.rows for name, count in counts.items()})
+
+            def play(pieces: Sequence[Slice]) -> Iterator[Figures]:
+                task = RoundTask(rollouts, pieces, progress)
+                numbers = runtime.numbers(len(pieces), max(1, min(tasks, len(pieces))))
+                played = dict(runtime.run(numbers, task, Made[tuple[int, Figures]]).made)
+                return (played[number] for number in range(len(pieces)))
+
+            with runtime.tables(output, WRITTEN) as tables:
+                kept.write(tables, [REJECTED.name])
+                searched = search_plans(rollouts, play)
+                for name, rows in search_tables(searched).items():
+                    tables.add(name, rows)
+                written = tables.finish()
     facts = {SEARCHED: searched, WARNINGS: warnings}
-    return Written(writers.written(), facts, rejected, checked.counts)
-
-
-def played_here(
-    rollouts: Rollouts, pieces: Sequence[Slice], progress: Progress | None = None
-) -> Iterator[Figures]:
-    """Play pieces one after the other."""
-    for done, piece in enumerate(pieces):
-        if progress is not None:
-            progress(done, len(pieces), rollouts.plans[piece.plan].plan_id)
-        yield rollouts.play(piece)
+    return Written(written, facts, rejected.codes, counts)
 
 
 def rollouts_of(

@@ -24,6 +24,7 @@ from rebalance_core.contracts import REJECTED
 from rebalance_core.engine.mates import Group, joins_of, mates_of
 from rebalance_core.engine.table_writer import ReadWritten, TableWriters, reader_of
 from rebalance_core.kernels.codes import EVENTS
+from rebalance_core.process.pool import PieceT, Progress, in_order, usable_cores
 from rebalance_core.storage.place import Location
 
 Part = tuple[int, dict[str, pa.Table]]
@@ -45,6 +46,11 @@ FactsT = TypeVar("FactsT", bound=TaskFacts)
 KeptT = TypeVar("KeptT", bound=TaskFacts, covariant=True)
 Work = Callable[[Iterable[Part], FactsT], TableRows]
 """From a task's parts to rows of tables; the facts are complete once these are made."""
+
+
+Key = tuple[str, ...]
+Sent = Iterable[tuple[Key | None, str, pa.Table]]
+"""Rows of tables on their way to other tasks: all of a key go to one, those of None to any."""
 
 
 class TaskStats(Protocol):
@@ -144,13 +150,19 @@ class Runtime(Protocol):
         """Check every row, and count what ``stats_of`` say; warn of columns that are not read."""
 
     def task_count(
-        self, amount: int, per_task: int | None = None, *, wanted: int | None = None
+        self,
+        amount: int,
+        per_task: int | None = None,
+        *,
+        per_core: int = 1,
+        wanted: int | None = None,
     ) -> int:
         """Return how many tasks work gets.
 
         Args:
             amount: Of rows, or of what else there is to do.
             per_task: How much of it one task does; None: of rows.
+            per_core: How many a core gets at least: several, where their lengths differ.
             wanted: So many, where there can be several; None: as many as the work needs.
         """
 
@@ -168,6 +180,27 @@ class Runtime(Protocol):
             copies: How many tasks get the used rows of a bucket; those of bucket b are numbered
                 from b x copies.
             more_rejected: Rows of ``rejected`` that came up before, as the runtime has tables.
+        """
+
+    def exchange(
+        self,
+        rows: Rows,
+        pieces: Callable[[Iterable[Part]], Iterable[PieceT]],
+        play: Callable[[PieceT], Sent],
+        tasks: int,
+        *,
+        count: int,
+        progress: Progress | None = None,
+    ) -> Rows:
+        """Play pieces of work, and deal what comes of them out again, by key; lazy, and read once.
+
+        Args:
+            rows: What the first tasks get.
+            pieces: Makes pieces of it, those of a key one after the other.
+            play: A function of a module, as any process may call it.
+            tasks: How many get what is sent.
+            count: How many pieces there are, about; no more processes are started.
+            progress: Called as pieces are done; in a process.
         """
 
     def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
@@ -278,8 +311,15 @@ class KeptHere(Generic[FactsT]):
                 into.add(name, pa.Table.from_batches(self.made[name]))
 
 
+@dataclass(frozen=True)
 class LocalRuntime:
-    """`Runtime` in this process: one task, which gets all rows."""
+    """`Runtime` in this process: one task, which gets all rows.
+
+    Attributes:
+        processes: How many play pieces of work; None: one a core, if there are as many pieces.
+    """
+
+    processes: int | None = None
 
     def read(self, places: Mapping[str, str], input_format: str | None = None) -> ArrowTables:
         """Tables by name."""
@@ -302,7 +342,12 @@ class LocalRuntime:
         yield CheckedHere(check_tables(inputs, max_queue_nums=max_queue_nums, warn=warn), stats_of)
 
     def task_count(
-        self, amount: int, per_task: int | None = None, *, wanted: int | None = None
+        self,
+        amount: int,
+        per_task: int | None = None,
+        *,
+        per_core: int = 1,
+        wanted: int | None = None,
     ) -> int:
         """One."""
         return 1
@@ -321,6 +366,28 @@ class LocalRuntime:
         """All rows to the one task, which has all buckets."""
         rejected = [checked.checked.rejected, *([] if more_rejected is None else [more_rejected])]
         return [(0, {**checked.tables, REJECTED.name: pa.concat_tables(rejected)})]
+
+    def exchange(
+        self,
+        rows: Rows,
+        pieces: Callable[[Iterable[Part]], Iterable[PieceT]],
+        play: Callable[[PieceT], Sent],
+        tasks: int,
+        *,
+        count: int,
+        progress: Progress | None = None,
+    ) -> Rows:
+        """Pieces in order, here or in processes of their own; rows of a key as soon as all are
+        there.
+        """
+
+        def report(done: int, waited: str | None) -> None:
+            if progress is not None:
+                progress(done, count, waited)
+
+        processes = self.processes or min(usable_cores(), max(1, count))
+        played = in_order(_Listed(play), pieces(_fresh(rows)), processes, report)
+        return _of_keys(sent for of_piece in played for sent in of_piece)
 
     def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
         """The facts alone."""
@@ -352,3 +419,30 @@ HERE = LocalRuntime()
 def _fresh(parts: Iterable[Part]) -> Iterator[Part]:
     """The parts with dicts that a task may take from, as those of Spark's tasks."""
     return ((number, dict(tables)) for number, tables in parts)
+
+
+@dataclass(frozen=True)
+class _Listed(Generic[PieceT]):
+    """Plays a piece to its end, where it is called."""
+
+    play: Callable[[PieceT], Sent]
+
+    def __call__(self, piece: PieceT) -> list[tuple[Key | None, str, pa.Table]]:
+        return list(self.play(piece))
+
+
+def _of_keys(sent: Sent) -> Iterator[Part]:
+    """The rows of each key, which come one after the other, and those of none as they come."""
+    current: Key | None = None
+    tables = dict[str, list[pa.Table]]()
+    for key, name, rows in sent:
+        if key is None:
+            yield 0, {name: rows}
+            continue
+        if key != current and tables:
+            yield 0, {of: pa.concat_tables(parts) for of, parts in tables.items()}
+            tables.clear()
+        current = key
+        tables.setdefault(name, []).append(rows)
+    if tables:
+        yield 0, {of: pa.concat_tables(parts) for of, parts in tables.items()}

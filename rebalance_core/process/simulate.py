@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of
-from rebalance_core.checks.row_checks import Checked, Rejections
+from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, fan_out
@@ -232,12 +232,6 @@ class RejectedTask:
             for rows in (*bad, *unknown):
                 rejections.add(rows)
                 yield REJECTED.name, rows
-
-
-def refuse_no_group_of(checked: Checked, wanted: str | None) -> None:
-    """Raise `model.errors.InputRefused` unless a group with consumer events is wanted."""
-    found = (interests_of(name, rows) for name, rows in checked.tables.items())
-    refuse_no_group(wanted, Interests.merged(filter(None, found)))
 
 
 def _refuse(checked: CheckedInput, options: SimulationOptions, limits: BadRowLimits) -> None:

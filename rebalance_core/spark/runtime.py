@@ -11,21 +11,26 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.packed_rows import bucket_of, pack
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.table_writer import ReadWritten
+from rebalance_core.process.pool import PieceT, Progress
 from rebalance_core.process.runtime import (
     FactsT,
     Part,
     RowRouting,
+    Sent,
     StatsOf,
     TableRows,
     Work,
 )
 from rebalance_core.spark import task_tables
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
+from rebalance_core.spark.older_sparks import by_number
+from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.read_tables import read_table
-from rebalance_core.spark.routed_rows import routed_rows, routed_tables
+from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
 from rebalance_core.spark.sources import GivenTables, Inputs, reader_of, task_count
 from rebalance_core.spark.task_tables import KeptTables, TaskTables, kept_tables, make_unwritten
 from rebalance_core.storage.place import Location
@@ -126,10 +131,15 @@ class SparkRuntime:
             checked.close()
 
     def task_count(
-        self, amount: int, per_task: int | None = None, *, wanted: int | None = None
+        self,
+        amount: int,
+        per_task: int | None = None,
+        *,
+        per_core: int = 1,
+        wanted: int | None = None,
     ) -> int:
-        """One a core at least."""
-        return wanted or task_count(amount, self.session, per_task)
+        """So many a core at least."""
+        return wanted or task_count(amount, self.session, per_task, per_core)
 
     def numbers(self, count: int, tasks: int | None = None) -> TaskRows:
         """Ranges of numbers; None: as Spark divides a range."""
@@ -144,6 +154,28 @@ class SparkRuntime:
     ) -> TaskRows:
         """Rows packed, in one shuffle."""
         return TaskRows(routed_rows(checked, routing, copies, more_rejected), routed_tables)
+
+    def exchange(
+        self,
+        rows: TaskRows,
+        pieces: Callable[[Iterable[Part]], Iterable[PieceT]],
+        play: Callable[[PieceT], Sent],
+        tasks: int,
+        *,
+        count: int,
+        progress: Progress | None = None,
+    ) -> TaskRows:
+        """Pieces where they are made; what comes of them packed, in one shuffle."""
+        parts = rows.parts
+
+        def run(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for piece in pieces(parts(batches)):
+                for turn, (key, name, made) in enumerate(play(piece)):
+                    bucket = bucket_of(key or (piece.name, f"{turn}"), tasks)
+                    yield routed_batch(bucket, name, pack(made))
+
+        sent = rows.frame.mapInArrow(in_tasks(run), ROUTED_DDL)
+        return TaskRows(by_number(sent, tasks, "bucket"), routed_tables)
 
     def run(self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
         """The facts alone; one job."""

@@ -86,15 +86,18 @@ def cores_of(session: SparkSession) -> int:
     return int(last["part"]) + 1
 
 
-def task_count(amount: int, session: SparkSession, per_task: int | None = None) -> int:
+def task_count(
+    amount: int, session: SparkSession, per_task: int | None = None, per_core: int = 1
+) -> int:
     """Tasks for so much work: one a core at least; few, as a Python task takes 25 ms to start.
 
     Args:
         amount: Of rows, or of what else there is to do.
         session: Any session.
         per_task: How much of it one task does; None: of rows.
+        per_core: How many a core gets at least.
     """
-    return max(cores_of(session), -(-amount // (per_task or ROWS_PER_TASK)))
+    return max(per_core * cores_of(session), -(-amount // (per_task or ROWS_PER_TASK)))
 
 
 def task_count_of(sources: Iterable[Source], session: SparkSession) -> int:

@@ -9,8 +9,6 @@ import numpy as np
 import pytest
 
 from rebalance_core.checks.input_tables import read_input_tables
-from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.planning.rollout.choice import (
     MOST_FUTURES,
     Searched,
@@ -27,8 +25,7 @@ from rebalance_core.planning.rollout.futures import (
     together,
 )
 from rebalance_core.planning.rollout.search import Search
-from rebalance_core.process.propagate import GroupHistories
-from rebalance_core.process.rollouts import played_here
+from rebalance_core.process.propagate import group_histories
 from tests.recordings.rollouts.compared import rank_correlation
 from tests.tree import TREE
 
@@ -49,11 +46,11 @@ FIGURES = ("read_again", "no_owner_queue_seconds", "finish_s_p50")
 
 @cache
 def searched(every: int) -> Searched:
-    checked = check_tables(read_input_tables(str(DEMO)))
-    groups = tuple(map(deployed_group, GroupHistories.of(checked, PropagationOptions())))
+    inputs = read_input_tables(str(DEMO))
+    groups = tuple(map(deployed_group, group_histories(inputs)))
     plans = SEARCH.plans([group.members for group in groups])[:PLANS:every]
     rollouts = Rollouts(SEARCH, plans, groups)
-    return search_plans(rollouts, lambda pieces: played_here(rollouts, pieces))
+    return search_plans(rollouts, lambda pieces: map(rollouts.play, pieces))
 
 
 @cache

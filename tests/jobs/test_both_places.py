@@ -20,7 +20,7 @@ from rebalance_core.contracts import (
     REJECTED,
     Table,
 )
-from rebalance_core.spark import propagate
+from rebalance_core.process import propagate
 from tests.recordings.tables import DATA, ingested_recording
 from tests.tree import TREE
 from tests.unit.process.propagation_inputs import unknown_member, write_tables

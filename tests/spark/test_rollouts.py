@@ -9,9 +9,9 @@ from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.rollout import choice
 from rebalance_core.planning.rollout.search import Search
-from rebalance_core.process import rollouts as in_process
+from rebalance_core.process.rollouts import run_search
 from rebalance_core.spark import InputTables, SparkSession
-from rebalance_core.spark import rollouts as on_spark
+from rebalance_core.spark.runtime import SparkRuntime
 from tests.tree import TREE
 
 STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
@@ -22,9 +22,12 @@ def test_both_places_write_the_same(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(choice, "MOST_FUTURES", 100)
-    here = in_process.run_search(read_input_tables(str(STEADY)), SEARCH, tmp_path / "process")
-    there = on_spark.run_search(
-        spark, InputTables.read(spark, str(STEADY)), SEARCH, str(tmp_path / "spark")
+    here = run_search(read_input_tables(str(STEADY)), SEARCH, tmp_path / "process")
+    there = run_search(
+        InputTables.read(spark, str(STEADY)),
+        SEARCH,
+        str(tmp_path / "spark"),
+        runtime=SparkRuntime(spark),
     )
     assert there.tables == here.tables
     assert here.tables["rollout_plans"].rows == 3 * 3
@@ -37,6 +40,9 @@ def test_both_places_write_the_same(
 def test_a_change_that_names_no_member_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     nobody = replace(SEARCH, groups="nobody")
     with pytest.raises(InputRefused, match="nobody matches no group"):
-        on_spark.run_search(
-            spark, InputTables.read(spark, str(STEADY)), nobody, str(tmp_path / "spark")
+        run_search(
+            InputTables.read(spark, str(STEADY)),
+            nobody,
+            str(tmp_path / "spark"),
+            runtime=SparkRuntime(spark),
         )

@@ -17,14 +17,13 @@ from rebalance_core.model.errors import OutputExists
 from rebalance_core.planning.producer_model import read_model
 from rebalance_core.process import ingest as ingest_here
 from rebalance_core.process import producers
-from rebalance_core.process import propagate as propagate_here
 from rebalance_core.process.generate import generate_and_write
+from rebalance_core.process.propagate import propagate_and_write
 from rebalance_core.process.simulate import simulate_and_write
 from rebalance_core.producers.model import BOTH_GENERATIONS
 from rebalance_core.spark import (
     InputTables,
     ingest,
-    propagate,
     task_tables,
 )
 from rebalance_core.spark.runtime import SparkRuntime
@@ -86,10 +85,10 @@ def test_generate(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_propagate(spark: SparkSession, tmp_path: Path) -> None:
     inputs = InputTables.read(spark, TABLES)
-    ours = propagate.propagate_and_write(spark, inputs, f"{tmp_path}/ours", SEEDS, LIMITS)
-    here = propagate_here.propagate_and_write(
-        read_input_tables(TABLES), tmp_path / "here", SEEDS, LIMITS, processes=1
+    ours = propagate_and_write(
+        inputs, f"{tmp_path}/ours", SEEDS, LIMITS, runtime=SparkRuntime(spark)
     )
+    here = propagate_and_write(read_input_tables(TABLES), tmp_path / "here", SEEDS, LIMITS)
     assert ours == here
 
 
@@ -101,12 +100,10 @@ def test_propagate_groups_that_share_client_instances(
     ingest_here.ingest_and_write(collection, tmp_path / "in")
     tables, options = str(tmp_path / "in"), replace(SEEDS, group=group)
     inputs = InputTables.read(spark, tables)
-    ours = propagate.propagate_and_write(
-        spark, inputs, f"{tmp_path}/ours", options, LIMITS, partitions=3
+    ours = propagate_and_write(
+        inputs, f"{tmp_path}/ours", options, LIMITS, partitions=3, runtime=SparkRuntime(spark)
     )
-    here = propagate_here.propagate_and_write(
-        read_input_tables(tables), tmp_path / "here", options, LIMITS, processes=1
-    )
+    here = propagate_and_write(read_input_tables(tables), tmp_path / "here", options, LIMITS)
     assert ours == here
     assert ours.facts["groups"] == (2 if group is None else 1)
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import time
 
 from rebalance_core.checks.input_tables import read_input_tables
-from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.planning.rollout.choice import DEFAULT_PLAN, MOST_FUTURES, search_plans
 from rebalance_core.planning.rollout.futures import Rollouts, Slice, deployed_group
 from rebalance_core.planning.rollout.search import Search
-from rebalance_core.process.propagate import GroupHistories
-from rebalance_core.process.rollouts import played_here
+from rebalance_core.process.propagate import group_histories
 from tests.bench.report import Figure, Report, Table, bench_main, tidy
 from tests.tree import TREE
 
@@ -28,13 +25,13 @@ SEARCH = Search(
 
 def rollouts() -> Report:
     """Run it."""
-    checked = check_tables(read_input_tables(str(STEADY)))
-    groups = tuple(map(deployed_group, GroupHistories.of(checked, PropagationOptions())))
+    inputs = read_input_tables(str(STEADY))
+    groups = tuple(map(deployed_group, group_histories(inputs)))
     plans = SEARCH.plans([group.members for group in groups])[:PLANS]
     assert len(plans) == PLANS
     whole = Rollouts(SEARCH, plans, groups)
     begun = time.process_time()
-    searched = search_plans(whole, lambda pieces: played_here(whole, pieces))
+    searched = search_plans(whole, lambda pieces: map(whole.play, pieces))
     seconds = time.process_time() - begun
     assert searched.rows[searched.chosen]["futures"] == MOST_FUTURES
     alone = Rollouts(SEARCH, plans[:1], groups)

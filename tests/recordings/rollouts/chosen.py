@@ -19,7 +19,6 @@ from rebalance_core.planning.rollout.futures import (
 )
 from rebalance_core.planning.rollout.search import Budgets, RolloutPlan, Search
 from rebalance_core.planning.sweep.transitions import CLOCK
-from rebalance_core.process.rollouts import played_here
 from tests.recordings.rollouts.runs import DOWN_MS, NAMES, START_UP_MS, SURGE_MS, recorded
 
 JOINED_MS = DOWN_MS + START_UP_MS
@@ -122,7 +121,7 @@ def _searched(group: DeployedGroup, budgets: Budgets, played: dict[Slice, Figure
 
     def play(pieces: Sequence[Slice]) -> Iterator[Figures]:
         new = [piece for piece in pieces if piece not in played]
-        played.update(zip(new, played_here(rollouts, new), strict=True))
+        played.update(zip(new, map(rollouts.play, new), strict=True))
         return (played[piece] for piece in pieces)
 
     return search_plans(rollouts, play)

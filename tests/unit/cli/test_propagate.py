@@ -91,7 +91,7 @@ def test_the_same_digests_again(
     """In one process and in as many as there are cores."""
     records = []
     for name, cores in (("one", 1), ("two", 2)):
-        monkeypatch.setattr("rebalance_core.process.propagate.usable_cores", lambda n=cores: n)
+        monkeypatch.setattr("rebalance_core.process.runtime.usable_cores", lambda n=cores: n)
         run("--input", tables, "--output", tmp_path / name, "--seeds", 4)
         records.append(json.loads((tmp_path / name / "_run.json").read_text())["outputs"])
     assert records[0] == records[1]

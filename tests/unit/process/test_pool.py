@@ -5,65 +5,85 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from threading import Event
 
 import pytest
 
-from rebalance_core.clockwork.measured import Measured
-from rebalance_core.engine.propagation import PropagationOptions
-from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.process import propagate
-from rebalance_core.process.propagate import GroupFutures, played_futures
-from rebalance_core.replay.history import GroupHistory
-
-# Pieces of work in several processes; threads stand in for these.
+from rebalance_core.process import pool
+from rebalance_core.process.pool import in_order
 
 PIECES = 300
 
 
-def numbered(made: list[int]) -> Iterator[GroupFutures]:
-    history = GroupHistory("c", "g", GroupSettings(), ())
+@dataclass(frozen=True)
+class Numbered:
+    """A piece of work; threads stand in for processes."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"g{self.number}"
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        pool, "ProcessPoolExecutor", lambda processes, **_: ThreadPoolExecutor(processes)
+    )
+
+
+def numbered(made: list[int]) -> Iterator[Numbered]:
     for number in range(PIECES):
         made.append(number)
-        yield GroupFutures(number, history, range(1), last=True)
+        yield Numbered(number)
 
 
-def test_others_are_played_while_the_first_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    later, made = Event(), list[int]()
+@pytest.mark.usefixtures("threads")
+def test_others_are_played_while_the_first_takes_long() -> None:
+    later = Event()
 
-    def play(piece: GroupFutures, options: PropagationOptions) -> list[Measured]:
-        if piece.group == 20:
+    def play(piece: Numbered) -> int:
+        if piece.number == 20:
             later.set()
-        if piece.group == 0:
+        if piece.number == 0:
             assert later.wait(60), "nothing else was played"
-        return []
+        return piece.number
 
-    monkeypatch.setattr(propagate, "play_futures", play)
-    monkeypatch.setattr(
-        propagate, "ProcessPoolExecutor", lambda processes, **_: ThreadPoolExecutor(processes)
-    )
-    done = [piece.group for piece, _ in played_futures(numbered(made), PropagationOptions(), 2)]
-    assert done == list(range(PIECES))
+    assert list(in_order(play, numbered([]), 2)) == list(range(PIECES))
 
 
-def test_a_piece_that_takes_long_holds_up_the_making_of_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.usefixtures("threads")
+def test_a_piece_that_takes_long_holds_up_the_making_of_others() -> None:
     go, made = Event(), list[int]()
-    monkeypatch.setattr(propagate, "play_futures", lambda piece, options: go.wait(60) and [])
-    monkeypatch.setattr(
-        propagate, "ProcessPoolExecutor", lambda processes, **_: ThreadPoolExecutor(processes)
-    )
-    played = played_futures(numbered(made), PropagationOptions(), 2)
+    played = in_order(lambda piece: go.wait(60), numbered(made), 2)
     with ThreadPoolExecutor(1) as reader:
         first = reader.submit(next, played)
-        while len(made) < 2 * propagate.WAITING_PER_PROCESS:
+        while len(made) < 2 * pool.WAITING_PER_PROCESS:
             time.sleep(0.01)
         assert not first.done()
-        assert len(made) <= 2 * propagate.WAITING_PER_PROCESS + 1
+        assert len(made) <= 2 * pool.WAITING_PER_PROCESS + 1
         go.set()
         first.result()
     assert len(list(played)) == PIECES - 1
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("processes", [1, 2])
+def test_progress_names_the_piece_that_is_waited_for(processes: int) -> None:
+    seen = list[tuple[int, str | None]]()
+    done = in_order(
+        lambda piece: piece.number,
+        numbered([]),
+        processes,
+        lambda done, name: seen.append((done, name)),
+    )
+    assert list(done) == list(range(PIECES))
+    assert seen[0] == (0, "g0")
+    assert seen[-1] == (PIECES, None)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert all(name == f"g{done}" for done, name in seen if name is not None)
 
 
 # A killed run leaves no process behind; real processes, as nothing else can be killed.
@@ -72,7 +92,7 @@ PARENT = """
 import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from rebalance_core.process.propagate import end_with_parent
+from rebalance_core.process.pool import end_with_parent
 
 pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"), initializer=end_with_parent)
 pool.submit(time.sleep, 0).result()
@@ -92,6 +112,6 @@ def test_workers_end_when_their_parent_is_killed() -> None:
 
 
 def test_in_the_first_process_there_is_nobody_to_follow() -> None:
-    follow = "from rebalance_core.process.propagate import end_with_parent as end; end()"
+    follow = "from rebalance_core.process.pool import end_with_parent as end; end()"
     done = subprocess.run([sys.executable, "-c", f"{follow}; print('on')"], capture_output=True)
     assert (done.returncode, done.stdout) == (0, b"on\n")

@@ -13,8 +13,8 @@ from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
 from rebalance_core.engine import propagation
 from rebalance_core.engine.propagation import PropagationOptions
-from rebalance_core.process import propagate as service
-from rebalance_core.process.propagate import propagate
+from rebalance_core.process import propagation_pass
+from rebalance_core.process.propagate import propagate, propagation_forecast
 from rebalance_core.process.simulate import simulate
 from tests.unit.process.propagation_inputs import lost_at_one_broker, unknown_member, write_tables
 
@@ -111,7 +111,7 @@ def test_a_group_of_unknown_subscriptions_is_left_out_and_counted(tmp_path: Path
     read = read_input_tables(str(write_tables(tmp_path / "in", unstated)))
     made = propagate(read, PropagationOptions(seeds=2))
     assert set(made[PROPAGATION.name]["consumer_group"].to_pylist()) == {"letters"}
-    _, facts = service.propagation_forecast(read, PropagationOptions(seeds=2), BadRowLimits())
+    _, facts = propagation_forecast(read, PropagationOptions(seeds=2), BadRowLimits())
     assert facts["groups_of_unknown_subscriptions"] == 1
 
 
@@ -131,7 +131,7 @@ def test_a_run_that_is_given_up_leaves_no_process(
     def give_up(rows: pa.Table) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(service, "propagation", give_up)
+    monkeypatch.setattr(propagation_pass, "propagation", give_up)
     others = set(active_children())
     with pytest.raises(KeyboardInterrupt):
         propagate(inputs, FEW, processes=2)

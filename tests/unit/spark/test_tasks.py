@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.packed_rows import pack, unpack
-from rebalance_core.checks.row_checks import Rejections, check_table, check_tables, key_buckets
+from rebalance_core.checks.row_checks import Rejections, check_table, key_buckets
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.checks.row_limits import (
     SHOWN_COMPLAINTS,
@@ -26,12 +25,9 @@ from rebalance_core.checks.row_limits import (
     with_unknown_members,
 )
 from rebalance_core.checks.text_rows import Lines, ReadRows, json_rows
-from rebalance_core.contracts import ALL_TABLES, INGESTED_TABLES, INPUT_TABLES
+from rebalance_core.contracts import ALL_TABLES, INGESTED_TABLES
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.engine.mates import joins_of, mates_of
-from rebalance_core.engine.propagation import PropagationOptions
-from rebalance_core.engine.routing import routing_of
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.events.broker_timeline import broker_tables
@@ -44,21 +40,14 @@ from rebalance_core.ingest.in_process import (
     reader_of,
 )
 from rebalance_core.ingest.piece import Piece
-from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.ingest import IngestCounts
-from rebalance_core.process.propagate import GroupHistories
-from rebalance_core.replay.history import GroupHistory
 from rebalance_core.spark import checks, ingest
 from rebalance_core.spark.checks import KeyTask, RowTask, unknown_names
 from rebalance_core.spark.ingest import AssembleTask, completing
-from rebalance_core.spark.propagate import BucketGroups
 from rebalance_core.spark.task_tables import merged
-from tests.recordings.recorded_events import SHARED
-from tests.recordings.tables import DATA, ingested_recording
+from tests.recordings.tables import DATA
 from tests.row_cases import COMMITS, DEFAULTS, EVENTS, rows_by_table
-from tests.unit.engine.test_fan_out import arrow_tables
-from tests.unit.engine.test_routing import interests, split
 
 # What tasks make of rows in pieces is what `check_table` makes of them all.
 
@@ -233,43 +222,6 @@ def test_any_buckets_give_the_tables_of_a_process(
         for row in batch_of_rows(INGESTED_TABLES[name], rows).to_pylist()
     )
     assert len({name for name, _ in found}) > 6
-
-
-# Groups that share client instances, in the buckets of a simulation over time; no JVM.
-
-
-def name_of(history: GroupHistory) -> str:
-    return history.consumer_group
-
-
-@pytest.mark.parametrize("buckets", [1, 2, 5])
-@pytest.mark.parametrize(("group", "pattern"), [(None, None), ("orders-*", "orders-%")])
-def test_buckets_have_the_histories_of_a_process(
-    group: str | None, pattern: str | None, buckets: int
-) -> None:
-    ingested = ingested_recording(SHARED).tables
-    rows = arrow_tables({name: ingested[name] for name in INPUT_TABLES if name in ingested})
-    checked = check_tables(input_tables_of(rows))
-    tables = checked.tables
-    here = list(GroupHistories.of(checked, PropagationOptions(group=group)))
-    mates = mates_of(joins_of(tables["cluster_events"]))
-    assert len(mates) == 2
-    routing = routing_of(interests(tables), buckets, pattern, mates=mates)
-    engine = EngineOptions(
-        queue_offsets_given="queue_offsets" in tables,
-        committed_offsets_given="committed_offsets" in tables,
-    )
-    groups = BucketGroups(routing.giants, engine, mates, routing.guests)
-    found = [
-        history
-        for bucket, part in split(routing, tables).items()
-        for history, _ in groups.groups(bucket, part)
-    ]
-    assert [name_of(one) for one in here] == sorted(map(name_of, found))
-    for ours, theirs in zip(here, sorted(found, key=name_of), strict=True):
-        assert ours.mates
-        assert ours.events == theirs.events
-        assert [mate.events for mate in ours.mates] == [mate.events for mate in theirs.mates]
 
 
 COMPLAINTS = (

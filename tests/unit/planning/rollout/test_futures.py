@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from rebalance_core.checks.input_tables import read_input_tables
-from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
 from rebalance_core.clockwork.measured import measured
 from rebalance_core.clockwork.ticks import Ticks
-from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model import events
 from rebalance_core.planning.rollout.futures import (
     Rollouts,
@@ -20,7 +18,7 @@ from rebalance_core.planning.rollout.futures import (
     figures_of,
 )
 from rebalance_core.planning.rollout.search import RolloutPlan, Search
-from rebalance_core.process.propagate import GroupHistories
+from rebalance_core.process.propagate import group_histories
 from rebalance_core.replay.history import GroupHistory
 from tests.tree import TREE
 from tests.unit.clockwork.futures import happens, joins, two_brokers
@@ -36,8 +34,8 @@ SEARCH = Search("restart", "*")
 
 
 def demo() -> list[GroupHistory]:
-    checked = check_tables(read_input_tables(str(STEADY)))
-    return list(GroupHistories.of(checked, PropagationOptions()))
+    inputs = read_input_tables(str(STEADY))
+    return group_histories(inputs)
 
 
 def test_a_group_at_rest_has_what_is_there_at_the_end() -> None:

@@ -1,0 +1,138 @@
+"""Pieces of work one after the other, or in a pool of processes that ends with the run."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.connection import wait as wait_for
+from typing import Protocol, TypeVar
+
+from rebalance_core.strategies import custom
+from rebalance_core.strategies.registry import install_plugins
+
+WAITING_PER_PROCESS = 3
+"""Pieces handed out ahead of each process: none is idle, and few are in memory."""
+HELD_PER_PROCESS = 50
+"""Pieces that a slow one may keep waiting to be handed on, played or not."""
+
+
+class Piece(Protocol):
+    """Work that any process can do; pickled."""
+
+    @property
+    def name(self) -> str:
+        """Return whose it is, for progress."""
+
+
+PieceT = TypeVar("PieceT", bound=Piece)
+MadeT = TypeVar("MadeT")
+Progress = Callable[[int, int, str | None], object]
+"""Called with how many pieces are done, of how many, and whose is waited for."""
+
+
+def usable_cores() -> int:
+    """Return how many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_order(
+    play: Callable[[PieceT], MadeT],
+    pieces: Iterable[PieceT],
+    processes: int,
+    progress: Callable[[int, str | None], object] | None = None,
+) -> Iterator[MadeT]:
+    """What comes of each piece, in order.
+
+    Args:
+        play: A function of a module; what it gives is pickled, too.
+        pieces: Made one by one, as they are handed out.
+        processes: 1 plays them here.
+        progress: Called with how many are done, and whose is waited for.
+    """
+    waited = deque[PieceT]()
+
+    def report(done: int) -> None:
+        if progress is not None:
+            progress(done, waited[0].name if waited else None)
+
+    def handed_out() -> Iterator[PieceT]:
+        for number, piece in enumerate(pieces):
+            waited.append(piece)
+            if len(waited) == 1:
+                report(number)
+            yield piece
+
+    made = map(play, handed_out()) if processes == 1 else _pooled(play, handed_out(), processes)
+    for done, one in enumerate(made, start=1):
+        waited.popleft()
+        yield one
+        report(done)
+
+
+def _pooled(
+    play: Callable[[PieceT], MadeT], pieces: Iterable[PieceT], processes: int
+) -> Iterator[MadeT]:
+    others = set(active_children())
+    # Not forked: pyarrow has threads by now.
+    with ProcessPoolExecutor(
+        processes,
+        mp_context=get_context("spawn"),
+        initializer=_begin_worker,
+        initargs=(custom.plugins(),),
+    ) as pool:
+        try:
+            yield from _played(pool, play, pieces, processes)
+        except BaseException:
+            # The run is over; the pool would wait for what its processes are at.
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+
+
+def _played(
+    pool: ProcessPoolExecutor,
+    play: Callable[[PieceT], MadeT],
+    pieces: Iterable[PieceT],
+    processes: int,
+) -> Iterator[MadeT]:
+    """What came of each piece once it and all before it are played; later ones are meanwhile."""
+    held: deque[Future[MadeT]] = deque()
+    for piece in pieces:
+        held.append(pool.submit(play, piece))
+        while True:
+            while held and held[0].done():
+                yield held.popleft().result()
+            playing = [future for future in held if not future.done()]
+            if (
+                len(playing) < WAITING_PER_PROCESS * processes
+                and len(held) < HELD_PER_PROCESS * processes
+            ):
+                break
+            wait(playing, return_when=FIRST_COMPLETED)
+    while held:
+        yield held.popleft().result()
+
+
+def end_with_parent() -> None:
+    """Make this worker end when its parent is gone.
+
+    A parent that is killed (SIGKILL, out of memory) sends its pool nothing: workers would wait for
+    pieces for ever, and hold on to its standard output, so that whoever reads that waits too.
+    """
+    parent = parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent.sentinel,), daemon=True).start()
+
+
+def _begin_worker(plugins: dict[tuple[str, str], custom.Plugin]) -> None:
+    end_with_parent()
+    install_plugins(plugins)
+
+
+def _follow(parent: int) -> None:
+    wait_for([parent])
+    os._exit(1)

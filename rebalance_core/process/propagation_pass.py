@@ -1,0 +1,192 @@
+"""Tasks of simulated time: look the groups of their rows over, play futures, add up their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from rebalance_core.checks.packed_rows import by_key
+from rebalance_core.checks.row_checks import Rejections
+from rebalance_core.clockwork.propagation_parts import propagation
+from rebalance_core.clockwork.totals import propagation_totals
+from rebalance_core.contracts import REJECTED
+from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TOTALS
+from rebalance_core.engine import routing
+from rebalance_core.engine.fan_out import GROUP, fan_out
+from rebalance_core.engine.ledger_pass import (
+    WHOLE,
+    Giants,
+    HistoriesWithMates,
+    with_empty_events_if_missing,
+)
+from rebalance_core.engine.mates import Group
+from rebalance_core.engine.options import like_pattern, matches
+from rebalance_core.engine.propagation import (
+    PropagationFacts,
+    PropagationOptions,
+    Survey,
+    played,
+    rejected_rows,
+    surveyed,
+)
+from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.process.runtime import Part, Sent, TableRows
+from rebalance_core.replay.history import GroupHistory
+
+_PARTIAL, _TOTALS = "partial", "totals"
+_NO_REJECTED = REJECTED.arrow_schema().empty_table()
+
+
+@dataclass(frozen=True, slots=True)
+class BucketGroups:
+    """The groups of buckets, from the rows that `engine.routing.Routing` sent there.
+
+    Attributes:
+        engine: Says which input tables there are.
+        wanted: A glob of groups' names; None: all.
+        giants: The parts of divided groups, by bucket.
+        mates: By group: others that share client instances with it.
+        guests: By bucket: groups that are there as mates alone.
+    """
+
+    engine: EngineOptions
+    wanted: str | None = None
+    giants: Mapping[int, Giants] = field(default_factory=dict)
+    mates: Mapping[Group, tuple[Group, ...]] = field(default_factory=dict)
+    guests: Mapping[int, frozenset[Group]] = field(default_factory=dict)
+
+    def groups(
+        self, bucket: int, tables: Mapping[str, pa.Table]
+    ) -> Iterator[tuple[GroupHistory, list[routing.Part]]]:
+        """Each group, and which of how many parts of its seeds are to be played here."""
+        pattern = None if self.wanted is None or self.mates else like_pattern(self.wanted)
+        rows = fan_out(with_empty_events_if_missing(tables), pattern)
+        divided, guests = self.giants.get(bucket, {}), self.guests.get(bucket, frozenset())
+        histories = HistoriesWithMates(rows, self.mates, self.engine)
+        for name in histories.numbers:
+            if name not in guests and (self.wanted is None or matches(self.wanted, name[1])):
+                yield histories.of(name), divided.get(name, [WHOLE])
+
+    def whole(self, parts: Iterable[Part]) -> Iterator[GroupHistory]:
+        """Each group once, in the bucket that has its first part."""
+        for bucket, tables in parts:
+            yield from (
+                history for history, seeds in self.groups(bucket, tables) if seeds[0][0] == 0
+            )
+
+
+@dataclass(slots=True)
+class SurveyStats:
+    """Surveys of some groups.
+
+    Attributes:
+        surveys: One a group, without its rejected rows.
+        rejected: What is wrong with rows of ``rejected``.
+    """
+
+    surveys: list[Survey] = field(default_factory=list)
+    rejected: Rejections = field(default_factory=Rejections)
+
+    def merge(self, other: SurveyStats) -> None:
+        """Add what was found of other groups."""
+        self.surveys += other.surveys
+        self.rejected.merge(other.rejected)
+
+    def pieces(self, options: PropagationOptions) -> dict[Group, int]:
+        """In how many pieces groups with something to play are played."""
+        return {
+            (survey.cluster, survey.consumer_group): survey.parts(options)
+            for survey in self.surveys
+            if survey.changes
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyTask:
+    """`Work`: looks groups over; rows of ``rejected``, with `SurveyStats`."""
+
+    groups: BucketGroups
+    options: PropagationOptions
+
+    def __call__(self, parts: Iterable[Part], facts: SurveyStats) -> TableRows:
+        """Each group in the bucket that has its first part."""
+        for bucket, tables in parts:
+            bad = tables.pop(REJECTED.name, _NO_REJECTED)
+            whole = self.groups.whole([(bucket, tables)])
+            found = [surveyed(history, self.options) for history in whole]
+            facts.surveys += (replace(survey, rejected=()) for survey in found)
+            for rows in (bad, rejected_rows(found)):
+                facts.rejected.add(rows)
+                yield from ((REJECTED.name, batch) for batch in rows.to_batches())
+
+
+@dataclass(frozen=True)
+class GroupFutures:
+    """Some futures of a group.
+
+    Attributes:
+        history: Of the group.
+        seeds: Which futures.
+        options: Of the simulation.
+    """
+
+    history: GroupHistory
+    seeds: range
+    options: PropagationOptions
+
+    @property
+    def name(self) -> str:
+        """The group's, in its cluster."""
+        return f"{self.history.cluster}/{self.history.consumer_group}"
+
+
+@dataclass(frozen=True, slots=True)
+class Futures:
+    """Divides the futures of groups into pieces.
+
+    Attributes:
+        groups: See there.
+        options: Of the simulation.
+        pieces: Of how many pieces a group is; those that are not there are not played.
+    """
+
+    groups: BucketGroups
+    options: PropagationOptions
+    pieces: Mapping[Group, int]
+
+    def __call__(self, parts: Iterable[Part]) -> Iterator[GroupFutures]:
+        """The pieces of some buckets, those of a group one after the other."""
+        for bucket, tables in parts:
+            for history, shares in self.groups.groups(bucket, tables):
+                pieces = self.pieces.get((history.cluster, history.consumer_group), 0)
+                for share, shares_in_all in shares if pieces else ():
+                    count = max(pieces, shares_in_all)
+                    for number in range(share, count, shares_in_all):
+                        # a group may have more parts than seeds
+                        if seeds := self.options.part(number, count):
+                            yield GroupFutures(history, seeds, self.options)
+
+
+def play_futures(piece: GroupFutures) -> Sent:
+    """Hand-overs, and partial sums for the task that has all of the group."""
+    group = piece.history.cluster, piece.history.consumer_group
+    for made in played(piece.history, piece.options, piece.seeds):
+        yield None, HANDOVERS.name, made.handovers
+        yield group, _PARTIAL, made.partial
+        yield group, _TOTALS, made.totals
+
+
+def add_up(parts: Iterable[Part], facts: PropagationFacts) -> TableRows:
+    """`Work` over what `play_futures` sends; its facts count ``propagation``."""
+    for _, tables in parts:
+        for batch in tables[HANDOVERS.name].to_batches() if HANDOVERS.name in tables else ():
+            yield HANDOVERS.name, batch
+        for _, sums in by_key(tables[_PARTIAL], GROUP) if _PARTIAL in tables else ():
+            rows = propagation([sums])
+            facts.add(rows)
+            yield from ((PROPAGATION.name, batch) for batch in rows.to_batches())
+        for _, sums in by_key(tables[_TOTALS], GROUP) if _TOTALS in tables else ():
+            rows = propagation_totals([sums])
+            yield from ((PROPAGATION_TOTALS.name, batch) for batch in rows.to_batches())

@@ -1,0 +1,46 @@
+"""Groups that share client instances, in the buckets of a simulation over time."""
+
+import pytest
+
+from rebalance_core.checks.input_tables import input_tables_of
+from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.engine.mates import joins_of, mates_of
+from rebalance_core.engine.routing import routing_of
+from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.process.propagate import group_histories
+from rebalance_core.process.propagation_pass import BucketGroups
+from rebalance_core.replay.history import GroupHistory
+from tests.recordings.recorded_events import SHARED
+from tests.recordings.tables import ingested_recording
+from tests.unit.engine.test_fan_out import arrow_tables
+from tests.unit.engine.test_routing import interests, split
+
+
+def name_of(history: GroupHistory) -> str:
+    return history.consumer_group
+
+
+@pytest.mark.parametrize("buckets", [1, 2, 5])
+@pytest.mark.parametrize(("group", "pattern"), [(None, None), ("orders-*", "orders-%")])
+def test_buckets_have_the_histories_of_a_process(
+    group: str | None, pattern: str | None, buckets: int
+) -> None:
+    ingested = ingested_recording(SHARED).tables
+    rows = arrow_tables({name: ingested[name] for name in INPUT_TABLES if name in ingested})
+    inputs = input_tables_of(rows)
+    here, tables = group_histories(inputs, group), check_tables(inputs).tables
+    mates = mates_of(joins_of(tables["cluster_events"]))
+    assert len(mates) == 2
+    routing = routing_of(interests(tables), buckets, pattern, mates=mates)
+    engine = EngineOptions(
+        queue_offsets_given="queue_offsets" in tables,
+        committed_offsets_given="committed_offsets" in tables,
+    )
+    groups = BucketGroups(engine, group, routing.giants, mates, routing.guests)
+    found = list(groups.whole(split(routing, tables).items()))
+    assert [name_of(one) for one in here] == sorted(map(name_of, found))
+    for ours, theirs in zip(here, sorted(found, key=name_of), strict=True):
+        assert ours.mates
+        assert ours.events == theirs.events
+        assert [mate.events for mate in ours.mates] == [mate.events for mate in theirs.mates]
