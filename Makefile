@@ -107,12 +107,13 @@ dist: setup ## Build dist/rebalance_core.zip (for --py-files) and the wheel
 	$(BIN)/python scripts/build_zip.py dist/rebalance_core.zip
 	$(BIN)/python -m hatchling build -t wheel -d dist
 
-docs: setup ## Generate docs/data-dictionary.md, docs/audit-rules.md and docs/performance.md
+docs: setup ## Generate the reference pages of docs/, the types of rows and the list of the public interface
 	$(BIN)/python -m rebalance_core.contracts.row_types > rebalance_core/contracts/rows.py
 	$(BIN)/python -m rebalance_core.contracts.evidence_types > rebalance_core/ingest/evidence_types.py
 	$(BIN)/python -m rebalance_core.contracts.dictionary > docs/data-dictionary.md
 	$(BIN)/python -m rebalance_core.audit.rules_page > docs/audit-rules.md
 	$(BIN)/python -m tests.bench.page > docs/performance.md
+	$(BIN)/python -m tests.unit.public_interface > tests/unit/public_interface.txt
 	cp rebalance_core/audit/known_issues.toml docs/known-issues.toml
 	$(BIN)/python scripts/bundle_recording.py
 	@echo "$$(ls README.md docs/*.md | grep -v '\.zh\.md' | xargs grep -ohE '\S*[A-Za-z0-9]\S*' | wc -l) words" \
@@ -129,6 +130,9 @@ lock:
 	  uv pip compile --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	  --no-emit-find-links --no-header --no-annotate --quiet --group notebook \
 	  -c requirements.lock pyproject.toml; } > requirements-notebook.lock
+
+release-check: setup ## Is this tree fit to be released? Version, changelog, tag, wheel, sdist, docs, twine
+	$(BIN)/python scripts/release_check.py
 
 clean: ## Remove build products and outputs, but not .venv and .java
 	rm -rf dist build out spark-warehouse metastore_db derby.log artifacts

@@ -19,8 +19,8 @@ from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_O
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.contracts.table import Column, Table
 
-CONTRACT_VERSION = 3
-"""Columns are only added; readers accept this version and the one before, and refuse newer ones."""
+CONTRACT_VERSION = 1
+"""The version of the released tables; readers refuse every other one (docs/stability.md)."""
 
 FINDING_TABLES: dict[str, Table] = {FINDINGS.name: FINDINGS}
 COVERAGE_TABLES: dict[str, Table] = {COVERAGE.name: COVERAGE}

@@ -17,6 +17,7 @@ def test_make_docs_writes_pages() -> None:
         "docs/audit-rules.md",
         "rebalance_core/contracts/rows.py",
         "rebalance_core/ingest/evidence_types.py",
+        "tests/unit/public_interface.txt",
     }
 
 

@@ -14,7 +14,7 @@ import pytest
 from rebalance_core.checks.input_tables import read_input_tables, read_table
 from rebalance_core.cli.in_python import read_tables
 from rebalance_core.cli.main import main
-from rebalance_core.contracts import INPUT_TABLES
+from rebalance_core.contracts import CONTRACT_VERSION, INPUT_TABLES
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.storage.place import place_of
 from rebalance_core.storage.run_folder import DamagedRecord, find_run, read_run, refuse_changed
@@ -24,7 +24,7 @@ WHOLE = {
     "job": "audit",
     "status": "OK",
     "library_version": "0.1.0",
-    "contract_version": 3,
+    "contract_version": CONTRACT_VERSION,
     "run_id": "0a" * 16,
     "exit_code": 3,
     "started_at": "2026-11-28T07:09:31.614+00:00",

@@ -13,6 +13,7 @@ from rebalance_core.cli.main import main
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.output_folder import refuse_own_input, typed_place
 from rebalance_core.cli.run.run_record import OutputRun, RunOutcome, read_run
+from rebalance_core.contracts import CONTRACT_VERSION
 from rebalance_core.contracts.paths import LOCK_NAME
 from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.storage.place import Place, S3Access
@@ -82,7 +83,12 @@ def test_a_record_removes_nothing_but_tables(tmp_path: Path, name: str, status: 
     beside.mkdir()
     (beside / "precious.txt").write_text("years of work")
     outputs = {name.format(beside=beside): {"rows": 0, "digest": "d"}}
-    content = {"job": "simulate", "status": status, "library_version": "0", "contract_version": 3}
+    content = {
+        "job": "simulate",
+        "status": status,
+        "library_version": "0",
+        "contract_version": CONTRACT_VERSION,
+    }
     odd: list[object] = [outputs, list(outputs), name, {name: {}}]
     for value in odd:
         (folder / "_run.json").write_text(json.dumps(content | {"outputs": value}))
