@@ -11,7 +11,6 @@ from unittest import mock
 import pytest
 
 from rebalance_core.strategies import custom
-from rebalance_core.strategies.registry import install_plugins
 from tests.object_store import make_bucket, running_store
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ def own_pieces() -> Iterator[None]:
     """Own strategies, hash functions and resolvers that a test registers are gone after it."""
     before = custom.plugins()
     yield
-    install_plugins(before)
+    custom.install(before)
 
 
 @pytest.fixture(scope="session")

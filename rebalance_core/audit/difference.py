@@ -23,7 +23,7 @@ from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.protocol.members import ORDER_LOCK_MS
 from rebalance_core.protocol.shares import Divider, MixedGroup
 from rebalance_core.strategies import allocate_group, custom, parse_strategy
-from rebalance_core.strategies.registry import DEFAULT_VERSION
+from rebalance_core.strategies.registry import CANDIDATES, DEFAULT_VERSION
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
@@ -111,8 +111,6 @@ def _seconds(span_ms: int) -> str:
 
 # What else explains observed ownership: duplicate ids, other member lists, another strategy.
 
-CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-"""Strategies without parameters that a foreign member may use, beside own ones."""
 FOREIGN_CLIENTS = 2
 """One holder alone fits many strategies."""
 NEAR_MS = ORDER_LOCK_MS

@@ -30,7 +30,7 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.planning.what_if.planned_group import check_queue_numbers
 from rebalance_core.process import simulate as simulation
 from rebalance_core.strategies.custom import name_of
-from rebalance_core.strategies.registry import strategy_text
+from rebalance_core.strategies.texts import strategy_text
 
 SHOWN_ROWS = 10
 """Of a table in a notebook."""

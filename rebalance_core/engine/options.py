@@ -19,7 +19,7 @@ from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.strategies import parse_strategy
-from rebalance_core.strategies.registry import strategy_text
+from rebalance_core.strategies.texts import strategy_text
 
 # What may be chosen about a simulation.
 

@@ -1,8 +1,8 @@
 """Why a queue is with this client at this time, worked out again from the rows of a ledger.
 
 `explainer.Explainer` returns an `answer.Explanation`. `view` is one epoch as the rows show it,
-`settlement` asks `replay.settle` who must hold or reach a topic's queues in it, `client_pass` and
-`formula` give the reason.
+`settlement` asks `replay.settle` who must hold or reach a topic's queues in it; `client_pass` and
+the formula of the strategy (`strategies.formula`) give the reason.
 
 May import: `replay`, `strategies`, `model`. Begin with `explainer`.
 """

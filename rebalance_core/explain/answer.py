@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rebalance_core.explain import settlement
-from rebalance_core.explain.formula import Formula, formula_of, pop_formula
 from rebalance_core.explain.settlement import Settlement
 from rebalance_core.explain.view import queue_of, subscribes
 from rebalance_core.model.group_settings import BROADCASTING, JAVA
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol import start_offset
 from rebalance_core.strategies.config import Config
-from rebalance_core.strategies.pop import WHOLE_BROKER, pops_whole_brokers
+from rebalance_core.strategies.formula import Formula, Question
+from rebalance_core.strategies.pop import WHOLE_BROKER, pop_formula, pops_whole_brokers
 from rebalance_core.strategies.registry import NAME_IT
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def unreached_reason(settled: Settlement, queue: MessageQueue) -> Reason:
         owners = [ids[i] for i in range(place, len(ids), len(settled.queues))]
         text = f"index % mqAll gives it to {', '.join(owners)}, and none of them takes it"
         return Reason(settlement.NOT_SUBSCRIBED, text)
-    formula = formula_of(strategy, queue, settled.queues, ids)
+    formula = strategy.formula(Question(queue, settled.queues, ids))
     assert formula.entry is not None
     who = ids[formula.entry]
     if formula.owner is None:

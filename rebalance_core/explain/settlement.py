@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rebalance_core.explain.formula import Formula, formula_of
 from rebalance_core.explain.view import (
     Entries,
     GroupRows,
@@ -47,6 +46,7 @@ from rebalance_core.replay.settle import (
     strategy_key,
 )
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies.formula import Formula, Question
 from rebalance_core.strategies.pop import WHOLE_BROKER, Pop
 
 if TYPE_CHECKING:
@@ -247,10 +247,10 @@ class Settlement:
         queue: MessageQueue,
         client_id: str | None,
     ) -> Formula | None:
-        """`formula_of` a process's strategy; None where it throws for everybody: see `thrown`."""
+        """The formula of a process's strategy; None where it throws for everybody: see `thrown`."""
         queues, client_ids = self.lists(row)
         try:
-            formula = formula_of(strategy, queue, queues, client_ids, client_id)
+            formula = strategy.formula(Question(queue, queues, client_ids, client_id))
         except (AllocationError, ValueError):
             return None
         if formula.entry is None or client_ids == self.view.client_ids:

@@ -28,10 +28,10 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.protocol.members import tells_queues
-from rebalance_core.protocol.shares import CANDIDATES, Divider, shares_of
+from rebalance_core.protocol.shares import Divider, shares_of
 from rebalance_core.strategies import custom, make_strategy, parse_strategy
-from rebalance_core.strategies.machine_room import NEARBY, MachineRoomNearby
-from rebalance_core.strategies.registry import known_parameters
+from rebalance_core.strategies.machine_room_nearby import NEARBY, MachineRoomNearby
+from rebalance_core.strategies.registry import CANDIDATES, parameters_of
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (
@@ -233,7 +233,7 @@ def _text(
         text = str(make_strategy(name, _ONE_ROOM if name.startswith(NEARBY) else None))
     except UsageError:
         return None
-    if known_parameters(name):
+    if parameters_of(name):
         assumed[f"parameters of {name}"] = text
     return text
 

@@ -429,10 +429,9 @@ class CodedGroups:
         if number == 0:
             return self  # the kind of a group that divides is that of its first strategy
         allocation = self.divisions.of_number(number, len(self.groups))
-        kinds = [*map(group_rows.kind_of, self.strategies), group_rows.NO_KIND]
-        kind = np.where(
-            self.groups.kind == group_rows.NO_KIND, group_rows.NO_KIND, np.array(kinds)[allocation]
-        )
+        kinds = group_rows.kinds_of(self.strategies)
+        unknown = self.groups.kind == group_rows.NO_KIND
+        kind = np.where(unknown, group_rows.NO_KIND, kinds[allocation])
         return replace(self, groups=replace(self.groups, kind=kind, allocation=allocation))
 
 

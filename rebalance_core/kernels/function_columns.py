@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from rebalance_core.kernels.codes import list_pointers
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.errors import UsageError
-from rebalance_core.strategies.registry import JAVA_INT_MAX
+from rebalance_core.strategies.parameters import JAVA_INT_MAX
 
 _QUEUE = [("topic", pa.string()), ("broker_name", pa.string()), ("queue_id", pa.int32())]
 TEXT = pa.string()

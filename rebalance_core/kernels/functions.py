@@ -30,7 +30,7 @@ from rebalance_core.kernels.function_columns import (
     rows_where,
     texts_of,
 )
-from rebalance_core.kernels.ownership.owners import slices, turns
+from rebalance_core.kernels.ownership.by_place import deal
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, pointers
 from rebalance_core.model.errors import AllocationError, StartOffsetError, UsageError
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, MessageQueue
@@ -42,10 +42,10 @@ from rebalance_core.protocol.start_offset import (
     TIMESTAMP_SEARCH,
     start_rule,
 )
-from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
 from rebalance_core.strategies.group_allocation import allocate_group
-from rebalance_core.strategies.registry import parse_strategy
 from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.texts import parse_strategy
+from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
 
 # Allocations.
 
@@ -120,7 +120,7 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Dealt:
-    """The rows that AVG and AVG_BY_CIRCLE divide by places alone, and their allocations."""
+    """The rows that strategies by place divide, which divide all queues, and their allocations."""
 
     rows: Ints
     lists: pa.ListArray
@@ -128,8 +128,8 @@ class _Dealt:
     @classmethod
     def of(cls, asked: _Batch) -> _Dealt:
         """No loop over rows. Left out: what throws, and lists that name a queue twice."""
-        circle = np.array([isinstance(s, AveragelyByCircle) for s in asked.strategies] + [False])
-        dealt = np.array([isinstance(s, Averagely) for s in asked.strategies] + [False]) | circle
+        rules = [*map(_rule_of, asked.strategies), None]
+        dealt = np.array([rule is not None for rule in rules])
         queues, clients = asked.counts()
         chosen = asked.reasons.none & dealt[asked.codes] & (queues > 0) & (clients > 0)
         chosen[asked.clients.row[rows_where(pc.equal(asked.clients.name, ""))]] = False
@@ -140,9 +140,10 @@ class _Dealt:
         mine = chosen[row]
         rows, taken = np.flatnonzero(chosen), flat.take(order[mine])
         index = np.empty(len(taken.row), np.int32)
-        for deal, kind in ((slices, ~circle), (turns, circle)):
-            alike = kind[asked.codes[rows]]
-            index[alike.repeat(queues[rows])] = deal(queues[rows[alike]], clients[rows[alike]])
+        for rule in dict.fromkeys(filter(None, rules)):
+            alike = np.array([rule == each for each in rules])[asked.codes[rows]]
+            found = deal(rule, queues[rows[alike]], clients[rows[alike]])
+            index[alike.repeat(queues[rows])] = found
         order, again = _java_order(asked.clients.row, asked.clients.name)
         entry = pointers(clients)[taken.row] + index
         owned = ~again[entry]  # the places of a repeated id's further entries go to nobody
@@ -158,6 +159,12 @@ class _Dealt:
         )
         firsts = pa.array(pointers(queues[rows]), pa.int32())
         return cls(rows, pa.ListArray.from_arrays(firsts, structs, type=ALLOCATION))
+
+
+def _rule_of(strategy: AllocationStrategy | None) -> PlaceRule | None:
+    """The rule of a strategy that divides all queues by place."""
+    form = strategy and strategy.vectorised()
+    return form.rule if isinstance(form, ByPlace) and form.divides is None else None
 
 
 def _java_order(row: Ints, *columns: pa.StringArray | Ints) -> tuple[Ints, Bools]:

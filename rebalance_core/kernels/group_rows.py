@@ -4,7 +4,7 @@ kernels take.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -34,32 +34,18 @@ from rebalance_core.protocol.start_offset import (
     PAGE_CACHE_CHECK,
 )
 from rebalance_core.strategies import AllocationStrategy
-from rebalance_core.strategies.averagely import Averagely, AveragelyByCircle
-from rebalance_core.strategies.config import Config
-from rebalance_core.strategies.consistent_hash import ConsistentHash
-from rebalance_core.strategies.custom import CustomStrategy
-from rebalance_core.strategies.go import GoConsistentHash
-from rebalance_core.strategies.machine_room import MachineRoom, MachineRoomNearby, OwnRooms
-from rebalance_core.strategies.registry import own_strategy
+from rebalance_core.strategies.texts import own_strategy
+from rebalance_core.strategies.vectorised import Asked, ByPlace, InRooms, Listed, OnRing, PlaceRule
 
-# Which groups the kernels take, and why they leave the others to the replay.
+SHARED, EVERYONE, LISTED, NO_KIND = range(4)
+"""Kinds of groups of which no strategy divides the queues.
 
-KINDS: tuple[type[AllocationStrategy], ...] = (
-    Averagely,
-    AveragelyByCircle,
-    ConsistentHash,
-    MachineRoom,
-    MachineRoomNearby,
-    CustomStrategy,
-)
-"""Strategies with a kernel; a group's kind is the index here, or one of those below."""
-RING = KINDS.index(ConsistentHash)
-"""Also of Go's."""
-EVERYONE = len(KINDS)
-"""BROADCASTING: every member reads every queue."""
-LISTED = EVERYONE + 1
-"""CONFIG: every member reads the queues of its list."""
-NO_KIND = LISTED + 1
+``SHARED``: of pieces alone. ``EVERYONE``, BROADCASTING: every member reads every queue. ``LISTED``,
+CONFIG: every member reads the queues of its list. ``NO_KIND``: the replay has them.
+"""
+ON_RING, IN_ROOMS, ASKED, BY_PLACE = range(4, 8)
+"""Kinds by the form of the strategy (`Vectorised`). Strategies by place have ``BY_PLACE`` and the
+numbers that follow, one for each of `rules_of`."""
 
 MOST_STRATEGIES = 8
 """Strategies of one group that the kernels divide by, CONFIG lists not counted."""
@@ -108,21 +94,29 @@ REASONS = {
 ) = range(len(REASONS))
 
 
-def kind_of(strategy: AllocationStrategy) -> int:
-    """Index into `KINDS`; `NO_KIND` for a strategy without a kernel."""
-    if isinstance(strategy, MachineRoom) and strategy.consumer_idcs is None:
-        return NO_KIND  # throws as soon as a broker has a room
-    if isinstance(strategy, MachineRoomNearby):
-        known = type(strategy.inner) in KINDS[:2] and not isinstance(strategy.rooms, OwnRooms)
-        return KINDS.index(MachineRoomNearby) if known else NO_KIND
-    if isinstance(strategy, ConsistentHash) and strategy.hash_function is not None:
-        return NO_KIND
-    if isinstance(strategy, Config):
-        negative = any(queue.queue_id < 0 for queue in strategy.queues or ())
-        return NO_KIND if negative else LISTED
-    if isinstance(strategy, GoConsistentHash):
-        return RING
-    return KINDS.index(type(strategy)) if type(strategy) in KINDS else NO_KIND
+_KINDS = {OnRing: ON_RING, InRooms: IN_ROOMS, Asked: ASKED, Listed: LISTED, type(None): NO_KIND}
+
+
+def divides(kinds: Ints) -> Bools:
+    """True where a strategy divides the queues among members."""
+    return kinds > NO_KIND
+
+
+def rules_of(strategies: Iterable[AllocationStrategy]) -> list[PlaceRule]:
+    """The rules of strategies by place, each once."""
+    forms = (strategy.vectorised() for strategy in strategies)
+    return list(dict.fromkeys(form.rule for form in forms if isinstance(form, ByPlace)))
+
+
+def kinds_of(strategies: Sequence[AllocationStrategy]) -> Ints:
+    """The kind of each strategy of the coded, and `NO_KIND` after the last."""
+    rules = rules_of(strategies)
+    forms = (strategy.vectorised() for strategy in strategies)
+    kinds = (
+        BY_PLACE + rules.index(form.rule) if isinstance(form, ByPlace) else _KINDS[type(form)]
+        for form in forms
+    )
+    return np.array([*kinds, NO_KIND], np.int64)
 
 
 # Which strategies the members of each group divide by.
@@ -286,7 +280,7 @@ class Groups:
     """(groups, `INTERVALS`), ms."""
     notified: Bools
     kind: Ints
-    """Index into `KINDS`, `EVERYONE` or `NO_KIND`."""
+    """`EVERYONE`, `NO_KIND` or as of `kinds_of`."""
     allocation: Ints
     """Index into the strategies of the coded, of members with several the first one that divides;
     -1: none does."""
@@ -457,7 +451,7 @@ def divided(
         for name in ("strategy", "rules", "message_model", "rebalance_mode")
     }
     strategies, allocation = _resolve(coded["strategy"], coded["rules"], words, strategy_for)
-    kinds = np.array([*map(kind_of, strategies), NO_KIND], np.int64)
+    kinds = kinds_of(strategies)
     broadcasting = pc.index(words, BROADCASTING).as_py()
     lists = kinds[allocation] == LISTED
     reads_all = coded["message_model"] == broadcasting

@@ -171,7 +171,7 @@ class ClientProfile:
     Attributes:
         language: `JAVA`, or the language whose client it is (of Python's, which is C++: `CPP`).
         releases: The first and the last one of it, both included; None: no end, or not known.
-        strategies: `JAVA_FAMILY`, `GO_FAMILY`, `AVG_ONLY`; see `strategies.registry.own_strategy`.
+        strategies: `JAVA_FAMILY`, `GO_FAMILY`, `AVG_ONLY`; see `strategies.texts.own_strategy`.
         strategies_run: Names of those that were run; None: all. Which queues a member takes by
             another one is not known.
         order: `UTF16`, `BYTES` or `CULTURE`; of ids and queues.

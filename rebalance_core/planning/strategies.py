@@ -5,24 +5,14 @@ it. `PlanningStrategy` is the interface of both.
 """
 
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from functools import lru_cache
-from math import isfinite
 from typing import ClassVar, TypeAlias
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.strategies import AllocationStrategy
-from rebalance_core.strategies.consistent_hash import (
-    DEFAULT_VIRTUAL_NODES,
-    UTF_8,
-    build_ring,
-    check_virtual_nodes,
-    ring_point,
-)
+from rebalance_core.strategies.parameters import Parameter
 
 Previous: TypeAlias = Mapping[MessageQueue, str | None]
 """Who held each queue before: a client id, None or no key: no owner. Other queues are ignored."""
@@ -78,6 +68,18 @@ class PlanningStrategy(ABC):
 @dataclass(frozen=True)
 class HypotheticalStrategy(PlanningStrategy):
     """A strategy that RocketMQ lacks: every queue has one owner, a repeated id counts once."""
+
+    NAME: ClassVar[str]
+    """The name in texts."""
+    PARAMETERS: ClassVar[Mapping[str, Parameter]] = {}
+    """By name, as the constructor takes them."""
+    LEAGUE: ClassVar[tuple[str, ...]] = ()
+    """The texts by which ``--strategy league`` of `plan` tries it."""
+
+    @property
+    def name(self) -> str:
+        """The name of the text form."""
+        return self.NAME
 
     @abstractmethod
     def assign_topic(
@@ -164,121 +166,3 @@ def by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
     for queue in sort_queues(set(queues)):
         topics.setdefault(queue.topic, []).append(queue)
     return topics
-
-
-# CONSISTENT_HASH_BOUNDED: RocketMQ's ring with a limit on each member's load. NOT RocketMQ's.
-#
-# After Vahab Mirrokni, Mikkel Thorup, Morteza Zadimoghaddam, "Consistent Hashing with Bounded
-# Loads" (SODA 2018, arXiv:1608.01350): a queue whose next member on the ring is full goes on to
-# the next.
-
-DEFAULT_EPSILON = 0.25  # a quarter above the average; our choice, the paper leaves it open
-
-
-def capacity(queue_count: int, member_count: int, epsilon: float) -> int:
-    """Most queues of one member: ceil((1 + epsilon) x queues / members), exact in decimals.
-
-    >>> capacity(10, 11, 0.1), capacity(8, 3, 0.25)
-    (1, 4)
-    """
-    bound = (1 + Fraction(repr(epsilon))) * queue_count / member_count
-    return -(-bound.numerator // bound.denominator)
-
-
-@dataclass(frozen=True)
-class ConsistentHashBounded(HypotheticalStrategy):
-    """Consistent hashing that never exceeds `capacity`; RocketMQ has no such strategy.
-
-    The ring is that of RocketMQ's CONSISTENT_HASH (same points, same lookup); with a large epsilon
-    the result is its result. Each topic by itself. The result depends on the **sets** of queues and
-    members alone: no order of arguments, no allocation before it.
-
-    It differs from the paper's online scheme. There balls come and go one by one, and each change
-    moves a chain of balls; here nothing is remembered: every queue is placed anew, always in
-    RocketMQ's order of queues, as if they had been inserted in that order into today's bins. (Any
-    fixed order will do; that of the points on the ring moves more, 16 % instead of 13 % at epsilon
-    0 in tests.) All capacities are the ceiling. A member has ``virtual_nodes`` points, not one, and
-    its capacity counts over all of them. So the paper's bound on the load holds; its bound on the
-    expected moves is not claimed.
-
-    Attributes:
-        epsilon: How far above the average a member may be, 0 or more.
-        virtual_nodes: Ring points per member, 1 or more.
-
-    Raises:
-        UsageError: A value is out of its range.
-    """
-
-    epsilon: float = DEFAULT_EPSILON
-    virtual_nodes: int = DEFAULT_VIRTUAL_NODES
-
-    def __post_init__(self) -> None:
-        if not (isfinite(self.epsilon) and self.epsilon >= 0):
-            raise UsageError(f"{self.name}: epsilon {self.epsilon} is not a number from 0 up")
-        if self.virtual_nodes < 1:
-            raise UsageError(
-                f"{self.name}: virtual_nodes {self.virtual_nodes} is not a whole number from 1 up"
-            )
-        check_virtual_nodes(self.virtual_nodes)
-        object.__setattr__(self, "epsilon", float(self.epsilon))
-
-    @property
-    def name(self) -> str:
-        """The name of the text form."""
-        return "CONSISTENT_HASH_BOUNDED"
-
-    def settings(self) -> list[tuple[str, str]]:
-        """(key, value) pairs of the strategy text."""
-        return [("epsilon", repr(self.epsilon)), ("virtual_nodes", str(self.virtual_nodes))]
-
-    def assign_topic(
-        self, previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[MessageQueue, str]:
-        """The owner of every queue of one topic; ``previous`` is ignored.
-
-        Cost: O(n log n) for n queues and ring points, MD5 of each that is not remembered.
-        """
-        most = capacity(len(queues), len(client_ids), self.epsilon)
-        return _place(queues, client_ids, most, self.virtual_nodes)
-
-
-# From one change of a group to the next most of its queues stay.
-@lru_cache(maxsize=1 << 16)
-def _queue_point(queue: MessageQueue) -> int:
-    """Where a queue lies on the ring."""
-    return ring_point(str(queue), UTF_8)
-
-
-def _place(
-    queues: Sequence[MessageQueue], client_ids: Sequence[str], most: int, virtual_nodes: int
-) -> dict[MessageQueue, str]:
-    """Each queue to the first node at or after its point whose member has room."""
-    points, nodes = build_ring(tuple(client_ids), virtual_nodes, UTF_8)
-    room = dict.fromkeys(client_ids, most)
-    onward = list(range(len(nodes)))  # node -> one that may have room, no further than the first
-
-    def first_with_room(start: int) -> int:
-        """The place of that node; walks past full ones once only."""
-        place, passed = start, []
-        while room[nodes[place]] == 0:
-            passed.append(place)
-            place = onward[place] if onward[place] != place else (place + 1) % len(nodes)
-        for full in passed:
-            onward[full] = place
-        return place
-
-    on_ring = set(nodes)
-    left = len(on_ring) * most
-    # A member all of whose points lie under others' takes what the ring has no room for.
-    off_ring = (cid for cid in client_ids if cid not in on_ring for _ in range(most))
-    owners: dict[MessageQueue, str] = {}
-    for queue in queues:
-        if left == 0:
-            owners[queue] = next(off_ring)
-            continue
-        start = bisect_left(points, _queue_point(queue)) % len(nodes)
-        owner = nodes[first_with_room(start)]
-        owners[queue] = owner
-        room[owner] -= 1
-        left -= 1
-    return owners

@@ -8,7 +8,7 @@ from typing import Any
 
 from rebalance_core.model.errors import RebalanceError, UsageError
 from rebalance_core.model.group_settings import RequestMode, parse_request_mode
-from rebalance_core.planning.known_strategies import planning_strategy
+from rebalance_core.planning.known_strategies import LEAGUE_STRATEGIES, planning_strategy
 from rebalance_core.planning.scenario.cluster_life import EditedRows
 from rebalance_core.planning.scenario.edit import matches
 from rebalance_core.planning.scenario.scenario import Scenario, group_edits, shared_edits
@@ -19,17 +19,6 @@ BASELINE = "baseline"
 RECORDED = "recorded"
 """Every member's own strategy, as the history has it."""
 LEAGUE = "league"
-LEAGUE_STRATEGIES = (
-    "AVG",
-    "AVG_BY_CIRCLE",
-    "CONSISTENT_HASH(virtual_nodes=10)",
-    "CONSISTENT_HASH(virtual_nodes=100)",
-    "CONSISTENT_HASH(virtual_nodes=500)",
-    "MACHINE_ROOM_NEARBY-AVG",
-    "STICKY_BALANCED",
-    "CONSISTENT_HASH_BOUNDED(epsilon=0.25)",
-)
-"""What ``--strategy league`` stands for."""
 POP = "POP"
 """All members ask brokers, which serve every topic by POP; the text is the request mode's."""
 _AROUND_SIGNS = re.compile(" *([(=)]) *")

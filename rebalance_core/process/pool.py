@@ -12,7 +12,6 @@ from multiprocessing.connection import wait as wait_for
 from typing import Protocol, TypeVar
 
 from rebalance_core.strategies import custom
-from rebalance_core.strategies.registry import install_plugins
 
 WAITING_PER_PROCESS = 3
 """Pieces handed out ahead of each process: none is idle, and few are in memory."""
@@ -130,7 +129,7 @@ def end_with_parent() -> None:
 
 def _begin_worker(plugins: dict[tuple[str, str], custom.Plugin]) -> None:
     end_with_parent()
-    install_plugins(plugins)
+    custom.install(plugins)
 
 
 def _follow(parent: int) -> None:

@@ -18,11 +18,9 @@ from rebalance_core.model.clients import (
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
 from rebalance_core.strategies import parse_strategy
-from rebalance_core.strategies.registry import DEFAULT_VERSION, own_strategy
+from rebalance_core.strategies.registry import CANDIDATES, DEFAULT_VERSION
+from rebalance_core.strategies.texts import own_strategy
 
-CANDIDATES = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
-"""Strategies that need no parameters: what a group whose strategy no file names may divide by, and
-what a mixed one could turn to."""
 MORE_QUEUES = range(64)
 """Ids of each broker's queues of a topic that such a one has to divide alike, too."""
 

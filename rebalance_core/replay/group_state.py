@@ -22,7 +22,7 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.queue import MessageQueue, java_string_key, retry_topic
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.protocol.routes import Routes
-from rebalance_core.strategies.registry import own_strategy
+from rebalance_core.strategies.texts import own_strategy
 
 # One live process of a group, and the topics whose queues members share instead of owning them.
 

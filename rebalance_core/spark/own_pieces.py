@@ -11,7 +11,6 @@ from pyspark import cloudpickle
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.strategies import custom
-from rebalance_core.strategies.registry import install_plugins
 
 _PACKAGE = __name__.partition(".")[0]
 _Body = TypeVar("_Body", bound=Callable[..., Any])
@@ -47,7 +46,7 @@ class _TaskWithPlugins:
 
     def __setstate__(self, state: bytes) -> None:
         self._plugins, self._body = cloudpickle.loads(state)
-        install_plugins(self._plugins)
+        custom.install(self._plugins)
 
 
 def in_tasks(body: _Body) -> _Body:

@@ -1,18 +1,14 @@
 """RocketMQ's allocation strategies: one literal port per file, made by name or from a text.
 
-Begin with `spi`, then `averagely`; `registry` lists the names,
-`group_allocation` allocates for a whole group.
-May import `model` and `contracts`; no third party.
+Begin with `spi`, then `averagely`; `registry` lists the names, `texts` reads the texts,
+`group_allocation` allocates for a whole group. A strategy's file is all that knows of it.
+May import `model` and `contracts`; numpy for the types of `vectorised` alone.
 """
 
 from rebalance_core.strategies.group_allocation import allocate_group
-from rebalance_core.strategies.registry import (
-    as_strategy,
-    make_strategy,
-    name_of_class,
-    parse_strategy,
-)
+from rebalance_core.strategies.registry import make_strategy, name_of_class
 from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefusedError
+from rebalance_core.strategies.texts import as_strategy, parse_strategy
 
 __all__ = [
     "AllocationStrategy",

@@ -1,10 +1,18 @@
 """AVG: contiguous slices, the surplus to the first clients."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.formula import Formula, Question
 from rebalance_core.strategies.spi import AllocationStrategy, check_every_member, is_member
+from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
+
+if TYPE_CHECKING:
+    from rebalance_core.strategies.vectorised import Number
 
 
 def average_slice(index: int, queues: int, members: int) -> slice:
@@ -20,7 +28,35 @@ def average_slice(index: int, queues: int, members: int) -> slice:
     return slice(start, start + max(0, min(average, queues - start)))
 
 
-def _served(queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Iterable[tuple[str, int]]:
+def average_index(place: Number, queues: Number, members: Number) -> Number:
+    """The index in cidAll whose `average_slice` holds the queue at ``place``.
+
+    The greater of what slices of the longer and of the shorter kind alone would give.
+
+    >>> [average_index(place, 8, 3) for place in range(8)]
+    [0, 0, 0, 1, 1, 1, 2, 2]
+    """
+    size = queues // members
+    longer = queues - size * members
+    among_longer = place // (size + 1)
+    beyond = (place - longer) // (size + (size == 0)) - among_longer
+    found: Number = among_longer + beyond * (beyond > 0)
+    return found
+
+
+def average_size(index: Number, queues: Number, members: Number) -> Number:
+    """The number of queues in the `average_slice` of an index in cidAll.
+
+    >>> [average_size(index, 8, 3) for index in range(3)]
+    [3, 3, 2]
+    """
+    return queues // members + (index < queues % members)
+
+
+AVERAGE = PlaceRule(average_index, average_size)
+
+
+def served(queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Iterable[tuple[str, int]]:
     """The first place of each client id, of those that may get a queue: of more, none is left."""
     first: dict[str, int] = {}
     for index, client_id in enumerate(client_ids[: len(queues)]):
@@ -36,10 +72,10 @@ class Averagely(AllocationStrategy):
     processes, the slices of the other positions have no owner. Cost: O(members + result).
     """
 
-    @property
-    def name(self) -> str:
-        """``getName()``."""
-        return "AVG"
+    NAME = "AVG"
+    JAVA_CLASS = "AllocateMessageQueueAveragely"
+    CANDIDATE = True
+    LEAGUE = ("AVG",)
 
     @property
     def by_place(self) -> bool:
@@ -66,51 +102,50 @@ class Averagely(AllocationStrategy):
         """`allocate` of every distinct member in one sweep."""
         check_every_member(queues, client_ids)
         shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
-        for client_id, index in _served(queues, client_ids):
+        for client_id, index in served(queues, client_ids):
             shares[client_id] += queues[average_slice(index, len(queues), len(client_ids))]
         return shares
 
+    def vectorised(self) -> ByPlace:
+        """Return the rule."""
+        return ByPlace(AVERAGE)
 
-# AVG_BY_CIRCLE: the queues are assigned in turn.
-
-
-@dataclass(frozen=True)
-class AveragelyByCircle(AllocationStrategy):
-    """``AllocateMessageQueueAveragelyByCircle``. rocketmq.md §2.3.
-
-    Same sizes as AVG, and the same sharing and orphans with duplicated ids.
-    Cost: O(members + result).
-    """
-
-    @property
-    def name(self) -> str:
-        """``getName()``."""
-        return "AVG_BY_CIRCLE"
-
-    @property
-    def by_place(self) -> bool:
-        """Ids only say who is first."""
-        return True
-
-    @property
-    def throws_for_all(self) -> bool:
-        """Nothing but an empty argument throws."""
-        return True
-
-    def allocate(
-        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> list[MessageQueue]:
-        """Every members-th queue from the first position of ``client_id`` on."""
-        if not is_member(client_id, queues, client_ids):
-            return []
-        return list(queues[client_ids.index(client_id) :: len(client_ids)])
-
-    def allocate_all(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, list[MessageQueue]]:
-        """`allocate` of every distinct member in one sweep."""
-        check_every_member(queues, client_ids)
-        shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
-        for client_id, index in _served(queues, client_ids):
-            shares[client_id] += queues[index :: len(client_ids)]
-        return shares
+    def formula(self, asked: Question) -> Formula:
+        """Return the steps of upstream's code, by its names."""
+        size, members = len(asked.queues), len(asked.client_ids)
+        mod, place = size % members, asked.queues.index(asked.queue)
+        entry = average_index(place, size, members)
+        index = asked.index_at(entry)
+        share = average_slice(index, size, members)
+        has_extra = mod > 0 and index < mod
+        average = 1 if size <= members else size // members + has_extra
+        count = share.stop - share.start
+        if size <= members:
+            why = f"1, as mqAll {size} <= cidAll {members}"
+        elif has_extra:
+            why = f"{size} / {members} + 1 = {average}, as index {index} < mod {mod}"
+        else:
+            why = f"{size} / {members} = {average}"
+        start = f"{index} * {average}" + ("" if has_extra else f" + {mod}")
+        left = size - share.start
+        lines = (
+            f"mod = mqAll % cidAll = {size} % {members} = {mod}",
+            f"averageSize = {why}",
+            f"startIndex = index * averageSize{'' if has_extra else ' + mod'} = {start} = "
+            f"{share.start}",
+            f"range = min(averageSize, mqAll - startIndex) = min({average}, {left}) = {count}",
+            f"mqAll[{share.start}] to mqAll[{share.stop - 1}]; this queue is mqAll[{place}]"
+            if count > 0
+            else f"an empty range; this queue is mqAll[{place}]",
+        )
+        values = {
+            "index": index,
+            "mqAll": size,
+            "cidAll": members,
+            "mod": mod,
+            "averageSize": average,
+            "startIndex": share.start,
+            "range": count,
+            "queueIndex": place,
+        }
+        return Formula(str(self), lines, values, entry, asked.first_owner(entry))

@@ -2,9 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
+from rebalance_core.model.clients import Version
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.spi import AllocationStrategy, escape
+from rebalance_core.strategies.formula import Formula, Question
+from rebalance_core.strategies.parameters import (
+    Parameter,
+    Params,
+    escape,
+    optional_queues,
+    queues_in_text,
+)
+from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.vectorised import Listed
 
 
 @dataclass(frozen=True)
@@ -18,12 +29,16 @@ class Config(AllocationStrategy):
         queues: The list; None is upstream's unset list, which it returns as null.
     """
 
+    NAME = "CONFIG"
+    PARAMETERS: ClassVar = {"config": Parameter(optional_queues, queues_in_text, key="queues")}
+    JAVA_CLASS = "AllocateMessageQueueByConfig"
+
     queues: tuple[MessageQueue, ...] | None = None
 
-    @property
-    def name(self) -> str:
-        """``getName()``."""
-        return "CONFIG"
+    @classmethod
+    def make(cls, params: Params, version: Version) -> "Config":
+        """Return the strategy of a list."""
+        return cls(params.get("config"))
 
     @property
     def keeps_to_topic(self) -> bool:
@@ -40,6 +55,21 @@ class Config(AllocationStrategy):
     ) -> list[MessageQueue]:
         """The configured list, whatever the arguments; empty where upstream returns null."""
         return list(self.queues or ())
+
+    def vectorised(self) -> Listed | None:
+        """Return the list; None where a queue id in it is negative."""
+        listed = self.queues or ()
+        return None if any(queue.queue_id < 0 for queue in listed) else Listed(listed)
+
+    def formula(self, asked: Question) -> Formula:
+        """Return where the list has the queue."""
+        listed = self.queues or ()
+        if asked.queue not in listed:
+            return Formula(str(self), (f"not among the {len(listed)} queues of the list",))
+        place = listed.index(asked.queue)
+        line = f"the list has it at {place + 1} of {len(listed)}, whoever else holds it"
+        values = {"listIndex": place, "listed": len(listed)}
+        return Formula(str(self), (line,), values, None, asked.client_id)
 
     def settings(self) -> list[tuple[str, str]]:
         """(key, escaped value) pairs of the strategy text."""

@@ -2,23 +2,42 @@
 
 import codecs
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import md5
+from typing import Any, ClassVar
 
+from rebalance_core.model.clients import Version
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies import spi
-from rebalance_core.strategies.custom import CustomHash
-from rebalance_core.strategies.spi import AllocationStrategy, StrategyRefusedError
+from rebalance_core.strategies.custom import HASH_FUNCTIONS, CustomHash, plugin_of
+from rebalance_core.strategies.formula import Formula, Question
+from rebalance_core.strategies.parameters import (
+    TEXT,
+    WHOLE_NUMBER,
+    Parameter,
+    Params,
+    escape,
+    text_in_text,
+)
+from rebalance_core.strategies.spi import (
+    AllocationStrategy,
+    StrategyRefusedError,
+    check_every_member,
+    is_member,
+)
+from rebalance_core.strategies.vectorised import OnRing
 
-# ``String.getBytes`` of the JVM's default charset, which 4.9 hashes with.
-
+DEFAULT_VIRTUAL_NODES = 10  # AllocateMessageQueueConsistentHash()
+MOST_VIRTUAL_NODES = 100_000
+"""RocketMQ has no limit. A ring costs members x nodes MD5s and as much memory."""
 UTF_8 = "UTF-8"
-
 # Where Java 17's GBK differs from Python's outside the private use area; U+2295 becomes "?" there.
 _JAVA_GBK = {"\u20ac": b"\xa2\xe3", "\u2641": b"\xa8\x92", "\u2295": b"?"}
+
+Hashing = str | CustomHash
+"""A user's function, or the charset in which the default one reads its key."""
 
 
 def check_charset(charset: str) -> None:
@@ -33,7 +52,7 @@ def check_charset(charset: str) -> None:
 
 
 def java_bytes(text: str, charset: str) -> bytes:
-    """``text.getBytes(charset)``: what the charset lacks becomes ``?``.
+    """``text.getBytes(charset)``, which 4.9 hashes with: what the charset lacks becomes ``?``.
 
     Equal to Java 17 for every character of UTF-8, US-ASCII, ISO-8859-1 and windows-1252, and for
     GBK outside the private use area. UTF-16 surrogates without a partner become ``?`` too.
@@ -43,11 +62,6 @@ def java_bytes(text: str, charset: str) -> bytes:
     return text.encode(charset, "replace")
 
 
-DEFAULT_VIRTUAL_NODES = 10  # AllocateMessageQueueConsistentHash()
-MOST_VIRTUAL_NODES = 100_000
-"""RocketMQ has no limit. A ring costs members x nodes MD5s and as much memory."""
-
-
 def check_virtual_nodes(number: int) -> None:
     """Raise `UsageError` for more points of a member than a ring is made of here."""
     if number > MOST_VIRTUAL_NODES:
@@ -55,10 +69,6 @@ def check_virtual_nodes(number: int) -> None:
             f"virtual_nodes {number} is above {MOST_VIRTUAL_NODES}, the most computed here; "
             f"RocketMQ's default is {DEFAULT_VIRTUAL_NODES}"
         )
-
-
-Hashing = str | CustomHash
-"""A user's function, or the charset in which the default one reads its key."""
 
 
 def ring_point(key: str, hashing: Hashing) -> int:
@@ -118,6 +128,55 @@ def _owners(
     return tuple(owners[place % len(owners)] for place in places)
 
 
+def next_node(
+    strategy: str,
+    asked: Question,
+    ring: tuple[Sequence[int], Sequence[str]],
+    index: int,
+    *,
+    place: int,
+    hashed: str,
+    end: str,
+    node: Callable[[str, int], str],
+) -> Formula:
+    """The formula of a ring: the queue belongs to the node at ``index``, past the last the first.
+
+    Args:
+        strategy: The strategy text.
+        asked: About a queue.
+        ring: The points, sorted, and their owners.
+        index: Of a point.
+        place: The queue's own point.
+        hashed: The hash function.
+        end: Where the ring ends.
+        node: From an owner and one of its points to the name of that node.
+    """
+    points, owners = ring
+    if not points:
+        empty = ("the ring is empty: no virtual nodes",)
+        return Formula(strategy, empty, {"queuePoint": place})
+    wraps = index == len(points)
+    point, owner = points[index % len(points)], owners[index % len(points)]
+    name = node(owner, point)
+    where = f"no node follows{end}, so the first one: {point}" if wraps else f"{point}"
+    lines = (
+        f'queue: {hashed}("{asked.queue}") = {place}',
+        f'next of {len(points)} nodes on the ring: {where} = "{name}"',
+    )
+    values = {
+        "queuePoint": place,
+        "nodePoint": point,
+        "node": name,
+        "nodes": len(points),
+        "wraps": wraps,
+    }
+    return Formula(strategy, lines, values, asked.client_ids.index(owner), owner)
+
+
+def _hash_function(key: str, value: Any) -> CustomHash | None:
+    return None if value is None else CustomHash(plugin_of(HASH_FUNCTIONS, value))
+
+
 @dataclass(frozen=True)
 class ConsistentHash(AllocationStrategy):
     """``AllocateMessageQueueConsistentHash``. rocketmq.md §2.7.
@@ -132,6 +191,16 @@ class ConsistentHash(AllocationStrategy):
         hash_function: ``customHashFunction``; None: the default one.
     """
 
+    NAME = "CONSISTENT_HASH"
+    PARAMETERS: ClassVar = {
+        "virtual_nodes": WHOLE_NUMBER,
+        "platform_charset": TEXT,
+        "hash_function": Parameter(_hash_function, text_in_text),
+    }
+    JAVA_CLASS = "AllocateMessageQueueConsistentHash"
+    CANDIDATE = True
+    LEAGUE = tuple(f"CONSISTENT_HASH(virtual_nodes={nodes})" for nodes in (10, 100, 500))
+
     virtual_nodes: int = DEFAULT_VIRTUAL_NODES
     charset: str = UTF_8
     hash_function: CustomHash | None = None
@@ -144,10 +213,14 @@ class ConsistentHash(AllocationStrategy):
         check_virtual_nodes(self.virtual_nodes)
         check_charset(self.charset)
 
-    @property
-    def name(self) -> str:
-        """``getName()``."""
-        return "CONSISTENT_HASH"
+    @classmethod
+    def make(cls, params: Params, version: Version) -> "ConsistentHash":
+        """Return the strategy; a charset counts for 4.9 alone."""
+        return cls(
+            params.get("virtual_nodes", DEFAULT_VIRTUAL_NODES),
+            params.get("platform_charset", UTF_8) if version.is_v4 else UTF_8,
+            params.get("hash_function"),
+        )
 
     @property
     def hashing(self) -> Hashing:
@@ -163,7 +236,7 @@ class ConsistentHash(AllocationStrategy):
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """The queues whose next point on the ring is owned by ``client_id``."""
-        if not spi.is_member(client_id, queues, client_ids):
+        if not is_member(client_id, queues, client_ids):
             return []
         owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.hashing)
         return [queue for queue, owner in zip(queues, owners, strict=False) if owner == client_id]
@@ -172,18 +245,52 @@ class ConsistentHash(AllocationStrategy):
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
         """`allocate` of every distinct member in one sweep."""
-        spi.check_every_member(queues, client_ids)
+        check_every_member(queues, client_ids)
         shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
         owners = _owners(tuple(queues), tuple(client_ids), self.virtual_nodes, self.hashing)
         for queue, owner in zip(queues, owners, strict=False):
             shares[owner].append(queue)
         return shares
 
+    def vectorised(self) -> OnRing | None:
+        """Return the ring; None for a user's hash function, which may throw."""
+        return OnRing(self._process_points, self._point) if self.hash_function is None else None
+
+    def _process_points(self, client_id: str, process: int) -> tuple[int, ...]:
+        """The points of an id's first process, or of a further one, which numbers its nodes on."""
+        nodes = range(process * self.virtual_nodes, (process + 1) * self.virtual_nodes)
+        return tuple(self._point(f"{client_id}-{number}") for number in nodes)
+
+    def _point(self, key: object) -> int:
+        return ring_point(str(key), self.hashing)
+
+    def formula(self, asked: Question) -> Formula:
+        """Return the points of the queue and of the node that has it."""
+        client_ids, hashing = asked.client_ids, self.hashing
+        ring = build_ring(tuple(client_ids), self.virtual_nodes, hashing)
+        place = self._point(asked.queue)
+
+        def node(owner: str, point: int) -> str:
+            names = (f"{owner}-{n}" for n in range(self.virtual_nodes * client_ids.count(owner)))
+            return next(name for name in names if self._point(name) == point)
+
+        function = "first 4 bytes of md5" if isinstance(hashing, str) else str(hashing)
+        return next_node(
+            str(self),
+            asked,
+            ring,
+            bisect_left(ring[0], place),
+            place=place,
+            hashed=function,
+            end=" up to 2^32" if isinstance(hashing, str) else "",
+            node=node,
+        )
+
     def settings(self) -> list[tuple[str, str]]:
         """(key, escaped value) pairs of the strategy text."""
         settings = [("virtual_nodes", str(self.virtual_nodes))]
         if self.charset != UTF_8:
-            settings.append(("platform_charset", spi.escape(self.charset)))
+            settings.append(("platform_charset", escape(self.charset)))
         if self.hash_function is not None:
             settings.append(("hash_function", str(self.hash_function)))
         return settings

@@ -6,21 +6,23 @@ kept under a name, checked when it is named, and asked as a client asks.
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from rebalance_core.model.errors import AllocationError, Terminated, UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies import spi
+from rebalance_core.strategies.formula import Formula, Question
+from rebalance_core.strategies.parameters import escape, unknown_name
 from rebalance_core.strategies.plugin_modules import find_object
-from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.spi import AllocationStrategy, check_every_member, is_member
+from rebalance_core.strategies.vectorised import Asked
 
-# Plugins by kind and name.
-
-STRATEGIES, HASH_FUNCTIONS, ROOM_RESOLVERS = KINDS = (
-    "strategies", "hash_functions", "room_resolvers",
-)  # fmt: skip
+STRATEGIES = "strategies"
+HASH_FUNCTIONS = "hash_functions"
+ROOM_RESOLVERS = "room_resolvers"
+KINDS = (STRATEGIES, HASH_FUNCTIONS, ROOM_RESOLVERS)
 """Kinds of plugins, called as the sections of a configuration that name them."""
 _METHODS: dict[str, dict[str, tuple[str, ...]]] = {
     STRATEGIES: {"allocate": ("client_id", "queues", "client_ids")},
@@ -92,9 +94,24 @@ def plugins() -> dict[tuple[str, str], Plugin]:
 
 
 def install(given: dict[tuple[str, str], Plugin]) -> None:
-    """Have these plugins and no other; see `registry.install_plugins`."""
+    """Have these plugins (`plugins`) and no other, as in the process that they are of."""
     _PLUGINS.clear()
     _PLUGINS.update(given)
+
+
+def plugin_of(kind: str, given: Any) -> Plugin:
+    """The plugin of a name, or of an object, which gets a name.
+
+    Raises:
+        UsageError: There is none of that name, or as of `keep`.
+    """
+    if not isinstance(given, str):
+        return keep(kind, name_of(given), given)
+    found = find(kind, given)
+    if found is None:
+        error = unknown_name(kind.removesuffix("s").replace("_", " "), given, known(kind))
+        raise UsageError(f"{error}; name it in [{kind}] of the configuration")
+    return found
 
 
 def keep(kind: str, name: str, given: Any, allowed: Collection[str] | None = None) -> Plugin:
@@ -220,10 +237,12 @@ def _probe_hash(what: str, plugin: Plugin) -> None:
 def _probe_rooms(what: str, plugin: Plugin) -> None:
     _two_answers(
         what,
-        lambda: (asked_room(plugin, "broker_room", _QUEUES[0]),
-                 asked_room(plugin, "client_room", _IDS[0])),
+        lambda: (
+            asked_room(plugin, "broker_room", _QUEUES[0]),
+            asked_room(plugin, "client_room", _IDS[0]),
+        ),
         lambda: asked_room(plugin, "client_room", _IDS[1]),
-    )  # fmt: skip
+    )
 
 
 _PROBES: dict[str, Callable[[str, Plugin], None]] = {
@@ -261,7 +280,7 @@ class CustomStrategy(AllocationStrategy):
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
         """Return the object's answer."""
-        if not spi.is_member(client_id, queues, client_ids):
+        if not is_member(client_id, queues, client_ids):
             return []
         given = tuple(queues), tuple(client_ids)
         return self._share(_answers(self.plugin, *given), client_id, *given)
@@ -270,10 +289,30 @@ class CustomStrategy(AllocationStrategy):
         self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[str, list[MessageQueue]]:
         """`allocate` of every distinct member."""
-        spi.check_every_member(queues, client_ids)
+        check_every_member(queues, client_ids)
         given = tuple(queues), tuple(client_ids)
         known = _answers(self.plugin, *given)
         return {one: self._share(known, one, *given) for one in dict.fromkeys(client_ids)}
+
+    def vectorised(self) -> Asked:
+        """Return that it is asked."""
+        return Asked()
+
+    def formula(self, asked: Question) -> Formula:
+        """Return whom it gives the queue to."""
+        queue, queues, client_ids, client_id = asked
+        owners = []
+        for one in dict.fromkeys(client_ids):
+            with suppress(AllocationError):  # of others
+                owners += [one] if queue in self.allocate(one, queues, client_ids) else []
+        owner = client_id if client_id in owners else next(iter(owners), None)
+        head = (
+            f"own code, asked with mqAll {len(queues)}, cidAll {len(client_ids)}: it gives this "
+            f"queue to {', '.join(owners) or 'nobody'}"
+        )
+        values = {"mqAll": len(queues), "cidAll": len(client_ids), "owners": owners}
+        entry = None if owner is None else client_ids.index(owner)
+        return Formula(str(self), (head,), values, entry, owner)
 
     def _share(
         self,
@@ -340,7 +379,7 @@ class CustomHash:
 
     def __str__(self) -> str:
         """The value in a strategy text."""
-        return spi.escape(self.plugin.name)
+        return escape(self.plugin.name)
 
 
 def asked_room(plugin: Plugin, method: str, place: MessageQueue | str) -> str | None:

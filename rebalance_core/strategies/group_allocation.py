@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
-from rebalance_core.strategies.registry import as_strategy
+from rebalance_core.strategies.texts import as_strategy
 
 
 def allocate_group(

@@ -1,14 +1,24 @@
 """MACHINE_ROOM: only the queues of the configured rooms, divided among all members."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TypeVar
+from __future__ import annotations
 
-from rebalance_core.model.errors import AllocationError, UsageError
-from rebalance_core.model.queue import MessageQueue, java_string_key
-from rebalance_core.strategies.custom import Plugin, asked_room
-from rebalance_core.strategies.spi import AllocationStrategy, check_every_member, escape, is_member
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, ClassVar
+
+from rebalance_core.model.clients import Version
+from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.formula import Formula, Question
+from rebalance_core.strategies.parameters import NAMES, Params, escape
+from rebalance_core.strategies.spi import AllocationStrategy, check_every_member, is_member
+from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
+
+if TYPE_CHECKING:
+    from rebalance_core.strategies.vectorised import Number
+
+CHECKS_IN_BASE_CLASS = (4, 9, 4)  # before: a blank client id is taken for an empty one
 
 
 def java_split(text: str, separator: str) -> list[str]:
@@ -45,6 +55,21 @@ def queues_in_rooms(
     return tuple(kept)
 
 
+def tail_index(place: Number, queues: Number, members: Number) -> Number:
+    """The index in cidAll: slices of one size, the surplus from the tail in turn.
+
+    >>> [tail_index(place, 8, 3) for place in range(8)]
+    [0, 0, 1, 1, 2, 2, 0, 1]
+    """
+    size = queues // members
+    among_slices, in_tail = place // (size + (size == 0)), place - size * members
+    found: Number = among_slices + (in_tail - among_slices) * (in_tail >= 0)
+    return found
+
+
+FROM_TAIL = PlaceRule(tail_index)
+
+
 @dataclass(frozen=True)
 class MachineRoom(AllocationStrategy):
     """``AllocateMessageQueueByMachineRoom``. rocketmq.md §2.5.
@@ -58,6 +83,10 @@ class MachineRoom(AllocationStrategy):
         blank_is_empty: The client id is checked by isBlank (client up to 4.9.3).
     """
 
+    NAME = "MACHINE_ROOM"
+    PARAMETERS: ClassVar = {"consumer_idcs": NAMES}
+    JAVA_CLASS = "AllocateMessageQueueByMachineRoom"
+
     consumer_idcs: tuple[str, ...] | None = None
     blank_is_empty: bool = False
 
@@ -65,10 +94,11 @@ class MachineRoom(AllocationStrategy):
         if self.consumer_idcs is not None:
             object.__setattr__(self, "consumer_idcs", tuple(dict.fromkeys(self.consumer_idcs)))
 
-    @property
-    def name(self) -> str:
-        """``getName()``."""
-        return "MACHINE_ROOM"
+    @classmethod
+    def make(cls, params: Params, version: Version) -> MachineRoom:
+        """Return the strategy with the checks of the version."""
+        rooms = params.get("consumer_idcs")
+        return cls(rooms, blank_is_empty=version < CHECKS_IN_BASE_CLASS)
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -107,6 +137,47 @@ class MachineRoom(AllocationStrategy):
                 shares[client_id] = self._slice(index, len(client_ids), in_rooms)
         return shares
 
+    def vectorised(self) -> ByPlace | None:
+        """Return the division; None without rooms, as it throws where a broker has one."""
+        if self.consumer_idcs is None:
+            return None
+        return ByPlace(FROM_TAIL, self._divides, blank_is_empty=self.blank_is_empty)
+
+    def _divides(self, broker_name: str) -> bool:
+        return bool(queues_in_rooms((MessageQueue("", broker_name, 0),), self.consumer_idcs))
+
+    def formula(self, asked: Question) -> Formula:
+        """Return which slice of the rooms' queues has the queue, or that its room is another."""
+        rooms = ", ".join(self.consumer_idcs or ()) or "none"
+        inside = queues_in_rooms(tuple(asked.queues), self.consumer_idcs)
+        head = (
+            f"{len(inside)} of {len(asked.queues)} queues are on brokers room@name of the rooms "
+            f"{rooms}"
+        )
+        if asked.queue not in inside:
+            outside = f"{asked.queue.broker_name} is not: nobody gets its queues"
+            return Formula(str(self), (head, outside))
+        place, members = inside.index(asked.queue), len(asked.client_ids)
+        size, rest = divmod(len(inside), members)
+        entry = tail_index(place, len(inside), members)
+        index = asked.index_at(entry)
+        tail = f" and [{index + size * members}]" if rest > index else ""
+        lines = (
+            head,
+            f"each of {members} gets {len(inside)} / {members} = {size}, the first {len(inside)} % "
+            f"{members} = {rest} one more from the tail",
+            f"index {index} gets [{size * index}..{size * (index + 1)}){tail}; this queue is "
+            f"[{place}] of them",
+        )
+        values = {
+            "index": index,
+            "inRooms": len(inside),
+            "size": size,
+            "remainder": rest,
+            "queueIndex": place,
+        }
+        return Formula(str(self), lines, values, entry, asked.first_owner(entry))
+
     def settings(self) -> list[tuple[str, str]]:
         """(key, escaped value) pairs of the strategy text."""
         if self.consumer_idcs is None:
@@ -115,214 +186,3 @@ class MachineRoom(AllocationStrategy):
             # One empty room: `consumer_idcs=` alone is the empty set.
             return [("consumer_idcs", "|")]
         return [("consumer_idcs", "|".join(map(escape, self.consumer_idcs)))]
-
-
-# Which machine room a broker or a client is in: upstream's MachineRoomResolver as settings.
-
-DEFAULT_ROOM_SEPARATOR = "-"
-
-Prefixes = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class RoomResolver:
-    """Room of a name: that of its longest listed prefix, else the text before the separator.
-
-    Upstream leaves the resolver to the user; these two rules are the ones of the strategy text.
-
-    Attributes:
-        separator: The text before its first occurrence is the room.
-        client_rooms: (prefix of a client id, room) pairs.
-        broker_rooms: (prefix of a broker name, room) pairs.
-    """
-
-    separator: str = DEFAULT_ROOM_SEPARATOR
-    client_rooms: Prefixes = ()
-    broker_rooms: Prefixes = ()
-
-    def __post_init__(self) -> None:
-        if not self.separator:
-            raise UsageError("room_separator is empty; give at least one character, e.g. '-'")
-
-    def broker_room(self, queue: MessageQueue) -> str | None:
-        """``brokerDeployIn``; None if the name has no room."""
-        return self._room(queue.broker_name, self.broker_rooms)
-
-    def client_room(self, client_id: str) -> str | None:
-        """``consumerDeployIn``; None if the id has no room."""
-        return self._room(client_id, self.client_rooms)
-
-    def known_room(self, place: MessageQueue | str) -> str | None:
-        """The room of a queue's broker or of a client id; None, too, where a resolver throws."""
-        try:
-            if isinstance(place, MessageQueue):
-                return self.broker_room(place)
-            return self.client_room(place)
-        except AllocationError:
-            return None
-
-    def _room(self, name: str, prefixes: Prefixes) -> str | None:
-        matches = [pair for pair in prefixes if name.startswith(pair[0])]
-        if matches:
-            return max(matches, key=lambda pair: len(pair[0]))[1]
-        room, separator, _ = name.partition(self.separator)
-        return room if separator else None
-
-    def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text; never empty."""
-        settings = []
-        is_default = self.separator == DEFAULT_ROOM_SEPARATOR
-        if not is_default or not (self.client_rooms or self.broker_rooms):
-            settings.append(("room_separator", escape(self.separator)))
-        for key, pairs in (
-            ("client_rooms", self.client_rooms),
-            ("broker_rooms", self.broker_rooms),
-        ):
-            if pairs:
-                texts = (f"{escape(prefix)}:{escape(room)}" for prefix, room in pairs)
-                settings.append((key, "|".join(texts)))
-        return settings
-
-
-@dataclass(frozen=True)
-class OwnRooms(RoomResolver):
-    """A user's ``MachineRoomResolver``; its methods raise `AllocationError` as it raises."""
-
-    plugin: Plugin = field(kw_only=True)
-
-    def broker_room(self, queue: MessageQueue) -> str | None:
-        """``brokerDeployIn``; None if the queue has no room."""
-        return asked_room(self.plugin, "broker_room", queue)
-
-    def client_room(self, client_id: str) -> str | None:
-        """``consumerDeployIn``; None if the id has no room."""
-        return asked_room(self.plugin, "client_room", client_id)
-
-    def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text."""
-        return [("room_resolver", escape(self.plugin.name))]
-
-
-NEARBY = "MACHINE_ROOM_NEARBY"
-
-_T = TypeVar("_T", MessageQueue, str)
-
-
-def _by_room(
-    items: Sequence[_T], room_of: Callable[[_T], str | None], kind: str
-) -> dict[str, list[_T]]:
-    """The items of each room, rooms in TreeMap order; the first item without a room raises."""
-    rooms: dict[str, list[_T]] = {}
-    for item in items:
-        room = room_of(item)
-        if not room:
-            raise AllocationError(
-                "IllegalArgumentException", f"Machine room is null for {kind} {item}"
-            )
-        rooms.setdefault(room, []).append(item)
-    return {room: rooms[room] for room in sorted(rooms, key=java_string_key)}
-
-
-# Every member of a group asks for the same division; a few groups may be asked in turn.
-@lru_cache(maxsize=8)
-def _divide(
-    rooms: RoomResolver, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
-) -> tuple[dict[str, list[MessageQueue]], dict[str, list[str]]]:
-    """Queues by room and members by room; queues are checked first, as upstream does."""
-    return (
-        _by_room(queues, rooms.broker_room, "mq"),
-        _by_room(client_ids, rooms.client_room, "consumer id"),
-    )
-
-
-@dataclass(frozen=True)
-class MachineRoomNearby(AllocationStrategy):
-    """``AllocateMachineRoomNearby``. rocketmq.md §2.6.
-
-    Queues of a room with members are divided among these; each room without any is divided among
-    all members. One queue or member without a room fails the whole group.
-
-    Attributes:
-        inner: Any strategy. A CONFIG without a list fails as upstream's null does.
-        rooms: Who is where.
-    """
-
-    inner: AllocationStrategy
-    rooms: RoomResolver = field(default_factory=RoomResolver)
-
-    def __post_init__(self) -> None:
-        if isinstance(self.inner, MachineRoomNearby) and self.inner.rooms != self.rooms:
-            raise UsageError("nested MACHINE_ROOM_NEARBY strategies must share their rooms")
-
-    @property
-    def name(self) -> str:
-        """``getName()``."""
-        return f"{NEARBY}-{self.inner.name}"
-
-    @property
-    def keeps_to_topic(self) -> bool:
-        """As the strategy inside."""
-        return self.inner.keeps_to_topic
-
-    def allocate(
-        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> list[MessageQueue]:
-        """The share of the own room, then those of the rooms without members."""
-        if not is_member(client_id, queues, client_ids):
-            return []
-        queues_of, members_of = _divide(self.rooms, tuple(queues), tuple(client_ids))
-        own_room = self.rooms.client_room(client_id)
-        assert own_room is not None  # _divide raised otherwise
-        share: list[MessageQueue] = []
-        if own_room in queues_of:
-            share += self._ask(client_id, queues_of[own_room], members_of[own_room])
-        for room, orphans in queues_of.items():
-            if room not in members_of:
-                share += self._ask(client_id, orphans, client_ids)
-        return share
-
-    @property
-    def throws_for_all(self) -> bool:
-        """What throws are the rooms, or the strategy inside; a user's resolver may do otherwise."""
-        return self.inner.throws_for_all and not isinstance(self.rooms, OwnRooms)
-
-    def allocate_all(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, list[MessageQueue]]:
-        """`allocate` of every distinct member: each room is divided once."""
-        try:
-            return self._of_rooms(queues, client_ids)
-        except AllocationError:  # of several, the loop raises that of the first asked
-            return super().allocate_all(queues, client_ids)
-
-    def _of_rooms(
-        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> dict[str, list[MessageQueue]]:
-        check_every_member(queues, client_ids)
-        shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
-        if not shares:
-            return shares
-        queues_of, members_of = _divide(self.rooms, tuple(queues), tuple(client_ids))
-        own = [room for room in queues_of if room in members_of]
-        orphaned = [room for room in queues_of if room not in members_of]
-        for room in (*own, *orphaned):
-            of_room = self.inner.allocate_all(queues_of[room], members_of.get(room, client_ids))
-            if self.inner.returns_null:
-                raise AllocationError("NullPointerException", None)
-            for client_id, share in of_room.items():
-                shares[client_id] += share
-        return shares
-
-    def _ask(
-        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
-    ) -> list[MessageQueue]:
-        share = self.inner.allocate(client_id, queues, client_ids)
-        if self.inner.returns_null:
-            raise AllocationError("NullPointerException", None)  # addAll(null)
-        return share
-
-    def settings(self) -> list[tuple[str, str]]:
-        """(key, escaped value) pairs of the strategy text."""
-        if isinstance(self.inner, MachineRoomNearby):
-            return self.inner.settings()  # nested ones share their rooms, see __post_init__
-        return self.inner.settings() + self.rooms.settings()

@@ -1,10 +1,18 @@
 """POP: the broker's allocation for consumers that pop messages (5.x)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
+from rebalance_core.model.clients import Version
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.strategies.spi import AllocationStrategy, escape, is_java_blank, is_member
+from rebalance_core.strategies.averagely import Averagely
+from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
+from rebalance_core.strategies.formula import Formula, Question
+from rebalance_core.strategies.parameters import Parameter, Params, escape, text, whole_number
+from rebalance_core.strategies.spi import AllocationStrategy, is_java_blank, is_member
 
 WHOLE_BROKER = -1  # the queue id that stands for all queues of a broker
 DEFAULT_POP_SHARE_QUEUE_NUM = -1  # BrokerConfig.popShareQueueNum
@@ -84,17 +92,33 @@ def allocate_all_for_pop(
     }
 
 
+def _inner(key: str, value: Any) -> AllocationStrategy:
+    name = text(key, value)
+    known = {cls.NAME: cls() for cls in (Averagely, AveragelyByCircle)}
+    if name not in BROKER_STRATEGIES:
+        raise UsageError(
+            f"POP: inner {name!r} is not what brokers know: {', '.join(BROKER_STRATEGIES)}"
+        )
+    return known[name]
+
+
 @dataclass(frozen=True)
 class Pop(AllocationStrategy):
     """`allocate_for_pop` as a strategy. No client strategy: `parse_strategy` refuses its text."""
 
+    NAME = "POP"
+    PARAMETERS: ClassVar = {
+        "inner": Parameter(_inner),
+        "pop_share_queue_num": Parameter(whole_number),
+    }
+
     inner: AllocationStrategy
     pop_share_queue_num: int = DEFAULT_POP_SHARE_QUEUE_NUM
 
-    @property
-    def name(self) -> str:
-        """``getName()``."""
-        return "POP"
+    @classmethod
+    def make(cls, params: Params, version: Version) -> "Pop":
+        """Return the strategy, with AVG inside unless another is given."""
+        return cls(**{"inner": Averagely(), **params})
 
     def allocate(
         self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
@@ -114,3 +138,80 @@ class Pop(AllocationStrategy):
             ("inner", escape(self.inner.name)),
             ("pop_share_queue_num", str(self.pop_share_queue_num)),
         ]
+
+
+def pop_formula(
+    inner: AllocationStrategy,
+    queue: MessageQueue,
+    queues: Sequence[MessageQueue],
+    client_ids: Sequence[str],
+    client_id: str,
+    share: int,
+) -> Formula:
+    """The line of ``allocate4Pop`` by which a client pops a queue (rocketmq.md §2.8, §14).
+
+    Args:
+        inner: the members' strategy: AVG or AVG_BY_CIRCLE.
+        queue: one that the client pops.
+        queues: mqAll.
+        client_ids: cidAll.
+        client_id: who pops.
+        share: the share number of the topic's request mode.
+    """
+    name = f"POP, {inner.name}"
+    if pops_whole_brokers(share, len(client_ids)):
+        return _everything(name, client_ids, client_id, share)
+    if len(client_ids) > len(queues):
+        return _one(name, Question(queue, queues, client_ids, client_id), share)
+    index = client_ids.index(client_id)
+    formula = inner.formula(Question(queue, queues, client_ids))
+    steps = _steps_to(formula.entry, index, client_ids, share)
+    place = "its own share" if steps == 0 else f"the share of [{formula.entry}] {formula.owner}"
+    after = "" if steps == 0 else f", {steps} after its own place, [{index}]"
+    head = (
+        f"cidAll {len(client_ids)} <= mqAll {len(queues)}: its own share and those of the next "
+        f"{share} of cidAll"
+    )
+    values = formula.values | {"shareQueueNum": share, "clientIndex": index, "steps": steps}
+    lines = (head, f"this queue is in {place}{after}", *formula.lines)
+    return replace(formula, strategy=name, lines=lines, values=values)
+
+
+def _everything(name: str, client_ids: Sequence[str], client_id: str, share: int) -> Formula:
+    least = len(client_ids) - 1
+    line = (
+        f"share_queue_num <= 0, or >= cidAll - 1 = {least}: every client pops every readable "
+        "broker whole"
+    )
+    values = {"cidAll": len(client_ids), "shareQueueNum": share}
+    return Formula(name, (line,), values, client_ids.index(client_id), client_id)
+
+
+def _one(name: str, asked: Question, share: int) -> Formula:
+    index, size, members = asked.index_at(0), len(asked.queues), len(asked.client_ids)
+    place = asked.queues.index(asked.queue)
+    lines = (
+        f"cidAll {members} > mqAll {size}: one queue each",
+        f"index % mqAll = {index} % {size} = {index % size}; this queue is mqAll[{place}]",
+    )
+    values = {
+        "index": index,
+        "mqAll": size,
+        "cidAll": members,
+        "remainder": index % size,
+        "queueIndex": place,
+        "shareQueueNum": share,
+    }
+    return Formula(name, lines, values, index, asked.client_id)
+
+
+def _steps_to(entry: int | None, index: int, client_ids: Sequence[str], most: int) -> int:
+    """How many places on from the client's the id stands whose share has the queue.
+
+    An id that stands in cidAll several times has the share of its first place at each.
+    """
+    for steps in range(most + 1):
+        neighbour = client_ids[(index + steps) % len(client_ids)]
+        if client_ids.index(neighbour) == entry:
+            return steps
+    raise ValueError("the client does not pop the queue")

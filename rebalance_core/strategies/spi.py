@@ -2,74 +2,66 @@
 argument checks.
 """
 
-import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
+from rebalance_core.model.clients import Version
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.formula import Formula, Question
+from rebalance_core.strategies.parameters import Parameter, Params
+from rebalance_core.strategies.vectorised import Vectorised
 
-# %XX escapes of the strategy text: how a value writes what it must not contain.
-
-_SPECIAL = "%|,:()="
-_ESCAPED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
-
-
-def escape(text: str, also: str = "") -> str:
-    """``text`` as it stands inside a value; ``also`` names further characters to escape.
-
-    Spaces at the edges are escaped too, because the parser trims around keys and values.
-
-    >>> escape("[2001:db8::5]")
-    '[2001%3Adb8%3A%3A5]'
-    """
-    special = _SPECIAL + also
-    body = "".join(f"%{ord(c):02X}" if c in special else c for c in text)
-    inner = body.strip(" ")
-    left = len(body) - len(body.lstrip(" "))
-    right = len(body) - left - len(inner)
-    return "%20" * left + inner + "%20" * right
-
-
-def unescape(text: str) -> str:
-    """Undoes `escape`; several %XX in a row are UTF-8.
-
-    Raises `UsageError` for a ``%`` that starts no escape, and for bytes that are not UTF-8.
-
-    >>> unescape("%25RETRY%25group")
-    '%RETRY%group'
-    """
-    if "%" in _ESCAPED.sub("", text):
-        raise UsageError(f"{text!r} has a '%' that starts no %XX escape; write %25 for '%'")
-    try:
-        return _ESCAPED.sub(lambda m: bytes.fromhex(m[0].replace("%", "")).decode("utf-8"), text)
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the %XX escapes of {text!r} are not UTF-8") from error
-
-
-# What a strategy is: a frozen value with a name, a text and one question to answer.
+EMPTY_ARGUMENT = "IllegalArgumentException"
+"""What Java's strategies throw for an empty id or list, among others."""
+# str.isspace() takes these for white space, Character.isWhitespace() does not.
+_NOT_JAVA_WHITESPACE = "\x85\xa0\u2007\u202f"
 
 
 class StrategyRefusedError(AllocationError, UsageError):
     """Upstream's constructor throws: both an upstream exception and a mistake in the settings."""
 
 
-EMPTY_ARGUMENT = "IllegalArgumentException"
-"""What Java's strategies throw for an empty id or list, among others."""
-
-
 @dataclass(frozen=True)
 class AllocationStrategy(ABC):
     """One ``AllocateMessageQueueStrategy`` of the client, with its settings.
 
-    Hashable, comparable and picklable, so that it is resolved once and shipped as an object.
+    Hashable, comparable and picklable, so that it is resolved once and shipped as an object. What
+    a class declares is all that `registry`, the kernels, `explain`, inference from live ownership
+    and the league of plans know of it.
     """
 
+    NAME: ClassVar[str]
+    """The name in texts."""
+    PARAMETERS: ClassVar[Mapping[str, Parameter]] = {}
+    """By name, as `make_strategy` takes them."""
+    JAVA_CLASS: ClassVar[str | None] = None
+    """The class of RocketMQ's, as ``consumerStatus`` prints it behind its package."""
+    CANDIDATE: ClassVar[bool] = False
+    """It needs no parameter: a group whose strategy no file names may divide by it."""
+    LEAGUE: ClassVar[tuple[str, ...]] = ()
+    """The texts by which ``--strategy league`` of `plan` tries it."""
+
+    @classmethod
+    def make(cls, params: Params, version: Version) -> "AllocationStrategy":
+        """Return the strategy as the client of a version has it.
+
+        Args:
+            params: Those of `PARAMETERS` that are given, checked.
+            version: Of the client.
+
+        Raises:
+            UsageError: One is missing, or they do not go together.
+            StrategyRefusedError: Upstream's constructor throws.
+        """
+        return cls(**params)
+
     @property
-    @abstractmethod
     def name(self) -> str:
         """``getName()``, the name that logs print."""
+        return self.NAME
 
     @abstractmethod
     def allocate(
@@ -116,6 +108,18 @@ class AllocationStrategy(ABC):
         """True if every queue of a share is one of those that it was asked for."""
         return True
 
+    def vectorised(self) -> Vectorised | None:
+        """Return the form in which kernels divide many groups by it; None: the replay divides."""
+        return None
+
+    def formula(self, asked: Question) -> Formula:
+        """Return how it gives a queue to a client, for `explain`.
+
+        Raises:
+            AllocationError: It throws.
+        """
+        return Formula(str(self), (f"{self.name}: no formula is known here",))
+
     def settings(self) -> list[tuple[str, str]]:
         """(key, escaped value) pairs of the strategy text."""
         return []
@@ -124,15 +128,6 @@ class AllocationStrategy(ABC):
         """The strategy text; `parse_strategy` of the same version gives an equal strategy."""
         settings = ", ".join(f"{key}={value}" for key, value in self.settings())
         return f"{self.name}({settings})" if settings else self.name
-
-
-# The argument checks all strategies but CONFIG share.
-#
-# ``AbstractAllocateMessageQueueStrategy.check`` (4.9.4 and later; the same checks stand inside
-# each class before). rocketmq.md §2.1.
-
-# str.isspace() takes these for white space, Character.isWhitespace() does not.
-_NOT_JAVA_WHITESPACE = "\x85\xa0\u2007\u202f"
 
 
 def is_java_blank(text: str) -> bool:
@@ -148,6 +143,9 @@ def is_member(
     blank_is_empty: bool = False,
 ) -> bool:
     """True if the client may allocate, False if it is not listed (upstream: an empty list).
+
+    The checks that all strategies but CONFIG share: ``AbstractAllocateMessageQueueStrategy.check``
+    (4.9.4 and later; the same checks stand inside each class before). rocketmq.md §2.1.
 
     Args:
         client_id: Who asks.

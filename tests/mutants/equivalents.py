@@ -20,7 +20,7 @@ EQUIVALENT = {
         ">=",
         ">",
     ): "entry 0 is in the first epoch of all, and what follows an entry is in a later one",
-    (f"{KERNELS}/ownership/owners.py", "NO_ROOM = -1", "1", "2"): (
+    (f"{KERNELS}/ownership/in_rooms.py", "NO_ROOM = -1", "1", "2"): (
         "a name for no room, written and compared here alone; rooms count from 0"
     ),
     (

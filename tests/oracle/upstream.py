@@ -7,7 +7,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from rebalance_core.strategies.machine_room import NEARBY
+from rebalance_core.strategies.machine_room_nearby import NEARBY
 from tests.oracle.cases import Case
 
 PACKAGE = "org.apache.rocketmq.client.consumer.rebalance"

@@ -21,7 +21,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
     {"model": ()},
     {"contracts": ("pyarrow",)},
     {"storage": ("pyarrow",)},
-    {"strategies": ()},
+    {"strategies": ("numpy",)},
     {"protocol": ()},
     {"client": ()},
     {
@@ -160,6 +160,16 @@ def run_without(modules: tuple[str, ...], code: str) -> subprocess.CompletedProc
 def test_the_package_imports_without_pyspark() -> None:
     done = run_without(("pyspark", "py4j"), "import rebalance_core")
     assert done.returncode == 0, done.stderr
+
+
+def test_strategies_divide_without_numpy() -> None:
+    code = """
+from rebalance_core import MessageQueue, allocate_group
+queues = [MessageQueue("T", "a", number) for number in range(3)]
+print(*allocate_group("CONSISTENT_HASH", queues, ["x"]).values())
+"""
+    done = run_without(("numpy", "pyarrow"), code)
+    assert done.stdout.split() == ["('x',)"] * 3, done.stderr
 
 
 def test_the_command_line_needs_nothing_installed() -> None:

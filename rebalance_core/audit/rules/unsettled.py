@@ -41,7 +41,7 @@ from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, WARNING
 from rebalance_core.protocol.members import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.custom import CustomStrategy
-from rebalance_core.strategies.machine_room import MachineRoomNearby
+from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow, OwnershipRow

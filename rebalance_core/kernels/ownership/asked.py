@@ -16,10 +16,6 @@ from rebalance_core.kernels.segments import Ints
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import AllocationStrategy
-from rebalance_core.strategies.custom import CustomStrategy
-
-OWN_KIND = group_rows.KINDS.index(CustomStrategy)
-
 
 Answers = dict[tuple[int, int], Ints | None]
 """By group topic and place of the epoch in its group: the index in cidAll of the owner of each
@@ -49,7 +45,7 @@ def ask_own(coded: CodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> A
     """Ask the own strategies of all groups whatever they divide in any epoch."""
     names, found = coded.names, Answers()
     topics, brokers, clients = (n.to_pylist() for n in (names.topics, names.brokers, names.clients))
-    for topic in np.flatnonzero(coded.groups.kind[grid.topics.group] == OWN_KIND).tolist():
+    for topic in np.flatnonzero(coded.groups.kind[grid.topics.group] == group_rows.ASKED).tolist():
         group, first = int(grid.topics.group[topic]), int(grid.topic_first[topic])
         strategy = coded.strategies[coded.groups.allocation[group]]
         its_brokers = np.flatnonzero(grid.topic_of == topic).tolist()

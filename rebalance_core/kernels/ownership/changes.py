@@ -25,7 +25,7 @@ from rebalance_core.kernels.cells import (
     Readable,
     Shared,
 )
-from rebalance_core.kernels.group_rows import EVERYONE, NO_KIND
+from rebalance_core.kernels.group_rows import EVERYONE, SHARED, divides
 from rebalance_core.kernels.ownership import sharing
 from rebalance_core.kernels.ownership.layout import Kernels, Layout, Stays, broadcast, find_stays
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
@@ -38,8 +38,6 @@ from rebalance_core.protocol.members import ORDER_LOCK_MS
 # applies.
 
 CELLS_PER_BLOCK = 1 << 17
-SHARED = NO_KIND + 1
-"""The kind of the queues of shared groups."""
 
 
 class Holdings:
@@ -134,7 +132,7 @@ class Holdings:
         group = prepared.epochs.group[cells.epoch[cell]]
         for number in range(prepared.coded.divisions.most):
             kinds = self._kernels.divided_by[number].groups.kind[group]
-            for kind in np.unique(kinds[kinds < EVERYONE]).tolist():
+            for kind in np.unique(kinds[divides(kinds)]).tolist():
                 mine = cell[kinds == kind]
                 owner = self._kernels.of(kind, number).entries(Readable(cells, mine))
                 yield number, mine[owner >= 0], owner[owner >= 0]

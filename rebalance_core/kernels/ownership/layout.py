@@ -12,21 +12,26 @@ import numpy as np
 
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Broadcast, Cells, Queues, Readable, Stretches
+from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.epochs import index_of
 from rebalance_core.kernels.grid import Places, places
-from rebalance_core.kernels.group_rows import EVERYONE
-from rebalance_core.kernels.ownership import owners
-from rebalance_core.kernels.ownership.asked import OwnStrategyOwners
-from rebalance_core.kernels.ownership.owners import (
-    AveragelyByCircleOwners,
-    AveragelyOwners,
-    ConsistentHashOwners,
-    Deal,
-    ListedOwners,
-    MachineRoomNearbyOwners,
-    MachineRoomOwners,
-    OwnersByPlace,
+from rebalance_core.kernels.group_rows import (
+    ASKED,
+    BY_PLACE,
+    EVERYONE,
+    IN_ROOMS,
+    ON_RING,
+    rules_of,
 )
+from rebalance_core.kernels.ownership.asked import OwnStrategyOwners
+from rebalance_core.kernels.ownership.by_place import (
+    ComputedOwners,
+    ListedOwners,
+    OwnersByPlace,
+    brokers_divided,
+)
+from rebalance_core.kernels.ownership.in_rooms import InRoomsOwners
+from rebalance_core.kernels.ownership.on_ring import OnRingOwners
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import Ints
 
@@ -191,8 +196,6 @@ class Layout:
 
 # The kernel of every strategy for prepared groups, made when it is first asked for.
 
-DEALS: tuple[Deal, ...] = (owners.slices, owners.turns)
-"""Strategies that look at nothing but numbers; in the order of `group_rows.KINDS`."""
 MOST_LISTED = 1 << 22
 """Places in all answers of one of these that are listed, at 4 bytes each; where there are more,
 owners are computed cell by cell."""
@@ -240,21 +243,26 @@ class Kernels:
     def _new(self, kind: int, number: int) -> LaidOutOwners:
         prepared, coded = self._prepared, self.divided_by[number]
         epochs, grid, roster = prepared.epochs, prepared.grid, prepared.roster
-        rings = prepared.rings[number]
-        if kind < len(DEALS):
-            answers = OwnersByPlace(DEALS[kind], coded.groups.kind == kind, epochs, grid, roster)
+        if kind >= BY_PLACE:
+            return self._by_place(kind, coded)
+        if kind == ON_RING:
+            rings = prepared.rings[number]
+            return OnRingOwners(coded, rings, epochs, grid, roster, self._queues)
+        if kind == IN_ROOMS:
+            return InRoomsOwners(coded, epochs, grid, roster)
+        assert kind == ASKED, f"nothing divides groups of kind {kind}"
+        return OwnStrategyOwners(prepared.asked[number], epochs, grid, self._places, roster)
+
+    def _by_place(self, kind: int, coded: CodedGroups) -> LaidOutOwners:
+        grid, roster = self._prepared.grid, self._prepared.roster
+        rule = rules_of(coded.strategies)[kind - BY_PLACE]
+        mine = coded.groups.kind == kind
+        inside = brokers_divided(coded, grid)
+        if inside is None or inside[mine[grid.brokers.group]].all():
+            answers = OwnersByPlace(rule, mine, self._prepared.epochs, grid, roster)
             if answers.first[-1] <= MOST_LISTED:
                 return ListedOwners(answers, grid, self._places, roster)
-        makers = (  # in the order of group_rows.KINDS
-            lambda: AveragelyOwners(self._places, roster),
-            lambda: AveragelyByCircleOwners(self._places, roster),
-            lambda: ConsistentHashOwners(coded, rings, epochs, grid, roster, self._queues),
-            lambda: MachineRoomOwners(coded, grid, roster),
-            lambda: MachineRoomNearbyOwners(coded, epochs, grid, roster),
-            lambda: OwnStrategyOwners(prepared.asked[number], epochs, grid, self._places, roster),
-        )
-        made: LaidOutOwners = makers[kind]()
-        return made
+        return ComputedOwners(rule, grid, roster, inside)
 
 
 # BROADCASTING: every member reads every queue of its topics for as long as it stays.

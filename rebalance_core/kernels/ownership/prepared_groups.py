@@ -34,9 +34,10 @@ from rebalance_core.kernels.epochs import (
 )
 from rebalance_core.kernels.grid import Grid, build_grid, spread, spread_values, with_master_windows
 from rebalance_core.kernels.group_rows import TYPES, Groups, strategies_of_groups
-from rebalance_core.kernels.ownership import owners
 from rebalance_core.kernels.ownership.asked import Answers, ask_own, unsettled_groups
-from rebalance_core.kernels.ownership.owners import Rings
+from rebalance_core.kernels.ownership.by_place import blank_groups
+from rebalance_core.kernels.ownership.in_rooms import roomless_groups
+from rebalance_core.kernels.ownership.on_ring import Rings, colliding_groups, find_rings
 from rebalance_core.kernels.roster import (
     Roster,
     Runs,
@@ -66,7 +67,6 @@ from rebalance_core.kernels.topics import (
 from rebalance_core.model.clients import BYTES, DROP, JAVA_PROFILE, KEPT, ClientProfile
 from rebalance_core.model.events import ACTING, MASTER_DOWN, MASTER_MODES, MASTER_UP, SUBSCRIBE
 from rebalance_core.model.group_settings import BROADCASTING, DEFAULT_INTERVALS, PUSH
-from rebalance_core.strategies.custom import CustomStrategy
 
 # The topics that members share, epoch by epoch.
 
@@ -349,7 +349,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     if any(profile is not JAVA_PROFILE for profile in profiles_of(coded, membership)):
         _left_for_languages(reason, coded, membership, runs, *grids(epochs))
     asked: tuple[Answers, ...] = ()
-    if any(isinstance(strategy, CustomStrategy) for strategy in coded.strategies):
+    if group_rows.ASKED in group_rows.kinds_of(coded.strategies):
         roster = build_roster(coded, membership, epochs, topics, runs)
         grid, _ = grids(epochs)
         asked = tuple(ask_own(divided, epochs, grid, roster) for divided in _by_strategy(coded))
@@ -368,7 +368,7 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     grid, popped = grids(epochs)
     epochs = with_master_windows(events, epochs, grid)
     grid = replace(grid, frozen=_frozen(coded, membership, epochs, roster.runs, grid))
-    rings = tuple(owners.find_rings(divided, roster.runs) for divided in _by_strategy(coded))
+    rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(coded))
     lockless = lockless_cells(events, epochs, grid, losers)
     return PreparedGroups(
         coded=coded,
@@ -501,7 +501,7 @@ def _reasons(
     """
     reason = coded.groups.reason.copy()
     clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
-    masterless = losers & (several | (coded.groups.kind >= group_rows.EVERYONE))
+    masterless = losers & (several | ~group_rows.divides(coded.groups.kind))
     found: tuple[tuple[int, Ints], ...] = (
         (group_rows.MASTERLESS, np.flatnonzero(masterless)),
         (group_rows.RESTART_AT_ONCE, unclear),
@@ -510,11 +510,11 @@ def _reasons(
     )
     for divided in _by_strategy(coded):
         found += (
-            (group_rows.RING_COLLISION, owners.colliding_groups(owners.find_rings(divided, runs))),
-            (group_rows.NO_ROOM, owners.roomless_groups(divided, brokers, runs)),
+            (group_rows.RING_COLLISION, colliding_groups(find_rings(divided, runs))),
+            (group_rows.NO_ROOM, roomless_groups(divided, brokers, runs)),
             (
                 group_rows.BLANK_CLIENT_ID,
-                owners.blank_groups(divided, runs.group[clients], runs.client[clients]),
+                blank_groups(divided, runs.group[clients], runs.client[clients]),
             ),
         )
     for code, groups in found:

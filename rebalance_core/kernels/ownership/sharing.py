@@ -42,7 +42,7 @@ class Passes:
     node: Ints
     """In epoch e the process is entry ``entry_at[node + e]`` of the roster."""
     kind: Ints
-    """`group_rows.EVERYONE`, `group_rows.LISTED`, or another for strategies that divide."""
+    """As of `group_rows.Groups`."""
     allocation: Ints
     """The strategy: index into the strategies of the coded."""
     number: Ints
@@ -118,7 +118,7 @@ def _reading(prepared: PreparedGroups) -> TopicRuns:
 
 
 def _kinds(prepared: PreparedGroups, model: Ints, allocation: Ints) -> Ints:
-    kinds = np.array([*map(group_rows.kind_of, prepared.coded.strategies), -1], np.int64)
+    kinds = group_rows.kinds_of(prepared.coded.strategies)
     everyone = np.isin(prepared.coded.names.words, [BROADCASTING])[model]
     return np.where(everyone, group_rows.EVERYONE, kinds[allocation])
 
@@ -186,7 +186,7 @@ class Sharing:
         self._listing, self._list_keys = listed[order], keys[order]
         self._lists = listed_queues(prepared).sorted_among(queues)
         self._hashes = [
-            prepared.coded.divided_by(number).groups.kind == group_rows.RING
+            prepared.coded.divided_by(number).groups.kind == group_rows.ON_RING
             for number in range(prepared.coded.divisions.most)
         ]
 
@@ -239,7 +239,7 @@ class Sharing:
         known = stretch >= 0
         segment, stretch, epoch = segment[known], stretch[known], epoch[known]
         divides = passes.number[stretch] == number
-        divides &= passes.kind[stretch] < group_rows.EVERYONE
+        divides &= group_rows.divides(passes.kind[stretch])
         segment, stretch, epoch = segment[divides], stretch[divides], epoch[divides]
         return segment, stretch, epoch, self._until(stretch, epoch + 1)
 

@@ -19,7 +19,7 @@ from rebalance_core.planning.scenario.edit import Edit, GroupEdit
 from rebalance_core.planning.scenario.group_life import GroupLife, MemberData
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
 from rebalance_core.protocol.routes import DEFAULT_PERM
-from rebalance_core.strategies.machine_room import DEFAULT_ROOM_SEPARATOR
+from rebalance_core.strategies.machine_room_nearby import DEFAULT_ROOM_SEPARATOR
 
 # lose_broker: brokers without a replica left, and back if they come back.
 

@@ -20,7 +20,7 @@ from rebalance_core.model.group_settings import (
     RequestMode,
 )
 from rebalance_core.model.verdicts import UNKNOWN
-from rebalance_core.planning.known_strategies import OWNERSHIP, STEPS, HypotheticalStrategies
+from rebalance_core.planning.hypothetical_groups import OWNERSHIP, STEPS, HypotheticalStrategies
 from rebalance_core.planning.movement import STEP_FIGURES
 from rebalance_core.planning.sweep.member_settings import Group, MemberSettings, member_settings
 from rebalance_core.planning.sweep.plan_options import SweepOptions

@@ -32,7 +32,7 @@ from rebalance_core.replay.group_state import (
     SharedTopic,
     shared_topics,
 )
-from rebalance_core.strategies.registry import own_strategy
+from rebalance_core.strategies.texts import own_strategy
 
 # Queues by their number on each broker: topic -> broker name -> number of queues.
 

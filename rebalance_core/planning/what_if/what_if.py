@@ -45,7 +45,7 @@ from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.settle import Settled, settle, strategy_key
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
-from rebalance_core.strategies.registry import own_strategy
+from rebalance_core.strategies.texts import own_strategy
 
 # A group after a change: who is there then, and which queues.
 

@@ -13,11 +13,11 @@ from pyspark.sql import SparkSession
 
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.run.session import open_session
+from rebalance_core.planning.known_strategies import LEAGUE_STRATEGIES
 from rebalance_core.planning.scenario.file import parse_scenario
 from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.sweep.plan_options import PlanConfig
 from rebalance_core.planning.variants import (
-    LEAGUE_STRATEGIES,
     Variants,
     read_strategies,
     variants_of,

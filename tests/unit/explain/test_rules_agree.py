@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.explain.formula import formula_of
 from rebalance_core.explain.settlement import (
     KEEPING,
     NOT_SUBSCRIBED,
@@ -23,6 +22,7 @@ from rebalance_core.model.queue import MessageQueue, java_string_key, sort_clien
 from rebalance_core.replay.group_state import GroupView, Member
 from rebalance_core.replay.settle import Holdings, settle, strategy_key
 from rebalance_core.strategies import allocate_group, parse_strategy
+from rebalance_core.strategies.formula import Question
 from tests.unit.kernels.random_steps import STRATEGIES as SHARED
 from tests.unit.replay.histories import GROUP, RETRY, strategy_for
 
@@ -57,12 +57,12 @@ def test_a_formula_names_the_owner_that_the_strategy_gives(
     except AllocationError:
         return
     for queue in queues:
-        formula = formula_of(strategy, queue, queues, client_ids)
+        formula = strategy.formula(Question(queue, queues, client_ids))
         assert ((formula.owner,) if formula.owner else ()) == owners[queue], (queue, formula)
         if formula.owner is None:
             continue
         assert formula.entry == client_ids.index(formula.owner), (queue, formula)
-        asked = formula_of(strategy, queue, queues, client_ids, formula.owner)
+        asked = strategy.formula(Question(queue, queues, client_ids, formula.owner))
         assert (asked.owner, asked.lines) == (formula.owner, formula.lines), (queue, asked)
 
 
@@ -71,7 +71,7 @@ def test_a_list_gives_its_queues_to_whoever_has_it(text: str) -> None:
     strategy, queues = parse_strategy(text), queues_of("T", (2,))
     owners = allocate_group(strategy, queues, ["x", "y"])
     for queue in owners:
-        formulas = [formula_of(strategy, queue, queues, ["x", "y"], c) for c in "xy"]
+        formulas = [strategy.formula(Question(queue, queues, ["x", "y"], c)) for c in "xy"]
         assert tuple(f.owner for f in formulas if f.owner) == owners[queue]
 
 

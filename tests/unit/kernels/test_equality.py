@@ -39,8 +39,8 @@ SHARING = ("pop", "own modes")
 HELD_BY_MANY = tuple(t for t in TRAITS if t not in (*SHARING, "many topics", "masters", "timers"))
 """Traits of groups in which several processes may hold a queue."""
 LEAST_REGULAR = {"pop": 0.6, "own modes": 0.6}
-KINDS = (*(kind.__name__ for kind in group_rows.KINDS), "BROADCASTING")
-DRAWN = [kind for kind in KINDS if kind != "CustomStrategy"]
+DRAWN = ("Averagely", "AveragelyByCircle", "ConsistentHash", "MachineRoom", "MachineRoomNearby",
+         "BROADCASTING")  # fmt: skip
 """By the random groups; own strategies have `test_asked`."""
 
 
@@ -113,8 +113,10 @@ def compare(
     unknown = unknown_events(prepared, table)
     assert [event for event in unknown if event[0] in names] == rejected_events(replay)
     tally.groups.update(reasons.values())
-    kinds = prepared.coded.groups.kind[prepared.reason == group_rows.REGULAR]
-    tally.kinds.update(KINDS[kind] for kind in kinds if kind < len(KINDS))
+    groups, taken = prepared.coded.groups, prepared.reason == group_rows.REGULAR
+    tally.kinds["BROADCASTING"] += int((groups.kind[taken] == group_rows.EVERYONE).sum())
+    for allocation in groups.allocation[taken & group_rows.divides(groups.kind)].tolist():
+        tally.kinds[type(prepared.coded.strategies[allocation]).__name__] += 1
     tally.masterless += sum(row["masterless_queues"] > 0 for row in kernels["epochs"])
     tally.shared += int(prepared.shared.sum())
     tally.rows.update({table: len(rows) for table, rows in kernels.items()})

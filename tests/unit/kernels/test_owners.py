@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 
 from rebalance_core.kernels import cells
 from rebalance_core.kernels.ownership import layout
-from rebalance_core.kernels.ownership.layout import DEALS
-from rebalance_core.kernels.ownership.owners import OwnersByPlace, average_index
+from rebalance_core.kernels.ownership.by_place import OwnersByPlace
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.model.events import Event
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.strategies import allocate_group, parse_strategy
-from rebalance_core.strategies.averagely import average_slice
+from rebalance_core.strategies.averagely import average_index, average_slice
+from rebalance_core.strategies.machine_room import tail_index
+from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
 from tests.unit.kernels.fleets import build, kernel_rows, reasons_of
 from tests.unit.kernels.hypothesis_settings import RANDOM
 from tests.unit.replay.histories import history, join, leave, topic
@@ -133,6 +134,18 @@ def test_average_index_inverts_the_slices_of_avg() -> None:
         slices = [index for index, share in enumerate(shares) for _ in share]
         every = np.full(queues, queues), np.full(queues, members)
         assert average_index(np.arange(queues), *every).tolist() == slices
+        assert [average_index(place, queues, members) for place in range(queues)] == slices
+
+
+def test_tail_index_inverts_the_slices_of_machine_room() -> None:
+    for queues, members in itertools.product(range(1, 15), range(1, 17)):
+        rooms = [MessageQueue("t", "r@a", number) for number in range(queues)]
+        ids = [f"c{number:02}" for number in range(members)]
+        shares = parse_strategy("MACHINE_ROOM(consumer_idcs=r)").allocate_all(rooms, ids)
+        owners = [next(i for i, c in enumerate(ids) if queue in shares[c]) for queue in rooms]
+        every = np.full(queues, queues), np.full(queues, members)
+        assert tail_index(np.arange(queues), *every).tolist() == owners
+        assert [tail_index(place, queues, members) for place in range(queues)] == owners
 
 
 # Owners by place of the sorted list are those of the plain strategy, and those of the cells.
@@ -149,11 +162,18 @@ def built(groups: Sequence[OwnersDivided]) -> PreparedGroups:
     return build([group.history(f"g{n}") for n, group in enumerate(groups)], retry=False)
 
 
-def listed(prepared: PreparedGroups, kind: int) -> Listed:
+def rule_of(strategy: str) -> PlaceRule:
+    form = parse_strategy(strategy).vectorised()
+    assert isinstance(form, ByPlace)
+    return form.rule
+
+
+def listed(prepared: PreparedGroups, strategy: str) -> Listed:
     """What the answers of one strategy say."""
+    is_it = [str(one) == strategy for one in prepared.coded.strategies]
     answers = OwnersByPlace(
-        DEALS[kind],
-        prepared.coded.groups.kind == kind,
+        rule_of(strategy),
+        np.array([*is_it, False], np.bool_)[prepared.coded.groups.allocation],
         prepared.epochs,
         prepared.grid,
         prepared.roster,
@@ -188,8 +208,8 @@ def test_every_place_has_the_owner_that_the_plain_strategy_gives(
     groups: list[OwnersDivided],
 ) -> None:
     prepared = built(groups)
-    for kind, strategy in enumerate(AVERAGING):
-        assert listed(prepared, kind) == expected(groups, strategy)
+    for strategy in AVERAGING:
+        assert listed(prepared, strategy) == expected(groups, strategy)
 
 
 @settings(RANDOM, max_examples=30)
@@ -220,11 +240,13 @@ def test_topics_of_any_group_with_equal_numbers_have_one_answer() -> None:
     groups = [OwnersDivided("AVG", queues, (frozenset(clients[:n]),)) for queues, n in pairs]
     prepared = built(groups)
     everyone = np.ones(len(groups), np.bool_)
-    answers = OwnersByPlace(DEALS[0], everyone, prepared.epochs, prepared.grid, prepared.roster)
+    answers = OwnersByPlace(
+        rule_of("AVG"), everyone, prepared.epochs, prepared.grid, prepared.roster
+    )
     assert answers.answer.tolist() == [0, 0, 1, 0]
     assert answers.index.tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 0, 0, 0, 1, 1, 1, 2, 2]
 
 
 def test_nothing_to_divide_has_no_answer() -> None:
     nobody = built([OwnersDivided("AVG", (0,), (frozenset({"c0"}),))])
-    assert listed(nobody, 0) == {}
+    assert listed(nobody, "AVG") == {}

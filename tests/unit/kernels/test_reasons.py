@@ -379,17 +379,29 @@ def test_there_is_a_group_for_every_reason() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("AVG", 0),
-        ("AVG_BY_CIRCLE", 1),
-        ("CONSISTENT_HASH(virtual_nodes=0)", 2),
-        ("MACHINE_ROOM(consumer_idcs=r)", 3),
+        ("AVG", group_rows.BY_PLACE),
+        ("AVG_BY_CIRCLE", group_rows.BY_PLACE),
+        ("CONSISTENT_HASH(virtual_nodes=0)", group_rows.ON_RING),
+        ("MACHINE_ROOM(consumer_idcs=r)", group_rows.BY_PLACE),
         ("MACHINE_ROOM", group_rows.NO_KIND),
-        ("MACHINE_ROOM_NEARBY-AVG", 4),
-        ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", 4),
+        ("MACHINE_ROOM_NEARBY-AVG", group_rows.IN_ROOMS),
+        ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", group_rows.IN_ROOMS),
         ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", group_rows.NO_KIND),
         ("MACHINE_ROOM_NEARBY-CONFIG", group_rows.NO_KIND),
         ("CONFIG", group_rows.LISTED),
     ],
 )
 def test_the_kind_of_a_strategy(text: str, kind: int) -> None:
-    assert group_rows.kind_of(parse_strategy(text)) == kind
+    assert group_rows.kinds_of([parse_strategy(text)]).tolist() == [kind, group_rows.NO_KIND]
+
+
+def test_strategies_of_one_rule_by_place_have_one_kind() -> None:
+    texts = (
+        "MACHINE_ROOM(consumer_idcs=r)",
+        "AVG",
+        "MACHINE_ROOM(consumer_idcs=s)",
+        "AVG_BY_CIRCLE",
+    )
+    kinds = group_rows.kinds_of(list(map(parse_strategy, texts)))
+    first = group_rows.BY_PLACE
+    assert kinds.tolist() == [first, first + 1, first, first + 2, group_rows.NO_KIND]

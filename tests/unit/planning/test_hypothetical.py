@@ -7,15 +7,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.model.events import Event
-from rebalance_core.planning.known_strategies import (
+from rebalance_core.planning.hypothetical_groups import (
     OWNERSHIP,
     STEPS,
     HypotheticalStrategies,
     allocated_epochs,
-    planning_strategy,
     step_row,
     unallocated_replay,
 )
+from rebalance_core.planning.known_strategies import planning_strategy
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.replay.histories import event, history, join, leave, strategy_for, topic

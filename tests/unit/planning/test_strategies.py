@@ -11,13 +11,10 @@ import pytest
 
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, sort_queues
-from rebalance_core.planning import strategies
-from rebalance_core.planning.known_strategies import (
-    PLANNING_NAMES,
-    StickyBalanced,
-    planning_strategy,
-)
-from rebalance_core.planning.strategies import ConsistentHashBounded, capacity
+from rebalance_core.planning import consistent_hash_bounded as strategies
+from rebalance_core.planning.consistent_hash_bounded import ConsistentHashBounded, capacity
+from rebalance_core.planning.known_strategies import PLANNING_NAMES, planning_strategy
+from rebalance_core.planning.sticky_balanced import StickyBalanced
 from rebalance_core.protocol.routes import minimum_moves
 from rebalance_core.strategies import allocate_group, parse_strategy
 

@@ -33,7 +33,7 @@ from rebalance_core.model.group_settings import (
     GroupSettings,
 )
 from rebalance_core.protocol.members import window_ms
-from rebalance_core.strategies.registry import own_strategy
+from rebalance_core.strategies.texts import own_strategy
 
 with (Path(__file__).parent / "behaviour.tsv").open(encoding="utf-8") as found:
     RULES = list(csv.DictReader(found, delimiter="\t", quoting=csv.QUOTE_NONE))

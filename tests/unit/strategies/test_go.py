@@ -3,11 +3,12 @@ from collections import Counter
 
 import pytest
 
-from rebalance_core.explain.formula import formula_of
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.strategies import make_strategy, parse_strategy
-from rebalance_core.strategies.go import GoMachineRoom, go_strategy
+from rebalance_core.strategies.formula import Question
+from rebalance_core.strategies.go import go_strategy
+from rebalance_core.strategies.go_machine_room import GoMachineRoom
 
 QUEUES = [MessageQueue("T", f"broker-{b}", q) for b in "ab" for q in range(8)]
 IN_ROOMS = [MessageQueue("T", f"room{r}@broker", q) for r in (1, 2) for q in range(4)]
@@ -84,4 +85,6 @@ def test_the_formula_names_the_owner(seed: int) -> None:
         strategy = parse_strategy(text)
         for queue in queues:
             owners = [c for c in ids if queue in strategy.allocate(c, queues, ids)]
-            assert formula_of(strategy, queue, queues, ids).owner == next(iter(owners), None), seed
+            assert strategy.formula(Question(queue, queues, ids)).owner == next(
+                iter(owners), None
+            ), seed

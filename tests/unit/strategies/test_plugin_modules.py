@@ -11,7 +11,8 @@ import pytest
 from rebalance_core.model.errors import UsageError
 from rebalance_core.strategies.custom import HASH_FUNCTIONS
 from rebalance_core.strategies.plugin_modules import find_object
-from rebalance_core.strategies.registry import parse_strategy, register_plugins
+from rebalance_core.strategies.registry import register_plugins
+from rebalance_core.strategies.texts import parse_strategy
 from tests.tree import TREE
 
 pytestmark = pytest.mark.usefixtures("own_pieces")

@@ -5,12 +5,18 @@ import pytest
 
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.planning.known_strategies import planning_strategy
+from rebalance_core.planning.known_strategies import (
+    HYPOTHETICAL,
+    LEAGUE_STRATEGIES,
+    planning_strategy,
+)
 from rebalance_core.strategies import (
+    AllocationStrategy,
     StrategyRefusedError,
     make_strategy,
     name_of_class,
     parse_strategy,
+    registry,
 )
 from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.consistent_hash import ConsistentHash
@@ -137,3 +143,25 @@ def test_a_number_of_5000_digits_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is outside Java's int") as caught:
         parse_strategy(text.replace("DIGITS", "9" * 5_000))
     assert len(str(caught.value)) < 300
+
+
+def test_what_classes_declare_is_what_the_rest_knows() -> None:
+    assert registry.CANDIDATES == ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+    assert [str(planning_strategy(text)) for text in LEAGUE_STRATEGIES] == [
+        "AVG",
+        "AVG_BY_CIRCLE",
+        "CONSISTENT_HASH(virtual_nodes=10)",
+        "CONSISTENT_HASH(virtual_nodes=100)",
+        "CONSISTENT_HASH(virtual_nodes=500)",
+        "MACHINE_ROOM_NEARBY-AVG(room_separator=-)",
+        "STICKY_BALANCED",
+        "CONSISTENT_HASH_BOUNDED(epsilon=0.25, virtual_nodes=10)",
+    ]
+    declared = [one.NAME for one in registry.STRATEGIES] + [one.NAME for one in HYPOTHETICAL]
+    assert len(set(declared)) == len(declared)
+
+
+@pytest.mark.parametrize("strategy", registry.STRATEGIES, ids=lambda one: str(one.NAME))
+def test_every_strategy_has_a_formula_of_its_own(strategy: type[AllocationStrategy]) -> None:
+    """POP's depends on who pops: `rebalance_core.strategies.pop.pop_formula`."""
+    assert ("formula" in vars(strategy)) == (strategy.NAME != "POP")

@@ -11,7 +11,8 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import make_strategy, parse_strategy
 from rebalance_core.strategies.averagely import Averagely, average_slice
 from rebalance_core.strategies.consistent_hash import build_ring, java_bytes
-from rebalance_core.strategies.machine_room import RoomResolver, java_split
+from rebalance_core.strategies.machine_room import java_split
+from rebalance_core.strategies.machine_room_nearby import RoomResolver
 from rebalance_core.strategies.pop import allocate_for_pop
 from rebalance_core.strategies.spi import is_java_blank
 from tests.unit.strategies.groups import EIGHT, MEMBERS, queues, short

@@ -8,7 +8,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import AllocationStrategy, make_strategy, parse_strategy
 from rebalance_core.strategies.config import Config
-from rebalance_core.strategies.spi import escape, unescape
+from rebalance_core.strategies.parameters import escape, unescape
 
 WORD = st.text("%|,:()=/ ab-é😀\n\x00\u2028\u3000", max_size=6)
 ROOMS = st.dictionaries(WORD, WORD, max_size=3)

@@ -1,0 +1,191 @@
+"""Owners by strategies that go by a queue's place among those that are divided (`ByPlace`)."""
+
+from functools import cache, cached_property
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.cells import NOBODY, Cells, Readable
+from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.epochs import Epochs
+from rebalance_core.kernels.grid import Grid, Places, places
+from rebalance_core.kernels.roster import Roster
+from rebalance_core.kernels.segments import Bools, Counts, Ints
+from rebalance_core.strategies.spi import is_java_blank
+from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
+
+
+def deal(rule: PlaceRule, queues: Ints, members: Ints) -> Counts:
+    """The index in cidAll of every place, one number of queues and members after the other.
+
+    >>> from rebalance_core.strategies.averagely import AVERAGE
+    >>> deal(AVERAGE, np.array([8, 2]), np.array([3, 5])).tolist()
+    [0, 0, 0, 1, 1, 1, 2, 2, 0, 1]
+    """
+    counted = queues if rule.size is None else np.minimum(queues, members)
+    number = segments.ranges(np.zeros_like(counted), counted).astype(np.int32)
+    of_topic = (each.astype(np.int32).repeat(counted) for each in (queues, members))
+    if rule.size is None:
+        return rule.index(number, *of_topic).astype(np.int32, copy=False)
+    return number.repeat(rule.size(number, *of_topic))
+
+
+class ComputedOwners:
+    """Owners of cells, computed one by one. Cost: O(1) a queue and epoch.
+
+    Args:
+        rule: what divides.
+        grid: of all groups.
+        roster: of all groups.
+        inside: by topic broker: its queues are divided; None: all are.
+    """
+
+    def __init__(
+        self, rule: PlaceRule, grid: Grid, roster: Roster, inside: Bools | None = None
+    ) -> None:
+        divided = grid.readable
+        if inside is not None:
+            inside = np.repeat(inside, np.diff(grid.broker_first))
+            divided = divided * inside
+        self._rule, self._inside = rule, inside
+        self._before, self._total = places(grid, divided)
+        self._first = roster.first
+
+    def entries(self, cells: Readable) -> Ints:
+        """The entry that owns each cell; `NOBODY` of those that are not divided."""
+        first = self._first[cells.epoch]
+        members = self._first[cells.epoch + 1] - first
+        total = self._total[cells.broker_cell]
+        found: Ints = first + self._rule.index(cells.places(self._before), total, members)
+        if self._inside is None:
+            return found
+        return np.where(self._inside[cells.broker_cell], found, NOBODY)
+
+
+class OwnersByPlace:
+    """The answers of a strategy that looks at nothing but how many queues and members there are.
+
+    The queue at a place of the sorted list goes to the member at an index of cidAll. That index
+    depends on the numbers of queues and members alone, so that topics of any group and epoch with
+    equal numbers have one *answer*. Cost: O(topic cells), and O(places) when `index` is asked for.
+
+    Args:
+        rule: what divides.
+        mine: by group: it divides by this rule.
+        epochs: of all groups.
+        grid: of all groups.
+        roster: of all groups.
+    """
+
+    def __init__(
+        self, rule: PlaceRule, mine: Bools, epochs: Epochs, grid: Grid, roster: Roster
+    ) -> None:
+        sizes = np.diff(grid.topic_first)
+        self.epoch = segments.ranges(epochs.of_group[grid.topics.group], sizes)
+        """By topic cell."""
+        members = np.diff(roster.first)[self.epoch]
+        divided = (grid.queues > 0) & (members > 0) & np.repeat(mine[grid.topics.group], sizes)
+        self.topic_cell: Ints = np.flatnonzero(divided)
+        """The topic cells that have an answer."""
+        numbers = segments.pair(grid.queues[self.topic_cell], members[self.topic_cell])
+        distinct, self.answer = np.unique(numbers, return_inverse=True)
+        """`answer`: which one each of them has."""
+        self._rule, self._numbers = rule, segments.halves(distinct)
+        self.first = segments.pointers(self._numbers[0])
+        """Where each answer begins in `index`, and the end."""
+
+    @cached_property
+    def index(self) -> Counts:
+        """By answer and place: the index in cidAll of the owner."""
+        return deal(self._rule, *self._numbers)
+
+
+class ListedOwners:
+    """Owners of cells, looked up by place. Cost: O(1) a queue and epoch, without a division.
+
+    Where a topic has many queues on a broker, those of an epoch are looked up at once, and topics
+    that are alike are copied: what was looked up for a piece is kept for the next one.
+
+    Args:
+        answers: of the groups.
+        grid: of all groups.
+        numbered: how queues are numbered over the brokers of their topic.
+        roster: of all groups.
+    """
+
+    def __init__(
+        self, answers: OwnersByPlace, grid: Grid, numbered: Places, roster: Roster
+    ) -> None:
+        begin = np.zeros(len(grid.queues), np.int64)
+        begin[answers.topic_cell] = answers.first[answers.answer]
+        topic_cell = grid.topic_cell
+        self._begin = begin[topic_cell] + numbered[0]
+        """By broker cell: where the answer has its first queue."""
+        self._first = roster.first[answers.epoch][topic_cell]
+        """By broker cell: the first entry of the epoch."""
+        self._index = answers.index
+        self._made: dict[tuple[int, int, int, bytes], Ints] = {}
+        """Owners of the stretches of the last piece."""
+
+    def entries(self, cells: Readable) -> Ints:
+        """The entry that owns each cell."""
+        if cells.at is None and cells.cells.are_few_runs:
+            return self._of_stretches(cells.cells)
+        index = self._index.take(cells.places(self._begin))
+        found = cells.at_brokers(self._first)
+        found += index
+        return found
+
+    def _of_stretches(self, cells: Cells) -> Ints:
+        """The entry that owns each cell; of stretches that are alike looked up once."""
+        some, end, found = cells.stretches, 0, np.empty(len(cells), np.int64)
+        queue_id = cells.queues.ids_of(some.queue, some.topic_broker)
+        columns = (some.first_broker_cell, some.first_epoch, some.epochs, queue_id, some.count)
+        known, self._made = self._made, {}
+        for cell, epoch, epochs, first, count in zip(*(c.tolist() for c in columns), strict=True):
+            alike = epoch, first, count, self._begin[cell : cell + epochs].tobytes()
+            if alike not in known:
+                known[alike] = self._looked_up(slice(cell, cell + epochs), first, count)
+            owners = self._made[alike] = known[alike]
+            begin, end = end, end + len(owners)
+            found[begin:end] = owners
+        return found
+
+    def _looked_up(self, broker_cells: slice, queue_id: int, count: int) -> Ints:
+        """The owners of so many queues that count on, the epochs of one after the other."""
+        begins, firsts = self._begin[broker_cells] + queue_id, self._first[broker_cells]
+        found = np.empty((count, len(begins)), np.int64)
+        for owners, begin, first in zip(found.T, begins, firsts, strict=True):
+            np.add(self._index[begin : begin + count], first, out=owners)
+        return found.ravel()
+
+
+def brokers_divided(coded: CodedGroups, grid: Grid) -> Bools | None:
+    """By topic broker: its group's strategy divides its queues. None: all by place do."""
+    forms = [strategy.vectorised() for strategy in coded.strategies]
+    if not any(isinstance(form, ByPlace) and form.divides for form in forms):
+        return None
+    brokers = coded.names.brokers.to_pylist()
+
+    @cache
+    def divided(allocation: int, broker: int) -> bool:
+        form = forms[allocation]
+        return isinstance(form, ByPlace) and (not form.divides or form.divides(brokers[broker]))
+
+    allocations = coded.groups.allocation[grid.brokers.group].tolist()
+    return np.array(list(map(divided, allocations, grid.brokers.broker.tolist())), np.bool_)
+
+
+def blank_groups(coded: CodedGroups, group: Ints, client: Ints) -> Ints:
+    """Groups with a member whose id upstream takes for an empty one: its strategy throws.
+
+    Args:
+        coded: the groups.
+        group: of each client that is ever a member.
+        client: that client.
+    """
+    forms = (strategy.vectorised() for strategy in coded.strategies)
+    strict = [isinstance(form, ByPlace) and form.blank_is_empty for form in forms]
+    rows = np.flatnonzero(np.array([*strict, False], np.bool_)[coded.groups.allocation[group]])
+    names = coded.names.clients.take(client[rows]).to_pylist()
+    return np.unique(group[rows[np.array([is_java_blank(name) for name in names], np.bool_)]])

@@ -1,0 +1,170 @@
+"""Owners by strategies that put queues and members on a ring (`OnRing`), the same for all epochs of
+a group.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.cells import NOBODY, Queues, Readable
+from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.epochs import Epochs
+from rebalance_core.kernels.grid import Grid
+from rebalance_core.kernels.group_rows import ON_RING
+from rebalance_core.kernels.roster import Roster, Runs, processes_at_once
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies import AllocationStrategy
+from rebalance_core.strategies.vectorised import OnRing
+
+
+@lru_cache(maxsize=1 << 17)
+def _node_points(client_id: str, strategy: AllocationStrategy, process: int) -> tuple[int, ...]:
+    form = strategy.vectorised()
+    assert isinstance(form, OnRing)
+    return form.node_points(client_id, process)
+
+
+@lru_cache(maxsize=1 << 17)
+def _queue_point(queue: MessageQueue, strategy: AllocationStrategy) -> int:
+    form = strategy.vectorised()
+    assert isinstance(form, OnRing)
+    return form.queue_point(queue)
+
+
+@dataclass(frozen=True, slots=True)
+class Rings:
+    """The ring points of the clients that are ever members, in the order of the runs.
+
+    A client that ever has several processes at a time stands there as often. Clients of groups with
+    another strategy have no points.
+    """
+
+    group: Ints
+    """By client."""
+    copy: Ints
+    """Which process of the client, counted from 0."""
+    first: Ints
+    """Where the points of each client begin, and the end."""
+    points: Ints
+
+
+def find_rings(coded: CodedGroups, runs: Runs) -> Rings:
+    """Hash every virtual node; it takes far longer than all that is asked of a ring."""
+    clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
+    copies = processes_at_once(runs)
+    client_of = np.repeat(clients, copies)
+    group, client = runs.group[client_of], runs.client[client_of]
+    copy = segments.ranges(np.zeros(len(copies), np.int64), copies)
+    hashing = np.flatnonzero(coded.groups.kind[group] == ON_RING)
+    names = coded.names.clients.take(client[hashing]).to_pylist()
+    allocations = coded.groups.allocation[group[hashing]].tolist()
+    found = []
+    for name, allocation, number in zip(names, allocations, copy[hashing].tolist(), strict=True):
+        found.append(_node_points(name, coded.strategies[allocation], number))
+    counts = np.zeros(len(group), np.int64)
+    counts[hashing] = [len(points) for points in found]
+    return Rings(
+        group,
+        copy,
+        segments.pointers(counts),
+        np.array([p for ring in found for p in ring], np.int64),
+    )
+
+
+def colliding_groups(rings: Rings) -> Ints:
+    """Groups in which points coincide and a client has several processes at a time.
+
+    A further process numbers its nodes on from those its id still owns on the ring, which depends
+    on the collisions of that epoch.
+    """
+    keys = np.sort(segments.pair(np.repeat(rings.group, np.diff(rings.first)), rings.points))
+    colliding = keys[1:][keys[1:] == keys[:-1]] >> 32
+    return np.intersect1d(colliding, rings.group[rings.copy > 0])
+
+
+class OnRingOwners:
+    """A ring each for many groups.
+
+    Each group has one ring, made once, with the points of every client that is ever a member; who
+    comes or goes in an epoch changes which points count there. A queue goes clockwise from its own
+    point to the first one whose client is a member in that epoch.
+    Cost: O(clients ever / members) steps a queue and epoch, on average.
+    """
+
+    def __init__(
+        self,
+        coded: CodedGroups,
+        rings: Rings,
+        epochs: Epochs,
+        grid: Grid,
+        roster: Roster,
+        queues: Queues,
+    ) -> None:
+        self._epochs = epochs
+        runs, group = roster.runs, rings.group
+        clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
+        client = np.repeat(np.arange(len(group)), np.diff(rings.first))
+        points = segments.pair(group[client], rings.points)
+        order = np.lexsort((-client, points))  # of points that coincide the later node wins
+        self._ring, self._client = points[order], client[order]
+        per_group = np.bincount(group[client], minlength=len(coded.groups))
+        self._first, self._size = segments.pointers(per_group)[:-1], per_group
+        self._member, self._row = self._presence(coded, roster, rings, clients)
+        self._hashes = _queue_points(coded, grid, queues)
+
+    def _presence(
+        self, coded: CodedGroups, roster: Roster, rings: Rings, clients: Ints
+    ) -> tuple[Ints, Ints]:
+        """The entry of each client of the rings in each epoch, or `NOBODY`.
+
+        Returns:
+            The entries, the epochs of one client after the other, and where the row of each client
+            would begin if epochs were counted over all groups.
+        """
+        runs, of_group, group = roster.runs, self._epochs.of_group, rings.group
+        sizes = np.diff(of_group)[group] * (coded.groups.kind[group] == ON_RING)
+        row = segments.pointers(sizes)[:-1] - of_group[group]
+        member = np.full(int(sizes.sum()), NOBODY, np.int64)
+        run = np.flatnonzero(coded.groups.kind[runs.group] == ON_RING)
+        client = np.flatnonzero(rings.copy == 0)[np.searchsorted(clients, run, side="right") - 1]
+        begin, count = runs.from_epoch[run], runs.to_epoch[run] - runs.from_epoch[run]
+        entry = roster.entry_at[segments.ranges(roster.node_of_run[run] + begin, count)]
+        at = np.repeat(client, count) + roster.copy[entry]
+        member[row[at] + segments.ranges(begin, count)] = entry
+        return member, row
+
+    def entries(self, cells: Readable) -> Ints:
+        """The entry that owns each cell; `NOBODY` on an empty ring."""
+        group = self._epochs.group[cells.epoch]
+        first, size = self._first[group], self._size[group]
+        at = np.searchsorted(self._ring, segments.pair(group, self._hashes[cells.queue])) - first
+        entry = np.full(len(group), NOBODY, np.int64)
+        left = np.flatnonzero(size > 0)
+        while len(left):
+            at[left] = np.where(at[left] < size[left], at[left], 0)  # after the last the first
+            client = self._client[first[left] + at[left]]
+            entry[left] = self._member[self._row[client] + cells.epoch[left]]
+            left = left[entry[left] < 0]
+            at[left] += 1
+        return entry
+
+
+def _queue_points(coded: CodedGroups, grid: Grid, queues: Queues) -> Ints:
+    """The point of each queue on its group's ring; 0 in groups with another strategy."""
+    result = np.zeros(len(queues.group), np.int64)
+    hashing = np.flatnonzero(coded.groups.kind[queues.group] == ON_RING)
+    topic = grid.topics.topic[queues.group_topic[hashing]]
+    broker = grid.brokers.broker[queues.topic_broker[hashing]]
+    names = map(
+        MessageQueue,
+        coded.names.topics.take(topic).to_pylist(),
+        coded.names.brokers.take(broker).to_pylist(),
+        queues.queue_id[hashing].tolist(),
+    )
+    allocations = coded.groups.allocation[queues.group[hashing]].tolist()
+    strategies = map(coded.strategies.__getitem__, allocations)
+    result[hashing] = list(map(_queue_point, names, strategies))
+    return result

@@ -1,0 +1,47 @@
+"""How a strategy gives a queue to a client, with its numbers: what `explain` shows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from rebalance_core.model.queue import MessageQueue
+
+
+class Question(NamedTuple):
+    """Who gets a queue.
+
+    Attributes:
+        queue: The queue.
+        queues: mqAll, with the queue in it unless the strategy is CONFIG.
+        client_ids: cidAll, not empty.
+        client_id: Whose share to write out; None: that of the client at the entry that gets it.
+    """
+
+    queue: MessageQueue
+    queues: Sequence[MessageQueue]
+    client_ids: Sequence[str]
+    client_id: str | None = None
+
+    def index_at(self, entry: int) -> int:
+        """The index in cidAll whose share is written out, of a queue that falls to ``entry``."""
+        return entry if self.client_id is None else self.client_ids.index(self.client_id)
+
+    def first_owner(self, entry: int) -> str | None:
+        """The client of an entry if it is the id's first: upstream asks for indexOf(currentCID)."""
+        owner = self.client_ids[entry]
+        return owner if self.client_ids.index(owner) == entry else None
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """How a strategy decides: ``entry`` is the index of cidAll that gets the queue, if one does.
+
+    ``owner`` is None where that index is a repetition of an id, whose share AVG gives to no client,
+    or where the strategy leaves the queue out.
+    """
+
+    strategy: str
+    lines: tuple[str, ...]
+    values: dict[str, Any] = field(default_factory=dict)
+    entry: int | None = None
+    owner: str | None = None

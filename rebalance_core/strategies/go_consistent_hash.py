@@ -1,0 +1,125 @@
+"""GO_CONSISTENT_HASH: the ring of Go clients (rocketmq-client-go 2.0.0 on).
+
+Members of one group that divide by Go's and by Java's CONSISTENT_HASH leave queues without an owner
+and others with two: each counts on a ring of its own.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import ClassVar
+from zlib import crc32
+
+from rebalance_core.model.clients import Version
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.consistent_hash import check_virtual_nodes, next_node
+from rebalance_core.strategies.formula import Formula, Question
+from rebalance_core.strategies.parameters import WHOLE_NUMBER, Params
+from rebalance_core.strategies.spi import AllocationStrategy
+from rebalance_core.strategies.vectorised import OnRing
+
+
+def go_ring_point(key: str) -> int:
+    """``consistent.hashKeyCRC32``: CRC-32 (IEEE) of the bytes, unsigned."""
+    return crc32(key.encode("utf-8", "surrogatepass"))
+
+
+# Every member of a group asks for the same ring.
+@lru_cache(maxsize=16)
+def build_go_ring(
+    client_ids: tuple[str, ...], virtual_nodes: int
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Sorted points of the ring and their owners; of colliding points the later id has it."""
+    ring = {
+        go_ring_point(f"{number}{client_id}"): client_id
+        for client_id in client_ids
+        for number in range(virtual_nodes)
+    }
+    points = tuple(sorted(ring))
+    return points, tuple(ring[point] for point in points)
+
+
+@dataclass(frozen=True)
+class GoConsistentHash(AllocationStrategy):
+    """``AllocateByConsistentHash`` of rocketmq-client-go, over stathat/consistent 1.0.0.
+
+    A queue belongs to the first point strictly above its own, past the last to the first. Where an
+    argument is empty, the answer is an empty list: Java throws there. Cost: O(members x nodes).
+
+    Attributes:
+        virtual_nodes: Ring points per id; Go's constructor has no default. None at all below 1.
+    """
+
+    NAME = "GO_CONSISTENT_HASH"
+    """Go prints none."""
+    PARAMETERS: ClassVar = {"virtual_nodes": WHOLE_NUMBER}
+
+    virtual_nodes: int
+
+    def __post_init__(self) -> None:
+        check_virtual_nodes(self.virtual_nodes)
+
+    @classmethod
+    def make(cls, params: Params, version: Version) -> "GoConsistentHash":
+        """Return the strategy; virtual nodes are needed."""
+        if "virtual_nodes" not in params:
+            raise UsageError(f"{cls.NAME} needs virtual_nodes: Go's constructor has no default")
+        return cls(params["virtual_nodes"])
+
+    def allocate(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The queues whose next point on the ring is owned by ``client_id``."""
+        owners = self._owners(queues, client_ids) if client_id else ()
+        return [queue for queue, owner in zip(queues, owners, strict=False) if owner == client_id]
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        """`allocate` of every distinct member in one sweep."""
+        shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
+        for queue, owner in zip(queues, self._owners(queues, client_ids), strict=False):
+            if owner:
+                shares[owner].append(queue)
+        return shares
+
+    def _owners(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Sequence[str]:
+        """The owner of each queue; empty if the ring is empty."""
+        points, owners = build_go_ring(tuple(client_ids), self.virtual_nodes)
+        places = (bisect_right(points, go_ring_point(str(queue))) for queue in queues)
+        return [owners[place % len(owners)] for place in places] if points else ()
+
+    def vectorised(self) -> OnRing:
+        """Return the ring; a point at the queue's own does not count."""
+        return OnRing(self._process_points, lambda queue: go_ring_point(str(queue)) + 1)
+
+    def _process_points(self, client_id: str, process: int) -> tuple[int, ...]:
+        """The points of an id; further processes have those of the first."""
+        nodes = range(0 if process else self.virtual_nodes)
+        return tuple(go_ring_point(f"{number}{client_id}") for number in nodes)
+
+    def formula(self, asked: Question) -> Formula:
+        """Return the points of the queue and of the node that has it."""
+        ring = build_go_ring(tuple(asked.client_ids), self.virtual_nodes)
+        place = go_ring_point(str(asked.queue))
+
+        def node(owner: str, point: int) -> str:
+            names = (f"{n}{owner}" for n in range(self.virtual_nodes))
+            return next(name for name in names if go_ring_point(name) == point)
+
+        return next_node(
+            str(self),
+            asked,
+            ring,
+            bisect_right(ring[0], place),
+            place=place,
+            hashed="crc32",
+            end=" up to 2^32",
+            node=node,
+        )
+
+    def settings(self) -> list[tuple[str, str]]:
+        """(key, escaped value) pairs of the strategy text."""
+        return [("virtual_nodes", str(self.virtual_nodes))]

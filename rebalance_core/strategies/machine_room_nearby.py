@@ -1,0 +1,308 @@
+"""MACHINE_ROOM_NEARBY: a strategy inside each room; rooms without members go to all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, ClassVar, TypeVar
+
+from rebalance_core.model.errors import AllocationError, UsageError
+from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.strategies.custom import ROOM_RESOLVERS, Plugin, asked_room, plugin_of
+from rebalance_core.strategies.formula import Formula, Question
+from rebalance_core.strategies.parameters import (
+    PREFIXES,
+    TEXT,
+    Parameter,
+    Params,
+    escape,
+    text_in_text,
+)
+from rebalance_core.strategies.spi import AllocationStrategy, check_every_member, is_member
+from rebalance_core.strategies.vectorised import ByPlace, InRooms
+
+NEARBY = "MACHINE_ROOM_NEARBY"
+DEFAULT_ROOM_SEPARATOR = "-"
+
+Prefixes = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class RoomResolver:
+    """Room of a name: that of its longest listed prefix, else the text before the separator.
+
+    Upstream leaves its ``MachineRoomResolver`` to the user; these two rules are the ones of the
+    strategy text.
+
+    Attributes:
+        separator: The text before its first occurrence is the room.
+        client_rooms: (prefix of a client id, room) pairs.
+        broker_rooms: (prefix of a broker name, room) pairs.
+    """
+
+    separator: str = DEFAULT_ROOM_SEPARATOR
+    client_rooms: Prefixes = ()
+    broker_rooms: Prefixes = ()
+
+    def __post_init__(self) -> None:
+        if not self.separator:
+            raise UsageError("room_separator is empty; give at least one character, e.g. '-'")
+
+    def broker_room(self, queue: MessageQueue) -> str | None:
+        """``brokerDeployIn``; None if the name has no room."""
+        return self._room(queue.broker_name, self.broker_rooms)
+
+    def client_room(self, client_id: str) -> str | None:
+        """``consumerDeployIn``; None if the id has no room."""
+        return self._room(client_id, self.client_rooms)
+
+    def known_room(self, place: MessageQueue | str) -> str | None:
+        """The room of a queue's broker or of a client id; None, too, where a resolver throws."""
+        try:
+            if isinstance(place, MessageQueue):
+                return self.broker_room(place)
+            return self.client_room(place)
+        except AllocationError:
+            return None
+
+    def _room(self, name: str, prefixes: Prefixes) -> str | None:
+        matches = [pair for pair in prefixes if name.startswith(pair[0])]
+        if matches:
+            return max(matches, key=lambda pair: len(pair[0]))[1]
+        room, separator, _ = name.partition(self.separator)
+        return room if separator else None
+
+    def settings(self) -> list[tuple[str, str]]:
+        """(key, escaped value) pairs of the strategy text; never empty."""
+        settings = []
+        is_default = self.separator == DEFAULT_ROOM_SEPARATOR
+        if not is_default or not (self.client_rooms or self.broker_rooms):
+            settings.append(("room_separator", escape(self.separator)))
+        for key, pairs in (
+            ("client_rooms", self.client_rooms),
+            ("broker_rooms", self.broker_rooms),
+        ):
+            if pairs:
+                texts = (f"{escape(prefix)}:{escape(room)}" for prefix, room in pairs)
+                settings.append((key, "|".join(texts)))
+        return settings
+
+
+@dataclass(frozen=True)
+class OwnRooms(RoomResolver):
+    """A user's ``MachineRoomResolver``; its methods raise `AllocationError` as it raises."""
+
+    plugin: Plugin = field(kw_only=True)
+
+    def broker_room(self, queue: MessageQueue) -> str | None:
+        """``brokerDeployIn``; None if the queue has no room."""
+        return asked_room(self.plugin, "broker_room", queue)
+
+    def client_room(self, client_id: str) -> str | None:
+        """``consumerDeployIn``; None if the id has no room."""
+        return asked_room(self.plugin, "client_room", client_id)
+
+    def settings(self) -> list[tuple[str, str]]:
+        """(key, escaped value) pairs of the strategy text."""
+        return [("room_resolver", escape(self.plugin.name))]
+
+
+def _resolver(key: str, value: Any) -> OwnRooms | None:
+    return None if value is None else OwnRooms(plugin=plugin_of(ROOM_RESOLVERS, value))
+
+
+def rooms_of(params: Params) -> RoomResolver:
+    """Return the resolver that checked parameters of MACHINE_ROOM_NEARBY make.
+
+    Raises:
+        UsageError: An own one, and settings that are of ours.
+    """
+    resolver: RoomResolver | None = params.get("room_resolver")
+    if resolver is None:
+        return RoomResolver(
+            params.get("room_separator", DEFAULT_ROOM_SEPARATOR),
+            params.get("client_rooms", ()),
+            params.get("broker_rooms", ()),
+        )
+    others = [key for key in ROOM_PARAMETERS if key in params and key != "room_resolver"]
+    if others:
+        raise UsageError(f"room_resolver and {others[0]} exclude each other")
+    return resolver
+
+
+ROOM_PARAMETERS = {
+    "room_separator": TEXT,
+    "client_rooms": PREFIXES,
+    "broker_rooms": PREFIXES,
+    "room_resolver": Parameter(_resolver, text_in_text),
+}
+
+_T = TypeVar("_T", MessageQueue, str)
+
+
+def _by_room(
+    items: Sequence[_T], room_of: Callable[[_T], str | None], kind: str
+) -> dict[str, list[_T]]:
+    """The items of each room, rooms in TreeMap order; the first item without a room raises."""
+    rooms: dict[str, list[_T]] = {}
+    for item in items:
+        room = room_of(item)
+        if not room:
+            raise AllocationError(
+                "IllegalArgumentException", f"Machine room is null for {kind} {item}"
+            )
+        rooms.setdefault(room, []).append(item)
+    return {room: rooms[room] for room in sorted(rooms, key=java_string_key)}
+
+
+# Every member of a group asks for the same division; a few groups may be asked in turn.
+@lru_cache(maxsize=8)
+def _divide(
+    rooms: RoomResolver, queues: tuple[MessageQueue, ...], client_ids: tuple[str, ...]
+) -> tuple[dict[str, list[MessageQueue]], dict[str, list[str]]]:
+    """Queues by room and members by room; queues are checked first, as upstream does."""
+    return (
+        _by_room(queues, rooms.broker_room, "mq"),
+        _by_room(client_ids, rooms.client_room, "consumer id"),
+    )
+
+
+@dataclass(frozen=True)
+class MachineRoomNearby(AllocationStrategy):
+    """``AllocateMachineRoomNearby``. rocketmq.md §2.6.
+
+    Queues of a room with members are divided among these; each room without any is divided among
+    all members. One queue or member without a room fails the whole group.
+
+    Attributes:
+        inner: Any strategy. A CONFIG without a list fails as upstream's null does.
+        rooms: Who is where.
+    """
+
+    NAME = NEARBY
+    PARAMETERS: ClassVar = ROOM_PARAMETERS
+    JAVA_CLASS = "AllocateMachineRoomNearby"
+    LEAGUE = (f"{NEARBY}-AVG",)
+
+    inner: AllocationStrategy
+    rooms: RoomResolver = field(default_factory=RoomResolver)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.inner, MachineRoomNearby) and self.inner.rooms != self.rooms:
+            raise UsageError("nested MACHINE_ROOM_NEARBY strategies must share their rooms")
+
+    @property
+    def name(self) -> str:
+        """``getName()``."""
+        return f"{NEARBY}-{self.inner.name}"
+
+    @property
+    def keeps_to_topic(self) -> bool:
+        """As the strategy inside."""
+        return self.inner.keeps_to_topic
+
+    def allocate(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        """The share of the own room, then those of the rooms without members."""
+        if not is_member(client_id, queues, client_ids):
+            return []
+        queues_of, members_of = _divide(self.rooms, tuple(queues), tuple(client_ids))
+        own_room = self.rooms.client_room(client_id)
+        assert own_room is not None  # _divide raised otherwise
+        share: list[MessageQueue] = []
+        if own_room in queues_of:
+            share += self._ask(client_id, queues_of[own_room], members_of[own_room])
+        for room, orphans in queues_of.items():
+            if room not in members_of:
+                share += self._ask(client_id, orphans, client_ids)
+        return share
+
+    @property
+    def throws_for_all(self) -> bool:
+        """What throws are the rooms, or the strategy inside; a user's resolver may do otherwise."""
+        return self.inner.throws_for_all and not isinstance(self.rooms, OwnRooms)
+
+    def allocate_all(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        """`allocate` of every distinct member: each room is divided once."""
+        try:
+            return self._of_rooms(queues, client_ids)
+        except AllocationError:  # of several, the loop raises that of the first asked
+            return super().allocate_all(queues, client_ids)
+
+    def _of_rooms(
+        self, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> dict[str, list[MessageQueue]]:
+        check_every_member(queues, client_ids)
+        shares: dict[str, list[MessageQueue]] = {client_id: [] for client_id in client_ids}
+        if not shares:
+            return shares
+        queues_of, members_of = _divide(self.rooms, tuple(queues), tuple(client_ids))
+        own = [room for room in queues_of if room in members_of]
+        orphaned = [room for room in queues_of if room not in members_of]
+        for room in (*own, *orphaned):
+            of_room = self.inner.allocate_all(queues_of[room], members_of.get(room, client_ids))
+            if self.inner.returns_null:
+                raise AllocationError("NullPointerException", None)
+            for client_id, share in of_room.items():
+                shares[client_id] += share
+        return shares
+
+    def _ask(
+        self, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
+    ) -> list[MessageQueue]:
+        share = self.inner.allocate(client_id, queues, client_ids)
+        if self.inner.returns_null:
+            raise AllocationError("NullPointerException", None)  # addAll(null)
+        return share
+
+    def vectorised(self) -> InRooms | None:
+        """Return the rooms, if the strategy inside divides all queues by place.
+
+        A user's resolver may throw: then the replay has the group.
+        """
+        inner = self.inner.vectorised()
+        if not isinstance(inner, ByPlace) or inner.divides or isinstance(self.rooms, OwnRooms):
+            return None
+        return InRooms(inner.rule, self.rooms.client_room, self._room_of_broker)
+
+    def _room_of_broker(self, broker_name: str) -> str | None:
+        return self.rooms.broker_room(MessageQueue("", broker_name, 0))
+
+    def formula(self, asked: Question) -> Formula:
+        """Return who shares the queue's room, and how the strategy inside divides it."""
+        queue, queues, client_ids, client_id = asked
+        room = self.rooms.broker_room(queue)
+        near = [q for q in queues if self.rooms.broker_room(q) == room]
+        ids = [cid for cid in client_ids if self.rooms.client_room(cid) == room]
+        sharing = ids or list(client_ids)
+        sharers = (
+            f"its {len(ids)} members" if ids else f"all {len(sharing)} members, as none is there"
+        )
+        head = (
+            f"{queue.broker_name} is in room {room}: its {len(near)} queues are shared by {sharers}"
+        )
+        inner = self.inner.formula(
+            Question(queue, near, sharing, client_id if client_id in sharing else None)
+        )
+        entry = inner.entry
+        if entry is not None:
+            # Entries of one id stand together, so its k-th of the room is its k-th of all.
+            of_id = sharing[entry]
+            entry += client_ids.index(of_id) - sharing.index(of_id)
+        return Formula(
+            str(self),
+            (head, *(f"{self.inner.name}: {line}" for line in inner.lines)),
+            {"room": room, "queuesOfRoom": len(near), "membersOfRoom": len(ids), **inner.values},
+            entry,
+            inner.owner,
+        )
+
+    def settings(self) -> list[tuple[str, str]]:
+        """(key, escaped value) pairs of the strategy text."""
+        if isinstance(self.inner, MachineRoomNearby):
+            return self.inner.settings()  # nested ones share their rooms, see __post_init__
+        return self.inner.settings() + self.rooms.settings()
