@@ -15,7 +15,13 @@ from rebalance_core.audit.case import AuditRun, grouped
 from rebalance_core.audit.listings import SAME_ROUND_MS
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.kernels.segments import Ints
-from rebalance_core.model.events import CONSUMER_EVENTS, CONSUMER_JOIN, OBSERVED
+from rebalance_core.model.events import (
+    CONSUMER_EVENTS,
+    CONSUMER_JOIN,
+    CONSUMER_LEAVE,
+    CONSUMER_LOST,
+    OBSERVED,
+)
 from rebalance_core.model.timeline import EVER_MS
 from rebalance_core.process.covered_starts import rows_by_name
 
@@ -24,9 +30,11 @@ if TYPE_CHECKING:
 
 Group = tuple[str, str]
 Span = tuple[int, int]
+Member = tuple[str, ...]
 
 _GROUP = ("cluster", "consumer_group")
-_EVENT = (*_GROUP, "event_ms", "event_type", "source", "detail")
+_MEMBER = (*_GROUP, "client_id", "channel_id")
+_EVENT = (*_MEMBER, "event_ms", "event_type", "source", "detail")
 _LOOK = (*_GROUP, "observed_ms", "source")
 _CHANGED_UNSEEN = ("INGEST_TOPIC_CHANGE_NOT_LOGGED", "INGEST_REQUEST_MODE_CHANGED")
 """Findings of ingest on a change from `first_ms` to `last_ms`, of which no log has the moment."""
@@ -40,10 +48,11 @@ class UndatedMoves:
 
     The event of such a change has one time, and it happened at any time between two looks: since
     the list of members of the round before, or since the brokers' logs ended; without either, since
-    the collection begins, or `EVER_BEFORE_MS`. A member that a dump lists, and of which no log has
-    the join, came until that dump. While such a change is open, every move of the group may have
-    been a part of it, and an epoch that begins and ends in that time may never have been; of a
-    topic or its request mode, every move of queues of the topic.
+    the collection begins, or `EVER_BEFORE_MS`; a member went after it came. A member that a dump
+    lists, or a line says is gone, and of which no log has the join, came until that dump or line.
+    While such a change is open, every move of the group may have been a part of it, and an epoch
+    that begins and ends in that time may never have been; of a topic or its request mode, every
+    move of queues of the topic.
 
     Args:
         runs: by cluster, with its coverage.
@@ -52,15 +61,21 @@ class UndatedMoves:
 
     def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
         spans: dict[Group, list[Span]] = {}
-        shown = _shown_by_dumps(tables)
+        shown = _without_a_line(tables)
         groups = {(row["cluster"], row["consumer_group"]) for row in shown}
         looks, made = _looks(tables, groups)
+        came, gone = _stays(tables, groups)
         for row in shown:
             group = (row["cluster"], row["consumer_group"])
             run = runs.get(row["cluster"])
             if run is not None and run.coverage.known:
-                lists, made_ms = looks.get(group, []), made.get(file_of(row["source"]))
-                spans.setdefault(group, []).extend(_open_span(row, run, lists, made_ms))
+                member = tuple(row[name] for name in _MEMBER)
+                made_ms = made.get(file_of(row["source"]), gone.get((*member, row["source"])))
+                before = (ms for ms in came.get(member, ()) if ms < row["event_ms"])
+                joins = row["event_type"] == CONSUMER_JOIN
+                came_ms = EVER_BEFORE_MS if joins else max(before, default=EVER_BEFORE_MS)
+                lists = looks.get(group, [])
+                spans.setdefault(group, []).extend(_open_span(row, run, lists, made_ms, came_ms))
         self._of_members = {group: of for group, of in spans.items() if of}
         findings = tables.get("findings")
         unseen = pc.field("rule_id").cast(pa.string()).isin(_CHANGED_UNSEEN)
@@ -131,15 +146,16 @@ def changed_unseen(findings: Iterable[FindingsRow]) -> dict[str, tuple[Span, ...
 
 
 def _open_span(
-    row: Mapping[str, Any], run: AuditRun, lists: list[int], made_ms: int | None
+    row: Mapping[str, Any], run: AuditRun, lists: list[int], made_ms: int | None, came_ms: int
 ) -> Iterator[Span]:
-    """Yield from when to when an event of a member may have happened that a dump shows.
+    """Yield from when to when an event of a member may have happened of which no log has the line.
 
     Args:
         row: the event.
         run: of its cluster.
         lists: when the members of its group were looked at.
-        made_ms: when the dump was made, if it lists members.
+        made_ms: when the dump was made, if it lists members; of a line when the member was gone.
+        came_ms: when a member that is gone had come, as far as that is known.
     """
     at_ms = row["event_ms"]
     logs = [run.coverage.of_broker(broker) for broker in run.coverage.brokers]
@@ -147,13 +163,15 @@ def _open_span(
         before = bisect_right(lists, at_ms - SAME_ROUND_MS)
         ends = [run.coverage.ends(broker) for broker in run.coverage.brokers]
         begun_ms = run.start_ms if any(ends) else EVER_BEFORE_MS
-        since_ms = lists[before - 1] if before else begun_ms
+        since_ms = max(came_ms, lists[before - 1] if before else begun_ms)
         if ends and min(ends) <= at_ms:
             since_ms = max(since_ms, min(ends))
         yield max(since_ms - run.coverage.clock_error_ms, EVER_BEFORE_MS), at_ms
     elif made_ms is not None and row["event_type"] == CONSUMER_JOIN and at_ms < made_ms:
         torn = any(log.torn for log in run.coverage.brokers.values())
-        unlogged = not logs or torn or any(log.gap(at_ms, made_ms) for log in logs)
+        # each broker logs a member that comes, and one of them that it is gone
+        lacking = all if row["source"].startswith("brokers/") else any
+        unlogged = not logs or torn or lacking(log.gap(at_ms, made_ms) for log in logs)
         if (unlogged or row["detail"] != OBSERVED) and "-consumerStatus-" not in row["source"]:
             yield at_ms, made_ms
 
@@ -169,13 +187,33 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
-def _shown_by_dumps(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
-    """The events of members that have a dump as their source."""
+def _without_a_line(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
+    """The events of members that have a dump as their source, or a line of what came later."""
     events = tables["cluster_events"]
     by_dumps = pc.starts_with(pc.field("source").cast(pa.string()), "mqadmin/")
+    later = pc.field("detail").cast(pa.string()) == OBSERVED
     of_members = pc.field("event_type").cast(pa.string()).isin(CONSUMER_EVENTS)
-    found: list[dict[str, Any]] = events.filter(by_dumps & of_members).select(_EVENT).to_pylist()
+    alone = (by_dumps | later) & of_members & pc.field("source").is_valid()
+    found: list[dict[str, Any]] = events.filter(alone).select(_EVENT).to_pylist()
     return found
+
+
+def _stays(
+    tables: Mapping[str, pa.Table], groups: set[Group]
+) -> tuple[dict[Member, list[int]], dict[Member, int]]:
+    """When each process came; and when it was gone, by process and source."""
+    came: dict[Member, list[int]] = {}
+    gone: dict[Member, int] = {}
+    of_members = pc.field("event_type").cast(pa.string()).isin(CONSUMER_EVENTS)
+    events = tables["cluster_events"].filter(of_members).select(_EVENT) if groups else None
+    for row in [] if events is None else events.to_pylist():
+        if (row["cluster"], row["consumer_group"]) in groups:
+            member = tuple(row[name] for name in _MEMBER)
+            if row["event_type"] == CONSUMER_JOIN:
+                came.setdefault(member, []).append(row["event_ms"])
+            elif row["event_type"] in (CONSUMER_LEAVE, CONSUMER_LOST):
+                gone[*member, row["source"]] = row["event_ms"]
+    return came, gone
 
 
 def _looks(

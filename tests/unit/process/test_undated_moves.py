@@ -117,6 +117,26 @@ def test_or_since_the_logs_ended() -> None:
     assert begun([SHOWN], looks(500_000, DUMPED_MS), ended) == 700_000
 
 
+def test_and_after_it_came() -> None:
+    came = event(400_000, "brokers/a/broker.log:7", "CONSUMER_JOIN")
+    back = event(950_000, "brokers/a/broker.log:9", "CONSUMER_JOIN")
+    assert begun([came, SHOWN, back], looks(DUMPED_MS)) == 400_000
+    assert begun([came, SHOWN], looks(500_000, DUMPED_MS)) == 500_000
+
+
+@pytest.mark.parametrize(("torn", "latest_ms"), [(True, 700_000), (False, BEGIN_MS + 20_000)])
+def test_it_came_until_a_line_says_that_it_is_gone_where_lines_were_refused(
+    torn: bool, latest_ms: int
+) -> None:
+    line = "brokers/a/broker.log:30"
+    known = event(BEGIN_MS, line, "CONSUMER_JOIN", "OBSERVED")
+    span = LogSpan(0, 1_000_000, from_start=True, torn=torn)
+    logs = Coverage(broker_logs(a=[span]), known=True)
+    moves = undated([known, event(700_000, line)], [], logs)
+    assert window(moves, BEGIN_MS)[0] == BEGIN_MS
+    assert window(moves, BEGIN_MS)[1] == latest_ms + 20_000 * torn
+
+
 def test_or_since_the_collection_begins() -> None:
     whole = Coverage(broker_logs(a=[LogSpan(0, 950_000, from_start=True)]), known=True)
     assert begun([SHOWN], looks(899_000, DUMPED_MS), whole) == BEGIN_MS
