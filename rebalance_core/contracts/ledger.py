@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rebalance_core.contracts.derived import none_of, ratio
 from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
 from rebalance_core.model.group_settings import MESSAGE_MODELS, REBALANCE_MODES
 from rebalance_core.model.verdicts import (
@@ -344,7 +345,8 @@ CONSUMER_LOAD = Table(
         idle BOOLEAN queues = 0 and shared_queues = 0
         suspended BOOLEAN it is suspended
         shared_queues INT readable queues it shares
-        """
+        """,
+        {"idle": none_of("queues", "shared_queues")},
     ),
     key=("cluster", "consumer_group", "client_id", "from_epoch"),
 )
@@ -369,7 +371,8 @@ GROUP_METRICS = Table(
         min_queues INT most and fewest queues of one member
         peak_ratio? DOUBLE max_queues x members / queues
         idle_members INT members without a queue
-        """
+        """,
+        {"amplification": ratio("moved", "minimum_moves")},
     ),
     key=("cluster", "consumer_group", "epoch", "topic"),
 )

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from rebalance_core.contracts.derived import Derived
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 QUEUE_KEY = ("topic", "broker_name", "queue_id")
 """The columns that name a queue of a cluster."""
 
+NONE_DERIVED: Mapping[str, Derived] = {}
 ISSUES_TYPE = "ARRAY<STRUCT<code: STRING, message: STRING>>"
 
 
@@ -25,7 +28,8 @@ ISSUES_TYPE = "ARRAY<STRUCT<code: STRING, message: STRING>>"
 class Column:
     """One column: its SQL type, whether it may be null, what it means (with the unit).
 
-    ``allowed``: the words it may hold; empty: any value of the type.
+    ``allowed``: the words it may hold; empty: any value of the type. ``derived``: how it follows
+    from other columns of its row, if it does.
     """
 
     name: str
@@ -33,6 +37,7 @@ class Column:
     nullable: bool
     meaning: str
     allowed: tuple[str, ...] = ()
+    derived: Derived | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,14 @@ class Table:
     key: tuple[str, ...] = ()
     required: bool = True
 
+    def __post_init__(self) -> None:
+        for name, derived in self.derived.items():
+            for other in derived.of:
+                if other not in self.column_names:
+                    raise ValueError(
+                        f"{self.name}: {name!r} derives from {other!r}, which is no column"
+                    )
+
     @property
     def column_names(self) -> tuple[str, ...]:
         """The column names in order."""
@@ -53,6 +66,18 @@ class Table:
     def column(self, name: str) -> Column:
         """The column of this name."""
         return next(column for column in self.columns if column.name == name)
+
+    @property
+    def derived(self) -> dict[str, Derived]:
+        """How columns follow from others, by name."""
+        return {c.name: c.derived for c in self.columns if c.derived is not None}
+
+    def with_derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """The row with the columns that follow from others; it has all that these follow from."""
+        made = dict(row)
+        for name, derived in self.derived.items():
+            made[name] = derived.value(*(made[column] for column in derived.of))
+        return made
 
     @property
     def ddl(self) -> str:
@@ -93,11 +118,14 @@ def arrow_type(sql_type: str) -> pa.DataType:
     }[sql_type]
 
 
-def columns(text: str, **allowed: Sequence[str]) -> tuple[Column, ...]:
+def columns(
+    text: str, derived: Mapping[str, Derived] = NONE_DERIVED, /, **allowed: Sequence[str]
+) -> tuple[Column, ...]:
     """Declare columns one per line: ``name[?] TYPE meaning``; ``?`` marks a nullable column.
 
     Args:
         text: the lines; ``{allowed}`` in a meaning becomes the list of the allowed words.
+        derived: how columns follow from others, by name.
         allowed: the words a column may hold, by its name.
 
     >>> columns("epoch INT counts from 0")[0].type
@@ -111,7 +139,10 @@ def columns(text: str, **allowed: Sequence[str]) -> tuple[Column, ...]:
         kind = next(known for known in _TYPES if rest == known or rest.startswith(known + " "))
         words = tuple(allowed.get(name.removesuffix("?"), ()))
         meaning = rest[len(kind) :].strip().replace("{allowed}", _listed(words))
-        declared.append(Column(name.removesuffix("?"), kind, name.endswith("?"), meaning, words))
+        name, nullable = name.removesuffix("?"), name.endswith("?")
+        declared.append(Column(name, kind, nullable, meaning, words, derived.get(name)))
+    for name in derived.keys() - {column.name for column in declared}:
+        raise ValueError(f"derived: {name!r} is no column of these")
     return tuple(declared)
 
 

@@ -357,7 +357,6 @@ def load_rows(
             "topics": topics[at],
             "queues": queues,
             "retry_queues": retry_queues,
-            "idle": (queues == 0) & (shared[at] == 0),
             "shared_queues": shared[at],
             "suspended": suspended[at],
         },

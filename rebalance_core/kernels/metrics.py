@@ -283,10 +283,9 @@ def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:
     epochs = prepared.epochs
     members, most, fewest, idle = rows.balance
 
-    def ratio(above: Ints, below: Ints, known: Bools) -> pa.Array:
-        return nullable(above / np.maximum(below, 1), known & (below > 0))
+    def ratio(above: Ints, below: Ints) -> pa.Array:
+        return nullable(above / np.maximum(below, 1), below > 0)
 
-    always = np.ones(len(rows.epoch), np.bool_)
     return table_rows(
         "group_metrics",
         group_columns(prepared, epochs.group[rows.epoch])
@@ -298,11 +297,10 @@ def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:
             "moved": rows.moved,
             "voluntary_moves": rows.voluntary,
             "minimum_moves": nullable(rows.minimum, rows.known),
-            "amplification": ratio(rows.moved, rows.minimum, rows.known),
-            "stickiness": ratio(rows.kept, rows.held, always),
+            "stickiness": ratio(rows.kept, rows.held),
             "max_queues": most,
             "min_queues": fewest,
-            "peak_ratio": ratio(most * members, rows.queues, members > 0),
+            "peak_ratio": ratio(most * members, np.where(members > 0, rows.queues, 0)),
             "idle_members": idle,
         },
     )

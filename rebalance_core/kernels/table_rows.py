@@ -24,20 +24,25 @@ NAMES = pa.dictionary(pa.int32(), pa.string())
 def table_rows(
     table: str, columns: Mapping[str, Any], *, names_coded: bool = False
 ) -> pa.RecordBatch:
-    """A batch with exactly the columns of the contract.
+    """A batch with exactly the columns of the contract; those that follow from others are made.
 
     Args:
         table: name of the ledger table.
-        columns: by name: numpy or Arrow arrays of the column's type, or names as `coded`.
+        columns: the others by name: numpy or Arrow arrays of the column's type, or names as
+            `coded`.
         names_coded: columns of names stay as they are, of type `NAMES`.
     """
     schema = coded_schema(table) if names_coded else plain_schema(table)
-    arrays = []
+    derived = LEDGER_TABLES[table].derived
+    arrays = {}
     for field in schema:
-        values = columns[field.name]
-        array = values if isinstance(values, pa.Array) else pa.array(values)
-        arrays.append(array if array.type == field.type else array.cast(field.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        if field.name not in derived:
+            values = columns[field.name]
+            array = values if isinstance(values, pa.Array) else pa.array(values)
+            arrays[field.name] = array if array.type == field.type else array.cast(field.type)
+    for name, column in derived.items():
+        arrays[name] = column.array(*(arrays[other] for other in column.of))
+    return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
 @cache

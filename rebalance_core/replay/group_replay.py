@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from rebalance_core.contracts import LEDGER_TABLES
+from rebalance_core.contracts.ledger import GROUP_METRICS
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -62,16 +63,14 @@ def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
             | {"stickiness": _stickiness(was, now) if comparable else None}
             | _loads(epoch, scope, now, unknown, sharing if topic is None else frozenset())
         )
-    return rows
+    return [GROUP_METRICS.with_derived(row) for row in rows]
 
 
 def _moves(added: list[OwnerChange], minimum: int | None) -> Row:
-    moved = len({change.queue for change in added})
     return {
-        "moved": moved,
+        "moved": len({change.queue for change in added}),
         "voluntary_moves": len({c.queue for c in added if c.kind == VOLUNTARY}),
         "minimum_moves": minimum,
-        "amplification": moved / minimum if minimum else None,
     }
 
 

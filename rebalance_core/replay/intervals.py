@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from rebalance_core.contracts.ledger import CONSUMER_LOAD
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key
 from rebalance_core.protocol.members import pull_threshold_per_queue
@@ -169,7 +170,7 @@ def _load(settings: GroupSettings, held: frozenset[MessageQueue], shared_queues:
     by_topic = Counter(queue.topic for queue in held)
     retry_queues = sum(count for topic, count in by_topic.items() if is_retry_topic(topic))
     queues = len(held) - retry_queues
-    return {
+    row = {
         "topics": sum(not is_retry_topic(topic) for topic in by_topic),
         "queues": queues,
         "retry_queues": retry_queues,
@@ -183,9 +184,9 @@ def _load(settings: GroupSettings, held: frozenset[MessageQueue], shared_queues:
             current=settings.pull_threshold_size_for_queue,
             process_queues=len(held),
         ),
-        "idle": queues == 0 and not shared_queues,
         "shared_queues": shared_queues,
     }
+    return CONSUMER_LOAD.with_derived(row)
 
 
 def _intervals(

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
-from rebalance_core.contracts import SIMULATED_TABLES
+from rebalance_core.contracts import SIMULATED_TABLES, Table
+from rebalance_core.contracts.ledger import CONSUMER_LOAD, GROUP_METRICS
 from rebalance_core.model.clients import KEPT_LOCK_MS, profile_of_row
 from rebalance_core.model.group_settings import CLUSTERING
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -282,9 +283,8 @@ def _load_errors(instant: Instant) -> Iterator[str]:
             exact = processes[client_id] == 1
             if row[column] != value if exact else row[column] > value:
                 yield f"load of {client_id!r}: {column} is {row[column]}; ownership says {value}"
-        if row["idle"] != (row["queues"] == row["shared_queues"] == 0):
-            shared = row["shared_queues"]
-            yield f"load of {client_id!r}: idle with {row['queues']} queues and {shared} shared"
+        for error in _derived_errors(CONSUMER_LOAD, row):
+            yield f"load of {client_id!r}: {error}"
         if (client_id, row["suspended"]) not in suspended:
             yield f"load of {client_id!r}: suspended is {row['suspended']}; no such member"
 
@@ -341,9 +341,15 @@ def _range_errors(row: Row, *, shared: bool, all_known: bool) -> Iterator[str]:
     minimum = row["minimum_moves"]
     if minimum is not None and not 0 <= minimum <= queues:
         yield "minimum_moves is not between 0 and queues"
-    amplification = row["moved"] / minimum if minimum else None
-    if row["amplification"] != amplification:
-        yield f"amplification should be {amplification}"
+    yield from _derived_errors(GROUP_METRICS, row)
+
+
+def _derived_errors(table: Table, row: Row) -> Iterator[str]:
+    """Check columns that follow from others of their row."""
+    made = table.with_derived(row)
+    for name in table.derived:
+        if row[name] != made[name]:
+            yield f"{name} should be {made[name]}"
 
 
 def _minimum_errors(instant: Instant) -> Iterator[str]:

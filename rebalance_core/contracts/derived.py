@@ -1,0 +1,64 @@
+"""Columns that follow from others of their row: declared once, and made by both engines from that.
+
+`replay` makes them from the values of a row, `kernels` from Arrow arrays. A column whose null says
+something that no other column does is not one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """How a column follows from others.
+
+    Attributes:
+        of: Their names, in the order in which both functions take them.
+        value: From their values in one row.
+        array: From their Arrow arrays.
+    """
+
+    of: tuple[str, ...]
+    value: Callable[..., Any]
+    array: Callable[..., pa.Array]
+
+
+def ratio(above: str, below: str) -> Derived:
+    """Return how a quotient follows: null where ``below`` is null or 0.
+
+    >>> ratio("moved", "minimum_moves").value(3, 2), ratio("moved", "minimum_moves").value(3, 0)
+    (1.5, None)
+    """
+    return Derived((above, below), lambda a, b: a / b if b else None, _quotients)
+
+
+def _quotients(above: pa.Array, below: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    whole = pc.if_else(pc.equal(below, 0), None, below)
+    return pc.divide(above.cast(pa.float64()), whole.cast(pa.float64()))
+
+
+def none_of(*counts: str) -> Derived:
+    """Return how a flag follows that is true where all these counts are 0.
+
+    >>> none_of("queues", "shared_queues").value(0, 1)
+    False
+    """
+    return Derived(counts, lambda *values: not any(values), _all_zero)
+
+
+def _all_zero(*counts: pa.Array) -> pa.Array:
+    import pyarrow.compute as pc
+
+    found = pc.equal(counts[0], 0)
+    for count in counts[1:]:
+        found = pc.and_(found, pc.equal(count, 0))
+    return found
