@@ -8,11 +8,12 @@ from hashlib import md5
 from typing import Any
 
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies.registry import STRATEGIES
 
 TOPICS = ("T", "%RETRY%group_a", "order-events", "ns%trade", "café", "t～", "a|b", "|")
 BROKERS = ("R1-a", "R1-b", "R2-a", "R3-x", "R1@a", "R2@b", "R1@a@c", "R2@", "@b", "plain", "R4-😀")
 CLIENTS = ("R1-", "R2-", "R3-", "10.0.0.1@", "10.0.0.10@", "R1-é", "R2-～", "R3-😀", "-x", "app_")
-SIMPLE = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH", "MACHINE_ROOM", "CONFIG")
+SIMPLE = tuple(strategy.NAME for strategy in STRATEGIES if strategy.JAVA_CLASS)
 PREFIXES = (
     "R1",
     "R1-",

@@ -8,8 +8,10 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from rebalance_core.strategies.machine_room_nearby import NEARBY
+from rebalance_core.strategies.registry import STRATEGIES
 from tests.oracle.cases import Case
 
+JAVA_CLASSES = {one.NAME: one.JAVA_CLASS for one in STRATEGIES if one.JAVA_CLASS}
 PACKAGE = "org.apache.rocketmq.client.consumer.rebalance"
 # No invented NullPointerException messages (Java 15+): the vectors and old JVMs have none.
 JAVA_OPTIONS = (
@@ -95,23 +97,16 @@ class Upstream:
         if name.startswith(NEARBY):
             inner = self._strategy(name.removeprefix(f"{NEARBY}-"), params)
             return self._class("AllocateMachineRoomNearby")(inner, RoomResolver(params))
+        java_class = self._class(JAVA_CLASSES[name])
         if name == "CONSISTENT_HASH":
-            return self._class("AllocateMessageQueueConsistentHash")(params["virtual_nodes"])
-        if name == "MACHINE_ROOM":
-            strategy = self._class("AllocateMessageQueueByMachineRoom")()
-            if params["consumer_idcs"] is not None:
-                strategy.setConsumeridcs(self._jvm.java.util.HashSet(params["consumer_idcs"]))
-            return strategy
-        if name == "CONFIG":
-            strategy = self._class("AllocateMessageQueueByConfig")()
-            if params["config"] is not None:
-                parts = (text.rsplit("|", 2) for text in params["config"])
-                strategy.setMessageQueueList(
-                    self._list(self._queue(t, b, int(i)) for t, b, i in parts)
-                )
-            return strategy
-        suffix = {"AVG": "Averagely", "AVG_BY_CIRCLE": "AveragelyByCircle"}[name]
-        return self._class(f"AllocateMessageQueue{suffix}")()
+            return java_class(params["virtual_nodes"])
+        strategy = java_class()
+        if name == "MACHINE_ROOM" and params["consumer_idcs"] is not None:
+            strategy.setConsumeridcs(self._jvm.java.util.HashSet(params["consumer_idcs"]))
+        if name == "CONFIG" and params["config"] is not None:
+            parts = (text.rsplit("|", 2) for text in params["config"])
+            strategy.setMessageQueueList(self._list(self._queue(t, b, int(i)) for t, b, i in parts))
+        return strategy
 
     def _class(self, name: str) -> Any:
         return getattr(self._jvm.org.apache.rocketmq.client.consumer.rebalance, name)

@@ -17,9 +17,11 @@ from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.model.events import Event
 from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.replay.history import GroupHistory
-from rebalance_core.strategies import allocate_group, parse_strategy
+from rebalance_core.strategies import allocate_group, parse_strategy, registry
 from rebalance_core.strategies.averagely import average_index, average_slice
+from rebalance_core.strategies.config import Config
 from rebalance_core.strategies.machine_room import tail_index
+from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby
 from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
 from tests.unit.kernels.fleets import build, kernel_rows, reasons_of
 from tests.unit.kernels.hypothesis_settings import RANDOM
@@ -38,6 +40,7 @@ STRATEGIES = (
     "AVG_BY_CIRCLE",
     *(f"CONSISTENT_HASH(virtual_nodes={count})" for count in (0, 1, 2, 10)),
     "CONSISTENT_HASH(virtual_nodes=3, platform_charset=GBK)",
+    "GO_CONSISTENT_HASH(virtual_nodes=3)",
     "MACHINE_ROOM(consumer_idcs=)",
     "MACHINE_ROOM(consumer_idcs=r1)",
     "MACHINE_ROOM(consumer_idcs=r1|r2|)",
@@ -107,6 +110,13 @@ def owners(groups: Sequence[OwnersDivided], cells_per_block: int) -> dict[str, l
             assert queue not in owned
             owned[queue] = () if row["client_id"] is None else (row["client_id"],)
     return found
+
+
+def test_every_strategy_with_a_form_is_drawn() -> None:
+    """CONFIG divides nothing: `test_equality` has its lists."""
+    drawn = {type(parse_strategy(text)) for text in STRATEGIES}
+    formed = {one for one in (*registry.STRATEGIES, MachineRoomNearby) if "vectorised" in vars(one)}
+    assert drawn == formed - {Config}
 
 
 @settings(RANDOM, max_examples=40)
