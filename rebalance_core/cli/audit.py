@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
@@ -34,7 +33,6 @@ from rebalance_core.cli.audit_summary import (
 )
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.options import SPARK
 from rebalance_core.cli.run.carrier import carrier_of
 from rebalance_core.cli.run.in_process import Carrier
 from rebalance_core.cli.run.ingest_outcome import ingest_outcome
@@ -61,7 +59,7 @@ from rebalance_core.model.errors import InputRefused, OutputExists, UsageError
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import HOUR_MS
 from rebalance_core.model.verdicts import INCOMPLETE
-from rebalance_core.process.audit import audit_and_write, audit_unwritten
+from rebalance_core.process.audit import InputsOfAudit, audit_and_write, audit_unwritten
 from rebalance_core.process.audited import (
     AuditWritten,
     FinishedAudit,
@@ -69,6 +67,7 @@ from rebalance_core.process.audited import (
     carried_lines,
     previous_audit,
 )
+from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.report.audit_report import FINDINGS_ON_PAGE, audit_report
 from rebalance_core.report.group_table import group_rows
 from rebalance_core.storage.place import is_reachable, refusal
@@ -150,16 +149,15 @@ def run(options: AuditOptions) -> JobReport:
     request = AuditRequest(options, settings, assumed, collection, accepted, expired, now)
     inputs = [options.collection, options.input]
     carrier = carrier_of("audit", options, settings, inputs, [options.previous])
-    services = carrier.services()
     if options.dry_run:
         carrier.check_free()
-        rows, counts = _rehearse(request, carrier, services)
+        rows, counts = _rehearse(request, carrier)
         files = len(collection.files) if collection else None
         return rehearsal(options, settings, rows, counts, files, len(accepted))
     with carrier.running(WRITTEN) as output:
         previous = _previous(request, carrier)  # first: refused before anything is written
         ingested, files_read = _ingest(request, carrier, output)
-        written = _simulate_and_judge(request, carrier, services, output, ingested)
+        written = _simulate_and_judge(request, carrier, output, ingested)
         audited = FinishedAudit(written.result, carrier.runtime.reader(carrier.output()), previous)
         facts = _write(request, carrier, output, audited, written, files_read)
     return JobReport(render_audit(facts), facts, facts["exit_code"])
@@ -236,20 +234,15 @@ def _collection(options: AuditOptions) -> Collection | None:
 # The run: ingest if need be, simulate, judge every group.
 
 
-def _rehearse(
-    request: AuditRequest, carrier: Carrier, services: ModuleType
-) -> tuple[RowForecast, list[Count] | None]:
+def _rehearse(request: AuditRequest, carrier: Carrier) -> tuple[RowForecast, list[Count] | None]:
     """Predict what a run would make of its rows and find; None: it would refuse them."""
     _previous(request, carrier)
     say("auditing; nothing is written")
     with ExitStack() as kept:  # releases the rows that Spark keeps meanwhile
         if request.collection is None:
-            inputs = _inputs(request, carrier, services)
+            inputs = _inputs(request, carrier)
         else:
-            more = (kept,) if carrier.name == SPARK else ()
-            inputs = carrier.call(
-                services.unwritten_inputs, request.collection, request.assumed, *more
-            )
+            inputs = carrier.unwritten_inputs(request.collection, request.assumed, kept)
         rows, result = carrier.run(
             audit_unwritten,
             inputs,
@@ -262,9 +255,9 @@ def _rehearse(
     return rows, None if result is None else result.counts()
 
 
-def _inputs(request: AuditRequest, carrier: Carrier, services: ModuleType) -> Any:
+def _inputs(request: AuditRequest, carrier: Carrier) -> InputsOfAudit:
     """The tables of an earlier ingest."""
-    return carrier.call(services.read_inputs, carrier.location(request.options.input or ""))
+    return carrier.audit_inputs(carrier.location(request.options.input or ""))
 
 
 def _ingest(
@@ -277,8 +270,8 @@ def _ingest(
     say(f"reading {len(collection.files):,} files of {request.options.collection}")
     private = (PRIVATE,) if request.options.redact_clients else ()
     place = carrier.output(*private, INGESTED)
-    done = carrier.call(
-        carrier.services("ingest").ingest_and_write,
+    done = carrier.run(
+        ingest_and_write,
         collection,
         place,
         request.assumed,
@@ -292,17 +285,16 @@ def _ingest(
 
 
 def _simulate_and_judge(
-    request: AuditRequest, carrier: Carrier, services: ModuleType, output: OutputRun, ingested: Any
+    request: AuditRequest, carrier: Carrier, output: OutputRun, ingested: Any
 ) -> AuditWritten:
     """Every table of the audit; those of an ingest are audited if there are some."""
     say("simulating and judging every group")
     if ingested is None:
-        inputs = _inputs(request, carrier, services)
+        inputs = _inputs(request, carrier)
     else:
-        inputs = carrier.call(services.read_ingested, ingested)
+        inputs = carrier.audit_inputs(ingested, ingested=True)
     if request.options.propagation is not None:
-        propagation = carrier.location(request.options.propagation)
-        inputs = carrier.call(inputs.with_propagation, propagation)
+        inputs = inputs.with_propagation(carrier.location(request.options.propagation))
     written: AuditWritten = carrier.run(
         audit_and_write,
         inputs,

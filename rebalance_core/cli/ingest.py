@@ -14,6 +14,7 @@ from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.paths import local_path
 from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.model.file_statuses import READ
+from rebalance_core.process.ingest import ingest_and_write
 
 WORST_FILES = 5
 
@@ -30,8 +31,8 @@ def run(options: IngestOptions) -> JobReport:
         return _dry_run(options, settings, collection)
     with carrier.running(INGESTED_TABLES) as output:
         terminal.say(f"reading {len(collection.files):,} files of {options.collection}")
-        written = carrier.call(
-            carrier.services().ingest_and_write,
+        written = carrier.run(
+            ingest_and_write,
             collection,
             carrier.output(),
             assumed,

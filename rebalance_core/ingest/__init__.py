@@ -2,9 +2,10 @@
 
 One event passes through in this order: `collection` says what each file is, `parse` turns its text
 into facts, `evidence` addresses each fact to the group, topic or cluster it concerns, and `events`,
-`group_settings_row` and `observed_facts` combine what all files say about one of them.
+`group_settings_row` and `observed_facts` combine what all files say about one of them, with what
+only all of them show (`whole_cluster`).
 
-Begin with `in_process.ingest_collection`, which does all of it in one process; the Spark job calls
+Begin with `in_process.ingest_collection`, which does all of it in one process; on Spark tasks call
 the same functions. May import `model`, `contracts`, `strategies`, `protocol` and `client`, and
 pyarrow. docs/ingest.md has the rules.
 """

@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from rebalance_core.contracts.fact_declaration import CLUSTER, COMMIT, GROUP, TOPIC
+from rebalance_core.contracts.fact_declaration import COMMIT, GROUP, TOPIC
 from rebalance_core.contracts.ledger import BROKER, FINDINGS, fingerprint_of
 from rebalance_core.ingest.cluster_context import ClusterContext, of_group, of_masters
 from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.assigned_queues import may_assign, without_assigned
-from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.events.connections import ProcessNames, named_client
 from rebalance_core.ingest.events.listings import after_logs, dated_by_dumps
 from rebalance_core.ingest.events.member_timeline import MemberTimeline
@@ -53,7 +52,6 @@ from rebalance_core.ingest.rows import (
     by_name,
     event_order,
     finding,
-    merged,
 )
 from rebalance_core.model.clients import is_modelled, nearest_version, told_release
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE
@@ -487,19 +485,6 @@ def _unknown_strategy(group: str, client_id: str, name: str) -> Finding:
         client_id=client_id,
         evidence={"strategy": name},
     )
-
-
-# From evidence to rows: what is put together for each group and topic, and for the cluster.
-
-
-def assemble(evidence: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """The tables from all evidence, without cluster and sequence."""
-    parts: dict[tuple[str, str], list[Evidence]] = {}
-    for piece in evidence:
-        parts.setdefault((piece.part, piece.key), []).append(piece)
-    tables = [broker_tables(parts.pop((CLUSTER, ""), []), context)]
-    tables += (tables_of(part, key, parts[part, key], context) for part, key in sorted(parts))
-    return merged(*tables)
 
 
 def tables_of(part: str, key: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:

@@ -4,49 +4,37 @@ The Spark job calls the same functions; it only spreads the files, the groups an
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
-from rebalance_core.ingest.clock_offsets import offset_findings
-from rebalance_core.ingest.clock_zones import corrected, zone_findings
-from rebalance_core.ingest.clocks import in_time
-from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
-from rebalance_core.ingest.cluster_facts import cluster_facts
 from rebalance_core.ingest.collection import (
     ADMIN,
-    BROKER_LOG,
-    CLIENT_LOG,
     GIVEN_GROUPS,
-    NAMESRV_LOG,
-    PROXY_LOG,
     UNKNOWN_FILE,
     CollectedFile,
     Collection,
     identify,
     open_collection,
 )
-from rebalance_core.ingest.collection_settings import Assumptions, parse_given_groups
-from rebalance_core.ingest.coverage import PAUSE_MS, coverage_rows
+from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.evidence import Evidence
-from rebalance_core.ingest.fact import Unread, Unreadable, file_of, storable
-from rebalance_core.ingest.file_findings import file_findings
+from rebalance_core.ingest.fact import Unread, Unreadable, storable
 from rebalance_core.ingest.file_reader import FileReader, FileStats
-from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
+from rebalance_core.ingest.group_tables import complete
 from rebalance_core.ingest.log_block import lines_in
 from rebalance_core.ingest.parse.encodings import decoded
-from rebalance_core.ingest.parse.log_lines import ServerClock, blocks_of
+from rebalance_core.ingest.parse.log_lines import blocks_of
 from rebalance_core.ingest.renamed_groups import other_names
-from rebalance_core.ingest.rows import RowsByTable
-from rebalance_core.ingest.strangers import FILE_OF_ANOTHER, set_apart
+from rebalance_core.ingest.rows import RowsByTable, merged
+from rebalance_core.ingest.strangers import FILE_OF_ANOTHER
+from rebalance_core.ingest.whole_cluster import WholeCluster
 from rebalance_core.model.file_statuses import NOT_UNDERSTOOD, READ, REFUSED, STATES_NOTHING
-from rebalance_core.model.times import HOUR_MS
 
 _ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times", "line_bytes")
 """Counts of a file that are the sum of those of its splits."""
-SERVER_LOGS = (NAMESRV_LOG, BROKER_LOG, PROXY_LOG)
 
 
 @dataclass(frozen=True)
@@ -80,7 +68,7 @@ def read_collection(
     """
     assumed = assumed or Assumptions()
     evidence: list[Evidence] = []
-    refused: list[Unread] = list(collection.refused)
+    refused: list[Unread] = []
     stats: list[FileStats] = []
     files = [file for file in collection.files if file.kind != GIVEN_GROUPS]
     for done, file in enumerate(files, 1):
@@ -96,35 +84,16 @@ def read_collection(
     names = () if collection.other_names else other_names(stats)
     if names:
         return read_collection(replace(collection, other_names=names), assumed, progress)
-    apart = set_apart(collection, stats, (p for p in evidence if p.part == CLUSTER))
-    if apart.strangers:
-        evidence = [piece for piece in evidence if not is_of(piece.source, apart.names)]
-        refused = [piece for piece in refused if not is_of(piece.source, apart.names)]
-        refused += apart.refused
-    timed = in_time(apart.collection, apart.stats, (p for p in evidence if p.part == CLUSTER))
-    collection, stats, shifts, clocks = timed.collection, timed.stats, timed.shifts, timed.clocks
-    evidence = list(corrected(evidence, shifts))
-    if clocks:
-        evidence = list(clocks.corrected(evidence))
-    given, wrong = given_groups(collection)
-    of_cluster = [p for p in evidence if p.part == CLUSTER]
-    context = context_of(collection, of_cluster, stats, given, assumed)
-    context = replace(context, client_clocks=clocks.clients)
-    tables = assemble(evidence, context)
-    tables["findings"] = [
-        *tables.get("findings", []),
-        *file_findings(collection, stats, assumed, context),
-        *zone_findings(collection, shifts),
-        *offset_findings(clocks),
-    ]
-    tables["observed_facts"] = tables.get("observed_facts", []) + cluster_facts(
-        collection, stats, of_cluster, context
-    )
-    tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks)
-    whole = whole_refusals(stats)
-    refused = [*whole.values(), *(piece for piece in refused if not is_of(piece.source, whole))]
-    tables["rejected"] = [rejected_row(piece) for piece in (*refused, *wrong)]
-    return Ingested(complete(tables, context.cluster), (*stats, *apart.strangers))
+    of_cluster = [piece for piece in evidence if piece.part == CLUSTER]
+    cluster = WholeCluster.of(collection, stats, of_cluster, assumed)
+    by_key: dict[tuple[str, str], list[Evidence]] = {}
+    for piece in evidence:
+        if piece.part != CLUSTER:
+            by_key.setdefault((piece.part, piece.key), []).append(piece)
+    keyed = cluster.keyed
+    of_keys = (keyed.tables(part, key, by_key[part, key]) for part, key in sorted(by_key))
+    tables = merged(cluster.tables, *of_keys, keyed.rejected(refused))
+    return Ingested(complete(tables, keyed.context.cluster), cluster.stats)
 
 
 def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions) -> FileReader:
@@ -166,84 +135,6 @@ def _blocks(file: CollectedFile, path: Path) -> Iterator[bytes]:
         yield from blocks_of(opened, file.size, gzipped=file.gzipped, encoding=encoding)
 
 
-def given_groups(collection: Collection) -> tuple[dict[str, dict[str, Any]], list[Unread]]:
-    """The rows of the collection's consumer_groups.jsonl, if it has one."""
-    for file in collection.files:
-        if file.kind == GIVEN_GROUPS:
-            text = decoded(collection.path_of(file).read_bytes())
-            return parse_given_groups(text, file.name, collection.settings.cluster)
-    return {}, []
-
-
-def context_of(
-    collection: Collection,
-    cluster_pieces: Iterable[Evidence],
-    stats: Iterable[FileStats],
-    given: Mapping[str, Mapping[str, Any]],
-    assumed: Assumptions,
-) -> ClusterContext:
-    """The context of a collection whose files were read.
-
-    It begins with the first line of a server's log that states something, else with the first
-    dump, and ends with the last line or dump. A client whose log goes on for an hour after all
-    servers and dumps has a clock that is off: it does not make these old.
-    """
-    stats = list(stats)
-    of_servers = [s.first_ms for s in stats if s.kind in SERVER_LOGS and s.first_ms]
-    others = [s.first_ms for s in stats if s.first_ms]
-    written = [file.written_ms for file in collection.files if file.written_ms]
-    ends = [s.last_ms for s in stats if s.kind in SERVER_LOGS and s.last_ms] + written
-    lines = [s.last_ms for s in stats if s.last_ms]
-    latest_ms = max(ends or lines, default=0) + HOUR_MS
-    ends += [ms for ms in lines if ms <= latest_ms]
-    zones = {
-        file.place: zone
-        for file in collection.files
-        if file.kind == CLIENT_LOG and (zone := collection.settings.zone_of(file.name))
-    }
-    known = ClusterContext(
-        collection.settings.cluster,
-        start_ms=min(of_servers or written or others or [0]),
-        end_ms=max(ends, default=0),
-        expected=collection.settings.brokers,
-        assumed=assumed,
-        given=given,
-        client_zones=zones,
-        client_settings=collection.settings.clients,
-        redacted=collection.settings.redacted,
-    )
-    logged, begins = _logged(collection, stats), _log_begins(collection, stats)
-    return cluster_context(cluster_pieces, known, collection.broker_folders, logged, begins)
-
-
-def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
-    """Folders with a broker.log, and when the last line of theirs was written: the last routine
-    one, where the log goes on with warnings alone.
-    """
-    written = {one.name: (one.last_line, one.shift_ms, max(one.steps, default="")) for one in stats}
-    logged: dict[str, int] = {}
-    for file in collection.files:
-        if file.kind == BROKER_LOG:
-            last_line, shift_ms, step = written.get(file.name, ("", 0, ""))
-            until_ms = ServerClock().second_ms(last_line) or 0
-            routine_ms = ServerClock().second_ms(f"{step}9") or until_ms
-            until_ms = routine_ms if until_ms - routine_ms > PAUSE_MS else until_ms
-            until_ms += shift_ms if until_ms else 0
-            logged[file.place] = max(until_ms, logged.get(file.place, 0))
-    return logged
-
-
-def _log_begins(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
-    """Folders whose broker.log states something, and when it first does."""
-    first = {one.name: one.first_ms for one in stats}
-    begins: dict[str, int] = {}
-    for file in collection.files:
-        at_ms = first.get(file.name)
-        if file.kind == BROKER_LOG and at_ms is not None:
-            begins[file.place] = min(at_ms, begins.get(file.place, at_ms))
-    return begins
-
-
 def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[FileStats]:
     """One count a file, in order: splits added up, and files of which nothing was read."""
     totals = {f.name: FileStats(f.name, f.kind) for f in collection.files if f.kind != GIVEN_GROUPS}
@@ -278,23 +169,6 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
         lasts = [one.last_ms for one in (total, part) if one.last_ms is not None]
         total.first_ms, total.last_ms = min(firsts, default=None), max(lasts, default=None)
     return list(totals.values())
-
-
-def whole_refusals(stats: Iterable[FileStats]) -> dict[str, Unread]:
-    """Return by file the one row of ``rejected`` of each that was refused whole for one reason."""
-    return {
-        one.name: Unread(
-            one.name, one.first_line, one.refused_whole, f"all {one.lines} lines: {one.why}"
-        )
-        for one in stats
-        if one.refused_whole
-    }
-
-
-def is_of(source: str, files: Container[str]) -> bool:
-    """True for a source (``file:line`` or ``file@byte``) in one of the files."""
-    name, _, byte = source.rpartition("@")
-    return file_of(source) in files or (byte.isdecimal() and name in files)
 
 
 def understood(collection: Collection, stats: Iterable[FileStats]) -> list[dict[str, Any]]:

@@ -217,6 +217,9 @@ class InputsOfAudit(Protocol):
     ) -> AbstractContextManager[CheckedInput]:
         """Check all tables; warn of unknown columns of the history."""
 
+    def with_propagation(self, folder: Any) -> InputsOfAudit:
+        """The same, and what `propagate` wrote into a folder."""
+
 
 def audit_and_write(
     inputs: InputsOfAudit,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -26,6 +26,11 @@ from rebalance_core.engine.table_writer import ReadWritten, TableWriters, reader
 from rebalance_core.kernels.codes import EVENTS
 from rebalance_core.process.pool import PieceT, Progress, in_order, usable_cores
 from rebalance_core.storage.place import Location
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.collection import Collection
+    from rebalance_core.ingest.collection_settings import Assumptions
+    from rebalance_core.ingest.file_reader import FileStats
 
 Part = tuple[int, dict[str, pa.Table]]
 """A number that a task gets, and the rows that were dealt to it, by table."""
@@ -130,6 +135,21 @@ class Kept(Protocol[KeptT]):
         """Write some of the tables into `Tables` of the same runtime."""
 
 
+@dataclass(frozen=True, eq=False)
+class ReadFiles:
+    """The files of a collection, read.
+
+    Attributes:
+        rows: What tasks get.
+        work: Makes the tables of it; its facts are `process.ingested_rows.IngestCounts`.
+        stats: How each file was understood.
+    """
+
+    rows: Rows
+    work: Work[Any]
+    stats: tuple[FileStats, ...]
+
+
 class Runtime(Protocol):
     """The place that a job runs in."""
 
@@ -138,6 +158,14 @@ class Runtime(Protocol):
 
     def reader(self, folder: str) -> ReadWritten:
         """Read the tables that a run wrote into a folder."""
+
+    def read_files(
+        self,
+        collection: Collection,
+        assumed: Assumptions,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> AbstractContextManager[ReadFiles]:
+        """Read every file of a collection once; progress counts them, in a process."""
 
     def check(
         self,
@@ -328,6 +356,20 @@ class LocalRuntime:
     def reader(self, folder: Location) -> ReadWritten:
         """Read the tables that a run wrote into a folder."""
         return reader_of(folder)
+
+    @contextmanager
+    def read_files(
+        self,
+        collection: Collection,
+        assumed: Assumptions,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Iterator[ReadFiles]:
+        """Read one file after the other."""
+        from rebalance_core.ingest.in_process import read_collection  # few jobs read files
+        from rebalance_core.process.ingested_rows import IngestedRows
+
+        read = read_collection(collection, assumed, progress)
+        yield ReadFiles([(0, {})], IngestedRows(read.tables), read.stats)
 
     @contextmanager
     def check(

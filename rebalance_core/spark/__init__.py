@@ -2,8 +2,8 @@
 `functions` of columns.
 
 May import every package but `cli`, and pyspark, which is imported nowhere else. Jobs are those of
-`process`, with `runtime.SparkRuntime`; `ingest` and what is not yet written once have services of
-their own here. Begin with `runtime`, then `ledger.simulate`.
+`process`, with `runtime.SparkRuntime`, for which `ingest` reads collections. Begin with `runtime`,
+then `ledger.simulate`.
 """
 
 from rebalance_core.spark.older_sparks import refuse_too_old

@@ -66,8 +66,9 @@ class AuditFrames:
                     warn(unknown_columns(name, columns))
             yield checked
 
-    def with_propagation(self, session: SparkSession, folder: str) -> AuditFrames:
+    def with_propagation(self, folder: str) -> AuditFrames:
         """The same, and what `propagate` wrote into a folder."""
+        session = self.history.cluster_events.sparkSession
         refuse_changed(session, folder, [PROPAGATION.name])
         source = source_of(PROPAGATION, read_written(session, folder, PROPAGATION.name))
         return replace(self, seen={**self.seen, PROPAGATION.name: source})

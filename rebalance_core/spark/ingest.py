@@ -4,9 +4,9 @@ others combine what they say of each group and cluster.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -25,15 +25,8 @@ from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.ingest import in_process
-from rebalance_core.ingest.clock_offsets import ClockShifts, offset_findings
-from rebalance_core.ingest.clock_zones import Shifts, corrected, zone_findings
-from rebalance_core.ingest.clocks import in_time
-from rebalance_core.ingest.cluster_context import ClusterContext
-from rebalance_core.ingest.cluster_facts import cluster_facts
 from rebalance_core.ingest.collection import GIVEN_GROUPS, Collection
 from rebalance_core.ingest.collection_settings import Assumptions
-from rebalance_core.ingest.coverage import coverage_rows
-from rebalance_core.ingest.events.broker_timeline import broker_tables
 from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.evidence_table import (
     COUNTED,
@@ -44,20 +37,19 @@ from rebalance_core.ingest.evidence_table import (
     stats_of,
 )
 from rebalance_core.ingest.fact import Unread, unread
-from rebalance_core.ingest.file_findings import file_findings
 from rebalance_core.ingest.file_reader import FileReader, FileStats
-from rebalance_core.ingest.group_tables import of_cluster, once, rejected_row, sequenced, tables_of
+from rebalance_core.ingest.group_tables import of_cluster, once, sequenced
 from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.renamed_groups import other_names
 from rebalance_core.ingest.rows import ORDER, Event, Tables, by_name, merged
-from rebalance_core.ingest.strangers import set_apart
-from rebalance_core.process.ingest import IngestCounts, IngestWritten
-from rebalance_core.process.runtime import TableRows
+from rebalance_core.ingest.whole_cluster import KeyedEvidence, WholeCluster
+from rebalance_core.process.ingested_rows import IngestCounts
+from rebalance_core.process.runtime import Part, TableRows
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_batch, routed_tables
 from rebalance_core.spark.sources import cores_of, frame_of, rows_of
-from rebalance_core.spark.task_tables import kept_tables, task_tables
+from rebalance_core.spark.task_tables import kept_tables
 
 # Files of a collection to evidence: logs in splits, compressed logs and documents whole.
 
@@ -290,20 +282,12 @@ class AssembleTask:
     """From evidence to rows that lack only the sequence of events; they stay in their bucket.
 
     Attributes:
-        context: Of the cluster.
+        keyed: What becomes of the evidence.
         buckets: How many there are.
-        whole: Files that were refused as a whole: their lines make no rows of ``rejected``.
-        strangers: Files of other brokers, of which nothing counts.
-        shifts: What has to be added to the times of files, by file.
-        clocks: The same, of hosts whose clocks are off.
     """
 
-    context: ClusterContext
+    keyed: KeyedEvidence
     buckets: int
-    whole: frozenset[str] = frozenset()
-    strangers: frozenset[str] = frozenset()
-    shifts: Shifts = field(default_factory=dict)
-    clocks: ClockShifts = field(default_factory=ClockShifts)
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The rows of all groups and topics of a task, as `ROUTED_DDL`."""
@@ -311,20 +295,12 @@ class AssembleTask:
             waiting: list[Tables] = []
             rows = 0
             for part, key, evidence in keys:
-                pieces = self._counting(part, evidence)
-                pieces = corrected(pieces, self.shifts) if self.shifts else pieces
-                pieces = self.clocks.corrected(pieces) if self.clocks else pieces
-                waiting.append(tables_of(part, key, pieces, self.context))
+                waiting.append(self.keyed.tables(part, key, evidence))
                 rows += sum(map(len, by_name(waiting[-1]).values()))
                 if rows >= _ROWS_AT_ONCE:
                     yield from self.routed(merged(*waiting), bucket)
                     waiting, rows = [], 0
             yield from self.routed(merged(*waiting), bucket)
-
-    def _counting(self, part: str, pieces: Iterator[Evidence]) -> Iterator[Evidence]:
-        """The pieces without those of files that were left out."""
-        out = self.strangers | self.whole if part == REFUSED else self.strangers
-        return (p for p in pieces if not in_process.is_of(p.source, out)) if out else pieces
 
     def routed(self, tables: Tables, bucket: int) -> Iterator[pa.RecordBatch]:
         """Rows of whole groups and topics, as `ROUTED_DDL`; events in the bucket of their second.
@@ -335,7 +311,9 @@ class AssembleTask:
         """
         for name, rows in by_name(once(tables)).items():
             for begin in range(0, len(rows), _ROWS_AT_ONCE):
-                some = of_cluster(name, rows[begin : begin + _ROWS_AT_ONCE], self.context.cluster)
+                some = of_cluster(
+                    name, rows[begin : begin + _ROWS_AT_ONCE], self.keyed.context.cluster
+                )
                 made = pa.Table.from_batches([batch_of_rows(INGESTED_TABLES[name], some)])
                 if name != _EVENTS:
                     yield routed_batch(bucket, name, pack(made))
@@ -351,9 +329,9 @@ class AssembleTask:
         yield from by_bucket(events.append_column(ORDER, orders), seconds % self.buckets)
 
 
-def completing(batches: Batches, counts: IngestCounts) -> TableRows:
-    """`Work` of `task_tables`: the tables of a task's rows; its facts count them."""
-    for _, tables in routed_tables(batches):
+def completing(parts: Iterable[Part], counts: IngestCounts) -> TableRows:
+    """`Work`: the tables of a task's rows; its facts count them."""
+    for _, tables in parts:
         for name, rows in tables.items():
             for batch in rows.to_batches():
                 counts.add(name, batch)
@@ -377,13 +355,12 @@ _UNPACKED = 10
 
 @contextmanager
 def ingest(
-    spark: SparkSession, collection: Collection, assumed: Assumptions | None = None
+    spark: SparkSession, collection: Collection, assumed: Assumptions
 ) -> Iterator[tuple[DataFrame, tuple[FileStats, ...]]]:
     """Read every file of a collection once; what the files say is kept until the end.
 
     Gives the rows of which `completing` makes the tables, lazy, and how each file was understood.
     """
-    assumed = assumed or Assumptions()
     size = sum(file.size * (_UNPACKED if file.gzipped else 1) for file in collection.files)
     buckets = max(cores_of(spark), -(-size // _BYTES_A_BUCKET))
     evidence = collection_evidence(spark, collection, assumed, buckets).persist()
@@ -396,34 +373,15 @@ def ingest(
             evidence = collection_evidence(spark, collection, assumed, buckets).persist()
             pieces, stats = _known_to_driver(evidence, collection)
         too_long = [*long_lines(collection, stats)]
-        apart = set_apart(collection, stats, (p for p in pieces if p.part == CLUSTER))
-        if apart.strangers:
-            pieces = [p for p in pieces if not in_process.is_of(p.source, apart.names)]
-        of_cluster = [p for p in pieces if p.part != COUNTED]
-        timed = in_time(apart.collection, apart.stats, of_cluster)
-        collection, stats, shifts = timed.collection, timed.stats, timed.shifts
-        clocks = timed.clocks
-        zoned = corrected(of_cluster, shifts)
-        of_cluster = [*clocks.corrected(zoned)]
-        given, wrong = in_process.given_groups(collection)
-        context = in_process.context_of(collection, of_cluster, stats, given, assumed)
-        context = replace(context, client_clocks=clocks.clients)
-        tables = broker_tables(of_cluster, context)
-        tables["observed_facts"] = cluster_facts(collection, stats, of_cluster, context)
-        tables["findings"] += file_findings(collection, stats, assumed, context)
-        tables["findings"] += [*zone_findings(collection, shifts), *offset_findings(clocks)]
-        tables["coverage"] = coverage_rows(collection, stats, assumed, context, clocks)
-        whole = in_process.whole_refusals(stats)
-        refused = (*collection.refused, *too_long, *wrong, *whole.values())
-        tables["rejected"] = [rejected_row(piece) for piece in refused]
-        left_out = frozenset(whole), apart.names
-        assembling = AssembleTask(context, buckets, *left_out, shifts, clocks)
+        of_cluster = (piece for piece in pieces if piece.part != COUNTED)
+        cluster = WholeCluster.of(collection, stats, of_cluster, assumed, too_long)
+        assembling = AssembleTask(cluster.keyed, buckets)
         of_keys = by_number(evidence.where(sf.col("bucket") != DRIVER), buckets, "bucket")
-        of_driver = pa.Table.from_batches(assembling.routed(tables, 0), ROUTED_SCHEMA)
+        of_driver = pa.Table.from_batches(assembling.routed(cluster.tables, 0), ROUTED_SCHEMA)
         rows = of_keys.mapInArrow(in_tasks(assembling), ROUTED_DDL).unionAll(
             frame_of(spark, of_driver, ROUTED_DDL)
         )
-        yield by_number(rows, buckets, "bucket"), (*stats, *apart.strangers)
+        yield by_number(rows, buckets, "bucket"), cluster.stats
     finally:
         evidence.unpersist()
 
@@ -443,46 +401,17 @@ def _pieces_of_driver(evidence: DataFrame) -> list[Evidence]:
     return list(pieces_of(batch for table in tables for batch in table.to_batches()))
 
 
-# A whole ingest: read a collection and write its tables, or make them without writing.
-
-
-def ingest_and_write(
-    session: SparkSession,
-    collection: Collection,
-    output: str,
-    assumed: Assumptions | None = None,
-    *,
-    before_writing: Callable[[], object] | None = None,
-) -> IngestWritten:
-    """Read a collection and write its tables; what is kept meanwhile is released.
-
-    Args:
-        session: Any session.
-        collection: `open_collection` of a folder that driver and executors mount.
-        output: Path or URI of a folder, which gets the tables; none of them may be there.
-        assumed: What is taken for granted where no file says it.
-        before_writing: Called once every file is read, before the first table is written.
-
-    Raises:
-        OutputExists: A table is in the folder already.
-    """
-    with ingest(session, collection, assumed) as (rows, stats):
-        if before_writing is not None:
-            before_writing()
-        with task_tables(session, output, tuple(INGESTED_TABLES)) as tables:
-            names = tuple(INGESTED_TABLES)
-            counts = tables.make(rows, completing, IngestCounts, names)
-            written = tables.finish()
-    return IngestWritten(written, stats, counts)
-
-
 @contextmanager
 def ingested_tables(
     session: SparkSession, collection: Collection, assumed: Assumptions | None = None
 ) -> Iterator[dict[str, DataFrame]]:
     """The tables of a collection, lazy, with the contract's columns; kept until the end."""
+
+    def complete(batches: Batches, counts: IngestCounts) -> TableRows:
+        return completing(routed_tables(batches), counts)
+
     with (
-        ingest(session, collection, assumed) as (rows, _),
-        closing(kept_tables(rows, completing, IngestCounts)) as kept,
+        ingest(session, collection, assumed or Assumptions()) as (rows, _),
+        closing(kept_tables(rows, complete, IngestCounts)) as kept,
     ):
         yield {name: kept.rows(name) for name in INGESTED_TABLES}

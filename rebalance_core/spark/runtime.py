@@ -15,10 +15,13 @@ from rebalance_core.checks.packed_rows import bucket_of, pack
 from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.table_writer import ReadWritten
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.process.pool import PieceT, Progress
 from rebalance_core.process.runtime import (
     FactsT,
     Part,
+    ReadFiles,
     RowRouting,
     Sent,
     StatsOf,
@@ -27,6 +30,7 @@ from rebalance_core.process.runtime import (
 )
 from rebalance_core.spark import task_tables
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
+from rebalance_core.spark.ingest import completing, ingest
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.read_tables import read_table
@@ -113,6 +117,17 @@ class SparkRuntime:
     def reader(self, folder: str) -> ReadWritten:
         """Read the tables that a run wrote into a folder, on the driver."""
         return reader_of(self.session, folder)
+
+    @contextmanager
+    def read_files(
+        self,
+        collection: Collection,
+        assumed: Assumptions,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Iterator[ReadFiles]:
+        """Read files in tasks, large logs in splits; what they state is kept meanwhile."""
+        with ingest(self.session, collection, assumed) as (rows, stats):
+            yield ReadFiles(TaskRows(rows, routed_tables), completing, stats)
 
     @contextmanager
     def check(

@@ -82,7 +82,7 @@ def expected(
 
 @pytest.fixture(scope="module")
 def inputs(spark: SparkSession, folder: Path, propagation: Path) -> AuditFrames:
-    return read_inputs(spark, f"file://{folder}").with_propagation(spark, f"file://{propagation}")
+    return read_inputs(spark, f"file://{folder}").with_propagation(f"file://{propagation}")
 
 
 def audited(spark: SparkSession, inputs: AuditFrames, output: Path, **options: Any) -> AuditWritten:

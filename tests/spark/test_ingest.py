@@ -11,8 +11,9 @@ from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.parse import log_lines
-from rebalance_core.process import ingest as process
-from rebalance_core.spark.ingest import ingest_and_write, ingested_tables
+from rebalance_core.process.ingest import ingest_and_write
+from rebalance_core.spark.ingest import ingested_tables
+from rebalance_core.spark.runtime import SparkRuntime
 from rebalance_core.storage.place import place_of
 from tests.recordings.rewritten import files_of, written
 from tests.recordings.tables import DATA
@@ -117,8 +118,10 @@ def test_every_table_is_the_one_that_a_single_process_makes(
     with ingested_tables(spark, open_collection(folder)) as done:
         for name in INGESTED_TABLES:
             assert_same(done[name], expected.tables.get(name, []), name)
-    written = ingest_and_write(spark, open_collection(folder), f"{tmp_path}/out")
-    here = process.ingest_and_write(open_collection(folder), place_of(f"{tmp_path}/here"))
+    written = ingest_and_write(
+        open_collection(folder), f"{tmp_path}/out", runtime=SparkRuntime(spark)
+    )
+    here = ingest_and_write(open_collection(folder), place_of(f"{tmp_path}/here"))
     assert written == here
     times = {
         (row["kind"], row["first_ms"]): row["times"]

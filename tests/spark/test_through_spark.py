@@ -15,15 +15,14 @@ from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.model.errors import OutputExists
 from rebalance_core.planning.producer_model import read_model
-from rebalance_core.process import ingest as ingest_here
 from rebalance_core.process import producers
 from rebalance_core.process.generate import generate_and_write
+from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.propagate import propagate_and_write
 from rebalance_core.process.simulate import simulate_and_write
 from rebalance_core.producers.model import BOTH_GENERATIONS
 from rebalance_core.spark import (
     InputTables,
-    ingest,
     task_tables,
 )
 from rebalance_core.spark.runtime import SparkRuntime
@@ -71,8 +70,8 @@ def test_a_folder_that_exists_is_not_touched(spark: SparkSession, tmp_path: Path
 
 def test_ingest(spark: SparkSession, tmp_path: Path) -> None:
     collection = open_collection(COLLECTION)
-    ours = ingest.ingest_and_write(spark, collection, f"{tmp_path}/ours")
-    assert ours == ingest_here.ingest_and_write(collection, tmp_path / "here")
+    ours = ingest_and_write(collection, f"{tmp_path}/ours", runtime=SparkRuntime(spark))
+    assert ours == ingest_and_write(collection, tmp_path / "here")
     for name in INGESTED_TABLES:
         rows = read_written(spark, f"{tmp_path}/ours", name).count()
         assert rows == ours.tables[name].rows, name
@@ -97,7 +96,7 @@ def test_propagate_groups_that_share_client_instances(
     spark: SparkSession, tmp_path: Path, group: str | None
 ) -> None:
     collection = open_collection(DATA / "shared-later" / "collection")
-    ingest_here.ingest_and_write(collection, tmp_path / "in")
+    ingest_and_write(collection, tmp_path / "in")
     tables, options = str(tmp_path / "in"), replace(SEEDS, group=group)
     inputs = InputTables.read(spark, tables)
     ours = propagate_and_write(

@@ -1,4 +1,4 @@
-"""A run in this process: the output folder, the lock, and how services are called.
+"""A run in this process: the output folder, the lock, inputs, and how jobs are called.
 
 A job asks `carrier_of` and then does the same in both places: it reserves the output, reads, calls
 a service with the runtime of the place, and records what came of it.
@@ -7,9 +7,7 @@ a service with the runtime of the place, and records what came of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from importlib import import_module
-from types import ModuleType
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import PROCESS
@@ -24,6 +22,9 @@ from rebalance_core.storage.place import LocalPlace, place_of
 
 if TYPE_CHECKING:
     from rebalance_core.cli.run.output_folder import OutputFolder
+    from rebalance_core.ingest.collection import Collection
+    from rebalance_core.ingest.collection_settings import Assumptions
+    from rebalance_core.process.audit import InputsOfAudit
     from rebalance_core.process.runtime import Runtime
 
 
@@ -31,7 +32,7 @@ class Carrier:
     """One run of a job in this process; `on_spark.OnSpark` is one on Spark.
 
     Attributes:
-        name: `PROCESS` or `SPARK`, which the packages of services are called, too.
+        name: `PROCESS` or `SPARK`.
     """
 
     name: ClassVar[str] = PROCESS
@@ -66,26 +67,6 @@ class Carrier:
             with run_record.output_errors(folder.url):
                 folder.check_makeable()
         self._check_unlocked(folder)
-
-    def services(self, module: str | None = None) -> ModuleType:
-        """The services of this place for a job, by its module; None: that of its name."""
-        return import_module(f"rebalance_core.{self.name}.{module or self.job}")
-
-    def call(
-        self, service: Callable[..., Any], *arguments: Any, of: str | None = None, **keywords: Any
-    ) -> Any:
-        """Call a service of this place.
-
-        Args:
-            service: a function of `process`; on Spark of `spark`, which takes the session first.
-            arguments: after the session.
-            of: what its progress counts, e.g. ``groups``; None: it reports none.
-            keywords: of the service.
-        """
-        if of is None:
-            return service(*arguments, **keywords)
-        with progress_of(of) as progress:
-            return service(*arguments, progress=progress, **keywords)
 
     def run(
         self, service: Callable[..., Any], *arguments: Any, of: str | None = None, **keywords: Any
@@ -128,6 +109,20 @@ class Carrier:
 
         folder = None if inputs else self.options.input
         return read_input_tables(folder, paths=inputs, input_format=self.options.input_format)
+
+    def audit_inputs(self, folder: Any, *, ingested: bool = False) -> InputsOfAudit:
+        """The tables of an audit that lie in a folder; those that this run ingested know more."""
+        from rebalance_core.process.audit import read_ingested, read_inputs
+
+        return read_ingested(folder) if ingested else read_inputs(folder)
+
+    def unwritten_inputs(
+        self, collection: Collection, assumed: Assumptions, kept: ExitStack
+    ) -> InputsOfAudit:
+        """The same of a collection, without writing them; ``kept`` releases them in the end."""
+        from rebalance_core.process.audit import unwritten_inputs
+
+        return unwritten_inputs(collection, assumed)
 
     def records(self, inputs: Mapping[str, str]) -> list[InputRecord]:
         """Fingerprints of the inputs, for the record of the run."""

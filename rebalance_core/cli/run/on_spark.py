@@ -6,7 +6,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import SPARK
@@ -15,9 +15,13 @@ from rebalance_core.cli.run.output_folder import spark_location, typed_place
 from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.run.session import open_session, versions
 from rebalance_core.cli.terminal import ProgressLine, warn
+from rebalance_core.ingest.collection import Collection
+from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.model.errors import UsageError
+from rebalance_core.process.audit import InputsOfAudit
 from rebalance_core.process.runtime import Runtime
 from rebalance_core.spark import InputTables, SparkSession
+from rebalance_core.spark.audit import read_ingested, read_inputs, unwritten_inputs
 from rebalance_core.spark.catalogs import is_catalog
 from rebalance_core.spark.hadoop_folder import HadoopPlace
 from rebalance_core.spark.older_sparks import context_of
@@ -80,12 +84,6 @@ class OnSpark(Carrier):
         else:
             self._check_unlocked(self.folder(self.options.output))
 
-    def call(
-        self, service: Callable[..., Any], *arguments: Any, of: str | None = None, **keywords: Any
-    ) -> Any:
-        """Call a service of `spark`; Spark's own progress is told."""
-        return service(self.session, *arguments, **keywords)
-
     def run(
         self, service: Callable[..., Any], *arguments: Any, of: str | None = None, **keywords: Any
     ) -> Any:
@@ -117,6 +115,16 @@ class OnSpark(Carrier):
         paths = {name: spark_location(path) for name, path in inputs.items()}
         form = self.options.input_format
         return InputTables.read(self.session, remote, **paths, input_format=form)
+
+    def audit_inputs(self, folder: Any, *, ingested: bool = False) -> InputsOfAudit:
+        """The tables of an audit that lie in a folder, lazy."""
+        return (read_ingested if ingested else read_inputs)(self.session, folder)
+
+    def unwritten_inputs(
+        self, collection: Collection, assumed: Assumptions, kept: ExitStack
+    ) -> InputsOfAudit:
+        """The same of a collection, without writing them; kept until ``kept`` is closed."""
+        return unwritten_inputs(self.session, collection, assumed, kept)
 
     def records(self, inputs: Mapping[str, str]) -> list[InputRecord]:
         """Fingerprints of the inputs; tables of a database have none."""

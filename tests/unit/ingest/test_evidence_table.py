@@ -17,8 +17,9 @@ from rebalance_core.ingest.evidence_table import evidence_batches, pieces_of
 from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import ADMIN_PARSERS
 from rebalance_core.ingest.group_tables import group_tables
-from rebalance_core.ingest.in_process import context_of, read_file, reader_of
+from rebalance_core.ingest.in_process import read_file, reader_of
 from rebalance_core.ingest.store_copies import FILE_BITS, stated_once
+from rebalance_core.ingest.whole_cluster import context_of
 from tests.unit.ingest import made_up_fact
 
 # Evidence as it travels between the tasks of a job: the same at the other end, and small there.

@@ -16,7 +16,7 @@ from rebalance_core.engine.table_writer import read_written
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import InputRefused, OutputExists
-from rebalance_core.process import ingest as module
+from rebalance_core.process import ingested_rows as module
 from rebalance_core.process.generate import generate_and_write
 from rebalance_core.process.ingest import ingest_and_write
 from rebalance_core.process.simulate import simulate

@@ -16,8 +16,8 @@ from rebalance_core.ingest.in_process import (
     reader_of,
     total_stats,
     understood,
-    whole_refusals,
 )
+from rebalance_core.ingest.whole_cluster import whole_refusals
 from rebalance_core.spark.ingest import FileReaders, read_splits
 
 HEAD = "2026-11-21 11:28:35,123 INFO RocketmqClient - "

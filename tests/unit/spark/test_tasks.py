@@ -31,20 +31,19 @@ from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.ingest.collection import open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.events.broker_timeline import broker_tables
+from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import Unread
-from rebalance_core.ingest.group_tables import assemble, complete, rejected_row
-from rebalance_core.ingest.in_process import (
-    context_of,
-    given_groups,
-    read_file,
-    reader_of,
-)
+from rebalance_core.ingest.group_tables import complete
+from rebalance_core.ingest.in_process import read_file, reader_of
 from rebalance_core.ingest.piece import Piece
+from rebalance_core.ingest.rows import merged as merged_rows
+from rebalance_core.ingest.whole_cluster import KeyedEvidence, context_of, given_groups
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.process.ingest import IngestCounts
+from rebalance_core.process.ingested_rows import IngestCounts
 from rebalance_core.spark import checks, ingest
 from rebalance_core.spark.checks import KeyTask, RowTask, unknown_names
 from rebalance_core.spark.ingest import AssembleTask, completing
+from rebalance_core.spark.routed_rows import routed_tables
 from rebalance_core.spark.task_tables import merged
 from tests.recordings.tables import DATA
 from tests.row_cases import COMMITS, DEFAULTS, EVENTS, rows_by_table
@@ -203,17 +202,26 @@ def test_any_buckets_give_the_tables_of_a_process(
     of_cluster = [piece for piece in stated if piece.part == CLUSTER]
     stats = [reader.stats for reader, _ in readers.values()]
     context = context_of(collection, of_cluster, stats, given, assumed)
-    expected = assemble(stated, context) | {"rejected": [rejected_row(WRONG)]}
+    keyed = KeyedEvidence(context)
+    by_key: dict[tuple[str, str], list[Evidence]] = {}
+    for piece in stated:
+        by_key.setdefault((piece.part, piece.key), []).append(piece)
+    by_key.pop((CLUSTER, ""))
+    expected = merged_rows(
+        broker_tables(of_cluster, context),
+        *(keyed.tables(*key, by_key[key]) for key in sorted(by_key)),
+        keyed.rejected([WRONG]),
+    )
 
     chunks = ingest.evidence_chunks([*pieces, WRONG], buckets)
-    assembling = AssembleTask(context, buckets)
+    assembling = AssembleTask(keyed, buckets)
     routed = [*assembling.routed(broker_tables(of_cluster, context), 0)]
     for task in tasks(chunks, buckets):
         routed += assembling(task)
     found: Counter[tuple[str, str]] = Counter()
     counts = IngestCounts()
     for task in tasks(routed, buckets):
-        rows = completing(task, counts)
+        rows = completing(routed_tables(task), counts)
         found.update((name, repr(row)) for name, batch in rows for row in batch.to_pylist())
     assert counts.rejections.codes == {WRONG.code: 1}
     assert found == Counter(

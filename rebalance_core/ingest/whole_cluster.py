@@ -1,0 +1,228 @@
+"""What only a whole collection shows: whose its files are, whose clocks are off, the context of the
+cluster; and what becomes of the evidence on each group and topic with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rebalance_core.ingest.clock_offsets import ClockShifts, offset_findings
+from rebalance_core.ingest.clock_zones import Shifts, corrected, zone_findings
+from rebalance_core.ingest.clocks import in_time
+from rebalance_core.ingest.cluster_context import ClusterContext, cluster_context
+from rebalance_core.ingest.cluster_facts import cluster_facts
+from rebalance_core.ingest.collection import (
+    BROKER_LOG,
+    CLIENT_LOG,
+    GIVEN_GROUPS,
+    NAMESRV_LOG,
+    PROXY_LOG,
+    Collection,
+)
+from rebalance_core.ingest.collection_settings import Assumptions, parse_given_groups
+from rebalance_core.ingest.coverage import PAUSE_MS, coverage_rows
+from rebalance_core.ingest.events.broker_timeline import broker_tables
+from rebalance_core.ingest.evidence import Evidence
+from rebalance_core.ingest.evidence_table import REFUSED
+from rebalance_core.ingest.fact import Unread, file_of
+from rebalance_core.ingest.file_findings import file_findings
+from rebalance_core.ingest.file_reader import FileStats
+from rebalance_core.ingest.group_tables import rejected_row, tables_of
+from rebalance_core.ingest.parse.encodings import decoded
+from rebalance_core.ingest.parse.log_lines import ServerClock
+from rebalance_core.ingest.rows import Tables
+from rebalance_core.ingest.strangers import set_apart
+from rebalance_core.model.times import HOUR_MS
+
+SERVER_LOGS = (NAMESRV_LOG, BROKER_LOG, PROXY_LOG)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedEvidence:
+    """Makes the rows of groups and topics of the evidence on them.
+
+    Attributes:
+        context: Of the cluster.
+        strangers: Files of other brokers, of which nothing counts.
+        whole: Files that were refused as a whole: their lines make no rows of ``rejected``.
+        shifts: What has to be added to the times of files, by file.
+        clocks: The same, of hosts whose clocks are off.
+    """
+
+    context: ClusterContext
+    strangers: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
+    shifts: Shifts = field(default_factory=dict)
+    clocks: ClockShifts = field(default_factory=ClockShifts)
+
+    def tables(self, part: str, key: str, pieces: Iterable[Evidence]) -> Tables:
+        """The rows of one group or topic, as `tables_of`, of what counts, in time."""
+        out = self.strangers | self.whole if part == REFUSED else self.strangers
+        if out:
+            pieces = (piece for piece in pieces if not is_of(piece.source, out))
+        return tables_of(part, key, self.in_time(pieces), self.context)
+
+    def in_time(self, pieces: Iterable[Evidence]) -> Iterator[Evidence]:
+        """The pieces at corrected times."""
+        zoned = corrected(pieces, self.shifts) if self.shifts else iter(pieces)
+        return self.clocks.corrected(zoned) if self.clocks else zoned
+
+    def rejected(self, pieces: Iterable[Unread]) -> Tables:
+        """What of the files could not be read, where each is not refused as a whole."""
+        out = self.strangers | self.whole
+        return {"rejected": [rejected_row(p) for p in pieces if not is_of(p.source, out)]}
+
+
+@dataclass(frozen=True)
+class WholeCluster:
+    """What a whole collection shows.
+
+    Attributes:
+        keyed: What becomes of the evidence on groups and topics.
+        stats: How each file was understood.
+        tables: Rows on the cluster, its brokers and the files.
+    """
+
+    keyed: KeyedEvidence
+    stats: tuple[FileStats, ...]
+    tables: Tables
+
+    @classmethod
+    def of(
+        cls,
+        collection: Collection,
+        stats: Iterable[FileStats],
+        of_cluster: Iterable[Evidence],
+        assumed: Assumptions,
+        refused: Iterable[Unread] = (),
+    ) -> WholeCluster:
+        """Put together what all files say of the cluster.
+
+        Args:
+            collection: `open_collection` of a folder.
+            stats: How each file was understood.
+            of_cluster: All evidence on the cluster.
+            assumed: What is taken for granted where no file says it.
+            refused: What of files could not be read that is no evidence of `KeyedEvidence`.
+        """
+        pieces = list(of_cluster)
+        apart = set_apart(collection, stats, pieces)
+        if apart.strangers:
+            pieces = [piece for piece in pieces if not is_of(piece.source, apart.names)]
+        timed = in_time(apart.collection, apart.stats, pieces)
+        files, read, clocks = timed.collection, timed.stats, timed.clocks
+        pieces = [*clocks.corrected(corrected(pieces, timed.shifts))]
+        given, wrong = given_groups(files)
+        context = context_of(files, pieces, read, given, assumed)
+        context = replace(context, client_clocks=clocks.clients)
+        whole = whole_refusals(read)
+        tables = broker_tables(pieces, context)
+        tables["observed_facts"] = cluster_facts(files, read, pieces, context)
+        tables["findings"] = [
+            *tables.get("findings", []),
+            *file_findings(files, read, assumed, context),
+            *zone_findings(files, timed.shifts),
+            *offset_findings(clocks),
+        ]
+        tables["coverage"] = coverage_rows(files, read, assumed, context, clocks)
+        rejected = (*files.refused, *refused, *wrong, *whole.values())
+        tables["rejected"] = [rejected_row(piece) for piece in rejected]
+        keyed = KeyedEvidence(context, apart.names, frozenset(whole), timed.shifts, clocks)
+        return cls(keyed, (*read, *apart.strangers), tables)
+
+
+def given_groups(collection: Collection) -> tuple[dict[str, dict[str, Any]], list[Unread]]:
+    """The rows of the collection's consumer_groups.jsonl, if it has one."""
+    for file in collection.files:
+        if file.kind == GIVEN_GROUPS:
+            text = decoded(collection.path_of(file).read_bytes())
+            return parse_given_groups(text, file.name, collection.settings.cluster)
+    return {}, []
+
+
+def context_of(
+    collection: Collection,
+    cluster_pieces: Iterable[Evidence],
+    stats: Iterable[FileStats],
+    given: Mapping[str, Mapping[str, Any]],
+    assumed: Assumptions,
+) -> ClusterContext:
+    """The context of a collection whose files were read.
+
+    It begins with the first line of a server's log that states something, else with the first
+    dump, and ends with the last line or dump. A client whose log goes on for an hour after all
+    servers and dumps has a clock that is off: it does not make these old.
+    """
+    stats = list(stats)
+    of_servers = [s.first_ms for s in stats if s.kind in SERVER_LOGS and s.first_ms]
+    others = [s.first_ms for s in stats if s.first_ms]
+    written = [file.written_ms for file in collection.files if file.written_ms]
+    ends = [s.last_ms for s in stats if s.kind in SERVER_LOGS and s.last_ms] + written
+    lines = [s.last_ms for s in stats if s.last_ms]
+    latest_ms = max(ends or lines, default=0) + HOUR_MS
+    ends += [ms for ms in lines if ms <= latest_ms]
+    zones = {
+        file.place: zone
+        for file in collection.files
+        if file.kind == CLIENT_LOG and (zone := collection.settings.zone_of(file.name))
+    }
+    known = ClusterContext(
+        collection.settings.cluster,
+        start_ms=min(of_servers or written or others or [0]),
+        end_ms=max(ends, default=0),
+        expected=collection.settings.brokers,
+        assumed=assumed,
+        given=given,
+        client_zones=zones,
+        client_settings=collection.settings.clients,
+        redacted=collection.settings.redacted,
+    )
+    logged, begins = _logged(collection, stats), _log_begins(collection, stats)
+    return cluster_context(cluster_pieces, known, collection.broker_folders, logged, begins)
+
+
+def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
+    """Folders with a broker.log, and when the last line of theirs was written: the last routine
+    one, where the log goes on with warnings alone.
+    """
+    written = {one.name: (one.last_line, one.shift_ms, max(one.steps, default="")) for one in stats}
+    logged: dict[str, int] = {}
+    for file in collection.files:
+        if file.kind == BROKER_LOG:
+            last_line, shift_ms, step = written.get(file.name, ("", 0, ""))
+            until_ms = ServerClock().second_ms(last_line) or 0
+            routine_ms = ServerClock().second_ms(f"{step}9") or until_ms
+            until_ms = routine_ms if until_ms - routine_ms > PAUSE_MS else until_ms
+            until_ms += shift_ms if until_ms else 0
+            logged[file.place] = max(until_ms, logged.get(file.place, 0))
+    return logged
+
+
+def _log_begins(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
+    """Folders whose broker.log states something, and when it first does."""
+    first = {one.name: one.first_ms for one in stats}
+    begins: dict[str, int] = {}
+    for file in collection.files:
+        at_ms = first.get(file.name)
+        if file.kind == BROKER_LOG and at_ms is not None:
+            begins[file.place] = min(at_ms, begins.get(file.place, at_ms))
+    return begins
+
+
+def whole_refusals(stats: Iterable[FileStats]) -> dict[str, Unread]:
+    """Return by file the one row of ``rejected`` of each that was refused whole for one reason."""
+    return {
+        one.name: Unread(
+            one.name, one.first_line, one.refused_whole, f"all {one.lines} lines: {one.why}"
+        )
+        for one in stats
+        if one.refused_whole
+    }
+
+
+def is_of(source: str, files: Container[str]) -> bool:
+    """True for a source (``file:line`` or ``file@byte``) in one of the files."""
+    name, _, byte = source.rpartition("@")
+    return file_of(source) in files or (byte.isdecimal() and name in files)

@@ -1,0 +1,69 @@
+"""Rows that an ingest makes, counted as they go by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.checks.row_checks import Rejections
+from rebalance_core.contracts import INGESTED_TABLES
+from rebalance_core.contracts.table import batch_of_rows
+from rebalance_core.ingest.rows import RowsByTable
+
+ROWS_PER_BATCH = 20_000
+
+
+@dataclass(slots=True)
+class IngestCounts:
+    """Counts of ingested rows beside how many there are; those of parts are merged.
+
+    Attributes:
+        rejections: What is wrong with rows of ``rejected``.
+        findings: Rows of ``findings`` by rule.
+        event_ms: Times of the first and the last event; empty where there is none.
+    """
+
+    rejections: Rejections = field(default_factory=Rejections)
+    findings: Counter[str] = field(default_factory=Counter)
+    event_ms: tuple[int, ...] = ()
+
+    def add(self, table: str, rows: pa.RecordBatch) -> None:
+        """Count some rows of a table."""
+        if table == "rejected":
+            self.rejections.add(rows)
+        elif table == "findings":
+            self.findings.update(rows["rule_id"].to_pylist())
+        elif table == "cluster_events" and len(rows):
+            self._span(pc.min_max(rows["event_ms"]).as_py().values())
+
+    def merge(self, other: IngestCounts) -> None:
+        """Add what was counted of other rows."""
+        self.rejections.merge(other.rejections)
+        self.findings.update(other.findings)
+        self._span(other.event_ms)
+
+    def _span(self, times: Iterable[int]) -> None:
+        found = sorted((*self.event_ms, *times))
+        self.event_ms = (found[0], found[-1]) if found else ()
+
+
+@dataclass(frozen=True)
+class IngestedRows:
+    """`process.runtime.Work`: rows that are there already; its facts count them."""
+
+    tables: RowsByTable
+
+    def __call__(
+        self, parts: Iterable[object], counts: IngestCounts
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Some rows of a table at a time."""
+        for name, table in INGESTED_TABLES.items():
+            rows = self.tables.get(name, [])
+            for begin in range(0, len(rows), ROWS_PER_BATCH):
+                batch = batch_of_rows(table, rows[begin : begin + ROWS_PER_BATCH])
+                counts.add(name, batch)
+                yield name, batch
