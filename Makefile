@@ -20,7 +20,7 @@ NOT_BY_DEFAULT := not (oracle or slow or bench)
 SIDE_BY_SIDE := -n 2
 
 .PHONY: help setup demo test test-unit test-all test-catalogs test-sparks test-wheel oracle conformance fidelity degraded calendar prometheus mutants notebook bench \
-  bench-full bench-check lint format dist docs lock clean
+  bench-full bench-check lint format dist docs lock site clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -118,6 +118,14 @@ docs: setup ## Generate the reference pages of docs/, the types of rows and the 
 	$(BIN)/python scripts/bundle_recording.py
 	@echo "$$(ls README.md docs/*.md | grep -v '\.zh\.md' | xargs grep -ohE '\S*[A-Za-z0-9]\S*' | wc -l) words" \
 	  "in README.md and docs/*.md, those in Chinese left out"
+
+site: .venv-site/made ## Build the documentation site into out/site, in an environment of its own
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. .venv-site/bin/mkdocs build --strict
+
+.venv-site/made: requirements-site.txt
+	$(PYTHON) -m venv --clear .venv-site
+	.venv-site/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-site.txt
+	@touch $@
 
 # Rarely needed, so not in the list: resolves pyproject.toml again. Needs uv.
 lock:
