@@ -474,7 +474,7 @@ def read_coded_groups(
         group_rows.read_groups(tables[GROUPS], codes, words, sets, retry=retry),
         tables, numbers[EVENTS], codes, words, strategy_for,
     )  # fmt: skip
-    order = np.argsort(groups.kind, kind="stable")
+    order = np.lexsort((groups.kind, ~group_rows.divides(groups.kind)))
     groups = groups.take(order)
     renumbered = np.argsort(order)
     numbers = {name: renumbered[number] for name, number in numbers.items()}
