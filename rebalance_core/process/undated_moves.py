@@ -72,8 +72,9 @@ class UndatedMoves:
                 member = tuple(row[name] for name in _MEMBER)
                 made_ms = made.get(file_of(row["source"]), gone.get((*member, row["source"])))
                 before = (ms for ms in came.get(member, ()) if ms < row["event_ms"])
-                joins = row["event_type"] == CONSUMER_JOIN
-                came_ms = EVER_BEFORE_MS if joins else max(before, default=EVER_BEFORE_MS)
+                came_ms = EVER_BEFORE_MS
+                if row["event_type"] in (CONSUMER_LEAVE, CONSUMER_LOST):
+                    came_ms = max(before, default=EVER_BEFORE_MS)
                 lists = looks.get(group, [])
                 spans.setdefault(group, []).extend(_open_span(row, run, lists, made_ms, came_ms))
         self._of_members = {group: of for group, of in spans.items() if of}

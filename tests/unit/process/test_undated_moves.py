@@ -122,6 +122,10 @@ def test_and_after_it_came() -> None:
     back = event(950_000, "brokers/a/broker.log:9", "CONSUMER_JOIN")
     assert begun([came, SHOWN, back], looks(DUMPED_MS)) == 400_000
     assert begun([came, SHOWN], looks(500_000, DUMPED_MS)) == 500_000
+    # what it subscribes it may have subscribed before the first that is known of it
+    known = event(400_000, "brokers/a/broker.log:7", "CONSUMER_JOIN", "OBSERVED")
+    shown = event(DUMPED_MS, SHOWN["source"], "SUBSCRIBE")
+    assert begun([known, shown], looks(DUMPED_MS)) == EVER_BEFORE_MS
 
 
 @pytest.mark.parametrize(("torn", "latest_ms"), [(True, 700_000), (False, BEGIN_MS + 20_000)])
