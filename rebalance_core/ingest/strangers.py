@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rebalance_core.ingest.broker_folders import BrokerDirectory
+from rebalance_core.ingest.broker_folders import SYNC_MEMBER_TOPIC, BrokerDirectory
 from rebalance_core.ingest.collection import BROKER_LOG, CONFIG_STORES, TOPICS, Collection
 from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.fact import Unread, file_of
@@ -23,8 +23,9 @@ OF_BROKER = "it is of broker"
 
 # A broker's log names it at each start; its topics.json has a topic of its name. The files of one
 # folder are of one broker, so of two names one is wrong: that of the folder, else the only one that
-# collection.toml, mqadmin or a name server knows, is right. Where neither decides, all are read,
-# and the folder is of no broker (`INGEST_BROKER_FOLDER_UNCLEAR`).
+# collection.toml, mqadmin or a name server knows, is right. A topic whose name no file knows as a
+# broker's may be any, unless another copy in the folder has the broker's own. Where neither
+# decides, all are read, and the folder is of no broker (`INGEST_BROKER_FOLDER_UNCLEAR`).
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +92,17 @@ def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, 
     for folder, file, name in _names(on_cluster):
         if kinds.get(file) == BROKER_LOG:
             logs[folder][file].add(name)
-        elif kinds.get(file) == TOPICS and name in directory.known:
+        elif kinds.get(file) == TOPICS:
             stores[folder][file].add(name)
     found: dict[str, str] = {}
     for folder in logs.keys() | stores.keys():
         own = _own_name(folder, logs.get(folder, {}), directory.known)
         of_logs = logs.get(folder, {}).items()
         found |= {f: _says(names, own) for f, names in of_logs if own and own not in names}
-        for store, names in stores.get(folder, {}).items():
-            if own and own not in names:
+        copies = stores.get(folder, {})
+        shows_own = any(own in names for names in copies.values())
+        for store, names in copies.items():
+            if own and own not in names and (shows_own or names & directory.known):
                 copy = store.rpartition("/")[0]
                 found |= {
                     file: _says(names, own)
@@ -117,7 +120,9 @@ def _names(pieces: Iterable[ClusterEvidence]) -> Iterator[tuple[str, str, str]]:
             yield piece.place, file, piece.values["broker"]
         elif piece.kind == "broker_property" and piece.values["name"] == "brokerName":
             yield piece.place, file, piece.values["value"]
-        elif piece.kind == "broker_topic":
+        elif piece.kind == "broker_topic" and not piece.values["topic"].startswith(
+            SYNC_MEMBER_TOPIC
+        ):
             yield piece.place, file, piece.values["topic"]
 
 

@@ -75,6 +75,20 @@ def test_the_stores_of_another_broker_are_set_apart(tmp_path: Path) -> None:
     }
 
 
+def test_a_topics_json_of_a_broker_that_no_file_names_is_set_apart(tmp_path: Path) -> None:
+    folder = copied(tmp_path)
+    newest = max((folder / "brokers").glob("broker-a/config*/topics.json"))
+    text = newest.read_text()
+    assert '"broker-a"' in text
+    newest.write_text(text.replace('"broker-a"', '"mq-north"'))
+    collection = open_collection(folder)
+    rows = understood(collection, read_collection(collection).stats)
+    apart = {row["name"]: row["reason"] for row in rows if row["status"] == "REFUSED"}
+    assert newest.relative_to(folder).as_posix() in apart
+    assert {name.rpartition("/")[0] for name in apart} == {f"brokers/broker-a/{newest.parent.name}"}
+    assert {*apart.values()} == {"it is of broker mq-north, and its folder is of broker broker-a"}
+
+
 def test_a_folder_may_have_any_name(tmp_path: Path, whole: list[dict[str, object]]) -> None:
     folder = copied(tmp_path)
     (folder / "brokers" / "broker-a").rename(folder / "brokers" / "host-1")
