@@ -8,13 +8,15 @@ from rebalance_core.ingest.copied_names import client_id_of
 
 LEAST_ADDRESSES = 3
 """So many hashed addresses lie in no network together."""
+MANY, MOSTLY = 8, 0.75
+"""Of so many hashes some have a network together by chance, and most do not."""
 _ADDRESS = re.compile(r"(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}")
 _HASH = re.compile(r"(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{8,}")
 """What a tool puts in the place of an address: RocketMQ's own are those of a network."""
 
 
 def looks_hashed(addresses: Iterable[str]) -> bool:
-    """True if the addresses are hashes, or of as many networks as there are hosts.
+    """True if the addresses are hashes, or of about as many networks as there are hosts.
 
     >>> looks_hashed(["10.0.0.1", "10.0.0.2", "10.1.0.3"]), looks_hashed(["9f86d081"])
     (False, True)
@@ -23,7 +25,8 @@ def looks_hashed(addresses: Iterable[str]) -> bool:
     """
     addresses = set(addresses)
     networks = [match[1] for match in map(_ADDRESS.fullmatch, addresses) if match]
-    apart = len(set(networks)) == len(addresses) >= LEAST_ADDRESSES
+    share = MOSTLY if len(addresses) >= MANY else 1
+    apart = len(set(networks)) >= share * len(addresses) and len(addresses) >= LEAST_ADDRESSES
     return apart or any(map(_HASH.fullmatch, addresses))
 
 

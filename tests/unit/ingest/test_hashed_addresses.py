@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_core.ingest.collection import open_collection
+from rebalance_core.ingest.hashed_addresses import looks_hashed
 from rebalance_core.ingest.in_process import read_collection
 from tests.recordings.tables import RECORDINGS, ingested_recording
 
@@ -30,3 +31,9 @@ def test_the_names_of_answers_show_it(tmp_path: Path) -> None:
         (answers / f"{name}.txt").write_text("#Consumer Properties#\n")
     tables = read_collection(open_collection(tmp_path)).tables
     assert collected(tables)["hashed"] == "true"
+
+
+@pytest.mark.parametrize(("networks", "hashed"), [(9, True), (8, True), (7, False), (2, False)])
+def test_some_of_many_hashes_share_a_network_by_chance(networks: int, *, hashed: bool) -> None:
+    addresses = [f"10.{number % networks}.{number}.7" for number in range(10)]
+    assert looks_hashed(addresses) is hashed
