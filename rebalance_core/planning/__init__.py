@@ -4,7 +4,9 @@
 ones), `movement` (movement beside balance), `consumer_counts` and `queues_needed` (how many),
 `load_per_consumer` and `backlog` (where the message rates of queues are known). For whole
 clusters: `scenario` (edits of a history), `variants` and `known_strategies`, and `sweep`, what
-of a plan is the same in a process and on Spark; `process.plan` runs them.
+of a plan is the same in a process and on Spark; `process.plan` runs them. What a planner writes,
+a change, a scenario, a rollout or a model, is read by the keys of `table_keys`; ids of clients that
+do not run yet are made in `client_ids`.
 
 May import: `engine` and all below; numpy and pyarrow in `sweep`, elsewhere the standard library.
 Begin with `what_if.what_if`.

@@ -8,9 +8,9 @@ from rebalance_core.contracts.settings_file import named_text, toml_document
 from rebalance_core.model.clients import parse_version
 from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys
 from rebalance_core.model.times import SEND_TIMEOUT_MS
-from rebalance_core.planning.scenario import edit
-from rebalance_core.planning.scenario.edit import EditKey, required
-from rebalance_core.planning.scenario.file import TomlLines, read_values
+from rebalance_core.planning import table_keys
+from rebalance_core.planning.table_keys import TableKey, read_values, required
+from rebalance_core.planning.toml_lines import TomlLines
 from rebalance_core.producers.model import (
     BrokerModel,
     BrownOut,
@@ -41,7 +41,7 @@ def latency(value: Any) -> Latency:
     """A distribution: a table with ``distribution`` and its parameters, in ms."""
     if not isinstance(value, dict):
         raise ValueError(f"expected a table such as {_EXAMPLE}")
-    form = edit.one_of(*_FORMS)(value.get("distribution"))
+    form = table_keys.one_of(*_FORMS)(value.get("distribution"))
     names = _FORMS[form]
     given = (key for key in value if key != "distribution")
     for _, unknown in unknown_keys(given, names, whose=f" of {form}"):
@@ -60,49 +60,49 @@ def latency(value: Any) -> Latency:
 
 def _milliseconds(name: str, value: Any) -> float:
     try:
-        return float(edit.number(0, MOST_MS)(value))
+        return float(table_keys.number(0, MOST_MS)(value))
     except ValueError as error:
         raise ValueError(f"{name} = {value!r}: {error}") from None
 
 
-_share = edit.number_that(lambda value: 0 <= value <= 1, "from 0 to 1")
+_share = table_keys.number_that(lambda value: 0 <= value <= 1, "from 0 to 1")
 
-TOP: Mapping[str, EditKey] = {
-    "name": required(edit.words),
-    "description": required(edit.words),
-    "cluster": EditKey(edit.words, "model"),
-    "seed": EditKey(edit.whole(0, 2**63 - 1), 0),
-    "start_ms": EditKey(edit.whole(946_684_800_000, 7_289_654_399_999), 1_767_571_200_000),
-    "seconds": required(edit.whole(1, MOST_SECONDS)),
-    "slice_seconds": EditKey(edit.whole(1, MOST_SECONDS), 60),
+TOP: Mapping[str, TableKey] = {
+    "name": required(table_keys.words),
+    "description": required(table_keys.words),
+    "cluster": TableKey(table_keys.words, "model"),
+    "seed": TableKey(table_keys.whole(0, 2**63 - 1), 0),
+    "start_ms": TableKey(table_keys.whole(946_684_800_000, 7_289_654_399_999), 1_767_571_200_000),
+    "seconds": required(table_keys.whole(1, MOST_SECONDS)),
+    "slice_seconds": TableKey(table_keys.whole(1, MOST_SECONDS), 60),
 }
-_STRETCH: Mapping[str, EditKey] = {
-    "broker": required(edit.words),
-    "from_second": required(edit.whole(0, MOST_SECONDS)),
-    "to_second": required(edit.whole(1, MOST_SECONDS)),
+_STRETCH: Mapping[str, TableKey] = {
+    "broker": required(table_keys.words),
+    "from_second": required(table_keys.whole(0, MOST_SECONDS)),
+    "to_second": required(table_keys.whole(1, MOST_SECONDS)),
 }
-TABLES: Mapping[str, Mapping[str, EditKey]] = {
+TABLES: Mapping[str, Mapping[str, TableKey]] = {
     "broker": {
-        "name": required(edit.words),
-        "queues": required(edit.whole(1, 65_536)),
+        "name": required(table_keys.words),
+        "queues": required(table_keys.whole(1, 65_536)),
         "latency": required(latency),
     },
-    "brown_out": {**_STRETCH, "latency": required(latency), "errors": EditKey(_share, 0.0)},
+    "brown_out": {**_STRETCH, "latency": required(latency), "errors": TableKey(_share, 0.0)},
     "outage": {
         **_STRETCH,
-        "answer": EditKey(edit.one_of(CONNECT, TIMEOUT), CONNECT),
-        "stays_in_route": EditKey(edit.yes_or_no, False),
+        "answer": TableKey(table_keys.one_of(CONNECT, TIMEOUT), CONNECT),
+        "stays_in_route": TableKey(table_keys.yes_or_no, False),
     },
     "producers": {
-        "group": required(edit.words),
-        "topic": required(edit.words),
-        "clients": required(edit.whole(1, 1_000_000)),
-        "sends_per_second": required(edit.number(0, 100_000)),
-        "client_version": EditKey(edit.parsed(parse_version), parse_version("5.3")),
-        "fault_tolerance": EditKey(edit.yes_or_no, False),
-        "detector": EditKey(edit.yes_or_no, False),
-        "retries": EditKey(edit.whole(0, 100), RETRY_TIMES),
-        "timeout_ms": EditKey(edit.whole(1, MOST_MS), SEND_TIMEOUT_MS),
+        "group": required(table_keys.words),
+        "topic": required(table_keys.words),
+        "clients": required(table_keys.whole(1, 1_000_000)),
+        "sends_per_second": required(table_keys.number(0, 100_000)),
+        "client_version": TableKey(table_keys.parsed(parse_version), parse_version("5.3")),
+        "fault_tolerance": TableKey(table_keys.yes_or_no, False),
+        "detector": TableKey(table_keys.yes_or_no, False),
+        "retries": TableKey(table_keys.whole(0, 100), RETRY_TIMES),
+        "timeout_ms": TableKey(table_keys.whole(1, MOST_MS), SEND_TIMEOUT_MS),
     },
 }
 """By name of an array of tables its keys; defaults are upstream's where they are RocketMQ's."""
@@ -157,7 +157,7 @@ def parse_model(text: str, file: str) -> ProducerModel:
 
 def _values(
     table: Mapping[str, Any],
-    keys: Mapping[str, EditKey],
+    keys: Mapping[str, TableKey],
     known: Collection[str],
     place_of: Any,
     mistakes: list[str],

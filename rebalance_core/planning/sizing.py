@@ -9,7 +9,7 @@ from typing import Any
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.planning.strategies import Owners
-from rebalance_core.planning.what_if.planned_group import MOST_QUEUES
+from rebalance_core.planning.table_keys import MOST_QUEUES
 
 MS_PER_SECOND = 1000
 

@@ -10,7 +10,8 @@ from typing import Any
 from rebalance_core.contracts.settings_file import named_text, toml_document
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.times import read_duration
-from rebalance_core.planning.scenario import deploys, edit
+from rebalance_core.planning import table_keys
+from rebalance_core.planning.scenario import deploys
 from rebalance_core.planning.scenario.deploys import (
     Amount,
     Deploy,
@@ -18,10 +19,11 @@ from rebalance_core.planning.scenario.deploys import (
     SwitchStrategy,
     Turn,
 )
-from rebalance_core.planning.scenario.edit import EditKey, ValueReader, read_moment
-from rebalance_core.planning.scenario.file import TomlLines, read_values
+from rebalance_core.planning.scenario.edit import read_moment
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
 from rebalance_core.planning.scenario.scenario import Scenario
+from rebalance_core.planning.table_keys import TableKey, ValueReader, read_values
+from rebalance_core.planning.toml_lines import TomlLines
 
 # One way to deploy.
 
@@ -137,7 +139,7 @@ MOST_PLANS = 2_000
 AMOUNTS: tuple[Amount, ...] = (0, 1, "25%", "50%", "100%")
 
 
-_from_0_up = edit.number_that(lambda value: 0 <= value < inf, "from 0 up")
+_from_0_up = table_keys.number_that(lambda value: 0 <= value < inf, "from 0 up")
 
 
 def several(read: ValueReader) -> ValueReader:
@@ -153,11 +155,11 @@ def several(read: ValueReader) -> ValueReader:
 
 def read_change(value: Any) -> str:
     """Read the change that is deployed."""
-    what, equals, text = edit.words(value).partition("=")
+    what, equals, text = table_keys.words(value).partition("=")
     if what == SWITCH_STRATEGY and text:
-        return f"{what}={edit.strategy(text)}"
+        return f"{what}={table_keys.strategy(text)}"
     if what == UPGRADE and text:
-        return f"{what}={edit.version(text)}"
+        return f"{what}={table_keys.version(text)}"
     if what == RESTART and not equals:
         return what
     hint = did_you_mean(what, CHANGES)
@@ -184,9 +186,9 @@ class Prices:
     more pod.
     """
 
-    copy: float = edit.key(_from_0_up, 0.0)
-    no_owner_s: float = edit.key(_from_0_up, 0.0)
-    pod_hour: float = edit.key(_from_0_up, 0.0)
+    copy: float = table_keys.key(_from_0_up, 0.0)
+    no_owner_s: float = table_keys.key(_from_0_up, 0.0)
+    pod_hour: float = table_keys.key(_from_0_up, 0.0)
 
 
 @dataclass(frozen=True)
@@ -196,18 +198,20 @@ class Search:
     Every combination of ``surge``, ``unavailable``, ``pause`` and ``order`` is a plan.
     """
 
-    change: str = edit.needed(read_change)
-    groups: str = edit.needed(edit.words)
+    change: str = table_keys.needed(read_change)
+    groups: str = table_keys.needed(table_keys.words)
     budgets: Budgets = Budgets()
     prices: Prices | None = None
-    surge: tuple[Amount, ...] = edit.key(several(deploys.amount), AMOUNTS)
-    unavailable: tuple[Amount, ...] = edit.key(several(deploys.amount), AMOUNTS)
-    pause: tuple[int, ...] = edit.key(several(read_duration), (0, 5_000, 15_000, 60_000))
-    order: tuple[str, ...] = edit.key(several(edit.one_of(*deploys.ORDERS)), (deploys.RANDOM,))
-    down: int = edit.key(read_duration, DOWN_MS)
-    ready_after: int = edit.key(read_duration, 0)
-    graceful: bool = edit.key(edit.yes_or_no, True)
-    address: str = edit.key(edit.one_of(*deploys.ADDRESSES), deploys.NEW)
+    surge: tuple[Amount, ...] = table_keys.key(several(deploys.amount), AMOUNTS)
+    unavailable: tuple[Amount, ...] = table_keys.key(several(deploys.amount), AMOUNTS)
+    pause: tuple[int, ...] = table_keys.key(several(read_duration), (0, 5_000, 15_000, 60_000))
+    order: tuple[str, ...] = table_keys.key(
+        several(table_keys.one_of(*deploys.ORDERS)), (deploys.RANDOM,)
+    )
+    down: int = table_keys.key(read_duration, DOWN_MS)
+    ready_after: int = table_keys.key(read_duration, 0)
+    graceful: bool = table_keys.key(table_keys.yes_or_no, True)
+    address: str = table_keys.key(table_keys.one_of(*deploys.ADDRESSES), deploys.NEW)
 
     def default(self) -> RolloutPlan:
         """The plan of a Deployment that says nothing of its strategy."""
@@ -247,17 +251,17 @@ class Search:
 # The file.
 
 
-_OF_SEARCH = edit.keys_of(Search)
+_OF_SEARCH = table_keys.keys_of(Search)
 _TOP = {name: key for name, key in _OF_SEARCH.items() if key.required}
-_TABLES: Mapping[str, Mapping[str, EditKey]] = {
+_TABLES: Mapping[str, Mapping[str, TableKey]] = {
     "budgets": {
-        "max_read_again": EditKey(_from_0_up),
-        "max_no_owner_s": EditKey(_from_0_up),
-        "max_double_s": EditKey(_from_0_up),
-        "min_members": EditKey(edit.whole(0, 1_000_000)),
-        "finish_within": EditKey(read_duration),
+        "max_read_again": TableKey(_from_0_up),
+        "max_no_owner_s": TableKey(_from_0_up),
+        "max_double_s": TableKey(_from_0_up),
+        "min_members": TableKey(table_keys.whole(0, 1_000_000)),
+        "finish_within": TableKey(read_duration),
     },
-    "prices": edit.keys_of(Prices),
+    "prices": table_keys.keys_of(Prices),
     "plans": {name: key for name, key in _OF_SEARCH.items() if not key.required},
 }
 
@@ -305,7 +309,7 @@ class _Reading:
         self.mistakes.append(f"{self.file}:{self.lines.of_key(key, table)}: {text}")
 
     def values(
-        self, table: str, given: Any, keys: Mapping[str, EditKey], known: Collection[str]
+        self, table: str, given: Any, keys: Mapping[str, TableKey], known: Collection[str]
     ) -> dict[str, Any]:
         """The values read; what is wrong is noted."""
         if not isinstance(given, dict):

@@ -13,11 +13,13 @@ from rebalance_core.model.group_settings import (
     can_be_popped,
 )
 from rebalance_core.model.times import read_duration
+from rebalance_core.planning import table_keys
 from rebalance_core.planning.scenario import edit
 from rebalance_core.planning.scenario.cluster_life import TOPIC_COLUMNS, ClusterLife, TopicSettings
 from rebalance_core.planning.scenario.edit import Edit, GroupEdit
 from rebalance_core.planning.scenario.group_life import GroupLife, MemberData
 from rebalance_core.planning.scenario.member_edits import DOWN_MS
+from rebalance_core.planning.table_keys import MOST_QUEUES
 from rebalance_core.protocol.routes import DEFAULT_PERM
 from rebalance_core.strategies.machine_room_nearby import DEFAULT_ROOM_SEPARATOR
 
@@ -28,7 +30,7 @@ from rebalance_core.strategies.machine_room_nearby import DEFAULT_ROOM_SEPARATOR
 class BrokerLoss(Edit):
     """Remove brokers for ``back_after``, or until the end."""
 
-    broker: tuple[str, ...] = edit.needed(edit.patterns)
+    broker: tuple[str, ...] = table_keys.needed(table_keys.patterns)
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
         """The brokers."""
@@ -48,8 +50,8 @@ class LoseBroker(BrokerLoss):
 
     KIND = "lose_broker"
 
-    how: str = edit.key(edit.one_of("stopped", "closed", "expired"), "closed")
-    back_after: int | None = edit.key(read_duration)
+    how: str = table_keys.key(table_keys.one_of("stopped", "closed", "expired"), "closed")
+    back_after: int | None = table_keys.key(read_duration)
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
         """Take them down."""
@@ -70,8 +72,8 @@ class LoseMaster(BrokerLoss):
 
     KIND = "lose_master"
 
-    slaves: str = edit.key(edit.one_of("refused", "slave_read", "acting"), "refused")
-    back_after: int | None = edit.key(read_duration)
+    slaves: str = table_keys.key(table_keys.one_of("refused", "slave_read", "acting"), "refused")
+    back_after: int | None = table_keys.key(read_duration)
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
         """Take their masters away."""
@@ -93,12 +95,12 @@ class LoseRoom(Edit):
 
     KIND = "lose_room"
 
-    room: tuple[str, ...] = edit.needed(edit.texts)
-    separator: str = edit.key(edit.words, DEFAULT_ROOM_SEPARATOR)
-    broker_prefixes: tuple[str, ...] | None = edit.key(edit.texts)
-    client_prefixes: tuple[str, ...] | None = edit.key(edit.texts)
-    how: str = edit.key(edit.one_of("crash", "expired"), "expired")
-    back_after: int | None = edit.key(read_duration)
+    room: tuple[str, ...] = table_keys.needed(table_keys.texts)
+    separator: str = table_keys.key(table_keys.words, DEFAULT_ROOM_SEPARATOR)
+    broker_prefixes: tuple[str, ...] | None = table_keys.key(table_keys.texts)
+    client_prefixes: tuple[str, ...] | None = table_keys.key(table_keys.texts)
+    how: str = table_keys.key(table_keys.one_of("crash", "expired"), "expired")
+    back_after: int | None = table_keys.key(read_duration)
 
     def concerns_group(self, consumer_group: str) -> bool:
         """Every group may have members there."""
@@ -133,8 +135,6 @@ class LoseRoom(Edit):
 
 # scale_queues: more or fewer queues of a topic on each broker that has it.
 
-MOST_QUEUES = 65_536  # limits.max_queue_nums
-
 
 @dataclass(frozen=True, kw_only=True)
 class ScaleQueues(Edit):
@@ -146,12 +146,12 @@ class ScaleQueues(Edit):
 
     KIND = "scale_queues"
 
-    topic: tuple[str, ...] = edit.needed(edit.patterns)
-    broker: tuple[str, ...] = edit.key(edit.patterns, ("*",))
-    queues: int | None = edit.key(edit.whole(0, MOST_QUEUES))
-    read: int | None = edit.key(edit.whole(0, MOST_QUEUES))
-    write: int | None = edit.key(edit.whole(0, MOST_QUEUES))
-    factor: float | None = edit.key(edit.number(0, 1_024))
+    topic: tuple[str, ...] = table_keys.needed(table_keys.patterns)
+    broker: tuple[str, ...] = table_keys.key(table_keys.patterns, ("*",))
+    queues: int | None = table_keys.key(table_keys.whole(0, MOST_QUEUES))
+    read: int | None = table_keys.key(table_keys.whole(0, MOST_QUEUES))
+    write: int | None = table_keys.key(table_keys.whole(0, MOST_QUEUES))
+    factor: float | None = table_keys.key(table_keys.number(0, 1_024))
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -202,12 +202,12 @@ class NewTopic(Edit):
 
     KIND = "new_topic"
 
-    name: str = edit.needed(edit.words)
-    queues: int = edit.needed(edit.whole(1, MOST_QUEUES))
-    broker: tuple[str, ...] = edit.key(edit.patterns, ("*",))
-    subscribed_by: tuple[str, ...] = edit.key(edit.patterns, ())
-    subscribe_after: int = edit.key(read_duration, 0)
-    every: int = edit.key(read_duration, 0)
+    name: str = table_keys.needed(table_keys.words)
+    queues: int = table_keys.needed(table_keys.whole(1, MOST_QUEUES))
+    broker: tuple[str, ...] = table_keys.key(table_keys.patterns, ("*",))
+    subscribed_by: tuple[str, ...] = table_keys.key(table_keys.patterns, ())
+    subscribe_after: int = table_keys.key(read_duration, 0)
+    every: int = table_keys.key(read_duration, 0)
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
         """Brokers and groups."""
@@ -268,10 +268,12 @@ class SwitchRequestMode(GroupEdit):
 
     KIND = "switch_request_mode"
 
-    topic: tuple[str, ...] = edit.key(edit.patterns, ("*",))
-    mode: str = edit.needed(edit.one_of(POP, PULL))
-    share_queue_num: int | None = edit.key(edit.whole(-1, LARGEST_SHARE_QUEUE_NUM))
-    rebalance_mode: str | None = edit.key(edit.one_of(CLIENT_REBALANCE, BROKER_REBALANCE))
+    topic: tuple[str, ...] = table_keys.key(table_keys.patterns, ("*",))
+    mode: str = table_keys.needed(table_keys.one_of(POP, PULL))
+    share_queue_num: int | None = table_keys.key(table_keys.whole(-1, LARGEST_SHARE_QUEUE_NUM))
+    rebalance_mode: str | None = table_keys.key(
+        table_keys.one_of(CLIENT_REBALANCE, BROKER_REBALANCE)
+    )
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

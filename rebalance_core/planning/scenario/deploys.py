@@ -9,10 +9,11 @@ from typing import Any
 
 from rebalance_core.model.queue import java_string_key
 from rebalance_core.model.times import read_duration
-from rebalance_core.planning.scenario import edit
+from rebalance_core.planning import table_keys
 from rebalance_core.planning.scenario.edit import LOSS_DETAILS, GroupEdit
 from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife, MemberData
-from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS, MOST_CONSUMERS
+from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS
+from rebalance_core.planning.table_keys import MOST_CONSUMERS
 
 # How many at a time, and when: as a Kubernetes Deployment has it.
 
@@ -123,16 +124,16 @@ class Deploy(GroupEdit):
     an instance name come back under the same id on another channel where it is kept.
     """
 
-    percent: float = edit.key(edit.number(0, 100), 10.0)
-    every: int = edit.key(read_duration, EVERY_MS)
-    down: int = edit.key(read_duration, DOWN_MS)
-    surge: Amount | None = edit.key(amount)  # noqa: RUF009  # a field, made once
-    unavailable: Amount | None = edit.key(amount)  # noqa: RUF009  # a field, made once
-    ready_after: int = edit.key(read_duration, 0)
-    pause: int = edit.key(read_duration, 0)
-    order: str = edit.key(edit.one_of(*ORDERS), RANDOM)
-    graceful: bool = edit.key(edit.yes_or_no, True)
-    address: str | None = edit.key(edit.one_of(*ADDRESSES))
+    percent: float = table_keys.key(table_keys.number(0, 100), 10.0)
+    every: int = table_keys.key(read_duration, EVERY_MS)
+    down: int = table_keys.key(read_duration, DOWN_MS)
+    surge: Amount | None = table_keys.key(amount)  # noqa: RUF009  # a field, made once
+    unavailable: Amount | None = table_keys.key(amount)  # noqa: RUF009  # a field, made once
+    ready_after: int = table_keys.key(read_duration, 0)
+    pause: int = table_keys.key(read_duration, 0)
+    order: str = table_keys.key(table_keys.one_of(*ORDERS), RANDOM)
+    graceful: bool = table_keys.key(table_keys.yes_or_no, True)
+    address: str | None = table_keys.key(table_keys.one_of(*ADDRESSES))
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -236,8 +237,8 @@ class RollingRestart(Deploy):
 
     KIND = "rolling_restart"
 
-    how: str | None = edit.key(edit.one_of(*LOSS_DETAILS))
-    version: str | None = edit.key(edit.version)
+    how: str | None = table_keys.key(table_keys.one_of(*LOSS_DETAILS))
+    version: str | None = table_keys.key(table_keys.version)
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -275,8 +276,8 @@ class SwitchStrategy(Deploy):
 
     KIND = "switch_strategy"
 
-    strategy: str = edit.needed(edit.strategy)
-    how: str | None = edit.key(edit.one_of(AT_ONCE, ROLLING))
+    strategy: str = table_keys.needed(table_keys.strategy)
+    how: str | None = table_keys.key(table_keys.one_of(AT_ONCE, ROLLING))
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,21 +1,14 @@
-"""An edit of a scenario: a frozen value that acts on groups, the cluster or both; and how its
-keys are read.
-"""
+"""An edit of a scenario: a frozen value that acts on groups, the cluster or both."""
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
-from rebalance_core.model.clients import parse_language, parse_version
-from rebalance_core.model.errors import RebalanceError, did_you_mean
 from rebalance_core.model.times import INSTANT_FORM, read_duration, read_instant
 from rebalance_core.planning.scenario.cluster_life import ClusterLife
 from rebalance_core.planning.scenario.group_life import GroupLife
-from rebalance_core.strategies import parse_strategy
-
-# Moments that hang on a history's end.
+from rebalance_core.planning.table_keys import TableKey, key, keys_of, needed, patterns
 
 END = "end"
 MOMENT_FORM = f'"end", "+10m" after it, "-2h" before it, {INSTANT_FORM}'
@@ -60,142 +53,6 @@ def read_moment(value: Any) -> Moment:
         raise ValueError(f"expected {MOMENT_FORM}" if form else str(error)) from None
 
 
-# The values of an edit's keys: each reader takes what TOML gives, or says what is valid.
-#
-# Readers raise ValueError whose message goes behind ``key = value:``.
-
-ValueReader = Callable[[Any], Any]
-
-_SET = re.compile(r"\[!?+\]?+[^\]]*\]")  # as fnmatch reads one
-
-
-@dataclass(frozen=True, slots=True)
-class EditKey:
-    """One key of an edit: how its value is read and what it is if it is not given."""
-
-    read: ValueReader
-    default: Any = None
-    required: bool = False
-
-
-def required(read: ValueReader) -> EditKey:
-    """A key that must be given."""
-    return EditKey(read, required=True)
-
-
-def key(read: ValueReader, default: Any = None) -> Any:
-    """Declare a field of an `Edit` to be a key of the file, which may be left out."""
-    return field(default=default, metadata={"key": EditKey(read, default)})
-
-
-def needed(read: ValueReader) -> Any:
-    """Declare a field of an `Edit` to be a key of the file that must be given."""
-    return field(metadata={"key": required(read)})
-
-
-def keys_of(table: Any) -> dict[str, EditKey]:
-    """Return the keys that the fields of a dataclass are, in their order."""
-    return {one.name: one.metadata["key"] for one in fields(table) if "key" in one.metadata}
-
-
-def words(value: Any) -> str:
-    """Text that is not empty."""
-    if not isinstance(value, str) or not value.strip():
-        raise ValueError("expected text that is not empty")
-    return value
-
-
-def texts(value: Any) -> tuple[str, ...]:
-    """One text or a list of them."""
-    items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list) or not items:
-        raise ValueError('expected text or a list of texts, e.g. ["a", "b"]')
-    try:
-        return tuple(words(item) for item in items)
-    except ValueError:
-        raise ValueError('expected text or a list of texts, e.g. ["a", "b"]') from None
-
-
-def patterns(value: Any) -> tuple[str, ...]:
-    """One glob or a list of them: ``*``, ``?`` and ``[ab]``."""
-    globs = texts(value)
-    if any("[" in _SET.sub("", glob) for glob in globs):
-        raise ValueError("[ begins a set of characters and ] must end it; [[] is the sign [ itself")
-    return globs
-
-
-def one_of(*valid: str) -> ValueReader:
-    """One of some words."""
-
-    def read(value: Any) -> str:
-        if value not in valid:
-            hint = did_you_mean(str(value), valid)
-            raise ValueError(f"expected one of {', '.join(valid)}{hint}")
-        return str(value)
-
-    return read
-
-
-def whole(low: int, high: int) -> ValueReader:
-    """A whole number of a range."""
-
-    def read(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise ValueError(f"expected a whole number from {low:,} to {high:,}")
-        return value
-
-    return read
-
-
-def number_that(fits: Callable[[float], bool], valid: str) -> ValueReader:
-    """Return a reader of numbers that fit; ``valid`` says in words which do."""
-
-    def read(value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
-            raise ValueError(f"expected a number {valid}")
-        return float(value)
-
-    return read
-
-
-def number(low: float, high: float) -> ValueReader:
-    """Return a reader of numbers above ``low`` and up to ``high``."""
-    return number_that(lambda value: low < value <= high, f"above {low:g} and up to {high:g}")
-
-
-def yes_or_no(value: Any) -> bool:
-    """Read true or false."""
-    if not isinstance(value, bool):
-        raise ValueError("expected true or false")
-    return value
-
-
-def parsed(parse: Callable[[str], Any]) -> ValueReader:
-    """Return a reader of text by a function that raises errors of ours."""
-
-    def read(value: Any) -> Any:
-        try:
-            return parse(words(value))
-        except RebalanceError as error:
-            raise ValueError(str(error)) from None
-
-    return read
-
-
-def _of_version(text: str) -> str:
-    parse_version(text)
-    return text
-
-
-language = parsed(parse_language)
-version = parsed(_of_version)
-"""Reads a RocketMQ version; the text stays as it is."""
-strategy = parsed(lambda text: str(parse_strategy(text)))
-"""Reads a strategy text, printed as the parser prints it."""
-
-
-# What an edit is: a frozen value of a scenario file that acts on groups, the cluster or both.
-
 LOSS_DETAILS = {"leave": None, "crash": "CLOSED", "expired": "EXPIRED"}
 """How a member goes: it says so, its connection is seen closing, or only the scan finds out."""
 
@@ -214,7 +71,7 @@ class Edit:
     cluster: tuple[str, ...] = key(patterns, ("*",))
 
     @classmethod
-    def keys(cls) -> dict[str, EditKey]:
+    def keys(cls) -> dict[str, TableKey]:
         """Return all keys of the kind, in the order of the fields."""
         return keys_of(cls)
 

@@ -4,9 +4,7 @@ May import: other modules of `planning.scenario`, `model`, `strategies`. Begin w
 `add_consumers`.
 """
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +19,15 @@ from rebalance_core.planning.scenario.cluster_edits import (
     SwitchRequestMode,
 )
 from rebalance_core.planning.scenario.deploys import RollingRestart, SwitchStrategy
-from rebalance_core.planning.scenario.edit import Edit, EditKey, words
+from rebalance_core.planning.scenario.edit import Edit
 from rebalance_core.planning.scenario.member_edits import (
     AddConsumers,
     MixedSubscriptions,
     RemoveConsumers,
 )
 from rebalance_core.planning.scenario.scenario import Scenario
+from rebalance_core.planning.table_keys import read_values, words
+from rebalance_core.planning.toml_lines import TomlLines
 
 EDIT_KINDS: dict[str, type[Edit]] = {
     edit.KIND: edit
@@ -48,79 +48,6 @@ EDIT_KINDS: dict[str, type[Edit]] = {
 
 __all__ = ["EDIT_KINDS", "Edit"]
 
-
-# On which line of a TOML text a key stands: tomllib reads values and forgets places.
-
-_HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]#]+?)\s*\]\]?\s*(?:#.*)?")
-_KEY = re.compile(r"\s*([A-Za-z0-9_-]+|\"[^\"]*\"|'[^']*')\s*(?:\.[^=]*)?=")
-_STRINGS = re.compile(r'"""|\'\'\'|"(?:[^"\\]|\\.)*"|\'[^\']*\'|#.*|[\[\]{}]')
-
-
-@dataclass(slots=True)
-class TomlLines:
-    """Lines of the keys of the top table and of each table of the arrays of tables.
-
-    Understands what scenario files use: plain and quoted keys, headers, values over several lines.
-    """
-
-    text: str
-    _keys: dict[tuple[str, int, str], int] = field(default_factory=dict)
-    _tables: dict[tuple[str, int], int] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        table, index = "", 0
-        counts: dict[str, int] = {}
-        depth, quotes = 0, ""
-        for line_number, line in enumerate(self.text.splitlines(), 1):
-            if not depth and not quotes:
-                header, key = _HEADER.fullmatch(line), _KEY.match(line)
-                if header:
-                    table = header[2].strip("\"'")
-                    index = counts.get(table, 0)
-                    counts[table] = index + 1
-                    self._tables[table, index] = line_number
-                    continue
-                if key:
-                    name = key[1].strip("\"'")
-                    self._keys.setdefault((table, index, name), line_number)
-                    line = line[key.end() :]
-            depth, quotes = _open_at_end(line, depth, quotes)
-
-    def of_table(self, table: str, index: int = 0) -> int:
-        """The line of a table's header; 1 if it has none."""
-        return self._tables.get((table, index), 1)
-
-    def of_key(self, key: str, table: str = "", index: int = 0) -> int:
-        """The line of a key; that of its table if the key is not found."""
-        match = self._keys.get((table, index, key))
-        return match if match is not None else self.of_table(table or key, index)
-
-
-def _open_at_end(line: str, depth: int, quotes: str) -> tuple[int, str]:
-    """How many brackets, and which multi-line quotes, are open behind the line."""
-    place = 0
-    if quotes:
-        end = line.find(quotes)
-        if end < 0:
-            return depth, quotes
-        place = end + len(quotes)
-    for match in _STRINGS.finditer(line, place):
-        if match.start() < place:
-            continue
-        token = match[0]
-        if token in ('"""', "'''"):
-            end = line.find(token, match.end())
-            if end < 0:
-                return depth, token
-            place = end + len(token)
-        elif token in "[{":
-            depth += 1
-        elif token in "]}":
-            depth -= 1
-    return depth, ""
-
-
-# Scenario files: TOML with name, description and ``[[edit]]`` tables; every mistake is named.
 
 TOP_KEYS = ("name", "description", "edit")
 
@@ -231,33 +158,3 @@ def _edit(
         wrong.append((key, f"{kind if key == 'kind' else key} {message}"))
     mistakes += [f"{file}:{lines.of_key(key, 'edit', index)}: {text}" for key, text in wrong]
     return None if wrong else edit(**values)
-
-
-def read_values(
-    given: Mapping[str, Any],
-    keys: Mapping[str, EditKey],
-    whose: str = "",
-    known: Collection[str] | None = None,
-    valid: str = "valid keys",
-) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return the values of a table as its keys read them, and (key, what is wrong) of the others.
-
-    Args:
-        given: the table.
-        keys: those of its kind.
-        whose: where an unknown key was looked for, in words.
-        known: all keys that may stand there, also those that are tables; None: ``keys``.
-        valid: what the message calls them.
-    """
-    known = keys if known is None else known
-    values = dict[str, Any]()
-    unknown = (key for key in given if key not in keys)
-    wrong = list(unknown_keys(unknown, known, whose=whose, valid=valid))
-    for key, value in given.items():
-        if key not in keys:
-            continue
-        try:
-            values[key] = keys[key].read(value)
-        except ValueError as error:
-            wrong.append((key, f"{key} = {value!r}: {error}"))
-    return values, wrong

@@ -16,8 +16,7 @@ from rebalance_core.model.group_settings import (
     RequestMode,
 )
 from rebalance_core.model.times import DAY_MS
-from rebalance_core.planning.scenario.cluster_life import Row, RowLog, Timeline, entity_of
-from rebalance_core.planning.what_if.change import (
+from rebalance_core.planning.client_ids import (
     MadeId,
     address_of,
     addresses_of_network,
@@ -25,6 +24,7 @@ from rebalance_core.planning.what_if.change import (
     read_made_id,
     template_of,
 )
+from rebalance_core.planning.scenario.cluster_life import Row, RowLog, Timeline, entity_of
 from rebalance_core.synthetic.draws import Draws
 
 # Client ids and channels for processes that a scenario adds: by seed, like recorded ones.

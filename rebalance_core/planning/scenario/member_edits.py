@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from rebalance_core.model.times import MINUTE_MS, read_duration
+from rebalance_core.planning import table_keys
 from rebalance_core.planning.scenario import edit
 from rebalance_core.planning.scenario.edit import GroupEdit
 from rebalance_core.planning.scenario.group_life import GroupLife, MemberData
+from rebalance_core.planning.table_keys import MOST_CONSUMERS
 
 # add_consumers: more processes of a group, like those that it has.
 
-MOST_CONSUMERS = 10_000
 CONFIG = "CONFIG"
 
 
@@ -27,10 +28,10 @@ class AddConsumers(GroupEdit):
 
     KIND = "add_consumers"
 
-    count: int | None = edit.key(edit.whole(1, MOST_CONSUMERS))
-    share: float | None = edit.key(edit.number(0, 100))
-    every: int = edit.key(read_duration, 0)
-    language: str | None = edit.key(edit.language)
+    count: int | None = table_keys.key(table_keys.whole(1, MOST_CONSUMERS))
+    share: float | None = table_keys.key(table_keys.number(0, 100))
+    every: int = table_keys.key(read_duration, 0)
+    language: str | None = table_keys.key(table_keys.language)
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -68,10 +69,10 @@ class RemoveConsumers(GroupEdit):
 
     KIND = "remove_consumers"
 
-    count: int | None = edit.key(edit.whole(1, MOST_CONSUMERS))
-    share: float | None = edit.key(edit.number(0, 1))
-    how: str = edit.key(edit.one_of(*edit.LOSS_DETAILS), "leave")
-    every: int = edit.key(read_duration, 0)
+    count: int | None = table_keys.key(table_keys.whole(1, MOST_CONSUMERS))
+    share: float | None = table_keys.key(table_keys.number(0, 1))
+    how: str = table_keys.key(table_keys.one_of(*edit.LOSS_DETAILS), "leave")
+    every: int = table_keys.key(read_duration, 0)
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -108,11 +109,11 @@ class MixedSubscriptions(GroupEdit):
 
     KIND = "mixed_subscriptions"
 
-    percent: float = edit.needed(edit.number(0, 100))
-    extra: str | None = edit.key(edit.words)
-    lacking: str | None = edit.key(edit.words)
-    every: int = edit.key(read_duration, EVERY_MS)
-    down: int = edit.key(read_duration, DOWN_MS)
+    percent: float = table_keys.needed(table_keys.number(0, 100))
+    extra: str | None = table_keys.key(table_keys.words)
+    lacking: str | None = table_keys.key(table_keys.words)
+    every: int = table_keys.key(read_duration, EVERY_MS)
+    down: int = table_keys.key(read_duration, DOWN_MS)
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

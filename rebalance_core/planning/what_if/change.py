@@ -1,18 +1,18 @@
-"""Client ids as RocketMQ's clients make them, and those of consumers that `what_if` adds."""
+"""What a planner wants to change: a value, built by small functions or read from a mapping.
+
+Changes are joined by ``|`` and happen at one instant: ``add_consumers(5) | lose_broker("b-1")``.
+"""
 
 from __future__ import annotations
 
-import random
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
-from ipaddress import AddressValueError, IPv4Address
-from string import Formatter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from rebalance_core.model.clients import parse_language, profile_of
-from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.model.group_settings import CPP, DOTNET, GO, NODE
+from rebalance_core.model.errors import UsageError
+from rebalance_core.planning import table_keys
+from rebalance_core.planning.client_ids import DEFAULT_TEMPLATE, check_template
+from rebalance_core.planning.table_keys import MOST_CONSUMERS
 from rebalance_core.planning.what_if.planned_group import (
     RequestModes,
     Strategy,
@@ -23,204 +23,37 @@ from rebalance_core.planning.what_if.planned_group import (
     refuse,
 )
 
-# Client ids as RocketMQ's clients make them, in parts; hosts for the clients a plan adds.
-#
-# A clustering client without an instance name is ``ip@pid#nanotime``, new at each start; with one
-# it is ``ip@name`` (rocketmq.md §1.1). Two kinds of plans put new ids together of these parts:
-# `new_client_ids` (`what_if`: by a template, each on the next address) and `scenario.group_life`
-# (scenarios: by seed, near and like a recorded process).
 
-_MADE = re.compile(r"(?P<host>.*)@(?P<pid>\d+)#(?P<nanos>\d+)(?P<ending>@\w+)?", re.DOTALL)
-_LAST_NUMBERS = range(1, 255)  # 0 and 255 are no host's in the networks of today
+def _count_or_names(value: Any) -> int | tuple[str, ...]:
+    """How many, or names."""
+    several = isinstance(value, str | list | tuple)
+    return table_keys.texts(value) if several else table_keys.whole(0, MOST_CONSUMERS)(value)
 
 
-@dataclass(frozen=True, slots=True)
-class MadeId:
-    """An id without an instance name; ``ending`` is ``@`` and the unit's name, or empty.
-
-    >>> read_made_id("10.0.0.9@711#81@unit")
-    MadeId(host='10.0.0.9', pid='711', nanos='81', ending='@unit')
-    >>> read_made_id("10.0.0.9@app")
-    """
-
-    host: str
-    pid: str
-    nanos: str
-    ending: str = ""
-
-    def __str__(self) -> str:
-        """The id."""
-        return f"{self.host}@{self.pid}#{self.nanos}{self.ending}"
+def _template(value: Any) -> str:
+    """A template of client ids without a mistake."""
+    if not isinstance(value, str):
+        raise ValueError(f"expected text, e.g. {DEFAULT_TEMPLATE}")
+    if mistakes := check_template(value):
+        raise table_keys.Mistakes(*mistakes)
+    return value
 
 
-def read_made_id(client_id: str) -> MadeId | None:
-    """The parts of an id; None: it has an instance name, or another form altogether."""
-    made = _MADE.fullmatch(client_id)
-    return None if made is None else MadeId(*(part or "" for part in made.groups()))
+def _strategy(name: str, value: Any, mistakes: list[str]) -> Any:
+    return read_strategy(value, mistakes)
 
 
-def host_of(client_id: str) -> str:
-    """Return the part before the first ``@``, of ids of any form."""
-    return client_id.partition("@")[0]
+def _by_name(name: str, check: Callable[[str, Any, list[str]], Any]) -> table_keys.ValueReader:
+    """Return a reader by a function that adds whole sentences to a list of mistakes."""
 
+    def read(value: Any) -> Any:
+        mistakes: list[str] = []
+        right = check(name, value, mistakes)
+        if mistakes:
+            raise table_keys.Mistakes(*mistakes)
+        return right
 
-def address_of(host: str) -> IPv4Address | None:
-    """The IPv4 address that a host is named by; None: it has another name."""
-    try:
-        return IPv4Address(host)
-    except AddressValueError:
-        return None
-
-
-def addresses_from(first: IPv4Address) -> Iterator[str]:
-    """Hosts' addresses from this one up; the last number stays within 1 to 254.
-
-    >>> hosts = addresses_from(IPv4Address("10.0.0.254"))
-    >>> next(hosts), next(hosts)
-    ('10.0.0.254', '10.0.1.1')
-    """
-    address = first
-    while True:
-        if int(address) % 256 in _LAST_NUMBERS:
-            yield str(address)
-        address += 1
-
-
-def addresses_of_network(address: IPv4Address, third: int | None = None) -> list[str]:
-    """The 254 hosts' addresses that differ in the last number; or with another third one."""
-    first, second, own_third, _ = address.packed
-    network = IPv4Address(bytes((first, second, own_third if third is None else third, 0)))
-    hosts = addresses_from(network)
-    return [next(hosts) for _ in _LAST_NUMBERS]
-
-
-# Client ids of consumers that `what_if` adds: no seed, no channel, by the caller's template.
-#
-# Where the new ids sort among the old ones decides what AVG moves, so the caller may say how they
-# look; by default they look like those of RocketMQ's clients (`MadeId`).
-
-DEFAULT_TEMPLATE = str(MadeId("{ip}", "{pid}", "{nanos}"))
-TEMPLATES = {GO: "{ip}@{pid}", NODE: "{ip}@{pid}", DOTNET: "{ip}@{pid}", CPP: "{ip}@{pid}#DEFAULT"}
-"""Of clients whose ids are not made as Java's; those of C++ are of 1.2.5 or later."""
-FIELDS = {
-    "n": "1, 2, 3 … of the consumers added",
-    "ip": "the next free IPv4 addresses after the highest one of the group",
-    "pid": "a process id, another for each",
-    "nanos": "a System.nanoTime(), another for each",
-}
-FIRST_ADDRESS = IPv4Address("10.0.0.1")  # of a group whose ids begin with no address
-PID, PID_STEP = 20_000, 37
-NANOS, NANOS_STEP = 1_000_000_000_000, 7_919_000_000_000
-
-
-def new_client_ids(
-    count: int, present: Collection[str], template: str = DEFAULT_TEMPLATE
-) -> list[str]:
-    """Ids that are not in ``present``; the same arguments give the same ids.
-
-    Args:
-        count: How many.
-        present: Client ids of the group.
-        template: Text with fields of `FIELDS` in braces; with none of them it must be for one id.
-
-    Raises:
-        UsageError: `check_template` finds a mistake, or the template gives an id twice or one that
-            is there already.
-
-    >>> new_client_ids(2, ["10.0.0.9@711#81"])
-    ['10.0.0.10@20000#1000000000000', '10.0.0.11@20037#8919000000000']
-    >>> new_client_ids(2, [], "web-{n}@app")
-    ['web-1@app', 'web-2@app']
-    """
-    if mistakes := check_template(template):
-        raise UsageError("\n".join(mistakes))
-    addresses = _free_addresses(present)
-    made: list[str] = []
-    for n in range(1, count + 1):
-        values = {
-            "n": n,
-            "ip": next(addresses),
-            "pid": PID + (n - 1) * PID_STEP,
-            "nanos": NANOS + (n - 1) * NANOS_STEP,
-        }
-        client_id = template.format_map(values)
-        if client_id in made or client_id in present:
-            raise UsageError(
-                f"client_id_template = {template!r}: {client_id!r} is there already; put a field"
-                f" that differs into it, e.g. {{n}} ({', '.join(FIELDS)})"
-            )
-        made.append(client_id)
-    return made
-
-
-def template_of(language: str | None) -> str:
-    """Return how clients of a language make their ids.
-
-    >>> template_of("GO"), template_of(None)
-    ('{ip}@{pid}', '{ip}@{pid}#{nanos}')
-    """
-    return TEMPLATES.get(profile_of(language).language, DEFAULT_TEMPLATE)
-
-
-def check_template(template: str) -> list[str]:
-    """Say what is wrong with a template."""
-    try:
-        fields = [
-            (name, spec) for _, name, spec, _ in Formatter().parse(template) if name is not None
-        ]
-    except ValueError as error:
-        return [f"client_id_template = {template!r}: {error}; write {{{{ and }}}} for braces"]
-    mistakes = [
-        f"client_id_template = {template!r}: unknown field {{{name}}}; known: {', '.join(FIELDS)}"
-        + did_you_mean(name, FIELDS)
-        for name, _ in fields
-        if name not in FIELDS
-    ]
-    if not template:
-        mistakes.append("client_id_template is empty")
-    try:
-        if not mistakes:
-            template.format_map({"n": 1, "ip": "", "pid": 1, "nanos": 1})
-    except (ValueError, TypeError) as error:
-        mistakes.append(f"client_id_template = {template!r}: {error}")
-    return mistakes
-
-
-def drawn_client_ids(count: int, present: Collection[str], seed: int) -> list[str]:
-    """Ids like those of `new_client_ids` on hosts that a seed draws among the group's own.
-
-    Where a process that really joins will sort is not known; these stand for the places it may get.
-
-    >>> len(set(drawn_client_ids(3, ["10.0.0.9@711#81"], 0)))
-    3
-    """
-    draws = random.Random(seed)  # no secret
-    named = (address_of(host_of(client_id)) for client_id in present)
-    homes = sorted({address for address in named if address is not None}) or [FIRST_ADDRESS]
-    taken, made = {host_of(client_id) for client_id in present}, list[str]()
-    while len(made) < count:
-        free = [a for a in addresses_of_network(draws.choice(homes)) if a not in taken]
-        host = draws.choice(free or addresses_of_network(draws.choice(homes)))
-        taken.add(host)
-        pid, nanos = draws.randrange(1, 100_000), draws.randrange(10**12, 10**16)
-        if (one := str(MadeId(host, str(pid), str(nanos)))) not in present:
-            made.append(one)
-    return made
-
-
-def _free_addresses(present: Collection[str]) -> Iterator[str]:
-    """Addresses after the highest that an id begins with."""
-    used = [address for c in present if (address := address_of(host_of(c))) is not None]
-    yield from addresses_from(max(used) + 1 if used else FIRST_ADDRESS)
-
-
-# What a planner wants to change: a value, built by small functions or read from a mapping.
-#
-# Changes are joined by ``|`` and happen at one instant: ``add_consumers(5) |
-# lose_broker("b-1")``.
-
-MOST_CONSUMERS = 10_000
-"""That one change adds or removes; more is taken for a mistake."""
+    return read
 
 
 @dataclass(frozen=True)
@@ -242,23 +75,30 @@ class Change:
             the form that such a client makes.
     """
 
-    add_consumers: int = 0
-    client_id_template: str = DEFAULT_TEMPLATE
-    remove_consumers: int | tuple[str, ...] = 0
-    lose_broker: tuple[str, ...] = ()
-    queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    strategy: Strategy | None = None
-    request_modes: RequestModes = field(default_factory=dict)
-    rebalance_mode: str | None = None
-    language: str | None = None
+    add_consumers: int = table_keys.key(table_keys.whole(0, MOST_CONSUMERS), 0)
+    client_id_template: str = table_keys.key(_template, DEFAULT_TEMPLATE)
+    remove_consumers: int | tuple[str, ...] = table_keys.key(_count_or_names, 0)
+    lose_broker: tuple[str, ...] = table_keys.key(table_keys.texts, ())
+    queues: Mapping[str, Mapping[str, int]] = table_keys.key(
+        _by_name("queues", check_queue_numbers), {}
+    )
+    strategy: Strategy | None = table_keys.key(_by_name("strategy", _strategy))  # noqa: RUF009  # a field, made once
+    request_modes: RequestModes = table_keys.key(  # noqa: RUF009  # a field, made once
+        _by_name("request_modes", read_request_modes), {}
+    )
+    rebalance_mode: str | None = table_keys.key(read_rebalance_mode)
+    language: str | None = table_keys.key(table_keys.language)
 
     def __post_init__(self) -> None:
-        mistakes: list[str] = []
-        for key, read in _READERS.items():
-            value = getattr(self, key)
-            if value != _DEFAULTS[key]:
-                object.__setattr__(self, key, read(key, value, mistakes))
-        refuse(mistakes)
+        given = {
+            name: getattr(self, name)
+            for name, key in _KEYS.items()
+            if getattr(self, name) != key.default
+        }
+        values, wrong = table_keys.read_values(given, _KEYS)
+        refuse([text for _, text in wrong])
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def __or__(self, other: Change) -> Change:
         """Both at one instant: numbers add up, names are joined, of two values the last counts.
@@ -390,66 +230,23 @@ def read_change(given: Change | Mapping[str, Any]) -> Change:
         return given
     if not isinstance(given, Mapping):
         raise UsageError(
-            f"change = {given!r}: expected a Change or a mapping with keys {_list(_DEFAULTS)}"
+            f"change = {given!r}: expected a Change or a mapping with keys {_list(_KEYS)}"
         )
-    known = (*_DEFAULTS, *EDIT_NAMES)
     mistakes = [
-        f"change: unknown key {key!r}; known: {_list(known)}{did_you_mean(str(key), known)}"
-        for key in given
-        if key not in known
-    ]
-    mistakes += [
         f"change: {key} is {EDIT_NAMES[key]}; give one of them"
         for key in given
         if EDIT_NAMES.get(key) in given
     ]
-    given = {EDIT_NAMES.get(key, key): value for key, value in given.items()}
-    values = {
-        key: _READERS[key](key, value, mistakes) for key, value in given.items() if key in _DEFAULTS
+    known = {key: _KEYS[EDIT_NAMES.get(key, key)] for key in (*_KEYS, *EDIT_NAMES)}
+    # None leaves what is, where that is the default
+    stated = {
+        key: value
+        for key, value in given.items()
+        if value is not None or key not in known or known[key].default is not None
     }
-    refuse(mistakes)
-    return Change(**values)
-
-
-def _count(key: str, value: Any, mistakes: list[str]) -> int:
-    right = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_CONSUMERS
-    if not right:
-        mistakes.append(f"{key} = {value!r}: expected a whole number from 0 to {MOST_CONSUMERS:,}")
-    return value if right else 0
-
-
-def _names(key: str, value: Any, mistakes: list[str]) -> tuple[str, ...]:
-    names = (value,) if isinstance(value, str) else value
-    if isinstance(names, list | tuple) and all(isinstance(n, str) and n for n in names):
-        return tuple(names)
-    mistakes.append(f"{key} = {value!r}: expected a name or a list of names")
-    return ()
-
-
-def _count_or_names(key: str, value: Any, mistakes: list[str]) -> int | tuple[str, ...]:
-    if isinstance(value, str | list | tuple):
-        return _names(key, value, mistakes)
-    return _count(key, value, mistakes)
-
-
-def _template(key: str, value: Any, mistakes: list[str]) -> str:
-    if not isinstance(value, str):
-        mistakes.append(f"{key} = {value!r}: expected text, e.g. {DEFAULT_TEMPLATE}")
-        return DEFAULT_TEMPLATE
-    mistakes += check_template(value)
-    return value
-
-
-def _strategy(key: str, value: Any, mistakes: list[str]) -> Any:
-    return None if value is None else read_strategy(value, mistakes)
-
-
-def _language(key: str, value: Any, mistakes: list[str]) -> str | None:
-    try:
-        return None if value is None else parse_language(str(value))
-    except UsageError as error:
-        mistakes.append(f"{key} = {value!r}: {error}")
-        return None
+    values, wrong = table_keys.read_values(stated, known, whose=" of a change")
+    refuse([*mistakes, *(text for _, text in wrong)])
+    return Change(**{EDIT_NAMES.get(key, key): value for key, value in values.items()})
 
 
 def _consumers(count: int, language: str | None = None) -> str:
@@ -461,18 +258,4 @@ def _list(names: Any) -> str:
     return ", ".join(names)
 
 
-_READERS: dict[str, Callable[[str, Any, list[str]], Any]] = {
-    "add_consumers": _count,
-    "client_id_template": _template,
-    "remove_consumers": _count_or_names,
-    "lose_broker": _names,
-    "queues": check_queue_numbers,
-    "strategy": _strategy,
-    "request_modes": read_request_modes,
-    "rebalance_mode": read_rebalance_mode,
-    "language": _language,
-}
-_DEFAULTS: dict[str, Any] = {
-    attribute.name: {} if attribute.default is MISSING else attribute.default
-    for attribute in fields(Change)
-}
+_KEYS = table_keys.keys_of(Change)

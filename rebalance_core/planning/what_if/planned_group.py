@@ -24,6 +24,7 @@ from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies import PlanningStrategy, by_topic
+from rebalance_core.planning.table_keys import MOST_QUEUES, one_of, whole
 from rebalance_core.protocol.shares import Divider, MixedGroup
 from rebalance_core.replay.group_state import (
     GroupView,
@@ -36,8 +37,8 @@ from rebalance_core.strategies.texts import own_strategy
 
 # Queues by their number on each broker: topic -> broker name -> number of queues.
 
-MOST_QUEUES = 65_536
-"""On one broker; more is taken for a mistake. The same limit as that of the input tables."""
+
+_number_of_queues = whole(0, MOST_QUEUES)
 
 
 def check_queue_numbers(name: str, numbers: Any, mistakes: list[str]) -> dict[str, dict[str, int]]:
@@ -68,13 +69,11 @@ def check_queue_numbers(name: str, numbers: Any, mistakes: list[str]) -> dict[st
         for broker, number in brokers.items():
             if not isinstance(broker, str) or not broker:
                 mistakes.append(f"{name}.{topic}: {broker!r} is not a broker name")
-            elif not _is_number_of_queues(number):
-                mistakes.append(
-                    f"{name}.{topic}.{broker} = {number!r}: expected a whole number from 0 to"
-                    f" {MOST_QUEUES:,}"
-                )
-            else:
-                right[topic][broker] = number
+                continue
+            try:
+                right[topic][broker] = _number_of_queues(number)
+            except ValueError as error:
+                mistakes.append(f"{name}.{topic}.{broker} = {number!r}: {error}")
     return right
 
 
@@ -96,10 +95,6 @@ def queues_of_numbers(
     ]
     sorted_queues = by_topic(queues)
     return {topic: tuple(sorted_queues.get(topic, ())) for topic in right}
-
-
-def _is_number_of_queues(number: Any) -> bool:
-    return isinstance(number, int) and not isinstance(number, bool) and 0 <= number <= MOST_QUEUES
 
 
 # Request modes and rebalance modes as a planner states them.
@@ -136,12 +131,8 @@ def read_request_modes(name: str, modes: Any, mistakes: list[str]) -> dict[str, 
     return right
 
 
-def read_rebalance_mode(name: str, mode: Any, mistakes: list[str]) -> str:
-    """CLIENT, BROKER or PROXY; anything else is told."""
-    if mode not in REBALANCE_MODES:
-        hint = did_you_mean(str(mode), REBALANCE_MODES)
-        mistakes.append(f"{name} = {mode!r}: expected one of {', '.join(REBALANCE_MODES)}{hint}")
-    return str(mode)
+read_rebalance_mode = one_of(*REBALANCE_MODES)
+"""Reads CLIENT, BROKER or PROXY."""
 
 
 def check_topics(
@@ -284,7 +275,10 @@ def read_group(
         )
     modes = read_request_modes("request_modes", request_modes or {}, mistakes)
     check_topics(modes, of_topic, mistakes)
-    rebalance_mode = read_rebalance_mode("rebalance_mode", rebalance_mode, mistakes)
+    try:
+        read_rebalance_mode(rebalance_mode)
+    except ValueError as error:
+        mistakes.append(f"rebalance_mode = {rebalance_mode!r}: {error}")
     of_client = _read_languages(languages or {}, [one for one, _ in processes], mistakes)
     strategy_read = read_strategy(strategy, mistakes)
     if strategy_read is None or len(mistakes) > earlier:

@@ -9,6 +9,12 @@ from typing import Any
 from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING, JAVA
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
+from rebalance_core.planning.client_ids import (
+    DEFAULT_TEMPLATE,
+    drawn_client_ids,
+    new_client_ids,
+    template_of,
+)
 from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import Movement, previous_owner
 from rebalance_core.planning.strategies import PlanningStrategy
@@ -19,12 +25,8 @@ from rebalance_core.planning.what_if.allocation import (
     changed_owners,
 )
 from rebalance_core.planning.what_if.change import (
-    DEFAULT_TEMPLATE,
     Change,
-    drawn_client_ids,
-    new_client_ids,
     read_change,
-    template_of,
 )
 from rebalance_core.planning.what_if.planned_group import (
     Members,

@@ -1,10 +1,7 @@
-"""Changes: built, joined, read from a mapping; client ids in parts; every mistake of the input
-named.
-"""
+"""Changes: built, joined, read from a mapping, and every mistake of the input named."""
 
 import re
 import tomllib
-from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
@@ -19,19 +16,10 @@ from rebalance_core.planning import (
     switch_strategy,
     what_if,
 )
-from rebalance_core.planning.scenario.group_life import newcomer, restarted
+from rebalance_core.planning.scenario.file import parse_scenario
 from rebalance_core.planning.what_if.change import (
-    address_of,
-    addresses_from,
-    addresses_of_network,
-    host_of,
-    new_client_ids,
     read_change,
-    read_made_id,
 )
-from rebalance_core.synthetic.draws import Draws
-
-# Changes: built, joined, read from a mapping, and every mistake of the input named.
 
 QUEUES = {"orders": {"broker-a": 4}}
 
@@ -125,60 +113,6 @@ def test_a_mistake_says_what_is_wrong(members: Any, queues: Any, change: Any, na
     assert named in found
 
 
-def test_made_up_ids_follow_the_addresses_that_are_there() -> None:
-    made = new_client_ids(3, ["10.0.0.253@1#1", "host@2#2"])
-    assert [client_id.partition("@")[0] for client_id in made] == [
-        "10.0.0.254", "10.0.1.1", "10.0.1.2",
-    ]  # fmt: skip
-    assert made == new_client_ids(3, ["host@2#2", "10.0.0.253@1#1"])
-
-
-# Client ids in parts, and that both kinds of plans make ids of these parts.
-
-IDS = ("10.0.0.9@711#81", "10.0.0.9@1#81@unit", "pod-a@711#81", "a@b@711#81")
-
-
-@pytest.mark.parametrize("client_id", IDS)
-def test_parts_make_the_id_again(client_id: str) -> None:
-    assert str(read_made_id(client_id)) == client_id
-
-
-@pytest.mark.parametrize("client_id", ["10.0.0.9@app", "10.0.0.9", "", "x@711#", "x@711#81@"])
-def test_an_id_of_another_form_has_no_parts(client_id: str) -> None:
-    assert read_made_id(client_id) is None
-
-
-@pytest.mark.parametrize("client_id", IDS)
-def test_whatever_a_plan_makes_has_the_parts(client_id: str) -> None:
-    key = (client_id, "10.0.0.9:40000")
-    old = read_made_id(client_id)
-    assert old is not None
-    [added] = new_client_ids(1, [client_id])
-    joined, _ = newcomer(key, 5, {key}, 1, Draws(1, "test"))
-    again, _ = restarted(key, 1, 5, {key}, Draws(1, "test"))
-    for made in (added, joined, again):
-        assert read_made_id(made) is not None
-        assert made != client_id
-        if made != added:
-            assert made.endswith(old.ending)
-    assert again.startswith(f"{old.host}@")
-
-
-def test_hosts() -> None:
-    assert [host_of(client_id) for client_id in IDS] == ["10.0.0.9", "10.0.0.9", "pod-a", "a"]
-    assert address_of("10.0.0.9") == IPv4Address("10.0.0.9")
-    assert [address_of(host) for host in ("pod-a", "10.0.0", "10.0.0.256", "")] == [None] * 4
-
-
-def test_no_host_ends_in_0_or_255() -> None:
-    hosts = addresses_from(IPv4Address("10.0.0.253"))
-    assert [next(hosts) for _ in range(3)] == ["10.0.0.253", "10.0.0.254", "10.0.1.1"]
-    near = addresses_of_network(IPv4Address("255.255.255.9"))
-    assert (len(near), near[0], near[-1]) == (254, "255.255.255.1", "255.255.255.254")
-    beside = addresses_of_network(IPv4Address("10.0.7.9"), 3)
-    assert (len(beside), beside[0], beside[-1]) == (254, "10.0.3.1", "10.0.3.254")
-
-
 @pytest.mark.parametrize(
     ("given", "form"),
     [
@@ -190,3 +124,39 @@ def test_no_host_ends_in_0_or_255() -> None:
 def test_set_queues_names_the_form_that_it_expects(given: tuple[Any, ...], form: str) -> None:
     with pytest.raises(UsageError, match=re.escape(form)):
         set_queues(*given)
+
+
+def test_a_scenario_and_a_change_read_values_alike() -> None:
+    """A language, and names, are wrong by the same words; names may be one or a list."""
+    whole = read_change({"lose_broker": ["a", "b"], "language": "GO"})
+    assert (whole.lose_broker, whole.language) == (("a", "b"), "GO")
+    wrong = {"language": "COBOL", "lose_broker": [""]}
+    scenario = "".join(
+        f"[[edit]]\nkind = {kind!r}\n{line}\n"
+        for kind, line in (
+            ("add_consumers", "group = 'g'\ncount = 1\nlanguage = 'COBOL'"),
+            ("lose_broker", "broker = ['']"),
+        )
+    )
+    found: list[str] = []
+    parse_scenario(f"name = 'n'\ndescription = 'd'\n{scenario}", "f", found)
+    with pytest.raises(UsageError) as refused:
+        read_change(wrong)
+    behind = [text.split(": ", 1)[1] for text in str(refused.value).splitlines()]
+    assert [text.split(": ", 2)[2] for text in found] == behind
+
+
+def test_an_edit_goes_by_its_name_in_scenarios_too() -> None:
+    plain = {"queues": {"T": {"a": 2}}, "strategy": "AVG", "request_modes": {"T": "PULL"}}
+    named = dict(
+        zip(("new_topic", "switch_strategy", "switch_request_mode"), plain.values(), strict=True)
+    )
+    assert read_change(named) == read_change(plain)
+    with pytest.raises(UsageError, match="new_topic is queues; give one of them"):
+        read_change({"queues": {}, "new_topic": {}})
+
+
+def test_none_leaves_what_is() -> None:
+    assert read_change({"strategy": None, "language": None}) == Change()
+    with pytest.raises(UsageError, match="add_consumers = None"):
+        read_change({"add_consumers": None})

@@ -1,0 +1,201 @@
+"""Client ids as RocketMQ's clients make them, in parts; those of consumers that a plan adds.
+
+A clustering client without an instance name is ``ip@pid#nanotime``, new at each start; with one it
+is ``ip@name`` (rocketmq.md §1.1). Two kinds of plans put new ids together of these parts:
+`new_client_ids` (`what_if`: by a template, each on the next address) and `scenario.group_life`
+(scenarios: by seed, near and like a recorded process).
+
+Where the new ids sort among the old ones decides what AVG moves, so the caller of `what_if` may say
+how they look; by default they look like those of RocketMQ's clients (`MadeId`).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from ipaddress import AddressValueError, IPv4Address
+from string import Formatter
+
+from rebalance_core.model.clients import profile_of
+from rebalance_core.model.errors import UsageError, did_you_mean
+from rebalance_core.model.group_settings import CPP, DOTNET, GO, NODE
+
+_MADE = re.compile(r"(?P<host>.*)@(?P<pid>\d+)#(?P<nanos>\d+)(?P<ending>@\w+)?", re.DOTALL)
+_LAST_NUMBERS = range(1, 255)  # 0 and 255 are no host's in the networks of today
+
+
+@dataclass(frozen=True, slots=True)
+class MadeId:
+    """An id without an instance name; ``ending`` is ``@`` and the unit's name, or empty.
+
+    >>> read_made_id("10.0.0.9@711#81@unit")
+    MadeId(host='10.0.0.9', pid='711', nanos='81', ending='@unit')
+    >>> read_made_id("10.0.0.9@app")
+    """
+
+    host: str
+    pid: str
+    nanos: str
+    ending: str = ""
+
+    def __str__(self) -> str:
+        """The id."""
+        return f"{self.host}@{self.pid}#{self.nanos}{self.ending}"
+
+
+def read_made_id(client_id: str) -> MadeId | None:
+    """The parts of an id; None: it has an instance name, or another form altogether."""
+    made = _MADE.fullmatch(client_id)
+    return None if made is None else MadeId(*(part or "" for part in made.groups()))
+
+
+def host_of(client_id: str) -> str:
+    """Return the part before the first ``@``, of ids of any form."""
+    return client_id.partition("@")[0]
+
+
+def address_of(host: str) -> IPv4Address | None:
+    """The IPv4 address that a host is named by; None: it has another name."""
+    try:
+        return IPv4Address(host)
+    except AddressValueError:
+        return None
+
+
+def addresses_from(first: IPv4Address) -> Iterator[str]:
+    """Hosts' addresses from this one up; the last number stays within 1 to 254.
+
+    >>> hosts = addresses_from(IPv4Address("10.0.0.254"))
+    >>> next(hosts), next(hosts)
+    ('10.0.0.254', '10.0.1.1')
+    """
+    address = first
+    while True:
+        if int(address) % 256 in _LAST_NUMBERS:
+            yield str(address)
+        address += 1
+
+
+def addresses_of_network(address: IPv4Address, third: int | None = None) -> list[str]:
+    """The 254 hosts' addresses that differ in the last number; or with another third one."""
+    first, second, own_third, _ = address.packed
+    network = IPv4Address(bytes((first, second, own_third if third is None else third, 0)))
+    hosts = addresses_from(network)
+    return [next(hosts) for _ in _LAST_NUMBERS]
+
+
+DEFAULT_TEMPLATE = str(MadeId("{ip}", "{pid}", "{nanos}"))
+TEMPLATES = {GO: "{ip}@{pid}", NODE: "{ip}@{pid}", DOTNET: "{ip}@{pid}", CPP: "{ip}@{pid}#DEFAULT"}
+"""Of clients whose ids are not made as Java's; those of C++ are of 1.2.5 or later."""
+FIELDS = {
+    "n": "1, 2, 3 … of the consumers added",
+    "ip": "the next free IPv4 addresses after the highest one of the group",
+    "pid": "a process id, another for each",
+    "nanos": "a System.nanoTime(), another for each",
+}
+FIRST_ADDRESS = IPv4Address("10.0.0.1")  # of a group whose ids begin with no address
+PID, PID_STEP = 20_000, 37
+NANOS, NANOS_STEP = 1_000_000_000_000, 7_919_000_000_000
+
+
+def new_client_ids(
+    count: int, present: Collection[str], template: str = DEFAULT_TEMPLATE
+) -> list[str]:
+    """Ids that are not in ``present``; the same arguments give the same ids.
+
+    Args:
+        count: How many.
+        present: Client ids of the group.
+        template: Text with fields of `FIELDS` in braces; with none of them it must be for one id.
+
+    Raises:
+        UsageError: `check_template` finds a mistake, or the template gives an id twice or one that
+            is there already.
+
+    >>> new_client_ids(2, ["10.0.0.9@711#81"])
+    ['10.0.0.10@20000#1000000000000', '10.0.0.11@20037#8919000000000']
+    >>> new_client_ids(2, [], "web-{n}@app")
+    ['web-1@app', 'web-2@app']
+    """
+    if mistakes := check_template(template):
+        raise UsageError("\n".join(mistakes))
+    addresses = _free_addresses(present)
+    made: list[str] = []
+    for n in range(1, count + 1):
+        values = {
+            "n": n,
+            "ip": next(addresses),
+            "pid": PID + (n - 1) * PID_STEP,
+            "nanos": NANOS + (n - 1) * NANOS_STEP,
+        }
+        client_id = template.format_map(values)
+        if client_id in made or client_id in present:
+            raise UsageError(
+                f"client_id_template = {template!r}: {client_id!r} is there already; put a field"
+                f" that differs into it, e.g. {{n}} ({', '.join(FIELDS)})"
+            )
+        made.append(client_id)
+    return made
+
+
+def template_of(language: str | None) -> str:
+    """Return how clients of a language make their ids.
+
+    >>> template_of("GO"), template_of(None)
+    ('{ip}@{pid}', '{ip}@{pid}#{nanos}')
+    """
+    return TEMPLATES.get(profile_of(language).language, DEFAULT_TEMPLATE)
+
+
+def check_template(template: str) -> list[str]:
+    """Say what is wrong with a template."""
+    try:
+        fields = [
+            (name, spec) for _, name, spec, _ in Formatter().parse(template) if name is not None
+        ]
+    except ValueError as error:
+        return [f"client_id_template = {template!r}: {error}; write {{{{ and }}}} for braces"]
+    mistakes = [
+        f"client_id_template = {template!r}: unknown field {{{name}}}; known: {', '.join(FIELDS)}"
+        + did_you_mean(name, FIELDS)
+        for name, _ in fields
+        if name not in FIELDS
+    ]
+    if not template:
+        mistakes.append("client_id_template is empty")
+    try:
+        if not mistakes:
+            template.format_map({"n": 1, "ip": "", "pid": 1, "nanos": 1})
+    except (ValueError, TypeError) as error:
+        mistakes.append(f"client_id_template = {template!r}: {error}")
+    return mistakes
+
+
+def drawn_client_ids(count: int, present: Collection[str], seed: int) -> list[str]:
+    """Ids like those of `new_client_ids` on hosts that a seed draws among the group's own.
+
+    Where a process that really joins will sort is not known; these stand for the places it may get.
+
+    >>> len(set(drawn_client_ids(3, ["10.0.0.9@711#81"], 0)))
+    3
+    """
+    draws = random.Random(seed)  # no secret
+    named = (address_of(host_of(client_id)) for client_id in present)
+    homes = sorted({address for address in named if address is not None}) or [FIRST_ADDRESS]
+    taken, made = {host_of(client_id) for client_id in present}, list[str]()
+    while len(made) < count:
+        free = [a for a in addresses_of_network(draws.choice(homes)) if a not in taken]
+        host = draws.choice(free or addresses_of_network(draws.choice(homes)))
+        taken.add(host)
+        pid, nanos = draws.randrange(1, 100_000), draws.randrange(10**12, 10**16)
+        if (one := str(MadeId(host, str(pid), str(nanos)))) not in present:
+            made.append(one)
+    return made
+
+
+def _free_addresses(present: Collection[str]) -> Iterator[str]:
+    """Addresses after the highest that an id begins with."""
+    used = [address for c in present if (address := address_of(host_of(c))) is not None]
+    yield from addresses_from(max(used) + 1 if used else FIRST_ADDRESS)

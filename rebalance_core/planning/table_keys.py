@@ -1,0 +1,184 @@
+"""The keys of the tables that a planner writes: how values are read, what is wrong with them."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from rebalance_core.model.clients import parse_language, parse_version
+from rebalance_core.model.errors import RebalanceError, did_you_mean, unknown_keys
+from rebalance_core.strategies import parse_strategy
+
+MOST_CONSUMERS = 10_000
+"""That one edit adds or removes; more is taken for a mistake."""
+MOST_QUEUES = 65_536
+"""Of a topic on one broker; the same limit as that of the input tables."""
+
+ValueReader = Callable[[Any], Any]
+"""Takes what TOML or Python gives; raises ValueError whose message goes behind ``key = value:``."""
+
+_SET = re.compile(r"\[!?+\]?+[^\]]*\]")  # as fnmatch reads one
+
+
+class Mistakes(ValueError):
+    """Several sentences on one value, each whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableKey:
+    """One key of a table: how its value is read and what it is if it is not given."""
+
+    read: ValueReader
+    default: Any = None
+    required: bool = False
+
+
+def required(read: ValueReader) -> TableKey:
+    """A key that must be given."""
+    return TableKey(read, required=True)
+
+
+def key(read: ValueReader, default: Any = None) -> Any:
+    """Declare a field of a dataclass to be a key of the table, which may be left out."""
+    metadata = {"key": TableKey(read, default)}
+    if isinstance(default, dict):
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def needed(read: ValueReader) -> Any:
+    """Declare a field of a dataclass to be a key of the table that must be given."""
+    return field(metadata={"key": required(read)})
+
+
+def keys_of(table: Any) -> dict[str, TableKey]:
+    """Return the keys that the fields of a dataclass are, in their order."""
+    return {one.name: one.metadata["key"] for one in fields(table) if "key" in one.metadata}
+
+
+def words(value: Any) -> str:
+    """Text that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("expected text that is not empty")
+    return value
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """One text or a list of them."""
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list | tuple) or not items:
+        raise ValueError('expected text or a list of texts, e.g. ["a", "b"]')
+    try:
+        return tuple(words(item) for item in items)
+    except ValueError:
+        raise ValueError('expected text or a list of texts, e.g. ["a", "b"]') from None
+
+
+def patterns(value: Any) -> tuple[str, ...]:
+    """One glob or a list of them: ``*``, ``?`` and ``[ab]``."""
+    globs = texts(value)
+    if any("[" in _SET.sub("", glob) for glob in globs):
+        raise ValueError("[ begins a set of characters and ] must end it; [[] is the sign [ itself")
+    return globs
+
+
+def one_of(*valid: str) -> ValueReader:
+    """One of some words."""
+
+    def read(value: Any) -> str:
+        if value not in valid:
+            hint = did_you_mean(str(value), valid)
+            raise ValueError(f"expected one of {', '.join(valid)}{hint}")
+        return str(value)
+
+    return read
+
+
+def whole(low: int, high: int) -> ValueReader:
+    """A whole number of a range."""
+
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ValueError(f"expected a whole number from {low:,} to {high:,}")
+        return value
+
+    return read
+
+
+def number_that(fits: Callable[[float], bool], valid: str) -> ValueReader:
+    """Return a reader of numbers that fit; ``valid`` says in words which do."""
+
+    def read(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
+            raise ValueError(f"expected a number {valid}")
+        return float(value)
+
+    return read
+
+
+def number(low: float, high: float) -> ValueReader:
+    """Return a reader of numbers above ``low`` and up to ``high``."""
+    return number_that(lambda value: low < value <= high, f"above {low:g} and up to {high:g}")
+
+
+def yes_or_no(value: Any) -> bool:
+    """Read true or false."""
+    if not isinstance(value, bool):
+        raise ValueError("expected true or false")
+    return value
+
+
+def parsed(parse: Callable[[str], Any]) -> ValueReader:
+    """Return a reader of text by a function that raises errors of ours."""
+
+    def read(value: Any) -> Any:
+        try:
+            return parse(words(value))
+        except RebalanceError as error:
+            raise ValueError(str(error)) from None
+
+    return read
+
+
+def _of_version(text: str) -> str:
+    parse_version(text)
+    return text
+
+
+language = parsed(parse_language)
+version = parsed(_of_version)
+"""Reads a RocketMQ version; the text stays as it is."""
+strategy = parsed(lambda text: str(parse_strategy(text)))
+"""Reads a strategy text, printed as the parser prints it."""
+
+
+def read_values(
+    given: Mapping[str, Any],
+    keys: Mapping[str, TableKey],
+    whose: str = "",
+    known: Collection[str] | None = None,
+    valid: str = "valid keys",
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return the values of a table as its keys read them, and (key, what is wrong) of the others.
+
+    Args:
+        given: the table.
+        keys: those of its kind.
+        whose: where an unknown key was looked for, in words.
+        known: all keys that may stand there, also those that are tables; None: ``keys``.
+        valid: what the message calls them.
+    """
+    known = keys if known is None else known
+    values = dict[str, Any]()
+    unknown = (key for key in given if key not in keys)
+    wrong = list(unknown_keys(unknown, known, whose=whose, valid=valid))
+    for key, value in given.items():
+        if key not in keys:
+            continue
+        try:
+            values[key] = keys[key].read(value)
+        except Mistakes as found:
+            wrong += ((key, text) for text in found.args)
+        except ValueError as error:
+            wrong.append((key, f"{key} = {value!r}: {error}"))
+    return values, wrong

@@ -1,0 +1,72 @@
+"""On which line of a TOML text a key stands: tomllib reads values and forgets places."""
+
+import re
+from dataclasses import dataclass, field
+
+_HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]#]+?)\s*\]\]?\s*(?:#.*)?")
+_KEY = re.compile(r"\s*([A-Za-z0-9_-]+|\"[^\"]*\"|'[^']*')\s*(?:\.[^=]*)?=")
+_STRINGS = re.compile(r'"""|\'\'\'|"(?:[^"\\]|\\.)*"|\'[^\']*\'|#.*|[\[\]{}]')
+
+
+@dataclass(slots=True)
+class TomlLines:
+    """Lines of the keys of the top table and of each table of the arrays of tables.
+
+    Understands what scenario files use: plain and quoted keys, headers, values over several lines.
+    """
+
+    text: str
+    _keys: dict[tuple[str, int, str], int] = field(default_factory=dict)
+    _tables: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        table, index = "", 0
+        counts: dict[str, int] = {}
+        depth, quotes = 0, ""
+        for line_number, line in enumerate(self.text.splitlines(), 1):
+            if not depth and not quotes:
+                header, key = _HEADER.fullmatch(line), _KEY.match(line)
+                if header:
+                    table = header[2].strip("\"'")
+                    index = counts.get(table, 0)
+                    counts[table] = index + 1
+                    self._tables[table, index] = line_number
+                    continue
+                if key:
+                    name = key[1].strip("\"'")
+                    self._keys.setdefault((table, index, name), line_number)
+                    line = line[key.end() :]
+            depth, quotes = _open_at_end(line, depth, quotes)
+
+    def of_table(self, table: str, index: int = 0) -> int:
+        """The line of a table's header; 1 if it has none."""
+        return self._tables.get((table, index), 1)
+
+    def of_key(self, key: str, table: str = "", index: int = 0) -> int:
+        """The line of a key; that of its table if the key is not found."""
+        match = self._keys.get((table, index, key))
+        return match if match is not None else self.of_table(table or key, index)
+
+
+def _open_at_end(line: str, depth: int, quotes: str) -> tuple[int, str]:
+    """How many brackets, and which multi-line quotes, are open behind the line."""
+    place = 0
+    if quotes:
+        end = line.find(quotes)
+        if end < 0:
+            return depth, quotes
+        place = end + len(quotes)
+    for match in _STRINGS.finditer(line, place):
+        if match.start() < place:
+            continue
+        token = match[0]
+        if token in ('"""', "'''"):
+            end = line.find(token, match.end())
+            if end < 0:
+                return depth, token
+            place = end + len(token)
+        elif token in "[{":
+            depth += 1
+        elif token in "]}":
+            depth -= 1
+    return depth, ""
