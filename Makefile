@@ -65,7 +65,7 @@ oracle: setup ## Compare random cases with the released Java classes
 conformance: setup ## Check vector files: make conformance VECTORS="FILE…"
 	@$(BIN)/python -m tests.conformance $(VECTORS)
 
-fidelity: setup ## Compare the recordings with 1,000 simulated futures each, for docs/fidelity.md (5 minutes)
+fidelity: setup ## Compare the recordings with 1,000 simulated futures each, for docs/fidelity-figures.md (5 minutes)
 	$(BIN)/python -m tests.recordings.timings
 
 degraded: setup ## Damage recordings at random: is the audit honest? make degraded EACH=20 SEED=1, or TRIALS=5000

@@ -1,7 +1,8 @@
 """What members did and when, against what the clockwork says they may do.
 
-``make fidelity`` compares every recording with 1,000 futures and writes docs/fidelity.md; here are
-fewer futures of fewer recordings, and the page is held to what was observed.
+``make fidelity`` compares every recording with 1,000 futures and writes
+docs/fidelity-figures.md; here are fewer futures of fewer recordings, and the page is held to what
+was observed.
 """
 
 from functools import cache

@@ -1,4 +1,4 @@
-"""``python -m tests.recordings.rollouts``: compare all rollouts, write docs/fidelity.md's part."""
+"""``python -m tests.recordings.rollouts``: compare all rollouts, for docs/fidelity-figures.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.recordings.rollouts.compared import (
 from tests.recordings.rollouts.runs import FIGURES, Given
 from tests.tree import TREE
 
-PAGE = TREE / "docs" / "fidelity.md"
+PAGE = TREE / "docs" / "fidelity-figures.md"
 BEGIN, END = "<!-- made by python -m tests.recordings.rollouts -->", "<!-- end of rollouts -->"
 CHOSEN = ("<!-- chosen, made by the same -->", "<!-- end of chosen -->")
 GROUPS = ("orders-fast", "orders-ordered")

@@ -1,4 +1,4 @@
-"""``python -m tests.recordings.timings``: compare all recordings, write docs/fidelity.md's part."""
+"""``python -m tests.recordings.timings``: compare recordings, for docs/fidelity-figures.md."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.recordings.timings.compared import TIMED, Compared, Given, compared
 from tests.recordings.timings.page import BEGIN, END, page
 from tests.tree import TREE
 
-PAGE = TREE / "docs" / "fidelity.md"
+PAGE = TREE / "docs" / "fidelity-figures.md"
 
 
 def main() -> None:

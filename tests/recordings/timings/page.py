@@ -1,4 +1,4 @@
-"""The generated part of docs/fidelity.md on time."""
+"""The generated part of docs/fidelity-figures.md on time."""
 
 from __future__ import annotations
 
