@@ -361,7 +361,7 @@ class Finding:
     """
 
     summary: str
-    evidence: Mapping[str, Any] = field(default_factory=dict)
+    evidence: Mapping[str, object] = field(default_factory=dict)
     severity: Severity | None = None
     topic: str | None = None
     broker_name: str | None = None

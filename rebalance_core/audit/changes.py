@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from rebalance_core.audit.comparison_findings import COMPARISON_RULES
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, MEMBER_COMMANDS, is_unsure
@@ -76,6 +76,25 @@ class ReadFile(TypedDict):
     name: str
     kind: str
     understood: int
+
+
+class ListedFinding(TypedDict):
+    """A finding as the summary of a run names it."""
+
+    fingerprint: str
+    rule: str
+    group: str | None
+    summary: str
+
+
+class ListedChanges(TypedDict):
+    """The findings of each state since the run before; those that stay are a number."""
+
+    new: list[ListedFinding]
+    reopened: list[ListedFinding]
+    still: int
+    gone: list[ListedFinding]
+    not_looked_at: list[ListedFinding]
 
 
 class Files:
@@ -247,7 +266,7 @@ class Changes:
 
     def listed(
         self, shown: Callable[[FindingsRow], FindingsRow] = lambda row: row
-    ) -> dict[str, Any]:
+    ) -> ListedChanges:
         """Each state with its findings, for a program; those that stay are a number.
 
         ``shown``: earlier findings as they may be shown, where they tell of clients.
@@ -267,7 +286,7 @@ class Changes:
         return any(SEVERITIES.index(r["severity"]) >= least for r in (*self.new, *self.reopened))
 
 
-def _listed(findings: Iterable[FindingsRow]) -> list[dict[str, Any]]:
+def _listed(findings: Iterable[FindingsRow]) -> list[ListedFinding]:
     return [
         {
             "fingerprint": fingerprint(row),

@@ -345,7 +345,7 @@ def _hours(span_ms: int) -> str:
     return f"{span_ms / HOUR_MS:.0f} h"
 
 
-def _incomplete(what: str, evidence: Mapping[str, Any], **where: Any) -> Finding:
+def _incomplete(what: str, evidence: Mapping[str, object], **where: Any) -> Finding:
     return Finding(what[0].upper() + what[1:] + ".", evidence, **where)
 
 

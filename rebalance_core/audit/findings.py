@@ -77,7 +77,7 @@ def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
         gap = _nothing_stands(found) if result.verdict == verdicts.DIFFERS else None
         if gap is not None:
             said = gap.evidence
-            why = Unknown(said["not_covered"], "", said["why"], gap.remedy or "")
+            why = Unknown(str(said["not_covered"]), "", str(said["why"]), gap.remedy or "")
             result = unknown(result, why)
             found = _covered(case, result)
         return result, found

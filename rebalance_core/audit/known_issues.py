@@ -12,7 +12,7 @@ from datetime import date, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, cast
 
 from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.contracts.settings_file import toml_document
@@ -22,6 +22,9 @@ from rebalance_core.protocol.members import library_of
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerGroupsRow, FindingsBegun
+
+TomlTable: TypeAlias = Mapping[str, Any]
+"""A table of a file that people write: it may hold anything until its mistakes are named."""
 
 # One known defect: its thread, which findings it may explain, and in whose versions it is.
 
@@ -133,12 +136,12 @@ def parse_known_issues(
     return tuple(_issue(table) for table in tables)
 
 
-def _issue(table: Mapping[str, Any]) -> KnownIssue:
-    given: dict[str, Any] = {k: tuple(v) if k in _LISTS else v for k, v in table.items()}
-    return KnownIssue(**given)
+def _issue(table: TomlTable) -> KnownIssue:
+    lists = {name: tuple(table[name]) for name in _LISTS if name in table}
+    return KnownIssue(**cast("TomlTable", {**table, **lists}))
 
 
-def _mistakes(table: Mapping[str, Any], rule_ids: Collection[str] | None) -> list[str]:
+def _mistakes(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
     names = [one.name for one in fields(KnownIssue)]
     needed = [
         one.name
@@ -162,7 +165,7 @@ def _mistakes(table: Mapping[str, Any], rule_ids: Collection[str] | None) -> lis
     return mistakes or _contradictions(table, rule_ids)
 
 
-def _contradictions(table: Mapping[str, Any], rule_ids: Collection[str] | None) -> list[str]:
+def _contradictions(table: TomlTable, rule_ids: Collection[str] | None) -> list[str]:
     """Mistakes of a table whose fields are there and of their types."""
     mistakes = []
     if THREAD.fullmatch(table["id"]) is None:
@@ -391,7 +394,7 @@ def read_accepted(
 
 def toml_entries(
     text: str, where: str, name: str, kind: str
-) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
+) -> tuple[list[tuple[str, TomlTable]], list[str]]:
     """The tables ``[[name]]`` of a file, each with its place, and mistakes beside them.
 
     Args:
@@ -415,7 +418,7 @@ def toml_entries(
     return list(zip(places, entries, strict=False)), mistakes
 
 
-def _accepted_mistakes(entry: Mapping[str, Any], known: set[str], never: set[str]) -> Iterator[str]:
+def _accepted_mistakes(entry: TomlTable, known: set[str], never: set[str]) -> Iterator[str]:
     yield from (text for _, text in unknown_keys(entry, KEYS))
     rule_id = entry.get("rule_id")
     if not isinstance(rule_id, str):

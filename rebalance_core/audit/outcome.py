@@ -30,6 +30,7 @@ from rebalance_core.model.verdicts import (
 )
 
 if TYPE_CHECKING:
+    from rebalance_core.contracts.audit_record import AuditRecord
     from rebalance_core.contracts.rows import CoverageRow, FindingsRow, GroupVerdictsRow
 
 # The verdict of an audit run: one word from its findings, and whether the job fails.
@@ -178,14 +179,14 @@ class AuditOutcome:
     by_dumps: int = 0
     clusters: Sequence[Self] = field(default=())
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> AuditRecord:
         """As `_run.json` has it; counts by rule and severity, those accepted apart."""
         findings: dict[str, dict[str, int]] = {}
         for count in self.counts:
             kind = "accepted" if count.accepted else count.severity
             of_rule = findings.setdefault(count.rule_id, {})
             of_rule[kind] = of_rule.get(kind, 0) + count.findings
-        record = {
+        record: AuditRecord = {
             "verdict": self.verdict,
             "fails": self.fails,
             "fail_on": self.fail_on,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.observations import address_of
@@ -122,16 +122,16 @@ class Redaction:
 def _names(case: GroupCase) -> tuple[set[str], set[str], set[str]]:
     """Collect from all rows of the group: client ids, hosts, connections, and names that stay."""
     clients, places, kept = set[str](), set[str](), {case.consumer_group}
-    tables = cast("Mapping[str, Sequence[Mapping[str, Any]]]", case.tables)
+    tables = cast("Mapping[str, Sequence[Mapping[str, object]]]", case.tables)
     for rows in tables.values():
         for row in rows:
-            details = row.get("details") or {}
-            clients.update(row.get(name) or "" for name in CLIENT_COLUMNS)
+            details = cast("Mapping[str, str]", row.get("details") or {})
+            clients.update(str(row.get(name) or "") for name in CLIENT_COLUMNS)
             clients.add(details.get("owner", ""))
-            places.update(row.get(name) or "" for name in PLACE_COLUMNS)
+            places.update(str(row.get(name) or "") for name in PLACE_COLUMNS)
             for name in _PLACE_DETAILS:
                 places.update((details.get(name) or "").split(", "))
-            kept.update(row.get(name) or "" for name in ("topic", "broker_name"))
+            kept.update(str(row.get(name) or "") for name in ("topic", "broker_name"))
     places |= {address_of(client_id) for client_id in clients}
     places |= {place.rpartition(":")[0] for place in places}
     return clients, places - clients - kept, kept

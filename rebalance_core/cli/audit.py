@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from rebalance_core.audit.changes import Changes, ReadFile
+from rebalance_core.audit.changes import Changes
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.known_issues import Acceptance, read_accepted, write_accepted
 from rebalance_core.audit.outcome import AuditOutcome, Count, audit_outcome, render_metrics
@@ -74,7 +74,9 @@ from rebalance_core.storage.place import is_reachable, refusal
 from rebalance_core.storage.run_folder import counted_rows, read_run
 
 if TYPE_CHECKING:
+    from rebalance_core.audit.changes import ListedChanges
     from rebalance_core.cli.run.output_folder import OutputFolder
+    from rebalance_core.ingest.file_record import FileRecord
 
 TOP_CAUSES = 12
 """With their consequences they are what the summary names."""
@@ -262,7 +264,7 @@ def _inputs(request: AuditRequest, carrier: Carrier) -> InputsOfAudit:
 
 def _ingest(
     request: AuditRequest, carrier: Carrier, output: OutputRun
-) -> tuple[Any, list[dict[str, Any]]]:
+) -> tuple[Any, "list[FileRecord]"]:
     """Where the tables of a collection lie now, and how each file was understood."""
     collection = request.collection
     if collection is None:
@@ -336,14 +338,16 @@ def _write(
     output: OutputRun,
     audited: FinishedAudit,
     written: AuditWritten,
-    files: Sequence[Mapping[str, Any]],
+    files: "Sequence[FileRecord]",
 ) -> dict[str, Any]:
     """Write it all, the record last; the facts for stdout."""
     options, folder, found = request.options, output.folder, audited.result
     ledger = replace(written.ledger, rejected=with_lines(written.ledger.rejected, files))
     outcome = audit_outcome(found.findings, found.verdicts, found.runs, options.fail_on)
-    verdict = outcome.record() | ({"only": options.only} if options.only else {})
-    changes = audited.changes(cast("Sequence[ReadFile]", files))
+    verdict = outcome.record()
+    if options.only:
+        verdict["only"] = options.only
+    changes = audited.changes(files)
     shown_files = _shown_files(files, request.redaction)
     page = _page(request, audited, outcome, changes, ledger.rejected, shown_files)
     (folder / PAGE).write_text(page)
@@ -384,7 +388,7 @@ def _write(
     )
 
 
-def _listed(changes: Changes | None, hide: Redaction | None) -> dict[str, Any] | None:
+def _listed(changes: Changes | None, hide: Redaction | None) -> "ListedChanges | None":
     if changes is None:
         return None
     return changes.listed() if hide is None else changes.listed(hide.finding)
@@ -403,7 +407,7 @@ def _page(
     outcome: AuditOutcome,
     changes: Changes | None,
     rejected: Mapping[str, int],
-    files: Sequence[Mapping[str, Any]],
+    files: "Sequence[FileRecord]",
 ) -> str:
     from rebalance_core.report.page import render_page
 
@@ -462,16 +466,15 @@ def _write_accepted(request: AuditRequest, audited: FinishedAudit) -> None:
     say(f"{target} accepts what this run found{but}; give each entry its reason")
 
 
-def _shown_files(
-    files: Sequence[Mapping[str, Any]], hide: Redaction | None
-) -> list[dict[str, Any]]:
+def _shown_files(files: "Sequence[FileRecord]", hide: Redaction | None) -> "Sequence[FileRecord]":
     """The collection's files for `_run.json`: dumps of clients are named after them."""
     if hide is None:
-        return [dict(file) for file in files]
-    return [
-        {k: hide.text(v) if isinstance(v, str) else v for k, v in file.items()}
-        | {"name": hide.place(file["name"])}
-        # why lines were not read may quote them
-        | ({"reason": HIDDEN} if file["lines"] and file["reason"] else {})
-        for file in files
-    ]
+        return files
+    return [_shown_file(file, hide) for file in files]
+
+
+def _shown_file(file: "FileRecord", hide: Redaction) -> "FileRecord":
+    hidden = {k: hide.text(v) if isinstance(v, str) else v for k, v in file.items()}
+    # why lines were not read may quote them
+    reason = HIDDEN if file["lines"] and file["reason"] else hidden["reason"]
+    return cast("FileRecord", {**hidden, "name": hide.place(file["name"]), "reason": reason})

@@ -21,6 +21,10 @@ from rebalance_core.engine.options import RowForecast
 from rebalance_core.model.verdicts import INFO, RUN_VERDICTS, SEVERITIES, WORST_FIRST
 
 if TYPE_CHECKING:
+    from rebalance_core.audit.changes import ListedChanges
+    from rebalance_core.contracts.audit_record import AuditRecord
+    from rebalance_core.ingest.file_record import FileRecord
+    from rebalance_core.process.audited import UnknownGroup
     from rebalance_core.report.audit_report import ShownFinding
 
 PAGE, METRICS, INGESTED, PRIVATE, CARRIED, GONE = BESIDE_TABLES["audit"]
@@ -35,16 +39,16 @@ FindingRow = Mapping[str, Any]
 
 def audit_facts(
     output: str,
-    verdict: Mapping[str, Any],
+    verdict: "AuditRecord",
     top: "Sequence[ShownFinding]",
     rejected: Mapping[str, int],
     exit_code: int,
     seconds: float,
     run_on: str,
-    changes: Mapping[str, Any] | None = None,
+    changes: "ListedChanges | None" = None,
     not_seen: str = "",
-    unknown: Sequence[Mapping[str, Any]] = (),
-    files: Sequence[Mapping[str, Any]] = (),
+    unknown: "Sequence[UnknownGroup]" = (),
+    files: "Sequence[FileRecord]" = (),
 ) -> dict[str, Any]:
     """The `--json` object of an audit; `render_audit` reads the same.
 
@@ -124,19 +128,22 @@ def not_read(rejected: Mapping[str, int]) -> str:
     return f"{terminal.by_code(rejected)}; files and lines are in the table rejected"
 
 
-def _changes(changes: Mapping[str, Any]) -> list[str]:
+def _changes(changes: "ListedChanges") -> list[str]:
     """How many findings there are of each state, and which are new."""
     counts = {
-        state.replace("_", " "): found if isinstance(found, int) else len(found)
-        for state, found in changes.items()
+        "new": len(changes["new"]),
+        "reopened": len(changes["reopened"]),
+        "still": changes["still"],
+        "gone": len(changes["gone"]),
+        "not looked at": len(changes["not_looked_at"]),
     }
     lines = ["changes   " + (_counts({s: n for s, n in counts.items() if n}) or "none")]
-    for state in ("new", "reopened"):
-        for one in changes[state][:NEW_SHOWN]:
+    for state, found in (("new", changes["new"]), ("reopened", changes["reopened"])):
+        for one in found[:NEW_SHOWN]:
             about = f" {one['group']}" if one["group"] else ""
             lines.append(f"          {state}: {one['rule']}{about}")
-        if len(changes[state]) > NEW_SHOWN:
-            lines.append(f"          and {len(changes[state]) - NEW_SHOWN} more {state}")
+        if len(found) > NEW_SHOWN:
+            lines.append(f"          and {len(found) - NEW_SHOWN} more {state}")
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import IngestOptions
@@ -15,6 +15,9 @@ from rebalance_core.contracts.paths import local_path
 from rebalance_core.ingest.collection import Collection, open_collection
 from rebalance_core.model.file_statuses import READ
 from rebalance_core.process.ingest import ingest_and_write
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.file_record import FileRecord
 
 WORST_FILES = 5
 
@@ -75,7 +78,7 @@ def _dry_run(options: IngestOptions, settings: Settings, collection: Collection)
 
 
 def _found(
-    files: Sequence[Mapping[str, Any]],
+    files: "Sequence[FileRecord]",
     rows: Mapping[str, int],
     rejected: Mapping[str, int],
     findings: Mapping[str, int],

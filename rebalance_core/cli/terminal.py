@@ -23,6 +23,7 @@ from rebalance_core.storage.place import is_full, is_of_store
 
 if TYPE_CHECKING:
     from rebalance_core.engine.options import RowForecast
+    from rebalance_core.ingest.file_record import FileOutcome
 
 
 # How a job ends, for cron, Airflow and a shell; what to install where a package is missing.
@@ -289,13 +290,16 @@ def result_facts(
     }
 
 
-def file_facts(files: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def file_facts(files: Iterable[FileOutcome]) -> dict[str, Any]:
     """Account for the files of a collection in the `--json` object: how many of each status, each.
 
     Args:
         files: as `_run.json` has them; none where tables were read.
     """
-    table = [{name: one[name] for name in ("name", "kind", "status", "reason")} for one in files]
+    table = [
+        {"name": f["name"], "kind": f["kind"], "status": f["status"], "reason": f["reason"]}
+        for f in files
+    ]
     statuses = Counter(one["status"] for one in table)
     counts = {status: statuses[status] for status in FILE_STATUSES} if table else {}
     return {"file_statuses": counts, "file_table": table}

@@ -87,7 +87,7 @@ DUMPS = (
         "member",
         "a connection at a broker",
         fields(
-            "client_id, client_addr, language, version, partial?: bool, "
+            "client_id, client_addr, language: str | None, version, partial?: bool, "
             "unpadded?: bool (nothing shows where it lost characters), " + _LISTED
         ),
     ),
@@ -185,6 +185,14 @@ DUMPS = (
     ),
 )
 
+CLOSING = (
+    DocumentFact(
+        "admin_error", "the command failed", fields("exception, code: int | None, message")
+    ),
+    DocumentFact("progress_total", "an end line of consumerProgress", fields("name, total: float")),
+)
+"""What an output states of itself as a whole: it goes into `dump`, and is no evidence alone."""
+
 CONCLUDED = (
     DocumentFact("broker_local", "a connection's end at the broker", fields("address")),
     DocumentFact("broker_topic", "the topic of a broker's own name", fields("topic")),
@@ -232,7 +240,7 @@ def _markable(fact: DocumentFact) -> DocumentFact:
 
 
 DOCUMENT_FACTS: dict[str, DocumentFact] = document_facts(
-    (*STORES, *map(_markable, DUMPS), *CONCLUDED)
+    (*STORES, *map(_markable, DUMPS), *CLOSING, *CONCLUDED)
 )
 
 
@@ -375,3 +383,37 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
 }
 """Kinds of evidence by what they are read for; of all kinds one union would cost mypy minutes."""
+
+FACT_SUBJECTS: dict[str, tuple[str, ...]] = {
+    "dating": (
+        "broker_booted",
+        "broker_registered",
+        "client_created",
+        "client_queue",
+        "committed",
+        "committed_offset",
+        "consumer_closed",
+        "consumer_connected",
+        "consumer_expired",
+        "consumer_left",
+        "data_version",
+        "group_connection",
+        "heartbeat",
+        "member",
+        "notified",
+        "queue_progress",
+        "topic_config",
+        "topic_updated",
+    ),
+    "answer": (
+        "admin_error",
+        "broker",
+        "client",
+        "group_connection",
+        "member",
+        "progress_total",
+        "queue_progress",
+    ),
+}
+"""The same of facts, which a file states before they are addressed: what dates the file and the
+clock that it was written by, and what an output is judged by as a whole."""

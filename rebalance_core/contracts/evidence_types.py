@@ -4,7 +4,7 @@
 
 from collections.abc import Sequence
 
-from rebalance_core.contracts.document_facts import DOCUMENT_FACTS, SUBJECTS
+from rebalance_core.contracts.document_facts import DOCUMENT_FACTS, FACT_SUBJECTS, SUBJECTS
 from rebalance_core.contracts.fact_declaration import DocumentFact, Field, LogFact
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.row_types import LINE
@@ -16,6 +16,7 @@ declarations; do not edit.
 
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
+from rebalance_core.ingest.fact import Stated
 from rebalance_core.ingest.piece import Piece
 
 
@@ -35,6 +36,7 @@ def evidence_types() -> str:
     parts = [_HEAD, *(_values(fact) for fact in declared.values())]
     aliases = [_alias(kind) for kind in declared]
     aliases += [_union(subject, kinds) for subject, kinds in SUBJECTS.items()]
+    aliases += [_facts(subject, kinds) for subject, kinds in FACT_SUBJECTS.items()]
     return "\n\n".join([*parts, "\n".join(aliases) + "\n"])
 
 
@@ -55,6 +57,12 @@ def _union(subject: str, kinds: Sequence[str]) -> str:
     if len(inside) > LINE:
         inside = "    " + "\n    | ".join(pieces)
     return f"{name}Evidence: TypeAlias = (\n{inside}\n)"
+
+
+def _facts(subject: str, kinds: Sequence[str]) -> str:
+    facts = [f'Stated[Literal["{kind}"], {_camel(kind)}Values]' for kind in kinds]
+    inside = "    " + "\n    | ".join(facts)
+    return f"{_camel(subject)}Fact: TypeAlias = (\n{inside}\n)"
 
 
 def _camel(name: str) -> str:

@@ -67,6 +67,7 @@ def row_types() -> str:
         for table in cases.CASE_TABLES.values()
     }
     parts.append(_case_rows(names))
+    parts.append(_rows_by_table(tables))
     parts.append(
         _FACT
         + "".join(
@@ -140,6 +141,13 @@ def _literal(before: str, words: list[str]) -> list[str]:
 def _case_rows(names: dict[str, str]) -> str:
     lines = ["class CaseRows(TypedDict):", '    """The rows on one group, by table."""', ""]
     lines += [f"    {table}: Sequence[{row}]" for table, row in names.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _rows_by_table(tables: Iterable[str]) -> str:
+    lines = ["class RowsByTable(TypedDict, total=False):"]
+    lines += ['    """Rows of some tables, by table."""', ""]
+    lines += [f"    {table}: Sequence[{_name(table)}]" for table in tables]
     return "\n".join(lines) + "\n"
 
 

@@ -1236,6 +1236,51 @@ class CaseRows(TypedDict):
     propagation: Sequence[PropagationRow]
 
 
+class RowsByTable(TypedDict, total=False):
+    """Rows of some tables, by table."""
+
+    cluster_events: Sequence[ClusterEventsRow]
+    consumer_groups: Sequence[ConsumerGroupsRow]
+    queue_offsets: Sequence[QueueOffsetsRow]
+    committed_offsets: Sequence[CommittedOffsetsRow]
+    observed_ownership: Sequence[ObservedOwnershipRow]
+    observed_members: Sequence[ObservedMembersRow]
+    observed_facts: Sequence[ObservedFactsRow]
+    epochs: Sequence[EpochsRow]
+    ownership: Sequence[OwnershipRow]
+    diffs: Sequence[DiffsRow]
+    pull_starts: Sequence[PullStartsRow]
+    memberships: Sequence[MembershipsRow]
+    consumer_load: Sequence[ConsumerLoadRow]
+    group_metrics: Sequence[GroupMetricsRow]
+    pop_reach: Sequence[PopReachRow]
+    pop_metrics: Sequence[PopMetricsRow]
+    queue_states: Sequence[QueueStatesRow]
+    rejected: Sequence[RejectedRow]
+    findings: Sequence[FindingsRow]
+    group_verdicts: Sequence[GroupVerdictsRow]
+    coverage: Sequence[CoverageRow]
+    queue_rates: Sequence[QueueRatesRow]
+    plan_steps: Sequence[PlanStepsRow]
+    plan_summary: Sequence[PlanSummaryRow]
+    plan_league: Sequence[PlanLeagueRow]
+    plan_ownership: Sequence[PlanOwnershipRow]
+    send_results: Sequence[SendResultsRow]
+    publish_choices: Sequence[PublishChoicesRow]
+    broker_isolations: Sequence[BrokerIsolationsRow]
+    producer_outcomes: Sequence[ProducerOutcomesRow]
+    producer_shares: Sequence[ProducerSharesRow]
+    propagation: Sequence[PropagationRow]
+    propagation_totals: Sequence[PropagationTotalsRow]
+    handovers: Sequence[HandoversRow]
+    nights: Sequence[NightsRow]
+    group_nights: Sequence[GroupNightsRow]
+    open_findings: Sequence[OpenFindingsRow]
+    flaps: Sequence[FlapsRow]
+    rollout_plans: Sequence[RolloutPlansRow]
+    runs: Sequence[RunsRow]
+
+
 class Fact(TypedDict):
     """Columns of `observed_facts` that mean the same in rows of all kinds."""
 

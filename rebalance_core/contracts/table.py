@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rebalance_core.contracts.derived import Derived
 
@@ -223,8 +223,8 @@ def _encodable(value: Any) -> Any:
 
 # Columns that rows carry beside those of their contract, on their way through a run.
 
-SOURCE = "_source"
-RAW = "_raw"
+SOURCE: Final = "_source"
+RAW: Final = "_raw"
 READ_ISSUES = "_read_issues"
 TECHNICAL = (SOURCE, RAW, READ_ISSUES)
 """Where a row came from, the row as it was read, and what of it could not be read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.broker_folders import (
@@ -29,6 +29,7 @@ from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 from rebalance_core.protocol.start_offset import PAGE_CACHE_CHECK
 
 if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ConsumerGroupsGiven
     from rebalance_core.ingest.evidence_types import (
         ClusterEvidence,
         RequestModesPiece,
@@ -246,7 +247,7 @@ class ClusterContext:
     starts: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     ends: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     assumed: Assumptions = field(default_factory=Assumptions)
-    given: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    given: Mapping[str, ConsumerGroupsGiven] = field(default_factory=dict)
     client_zones: Mapping[str, str] = field(default_factory=dict)
     first_routes: Mapping[str, int] = field(default_factory=dict)
     logged: Mapping[str, int] = field(default_factory=dict)

@@ -26,7 +26,8 @@ from rebalance_core.ingest.copied_names import (
     original_part,
     unescaped,
 )
-from rebalance_core.ingest.fact import Fact, Unread, Unreadable
+from rebalance_core.ingest.fact import Unread, Unreadable
+from rebalance_core.ingest.fact_subjects import answers
 from rebalance_core.ingest.group_names import OtherName
 from rebalance_core.ingest.parse.client_log import WORDS as CLIENT_WORDS
 from rebalance_core.ingest.parse.config_stores import FORM_OF_FOLDER
@@ -352,9 +353,8 @@ def brokers_of_dumps(
     for head in heads.values():
         text = decoded(head)
         named |= {found[1] or found[2] for found in _BROKER_FIELD.finditer(text)}
-        for fact in parse_cluster_list(text, ""):
-            if isinstance(fact, Fact) and fact.kind == "broker":
-                named.add(fact.values["broker_name"])
+        rows = answers(parse_cluster_list(text, ""))
+        named |= {row.values["broker_name"] for row in rows if row.kind == "broker"}
     if named or known:
         return named - {*known}
     groups = {f.arguments[1].removeprefix("s-") for f in files if _of_one_group(f)}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
 from rebalance_core.contracts.settings_file import read_settings_text, toml_document
@@ -22,6 +22,9 @@ from rebalance_core.model.group_settings import (
     is_interval,
 )
 from rebalance_core.strategies import parse_strategy
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ConsumerGroupsGiven
 
 # What is taken where no file says it; every field so taken is an INFO finding.
 
@@ -61,27 +64,28 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 def parse_given_groups(
     text: str, name: str, cluster: str
-) -> tuple[dict[str, dict[str, Any]], list[Unread]]:
+) -> tuple[dict[str, "ConsumerGroupsGiven"], list[Unread]]:
     """Rows by group, each with any of the table's columns; and the lines that are none.
 
     Rows of another cluster are refused; a group named twice keeps its first row.
     """
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, ConsumerGroupsGiven] = {}
     refused: list[Unread] = []
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         if not line.strip():
             continue
         try:
-            row = _row(line, cluster)
-            if row["consumer_group"] in rows:
-                raise Unreadable("DUPLICATE_KEY", f"{row['consumer_group']} has a row above")
-            rows[row["consumer_group"]] = row
+            group, row = _row(line, cluster)
+            if group in rows:
+                raise Unreadable("DUPLICATE_KEY", f"{group} has a row above")
+            rows[group] = row
         except Unreadable as refusal:
             refused.append(unread(f"{name}:{number}", line, refusal))
     return rows, refused
 
 
-def _row(line: str, cluster: str) -> dict[str, Any]:
+def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
+    """The group, and the columns that are given of it."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -105,7 +109,7 @@ def _row(line: str, cluster: str) -> dict[str, Any]:
             parse_strategy(given["strategy"])
         except RebalanceError as error:
             raise Unreadable("BAD_STRATEGY", str(error)) from None
-    return given
+    return row["consumer_group"], cast("ConsumerGroupsGiven", given)
 
 
 # ``collection.toml``: what only the person who collects the files knows.
@@ -190,7 +194,7 @@ def read_settings(folder: Path) -> CollectionSettings:
     )
 
 
-def _mistakes(document: Mapping[str, Any]) -> list[str]:
+def _mistakes(document: Mapping[str, object]) -> list[str]:
     mistakes = [text for _, text in unknown_keys(document, _KEYS)]
     cluster = document.get("cluster")
     if not isinstance(cluster, str) or not cluster.strip():

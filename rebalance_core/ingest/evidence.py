@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
 
 from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.contracts.fact_declaration import (
@@ -18,7 +18,8 @@ from rebalance_core.contracts.fact_declaration import (
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest import collection
 from rebalance_core.ingest.collection import CollectedFile
-from rebalance_core.ingest.fact import UNPARSABLE_DOCUMENT, Fact, Unread
+from rebalance_core.ingest.fact import UNPARSABLE_DOCUMENT, Fact, Stated, Unread
+from rebalance_core.ingest.fact_subjects import answers
 from rebalance_core.ingest.parse.command_output import is_partial
 from rebalance_core.ingest.piece import Piece
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic, retry_topic
@@ -43,7 +44,7 @@ _NO_ROWS = (
 
 def dump_fact(
     file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
-) -> Fact:
+) -> Stated[Literal["dump"], DumpValues]:
     """The fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows, error,
     and of a client's answer queues_told.
 
@@ -51,7 +52,7 @@ def dump_fact(
     off or rows of it were refused, a missing row may have been there.
     """
     command, argument = file.arguments[:2]
-    kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
+    kinds = [piece.kind for piece in results if isinstance(piece, Stated)]
     values: DumpValues = {
         "command": command,
         "group": None,
@@ -72,9 +73,7 @@ def dump_fact(
         values["group"], values["broker"] = asked(argument, _subscriptions(results), brokers)
     elif command == "consumerStatus":
         values["group"] = argument
-        queues_shown = [
-            p.values["queues_told"] for p in results if isinstance(p, Fact) and p.kind == "client"
-        ]
+        queues_shown = [f.values["queues_told"] for f in answers(results) if f.kind == "client"]
         values["queues_told"] = any(queues_shown) if queues_shown else None
     elif command == "consumerProgress":
         values["group"] = file.group or _group_of_progress(argument, results)
@@ -82,7 +81,7 @@ def dump_fact(
         values["topic"] = argument
     elif command in (*collection.STORE_COMMANDS, collection.EXPORT_METADATA):
         values["broker"] = asked("-" + argument, (), brokers)[1]
-    return Fact("dump", file.written_ms, values, file.name)
+    return Stated("dump", file.written_ms, values, file.name)
 
 
 def asked(
@@ -102,8 +101,8 @@ def asked(
 
 
 def _subscriptions(results: Iterable[Fact | Unread]) -> list[tuple[str, str]]:
-    facts = (piece for piece in results if isinstance(piece, Fact))
-    return [pair for fact in facts for pair in fact.values.get("subscriptions") or ()]
+    facts = (f for f in answers(results) if f.kind in ("member", "group_connection"))
+    return [pair for fact in facts for pair in fact.values["subscriptions"]]
 
 
 def group_of_rows(argument: str, with_clients: bool, topic: str) -> str:
@@ -118,9 +117,9 @@ def group_of_rows(argument: str, with_clients: bool, topic: str) -> str:
 
 
 def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str | None:
-    for piece in results:
-        if isinstance(piece, Fact) and piece.kind == "queue_progress":
-            v = piece.values
+    for fact in answers(results):
+        if fact.kind == "queue_progress":
+            v = fact.values
             return group_of_rows(argument, v["with_clients"], v["topic"])
     # without rows the name alone shows whether -s was given, or where a topic ends
     group = argument.removeprefix("s-")
@@ -129,11 +128,11 @@ def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str
 
 def _error(results: Collection[Fact | Unread]) -> str:
     """Class, code and message of the failure, empty if none was printed."""
-    for piece in results:
-        if isinstance(piece, Fact) and piece.kind == "admin_error":
-            code = piece.values["code"]
-            parts = (piece.values["exception"], "" if code is None else f"CODE {code}")
-            return " ".join((*filter(None, parts), piece.values["message"])).strip()
+    for fact in answers(results):
+        if fact.kind == "admin_error":
+            code = fact.values["code"]
+            parts = (fact.values["exception"], "" if code is None else f"CODE {code}")
+            return " ".join((*filter(None, parts), fact.values["message"])).strip()
     return ""
 
 
@@ -372,16 +371,17 @@ def of_document(
     it held.
     """
     if file.kind == collection.ADMIN:
-        fact = dump_fact(file, results, brokers)
-        group, place = fact.values["group"] or None, file.place or fact.values["broker"] or ""
-        stored = {piece.kind for piece in results if isinstance(piece, Fact)}
+        dump = dump_fact(file, results, brokers)
+        fact: Stated[str, Mapping[str, object]] = dump
+        group, place = dump.values["group"] or None, file.place or dump.values["broker"] or ""
+        stored = {piece.kind for piece in results if isinstance(piece, Stated)}
         if place and file.newest and "subscription_group" in stored:
             yield _group_configs(file, results, place)
         elif place and file.newest and "exported_subscription_group" in stored:
             found = _group_configs(file, results, place)
             yield replace(found, kind="exported_group_configs")
     elif file.kind == collection.GROUPS and file.newest:
-        if results and not any(isinstance(piece, Fact) for piece in results):
+        if results and not any(isinstance(piece, Stated) for piece in results):
             return  # it is no such store, or only part of one
         yield _group_configs(file, results, file.place)
         return
@@ -398,7 +398,7 @@ def of_document(
 
 def _group_configs(file: CollectedFile, results: Collection[Fact | Unread], place: str) -> Evidence:
     """State that the groups of a broker could be read."""
-    kinds = [piece.kind for piece in results if isinstance(piece, Fact)]
+    kinds = [piece.kind for piece in results if isinstance(piece, Stated)]
     groups = sum(kind in ("subscription_group", "exported_subscription_group") for kind in kinds)
     count = {"groups": groups, "rejected": len(results) - len(kinds)}
     return Evidence(CLUSTER, "", "group_configs", file.written_ms, place, 0, file.name, count)

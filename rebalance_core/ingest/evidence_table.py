@@ -16,7 +16,7 @@ from rebalance_core.ingest.piece import Piece
 # The fields of a million statements, in half the memory that as many dicts take.
 
 
-class Fields(Mapping[str, Any]):
+class Fields(Mapping[str, object]):
     """The fields of one statement, by name; made by `OneOfEach`.
 
     Args:
@@ -70,7 +70,7 @@ class OneOfEach:
         """The same values; none of them a bool."""
         return [self._known.setdefault(value, value) for value in column]
 
-    def fields(self, values: Mapping[str, Any]) -> Fields:
+    def fields(self, values: Mapping[str, object]) -> Fields:
         """The same fields; lists and mappings among their values are kept as they are."""
         names, known = tuple(values), self._known
         if names not in self._places:
@@ -182,7 +182,7 @@ def unread_of(piece: Evidence) -> Unread:
 
 def stats_of(piece: Evidence) -> FileStats:
     """The counts of a file or split, as they come out of `pieces_of`."""
-    return FileStats(**cast("Mapping[str, Any]", piece.values))
+    return FileStats(**cast("Any", piece.values))
 
 
 def _pieces(batch: pa.RecordBatch, same: OneOfEach) -> Iterator[Evidence]:

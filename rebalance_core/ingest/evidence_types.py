@@ -4,6 +4,7 @@ declarations; do not edit.
 
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
+from rebalance_core.ingest.fact import Stated
 from rebalance_core.ingest.piece import Piece
 
 
@@ -795,7 +796,7 @@ class MemberValues(TypedDict):
 
     client_id: str
     client_addr: str
-    language: str
+    language: str | None
     version: str
     partial: NotRequired[bool]
     unpadded: NotRequired[bool]
@@ -1004,6 +1005,21 @@ class RocksdbExportValues(TypedDict):
     whole_cluster: bool
     argument: NotRequired[str]
     partial: NotRequired[bool]
+
+
+class AdminErrorValues(TypedDict):
+    """Values of admin_error."""
+
+    exception: str
+    code: int | None
+    message: str
+
+
+class ProgressTotalValues(TypedDict):
+    """Values of progress_total."""
+
+    name: str
+    total: float
 
 
 class BrokerLocalValues(TypedDict):
@@ -1224,6 +1240,8 @@ BrokerPiece: TypeAlias = Piece[Literal["broker"], BrokerValues]
 ServerSettingsPiece: TypeAlias = Piece[Literal["server_settings"], ServerSettingsValues]
 QueueMappingPiece: TypeAlias = Piece[Literal["queue_mapping"], QueueMappingValues]
 RocksdbExportPiece: TypeAlias = Piece[Literal["rocksdb_export"], RocksdbExportValues]
+AdminErrorPiece: TypeAlias = Piece[Literal["admin_error"], AdminErrorValues]
+ProgressTotalPiece: TypeAlias = Piece[Literal["progress_total"], ProgressTotalValues]
 BrokerLocalPiece: TypeAlias = Piece[Literal["broker_local"], BrokerLocalValues]
 BrokerTopicPiece: TypeAlias = Piece[Literal["broker_topic"], BrokerTopicValues]
 ProxyLocalPiece: TypeAlias = Piece[Literal["proxy_local"], ProxyLocalValues]
@@ -1367,4 +1385,33 @@ RegistrationEvidence: TypeAlias = BrokerRegisteredPiece | BrokerAddressPiece | B
 ClusterDocumentsEvidence: TypeAlias = DumpPiece | GroupConfigsPiece | BrokerPiece
 DumpedMembersEvidence: TypeAlias = (
     ClientPiece | ClientSubscriptionPiece | ConsumerConnectedPiece | HeartbeatPiece | MemberPiece
+)
+DatingFact: TypeAlias = (
+    Stated[Literal["broker_booted"], BrokerBootedValues]
+    | Stated[Literal["broker_registered"], BrokerRegisteredValues]
+    | Stated[Literal["client_created"], ClientCreatedValues]
+    | Stated[Literal["client_queue"], ClientQueueValues]
+    | Stated[Literal["committed"], CommittedValues]
+    | Stated[Literal["committed_offset"], CommittedOffsetValues]
+    | Stated[Literal["consumer_closed"], ConsumerClosedValues]
+    | Stated[Literal["consumer_connected"], ConsumerConnectedValues]
+    | Stated[Literal["consumer_expired"], ConsumerExpiredValues]
+    | Stated[Literal["consumer_left"], ConsumerLeftValues]
+    | Stated[Literal["data_version"], DataVersionValues]
+    | Stated[Literal["group_connection"], GroupConnectionValues]
+    | Stated[Literal["heartbeat"], HeartbeatValues]
+    | Stated[Literal["member"], MemberValues]
+    | Stated[Literal["notified"], NotifiedValues]
+    | Stated[Literal["queue_progress"], QueueProgressValues]
+    | Stated[Literal["topic_config"], TopicConfigValues]
+    | Stated[Literal["topic_updated"], TopicUpdatedValues]
+)
+AnswerFact: TypeAlias = (
+    Stated[Literal["admin_error"], AdminErrorValues]
+    | Stated[Literal["broker"], BrokerValues]
+    | Stated[Literal["client"], ClientValues]
+    | Stated[Literal["group_connection"], GroupConnectionValues]
+    | Stated[Literal["member"], MemberValues]
+    | Stated[Literal["progress_total"], ProgressTotalValues]
+    | Stated[Literal["queue_progress"], QueueProgressValues]
 )

@@ -5,13 +5,16 @@ name.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
+
+Kind = TypeVar("Kind", covariant=True)
+Values = TypeVar("Values", covariant=True)
 
 # What every parser yields: facts that one place of one file states, and what it could not read.
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class Stated(Generic[Kind, Values]):
     """One statement of one file, before statements of several files become one event.
 
     Attributes:
@@ -22,10 +25,17 @@ class Fact:
         source: ``file:line``, or ``file`` for a document.
     """
 
-    kind: str
+    kind: Kind
     at_ms: int | None
-    values: Mapping[str, Any]
+    values: Values
     source: str
+
+
+if TYPE_CHECKING:
+    Fact: TypeAlias = Stated[str, Mapping[str, object]]
+else:
+    Fact = Stated
+"""A statement of any kind; `fact_subjects` has what is known of some kinds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,12 +25,14 @@ from rebalance_core.ingest.fact import (
     UNPARSABLE_DOCUMENT,
     WRONG_FILE,
     Fact,
+    Stated,
     Unread,
     Unreadable,
     looks_like,
     storable,
     unread,
 )
+from rebalance_core.ingest.fact_subjects import is_dating
 from rebalance_core.ingest.group_names import renamed
 from rebalance_core.ingest.log_block import WORDS, LogBlock
 from rebalance_core.ingest.parse import log_lines
@@ -47,7 +49,6 @@ from rebalance_core.ingest.parse.config_stores import (
 )
 from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
-from rebalance_core.ingest.parse.json_tables import DATA_VERSION_KIND
 from rebalance_core.ingest.parse.lock_and_pop_logs import parse_lock_line
 from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, ReadAt, ServerClock
 from rebalance_core.ingest.parse.mqadmin_consumers import (
@@ -77,6 +78,9 @@ from rebalance_core.ingest.parse.server_logs import (
 from rebalance_core.ingest.parse.wrapped_lines import LINE_ENDS, Unwrapper
 from rebalance_core.ingest.store_copies import FILE_BITS, copied_store, printed_stores
 from rebalance_core.model.times import MINUTE_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import DatingFact
 
 LineParser = Callable[[str, str, Any], tuple[Fact | Unread, ...]]
 DocumentParser = Callable[..., list[Fact | Unread]]
@@ -442,7 +446,7 @@ class FileReader:
         if (answer or PROPERTIES in text) and self.file.arguments[0:1] == ("consumerStatus",):
             results = self._of_client(text, results)
         self.stats.lines = len(results)
-        self.stats.understood = sum(isinstance(piece, Fact) for piece in results)
+        self.stats.understood = sum(isinstance(piece, Stated) for piece in results)
         first = next((piece.raw for piece in results if isinstance(piece, Unread)), "")
         self.stats.first_line = first.strip().partition("\n")[0][:FIRST_LINE_LIMIT]
         refused = [p for p in results if isinstance(p, Unread) and p.code != STRAY_LINE]
@@ -490,12 +494,14 @@ class FileReader:
                 continue
             if self.group_names and self.file.is_log:
                 piece = replace(piece, values=renamed(piece.values, self.group_names))
-            self._note_mark(piece)
-            self._note_witness(piece)
+            if is_dating(piece):
+                self._note_mark(piece)
+                self._note_members(piece)
+                self._note_numbers(piece)
+                self._note_gap(piece)
             if piece.kind == "client_created" and piece.values.keys() == {"client_id"}:
                 continue  # it dates the client's start, and states nothing else
             self.stats.facts += 1
-            self._note_gap(piece)
             if self.file.is_log and piece.at_ms is not None and _begins_period(piece.kind):
                 self._note_time(piece.at_ms)
             yield from evidence_of(self.file, piece, position + number, self.brokers)
@@ -506,73 +512,82 @@ class FileReader:
         stats.codes[piece.code] = stats.codes.get(piece.code, 0) + 1
         stats.why = stats.why or piece.message
 
-    def _note_gap(self, fact: Fact) -> None:
+    def _note_gap(self, fact: "DatingFact") -> None:
         """Note what tells whether the local times of the file are right."""
-        values, at_ms = fact.values, fact.at_ms
+        at_ms = fact.at_ms
         known: int | None
-        if fact.kind == "client_queue" and self.file.written_ms and values["last_pull_ms"]:
-            known, at_ms = self.file.written_ms, values["last_pull_ms"]
-        elif fact.kind == "heartbeat" and values.get("versions"):
-            known = max(values["versions"].values())
+        if fact.kind == "client_queue" and self.file.written_ms and fact.values["last_pull_ms"]:
+            known, at_ms = self.file.written_ms, fact.values["last_pull_ms"]
+        elif fact.kind == "heartbeat" and fact.values["versions"]:
+            known = max(fact.values["versions"].values())
         elif fact.kind == "consumer_connected":
-            known = values.get("beat_ms")
+            known = fact.values["beat_ms"]
         else:
             return
         if at_ms is not None and known is not None:
             self.stats.count_gap(known - at_ms)
 
-    def _note_witness(self, fact: Fact) -> None:
-        """Note what dates a dump or the copy of a store, or what one shows of that."""
-        v, at_ms = fact.values, fact.at_ms or 0
+    def _note_members(self, fact: "DatingFact") -> None:
+        """Note when a log has members come and go, or which of them a dump lists."""
+        at_ms = fact.at_ms or 0
         if fact.kind == "consumer_connected" and self.file.kind == collection.BROKER_LOG:
-            self._channels[v["group"], v["channel"]] = v["client_id"]
-            self.stats.witness(f"{MEMBER}{v['group']} {v['client_id']}", at_ms, 1)
+            joined = fact.values
+            self._channels[joined["group"], joined["channel"]] = joined["client_id"]
+            self.stats.witness(f"{MEMBER}{joined['group']} {joined['client_id']}", at_ms, 1)
         elif fact.kind in ("consumer_left", "consumer_closed", "consumer_expired"):
-            client_id = v.get("client_id") or self._channels.get((v["group"], v["channel"]))
+            group, channel = fact.values["group"], fact.values["channel"]
+            client_id = fact.values.get("client_id") or self._channels.get((group, channel))
             if client_id is not None:
-                self.stats.witness(f"{MEMBER}{v['group']} {client_id}", at_ms, -1)
-        elif fact.kind == "committed" and v["offset"] >= 0:
-            self._note_commit(
-                v["group"], v["topic"], v["broker"], v["queue_id"], at_ms, v["offset"]
-            )
-        elif fact.kind == "committed_offset" and self.file.kind == collection.OFFSETS:
-            queue = v["topic"], self.file.place, v["queue_id"]
-            self._note_commit(v["consumer_group"], *queue, 0, v["committed_offset"])
-        elif fact.kind == "queue_progress" and not v.get("topic_truncated"):
-            group = group_of_rows(self.file.arguments[1], v["with_clients"], v["topic"])
-            queue = v["topic"], v["broker_name"], v["queue_id"]
-            self._note_commit(group, *queue, 0, v["consumer_offset"])
-        elif fact.kind in ("topic_updated", "topic_config"):
-            self._note_queues(fact, at_ms)
-        elif fact.kind == DATA_VERSION_KIND and v["timestamp_ms"]:
-            self.stats.witness(VERSION, v["timestamp_ms"], 0)
-        elif fact.kind in ("member", "group_connection"):
-            group, broker = self._asked(fact)
-            if fact.kind == "member":
-                self.stats.witness(f"{MEMBER}{group} {v['client_id']}", 0, 1)
-            elif broker:
+                self.stats.witness(f"{MEMBER}{group} {client_id}", at_ms, -1)
+        elif fact.kind == "member":
+            group, _ = self._asked(fact.values["subscriptions"])
+            self.stats.witness(f"{MEMBER}{group} {fact.values['client_id']}", 0, 1)
+        elif fact.kind == "group_connection":
+            group, broker = self._asked(fact.values["subscriptions"])
+            if broker:
                 self.stats.witness(f"{LIST}{group} {broker}", 0, 1)
 
-    def _note_queues(self, fact: Fact, at_ms: int) -> None:
-        v, name = fact.values, f"{QUEUES}{fact.values['topic']}"
-        if fact.kind == "topic_config":
-            self.stats.witness(f"{name} {v['read_queue_nums']}", 0, 1)
-        elif v["old"]["read"] != v["read"]:
-            self.stats.witness(f"{name} {v['old']['read']}", at_ms, -1)
-            self.stats.witness(f"{name} {v['read']}", at_ms, 1)
+    def _note_numbers(self, fact: "DatingFact") -> None:
+        """Note offsets, queues of topics and versions: they date the copy of a store."""
+        at_ms = fact.at_ms or 0
+        if fact.kind == "committed" and fact.values["offset"] >= 0:
+            v = fact.values
+            queue = v["topic"], v["broker"], v["queue_id"]
+            self._note_commit(v["group"], *queue, at_ms, v["offset"])
+        elif fact.kind == "committed_offset" and self.file.kind == collection.OFFSETS:
+            stored = fact.values
+            queue = stored["topic"], self.file.place, stored["queue_id"]
+            self._note_commit(stored["consumer_group"], *queue, 0, stored["committed_offset"])
+        elif fact.kind == "queue_progress" and not fact.values["topic_truncated"]:
+            row = fact.values
+            group = group_of_rows(self.file.arguments[1], row["with_clients"], row["topic"])
+            queue = row["topic"], row["broker_name"], row["queue_id"]
+            self._note_commit(group, *queue, 0, row["consumer_offset"])
+        elif fact.kind == "topic_config":
+            self._note_queues(fact.values["topic"], fact.values["read_queue_nums"], 0, 1)
+        elif fact.kind == "topic_updated":
+            topic, was, now = fact.values["topic"], fact.values["old"]["read"], fact.values["read"]
+            if was != now:
+                self._note_queues(topic, was, at_ms, -1)
+                self._note_queues(topic, now, at_ms, 1)
+        elif fact.kind == "data_version" and fact.values["timestamp_ms"]:
+            self.stats.witness(VERSION, fact.values["timestamp_ms"], 0)
+
+    def _note_queues(self, topic: str, queues: int, at_ms: int, change: int) -> None:
+        self.stats.witness(f"{QUEUES}{topic} {queues}", at_ms, change)
 
     def _note_commit(
         self, group: str, topic: str, broker: str, queue_id: int, at_ms: int, offset: int
     ) -> None:
         self.stats.witness(f"{COMMIT}{group} {topic} {queue_id} {broker}", at_ms, offset)
 
-    def _asked(self, fact: Fact) -> tuple[str, str]:
+    def _asked(self, subscriptions: Iterable[tuple[str, str]]) -> tuple[str, str]:
         """Group and broker of a list of members."""
         if self.file.place:
             return self.file.arguments[1], ""
-        return asked(self.file.arguments[1], fact.values.get("subscriptions") or (), self.brokers)
+        return asked(self.file.arguments[1], subscriptions, self.brokers)
 
-    def _note_mark(self, fact: Fact) -> None:
+    def _note_mark(self, fact: "DatingFact") -> None:
         """Note a moment that a broker logs and also a client, or a name server."""
         if fact.at_ms is None or self.file.kind not in (
             collection.BROKER_LOG,
@@ -591,7 +606,7 @@ class FileReader:
             self.stats.mark(f"{BEGUN}{fact.values['client_id']}", fact.at_ms)
         elif fact.kind == "heartbeat":
             self.stats.mark(f"{JOIN}{fact.values['client_id']}", fact.at_ms)
-        elif fact.kind == "consumer_connected" and fact.values.get("beat_ms"):
+        elif fact.kind == "consumer_connected" and fact.values["beat_ms"]:
             self.stats.mark(f"{JOIN}{fact.values['client_id']}", fact.values["beat_ms"])
             self.stats.mark(CHANGED, fact.values["beat_ms"])
             if f"{AT}{fact.values.get('local')}" not in self.stats.marks:

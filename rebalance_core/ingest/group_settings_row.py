@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from rebalance_core.ingest.cluster_context import ClusterContext
 from rebalance_core.ingest.group_strategies import GroupStrategies
@@ -27,7 +27,7 @@ from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.protocol.members import consumer_type_of
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import ConsumerGroupsColumns
+    from rebalance_core.contracts.rows import ConsumerGroupsColumns, ConsumerGroupsGiven
     from rebalance_core.ingest.evidence_types import ClientValues, GroupEvidence
 
 # The time from which a group of CONSUME_FROM_TIMESTAMP reads queues without a commit.
@@ -79,9 +79,9 @@ def consume_timestamp(
     several = len(times) > 1 or (default and members > 1)
     if len(times) == 1 and not several and not assumed:
         return next(iter(times)), []
-    given = context.given.get(group, {}).get("consume_timestamp_ms")
-    if given is not None:
-        return given, []
+    given_ms = context.given.get(group, {}).get("consume_timestamp_ms")
+    if given_ms is not None:
+        return given_ms, []
     if several:
         return None, [_several(group, times, default=default)]
     if not times:
@@ -226,7 +226,7 @@ def settings_row(
     for name in (*assumed, *_THRESHOLDS, "subscriptions", "notified", *INTERVALS):
         value = shown.get(name, given.get(name))
         if value is None and name in assumed:
-            value = assumed[name]
+            value = assumed.get(name)
             default = name == "rebalance_mode" and connected and not members.popped
             # neither divides anything; other libraries have no such version
             without = name == "strategy" and (shared or row["message_model"] == BROADCASTING)
@@ -244,7 +244,7 @@ def settings_row(
     return row, findings
 
 
-def _assumed(context: ClusterContext) -> dict[str, Any]:
+def _assumed(context: ClusterContext) -> ConsumerGroupsGiven:
     defaults = GroupSettings()
     return {
         "consumer_type": defaults.consumer_type,
@@ -260,13 +260,13 @@ def _assumed(context: ClusterContext) -> dict[str, Any]:
 
 def _shown(
     pieces: Iterable[GroupEvidence], versions: Mapping[str, str], context: ClusterContext
-) -> dict[str, Any]:
+) -> ConsumerGroupsGiven:
     """Return what files tell; of several statements the last.
 
     Of brokers of several versions those count to which members of the group send heartbeats.
     """
     pieces = list(pieces)
-    shown: dict[str, Any] = {}
+    shown: ConsumerGroupsGiven = {}
     own_where = None
     for piece in pieces:
         if piece.kind == "consumer_connected":
@@ -285,7 +285,7 @@ def _shown(
         elif piece.kind in ("queue_locked", "lock_refused", "order_lock"):
             shown["ordered"] = True
         elif piece.kind == "client":
-            shown |= {n: x for n, x in _of_client(piece.values).items() if x is not None}
+            shown |= _known(_of_client(piece.values))
             own_where = piece.values["consume_from_where"] or own_where
     if shown.get("consumer_type") == LITE_PULL:
         shown["consume_from_where"] = own_where  # its heartbeats do not tell
@@ -298,10 +298,15 @@ def _shown(
     brokers = [version for version in nearest if version is not None]
     if brokers:
         shown["broker_version"] = str(max(brokers))
-    return {name: value for name, value in shown.items() if value is not None}
+    return _known(shown)
 
 
-def _of_proxies(pieces: Iterable[GroupEvidence]) -> dict[str, Any]:
+def _known(row: ConsumerGroupsGiven) -> ConsumerGroupsGiven:
+    known = {name: value for name, value in row.items() if value is not None}
+    return cast("ConsumerGroupsGiven", known)
+
+
+def _of_proxies(pieces: Iterable[GroupEvidence]) -> ConsumerGroupsGiven:
     """FIFO or not: the broker alone decides it, by the newest stores of the group's settings."""
     orderly = [
         piece.values["consume_message_orderly"]
@@ -311,8 +316,8 @@ def _of_proxies(pieces: Iterable[GroupEvidence]) -> dict[str, Any]:
     return {"ordered": True in orderly} if orderly else {}
 
 
-def _of_client(values: ClientValues) -> dict[str, Any]:
-    row: dict[str, Any] = {
+def _of_client(values: ClientValues) -> ConsumerGroupsGiven:
+    row: ConsumerGroupsGiven = {
         "consumer_type": values["consumer_type"],
         "message_model": values["message_model"],
         "consume_from_where": values["consume_from_where"],

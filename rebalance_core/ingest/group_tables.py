@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from rebalance_core.contracts.fact_declaration import COMMIT, GROUP, TOPIC
 from rebalance_core.contracts.ledger import BROKER, FINDINGS, fingerprint_of
@@ -47,7 +47,6 @@ from rebalance_core.ingest.rows import (
     ORDER,
     Event,
     Finding,
-    RowsByTable,
     Tables,
     by_name,
     event_order,
@@ -69,7 +68,7 @@ from rebalance_core.model.verdicts import WARNING
 from rebalance_core.protocol.members import ALI_ONS, library_of
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import Issue, RejectedRow
+    from rebalance_core.contracts.rows import ConsumerGroupsGiven, Issue, RejectedRow, RowsByTable
     from rebalance_core.ingest.evidence_types import GroupEvidence
 
 REJECTED_TABLE = "collection"
@@ -80,7 +79,8 @@ def complete(tables: Tables, cluster: str) -> RowsByTable:
     """All rows of a collection in their final form."""
     tables = tables | {"cluster_events": sequenced(tables.get("cluster_events", []))}
     whole = by_name(once(tables))
-    return {name: of_cluster(name, rows, cluster) for name, rows in whole.items()}
+    named = {name: of_cluster(name, rows, cluster) for name, rows in whole.items()}
+    return cast("RowsByTable", named)
 
 
 def once(tables: Tables) -> Tables:
@@ -106,7 +106,9 @@ def once(tables: Tables) -> Tables:
     }
 
 
-def of_cluster(table: str, rows: Iterable[dict[str, Any]], cluster: str) -> list[dict[str, Any]]:
+def of_cluster(
+    table: str, rows: Iterable[dict[str, object]], cluster: str
+) -> list[dict[str, object]]:
     """The rows with the name of the cluster, which ``rejected`` lacks; findings' fingerprints."""
     if table == "rejected":
         return list(rows)
@@ -439,7 +441,7 @@ def _of_static_topics(
         )
 
 
-def _all_broadcast(events: Iterable[Event], given: Mapping[str, Any]) -> bool:
+def _all_broadcast(events: Iterable[Event], given: ConsumerGroupsGiven) -> bool:
     """True if the brokers say so of every member, or the collection's own settings of all."""
     joins = [row for row in events if row["event_type"] == CONSUMER_JOIN]
     models = {row.get("message_model") or given.get("message_model") for row in joins}

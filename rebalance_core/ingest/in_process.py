@@ -3,11 +3,13 @@
 The Spark job calls the same functions; it only spreads the files, the groups and the topics.
 """
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest.collection import (
@@ -28,10 +30,14 @@ from rebalance_core.ingest.log_block import lines_in
 from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.parse.log_lines import blocks_of
 from rebalance_core.ingest.renamed_groups import other_names
-from rebalance_core.ingest.rows import RowsByTable, merged
+from rebalance_core.ingest.rows import merged
 from rebalance_core.ingest.strangers import FILE_OF_ANOTHER
 from rebalance_core.ingest.whole_cluster import WholeCluster
 from rebalance_core.model.file_statuses import NOT_UNDERSTOOD, READ, REFUSED, STATES_NOTHING
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import RowsByTable
+    from rebalance_core.ingest.file_record import FileRecord
 
 _ADDED = ("lines", "understood", "facts", "rejected", "jumps_back", "local_times", "line_bytes")
 """Counts of a file that are the sum of those of its splits."""
@@ -171,7 +177,7 @@ def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[File
     return list(totals.values())
 
 
-def understood(collection: Collection, stats: Iterable[FileStats]) -> list[dict[str, Any]]:
+def understood(collection: Collection, stats: Iterable[FileStats]) -> list[FileRecord]:
     """Account for each file of a collection, by name, for ``_run.json``.
 
     Args:
@@ -192,7 +198,7 @@ def understood(collection: Collection, stats: Iterable[FileStats]) -> list[dict[
     for unused in collection.unused:
         one = FileStats(storable(unused.name), _kind(unused.name))
         rows.append(_accounted(one, STATES_NOTHING, storable(unused.why)))
-    return sorted(rows, key=lambda row: str(row["name"]))
+    return sorted(rows, key=lambda row: row["name"])
 
 
 def _kind(name: str) -> str:
@@ -213,35 +219,30 @@ def _status(one: FileStats) -> tuple[str, str]:
     return READ, "it is empty"
 
 
-def _accounted(one: FileStats, status: str, reason: str = "") -> dict[str, Any]:
-    row = {name: value for name, value in asdict(one).items() if name not in _NOT_RECORDED}
-    row["rejected_rows"] = 1 if one.refused_whole else one.rejected
-    row["share_understood"] = round(one.understood / one.lines, 4) if one.lines else None
-    return row | {"status": status, "reason": reason}
+def _accounted(one: FileStats, status: str, reason: str = "") -> FileRecord:
+    return {
+        "name": one.name,
+        "kind": one.kind,
+        "lines": one.lines,
+        "understood": one.understood,
+        "facts": one.facts,
+        "rejected": one.rejected,
+        "first_ms": one.first_ms,
+        "last_ms": one.last_ms,
+        "jumps_back": one.jumps_back,
+        "worst_jump_ms": one.worst_jump_ms,
+        "last_line": one.last_line,
+        "unreadable": one.unreadable,
+        "local_times": one.local_times,
+        "codes": dict(one.codes),
+        "rejected_rows": 1 if one.refused_whole else one.rejected,
+        "share_understood": round(one.understood / one.lines, 4) if one.lines else None,
+        "status": status,
+        "reason": reason,
+    }
 
 
-_NOT_RECORDED = (
-    "line_bytes",
-    "why",
-    "first_line",
-    "looks_like",
-    "begins",
-    "leading",
-    "below",
-    "gap_low",
-    "gap_high",
-    "shift_ms",
-    "first_line_at",
-    "steps",
-    "local_heads",
-    "marks",
-    "partial",
-    "witnessed",
-)
-"""Of use while the parts of a file are put together, and for findings and ``rejected``."""
-
-
-def with_lines(rejected: Mapping[str, int], files: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+def with_lines(rejected: Mapping[str, int], files: Iterable[FileRecord]) -> dict[str, int]:
     """Count lines refused by code, where a file refused whole is one row.
 
     Args:

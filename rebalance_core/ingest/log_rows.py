@@ -61,7 +61,7 @@ class FactRows:
         kind: str,
         at_ms: int,
         source: str,
-        details: Mapping[str, Any] | None = None,
+        details: Mapping[str, object] | None = None,
         *,
         topic: str | None = None,
         broker_name: str | None = None,

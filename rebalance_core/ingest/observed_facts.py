@@ -172,12 +172,17 @@ def _connection(rows: FactRows, piece: MemberPiece, at_ms: int) -> None:
     broker, proxy = _asked(piece)
     # a proxy answers its own version for every member's
     version = plain_version(v["version"]) if v["version"] and not proxy else None
-    details = {"client_addr": v["client_addr"], "language": v["language"], "version": version}
+    details = {
+        "client_addr": v["client_addr"],
+        "language": v["language"],
+        "version": version,
+        **proxy,
+    }
     rows.add(
         "CONNECTION",
         at_ms,
         piece.source,
-        details | proxy,
+        details,
         broker_name=broker,
         client_id=v["client_id"],
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rebalance_core.ingest.cluster_context import ClusterContext, printed_intervals
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
@@ -45,7 +45,7 @@ def own_intervals(
             printed[client_id] = piece.values["properties"]
     given = context.given.get(group, {})
     usual: dict[str, int] = {
-        name: given.get(name, getattr(DEFAULT_INTERVALS, name)) for name in INTERVALS
+        name: cast("int", given.get(name, getattr(DEFAULT_INTERVALS, name))) for name in INTERVALS
     }
     found: dict[str, dict[str, int]] = {}
     findings = []

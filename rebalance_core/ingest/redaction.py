@@ -19,7 +19,7 @@ from io import TextIOWrapper
 from ipaddress import AddressValueError, IPv6Address
 from pathlib import Path, PurePosixPath
 from random import SystemRandom
-from typing import IO, Any, Self, cast
+from typing import IO, Self, cast
 
 from rebalance_core.ingest.collection import (
     GIVEN_GROUPS,
@@ -476,15 +476,15 @@ def _scan_client(token: str, names: Names) -> None:
 
 def open_text(path: Path, mode: str = "r") -> TextIOWrapper:
     """A text file, packed or not; bytes that are no text come out as they went in."""
-    options: dict[str, Any] = {"encoding": "utf-8", "errors": "surrogateescape", "newline": ""}
+    encoding, errors = "utf-8", "surrogateescape"
     if mode == "r":
         with path.open("rb") as file:
             if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-                options |= {"encoding": "utf-16", "errors": "surrogatepass"}
+                encoding, errors = "utf-16", "surrogatepass"
     packed = path.name.removesuffix(PART).endswith(".gz")
     # The wrapper closes it.
     opened = gzip.open(path, f"{mode}b") if packed else path.open(f"{mode}b")  # noqa: SIM115
-    return TextIOWrapper(cast(IO[bytes], opened), **options)
+    return TextIOWrapper(cast(IO[bytes], opened), encoding, errors, newline="")
 
 
 def redact_collection(folder: Path, output: Path, key_file: Path) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, Unpack, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict, Unpack, cast
 
 from rebalance_core.model.verdicts import INFO
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         ObservedOwnershipBegun,
         QueueOffsetsBegun,
         RejectedRow,
+        RowsByTable,
     )
 
     class Event(ClusterEventsColumns, total=False):
@@ -42,9 +43,8 @@ if TYPE_CHECKING:
         rejected: list[RejectedRow]
 
     Finding: TypeAlias = FindingsBegun
-    RowsByTable: TypeAlias = dict[str, list[dict[str, Any]]]
 else:
-    Event = Finding = RowsByTable = Tables = dict
+    Event = Finding = Tables = dict
 
 ORDER: Final = "_order"
 """Beside an event's columns: order among events of one instant, before sequences are given."""
@@ -181,14 +181,14 @@ def finding(
     }
 
 
-def by_name(tables: Tables) -> RowsByTable:
+def by_name(tables: Tables | RowsByTable) -> dict[str, list[dict[str, object]]]:
     """Return the rows of each table, for what is done with all alike."""
-    return cast("RowsByTable", tables)
+    return cast("dict[str, list[dict[str, object]]]", tables)
 
 
 def merged(*parts: Tables) -> Tables:
     """The tables of all parts, one after the other."""
-    tables: RowsByTable = {}
+    tables: dict[str, list[dict[str, object]]] = {}
     for part in parts:
         for name, rows in by_name(part).items():
             tables.setdefault(name, []).extend(rows)

@@ -14,7 +14,7 @@ from rebalance_core.contracts.fact_declaration import CLUSTER
 from rebalance_core.ingest import collection
 from rebalance_core.ingest.collection import CollectedFile
 from rebalance_core.ingest.evidence import Evidence, asked
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import Fact, Stated, Unread
 from rebalance_core.ingest.parse.config_stores import JSON, ROCKSDB_V2
 from rebalance_core.ingest.parse.json_tables import DATA_VERSION_KIND
 from rebalance_core.model.times import SECOND_MS
@@ -31,10 +31,10 @@ FILE_BITS = 40
 """Of a position the lower bits are the place in the file, those above the turn of the file."""
 
 _Span = tuple[int, int]
-Stated = TypeVar("Stated", bound=Evidence)
+AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
-def stated_once(pieces: Iterable[Stated]) -> list[Stated]:
+def stated_once(pieces: Iterable[AnyEvidence]) -> list[AnyEvidence]:
     """The evidence without what an earlier file of the same log has stated already.
 
     What one file states twice stays twice. Two pieces of a log that were rotated share at most the
@@ -135,13 +135,13 @@ def copied_store(
     versions = [
         piece.values["timestamp_ms"]
         for piece in results
-        if isinstance(piece, Fact) and piece.kind == DATA_VERSION_KIND
+        if isinstance(piece, Stated) and piece.kind == DATA_VERSION_KIND
     ]
     values = {
         "store": file.kind,
         "digest": sha256(text.encode("utf-8", "replace")).hexdigest()[:32],
         "version_ms": versions[0] if versions else None,
-        "whole": bool(results) and all(isinstance(piece, Fact) for piece in results),
+        "whole": bool(results) and all(isinstance(piece, Stated) for piece in results),
     }
     yield Evidence(CLUSTER, "", "store_copied", file.written_ms, file.place, 0, file.name, values)
 
@@ -156,7 +156,7 @@ def printed_stores(
     ):
         return
     _, broker = asked("-" + file.arguments[1], (), brokers)
-    kinds = {piece.kind for piece in results if isinstance(piece, Fact)}
+    kinds = {piece.kind for piece in results if isinstance(piece, Stated)}
     for kind, facts in _FACTS.items():
         if broker and not kinds.isdisjoint(facts):
             values = {"store": kind}

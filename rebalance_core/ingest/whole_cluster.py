@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rebalance_core.ingest.clock_offsets import ClockShifts, offset_findings
 from rebalance_core.ingest.clock_zones import Shifts, corrected, zone_findings
@@ -35,6 +35,9 @@ from rebalance_core.ingest.parse.log_lines import ServerClock
 from rebalance_core.ingest.rows import Tables
 from rebalance_core.ingest.strangers import set_apart
 from rebalance_core.model.times import HOUR_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ConsumerGroupsGiven
 
 SERVER_LOGS = (NAMESRV_LOG, BROKER_LOG, PROXY_LOG)
 
@@ -133,7 +136,7 @@ class WholeCluster:
         return cls(keyed, (*read, *apart.strangers), tables)
 
 
-def given_groups(collection: Collection) -> tuple[dict[str, dict[str, Any]], list[Unread]]:
+def given_groups(collection: Collection) -> tuple[dict[str, ConsumerGroupsGiven], list[Unread]]:
     """The rows of the collection's consumer_groups.jsonl, if it has one."""
     for file in collection.files:
         if file.kind == GIVEN_GROUPS:
@@ -146,7 +149,7 @@ def context_of(
     collection: Collection,
     cluster_pieces: Iterable[Evidence],
     stats: Iterable[FileStats],
-    given: Mapping[str, Mapping[str, Any]],
+    given: Mapping[str, ConsumerGroupsGiven],
     assumed: Assumptions,
 ) -> ClusterContext:
     """The context of a collection whose files were read.

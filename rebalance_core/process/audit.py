@@ -45,6 +45,7 @@ from rebalance_core.engine.table_writer import ledger_written, read_written
 from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import read_collection
+from rebalance_core.ingest.rows import by_name
 from rebalance_core.process.audit_cases import (
     READ_TABLES,
     ClusterTables,
@@ -130,7 +131,7 @@ def read_ingested(folder: Place) -> AuditInputs:
 
 def unwritten_inputs(collection: Collection, assumed: Assumptions) -> AuditInputs:
     """Make the input tables of a collection as an ingest does, without writing them."""
-    ingested = read_collection(collection, assumed).tables
+    ingested = by_name(read_collection(collection, assumed).tables)
     tables = {
         name: pa.Table.from_batches([batch_of_rows(table, ingested.get(name, []))])
         for name, table in INGESTED_TABLES.items()

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,17 +41,29 @@ from rebalance_core.report.audit_report import (
     ROWS_OF_A_TIMELINE,
     TABLES_OF_GROUPS,
     Previous,
-    ReportRows,
     ShownFinding,
     shown_finding,
 )
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import CoverageRow, FindingsRow, GroupVerdictsRow
+    from rebalance_core.contracts.audit_record import AuditRecord
+    from rebalance_core.contracts.rows import (
+        CoverageRow,
+        FindingsRow,
+        GroupVerdictsRow,
+        RowsByTable,
+    )
 
 # What an audit found, and what it wrote, in a process or on Spark.
 
-Row = dict[str, Any]
+
+class UnknownGroup(TypedDict):
+    """A group whose ownership is UNKNOWN, and what would settle it."""
+
+    cluster: str
+    consumer_group: str
+    reason: str
+    settled_by: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +92,7 @@ class AuditResult:
         said = {name: not_looked_at(rows) for name, rows in sorted(by_cluster.items())}
         return " ".join(said.values() if len(said) < 2 else (f"{n}: {s}" for n, s in said.items()))
 
-    def unknown(self) -> list[Row]:
+    def unknown(self) -> list[UnknownGroup]:
         """The groups whose ownership is UNKNOWN, with the one file or command that settles it."""
         return [
             {
@@ -138,9 +150,11 @@ def shown_findings(
     return [shown_finding(redaction.finding(row) if redaction else row) for row in rows]
 
 
-def _newest_rows(read: ReadWritten, name: str, groups: Sequence[GroupName], time: str) -> list[Row]:
+def _newest_rows(
+    read: ReadWritten, name: str, groups: Sequence[GroupName], time: str
+) -> list[dict[str, object]]:
     """The rows of these few groups, of each at most `ROWS_OF_A_TIMELINE`, the newest."""
-    found: list[Row] = []
+    found: list[dict[str, object]] = []
     for group in groups:
         rows = read(name, group)
         if len(rows) > ROWS_OF_A_TIMELINE:
@@ -174,7 +188,7 @@ class PreviousAudit:
 
 def previous_audit(
     read: ReadWritten,
-    outcome: Mapping[str, Any],
+    outcome: AuditRecord,
     files: Iterable[ReadFile],
     carried: str,
     gone: str,
@@ -312,10 +326,11 @@ class FinishedAudit:
         lists = by_cause((one.fingerprint, one.caused_by) for one in ordered)
         return [ordered[at] for one in lists[:causes] for at in one[: causes + 1]]
 
-    def rows_of_groups(self, groups: Sequence[GroupName]) -> dict[str, ReportRows]:
+    def rows_of_groups(self, groups: Sequence[GroupName]) -> RowsByTable:
         """Return the rows of `TABLES_OF_GROUPS` as written, for the page."""
         tables = TABLES_OF_GROUPS.items()
-        return {name: _newest_rows(self.read, name, groups, time) for name, time in tables}
+        rows = {name: _newest_rows(self.read, name, groups, time) for name, time in tables}
+        return cast("RowsByTable", rows)
 
     @cached_property
     def _findings(self) -> list[FindingsRow]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +13,10 @@ import pyarrow.compute as pc
 from rebalance_core.checks.row_checks import Rejections
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
-from rebalance_core.ingest.rows import RowsByTable
+from rebalance_core.ingest.rows import by_name
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import RowsByTable
 
 ROWS_PER_BATCH = 20_000
 
@@ -61,8 +65,9 @@ class IngestedRows:
         self, parts: Iterable[object], counts: IngestCounts
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Some rows of a table at a time."""
+        made = by_name(self.tables)
         for name, table in INGESTED_TABLES.items():
-            rows = self.tables.get(name, [])
+            rows = made.get(name, [])
             for begin in range(0, len(rows), ROWS_PER_BATCH):
                 batch = batch_of_rows(table, rows[begin : begin + ROWS_PER_BATCH])
                 counts.add(name, batch)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from rebalance_core.model import verdicts
 from rebalance_core.model.file_statuses import FILE_STATUSES
@@ -13,6 +13,20 @@ from rebalance_core.model.queue import MessageQueue, queue_sort_key, sort_client
 from rebalance_core.model.verdicts import RunVerdict
 from rebalance_core.report.group_table import GroupRow
 from rebalance_core.version import LIBRARY_VERSION
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.audit_record import AuditRecord
+    from rebalance_core.contracts.rows import (
+        ConsumerLoadRow,
+        EpochsRow,
+        FindingsRow,
+        GroupMetricsRow,
+        MembershipsRow,
+        OwnershipRow,
+        PopReachRow,
+        RowsByTable,
+    )
+    from rebalance_core.ingest.file_record import FileOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,24 +282,40 @@ TABLES_OF_GROUPS = {
 SEVERAL = "several members"
 """Who holds a shared queue, in a picture."""
 
-Row = Mapping[str, Any]
-ReportRows = Sequence[Row]
 GroupName = tuple[str, str]
+OfGroup = TypeVar(
+    "OfGroup",
+    "ConsumerLoadRow",
+    "EpochsRow",
+    "GroupMetricsRow",
+    "MembershipsRow",
+    "OwnershipRow",
+    "PopReachRow",
+)
 
 
-def group_timelines(
-    worst: Iterable[GroupName], tables: Mapping[str, ReportRows]
-) -> tuple[GroupTimeline, ...]:
+class Holding(TypedDict):
+    """The columns of `ownership` that a picture needs."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str | None
+    holders: int
+    from_ms: int
+    to_ms: int | None
+
+
+def group_timelines(worst: Iterable[GroupName], tables: "RowsByTable") -> tuple[GroupTimeline, ...]:
     """Return who owned the queues of these groups; none of one whose members read every queue.
 
     Args:
         worst: (cluster, group) of those wanted.
         tables: their rows of `TABLES_OF_GROUPS`.
     """
-    ownership, epochs, memberships, reach = (
-        _by_group(tables.get(name, ()))
-        for name in ("ownership", "epochs", "memberships", "pop_reach")
-    )
+    ownership, epochs = _by_group(tables.get("ownership", ())), _by_group(tables.get("epochs", ()))
+    memberships = _by_group(tables.get("memberships", ()))
+    reach = _by_group(tables.get("pop_reach", ()))
     return tuple(
         _timeline(
             name,
@@ -297,45 +327,51 @@ def group_timelines(
     )
 
 
-def group_balances(
-    worst: Iterable[GroupName], tables: Mapping[str, ReportRows]
-) -> tuple[GroupBalance, ...]:
+def group_balances(worst: Iterable[GroupName], tables: "RowsByTable") -> tuple[GroupBalance, ...]:
     """Return how even these groups are; arguments as of `group_timelines`."""
-    loads, metrics = (_by_group(tables[name]) for name in ("consumer_load", "group_metrics"))
+    loads, metrics = _by_group(tables["consumer_load"]), _by_group(tables["group_metrics"])
     return tuple(_balance(name, loads.get(name, []), metrics.get(name, [])) for name in worst)
 
 
-def _by_group(rows: Iterable[Row]) -> dict[GroupName, list[Row]]:
-    groups: dict[GroupName, list[Row]] = {}
+def _by_group(rows: Iterable[OfGroup]) -> dict[GroupName, list[OfGroup]]:
+    groups: dict[GroupName, list[OfGroup]] = {}
     for row in rows:
         groups.setdefault((row["cluster"], row["consumer_group"]), []).append(row)
     return groups
 
 
-def _broadcasting(memberships: ReportRows) -> bool:
+def _broadcasting(memberships: "Iterable[MembershipsRow]") -> bool:
     """True if every member reads every queue: nothing to draw."""
     return any(row["message_model"] == BROADCASTING for row in memberships)
 
 
-def shared_holdings(pop_reach: ReportRows) -> list[Row]:
+def shared_holdings(pop_reach: "Iterable[PopReachRow]") -> "list[Holding]":
     """Shared queues as rows of ownership: of the client that alone reaches one, else of `SEVERAL`.
 
     Args:
         pop_reach: rows of one group.
     """
-    by_queue: dict[tuple[str, str, int], list[Row]] = {}
+    by_queue: dict[tuple[str, str, int], list[PopReachRow]] = {}
     for row in sorted(pop_reach, key=lambda row: row["from_ms"]):
         by_queue.setdefault((row["topic"], row["broker_name"], row["queue_id"]), []).append(row)
     return [
-        {"topic": topic, "broker_name": broker, "queue_id": queue_id, "holders": 1, **stretch}
+        {
+            "topic": topic,
+            "broker_name": broker,
+            "queue_id": queue_id,
+            "holders": 1,
+            "client_id": client_id,
+            "from_ms": from_ms,
+            "to_ms": to_ms,
+        }
         for (topic, broker, queue_id), rows in by_queue.items()
-        for stretch in _merged(rows)
+        for client_id, from_ms, to_ms in _merged(rows)
     ]
 
 
-def _merged(rows: ReportRows) -> Iterator[Row]:
+def _merged(rows: "Iterable[PopReachRow]") -> Iterator[tuple[str, int, int | None]]:
     """The stretches, in order, that rows in order of time cover together."""
-    together: list[Row] = []
+    together: list[PopReachRow] = []
     until: float = -inf
     for row in rows:
         if together and row["from_ms"] > until:
@@ -347,16 +383,16 @@ def _merged(rows: ReportRows) -> Iterator[Row]:
         yield _stretch(together, until)
 
 
-def _stretch(together: ReportRows, until: float) -> Row:
+def _stretch(together: "Sequence[PopReachRow]", until: float) -> tuple[str, int, int | None]:
+    """The client that alone reaches the queue, else `SEVERAL`; from when, and to when."""
     clients = {row["client_id"] for row in together}
-    return {
-        "client_id": min(clients) if len(clients) == 1 else SEVERAL,
-        "from_ms": together[0]["from_ms"],
-        "to_ms": None if until == inf else int(until),
-    }
+    client_id = min(clients) if len(clients) == 1 else SEVERAL
+    return client_id, together[0]["from_ms"], None if until == inf else int(until)
 
 
-def _timeline(name: GroupName, ownership: ReportRows, epochs: ReportRows) -> GroupTimeline:
+def _timeline(
+    name: GroupName, ownership: "Iterable[Holding]", epochs: "Iterable[EpochsRow]"
+) -> GroupTimeline:
     queues: dict[MessageQueue, list[OwnerSpan]] = {}
     for row in sorted(ownership, key=lambda row: (row["from_ms"], row["client_id"] or "")):
         queue = MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
@@ -374,7 +410,9 @@ def _timeline(name: GroupName, ownership: ReportRows, epochs: ReportRows) -> Gro
     )
 
 
-def _balance(name: GroupName, loads: ReportRows, metrics: ReportRows) -> GroupBalance:
+def _balance(
+    name: GroupName, loads: "Iterable[ConsumerLoadRow]", metrics: "Iterable[GroupMetricsRow]"
+) -> GroupBalance:
     now = {
         row["client_id"]: row["queues"] + (row["shared_queues"] or 0)
         for row in loads
@@ -382,14 +420,13 @@ def _balance(name: GroupName, loads: ReportRows, metrics: ReportRows) -> GroupBa
     }
     clients = sort_client_ids(now)
     whole = sorted((row for row in metrics if row["topic"] is None), key=lambda row: row["epoch"])
-    last: Row = whole[-1] if whole else {"peak_ratio": None, "idle_members": 0}
     return GroupBalance(
         name[1],
         tuple(clients),
         tuple(now[client] for client in clients),
         tuple(row["moved"] for row in whole),
-        last["peak_ratio"],
-        last["idle_members"],
+        whole[-1]["peak_ratio"] if whole else None,
+        whole[-1]["idle_members"] if whole else 0,
         name[0],
     )
 
@@ -404,16 +441,16 @@ FILES_ON_PAGE = 200
 
 def audit_report(
     cluster: str,
-    audit: Row,
+    audit: "AuditRecord",
     rules: Mapping[str, str],
     shown: Sequence[ShownFinding],
     groups: Sequence[GroupRow],
     worst: Sequence[GroupName],
-    tables: Mapping[str, ReportRows],
+    tables: "RowsByTable",
     previous: Previous | None,
     notes: Sequence[str],
     finished_ms: int,
-    files: Sequence[Row] = (),
+    files: "Sequence[FileOutcome]" = (),
 ) -> AuditReport:
     """Build what the page shows.
 
@@ -453,13 +490,13 @@ def audit_report(
     )
 
 
-def files_by_status(files: Sequence[Row]) -> tuple[FilesOfStatus, ...]:
+def files_by_status(files: "Sequence[FileOutcome]") -> tuple[FilesOfStatus, ...]:
     """Return the files of the collection by their status, those to look at first.
 
     Args:
         files: as `_run.json` has them.
     """
-    by_status: dict[str, list[Row]] = {status: [] for status in FILE_STATUSES if files}
+    by_status: dict[str, list[FileOutcome]] = {status: [] for status in FILE_STATUSES if files}
     for file in files:
         by_status[file["status"]].append(file)
     return tuple(
@@ -475,10 +512,26 @@ def files_by_status(files: Sequence[Row]) -> tuple[FilesOfStatus, ...]:
     )
 
 
-def shown_finding(row: Row) -> ShownFinding:
+def shown_finding(row: "FindingsRow") -> ShownFinding:
     """A row of ``findings`` as the page shows it."""
-    evidence = dict(sorted((row["evidence"] or {}).items()))
-    return ShownFinding(**{**row, "evidence": evidence})
+    return ShownFinding(
+        rule_id=row["rule_id"],
+        severity=row["severity"],
+        summary=row["summary"],
+        remedy=row["remedy"],
+        consumer_group=row["consumer_group"],
+        topic=row["topic"],
+        broker_name=row["broker_name"],
+        queue_id=row["queue_id"],
+        client_id=row["client_id"],
+        first_ms=row["first_ms"],
+        last_ms=row["last_ms"],
+        evidence=dict(sorted((row["evidence"] or {}).items())),
+        accepted=row["accepted"],
+        cluster=row["cluster"],
+        fingerprint=row["fingerprint"],
+        caused_by=row["caused_by"],
+    )
 
 
 def _by_severity(findings: Mapping[str, Mapping[str, int]]) -> dict[str, int]:

@@ -3,13 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from rebalance_core.model.verdicts import DIFFERS, ERROR, INFO, OFFLINE, UNKNOWN, UNSTABLE, WARNING
 from rebalance_core.report.visible import visible
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
+
 GroupName = tuple[str, str]
 
 ANCHOR = "group-"
@@ -59,7 +61,9 @@ class GroupRow:
 
 
 def group_rows(
-    verdicts: Iterable[Row], findings: Iterable[Row], built_in: Callable[[str], bool]
+    verdicts: "Iterable[GroupVerdictsRow]",
+    findings: "Iterable[FindingsRow]",
+    built_in: Callable[[str], bool],
 ) -> list[GroupRow]:
     """Every group, the worst first, RocketMQ's own last.
 
@@ -79,15 +83,22 @@ def group_rows(
     return sorted(rows, key=_worst_first)
 
 
-def _group_row(row: Row, found: Mapping[tuple[str, str, str], int]) -> GroupRow:
-    shown = ("cluster", "consumer_group", "verdict", "reason", "settled_by", "basis", "members")
-    ledger = ("queues", "behind", "moved", "changed_ms")
-    errors, warnings = (
-        found.get((row["cluster"], row["consumer_group"], severity), 0)
-        for severity in (ERROR, WARNING)
+def _group_row(row: "GroupVerdictsRow", found: Mapping[tuple[str, str, str], int]) -> GroupRow:
+    name = row["cluster"], row["consumer_group"]
+    return GroupRow(
+        *name,
+        verdict=row["verdict"],
+        reason=row["reason"],
+        settled_by=row["settled_by"],
+        members=row["members"],
+        queues=row["queues"],
+        behind=row["behind"],
+        moved=row["moved"],
+        changed_ms=row["changed_ms"],
+        errors=found.get((*name, ERROR), 0),
+        warnings=found.get((*name, WARNING), 0),
+        basis=row["basis"],
     )
-    values = {name: row[name] for name in (*shown, *ledger)}
-    return GroupRow(**values, errors=errors, warnings=warnings)
 
 
 def _worst_first(row: GroupRow) -> tuple[Any, ...]:

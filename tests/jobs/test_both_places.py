@@ -140,7 +140,7 @@ def tables(tmp_path: Path) -> Path:
     """Tables of an ingest as JSON lines, some of which are none."""
     folder = tmp_path / "tables"
     folder.mkdir()
-    ingested = ingested_recording("pathologies").tables
+    ingested: Any = ingested_recording("pathologies").tables
     for name in INGESTED_TABLES:
         lines = [json.dumps(row) for row in ingested.get(name, [])]
         (folder / f"{name}.jsonl").write_text("".join(f"{line}\n" for line in lines))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -27,5 +28,6 @@ def table_of(name: str, rows: Iterable[Row]) -> pa.Table:
 
 
 def _ingested(recording: str, table: str) -> Iterator[Row]:
-    for row in ingested_recording(recording).tables[table]:
+    tables: Any = ingested_recording(recording).tables
+    for row in tables[table]:
         yield row | ({"cluster": recording} if "cluster" in row else {})

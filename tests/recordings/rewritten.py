@@ -35,7 +35,7 @@ def written(files: Files, folder: Path) -> Path:
 
 def ingested(files: Files, folder: Path) -> Tables:
     """What `ingest` makes of the files, without where each row comes from."""
-    tables = ingest_collection(written(files, folder)).tables
+    tables: Any = ingest_collection(written(files, folder)).tables
     assert tables["rejected"] == []
     return {name: sorted(map(_unsourced, tables[name]), key=str) for name in STATED}
 

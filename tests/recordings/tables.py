@@ -23,7 +23,8 @@ DATA = Path(__file__).parent / "data"
 RECORDINGS = sorted(path.parent.name for path in DATA.glob("*/tables"))
 
 Row = dict[str, Any]
-Tables = dict[str, list[Row]]
+Tables = Any
+"""Rows by table."""
 
 
 def rows(path: Path) -> list[Row]:

@@ -10,7 +10,7 @@ from rebalance_core.contracts.document_facts import DOCUMENT_FACTS
 from rebalance_core.contracts.fact_declaration import DocumentFact, LogFact
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.collection import identify
-from rebalance_core.ingest.fact import Fact
+from rebalance_core.ingest.fact import Fact, Stated
 from rebalance_core.ingest.file_reader import FileReader
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.ingest.parse.config_stores import parse_store_listing
@@ -116,9 +116,16 @@ def test_members_of_a_list_without_its_end_are_as_declared() -> None:
     assert (facts[0].kind, facts[0].values["message_model"], found) == ("member", None, [])
 
 
+def test_a_member_of_a_language_that_mqadmin_has_no_name_for_is_as_declared() -> None:
+    (path, *_) = sorted(NIGHTLY.glob("mqadmin/*-consumerConnection-order-service-*.txt"))
+    nameless = path.read_text().replace(" JAVA ", " null ")
+    facts, found = faults_of(path.relative_to(NIGHTLY).as_posix(), nameless)
+    assert (facts[0].kind, facts[0].values["language"], found) == ("member", None, [])
+
+
 def test_when_stores_were_written_is_as_declared() -> None:
     (form,) = parse_store_listing("config/topics.json 3937 1795233000\n", "f")
-    assert isinstance(form, Fact)
+    assert isinstance(form, Stated)
     assert form.values["modified"] == [("topics.json", 1_795_233_000_000)]
     assert faults(form) == []
 

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,7 @@ SOME_LOGS = (logs_of_brokers, logs_of_one_broker)
 
 
 @cache
-def whole(name: str) -> list[Row]:
+def whole(name: str) -> Any:
     return ingested_recording(name).tables["cluster_events"]
 
 
@@ -89,7 +90,7 @@ def test_no_event_of_members_is_made_up(
 ) -> None:
     """By default all logs end early or late, and some of them early."""
     end_ms = moment(name, share)
-    tables = ingest_collection(cut_collection(name, end_ms, tmp_path, is_cut)).tables
+    tables: Any = ingest_collection(cut_collection(name, end_ms, tmp_path, is_cut)).tables
     found = events_of_members(tables["cluster_events"])
     recorded = events_of_members(whole(name))
     told = {
@@ -116,7 +117,7 @@ def test_no_event_of_members_is_made_up(
 @pytest.mark.parametrize("name", ["scale-out", "scale-out-4.9", "timing"])
 def test_a_topic_made_after_the_logs_is_not_said_to_be_old(name: str, tmp_path: Path) -> None:
     end_ms = moment(name, 0.3)
-    tables = ingest_collection(cut_collection(name, end_ms, tmp_path)).tables
+    tables: Any = ingest_collection(cut_collection(name, end_ms, tmp_path)).tables
     first_ms = {
         (row["topic"], row["broker_name"]): row["event_ms"]
         for row in reversed(whole(name))
@@ -133,7 +134,7 @@ def test_a_topic_made_after_the_logs_is_not_said_to_be_old(name: str, tmp_path: 
 
 
 def test_who_came_after_the_logs_of_proxies_is_not_said_to_be_old(tmp_path: Path) -> None:
-    tables = ingest_collection(cut_collection("grpc", moment("grpc", 0.4), tmp_path)).tables
+    tables: Any = ingest_collection(cut_collection("grpc", moment("grpc", 0.4), tmp_path)).tables
     joins = [row for row in tables["cluster_events"] if row["event_type"] == "CONSUMER_JOIN"]
     late = {row["client_id"] for row in joins if row["source"].startswith("mqadmin/")}
     assert late

@@ -1,6 +1,7 @@
 """What a real 5.5.0 cluster states of groups that pop, beside who their members were."""
 
 from functools import cache
+from typing import Any
 
 from tests.recordings.tables import Row, ingested_recording
 
@@ -11,7 +12,7 @@ LONG_POLLING_MS = 20_000
 
 
 @cache
-def stated() -> list[Row]:
+def stated() -> Any:
     return ingested_recording("pop").tables["observed_facts"]
 
 

@@ -9,6 +9,7 @@ from collections import defaultdict
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,7 +149,7 @@ def test_expected_folders_of_slaves_are_no_brokers(name: str, tmp_path: Path) ->
     text = settings.read_text().replace('["broker-a", "broker-b"]', json.dumps(names))
     assert str(names[-1]) in text
     settings.write_text(text)
-    found = ingest_collection(folder).tables
+    found: Any = ingest_collection(folder).tables
     for table, told in tables(name).items():
         assert plain(found[table]) == plain(told), table
 
@@ -172,7 +173,7 @@ def test_names_of_folders_do_not_matter(name: str, tmp_path: Path) -> None:
         own = ("boot success", "brokerRole=")
         log.write_text("".join(line for line in lines if not any(word in line for word in own)))
         broker.rename(folder / "brokers" / f"host{3 - number}")
-    found = ingest_collection(folder).tables
+    found: Any = ingest_collection(folder).tables
 
     told = ("cluster_events", "committed_offsets", "queue_offsets", "consumer_groups")
     for table in (*told, "observed_ownership"):

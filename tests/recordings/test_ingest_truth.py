@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -127,7 +128,7 @@ def test_without_the_given_settings_only_parameters_are_lost(tmp_path: Path) -> 
     for name in ("strategies", "start-offsets"):
         shutil.copytree(DATA / name / "collection", tmp_path / name)
         (tmp_path / name / "consumer_groups.jsonl").unlink()
-    rooms = ingest_collection(tmp_path / "strategies").tables
+    rooms: Any = ingest_collection(tmp_path / "strategies").tables
     assumed = [f for f in rooms["findings"] if f["rule_id"] == "INGEST_ASSUMED"]
     assert {f["consumer_group"] for f in assumed} == {"s-near", "s-hash"}
     unknown = {f["consumer_group"] for f in rooms["findings"] if "UNKNOWN" in f["rule_id"]}
@@ -145,7 +146,7 @@ def test_without_the_given_settings_only_parameters_are_lost(tmp_path: Path) -> 
         if row["event_type"] == "CONSUMER_JOIN" and row["consumer_group"] == "s-config"
     }
     assert told == given
-    times = ingest_collection(tmp_path / "start-offsets").tables
+    times: Any = ingest_collection(tmp_path / "start-offsets").tables
     unknown = {(f["rule_id"], f["consumer_group"]) for f in times["findings"]}
     groups = ("so-ts-mid", "so-ts-future", "so-ts-past")
     assert unknown == {

@@ -4,6 +4,7 @@ import shutil
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,8 @@ def file_of(client_id: str, group: str) -> str | None:
 
 def modes() -> dict[tuple[str, str], list[tuple[int, str]]]:
     found: dict[tuple[str, str], list[tuple[int, str]]] = {}
-    for row in ingested().tables["cluster_events"]:
+    events: Any = ingested().tables["cluster_events"]
+    for row in events:
         if row["event_type"] == "REQUEST_MODE":
             at = found.setdefault((row["consumer_group"], row["topic"]), [])
             at.append((row["event_ms"], row["detail"]))
@@ -86,7 +88,7 @@ def test_who_asks_the_broker() -> None:
     assert groups["g-srvpull"]["rebalance_mode"] == "BROKER"
     assert groups["pop-orderly"]["ordered"]
     own = {
-        file_of(row["client_id"], "pop-mixed"): row.get("rebalance_mode")
+        file_of(str(row["client_id"]), "pop-mixed"): row.get("rebalance_mode")
         for row in ingested().tables["cluster_events"]
         if row["event_type"] == "CONSUMER_JOIN" and row["consumer_group"] == "pop-mixed"
     }

@@ -5,6 +5,7 @@ has come to them, p1 after it. The host was loaded: delays under 2 s are no evid
 """
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,7 +53,7 @@ def near(latencies: list[Compared]) -> float:
 
 
 def test_the_tables_of_one_group_are_the_same_alone_and_among_all() -> None:
-    ingested = ingested_recording(SHARED).tables
+    ingested: Any = ingested_recording(SHARED).tables
     tables = arrow_tables({name: ingested[name] for name in INPUT_TABLES if name in ingested})
     everything = propagate(tables, PropagationOptions(seeds=30))
     alone = propagate(tables, PropagationOptions(seeds=30, group="orders-app"))

@@ -73,7 +73,7 @@ def test_request_modes_are_those_that_a_single_process_finds(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     folder = collection_of(tmp_path / "pop", "pop")
-    expected = ingest_collection(folder).tables
+    expected: Any = ingest_collection(folder).tables
     with ingested_tables(spark, open_collection(folder)) as done:
         for name in ("cluster_events", "consumer_groups", "findings", "rejected"):
             assert_same(done[name], expected.get(name, []), name)
@@ -83,7 +83,7 @@ def test_copies_beside_a_rocksdb_have_the_dates_that_a_single_process_finds(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     folder = collection_of(tmp_path / "rocksdb", "rocksdb")
-    expected = ingest_collection(folder).tables
+    expected: Any = ingest_collection(folder).tables
     with ingested_tables(spark, open_collection(folder)) as done:
         for name in ("committed_offsets", "observed_facts", "findings", "rejected"):
             assert_same(done[name], expected.get(name, []), name)
@@ -95,7 +95,7 @@ def test_wrapped_logs_are_those_that_a_single_process_reads(
 ) -> None:
     """Line numbers too, however small the splits are."""
     folder = written(wrapped_files(files_of("pathologies"), form), tmp_path / form)
-    expected = ingest_collection(folder).tables
+    expected: Any = ingest_collection(folder).tables
     spark.conf.set("spark.sql.files.maxPartitionBytes", "16384")
     try:
         with ingested_tables(spark, open_collection(folder)) as done:
@@ -114,7 +114,7 @@ def test_every_table_is_the_one_that_a_single_process_makes(
         log.writelines(TROUBLE_AT_BROKER)
     (folder / "clients/app").mkdir()
     (folder / "clients/app/rocketmq_client.log").write_text("".join(TROUBLE_OF_CLIENT))
-    expected = ingest_collection(folder)
+    expected: Any = ingest_collection(folder)
     with ingested_tables(spark, open_collection(folder)) as done:
         for name in INGESTED_TABLES:
             assert_same(done[name], expected.tables.get(name, []), name)
@@ -208,7 +208,7 @@ def test_a_long_line_is_refused_in_splits_as_in_a_process(
         opened.write(bytes(300_000))  # the tail that a crash leaves
     monkeypatch.setattr(log_lines, "_CHUNK", 10_000)
     monkeypatch.setattr(log_lines, "LINE_LIMIT", 100_000)
-    expected = ingest_collection(folder).tables
+    expected: Any = ingest_collection(folder).tables
     rejected = [(row["source"], row["issues"][0]["code"]) for row in expected["rejected"]]
     assert rejected == [("brokers/broker-a/broker.log", "TOO_LARGE")]
     with ingested_tables(spark, open_collection(folder)) as done:

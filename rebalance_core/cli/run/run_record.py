@@ -42,7 +42,9 @@ from rebalance_core.version import LIBRARY_VERSION
 if TYPE_CHECKING:
     from rebalance_core.checks.digest import TableWritten
     from rebalance_core.cli.run.output_folder import OutputFolder
+    from rebalance_core.contracts.audit_record import AuditRecord
     from rebalance_core.engine.table_writer import Written
+    from rebalance_core.ingest.file_record import FileRecord
     from rebalance_core.planning.sweep.plan_options import PlanResult
 
 
@@ -122,11 +124,11 @@ class RunOutcome:
     origin: Origin = Origin()
     inputs: Sequence[InputRecord] = ()
     rejected: Mapping[str, int] = field(default_factory=dict)
-    files: Sequence[Mapping[str, Any]] = ()
+    files: Sequence[FileRecord] = ()
     replayed_groups: int | None = None
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
     seed: int | None = None
-    audit: Mapping[str, Any] | None = None
+    audit: AuditRecord | None = None
     exit_code: int = ExitCode.OK
 
 
@@ -184,7 +186,7 @@ class RunRecord:
     inputs: list[InputRecord] = field(default_factory=list)
     outputs: Mapping[str, TableWritten] = field(default_factory=dict)
     rejected: Mapping[str, int] = field(default_factory=dict)
-    files: list[Mapping[str, Any]] = field(default_factory=list)
+    files: list[FileRecord] = field(default_factory=list)
     """Ingest: each file of the collection with the share of its lines that was understood."""
     replayed_groups: int | None = None
     replay_reasons: Mapping[str, int] = field(default_factory=dict)
@@ -192,7 +194,7 @@ class RunRecord:
     run_on: str | None = None
     """Where it ran: `process` or `spark`."""
     seed: int | None = None
-    audit: Mapping[str, Any] | None = None
+    audit: AuditRecord | None = None
     """Audit: the verdict, what fails the run, and the counts of findings and groups."""
     error: str | None = None
     library_version: str = LIBRARY_VERSION

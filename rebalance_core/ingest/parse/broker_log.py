@@ -52,7 +52,7 @@ def _group_updated(message: str) -> LineFields:
     switch = "notifyConsumerIdsChangedEnable="
     was, now = (config.partition(switch)[2].startswith("true") for config in (old, new))
     # 4.9 and some later versions print no switch
-    return fields | ({"was": was, "now": now} if switch in old and switch in new else {})
+    return {**fields, "was": was, "now": now} if switch in old and switch in new else fields
 
 
 def _changed(message: str) -> LineFields:
@@ -73,10 +73,11 @@ def _changed(message: str) -> LineFields:
     if pieces is None or not pieces[0] or not pieces[2]:
         return None
     group, _, topic, old, _, _, _, _, _, new, _, version, *_ = pieces
-    fields = {"group": group, "topic": topic, "version": java_text.sub_version_ms(version)}
-    if fields["version"] is None:
+    version_ms = java_text.sub_version_ms(version)
+    if version_ms is None:
         return None
-    return fields if old == new else fields | {"old": old, "new": new}
+    change = {} if old == new else {"old": old, "new": new}
+    return {"group": group, "topic": topic, "version": version_ms, **change}
 
 
 def _not_latest(message: str) -> LineFields:

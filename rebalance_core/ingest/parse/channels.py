@@ -1,7 +1,6 @@
 """How brokers and proxies render the connections of their clients."""
 
 import json
-from typing import Any
 
 from rebalance_core.ingest.parse import java_text
 
@@ -15,7 +14,7 @@ _TYPES = {"GRPC_V2": GRPC, "GRPC_V1": GRPC, "REMOTING": REMOTING}
 """ChannelProtocolType."""
 
 
-def proxied_channel(text: str) -> dict[str, Any] | None:
+def proxied_channel(text: str) -> dict[str, object] | None:
     """The fields of a ``GrpcClientChannel``, ``RemotingChannel`` or ``RemoteChannel``.
 
     channel (the client's address), proxy_addr (the proxy's end of the connection), protocol
@@ -29,14 +28,14 @@ def proxied_channel(text: str) -> dict[str, Any] | None:
     return _remote(text) if text.startswith("RemoteChannel{") else None
 
 
-def _grpc(text: str) -> dict[str, Any] | None:
+def _grpc(text: str) -> dict[str, object] | None:
     pieces = java_text.between(
         text, "GrpcClientChannel{clientId=", ", remoteAddress=", ", localAddress=", "}"
     )
     return None if pieces is None else _channel(pieces[1], pieces[2], GRPC)
 
 
-def _remoting(text: str) -> dict[str, Any] | None:
+def _remoting(text: str) -> dict[str, object] | None:
     pieces = java_text.between(
         text,
         "RemotingChannel{parent=",
@@ -52,7 +51,7 @@ def _remoting(text: str) -> dict[str, Any] | None:
     return _channel(pieces[2], pieces[3], REMOTING, topics=topics or None)
 
 
-def _remote(text: str) -> dict[str, Any] | None:
+def _remote(text: str) -> dict[str, object] | None:
     pieces = java_text.between(
         text,
         "RemoteChannel{channelId=RemoteChannelId{id=",
@@ -76,7 +75,7 @@ def _channel(
     *,
     remote: bool = False,
     topics: list[str] | None = None,
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     addresses = [address.rpartition("/")[2] for address in (channel, proxy_addr)]
     if not all(addresses):
         return None
@@ -107,7 +106,7 @@ _INFO = "ClientChannelInfo [channel="
 _CLIENT_ID = ", clientId="
 
 
-def channel_info(text: str) -> dict[str, Any] | None:
+def channel_info(text: str) -> dict[str, object] | None:
     """``ClientChannelInfo [channel={}, clientId=…, language=…, version=…, lastUpdateTimestamp=…]``.
 
     The fields are client_id, language, version, beat_ms and channel, the client's address. Of a
@@ -132,7 +131,7 @@ def channel_info(text: str) -> dict[str, Any] | None:
     return None if proxied is None else proxied | client | {"version": None}
 
 
-def _connection(text: str) -> dict[str, Any]:
+def _connection(text: str) -> dict[str, object]:
     """``[id: 0x…, L:/ip:port - R:/ip:port]``.
 
     A closed one prints ``!`` for ``-`` and may lack its remote part: its id then stands for it.

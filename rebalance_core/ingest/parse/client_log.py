@@ -135,7 +135,7 @@ def _no_offset(message: str) -> LineFields:
     """Read the line of a Go client, as `Translator` writes it."""
     group = message.removeprefix(NO_OFFSET).partition(" MessageQueue [")[0]
     fields = _no_broker(message)
-    return None if fields is None or not group else {"group": group} | fields
+    return None if fields is None or not group else {"group": group, **fields}
 
 
 TROUBLE_TEMPLATES: tuple[Template, ...] = (
@@ -187,7 +187,7 @@ def _allocated(message: str) -> LineFields:
     if fields is None or pieces is None:
         return None
     if fields["strategy"].startswith(_QUEUES_TELL):
-        fields["queues"] = [list(queue) for queue in java_text.message_queues(pieces[5])]
+        return {**fields, "queues": [list(queue) for queue in java_text.message_queues(pieces[5])]}
     return fields
 
 
@@ -258,7 +258,7 @@ def _created(message: str) -> LineFields:
     found = {name: text[: text.find(",")] if "," in text else "" for name, text in after.items()}
     if all(found[name] in ("", str(usual)) for name, usual in _INTERVALS.items()):
         found = {}
-    return {"client_id": pieces[0]} | found
+    return {"client_id": pieces[0], **found}
 
 
 _CREATED, _CLIENT_ID = "Created a new client Instance, ", "ClientID:"

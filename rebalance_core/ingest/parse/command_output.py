@@ -14,6 +14,7 @@ from rebalance_core.ingest.fact import (
     UNPARSABLE_LINE,
     WRONG_FILE,
     Fact,
+    Stated,
     Unread,
     Unreadable,
     shown,
@@ -234,7 +235,7 @@ def parse_other(text: str, source: str) -> list[Fact | Unread]:
     """Read the failures of a command that changes something or whose answer states nothing
     of ours.
     """
-    return [one for one in read_output(text, source).others if isinstance(one, Fact)]
+    return [one for one in read_output(text, source).others if isinstance(one, Stated)]
 
 
 def read_lines(lines: Iterable[Line], read: Callable[[Line], Fact | None]) -> list[Fact | Unread]:
@@ -290,7 +291,7 @@ def unheaded(
 
     Those around a failure (of `others`) are not: there is no table then.
     """
-    failed = any(isinstance(piece, Fact) for piece in others)
+    failed = any(isinstance(piece, Stated) for piece in others)
     for piece in results:
         if isinstance(piece, Unread) and piece.code == STRAY_LINE and not failed:
             yield replace(piece, code=UNPARSABLE_LINE)
@@ -303,7 +304,9 @@ def marked(results: list[Fact | Unread]) -> list[Fact | Unread]:
     if not is_partial(results):
         return results
     return [
-        replace(piece, values={**piece.values, PARTIAL: True}) if isinstance(piece, Fact) else piece
+        replace(piece, values={**piece.values, PARTIAL: True})
+        if isinstance(piece, Stated)
+        else piece
         for piece in results
     ]
 

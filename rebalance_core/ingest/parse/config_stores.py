@@ -112,7 +112,7 @@ def parse_subscription_group_json(text: str, source: str) -> list[Fact | Unread]
     return read_store(text, source, "subscriptionGroupTable", _group, forbiddenTable=_forbidden)
 
 
-def group_values(key: str, value: Any) -> Mapping[str, Any]:
+def group_values(key: str, value: Any) -> Mapping[str, object]:
     """Read one ``SubscriptionGroupConfig``.
 
     Raises:
@@ -171,7 +171,7 @@ def parse_topics_json(text: str, source: str) -> list[Fact | Unread]:
     return read_store(text, source, "topicConfigTable", _topic)
 
 
-def topic_values(key: str, value: Any) -> Mapping[str, Any]:
+def topic_values(key: str, value: Any) -> Mapping[str, object]:
     """Read one ``TopicConfig``.
 
     Raises:
@@ -250,7 +250,7 @@ def parse_proxy_config_json(text: str, source: str) -> list[Fact | Unread]:
     return read_document(text, source, _facts)
 
 
-def _facts(document: Mapping[str, Any], source: str) -> Results:
+def _facts(document: Mapping[str, object], source: str) -> Results:
     mode = Entry(document, "the document").text("proxyMode")
     if mode is None:
         return

@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import tzinfo
-from typing import Any
 
 from rebalance_core.ingest.fact import (
     BAD_NUMBER,
@@ -48,7 +47,7 @@ TIMES = {
 }
 
 
-def queue_values(text: str, time_zone: tzinfo) -> dict[str, Any]:
+def queue_values(text: str, time_zone: tzinfo) -> dict[str, object]:
     """Read ``ProcessQueueInfo.toString()``: see ``client_queue`` of `parse_running_info`.
 
     Times are printed by mqadmin, so in the local time of its machine, not of the client's.
@@ -66,7 +65,7 @@ def queue_values(text: str, time_zone: tzinfo) -> dict[str, Any]:
     }
 
 
-def pop_queue_values(text: str) -> dict[str, Any]:
+def pop_queue_values(text: str) -> dict[str, object]:
     """Read ``PopProcessQueueInfo.toString()`` (5.x): see ``client_pop_queue``.
 
     Raises:
@@ -125,7 +124,7 @@ _LONGS = {
 }
 
 
-def client_values(properties: Mapping[str, str]) -> dict[str, Any]:
+def client_values(properties: Mapping[str, str]) -> dict[str, object]:
     """Read the properties of a client; None for what this version or type does not print.
 
     Raises:
@@ -379,7 +378,7 @@ class _Client:
 
     def _queue_of(
         self, line: Line, what: str, *, any_queue: bool = False
-    ) -> tuple[dict[str, Any], str]:
+    ) -> tuple[dict[str, object], str]:
         cells = self._cells(whole(line))
         every = any_queue and cells["QID"] == str(ANY_QUEUE)
         queue = {
@@ -415,7 +414,7 @@ def _rates(line: Line) -> Fact:
     rates = {name: decimal_of(text, name) for name, text in zip(_RATES, parts[1:6], strict=True)}
     failed = {"consume_failed_msgs": long_of(parts[6], "failed messages")}
     topic = {"topic": token_of(parts[0].strip(), "topic")}
-    return Fact("client_rates", None, topic | rates | failed, line.source)
+    return Fact("client_rates", None, {**topic, **rates, **failed}, line.source)
 
 
 def _user_info(line: Line) -> Fact:

@@ -40,7 +40,7 @@ def dashboard_answer(command: str, text: str, source: str) -> list[Fact | Unread
         return None
     found: list[bool] = []
 
-    def parse(document: Mapping[str, Any], name: str) -> Results:
+    def parse(document: Mapping[str, object], name: str) -> Results:
         data = document.get("data") if "status" in document else document
         code = _CODE.search(str(document.get("errMsg") or ""))
         if command == "consumerConnection" and code and int(code[1]) == NOT_ONLINE:
@@ -61,7 +61,7 @@ def _connection(data: Any, source: str) -> Results:
     if "connectionSet" not in data:
         return
     topics = table.mapping("subscriptionTable")
-    group: dict[str, Any] = {
+    group: dict[str, object] = {
         "subscriptions": tuple(
             (name_of(topic, "topic"), Entry(one, "subscription").text("subString") or "")
             for topic, one in topics.items()
@@ -139,7 +139,7 @@ def _running(data: Any, source: str) -> Results:
 
 
 def _of_queue(
-    source: str, read: Callable[[Any], tuple[str, dict[str, Any]]]
+    source: str, read: Callable[[Any], tuple[str, dict[str, object]]]
 ) -> Callable[[Any, Any], Iterator[Fact]]:
     def fact(key: Any, value: Any) -> Iterator[Fact]:
         queue = Entry(dict(key) if isinstance(key, tuple) else key, "queue")
@@ -156,7 +156,7 @@ def _of_queue(
     return fact
 
 
-def _pulled(value: Any) -> tuple[str, dict[str, Any]]:
+def _pulled(value: Any) -> tuple[str, dict[str, object]]:
     info = Entry(value, "mqTable")
     return "client_queue", {
         **{name: _long(value, key) for name, key in (QUEUE_LONGS | TIMES).items()},
@@ -166,7 +166,7 @@ def _pulled(value: Any) -> tuple[str, dict[str, Any]]:
     }
 
 
-def _popped(value: Any) -> tuple[str, dict[str, Any]]:
+def _popped(value: Any) -> tuple[str, dict[str, object]]:
     info = Entry(value, "mqPopTable")
     return "client_pop_queue", {
         "wait_ack_count": _long(value, "waitAckCount"),

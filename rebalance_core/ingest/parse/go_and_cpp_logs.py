@@ -8,7 +8,7 @@ lines state what lines of a Java client do; each becomes that line. All others k
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 GO = re.compile(
     r'\{(?=.*"msg" ?: ?")(?=.*"level" ?: ?"(?:debug|info|warn|warning|error|fatal|panic)")'
@@ -83,7 +83,7 @@ class Translator:
         time = f"{found['year']}-{month:02d}-{found['day']} {found['clock']}.{found['fraction']}"
         return Translated(time, self._of_cpp(text[found.end() :]))
 
-    def _of_go(self, fields: Mapping[str, Any]) -> str:
+    def _of_go(self, fields: Mapping[str, object]) -> str:
         said, group = str(fields["msg"]), str(fields.get("consumerGroup") or "")
         topic, queue = str(fields.get("topic") or ""), _queue_of(fields)
         client = str(fields.get("clientID") or "")
@@ -144,13 +144,13 @@ _STATES = (
 )
 
 
-def _fields(text: str) -> dict[str, Any]:
+def _fields(text: str) -> dict[str, object]:
     if not text.startswith("{"):
         return {name: _unquoted(value) for name, value in _FIELD.findall(text)}
     return json_object(text) or {}
 
 
-def json_object(line: str) -> dict[str, Any] | None:
+def json_object(line: str) -> dict[str, object] | None:
     """The JSON object that the line is; None for any other line."""
     if not line.startswith("{"):
         return None
@@ -170,7 +170,7 @@ def _unquoted(value: str) -> str:
         return value[1:-1]
 
 
-def _queue_of(fields: Mapping[str, Any]) -> str:
+def _queue_of(fields: Mapping[str, object]) -> str:
     """``MessageQueue`` or ``PullRequest``; JSON may have the queue as an object."""
     for name in ("MessageQueue", "PullRequest"):
         value = fields.get(name)

@@ -136,7 +136,7 @@ _NS_PER_MS = 10**6
 _PERM_LETTERS = {"R": PERM_READ, "W": PERM_WRITE, "X": PERM_INHERIT, "-": 0}
 
 
-def consumer_data(text: str) -> dict[str, Any] | None:
+def consumer_data(text: str) -> dict[str, object] | None:
     """``ConsumerData [groupName=…, …, subscriptionDataSet=[SubscriptionData […], …]]``."""
     pieces = between(
         text,
@@ -160,7 +160,7 @@ def consumer_data(text: str) -> dict[str, Any] | None:
     }
 
 
-def _subscriptions(text: str) -> dict[str, Any]:
+def _subscriptions(text: str) -> dict[str, object]:
     """Topics, sorted, and expressions of ``SubscriptionData […, topic=…, subString=…, …]``.
 
     ``versions`` has the subVersion of each topic: a client sets it when it subscribes and again
@@ -204,17 +204,17 @@ def _stated(text: str) -> Iterator[list[str]]:
             yield pieces
 
 
-def topic_config(text: str) -> dict[str, Any] | None:
+def topic_config(text: str) -> dict[str, object] | None:
     """``TopicConfig [topicName=…, readQueueNums=…, writeQueueNums=…, perm=RW-, …]``."""
     return _queue_numbers(text, "topic", "TopicConfig [topicName=", ", topicFilterType=")
 
 
-def queue_data(text: str) -> dict[str, Any] | None:
+def queue_data(text: str) -> dict[str, object] | None:
     """``QueueData [brokerName=…, readQueueNums=…, writeQueueNums=…, perm=6, topicSysFlag=…]``."""
     return _queue_numbers(text, "broker_name", "QueueData [brokerName=", ", topicSysFlag=")
 
 
-def _queue_numbers(text: str, what: str, begin: str, end: str) -> dict[str, Any] | None:
+def _queue_numbers(text: str, what: str, begin: str, end: str) -> dict[str, object] | None:
     pieces = between(text, begin, ", readQueueNums=", ", writeQueueNums=", ", perm=", end)
     if pieces is None or not pieces[0]:
         return None

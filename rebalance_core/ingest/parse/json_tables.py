@@ -212,7 +212,7 @@ Value = TypeVar("Value")
 
 
 def read_document(
-    text: str, source: str, parse: Callable[[Mapping[str, Any], str], Results]
+    text: str, source: str, parse: Callable[[Mapping[str, object], str], Results]
 ) -> list[Fact | Unread]:
     """Apply ``parse`` to the document; one `Unread` when the text is not one.
 
@@ -236,7 +236,7 @@ def read_document(
     return results
 
 
-def table_of(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def table_of(document: Mapping[str, object], name: str) -> Mapping[str, object]:
     """The table of that name; an object.
 
     Raises:
@@ -345,7 +345,7 @@ def name_of(value: Any, what: str) -> str:
     return value
 
 
-def data_version(document: Mapping[str, Any], source: str) -> Results:
+def data_version(document: Mapping[str, object], source: str) -> Results:
     """Read the store's ``dataVersion``, where it has one (``DataVersion``).
 
     Facts:

@@ -2,10 +2,10 @@
 
 import zlib
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rebalance_core.contracts.unpacking import bomb
@@ -255,13 +255,13 @@ def client_line(text: str, clock: ClientClock) -> LogLine | None:
 
 # From the message of a log line to a fact, by the words that the message begins with.
 
-LineFields = dict[str, Any] | None
+LineFields = Mapping[str, object] | None
 LineParser = Callable[[str], LineFields]
 Template = tuple[str, str, LineParser]
 """Kind of the fact, words the message begins with, reader of the message's fields."""
 
 NOT_OURS: tuple[()] = ()
-NOTHING: dict[str, Any] = {"": None}
+NOTHING: Mapping[str, object] = {"": None}
 """The fields of a message that is none of this template, though it begins like one: it makes no
 fact unless a later template reads it."""
 
@@ -300,12 +300,12 @@ def not_read(
     return unread(source, text, Unreadable(UNPARSABLE_LINE, f"begins like {words!r}, but {why}"))
 
 
-def with_fields(fields: LineFields, **more: Any) -> LineFields:
+def with_fields(fields: LineFields, **more: object) -> LineFields:
     """The fields and more, None if there are none."""
-    return None if fields is None else fields | more
+    return None if fields is None else {**fields, **more}
 
 
-def named(names: Iterable[str], pieces: list[str] | None) -> LineFields:
+def named(names: Iterable[str], pieces: list[str] | None) -> dict[str, str] | None:
     """Name the first pieces; None if they are missing or one of those named is empty."""
     if pieces is None:
         return None

@@ -6,18 +6,20 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, tzinfo
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from rebalance_core.ingest.fact import (
     BAD_NUMBER,
     BAD_TIME,
     UNPARSABLE_LINE,
     Fact,
+    Stated,
     Unread,
     Unreadable,
     shown,
     unread,
 )
+from rebalance_core.ingest.fact_subjects import answers, is_answer
 from rebalance_core.ingest.parse.command_output import (
     NOT_ONLINE,
     Line,
@@ -37,6 +39,9 @@ from rebalance_core.ingest.parse.consumer_running_info import JSTACK, PROPERTIES
 from rebalance_core.ingest.parse.headed_tables import BROKER, WORD, Column, HeadedTable
 from rebalance_core.ingest.parse.java_text import count_of, decimal_of, long_of
 from rebalance_core.ingest.parse.torn_rows import refused_rows
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import QueueProgressValues
 
 # ``mqadmin consumerConnection``: the members of a group as one broker knows them.
 #
@@ -101,7 +106,7 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
     table = _ConnectionTable()
     refused = read_lines(output.lines, table.read)
     others = [*map(_no_members, output.others)]
-    silent = any(isinstance(one, Fact) and one.kind == "no_output" for one in output.others)
+    silent = any(isinstance(one, Stated) and one.kind == "no_output" for one in output.others)
     if silent and text.strip():
         # what a JVM says on standard error is there, and the refusal that follows it is not
         others = [cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:")]
@@ -114,9 +119,9 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
 
 
 def _no_members(other: Fact | Unread) -> Fact | Unread:
-    if isinstance(other, Unread) or (
-        other.kind == "admin_error" and other.values["code"] != NOT_ONLINE
-    ):
+    if isinstance(other, Unread):
+        return other
+    if is_answer(other) and other.kind == "admin_error" and other.values["code"] != NOT_ONLINE:
         return other
     return Fact("no_members", None, {"code": other.values.get("code")}, other.source)
 
@@ -136,11 +141,20 @@ def _begins_late(client_id: str, address: str) -> bool:
     return client_id[0] in ".@#" or (own != host and host.endswith(own))
 
 
+class _Member(NamedTuple):
+    """A row of the table of members."""
+
+    client_id: str
+    client_addr: str
+    language: str | None
+    version: str
+
+
 class _ConnectionTable:
     """Members first, then the subscription table, then the lines of the group."""
 
     def __init__(self) -> None:
-        self._members: list[tuple[dict[str, Any], Line]] = []
+        self._members: list[tuple[_Member, Line]] = []
         self._subscriptions: list[tuple[str, str]] = []
         self._group: dict[str, str | None] = {name: None for name, _ in _GROUP_LINES.values()}
         self._of_members: HeadedTable | None = None
@@ -167,12 +181,13 @@ class _ConnectionTable:
         """
         # nothing names the topics that a torn table lacks
         subscriptions = () if self._torn else tuple(self._subscriptions)
-        group: dict[str, Any] = {"subscriptions": subscriptions, **self._group}
+        group: dict[str, object] = {"subscriptions": subscriptions, **self._group}
         if partial:
             group |= {"partial": True}
         unpadded = {} if self._of_members is None or self._of_members.padded else {UNPADDED: True}
-        members = [
-            Fact("member", None, row | group | unpadded, line.source) for row, line in self._members
+        members: list[Fact] = [
+            Fact("member", None, row._asdict() | group | unpadded, line.source)
+            for row, line in self._members
         ]
         if partial:
             return members
@@ -187,15 +202,15 @@ class _ConnectionTable:
         """
         if self._of_members is None or self._of_members.padded:
             return []
-        whole_ids = any("@" in row["client_id"] for row, _ in self._members)
+        whole_ids = any("@" in row.client_id for row, _ in self._members)
         torn = [
             (row, line)
             for row, line in self._members
-            if (whole_ids and "@" not in row["client_id"])
-            or _begins_late(row["client_id"], row["client_addr"])
+            if (whole_ids and "@" not in row.client_id)
+            or _begins_late(row.client_id, row.client_addr)
         ]
         self._members = [pair for pair in self._members if pair not in torn]
-        return [unread(line.source, line.text, _torn(row["client_id"])) for row, line in torn]
+        return [unread(line.source, line.text, _torn(row.client_id)) for row, line in torn]
 
     def read(self, line: Line) -> None:
         text = line.text.strip()
@@ -229,17 +244,17 @@ class _ConnectionTable:
         self._ended |= label == _LAST_GROUP_LINE
         return True
 
-    def _member(self, line: Line) -> dict[str, Any]:
+    def _member(self, line: Line) -> _Member:
         if self._of_members is None:
             raise foreign(line, "consumerConnection")
         cells = self._of_members.read(whole(line))
         language = cells["Language"].upper()
-        return {
-            "client_id": cells["ClientId"],
-            "client_addr": cells["ClientAddr"],
-            "language": None if language == "NULL" else language,
-            "version": cells["Version"],
-        }
+        return _Member(
+            cells["ClientId"],
+            cells["ClientAddr"],
+            None if language == "NULL" else language,
+            cells["Version"],
+        )
 
     def _subscription(self, line: Line, table: HeadedTable) -> tuple[str, str]:
         try:
@@ -339,10 +354,14 @@ def parse_consumer_progress(
 
 def _rows_lost(results: list[Fact | Unread], source: str) -> Iterator[Unread]:
     """Refuse an output whose rows do not add up to the total that mqadmin printed of them."""
-    facts = [piece for piece in results if isinstance(piece, Fact)]
-    totals = [p.values["total"] for p in facts if p.values.get("name") == "diff"]
-    added = sum(p.values["diff"] for p in facts if p.kind == "queue_progress")
-    if totals and totals != [added] and len(facts) == len(results):
+    facts = list(answers(results))
+    totals = [
+        f.values["total"]
+        for f in facts
+        if f.kind == "progress_total" and f.values["name"] == "diff"
+    ]
+    added = sum(f.values["diff"] for f in facts if f.kind == "queue_progress")
+    if totals and totals != [added] and not any(isinstance(one, Unread) for one in results):
         why = (
             f"rows are missing: the differences add up to {added}, and the total is {totals[0]:.0f}"
         )
@@ -351,10 +370,10 @@ def _rows_lost(results: list[Fact | Unread], source: str) -> Iterator[Unread]:
 
 def _marked(results: list[Fact | Unread], refused: bool, cut: bool) -> Iterator[Fact | Unread]:
     """Mark the rows of topics that may have more: of all if rows were refused, else of the last."""
-    queues = [p for p in results if isinstance(p, Fact) and p.kind == "queue_progress"]
-    last = queues[-1].values["topic"] if queues else None
+    topics = [f.values["topic"] for f in answers(results) if f.kind == "queue_progress"]
+    last = topics[-1] if topics else None
     for piece in results:
-        if isinstance(piece, Fact) and piece.kind == "queue_progress":
+        if isinstance(piece, Stated) and piece.kind == "queue_progress":
             partial = refused or (cut and piece.values["topic"] == last)
             yield replace(piece, values={**piece.values, "partial": True}) if partial else piece
         else:
@@ -418,9 +437,9 @@ class _ProgressTable:
         self._groups, self._table = of_groups, groups if of_groups else queues
         self._totals.clear()
 
-    def _queue(self, cells: Mapping[str, str], table: HeadedTable) -> dict[str, Any]:
+    def _queue(self, cells: Mapping[str, str], table: HeadedTable) -> "QueueProgressValues":
         client = cells.get("Client IP", _NOBODY)
-        values: dict[str, Any] = {
+        values: QueueProgressValues = {
             "topic": cells["Topic"],
             "topic_truncated": is_truncated(cells["Topic"], table.width("Topic")),
             "broker_name": cells["Broker Name"],
@@ -441,7 +460,7 @@ class _ProgressTable:
     def _last_time(self, text: str) -> int | None:
         return None if text in ("", _NOBODY) else dashed_ms(text, self._time_zone)
 
-    def _group(self, cells: Mapping[str, str]) -> dict[str, Any]:
+    def _group(self, cells: Mapping[str, str]) -> dict[str, object]:
         members, version = cells["Count"], cells["Version"]
         online = count_of(members, "#Count") > 0
         if online != (version != "OFFLINE"):
@@ -518,7 +537,7 @@ def parse_consumer_status(
 
 def _of_a_terminal(piece: Fact | Unread) -> Fact | Unread:
     """The answer as copied from a terminal: what it does not show may have been left out of it."""
-    if not isinstance(piece, Fact) or piece.kind != "client":
+    if not isinstance(piece, Stated) or piece.kind != "client":
         return piece
     return replace(piece, values={**piece.values, "queues_told": False})
 
@@ -535,8 +554,8 @@ def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
     """
     if text.count(PROPERTIES) > 1:
         return None
-    facts = (piece for piece in results if isinstance(piece, Fact) and piece.kind == "client")
-    properties: dict[str, str] = next((fact.values["properties"] for fact in facts), {})
+    clients = (f.values for f in answers(results) if f.kind == "client")
+    properties = next((client["properties"] for client in clients), dict[str, str]())
     if properties.get("clientIP") and properties.get("instanceName"):
         stream = "STREAM" if properties.get("enableStreamRequestType") == "true" else ""
         unit = properties.get("unitName", "").removesuffix("null")
@@ -584,7 +603,7 @@ def _listed(line: Line) -> Fact:
     return Fact("listed_client", long_of(asked[1], "time"), values, line.source)
 
 
-def _stuck(text: str) -> dict[str, Any]:
+def _stuck(text: str) -> dict[str, object]:
     client_id, _, rest = text.partition(" MessageQueue [")
     match = _STUCK.fullmatch(f"MessageQueue [{rest}")
     if match is None:

@@ -148,7 +148,7 @@ def _exported_to(line: Line) -> Fact:
     return Fact("exported_to", None, {"path": path}, line.source)
 
 
-def _parse(document: Mapping[str, Any], source: str) -> Results:
+def _parse(document: Mapping[str, object], source: str) -> Results:
     parsers = {
         "topicConfigTable": _metadata,
         "subscriptionGroupTable": _metadata,

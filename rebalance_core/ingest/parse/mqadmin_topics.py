@@ -138,7 +138,7 @@ def _totals(line: Line) -> Fact:
     names = ("in_yesterday", "out_yesterday", "in_today", "out_today")
     values = {"cluster": filled(cluster, "cluster"), "broker_name": filled(broker_name, "broker")}
     numbers = {name: long_of(text, name) for name, text in zip(names, counts, strict=True)}
-    return Fact("broker_totals", None, values | numbers, line.source)
+    return Fact("broker_totals", None, {**values, **numbers}, line.source)
 
 
 # ``mqadmin getBrokerConfig`` and ``getNamesrvConfig``: the settings of servers that run.
@@ -288,7 +288,7 @@ def parse_topic_route(text: str, source: str) -> list[Fact | Unread]:
     return marked([*before, *facts, *output.others])
 
 
-def _parse(document: Mapping[str, Any], source: str) -> Results:
+def _parse(document: Mapping[str, object], source: str) -> Results:
     route = Entry(document, "the route")
     if "queueDatas" not in document or "brokerDatas" not in document:
         raise Unreadable(fact.WRONG_FILE, f"{fact.shown(document)} is no TopicRouteData")
@@ -305,7 +305,7 @@ def _parse(document: Mapping[str, Any], source: str) -> Results:
 
     def broker(_: int, value: Any) -> Iterator[Fact]:
         entry = Entry(value, "an entry of brokerDatas")
-        values: dict[str, Any] = {
+        values: dict[str, object] = {
             "cluster": entry.text("cluster"),
             "broker_name": name_of(entry.text("brokerName"), "brokerName"),
             "addresses": dict(map(_address, entry.mapping("brokerAddrs").items())),

@@ -21,7 +21,7 @@ from rebalance_core.ingest.parse.json_tables import (
 
 # A JSON store as its tables: which there must be, which there may be, what their entries state.
 
-Stated = Iterator[tuple[str, Mapping[str, Any]]]
+Stated = Iterator[tuple[str, Mapping[str, object]]]
 """Kind and fields of each fact that one entry states."""
 EntryReader = Callable[[Any, Any], Stated]
 """From an entry's key and value; raises `Unreadable`, and then nothing of the entry is used."""
@@ -48,7 +48,7 @@ def read_store(
         more: readers of tables that only some versions write, by name.
     """
 
-    def facts(document: Mapping[str, Any], source: str) -> Results:
+    def facts(document: Mapping[str, object], source: str) -> Results:
         yield from _facts_of(table_of(document, table), read, source)
         for name, read_other in more.items():
             yield from _facts_of(Entry(document, "the document").mapping(name), read_other, source)
@@ -153,7 +153,7 @@ def _queues(key: str, value: Any) -> Stated:
         yield "order_info", {**names, **_order(Entry(body, what), what)}
 
 
-def _order(entry: Entry, what: str) -> Mapping[str, Any]:
+def _order(entry: Entry, what: str) -> Mapping[str, object]:
     first_and_steps = [long_of(offset, f"an offset of {what}") for offset in entry.items("o")]
     # the first is absolute, the others are counted from it (OrderInfo.buildOffsetList)
     offsets = [first_and_steps[0] + (step if n else 0) for n, step in enumerate(first_and_steps)]

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import Fact, Stated, Unread
 from rebalance_core.ingest.parse import broker_log, log_lines
 from rebalance_core.ingest.parse.broker_log import GROUP_TEMPLATES
 from rebalance_core.ingest.parse.java_text import between, queue_data
@@ -124,7 +124,7 @@ def parse_namesrv_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unr
         return log_lines.headless(_HEADLESS_WORDS, text, source)
     results = log_lines.read_message(NAMESRV_TEMPLATES, line, text, source)
     if line.message.startswith("cluster [") and _repeated(line.message):
-        known = (piece for piece in results if isinstance(piece, Fact))
+        known = (piece for piece in results if isinstance(piece, Stated))
         return tuple(replace(piece, kind="broker_known") for piece in known) or results
     return results
 

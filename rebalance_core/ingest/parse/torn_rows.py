@@ -3,7 +3,15 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from rebalance_core.ingest.fact import UNPARSABLE_LINE, Fact, Unread, Unreadable, shown, unread
+from rebalance_core.ingest.fact import (
+    UNPARSABLE_LINE,
+    Fact,
+    Stated,
+    Unread,
+    Unreadable,
+    shown,
+    unread,
+)
 from rebalance_core.ingest.parse.command_output import Line
 
 MOST_NAMES = 1_000
@@ -46,12 +54,12 @@ def refused_rows(
         lines: of the output.
     """
     results = list(results)
-    places = [n for n, p in enumerate(results) if isinstance(p, Fact) and p.kind == kind]
+    places = [n for n, p in enumerate(results) if isinstance(p, Stated) and p.kind == kind]
     rows = [results[n] for n in places]
     keys = [
-        (*(row.values[name] for name in names), row.values["queue_id"])
+        tuple(str(row.values[name]) for name in (*names, "queue_id"))
         for row in rows
-        if isinstance(row, Fact)
+        if isinstance(row, Stated)
     ]
     texts = {line.source: line.text for line in lines}
     for at, name in _torn(keys, len(names)):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rebalance_core.ingest.fact import WRONG_FILE, Unreadable
 from rebalance_core.ingest.parse.encodings import UTF_8
@@ -128,13 +128,14 @@ def _json(line: str) -> CarriedLine | None:
         return None
     source = fields.get("_source")  # as Elasticsearch exports a document
     fields = source if isinstance(source, dict) else fields
-    key = next((key for key in _MESSAGES if isinstance(fields.get(key), str)), None)
-    if key is None:
+    messages = ((key, x) for key in _MESSAGES if isinstance(x := fields.get(key), str))
+    key, text = next(messages, ("", ""))
+    if not key:
         return None
     stamp = next(
         (fields[key] for key in _TIMES if isinstance(fields.get(key), str | int | float)), ""
     )
-    text, stream = fields[key], fields.get("stream")
+    stream = fields.get("stream")
     of_docker = key == "log" and isinstance(stream, str)
     return CarriedLine(
         text.removesuffix("\n").rstrip("\r"),
@@ -145,11 +146,11 @@ def _json(line: str) -> CarriedLine | None:
     )
 
 
-def _head_of(fields: dict[str, Any]) -> str:
-    level = next((fields[key] for key in _LEVELS if isinstance(fields.get(key), str)), "")
+def _head_of(fields: dict[str, object]) -> str:
+    level = next((x for key in _LEVELS if isinstance(x := fields.get(key), str)), "")
     if level + " " not in LEVELS:
         return ""
-    thread = next((fields[key] for key in _THREADS if isinstance(fields.get(key), str)), "main")
+    thread = next((x for key in _THREADS if isinstance(x := fields.get(key), str)), "main")
     process = fields.get("pid")
     return f"{level} {f'[{process}] ' if process else ''}[{thread}]"
 

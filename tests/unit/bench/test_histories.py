@@ -1,6 +1,7 @@
 """Made-up histories and logs: what is known of them is what the product finds in them."""
 
 from pathlib import Path
+from typing import Any
 
 import rebalance_core
 from rebalance_core.engine.options import REFERENCE, SimulationOptions
@@ -33,7 +34,7 @@ def test_the_logs_say_what_was_asked_for(tmp_path: Path) -> None:
     lines = [line for file in files for line in file.read_text().splitlines()]
     assert len(lines) == made.lines
     assert abs(sum(GIANT in line for line in lines) - 600) <= 10  # some had no time to leave
-    tables = read_collection(open_collection(tmp_path / "logs")).tables
+    tables: Any = read_collection(open_collection(tmp_path / "logs")).tables
     assert tables["rejected"] == []
     types = [row["event_type"] for row in tables["cluster_events"]]
     assert types.count(CONSUMER_JOIN) == made.clients == 200

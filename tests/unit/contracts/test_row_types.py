@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
-from typing import get_type_hints
+from typing import get_args, get_type_hints
 
 from rebalance_core.contracts import ALL_TABLES, rows
 from rebalance_core.contracts.cases import CASE_TABLES
+from rebalance_core.contracts.document_facts import FACT_SUBJECTS
 from rebalance_core.contracts.observed import FACT_KINDS
+from rebalance_core.ingest import evidence_types
 from tests.tree import TREE
 
 USERS = ("audit.findings", "process.audit", "history.fold", "ingest.in_process", "cli.audit")
@@ -29,6 +31,17 @@ def test_each_table_and_each_kind_of_fact_has_one() -> None:
         assert set(get_type_hints(made)) == set(table.column_names), table.name
     assert set(get_type_hints(rows.CaseRows)) == CASE_TABLES.keys()
     assert set(get_type_hints(rows.FactsByKind)) == FACT_KINDS.keys()
+    assert ALL_TABLES.keys() <= get_type_hints(rows.RowsByTable).keys()
+
+
+def test_facts_that_are_read_before_they_are_addressed_have_the_values_of_their_kinds() -> None:
+    unions = {"dating": evidence_types.DatingFact, "answer": evidence_types.AnswerFact}
+    assert unions.keys() == FACT_SUBJECTS.keys()
+    for subject, union in unions.items():
+        kinds = [get_args(stated) for stated in get_args(union)]
+        assert [get_args(kind) for kind, _ in kinds] == [(k,) for k in FACT_SUBJECTS[subject]]
+        names = ["".join(map(str.title, k.split("_"))) + "Values" for k in FACT_SUBJECTS[subject]]
+        assert [values.__name__ for _, values in kinds] == names
 
 
 def test_null_and_allowed_words_are_part_of_a_type() -> None:

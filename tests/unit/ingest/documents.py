@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import Fact, Stated, Unread
 from rebalance_core.ingest.parse.command_output import read_output
 from rebalance_core.ingest.parse.json_tables import data_version
 from tests.tree import TREE
@@ -43,7 +43,7 @@ def parse_all(pattern: str, parse: Parse, *others: Callable[..., Any]) -> Counte
         kinds |= documented(function)
     for name, text in collected(pattern):
         for fact in parse(text, name):
-            assert isinstance(fact, Fact), fact
+            assert isinstance(fact, Stated), fact
             undocumented = set(fact.values) - set(re.findall(r"\w+", kinds[fact.kind]))
             assert not undocumented, f"{fact.kind} does not say what {undocumented} is"
             assert fact.source.startswith(name)
@@ -54,13 +54,13 @@ def parse_all(pattern: str, parse: Parse, *others: Callable[..., Any]) -> Counte
 
 def facts(results: list[Fact | Unread], kind: str) -> list[dict[str, Any]]:
     """The values of the facts of one kind, in order."""
-    return [dict(fact.values) for fact in results if isinstance(fact, Fact) and fact.kind == kind]
+    return [dict(fact.values) for fact in results if isinstance(fact, Stated) and fact.kind == kind]
 
 
 def kinds(results: list[Fact | Unread]) -> list[str]:
     """The kinds of the facts, in order; asserts that all of it was read."""
-    assert all(isinstance(result, Fact) for result in results)
-    return [result.kind for result in results if isinstance(result, Fact)]
+    assert all(isinstance(result, Stated) for result in results)
+    return [result.kind for result in results if isinstance(result, Stated)]
 
 
 def messages(results: list[Fact | Unread]) -> list[str]:

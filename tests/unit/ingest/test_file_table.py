@@ -4,7 +4,7 @@ import os
 import random
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +13,9 @@ from rebalance_core.ingest.in_process import read_collection, understood
 from rebalance_core.model.file_statuses import FILE_STATUSES
 from rebalance_core.report.audit_report import FILES_ON_PAGE, files_by_status
 from tests.recordings.tables import DATA
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.file_record import FileOutcome, FileRecord
 
 SETTINGS = 'cluster = "C"\n'
 CLIENT_LINE = (
@@ -159,7 +162,7 @@ def files_below(root: Path) -> list[str]:
     return found
 
 
-def accounted(root: Path) -> list[dict[str, Any]]:
+def accounted(root: Path) -> "list[FileRecord]":
     collection = open_collection(root)
     return understood(collection, read_collection(collection).stats)
 
@@ -248,7 +251,7 @@ def test_what_became_of_a_file_has_its_reason(tmp_path: Path) -> None:
 
 
 def test_the_page_lists_some_files_of_each_status_those_with_a_reason_first() -> None:
-    files = [
+    files: list[FileOutcome] = [
         {"name": f"{at:03}", "kind": "", "status": "READ", "reason": "cut" if at == 290 else ""}
         for at in range(300)
     ]

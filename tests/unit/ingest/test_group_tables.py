@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from rebalance_core.ingest.group_tables import (
     client_releases,
 )
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
+from rebalance_core.ingest.rows import by_name
 from tests.cases.test_cases import HERE
 from tests.unit.ingest.events.listing_evidence import said
 
@@ -29,7 +31,7 @@ def changed(folder: Path, case: str, *replaced: tuple[str, str], given: str = ""
     return ingest_collection(folder)
 
 
-def found(done: Ingested, rule: str) -> list[dict[str, object]]:
+def found(done: Any, rule: str) -> list[dict[str, object]]:
     return [row for row in done.tables["findings"] if row["rule_id"] == rule]
 
 
@@ -192,7 +194,7 @@ def test_a_go_client_without_a_member_list_is_of_the_group_that_it_names(tmp_pat
     )
     named = {
         row["consumer_group"]
-        for rows in done.tables.values()
+        for rows in by_name(done.tables).values()
         for row in rows
         if row.get("consumer_group")
     }

@@ -46,7 +46,7 @@ def facts(folder: Path, files: dict[str, str], kind: str) -> list[dict[str, Any]
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    tables = ingest_collection(folder).tables
+    tables: Any = ingest_collection(folder).tables
     assert {row["cluster"] for row in tables["observed_facts"]} == {"c"}
     return [row for row in tables["observed_facts"] if row["kind"] == kind]
 

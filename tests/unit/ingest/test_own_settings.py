@@ -2,10 +2,11 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rebalance_core.ingest.in_process import Ingested, ingest_collection
+from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.group_settings import INTERVALS
 from tests.recordings.tables import DATA
@@ -22,7 +23,7 @@ def copied(folder: Path, name: str, settings: str = "", *left_out: str) -> Path:
     return copy
 
 
-def intervals(done: Ingested) -> dict[str, dict[str, int]]:
+def intervals(done: Any) -> dict[str, dict[str, int]]:
     return {
         row["client_id"]: {name: row[name] for name in INTERVALS if row.get(name)}
         for row in done.tables["cluster_events"]
@@ -116,7 +117,7 @@ def test_wrong_settings_of_clients_are_refused(settings: str, wrong: str, tmp_pa
     assert wrong in str(refusal.value)
 
 
-def notices(done: Ingested) -> list[tuple[str, str]]:
+def notices(done: Any) -> list[tuple[str, str]]:
     return [
         (row["broker_name"], row["detail"])
         for row in done.tables["cluster_events"]

@@ -1,6 +1,7 @@
 """Where the retry topic of a group lies, by what brokers log and list of it."""
 
 from pathlib import Path
+from typing import Any
 
 from rebalance_core.ingest.in_process import ingest_collection
 
@@ -25,7 +26,7 @@ def retry_configs(folder: Path, **logs: str) -> dict[str, tuple[int, int]]:
         log = folder / "brokers" / f"broker-{broker}" / "broker.log"
         log.parent.mkdir(parents=True)
         log.write_text(text)
-    rows = ingest_collection(folder).tables["cluster_events"]
+    rows: Any = ingest_collection(folder).tables["cluster_events"]
     return {
         row["broker_name"]: (row["event_ms"] % 60_000, row["read_queue_nums"])
         for row in rows

@@ -2,7 +2,7 @@
 popped.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,6 +24,9 @@ from rebalance_core.ingest.request_modes import (
     request_mode_events,
 )
 from rebalance_core.ingest.rows import Event
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import ConsumerGroupsGiven
 
 # The timestamp of CONSUME_FROM_TIMESTAMP as a client writes it: local time, to the second.
 
@@ -65,8 +68,8 @@ def shown(client: str, text: str | None, start_ms: int | None = STARTED_MS) -> A
 def asked(
     *pieces: Any, members: int = 2, zone: str | None = "UTC", given_ms: int | None = None
 ) -> tuple[int | None, list[str]]:
-    given = {} if given_ms is None else {"g": {"consume_timestamp_ms": given_ms}}
-    context = ClusterContext("c", 0, STARTED_MS, given=given)
+    given: ConsumerGroupsGiven = {} if given_ms is None else {"consume_timestamp_ms": given_ms}
+    context = ClusterContext("c", 0, STARTED_MS, given={"g": given})
     at_ms, findings = consume_timestamp("g", pieces, members, lambda _: zone, context)
     return at_ms, [row["rule_id"] for row in findings]
 

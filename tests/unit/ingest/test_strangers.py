@@ -3,6 +3,7 @@
 import gzip
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ def put_log_of_another(collection: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def whole() -> list[dict[str, object]]:
+def whole() -> Any:
     return read_collection(open_collection(OWN)).tables["cluster_events"]
 
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,7 +61,7 @@ def subscribed(folder: Path, *parts: Lines) -> list[tuple[str, str, int]]:
     log.parent.mkdir(parents=True)
     log.write_text("".join(f"{server_time(at)} INFO t - {message}\n" for at, message in lines))
     (folder / "collection.toml").write_text('cluster = "C"\n[expected]\nbrokers = ["b"]\n')
-    found = ingest_collection(folder).tables["cluster_events"]
+    found: Any = ingest_collection(folder).tables["cluster_events"]
     return [
         (row["client_id"], row["topic"], row["event_ms"] - START_MS)
         for row in found

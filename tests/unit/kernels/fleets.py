@@ -27,7 +27,7 @@ from rebalance_core.replay.settle import StrategyKey
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 Row = dict[str, Any]
-Tables = dict[str, list[Row]]
+Tables = Any
 GroupName = tuple[str, str]
 """(cluster, consumer group)"""
 

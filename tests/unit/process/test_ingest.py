@@ -37,7 +37,7 @@ def test_the_tables_read_back(
     rows_at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "ROWS_PER_BATCH", rows_at_once)
-    expected = ingest_collection(COLLECTION)
+    expected: Any = ingest_collection(COLLECTION)
     begun: list[bool] = []
     told: list[tuple[int, int]] = []
     done = ingest_and_write(

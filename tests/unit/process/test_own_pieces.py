@@ -42,7 +42,7 @@ THREE = ["10.0.0.1@1#1", "10.0.0.2@2#2", "10.0.0.3@3#3"]
 TOPIC = {"orders": {"broker-a": 5, "broker-b": 3}}
 
 
-def rows(tables: Any) -> dict[str, list[dict[str, Any]]]:
+def rows(tables: Any) -> Any:
     """Rows by table, without the texts of strategies."""
     found = {}
     for name, table in dict(tables).items():
@@ -159,7 +159,7 @@ def test_what_if_and_plan_take_objects() -> None:
         tables, "add-consumers", [OwnAverage(), "AVG"], set="plan.futures=2"
     )
     for table in ("plan_steps", "plan_summary"):
-        by_text: dict[str, list[dict[str, Any]]] = {"OWN_AVG": [], "AVG": []}
+        by_text: Any = {"OWN_AVG": [], "AVG": []}
         for row in planned[table].to_pylist():
             by_text[row.pop("strategy")].append(row)
         assert by_text["OWN_AVG"] == by_text["AVG"]

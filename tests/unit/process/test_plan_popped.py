@@ -164,7 +164,7 @@ FIGURE = "orphan_queue_seconds"
 
 
 def tables() -> dict[str, pa.Table]:
-    ingested = ingested_recording(SHARED).tables
+    ingested: Any = ingested_recording(SHARED).tables
     return arrow_tables({name: ingested[name] for name in INPUT_TABLES if name in ingested})
 
 

@@ -1,5 +1,7 @@
 """Groups that share client instances, in the buckets of a simulation over time."""
 
+from typing import Any
+
 import pytest
 
 from rebalance_core.checks.input_tables import input_tables_of
@@ -26,7 +28,7 @@ def name_of(history: GroupHistory) -> str:
 def test_buckets_have_the_histories_of_a_process(
     group: str | None, pattern: str | None, buckets: int
 ) -> None:
-    ingested = ingested_recording(SHARED).tables
+    ingested: Any = ingested_recording(SHARED).tables
     rows = arrow_tables({name: ingested[name] for name in INPUT_TABLES if name in ingested})
     inputs = input_tables_of(rows)
     here, tables = group_histories(inputs, group), check_tables(inputs).tables

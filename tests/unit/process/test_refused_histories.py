@@ -15,7 +15,7 @@ from tests.tree import TREE
 DEMO = TREE / "rebalance_core/bundled/demo/join-leave/tables"
 NIGHTLY = DATA / "nightly" / "tables"
 NAMES = ("cluster_events", "consumer_groups", "queue_offsets", "committed_offsets")
-Rows = dict[str, list[dict[str, Any]]]
+Rows = Any
 
 
 def rows_of(folder: Path) -> Rows:

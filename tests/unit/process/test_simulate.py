@@ -91,7 +91,7 @@ def test_columns_are_the_contract_s(ledger: ArrowLedger) -> None:
 
 @pytest.mark.parametrize("engine", ["vectorized", "reference"])
 def test_request_modes_reach_their_own_group_alone(tmp_path: Path, engine: str) -> None:
-    tables = ingested_recording("pop").tables
+    tables: Any = ingested_recording("pop").tables
     for name in INPUT_TABLES:
         lines = map(json.dumps, tables[name])
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")

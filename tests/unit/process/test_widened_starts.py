@@ -88,7 +88,7 @@ def tables_of(
     *more: dict[str, Any],
     looks: tuple[dict[str, Any], ...] = LOOKS,
     commits: tuple[dict[str, Any], ...] = (),
-) -> dict[str, list[dict[str, Any]]]:
+) -> Any:
     made = {"cluster": "c", "event_ms": BEGIN_MS, "sequence": 0, "event_type": "TOPIC_CONFIG"}
     made |= {"topic": "T", "broker_name": "a", "read_queue_nums": 1, "write_queue_nums": 1}
     left = {**joins("x", 150_000), "event_type": "CONSUMER_LEAVE", "subscriptions": None}
@@ -100,7 +100,7 @@ def tables_of(
     }
 
 
-def checked_tables(rows: dict[str, list[dict[str, Any]]]) -> dict[str, pa.Table]:
+def checked_tables(rows: Any) -> dict[str, pa.Table]:
     given = {
         name: pa.Table.from_batches([batch_of_rows(INPUT_TABLES[name], of_table)])
         for name, of_table in rows.items()
@@ -109,7 +109,7 @@ def checked_tables(rows: dict[str, list[dict[str, Any]]]) -> dict[str, pa.Table]
 
 
 def audited(
-    rows: dict[str, list[dict[str, Any]]],
+    rows: Any,
     found: tuple[dict[str, Any], ...],
 ) -> list[dict[str, Any]]:
     """The rows of `pull_starts` that an audit of these tables writes."""
@@ -171,7 +171,7 @@ def test_the_estimate_stays(case: str) -> None:
 
 def test_a_group_that_starts_nowhere_has_no_bounds() -> None:
     """Brokers assign to all members of this one, which ask them for messages by popping."""
-    rows: dict[str, list[dict[str, Any]]] = {
+    rows: Any = {
         "cluster_events": [joins("x", 100_000, rebalance_mode="PROXY")],
         "consumer_groups": [{**GROUP, **MODES["LAST"], "rebalance_mode": "PROXY"}],
         "queue_offsets": list(LOOKS),

@@ -163,7 +163,7 @@ def test_rules_that_found_nothing_are_not_explained() -> None:
     found: Any = {"cluster": "c", "rule_id": "R", "severity": "INFO", "accepted": None}
     outcome = audit_outcome([found | {"fingerprint": "f", "caused_by": None}], [], runs, "ERROR")
     rules = {"R": "fired", "S": "did not"}
-    tables = dict.fromkeys(TABLES_OF_GROUPS, ())
+    tables: Any = dict.fromkeys(TABLES_OF_GROUPS, ())
     shown = audit_report("c", outcome.record(), rules, (), (), (), tables, None, (), 2)
     assert shown.rules == {"R": "fired"}
 
@@ -346,19 +346,18 @@ def test_durations_name_two_neighbouring_units() -> None:
 # Groups that share queues, as the page shows them.
 
 NAME = ("c", "g")
-Row = dict[str, Any]
 
 
-def row(**fields: Any) -> Row:
+def row(**fields: Any) -> Any:
     return {"cluster": "c", "consumer_group": "g", **fields}
 
 
-def reach(client: str, from_ms: int, to_ms: int | None, queue_id: int = -1) -> Row:
+def reach(client: str, from_ms: int, to_ms: int | None, queue_id: int = -1) -> Any:
     return row(topic="T", broker_name="a", queue_id=queue_id, client_id=client, from_ms=from_ms,
                to_ms=to_ms)  # fmt: skip
 
 
-def stretches(*rows: Row) -> list[tuple[int, tuple[OwnerSpan, ...]]]:
+def stretches(*rows: Any) -> list[tuple[int, tuple[OwnerSpan, ...]]]:
     (timeline,) = group_timelines([NAME], {"pop_reach": rows})
     return [(queue.queue_id, queue.stretches) for queue in timeline.queues]
 

@@ -36,6 +36,7 @@ from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.group_tables import complete
 from rebalance_core.ingest.in_process import read_file, reader_of
 from rebalance_core.ingest.piece import Piece
+from rebalance_core.ingest.rows import by_name
 from rebalance_core.ingest.rows import merged as merged_rows
 from rebalance_core.ingest.whole_cluster import KeyedEvidence, context_of, given_groups
 from rebalance_core.model.errors import InputRefused
@@ -226,7 +227,7 @@ def test_any_buckets_give_the_tables_of_a_process(
     assert counts.rejections.codes == {WRONG.code: 1}
     assert found == Counter(
         (name, repr(row))
-        for name, rows in complete(expected, context.cluster).items()
+        for name, rows in by_name(complete(expected, context.cluster)).items()
         for row in batch_of_rows(INGESTED_TABLES[name], rows).to_pylist()
     )
     assert len({name for name, _ in found}) > 6

@@ -42,7 +42,9 @@ def test_how_a_group_that_is_offline_ended() -> None:
     def ended(*events: Event) -> dict[str, str]:
         case = case_of(topic(), *events, facts=[CONFIG], **BEHIND)
         (one,) = findings_of(OFFLINE, case)
-        return {name: one.evidence[name] for name in ("ended", "popped") if name in one.evidence}
+        return {
+            name: str(one.evidence[name]) for name in ("ended", "popped") if name in one.evidence
+        }
 
     lost = of_member(CONSUMER_LOST, "x", 100)
     assert ended(join("x"), replace(lost, detail=EXPIRED)) == {"ended": EXPIRED}

@@ -138,7 +138,7 @@ def test_a_listener_that_is_just_in_time() -> None:
 def test_what_timed_out_is_told_with_the_listener_s_time() -> None:
     facts = [timed_out(100, 400, 200), *dumped(100, 1_500)]
     (one,) = findings_of(INVISIBLE_TIME_TOO_SHORT, case_of(*POPPING, settings=BROKER, facts=facts))
-    assert "which take 75 s" in one.evidence["listener"]
+    assert "which take 75 s" in str(one.evidence["listener"])
 
 
 MISSING_POP_RETRY_TOPIC = "MISSING_POP_RETRY_TOPIC"

@@ -344,7 +344,7 @@ REGISTERED = (
 )
 
 
-def tables(folder: Path, *names: str, broker: str = BROKER) -> dict[str, list[dict[str, Any]]]:
+def tables(folder: Path, *names: str, broker: str = BROKER) -> Any:
     (folder / "collection.toml").write_text('cluster = "c"\n')
     for path, text in (
         ("brokers/mq3/broker.log", broker),

@@ -1,6 +1,6 @@
 import pytest
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import Fact, Stated, Unread
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.log_lines import ServerClock
 
@@ -60,7 +60,7 @@ def read(message: str) -> tuple[Fact | Unread, ...]:
 def test_a_pull_consumer_sends_no_time_of_its_subscription() -> None:
     data = DATA.replace("subVersion=7", "subVersion=0").replace("subVersion=5", "subVersion=0")
     (fact,) = read(f"registerConsumer info changed {data} 10.0.0.7:1234")
-    assert isinstance(fact, Fact)
+    assert isinstance(fact, Stated)
     assert (fact.values["versions"], fact.values["known_ms"]) == ({}, None)
 
 
@@ -270,7 +270,7 @@ def test_each_line_of_ours_is_one_fact(message: str, kind: str, fields: dict[str
 def test_a_closed_channel_without_a_remote_part_goes_by_its_id() -> None:
     closed = CHANNEL.replace(" - R:/127.0.0.1:44102", "")
     (fact,) = read(f"unregister a consumer[g] from consumerGroupInfo {closed}")
-    assert isinstance(fact, Fact)
+    assert isinstance(fact, Stated)
     assert fact.values["channel"] == "0x2b88b36c"
 
 
@@ -337,7 +337,7 @@ def test_a_line_like_ours_that_does_not_parse_is_named(line: str) -> None:
 )
 def test_what_a_controller_makes_of_a_broker(message: str, slave: bool) -> None:
     (fact,) = read("Change broker " + message)
-    assert isinstance(fact, Fact)
+    assert isinstance(fact, Stated)
     assert (fact.kind, dict(fact.values)) == (
         "broker_role", {"address": "127.0.0.1:47020", "slave": slave},
     )  # fmt: skip
@@ -349,7 +349,7 @@ def test_what_a_controller_makes_of_a_broker(message: str, slave: bool) -> None:
 )
 def test_what_an_election_of_dledger_makes_of_the_broker(role: str, slave: bool) -> None:
     (fact,) = read(f"Begin to change to {role}")
-    assert isinstance(fact, Fact)
+    assert isinstance(fact, Stated)
     assert (fact.kind, dict(fact.values)) == ("broker_role", {"broker": "b-0", "slave": slave})
     assert isinstance(read(f"Begin to change to {role.partition('=')[0]}=")[0], Unread)
     assert read(f"Finish to change to {role}") == ()

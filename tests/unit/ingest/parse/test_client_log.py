@@ -2,7 +2,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import Fact, Stated, Unread
 from rebalance_core.ingest.parse.client_log import parse_client_line
 from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, LineFields
 
@@ -172,7 +172,7 @@ def test_a_heartbeat_is_one_fact_a_group() -> None:
         f"{NEW_HEAD}HeartbeatData [clientID=c@1, producerDataSet=[ProducerData [groupName=p]], "
         f"consumerDataSet=[{data('g')}, {data('h')}]]"
     )
-    found: list[LineFields] = [dict(f.values) for f in read(line) if isinstance(f, Fact)]
+    found: list[LineFields] = [dict(f.values) for f in read(line) if isinstance(f, Stated)]
     assert [(f["group"], f["client_id"], f["topics"]) for f in found if f] == [
         ("g", "c@1", ["T"]),
         ("h", "c@1", ["T"]),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.ingest.collection import CollectedFile
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import Fact, Stated, Unread
 from rebalance_core.ingest.file_reader import FileReader
 from rebalance_core.ingest.parse.consumer_running_info import PROPERTIES
 from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
@@ -25,8 +25,8 @@ def answer(data: Any, error: str | None = None, status: int = 0) -> str:
 
 def facts(results: list[Fact | Unread] | None) -> list[tuple[str, dict[str, Any]]]:
     assert results is not None
-    assert all(isinstance(piece, Fact) for piece in results), results
-    return [(piece.kind, dict(piece.values)) for piece in results if isinstance(piece, Fact)]
+    assert all(isinstance(piece, Stated) for piece in results), results
+    return [(piece.kind, dict(piece.values)) for piece in results if isinstance(piece, Stated)]
 
 
 def test_members_are_those_of_the_dump() -> None:
@@ -113,7 +113,7 @@ def test_what_a_client_says_of_itself() -> None:
         f"{'#Topic':<32}  #Broker Name\n{'T':<32}  {'b':<32}  {'3':<4}  {line}\n"
     )
     of_text: list[Fact | Unread] = [
-        one for one in parse_consumer_status(text, "f") if isinstance(one, Fact)
+        one for one in parse_consumer_status(text, "f") if isinstance(one, Stated)
     ]
     _, (_, of_dump) = facts(of_text)
     assert queue == of_dump

@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import Fact, Stated, Unread
 from rebalance_core.ingest.parse.broker_log import parse_broker_line
 from rebalance_core.ingest.parse.client_log import parse_client_line
 from rebalance_core.ingest.parse.lock_and_pop_logs import parse_lock_line
@@ -40,7 +40,7 @@ def test_a_lock_tells_that_the_group_is_orderly(message: str) -> None:
 )
 def test_a_refusal_tells_who_asked_and_who_has_it(message: str) -> None:
     (fact,) = parse_lock_line(AT + message, "lock.log:1", ServerClock())
-    assert isinstance(fact, Fact)
+    assert isinstance(fact, Stated)
     assert fact.kind == "lock_refused"
     assert fact.values == {
         "group": "g",
@@ -190,7 +190,7 @@ def test_a_commit_that_a_reset_refuses() -> None:
         "Topic=R, QueueId=3, Offset=11"
     )
     (fact,) = read(line)
-    assert isinstance(fact, Fact)
+    assert isinstance(fact, Stated)
     assert (fact.kind, dict(fact.values)) == (
         "commit_refused",
         {"group": "ledger", "topic": "R", "queue_id": 3},

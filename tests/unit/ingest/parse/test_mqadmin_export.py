@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.ingest.fact import Fact
+from rebalance_core.ingest.fact import Stated
 from rebalance_core.ingest.parse import config_stores, offset_stores
 from rebalance_core.ingest.parse.mqadmin_export import parse_export, parse_rocksdb_config
 from tests.unit.ingest.documents import codes, facts, kinds, parse_all
@@ -47,7 +47,7 @@ def test_metadata_of_a_cluster_holds_sums() -> None:
     assert (topic["read_queue_nums"], topic["summed"]) == (24, True)
     [group] = facts(results, "exported_subscription_group")
     assert (group["retry_queue_nums"], group["summed"]) == (3, True)
-    assert {result.at_ms for result in results if isinstance(result, Fact)} == {1795233095838}
+    assert {result.at_ms for result in results if isinstance(result, Stated)} == {1795233095838}
 
 
 def test_metadata_of_one_broker() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.fact import Fact, Stated, Unread
 from rebalance_core.ingest.parse.log_lines import ServerClock
 from rebalance_core.ingest.parse.server_logs import ProxyClock, parse_namesrv_line, parse_proxy_line
 from tests.unit.ingest.proxy_lines import (
@@ -160,11 +160,11 @@ def read(text: str) -> list[Fact | Unread]:
         for number, one in enumerate(text.splitlines(), 1)
         for piece in parse_proxy_line(one, f"p:{number}", clock)
     ]
-    return [one for one in found if not (isinstance(one, Fact) and one.kind == "proxy_alive")]
+    return [one for one in found if not (isinstance(one, Stated) and one.kind == "proxy_alive")]
 
 
 def kinds(text: str) -> list[str]:
-    return [one.kind if isinstance(one, Fact) else one.code for one in read(text)]
+    return [one.kind if isinstance(one, Stated) else one.code for one in read(text)]
 
 
 def test_every_line_on_members() -> None:
@@ -185,9 +185,9 @@ def test_a_line_that_goes_on() -> None:
         text = make(1, remote(attribute=JSON))
         assert text.count("\n") == JSON.count("\n") + 1
         (fact,) = read(line(0, "before") + text + line(2, "after"))
-        assert isinstance(fact, Fact)
+        assert isinstance(fact, Stated)
         (plain,) = read(make(1, remote()))
-        assert isinstance(plain, Fact)
+        assert isinstance(plain, Stated)
         assert (fact.kind, fact.values, fact.at_ms) == (plain.kind, plain.values, plain.at_ms)
         assert fact.at_ms == START_MS + 1000
         assert fact.source == "p:2"
@@ -236,5 +236,5 @@ def test_a_sign_of_life_a_minute() -> None:
     clock = ProxyClock()
     text = "".join(heartbeat(second) for second in (1, 11, 59, 61, 62))
     found = [f for one in text.splitlines() for f in parse_proxy_line(one, "p:1", clock)]
-    times = [fact.at_ms for fact in found if isinstance(fact, Fact)]
+    times = [fact.at_ms for fact in found if isinstance(fact, Stated)]
     assert times == [START_MS + 1_000, START_MS + 61_000]

@@ -22,11 +22,11 @@ from tests.unit.planning.scenario.groups import (
 MINUTE_MS = 60_000
 
 
-def last(ledger: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def last(ledger: Any) -> dict[str, Any]:
     return ledger["epochs"][-1]
 
 
-def members(ledger: dict[str, list[dict[str, Any]]]) -> set[str]:
+def members(ledger: Any) -> set[str]:
     return {row["client_id"] for row in ledger["memberships"] if row["to_epoch"] is None}
 
 

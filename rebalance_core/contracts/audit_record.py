@@ -1,0 +1,22 @@
+"""What the record of an audit, ``audit`` in ``_run.json``, has beside that of any run."""
+
+from collections.abc import Mapping
+from typing import NotRequired, TypedDict
+
+from rebalance_core.model.verdicts import RunVerdict
+
+
+class AuditRecord(TypedDict):
+    """The verdict, and counts: of findings by rule and severity, accepted ones apart."""
+
+    verdict: RunVerdict
+    fails: bool
+    fail_on: str
+    start_ms: int
+    end_ms: int
+    groups: dict[str, int]
+    by_dumps: int
+    findings: dict[str, dict[str, int]]
+    causes: dict[str, int]
+    clusters: NotRequired[dict[str, "AuditRecord"]]
+    only: NotRequired[Mapping[str, object]]

@@ -1,0 +1,29 @@
+"""Facts by what they are read for before they are addressed, so that mypy knows their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeGuard
+
+from rebalance_core.contracts.document_facts import FACT_SUBJECTS
+from rebalance_core.ingest.fact import Fact, Stated, Unread
+
+if TYPE_CHECKING:
+    from rebalance_core.ingest.evidence_types import AnswerFact, DatingFact
+
+_DATING, _ANSWER = map(frozenset, (FACT_SUBJECTS["dating"], FACT_SUBJECTS["answer"]))
+
+
+def is_dating(fact: Fact) -> TypeGuard[DatingFact]:
+    """True for what dates a file, or shows the clock that it was written by."""
+    return fact.kind in _DATING
+
+
+def answers(results: Iterable[Fact | Unread]) -> Iterator[AnswerFact]:
+    """Yield what an output of mqadmin is judged by as a whole."""
+    return (piece for piece in results if isinstance(piece, Stated) and is_answer(piece))
+
+
+def is_answer(fact: Fact) -> TypeGuard[AnswerFact]:
+    """True for rows, totals and failures that an output of mqadmin is judged by."""
+    return fact.kind in _ANSWER

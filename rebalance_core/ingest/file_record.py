@@ -1,0 +1,31 @@
+"""What the record of a run has of each file of a collection."""
+
+from typing import TypedDict
+
+
+class FileOutcome(TypedDict):
+    """What became of a file, by `model.file_statuses.FILE_STATUSES`, and why."""
+
+    name: str
+    kind: str
+    status: str
+    reason: str
+
+
+class FileRecord(FileOutcome):
+    """An entry of ``files`` in ``_run.json``: what became of a file, with counts of `FileStats`."""
+
+    lines: int
+    understood: int
+    facts: int
+    rejected: int
+    first_ms: int | None
+    last_ms: int | None
+    jumps_back: int
+    worst_jump_ms: int
+    last_line: str
+    unreadable: str
+    local_times: int
+    codes: dict[str, int]
+    rejected_rows: int
+    share_understood: float | None
