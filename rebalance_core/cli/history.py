@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pyarrow as pa
 
@@ -42,6 +42,9 @@ from rebalance_core.storage.run_folder import (
     find_run,
     refuse_unfinished,
 )
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import NightsRow, RowsByTable
 
 PAGE, METRICS = "history.html", "metrics.prom"
 WRITTEN = (*HISTORY_TABLES, PAGE, METRICS)
@@ -82,7 +85,7 @@ def run(options: HistoryOptions) -> JobReport:
         output.clear()
         written = carrier.run(write_history, tables, carrier.output())
         shown = tables | {GROUP_NIGHTS.name: tables[GROUP_NIGHTS.name].select(SHOWN_OF_GROUPS)}
-        rows = {name: rows_of_arrow(table) for name, table in shown.items()}
+        rows = cast("RowsByTable", {name: rows_of_arrow(t) for name, t in shown.items()})
         page = render_history(rows, owners, left_out)
         (output.folder / PAGE).write_text(page)
         (output.folder / METRICS).write_text(_metrics(rows, owners, len(left_out)))
@@ -180,7 +183,7 @@ def _record(folder: Folder) -> Mapping[str, Any] | None:
     return record
 
 
-def _origin(nights: Sequence[Mapping[str, Any]]) -> Origin:
+def _origin(nights: "Sequence[NightsRow]") -> Origin:
     """Name the input: the id of each night's run."""
     return Origin(
         {f"{row['cluster']}/{row['end_ms']}": row["run_id"] for row in nights},
@@ -190,9 +193,7 @@ def _origin(nights: Sequence[Mapping[str, Any]]) -> Origin:
     )
 
 
-def _metrics(
-    rows: Mapping[str, Sequence[Mapping[str, Any]]], owners: Sequence[Owner], left_out: int
-) -> str:
+def _metrics(rows: "RowsByTable", owners: Sequence[Owner], left_out: int) -> str:
     last = {row["cluster"]: row for row in rows["nights"]}
     ends = {(name, row["end_ms"]) for name, row in last.items()}
     groups = [row for row in rows["group_nights"] if (row["cluster"], row["end_ms"]) in ends]
@@ -202,14 +203,11 @@ def _metrics(
 # The summary, for a person and for a program.
 
 
-def _found(
-    rows: Mapping[str, Sequence[Mapping[str, Any]]], left_out: Sequence[str]
-) -> dict[str, Any]:
+def _found(rows: "RowsByTable", left_out: Sequence[str]) -> dict[str, Any]:
     states = Counter(row["state"] for row in rows["open_findings"])
     nights = rows["nights"]
     standing = [row for row in rows["open_findings"] if row["state"] != GONE]
     standing.sort(key=lambda row: (row["caused_by"] is not None, -row["nights_seen"]))
-    names = ("cluster", "rule_id", "consumer_group", "state", "nights_seen", "owner", "summary")
     return {
         "nights": len(nights),
         "clusters": sorted({row["cluster"] for row in nights}),
@@ -218,7 +216,18 @@ def _found(
         "incomplete": sum(not row["complete"] for row in nights),
         "groups": len({(row["cluster"], row["consumer_group"]) for row in rows["group_nights"]}),
         "findings": {state: states[state] for state in FINDING_STATES},
-        "standing": [{name: row[name] for name in names} for row in standing[:TOP_FINDINGS]],
+        "standing": [
+            {
+                "cluster": row["cluster"],
+                "rule_id": row["rule_id"],
+                "consumer_group": row["consumer_group"],
+                "state": row["state"],
+                "nights_seen": row["nights_seen"],
+                "owner": row["owner"],
+                "summary": row["summary"],
+            }
+            for row in standing[:TOP_FINDINGS]
+        ],
         "flaps": len(rows["flaps"]),
         "left_out": list(left_out),
     }

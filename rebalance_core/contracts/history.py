@@ -1,15 +1,23 @@
 """The tables of `history`: nightly audits, put together."""
 
+from typing import Final, Literal
+
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.model.verdicts import RUN_VERDICTS, SEVERITIES, VERDICTS
 
-NEW, OPEN, UNSEEN, GONE = "NEW", "OPEN", "UNSEEN", "GONE"
-ACCEPTED, SNOOZED = "ACCEPTED", "SNOOZED"
-FINDING_STATES = (NEW, OPEN, UNSEEN, GONE, ACCEPTED, SNOOZED)
+NEW: Final = "NEW"
+OPEN: Final = "OPEN"
+UNSEEN: Final = "UNSEEN"
+GONE: Final = "GONE"
+ACCEPTED: Final = "ACCEPTED"
+SNOOZED: Final = "SNOOZED"
+FindingState = Literal["NEW", "OPEN", "UNSEEN", "GONE", "ACCEPTED", "SNOOZED"]
+FINDING_STATES: tuple[FindingState, ...] = (NEW, OPEN, UNSEEN, GONE, ACCEPTED, SNOOZED)
 """Of a finding, by the last night of its cluster: seen first or again after it was gone, seen
 before too, not looked at, looked for and not there, accepted, accepted until a date."""
 
-OF_GROUP, OF_HOST = "GROUP", "HOST"
+OF_GROUP: Final = "GROUP"
+OF_HOST: Final = "HOST"
 
 NIGHTS = Table(
     "nights",

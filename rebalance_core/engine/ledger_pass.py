@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any, NotRequired, Required, TypedDict, cast
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +33,29 @@ from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOf
 from rebalance_core.replay.settle import StrategyKey
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        ClusterEventsRow,
+        CommittedOffsetsRow,
+        ConsumerGroupsRow,
+        QueueOffsetsRow,
+    )
+
+    class EventRow(ClusterEventsRow):
+        """A row of `cluster_events`, with where and how it stands in the input."""
+
+        _source: NotRequired[str | None]
+        _raw: NotRequired[str | None]
+
+    class _HistoryRows(TypedDict, total=False):
+        cluster_events: Required[list[EventRow]]
+        consumer_groups: list[ConsumerGroupsRow]
+        queue_offsets: list[QueueOffsetsRow]
+        committed_offsets: list[CommittedOffsetsRow]
+
+
 # Rows of one group, as Arrow hands them over, to the replay's history.
 
-Row = Mapping[str, Any]
-
-_EVENT_FIELDS = tuple(f.name for f in fields(Event) if f.name not in ("source", "raw"))
 _SETTING_FIELDS = tuple(f.name for f in fields(GroupSettings))
 
 
@@ -55,13 +73,13 @@ def history_of(tables: Mapping[str, pa.Table], options: EngineOptions) -> GroupH
     """
     events = with_text(INPUT_TABLES["cluster_events"], tables["cluster_events"])
     given = {**tables, "cluster_events": events}
-    rows: dict[str, list[Row]] = {name: table.to_pylist() for name, table in given.items()}
+    rows = cast("_HistoryRows", {name: table.to_pylist() for name, table in given.items()})
     first = rows["cluster_events"][0]
     offsets = tuple(map(_queue_offset, rows.get("queue_offsets", [])))
     commits = tuple(map(_committed_offset, rows.get("committed_offsets", [])))
     return GroupHistory(
         cluster=first["cluster"],
-        consumer_group=first["consumer_group"],
+        consumer_group=cast("str", first["consumer_group"]),  # fan_out gives each row its group
         settings=_settings(rows.get("consumer_groups", [])),
         events=tuple(map(event_of, rows["cluster_events"])),
         queue_offsets=offsets if options.queue_offsets_given else None,
@@ -110,8 +128,8 @@ class HistoriesWithMates:
         return history_of(self.rows.of(number, number + 1), self.options)
 
 
-def _settings(rows: Iterable[Row]) -> GroupSettings:
-    given = {
+def _settings(rows: "Iterable[ConsumerGroupsRow]") -> GroupSettings:
+    given: dict[str, Any] = {
         name: value
         for row in rows
         for name, value in row.items()
@@ -122,25 +140,49 @@ def _settings(rows: Iterable[Row]) -> GroupSettings:
     return GroupSettings(**given)
 
 
-def event_of(row: Row) -> Event:
+def event_of(row: "EventRow") -> Event:
     """The event of one row of cluster_events."""
-    values = {name: row[name] for name in _EVENT_FIELDS}
-    if values["subscriptions"] is not None:
-        values["subscriptions"] = tuple(values["subscriptions"])
-    return Event(**values, source=row.get(SOURCE), raw=row.get(RAW))
+    subscriptions = row["subscriptions"]
+    return Event(
+        event_ms=row["event_ms"],
+        sequence=row["sequence"],
+        event_type=row["event_type"],
+        client_id=row["client_id"],
+        channel_id=row["channel_id"],
+        topic=row["topic"],
+        broker_name=row["broker_name"],
+        read_queue_nums=row["read_queue_nums"],
+        write_queue_nums=row["write_queue_nums"],
+        perm=row["perm"],
+        subscriptions=None if subscriptions is None else tuple(subscriptions),
+        strategy=row["strategy"],
+        detail=row["detail"],
+        version=row["version"],
+        message_model=row["message_model"],
+        consume_from_where=row["consume_from_where"],
+        rebalance_mode=row["rebalance_mode"],
+        language=row["language"],
+        wait_interval_ms=row["wait_interval_ms"],
+        min_interval_ms=row["min_interval_ms"],
+        poll_name_server_interval_ms=row["poll_name_server_interval_ms"],
+        heartbeat_broker_interval_ms=row["heartbeat_broker_interval_ms"],
+        persist_consumer_offset_interval_ms=row["persist_consumer_offset_interval_ms"],
+        source=row.get(SOURCE),
+        raw=row.get(RAW),
+    )
 
 
-def _queue(row: Row) -> MessageQueue:
+def _queue(row: "QueueOffsetsRow | CommittedOffsetsRow") -> MessageQueue:
     return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
 
 
-def _queue_offset(row: Row) -> QueueOffset:
+def _queue_offset(row: "QueueOffsetsRow") -> QueueOffset:
     return QueueOffset(
         _queue(row), row["observed_ms"], row["min_offset"], row["max_offset"], row["head_cached"]
     )
 
 
-def _committed_offset(row: Row) -> CommittedOffset:
+def _committed_offset(row: "CommittedOffsetsRow") -> CommittedOffset:
     return CommittedOffset(
         _queue(row), row["client_id"], row["observed_ms"], row["committed_offset"]
     )

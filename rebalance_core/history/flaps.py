@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,9 @@ from rebalance_core.audit.case import PERSISTENT_MS
 from rebalance_core.audit.rules.comings_and_goings import FLAPS
 from rebalance_core.contracts.history import OF_GROUP, OF_HOST
 from rebalance_core.model.times import DAY_MS, HOUR_MS
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FlapsRow, NightsRow
 
 # Who came and went in one night.
 
@@ -105,8 +108,7 @@ def churn_of(changes: pa.Table) -> pa.Table:
 
 # Groups and hosts that flap: many short stays, or changes at the same hour each night.
 
-Row = dict[str, Any]
-NightChurn = tuple[Mapping[str, Any], pa.Table, Mapping[str, set[str]]]
+NightChurn = tuple["NightsRow", pa.Table, Mapping[str, set[str]]]
 
 LEAST_NIGHTS = 3
 """An hour comes back if it had changes in at least half of the nights that cover it, of so many."""
@@ -114,10 +116,12 @@ LEAST_SHARE = 0.5
 FEW_HOURS = 3
 """More hours than these, and more than half of all that are covered, are no time of the day."""
 
+SubjectKind = Literal["GROUP", "HOST"]
+_KINDS: tuple[SubjectKind, ...] = (OF_GROUP, OF_HOST)
 _NAME = {OF_GROUP: "consumer_group", OF_HOST: "host"}
 
 
-def flaps_of(nights: Sequence[NightChurn]) -> list[Row]:
+def flaps_of(nights: Sequence[NightChurn]) -> "list[FlapsRow]":
     """Find the subjects of one cluster that flap, as rows of ``flaps``, in order of their key.
 
     Args:
@@ -128,15 +132,15 @@ def flaps_of(nights: Sequence[NightChurn]) -> list[Row]:
         return []
     covered = _covered_hours([night for night, _, _ in nights])
     cluster = nights[0][0]["cluster"]
-    rows = []
-    for kind in (OF_GROUP, OF_HOST):
+    rows: list[FlapsRow] = []
+    for kind in _KINDS:
         seen: Counter[str] = Counter()
         for _, _, names in nights:
             seen.update(names[kind])
         for subject, hours in sorted(_hours_by_subject(nights, kind, covered).items()):
-            row = _flap(kind, hours, covered, seen[subject])
+            row = _flap(cluster, kind, subject, hours, covered, seen[subject])
             if row is not None:
-                rows.append({"cluster": cluster, "subject_kind": kind, "subject": subject, **row})
+                rows.append(row)
     return rows
 
 
@@ -195,7 +199,7 @@ def _candidates(rows: pa.Table, name: str, covered: Mapping[int, int]) -> pa.Arr
     return pa.chunked_array([*flapping.chunks, *recurring.chunks], pa.string()).unique()
 
 
-def _covered_hours(nights: Iterable[Mapping[str, Any]]) -> Counter[int]:
+def _covered_hours(nights: "Iterable[NightsRow]") -> Counter[int]:
     """How many nights cover each hour of the day, wholly or in part."""
     covered: Counter[int] = Counter()
     for night in nights:
@@ -204,8 +208,15 @@ def _covered_hours(nights: Iterable[Mapping[str, Any]]) -> Counter[int]:
     return covered
 
 
-def _flap(kind: str, hours: Hours, covered: Counter[int], nights_seen: int) -> Row | None:
-    """The columns of a subject that flaps; None: it does not."""
+def _flap(
+    cluster: str,
+    kind: SubjectKind,
+    subject: str,
+    hours: Hours,
+    covered: Counter[int],
+    nights_seen: int,
+) -> "FlapsRow | None":
+    """The row of a subject that flaps; None: it does not."""
     recurring = _recurring_hours(hours, covered)
     counting = {key for key in hours if key[1] % DAY_MS // HOUR_MS in recurring}
     counting |= set(_bursts(hours))
@@ -214,6 +225,9 @@ def _flap(kind: str, hours: Hours, covered: Counter[int], nights_seen: int) -> R
     chosen = [hours[key] for key in counting]
     times = [hour_ms for _, hour_ms in counting]
     return {
+        "cluster": cluster,
+        "subject_kind": kind,
+        "subject": subject,
         "from_ms": min(times),
         "to_ms": max(times) + HOUR_MS,
         "joins_per_hour": sum(hour.joins for hour in chosen) / len(chosen),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +15,15 @@ from rebalance_core.audit.changes import RULES, fingerprint
 from rebalance_core.audit.known_issues import SNOOZED_UNTIL
 from rebalance_core.audit.outcome import shown_first
 from rebalance_core.contracts import history
-from rebalance_core.contracts.history import ACCEPTED, GONE, NEW, OPEN, SNOOZED, UNSEEN
+from rebalance_core.contracts.history import (
+    ACCEPTED,
+    GONE,
+    NEW,
+    OPEN,
+    SNOOZED,
+    UNSEEN,
+    FindingState,
+)
 from rebalance_core.contracts.table import Table, batch_of_rows
 from rebalance_core.history.flaps import NightChurn, flaps_of
 from rebalance_core.history.night import Night, ReadColumns, night_of
@@ -26,11 +34,10 @@ from rebalance_core.model.verdicts import INFO
 from rebalance_core.storage.place import refusal
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import FindingsRow
+    from rebalance_core.contracts.rows import FindingsRow, NightsRow, OpenFindingsRow
 
 # What becomes of each finding from night to night.
 
-Row = Mapping[str, Any]
 T = TypeVar("T")
 
 
@@ -40,7 +47,7 @@ class _Life:
 
     finding: FindingsRow
     needs: tuple[str, ...]
-    state: str
+    state: FindingState
     first_ms: int
     last_ms: int
     seen: int = 1
@@ -70,7 +77,7 @@ class FindingLives:
                 _miss(life, night)
         self._truncated = night.truncated
 
-    def rows(self, owners: Sequence[Owner] = ()) -> list[dict[str, Any]]:
+    def rows(self, owners: Sequence[Owner] = ()) -> list[OpenFindingsRow]:
         """Return rows of ``open_findings``, by fingerprint.
 
         ``owners``: who is told of which groups.
@@ -93,7 +100,7 @@ def _met(life: _Life | None, finding: FindingsRow, night: Night, *, may_be_old: 
         night: this night.
         may_be_old: the night before did not keep all of its rule, so it may have had it.
     """
-    state = OPEN
+    state: FindingState = OPEN
     if life.state == GONE if life is not None else not may_be_old:
         state = NEW
     if finding["accepted"] is not None:
@@ -118,7 +125,7 @@ def _miss(life: _Life, night: Night) -> None:
         life.unseen += 1
 
 
-def _row(name: str, life: _Life, owners: Sequence[Owner]) -> dict[str, Any]:
+def _row(name: str, life: _Life, owners: Sequence[Owner]) -> OpenFindingsRow:
     finding = life.finding
     return {
         "cluster": finding["cluster"],
@@ -253,7 +260,7 @@ def _settled(
     return pa.concat_tables(found) if found else None
 
 
-def _with_settled(groups: pa.Table, night: dict[str, object], settled: pa.Table | None) -> pa.Table:
+def _with_settled(groups: pa.Table, night: NightsRow, settled: pa.Table | None) -> pa.Table:
     """The rows with ``settle_p99_ms``: the slowest change within the night."""
     if settled is None:
         return groups

@@ -3,14 +3,16 @@ of RocketMQ's exporter (cluster, group).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from rebalance_core.contracts.history import GONE
 from rebalance_core.history.owners import Owner
 from rebalance_core.model.system_groups import is_system_group
 
-Row = Mapping[str, Any]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import GroupNightsRow, NightsRow, OpenFindingsRow
+
 Sample = tuple[Mapping[str, str], int | float]
 """Printed whole: a number of six digits would be 83 minutes off for a time."""
 
@@ -19,18 +21,30 @@ WORST_GROUPS = 50
 REST = "(others)"
 """No name that RocketMQ would take for a group."""
 
-_BY_GROUP = {
-    "epochs": ("Epochs of the group in the night.", "epochs", 1),
-    "moved_queues": ("Queues that got an owner in the night, after its first epoch.", "moved", 1),
-    "orphan_queue_seconds": ("Queues x seconds without an owner.", "orphan_ms", 1000),
-    "shared_queue_seconds": ("Queues x seconds with more than one holder.", "shared_ms", 1000),
+_BY_GROUP: "dict[str, tuple[str, Callable[[GroupNightsRow], int], int]]" = {
+    "epochs": ("Epochs of the group in the night.", lambda row: row["epochs"], 1),
+    "moved_queues": (
+        "Queues that got an owner in the night, after its first epoch.",
+        lambda row: row["moved"],
+        1,
+    ),
+    "orphan_queue_seconds": (
+        "Queues x seconds without an owner.",
+        lambda row: row["orphan_ms"],
+        1000,
+    ),
+    "shared_queue_seconds": (
+        "Queues x seconds with more than one holder.",
+        lambda row: row["shared_ms"],
+        1000,
+    ),
 }
 
 
 def render_metrics(
-    nights: Sequence[Row],
-    groups: Sequence[Row],
-    findings: Sequence[Row],
+    nights: "Sequence[NightsRow]",
+    groups: "Sequence[GroupNightsRow]",
+    findings: "Sequence[OpenFindingsRow]",
     owners: Iterable[Owner] = (),
     left_out: int = 0,
 ) -> str:
@@ -59,18 +73,24 @@ def render_metrics(
         _causes(findings, channels),
     )
     metric(
-        "complete", "1 if nothing was missing of the last night.", _of_nights(nights, "complete")
+        "complete",
+        "1 if nothing was missing of the last night.",
+        [({"cluster": row["cluster"]}, int(row["complete"])) for row in nights],
     )
-    metric("night_end_seconds", "End of the last night.", _of_nights(nights, "end_ms"))
+    metric(
+        "night_end_seconds",
+        "End of the last night.",
+        [({"cluster": row["cluster"]}, row["end_ms"] // 1000) for row in nights],
+    )
     metric("left_out", "Folders of runs that do not count; the page says why.", [({}, left_out)])
     groups = [row for row in groups if not is_system_group(row["consumer_group"])]
     chosen = _chosen(groups)
-    for name, (text, column, unit) in _BY_GROUP.items():
-        metric(name, text, _of_groups(groups, chosen, column, unit))
+    for name, (text, counted, unit) in _BY_GROUP.items():
+        metric(name, text, _of_groups(groups, chosen, counted, unit))
     return "\n".join(lines) + "\n"
 
 
-def _causes(findings: Iterable[Row], channels: Mapping[str, str]) -> list[Sample]:
+def _causes(findings: "Iterable[OpenFindingsRow]", channels: Mapping[str, str]) -> list[Sample]:
     counted = Counter(
         (row["cluster"], row["state"], row["severity"], row["owner"] or "")
         for row in findings
@@ -83,12 +103,7 @@ def _causes(findings: Iterable[Row], channels: Mapping[str, str]) -> list[Sample
     ]
 
 
-def _of_nights(nights: Iterable[Row], column: str) -> list[Sample]:
-    unit = 1000 if column.endswith("_ms") else 1
-    return [({"cluster": row["cluster"]}, row[column] // unit) for row in nights]
-
-
-def _chosen(groups: Sequence[Row]) -> set[tuple[str, str]]:
+def _chosen(groups: "Sequence[GroupNightsRow]") -> set[tuple[str, str]]:
     """The groups with the most orphaned and shared time, then with the most moves."""
     worst = sorted(
         groups,
@@ -103,12 +118,15 @@ def _chosen(groups: Sequence[Row]) -> set[tuple[str, str]]:
 
 
 def _of_groups(
-    groups: Iterable[Row], chosen: set[tuple[str, str]], column: str, unit: int
+    groups: "Iterable[GroupNightsRow]",
+    chosen: set[tuple[str, str]],
+    counted: "Callable[[GroupNightsRow], int]",
+    unit: int,
 ) -> list[Sample]:
     summed: Counter[tuple[str, str]] = Counter()
     for row in groups:
         named = (row["cluster"], row["consumer_group"])
-        summed[named if named in chosen else (row["cluster"], REST)] += row[column]
+        summed[named if named in chosen else (row["cluster"], REST)] += counted(row)
     return [
         ({"cluster": cluster, "group": group}, value // unit if value % unit == 0 else value / unit)
         for (cluster, group), value in sorted(summed.items())

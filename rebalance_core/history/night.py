@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,8 @@ from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
 from rebalance_core.model.verdicts import OK as START_OK
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow
-
-Row = dict[str, Any]
+    from rebalance_core.contracts.audit_record import AuditRecord
+    from rebalance_core.contracts.rows import FindingsRow, GroupVerdictsRow, NightsRow
 
 _GROUP = ["cluster", "consumer_group"]
 _COUNTS = (
@@ -71,7 +70,7 @@ class Night:
         truncated: rules of which it did not keep all findings.
     """
 
-    row: Row
+    row: NightsRow
     groups: pa.Table
     churn: pa.Table
     names: Mapping[str, set[str]]
@@ -89,7 +88,7 @@ def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
         cluster: one that it audited.
         read: reads its tables.
     """
-    found = run.record["audit"]["clusters"][cluster]
+    found: AuditRecord = run.record["audit"]["clusters"][cluster]
 
     def rows(table: str) -> pa.Table:
         columns = [*_GROUP, *_COLUMNS[table]] if table in _COLUMNS else FINDINGS.column_names
@@ -133,7 +132,7 @@ def night_of(run: Run, cluster: str, read: ReadColumns) -> Night:
     )
 
 
-def _night_row(run: Run, cluster: str, found: Mapping[str, Any], missing: list[str]) -> Row:
+def _night_row(run: Run, cluster: str, found: AuditRecord, missing: list[str]) -> NightsRow:
     by_severity: Counter[str] = Counter()
     for counts in found["findings"].values():
         by_severity.update(counts)
@@ -153,9 +152,7 @@ def _night_row(run: Run, cluster: str, found: Mapping[str, Any], missing: list[s
     }
 
 
-def _group_rows(
-    verdicts: pa.Table, parts: Iterable[pa.Table], night: Mapping[str, Any]
-) -> pa.Table:
+def _group_rows(verdicts: pa.Table, parts: Iterable[pa.Table], night: NightsRow) -> pa.Table:
     """Put together what the tables tell of each group that has a verdict, by group."""
     rows = verdicts.select([*_GROUP, "verdict", "reason", "behind"])
     for part in parts:

@@ -1,8 +1,10 @@
 """The page of history: nights by group, findings by what has become of them; HTML out."""
 
+from __future__ import annotations
+
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from markupsafe import Markup
 
@@ -13,8 +15,15 @@ from rebalance_core.report.page import template
 from rebalance_core.report.svg import XMLNS, box, joined, number, tag
 from rebalance_core.version import LIBRARY_VERSION
 
-Row = Mapping[str, Any]
-Rows = Sequence[Row]
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import (
+        GroupNightsRow,
+        NightsRow,
+        OpenFindingsRow,
+        RowsByTable,
+    )
+
+GroupName = tuple[str, str]
 
 PAGE = "history.html.j2"
 CALENDAR_GROUPS = 60
@@ -33,7 +42,7 @@ _CLASSES = {
 _SPARK_WIDTH, _SPARK_HEIGHT = 240, 34
 
 
-def render_history(rows: Mapping[str, Rows], owners: Iterable[Any], left_out: Sequence[str]) -> str:
+def render_history(rows: RowsByTable, owners: Collection[object], left_out: Sequence[str]) -> str:
     """Return the page as one HTML document that holds everything it shows.
 
     Args:
@@ -41,21 +50,19 @@ def render_history(rows: Mapping[str, Rows], owners: Iterable[Any], left_out: Se
         owners: entries of ``owners.toml``; with none the column is left out.
         left_out: folders that do not count, with the reason.
     """
-    return template(PAGE).render(history_facts(rows, bool(tuple(owners)), left_out))
+    return template(PAGE).render(history_facts(rows, bool(owners), left_out))
 
 
-def history_facts(
-    rows: Mapping[str, Rows], with_owners: bool, left_out: Sequence[str]
-) -> dict[str, Any]:
+def history_facts(rows: RowsByTable, with_owners: bool, left_out: Sequence[str]) -> dict[str, Any]:
     """Return what the template reads."""
     nights, findings = rows["nights"], rows["open_findings"]
     clusters = sorted({night["cluster"] for night in nights})
     last = {night["cluster"]: night["end_ms"] for night in nights}
     by_cluster = {name: [row for row in nights if row["cluster"] == name] for name in clusters}
-    groups = defaultdict(list)
+    groups: dict[GroupName, list[GroupNightsRow]] = defaultdict(list)
     for row in rows["group_nights"]:
         groups[row["cluster"], row["consumer_group"]].append(row)
-    judged = {name: rows for name, rows in groups.items() if not is_system_group(name[1])}
+    judged = {name: some for name, some in groups.items() if not is_system_group(name[1])}
     return {
         "nights": nights,
         "clusters": clusters,
@@ -77,12 +84,14 @@ def history_facts(
 
 
 def _by_state(
-    findings: Rows, last: Mapping[str, int], nights: Mapping[str, Rows]
-) -> list[tuple[str, str, list[Row]]]:
+    findings: Sequence[OpenFindingsRow],
+    last: Mapping[str, int],
+    nights: Mapping[str, Sequence[NightsRow]],
+) -> list[tuple[str, str, list[OpenFindingsRow]]]:
     """The lists of the page: title, what it holds, findings."""
     before = {name: rows[-2]["end_ms"] if len(rows) > 1 else None for name, rows in nights.items()}
 
-    def chosen(*states: str) -> list[Row]:
+    def chosen(*states: str) -> list[OpenFindingsRow]:
         found = [row for row in findings if row["state"] in states]
         return sorted(found, key=lambda row: (row["caused_by"] is not None, -row["nights_seen"]))
 
@@ -107,7 +116,9 @@ def _by_state(
 
 
 def _calendar(
-    cluster: str, nights: Rows, groups: Mapping[tuple[str, str], Rows]
+    cluster: str,
+    nights: Sequence[NightsRow],
+    groups: Mapping[GroupName, Sequence[GroupNightsRow]],
 ) -> tuple[Markup, int, int]:
     """The picture, how many groups are in it, and how many there are."""
     shown = nights[-CALENDAR_NIGHTS:]
@@ -173,13 +184,24 @@ def _picture(width: float, height: float, label: str, parts: Iterable[Markup]) -
 # What moves most, and how it goes on from night to night.
 
 
-def _moving(groups: Mapping[tuple[str, str], Rows]) -> list[dict[str, Any]]:
+class MovingGroup(TypedDict):
+    """A group that moved more than the proven minimum."""
+
+    cluster: str
+    consumer_group: str
+    moved: int
+    minimum: int
+    spark: Markup
+
+
+def _moving(groups: Mapping[GroupName, Sequence[GroupNightsRow]]) -> list[MovingGroup]:
     """The groups that moved most beyond the proven minimum, where that is known."""
-    found = []
+    found: list[MovingGroup] = []
     for (cluster, name), rows in groups.items():
-        known = [row for row in rows if row["minimum_moves"] is not None]
-        moved = sum(row["moved"] for row in known)
-        least = sum(row["minimum_moves"] for row in known)
+        known = [
+            (row["moved"], minimum) for row in rows if (minimum := row["minimum_moves"]) is not None
+        ]
+        moved, least = (sum(numbers) for numbers in zip(*known, strict=True)) if known else (0, 0)
         if moved > least:
             found.append(
                 {
@@ -194,7 +216,9 @@ def _moving(groups: Mapping[tuple[str, str], Rows]) -> list[dict[str, Any]]:
     return found[:MOVING_GROUPS]
 
 
-def _sparks(nights: Rows, groups: Mapping[tuple[str, str], Rows]) -> list[tuple[str, int, Markup]]:
+def _sparks(
+    nights: Sequence[NightsRow], groups: Mapping[GroupName, Sequence[GroupNightsRow]]
+) -> list[tuple[str, int, Markup]]:
     """Draw a cluster's nights: title, value of the last night, picture."""
     ends = [night["end_ms"] for night in nights]
     epochs, moved = dict.fromkeys(ends, 0), dict.fromkeys(ends, 0)

@@ -21,7 +21,7 @@ NIGHTS, SEED = int(os.environ.get("NIGHTS", "6")), 7
 COLLECTION = DATA / "nightly" / "collection"
 
 
-def fold(runs: Path, output: Path, *words: str) -> dict[str, list[dict[str, Any]]]:
+def fold(runs: Path, output: Path, *words: str) -> Any:
     assert main("history", ["--runs", str(runs), "--output", str(output), *words]) == 0
     return {p.name: pq.read_table(p).to_pylist() for p in output.iterdir() if p.is_dir()}
 
@@ -29,7 +29,7 @@ def fold(runs: Path, output: Path, *words: str) -> dict[str, list[dict[str, Any]
 @pytest.fixture(scope="module")
 def calendar(
     tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[list[made_nights.Planted], Path, dict[str, list[dict[str, Any]]]]:
+) -> tuple[list[made_nights.Planted], Path, Any]:
     folder = tmp_path_factory.mktemp("calendar")
     plans = made_nights.plan_nights(NIGHTS, SEED)
     made_nights.make_nights(folder, plans, SEED)

@@ -55,7 +55,8 @@ def night(
     ]
     looked = AuditedScope.by(["c"], ["c"] if incomplete else [], verdicts, findings, Files())
     empty = pa.table({})
-    return Night({"end_ms": at}, empty, empty, {}, findings, looked, Files(), truncated)
+    row: Any = {"end_ms": at}
+    return Night(row, empty, empty, {}, findings, looked, Files(), truncated)
 
 
 def states(lives: FindingLives) -> dict[str, str]:

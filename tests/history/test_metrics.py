@@ -9,7 +9,7 @@ OF_ROCKETMQ = ("CID_RMQ_SYS_TRANS", "TOOLS_CONSUMER", "CID_ONSAPI_OWNER", "__MON
 END_MS = 1_795_233_102_840
 
 
-def night(**changes: Any) -> dict[str, Any]:
+def night(**changes: Any) -> Any:
     row = {
         "cluster": "c",
         "end_ms": END_MS,
@@ -21,7 +21,7 @@ def night(**changes: Any) -> dict[str, Any]:
     return row | changes
 
 
-def group(name: str, **changes: Any) -> dict[str, Any]:
+def group(name: str, **changes: Any) -> Any:
     row = {
         "cluster": "c",
         "consumer_group": name,
@@ -64,7 +64,7 @@ def test_groups_of_rocketmq_are_no_worst_groups() -> None:
     text = render_metrics([night()], rows, [])
     assert 'group="orders"' in text
     assert not any(name in text for name in (*OF_ROCKETMQ, REST))
-    tables = {"nights": [night()], "group_nights": rows, "open_findings": [], "flaps": []}
+    tables: Any = {"nights": [night()], "group_nights": rows, "open_findings": [], "flaps": []}
     facts = history_facts(tables, with_owners=False, left_out=[])
     assert [one["consumer_group"] for one in facts["moving"]] == ["orders"]
     ((_, picture, shown, whole),) = facts["calendars"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,9 @@ from rebalance_core.planning.scenario.deploys import Turn
 from rebalance_core.planning.scenario.scenario import Scenario, group_edits, queues_in
 from rebalance_core.planning.sweep.transitions import CLOCK, with_rates_going_on
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
+
+if TYPE_CHECKING:
+    from rebalance_core.engine.ledger_pass import EventRow
 
 # A group at rest: what is there at the end of a history, as if it had been there all along.
 
@@ -210,7 +213,7 @@ def _edited(group: GroupHistory, scenario: Scenario, end_ms: int) -> GroupHistor
         scenario, group.consumer_group, rows, cluster=group.cluster, end_ms=end_ms,
         group_row=settings,
     )  # fmt: skip
-    return replace(group, events=shared + tuple(map(event_of, edited.rows)))
+    return replace(group, events=shared + tuple(map(event_of, cast("list[EventRow]", edited.rows))))
 
 
 def deployed_group(history: GroupHistory) -> DeployedGroup:
