@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rebalance_core.cli import settings as of_settings
 from rebalance_core.cli import terminal
@@ -16,6 +16,9 @@ from rebalance_core.cli.terminal import RowReport, table
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.process.simulate import simulate_and_write, simulation_forecast
+
+if TYPE_CHECKING:
+    from rebalance_core.engine.table_writer import GroupTotals, LedgerTotals
 
 TABLE_OF_OPTION = dict(zip(TABLE_OPTIONS, INPUT_TABLES, strict=True))
 
@@ -57,7 +60,12 @@ def run(options: SimulateOptions) -> JobReport:
         )
     rows = {name: table.rows for name, table in written.tables.items()}
     facts = summary_facts(
-        options.output, written.facts, written.rejected, rows, record.seconds, carrier.name
+        options.output,
+        cast("LedgerTotals", written.facts),
+        written.rejected,
+        rows,
+        record.seconds,
+        carrier.name,
     )
     return JobReport(render_summary(facts), facts)
 
@@ -124,7 +132,7 @@ WORST_HEADER = ("group", "last change", "orphaned", "shared", "failed", "moved",
 
 def summary_facts(
     output: str,
-    ledger: Mapping[str, Any],
+    ledger: "LedgerTotals",
     rejected: Mapping[str, int],
     rows: Mapping[str, int],
     seconds: float,
@@ -185,7 +193,7 @@ def render_summary(facts: Mapping[str, Any]) -> str:
     return terminal.joined(lines)
 
 
-def _cells(groups: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+def _cells(groups: "Sequence[GroupTotals]") -> list[list[str]]:
     clusters = {group["cluster"] for group in groups}
     return [
         [
@@ -203,7 +211,7 @@ def _cells(groups: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     ]
 
 
-def what_is_wrong(group: Mapping[str, Any]) -> str:
+def what_is_wrong(group: "GroupTotals") -> str:
     """One sentence on a group's state now; the gravest thing first."""
     orphaned, shared, failed = group["orphaned"], group["shared"], group["failed_starts"]
     parts = []

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypedDict, cast
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +33,44 @@ GroupName = tuple[str, str]
 _STATE = ("status", "queues", "orphaned", "shared")
 
 
+class _GroupState(TypedDict):
+    status: str
+    queues: int
+    orphaned: int
+    shared: int
+    epochs: int
+    first_ms: int
+    last_ms: int
+
+
+class GroupTotals(_GroupState):
+    """A group in short: its state in its last epoch, and what was counted of all."""
+
+    cluster: str
+    consumer_group: str
+    moved: int
+    failed_starts: int
+
+
+class LedgerTotals(TypedDict):
+    """Totals over all groups, and the worst groups."""
+
+    groups: int
+    epochs: int
+    moved: int
+    orphaned: int
+    shared: int
+    failed_starts: int
+    first_ms: int | None
+    last_ms: int | None
+    worst_groups: list[GroupTotals]
+
+
 class LedgerFacts:
     """The numbers of the summary and the groups in trouble; rows of one batch hold whole groups."""
 
     def __init__(self) -> None:
-        self._groups: dict[GroupName, dict[str, Any]] = {}
+        self._groups: dict[GroupName, _GroupState] = {}
         self._moved: Counter[GroupName] = Counter()
         self._failed: Counter[GroupName] = Counter()
         self.rejected = Rejections()
@@ -67,25 +100,35 @@ class LedgerFacts:
         self.rejected.merge(other.rejected)
         self.replay_reasons += other.replay_reasons
 
-    def totals(self, worst: int) -> dict[str, Any]:
+    def totals(self, worst: int) -> LedgerTotals:
         """The totals over all groups, and the ``worst`` groups.
 
         Those with the most orphaned and shared queues and failed starts come first, then those
         that moved most. RocketMQ's own groups are in the totals alone.
         """
         groups = [self._row(name, state) for name, state in self._groups.items()]
-        totals: dict[str, Any] = {"groups": len(groups)}
-        for name in ("epochs", "moved", "orphaned", "shared", "failed_starts"):
-            totals[name] = sum(group[name] for group in groups)
-        totals["first_ms"] = min((group["first_ms"] for group in groups), default=None)
-        totals["last_ms"] = max((group["last_ms"] for group in groups), default=None)
         judged = (group for group in groups if not is_system_group(group["consumer_group"]))
-        listed = sorted(judged, key=_gravest_first)[:worst]
-        return totals | {"worst_groups": listed}
+        return {
+            "groups": len(groups),
+            "epochs": sum(group["epochs"] for group in groups),
+            "moved": sum(group["moved"] for group in groups),
+            "orphaned": sum(group["orphaned"] for group in groups),
+            "shared": sum(group["shared"] for group in groups),
+            "failed_starts": sum(group["failed_starts"] for group in groups),
+            "first_ms": min((group["first_ms"] for group in groups), default=None),
+            "last_ms": max((group["last_ms"] for group in groups), default=None),
+            "worst_groups": sorted(judged, key=_gravest_first)[:worst],
+        }
 
-    def _row(self, name: GroupName, state: Mapping[str, Any]) -> dict[str, Any]:
-        counted = {"moved": self._moved[name], "failed_starts": self._failed[name]}
-        return dict(zip(GROUP, name, strict=True)) | counted | dict(state)
+    def _row(self, name: GroupName, state: _GroupState) -> GroupTotals:
+        cluster, group = name
+        return {
+            "cluster": cluster,
+            "consumer_group": group,
+            "moved": self._moved[name],
+            "failed_starts": self._failed[name],
+            **state,
+        }
 
     def _add_epochs(self, rows: pa.RecordBatch) -> None:
         names, group = _names(rows)
@@ -99,12 +142,13 @@ class LedgerFacts:
         columns["first_ms"] = rows["from_ms"].take(first).to_pylist()
         columns["last_ms"] = rows["from_ms"].take(last).to_pylist()
         for place, number in enumerate(group[order[ends]].tolist()):
-            self._groups[names[number]] = {c: values[place] for c, values in columns.items()}
+            state = {name: values[place] for name, values in columns.items()}
+            self._groups[names[number]] = cast("_GroupState", state)
 
 
-def _gravest_first(group: Mapping[str, Any]) -> tuple[Any, ...]:
+def _gravest_first(group: GroupTotals) -> tuple[int, int, str, str]:
     trouble = group["orphaned"] + group["shared"] + group["failed_starts"]
-    return (-trouble, -group["moved"], *(group[name] for name in GROUP))
+    return -trouble, -group["moved"], group["cluster"], group["consumer_group"]
 
 
 def _names(rows: pa.RecordBatch) -> tuple[list[GroupName], np.ndarray]:

@@ -1,11 +1,10 @@
 """Which channel hears of which groups: ``owners.toml``."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
 
-from rebalance_core.audit.known_issues import toml_entries
+from rebalance_core.audit.known_issues import TomlTable, toml_entries
 from rebalance_core.model.errors import UsageError, unknown_keys
 
 KEYS = ("pattern", "cluster", "team", "channel")
@@ -69,7 +68,7 @@ def read_owners(text: str, where: str) -> tuple[Owner, ...]:
     return tuple(Owner(**{"cluster": "*", **entry}) for _, entry in entries)
 
 
-def _mistakes(entry: Mapping[str, Any]) -> Iterator[str]:
+def _mistakes(entry: TomlTable) -> Iterator[str]:
     yield from (text for _, text in unknown_keys(entry, KEYS))
     for name, value in entry.items():
         if name in KEYS and (not isinstance(value, str) or not value.strip()):

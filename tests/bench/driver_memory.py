@@ -53,7 +53,7 @@ def renamed(notes: tuple[Interests, LedgerFacts], task: int) -> Iterator[bytes]:
     """The notes of another task with as many groups and topics."""
     interests, facts = notes
     other = LedgerFacts()
-    other._groups = {(c, f"{g}-{task:05}"): dict(of) for (c, g), of in facts._groups.items()}
+    other._groups = {(c, f"{g}-{task:05}"): of.copy() for (c, g), of in facts._groups.items()}
     other._moved = Counter({(c, f"{g}-{task:05}"): n for (c, g), n in facts._moved.items()})
     tables = {
         name: with_end(rows, f"-{task:05}", {GROUP[1], "topic"})

@@ -21,7 +21,7 @@ QUIET: dict[str, Any] = {
 
 
 def facts(*groups: dict[str, Any]) -> dict[str, Any]:
-    ledger = {
+    ledger: Any = {
         "groups": 1200,
         "epochs": 5300,
         "moved": 20,
@@ -84,7 +84,8 @@ def test_no_group_at_all() -> None:
     ],
 )
 def test_one_sentence_per_group(change: dict[str, Any], said: str) -> None:
-    assert what_is_wrong(QUIET | change).startswith(said)
+    group: Any = QUIET | change
+    assert what_is_wrong(group).startswith(said)
 
 
 def test_the_same_facts_are_one_json_object() -> None:
