@@ -41,6 +41,18 @@ def pseudonyms(files: Files, rng: Draw) -> str:
     return "addresses" if _rewrite(files, ADDRESS, pseudonym) else NOTHING
 
 
+def hex_pseudonyms(files: Files, rng: Draw) -> str:
+    """Each address is a part of its hash in hex, the same in all files and names."""
+    salt = str(rng.random()).encode()
+
+    def pseudonym(match: re.Match[bytes]) -> bytes:
+        other = md5(salt + match[0], usedforsecurity=False).hexdigest()[:12]
+        files.addresses[other] = match[0].decode()
+        return other.encode()
+
+    return "addresses" if _rewrite(files, ADDRESS, pseudonym) else NOTHING
+
+
 def masked(files: Files, rng: Draw) -> str:
     """A part of each client id is x: ids of several processes may have become equal."""
     what = rng.choice(sorted(MASKS))

@@ -4,8 +4,12 @@ import json
 import re
 
 from tests.degraded.files import GROUPS, NOTHING, SETTINGS, Draw, Files, subjects
+from tests.degraded.logs import named
 from tests.recordings.tables import DATA
 
+CLIENT = re.compile(rb"\b\d{1,3}\.\d{1,3}\.(\d{1,3}\.\d{1,3}@)")
+ROUND_MS = 60_000
+"""Lists that lie closer together belong to one round."""
 EXPECTED = re.compile(rb"(?m)^\[expected\]\n(?:(?!\[).*\n?)*")
 
 
@@ -32,6 +36,20 @@ def foreign_file(files: Files, rng: Draw) -> str:
         rotated = f"{place[: place.index('.log')]}.{rng.choice('19')}.log{packed}"
         files.kept[rotated] = other.kept[path]
     return f"{path} of {other.name} at {place}"
+
+
+def lists_of_others(files: Files, rng: Draw) -> str:
+    """The newest lists of members are of another environment, with the same groups and brokers."""
+    lists = [path for path in files.dumps() if "-consumerConnection-" in path]
+    times = {path: at_ms for path in lists if (at_ms := files.asked_ms(path))}
+    newest = [path for path in times if times[path] >= max(times.values()) - ROUND_MS]
+    network = f"172.{rng.randrange(16, 32)}.".encode()
+    changed = []
+    for path in newest:
+        before = files.text(path)
+        files.change(path, CLIENT.sub(lambda found: network + found[1], before))
+        changed += [path] if files.text(path) != before else []
+    return named(changed) if changed else NOTHING
 
 
 def _groups(other: Files) -> set[str]:
