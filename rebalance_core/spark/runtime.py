@@ -29,8 +29,9 @@ from rebalance_core.process.runtime import (
     Work,
 )
 from rebalance_core.spark import task_tables
+from rebalance_core.spark.assembled_rows import completing
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
-from rebalance_core.spark.ingest import completing, ingest
+from rebalance_core.spark.ingest import ingest
 from rebalance_core.spark.older_sparks import by_number
 from rebalance_core.spark.own_pieces import in_tasks
 from rebalance_core.spark.read_tables import read_table

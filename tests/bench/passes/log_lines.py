@@ -13,7 +13,7 @@ from rebalance_core.cli.run.session import open_session
 from rebalance_core.ingest.collection import LOGS, open_collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import reader_of
-from rebalance_core.spark.ingest import FileReaders, collection_evidence, read_splits
+from rebalance_core.spark.collection_files import FileReaders, collection_evidence, read_splits
 from tests.bench.report import Figure, Report, Table, bench_main, say, tidy
 from tests.recordings.tables import DATA
 

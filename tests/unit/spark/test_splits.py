@@ -18,7 +18,7 @@ from rebalance_core.ingest.in_process import (
     understood,
 )
 from rebalance_core.ingest.whole_cluster import whole_refusals
-from rebalance_core.spark.ingest import FileReaders, read_splits
+from rebalance_core.spark.collection_files import FileReaders, read_splits
 
 HEAD = "2026-11-21 11:28:35,123 INFO RocketmqClient - "
 COMMIT = "[persistAll] Group: g ClientId: c updateConsumeOffsetToBroker MessageQueue ["

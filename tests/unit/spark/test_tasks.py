@@ -41,9 +41,9 @@ from rebalance_core.ingest.rows import merged as merged_rows
 from rebalance_core.ingest.whole_cluster import KeyedEvidence, context_of, given_groups
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.process.ingested_rows import IngestCounts
-from rebalance_core.spark import checks, ingest
+from rebalance_core.spark import assembled_rows, checks, evidence_chunks
+from rebalance_core.spark.assembled_rows import AssembleTask, completing
 from rebalance_core.spark.checks import KeyTask, RowTask, unknown_names
-from rebalance_core.spark.ingest import AssembleTask, completing
 from rebalance_core.spark.routed_rows import routed_tables
 from rebalance_core.spark.task_tables import merged
 from tests.recordings.tables import DATA
@@ -189,8 +189,8 @@ def tasks(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[list[pa.R
 def test_any_buckets_give_the_tables_of_a_process(
     buckets: int, of_its_own: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "_ROWS_OF_ITS_OWN", of_its_own)
-    monkeypatch.setattr(ingest, "_ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(evidence_chunks, "_ROWS_OF_ITS_OWN", of_its_own)
+    monkeypatch.setattr(assembled_rows, "_ROWS_AT_ONCE", at_once)
     collection, assumed = open_collection(COLLECTION), Assumptions()
     given, _ = given_groups(collection)
     readers = {
@@ -214,7 +214,7 @@ def test_any_buckets_give_the_tables_of_a_process(
         keyed.rejected([WRONG]),
     )
 
-    chunks = ingest.evidence_chunks([*pieces, WRONG], buckets)
+    chunks = evidence_chunks.evidence_chunks([*pieces, WRONG], buckets)
     assembling = AssembleTask(keyed, buckets)
     routed = [*assembling.routed(broker_tables(of_cluster, context), 0)]
     for task in tasks(chunks, buckets):

@@ -1,0 +1,171 @@
+"""Files of a collection to evidence: logs in splits, compressed logs and documents whole.
+
+The folder is mounted by driver and executors alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from rebalance_core.checks.text_rows import as_text
+from rebalance_core.ingest import in_process
+from rebalance_core.ingest.collection import GIVEN_GROUPS, Collection
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.evidence_table import (
+    Pieces,
+)
+from rebalance_core.ingest.fact import Unread, unread
+from rebalance_core.ingest.file_reader import FileReader, FileStats
+from rebalance_core.ingest.parse import log_lines
+from rebalance_core.spark.evidence_chunks import (
+    CHUNKS_DDL,
+    evidence_chunks,
+)
+
+_LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
+"""Hadoop passes over a line of as many bytes, its end among them, and says so in a log only."""
+_GLOB = re.compile(r"([\\*?\[\]{}^])")
+
+
+@dataclass(frozen=True)
+class FileReaders:
+    """Makes the reader of a file on any machine, by its path or its URI as Spark shows it."""
+
+    readers: Mapping[str, FileReader]
+
+    def of(self, uri: str) -> FileReader:
+        """A fresh reader: counts and clocks are one file's, or one split's."""
+        known = self.readers[uri if uri in self.readers else _path(uri)]
+        return FileReader(known.file, known.zone, known.brokers, known.group_names)
+
+
+def collection_evidence(
+    spark: SparkSession, collection: Collection, assumed: Assumptions, buckets: int
+) -> DataFrame:
+    """Evidence, refusals and counts of all files, as `CHUNKS_DDL`. Lazy; nothing is collected.
+
+    A large log is read in splits: a line of a later split has ``file@byte`` of the split for its
+    source.
+    """
+    split: dict[str, FileReader] = {}
+    whole: dict[str, FileReader] = {}
+    for file in collection.files:
+        if file.kind != GIVEN_GROUPS:
+            readers = split if file.is_log and not file.gzipped and not file.wrapping else whole
+            readers[str(collection.path_of(file))] = in_process.reader_of(collection, file, assumed)
+    evidence = _whole_files(spark, FileReaders(whole), buckets)
+    return evidence.unionAll(_split_logs(spark, FileReaders(split), buckets)) if split else evidence
+
+
+def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[Unread]:
+    """The refusal of each file in splits of which a line was passed over; its count gets it, too.
+
+    Args:
+        collection: what was read.
+        stats: of all its files, in order.
+    """
+    counts = {one.name: one for one in stats}
+    for file in collection.files:
+        one = counts.get(file.name)
+        in_splits = file.is_log and not file.gzipped and not file.wrapping
+        if one is not None and in_splits and file.size - one.line_bytes > log_lines.LINE_LIMIT:
+            refusal = log_lines.long_line()
+            one.rejected += 1
+            one.codes[refusal.code] = one.codes.get(refusal.code, 0) + 1
+            one.unreadable = refusal.code
+            yield unread(file.name, file.name, refusal)
+
+
+def _split_logs(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
+    # a carriage return alone ends no line, here as in the other way of reading
+    reader = spark.read.option("lineSep", "\n").option(_LONGEST_LINE, log_lines.LINE_LIMIT + 2)
+    text = reader.text(_locations(readers))
+    lines = text.select(
+        sf.col("value").cast("BINARY").alias("line"),
+        sf.col("_metadata.file_path").alias("path"),
+        sf.col("_metadata.file_block_start").alias("start"),
+    )
+    return lines.mapInArrow(
+        lambda batches: evidence_chunks(read_splits(batches, readers), buckets), CHUNKS_DDL
+    )
+
+
+def _whole_files(spark: SparkSession, readers: FileReaders, buckets: int) -> DataFrame:
+    """Read by the tasks themselves: a compressed log streams, whatever it unpacks to."""
+    paths = spark.createDataFrame([(path,) for path in sorted(readers.readers)], "path STRING")
+    return paths.mapInArrow(
+        lambda batches: evidence_chunks(read_whole_files(batches, readers), buckets), CHUNKS_DDL
+    )
+
+
+def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
+    """Evidence of splits of logs; the lines of one are consecutive and in order.
+
+    Args:
+        batches: columns line (octets), path and start (byte at which the split begins).
+        readers: of the files.
+    """
+    split: tuple[str, int] | None = None
+    reader: FileReader | None = None
+    done = 0
+    for batch in batches:
+        starts = [0, *_changes(batch), batch.num_rows]
+        for begin, end in pairwise(starts):
+            if begin == end:
+                continue
+            current = (batch["path"][begin].as_py(), batch["start"][begin].as_py())
+            if current != split or reader is None:
+                if reader is not None:
+                    yield reader.stats
+                split, reader, done = current, readers.of(current[0]), 0
+                reader.stats.begins = current[1]
+            lines, _ = as_text(batch["line"].slice(begin, end - begin))
+            reader.stats.line_bytes += len(lines) + (pc.sum(pc.binary_length(lines)).as_py() or 0)
+            yield from reader.read_lines(lines, done, current[1])
+            done += len(lines)
+    if reader is not None:
+        yield reader.stats
+
+
+def _changes(batch: pa.RecordBatch) -> list[int]:
+    """Rows at which another split begins."""
+    if batch.num_rows < 2:
+        return []
+    changed = pc.or_(
+        pc.not_equal(batch["path"].slice(1), batch["path"].slice(0, batch.num_rows - 1)),
+        pc.not_equal(batch["start"].slice(1), batch["start"].slice(0, batch.num_rows - 1)),
+    )
+    return [int(row) + 1 for row in pc.indices_nonzero(changed).to_pylist()]
+
+
+def read_whole_files(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
+    """Evidence of compressed logs and of documents.
+
+    Args:
+        batches: column path.
+        readers: of the files.
+    """
+    for batch in batches:
+        for path in batch["path"].to_pylist():
+            reader = readers.of(path)
+            yield from in_process.read_file(reader, Path(path))
+            yield reader.stats
+
+
+def _locations(readers: FileReaders) -> list[str]:
+    """Paths as Spark's readers take them: local, with what a glob would read otherwise escaped."""
+    return ["file://" + _GLOB.sub(r"\\\1", path) for path in sorted(readers.readers)]
+
+
+def _path(uri: str) -> str:
+    return unquote(re.sub(r"^file:/+", "/", uri))
