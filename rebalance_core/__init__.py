@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from rebalance_core.engine.options import SimulationOptions
     from rebalance_core.model.queue import MessageQueue
     from rebalance_core.planning.what_if.what_if import WhatIf
-    from rebalance_core.protocol.start_offset import broker_offset_reply, compute_pull_from_where
+    from rebalance_core.protocol.broker_offset_reply import broker_offset_reply
+    from rebalance_core.protocol.start_offset import compute_pull_from_where
     from rebalance_core.strategies import allocate_group, make_strategy, parse_strategy
     from rebalance_core.strategies.registry import (
         register_hash_function,

@@ -26,11 +26,11 @@ from rebalance_core.model.events import (
     REQUEST_MODE,
     Event,
 )
-from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS, Intervals
+from rebalance_core.model.intervals import DEFAULT_INTERVALS, INTERVALS, Intervals
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.timeline import Timeline, Unknown
 from rebalance_core.model.verdicts import EMPTY, Severity
-from rebalance_core.protocol.members import notices_of, window_ms
+from rebalance_core.protocol.settling_windows import notices_of, window_ms
 from rebalance_core.replay.masters import MasterOutage
 from rebalance_core.strategies.pop import WHOLE_BROKER
 

@@ -20,8 +20,8 @@ from rebalance_core.audit.observations import (
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subjects import CAUSES, MEMBERS, gap_of, logs_gap
 from rebalance_core.audit.subscriptions import all_proxied, is_shared
-from rebalance_core.model.group_settings import PULL_MODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
+from rebalance_core.model.request_mode import PULL_MODE
 from rebalance_core.model.timeline import Timeline, Unknown
 from rebalance_core.model.verdicts import LOG_ENDED
 

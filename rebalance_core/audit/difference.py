@@ -20,8 +20,9 @@ from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.events import BROKER_UP
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import SECOND_MS, utc
-from rebalance_core.protocol.members import ORDER_LOCK_MS
-from rebalance_core.protocol.shares import Divider, MixedGroup
+from rebalance_core.protocol.mixed_group import MixedGroup
+from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
+from rebalance_core.protocol.shares import Divider
 from rebalance_core.strategies import allocate_group, custom, parse_strategy
 from rebalance_core.strategies.registry import CANDIDATES, DEFAULT_VERSION
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, grouped
-from rebalance_core.model.group_settings import NODE
+from rebalance_core.model.languages import NODE
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.system_groups import is_system_group as is_system_group
 from rebalance_core.model.times import REBALANCE_WAIT_MS
-from rebalance_core.protocol.members import ALI_ONS, GO, library_of
+from rebalance_core.protocol.client_libraries import ALI_ONS, GO, library_of
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.row_parts import Dumped, NamesQueue

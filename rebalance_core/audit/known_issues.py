@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, c
 from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.contracts.settings_file import toml_document
 from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys
-from rebalance_core.model.group_settings import LANGUAGE_CODES
-from rebalance_core.protocol.members import library_of
+from rebalance_core.model.languages import LANGUAGE_CODES
+from rebalance_core.protocol.client_libraries import library_of
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerGroupsRow, FindingsBegun

@@ -43,7 +43,8 @@ from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, pop_retry_topics
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.protocol.members import ORDER_LOCK_MS, tells_queues
+from rebalance_core.protocol.client_reports import tells_queues
+from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.row_parts import NamesQueue

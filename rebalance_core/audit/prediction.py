@@ -17,7 +17,7 @@ from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.timeline import EVER_MS
 from rebalance_core.model.times import ROUTE_POLL_MS, SECOND_MS
 from rebalance_core.model.verdicts import FROZEN
-from rebalance_core.protocol.members import OWN_PASS_MS
+from rebalance_core.protocol.settling_windows import OWN_PASS_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.ingest.hashed_addresses import looks_hashed
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, java_string_key
-from rebalance_core.replay.settle import CONFIG_STRATEGY
+from rebalance_core.replay.topic_shares import CONFIG_STRATEGY
 
 BY_ORDER = ("AVG", "AVG_BY_CIRCLE")
 """Strategies whose shares follow from a member's place alone."""

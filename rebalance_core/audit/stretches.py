@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
 from rebalance_core.audit.logged_causes import MEMBERS_CHANGE
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.protocol.members import ROUTE_MS
+from rebalance_core.protocol.settling_windows import ROUTE_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.row_parts import Stretch

@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from rebalance_core.audit.case import GroupCase, grouped, known_topics
 from rebalance_core.model.clients import is_java, profile_of_row, rules_version
 from rebalance_core.model.events import CONSUMER_JOIN, UNSUBSCRIBE
-from rebalance_core.model.group_settings import (
-    BROADCASTING,
-    PROXY_REBALANCE,
-    PULL_MODE,
-    PUSH,
-    GroupSettings,
-    can_be_popped,
-    parse_request_mode,
-)
+from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE, PUSH, GroupSettings
 from rebalance_core.model.queue import is_retry_topic
-from rebalance_core.protocol.members import asks_broker
+from rebalance_core.model.request_mode import PULL_MODE, can_be_popped, parse_request_mode
+from rebalance_core.protocol.query_assignment import asks_broker
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (

@@ -1,17 +1,18 @@
-"""Any Arrow table as a contract table: casts, missing columns, and what could not be read."""
+"""Any Arrow table as a contract table: casts, missing columns, and what could not be read.
 
-import json
-import re
+Beside the contract's columns stand where a row came from, and what of it did not read.
+"""
+
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rebalance_core.checks.typed_values import value_of_text
+from rebalance_core.checks.value_texts import as_text, json_of_rows
 from rebalance_core.contracts import Table
 from rebalance_core.contracts.inputs import TIME_RANGES
 from rebalance_core.contracts.table import (
@@ -24,189 +25,6 @@ from rebalance_core.contracts.table import (
     arrow_type,
 )
 from rebalance_core.model.errors import InputRefused
-
-# Values as texts: of a column that holds texts, of messages, and of a row's own text.
-
-_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
-
-
-def text_of(value: Any) -> str | None:
-    """A value of JSON as text: a text itself, everything else as JSON without spaces.
-
-    Half of a surrogate pair, which UTF-8 does not have, becomes a question mark.
-
-    >>> [text_of(each) for each in ("a", None, 5, 4.0, True, ["é", {"n": None}])]
-    ['a', None, '5', '4.0', 'true', '["é",{"n":null}]']
-    """
-    if value is None:
-        return None
-    text = value if isinstance(value, str) else json_of(value)
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def json_of(value: Any) -> str:
-    """The value as JSON without spaces; what JSON does not have, such as times, as a text."""
-    return str(value) if type(value) is int else _WRITER.encode(value)
-
-
-def as_text(values: pa.Array) -> pa.Array:
-    """The values of any type as texts; nulls stay nulls.
-
-    Floats have the fewest digits that read as the same number (``4.0``, ``1e+23``); lists, structs
-    and maps are JSON; bytes are taken for UTF-8; the rest is what pyarrow casts it to.
-    """
-    kind = values.type
-    if pa.types.is_string(kind):
-        return values
-    if pa.types.is_float32(kind):
-        return pa.array([None if v is None else str(v) for v in _narrow(values)], pa.string())
-    if pa.types.is_floating(kind) or pa.types.is_nested(kind):
-        return pa.array(map(text_of, python_values(values)), pa.string())
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        texts = [None if v is None else v.decode("utf-8", "replace") for v in values.to_pylist()]
-        return pa.array(texts, pa.string())
-    return values.cast(pa.string())
-
-
-def _narrow(values: pa.Array) -> list[Any]:
-    """Floats of 32 bits as numpy's, which are written with fewer digits than Python's."""
-    numbers = values.to_numpy(zero_copy_only=False)
-    return [n if v else None for n, v in zip(numbers, values.is_valid().to_pylist(), strict=True)]
-
-
-def python_values(values: pa.Array) -> list[Any]:
-    """The values as Python has them, maps as dictionaries, times as texts: Python's end in 9999."""
-    if pa.types.is_timestamp(values.type):
-        return list(values.cast(pa.string()).to_pylist())
-    if not pa.types.is_map(values.type):
-        return list(values.to_pylist())
-    return [None if value is None else dict(value) for value in values.to_pylist()]
-
-
-def json_of_rows(columns: Mapping[str, pa.Array], rows: int) -> pa.Array:
-    """Each row as a JSON object without its null fields.
-
-    Args:
-        columns: by name, in order.
-        rows: how many there are; without columns each is ``{}``.
-    """
-    if not columns:
-        return pa.repeat("{}", rows)
-    texts = (
-        json_of({n: v for n, v in zip(columns, row, strict=True) if v is not None})
-        for row in zip(*map(python_values, columns.values()), strict=True)
-    )
-    return pa.array(texts, pa.string())
-
-
-# Texts as the contract's types: regular ones by pyarrow's casts, others one by one.
-
-MOST_DIGITS = 1_000
-"""A whole number in JSON that has more is read as a float."""
-EXACT_BELOW = 2.0**53
-"""Whole numbers from here on may have lost digits on their way through a float."""
-_SPACE = " \t\n\r\v\f"
-_WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_WORDS = {
-    **dict.fromkeys(("t", "true", "y", "yes", "1"), True),
-    **dict.fromkeys(("f", "false", "n", "no", "0"), False),
-}
-_DIGITS = {"INT": 9, "BIGINT": 18}
-
-
-def value_of_text(texts: pa.Array, sql_type: str) -> pa.Array:
-    """The texts as values of a contract's type, null where they are none.
-
-    Numbers and words may stand between spaces. ``4.0`` is whole (pandas writes the integers of a
-    column with gaps so); NaN and infinities are no numbers. Arrays and maps are JSON.
-    """
-    kind = arrow_type(sql_type)
-    if sql_type == "STRING":
-        return texts
-    if sql_type in _DIGITS:
-        regular = pc.match_substring_regex(texts, rf"^-?[0-9]{{1,{_DIGITS[sql_type]}}}$")
-        limit = 2 ** (kind.bit_width - 1)
-        return _regular_cast(texts, regular, kind, lambda text: _whole(text, limit))
-    if sql_type == "DOUBLE":
-        regular = pc.match_substring_regex(texts, r"^[0-9]{1,15}(?:\.[0-9]{1,15})?$")
-        return _regular_cast(texts, regular, kind, _double)
-    parse = {"BOOLEAN": _boolean, "ARRAY<STRING>": _array, "MAP<STRING, STRING>": _map}
-    return _each(texts, parse[sql_type], kind)
-
-
-def _regular_cast(
-    texts: pa.Array, regular: pa.Array, kind: pa.DataType, parse: Callable[[str], Any]
-) -> pa.Array:
-    """Cast what is regular at once, and parse the rest one by one."""
-    odd = pc.fill_null(pc.invert(regular), False)
-    if not pc.any(odd).as_py():
-        return texts.cast(kind)
-    values = pc.if_else(odd, pa.scalar(None, pa.string()), texts).cast(kind)
-    return pc.replace_with_mask(values, odd, _each(texts.filter(odd), parse, kind))
-
-
-def _each(texts: pa.Array, parse: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
-    """Parse each distinct text once."""
-    encoded = texts.dictionary_encode()
-    values = [parse(text) for text in encoded.dictionary.to_pylist()]
-    return pa.array(values, kind).take(encoded.indices)
-
-
-def _whole(text: str, limit: int) -> int | None:
-    text = text.strip(_SPACE)
-    if _WHOLE.fullmatch(text):
-        value = int(text)
-        return value if -limit <= value < limit else None
-    number = _double(text)
-    if number is None or abs(number) >= min(limit, EXACT_BELOW) or not number.is_integer():
-        return None
-    return int(number)
-
-
-def _double(text: str) -> float | None:
-    text = text.strip(_SPACE)
-    number = float(text) if _NUMBER.fullmatch(text) else None
-    return number + 0.0 if number is not None and isfinite(number) else None  # one zero only
-
-
-def _boolean(text: str) -> bool | None:
-    return _WORDS.get(text.strip(_SPACE).lower())
-
-
-def load_json(text: str) -> Any:
-    """Read a JSON text; ValueError or RecursionError if it is none or too deep."""
-    return _READER.decode(text)
-
-
-def _integer(digits: str) -> int | float:
-    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
-
-
-_READER = json.JSONDecoder(parse_int=_integer)
-
-
-def _loaded(text: str) -> Any:
-    try:
-        return load_json(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _array(text: str) -> list[str | None] | None:
-    """The elements of a JSON array as texts; None if it is none or an element is null."""
-    value = _loaded(text)
-    return list(map(text_of, value)) if isinstance(value, list) and None not in value else None
-
-
-def _map(text: str) -> list[tuple[str | None, str | None]] | None:
-    value = _loaded(text)
-    if not isinstance(value, dict):
-        return None
-    return [(text_of(name), text_of(each)) for name, each in value.items()]
-
-
-# The columns beside a contract's: where a row came from, and what of it did not read.
 
 SHOWN_CHARACTERS = 200
 """Of a bad value in a message; the whole row is in `rejected.raw`."""

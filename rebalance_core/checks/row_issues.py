@@ -1,4 +1,4 @@
-"""What a row check looks for: the codes, the limits, what columns may hold, and what breaks it."""
+"""What is wrong with single rows of a conformed table."""
 
 from collections.abc import Callable, Iterator
 
@@ -7,123 +7,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.conform import SHOWN_CHARACTERS, Issue
+from rebalance_core.checks.expected_values import (
+    DETAILS,
+    ENUMS,
+    MAX_NAME_BYTES,
+    MAX_QUEUE_NUMS,
+    NO_NAMES,
+    OTHER_LANGUAGES,
+    PARSED,
+    number_ranges,
+    unparsed,
+)
 from rebalance_core.contracts import INPUT_TABLES, PRODUCER_INPUT_TABLES, Table
-from rebalance_core.contracts.inputs import CONSUMER_GROUPS, NEEDED, TIME_RANGES
-from rebalance_core.contracts.observed import OBSERVED_FACTS
-from rebalance_core.contracts.producers import SEND_RESULTS
+from rebalance_core.contracts.inputs import NEEDED, TIME_RANGES
 from rebalance_core.contracts.table import READ_ISSUES
 from rebalance_core.model import events
-from rebalance_core.model.clients import parse_language, parse_release, parse_version
-from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import (
-    INTERVALS,
-    JAVA,
-    LANGUAGES,
-    LONGEST_INTERVAL_MS,
-    SHORTEST_INTERVAL_MS,
-    parse_request_mode,
-)
-from rebalance_core.strategies import parse_strategy
-from rebalance_core.strategies.pop import WHOLE_BROKER
-
-# What a row check looks for: the codes, the limits, and what columns may hold.
-
-ISSUE_CODES = {
-    "UNPARSABLE": "the line is not one JSON object, has not the header's columns or is not UTF-8",
-    "BAD_TYPE": "a field is not of its column's type",
-    "TOO_LONG": "a name has more bytes than the limit, which no name of RocketMQ reaches",
-    "MISSING_VALUE": "a field is empty that every row, or this event type, needs",
-    "UNKNOWN_EVENT_TYPE": "event_type is none of the known ones",
-    "BAD_QUEUE_NUMS": "a number of queues is negative or above the limit",
-    "BAD_PERM": "perm is outside 0..15",
-    "BAD_TIME": "a time is before the year 2000 or after 2200; a consume timestamp is negative",
-    "BAD_ENUM": "a field has none of its allowed values",
-    "BAD_STRATEGY": "the strategy text does not parse",
-    "BAD_REQUEST_MODE": "the detail of a REQUEST_MODE does not parse",
-    "BAD_VERSION": "the version does not parse or is not modelled",
-    "BAD_VALUE": "a text is none of those that there are",
-    "BAD_OFFSET": "an offset is negative, or the minimum is above the maximum",
-    "BAD_QUEUE_ID": "the queue id is negative or not below the limit",
-    "BAD_THRESHOLD": "a pull threshold is 0 or below -1",
-    "BAD_LATENCY": "a latency is negative",
-    "BAD_INTERVAL": "a client's interval is 0 or no number of milliseconds that makes sense",
-    "DUPLICATE_KEY": "rows with the same key differ; all of them are rejected",
-    "UNKNOWN_MEMBER": "the event is about a member that is not there (found by the replay)",
-    "UNKNOWN_BROKER": "no event of the cluster names the broker (found by `producers`)",
-    "TIME_WENT_BACK": "a client's result is earlier than that of a line above (found there too)",
-}
-"""What is wrong with a row, and what it means."""
-
-MAX_QUEUE_NUMS = 65536
-MAX_PERM = 15  # PermName: priority 8, read 4, write 2, inherit 1
-
-DETAILS = {
-    events.CONSUMER_JOIN: (events.OBSERVED,),
-    events.CONSUMER_LOST: ("CLOSED", events.EXPIRED),
-    events.BROKER_UP: (events.OBSERVED,),
-    events.BROKER_DOWN: ("STOPPED", "CLOSED", events.EXPIRED),
-    events.TOPIC_CONFIG: (events.OBSERVED,),
-    events.MASTER_DOWN: events.MASTER_MODES,
-    events.NOTICES: events.NOTICE_MODES,
-}
-"""What `detail` may say, by event type; REQUEST_MODE has a text of its own, others have none."""
-
-ENUM_COLUMNS = ("consumer_type", "message_model", "rebalance_mode", "consume_from_where")
-ENUMS = {name: CONSUMER_GROUPS.column(name).allowed for name in ENUM_COLUMNS} | {
-    "status": SEND_RESULTS.column("status").allowed
-}
-"""Allowed words by column, in the order of a row's issues; cluster_events allows the same."""
-PARSED: dict[str, tuple[str, Callable[[str], object]]] = {
-    "strategy": ("BAD_STRATEGY", parse_strategy),
-    "version": ("BAD_VERSION", parse_version),
-    "client_version": ("BAD_VERSION", parse_version),
-    "broker_version": ("BAD_VERSION", parse_version),
-    "language": ("BAD_VALUE", parse_language),
-}
-"""Code and parser of columns whose texts have a grammar."""
-OTHER_LANGUAGES = tuple(language for language in LANGUAGES if language != JAVA)
-"""Members of these have versions of their own (`model.clients`)."""
-MAX_NAME_BYTES = 4096
-"""Of a name; RocketMQ's topics have up to 127 characters, its groups 255 (``Validators``)."""
-NO_NAMES = ("event_type", "detail", "source", *PARSED, *ENUMS)
-"""Columns of texts that hold no names."""
-
-
-def number_ranges(max_queue_nums: int, table_name: str) -> dict[str, tuple[str, int, int | None]]:
-    """By column of numbers the code, the first good one and the last (None: no limit).
-
-    A fact may be on any queue of a broker (rocketmq.md §2.8), every other row is on one queue.
-    """
-    first_id = WHOLE_BROKER if table_name == OBSERVED_FACTS.name else 0
-    last_id = max_queue_nums - 1
-    offsets = ("min_offset", "max_offset", "committed_offset")
-    return {
-        **dict.fromkeys(
-            ("read_queue_nums", "write_queue_nums"), ("BAD_QUEUE_NUMS", 0, max_queue_nums)
-        ),
-        **dict.fromkeys(offsets, ("BAD_OFFSET", 0, None)),
-        "latency_ms": ("BAD_LATENCY", 0, None),
-        "queue_id": ("BAD_QUEUE_ID", first_id, last_id),
-        "perm": ("BAD_PERM", 0, MAX_PERM),
-    }
-
-
-def unparsed(texts: pa.Array, parse: Callable[[str], object]) -> pa.Array:
-    """Say why each text does not parse, null where it does; each distinct one is parsed once."""
-    encoded = texts.dictionary_encode()
-    reasons = [_complaint(text, parse) for text in encoded.dictionary.to_pylist()]
-    return pa.array(reasons, pa.string()).take(encoded.indices)
-
-
-def _complaint(text: str, parse: Callable[[str], object]) -> str | None:
-    try:
-        parse(text)
-    except UsageError as error:
-        return str(error)
-    return None
-
-
-# What is wrong with single rows of a conformed table.
+from rebalance_core.model.client_releases import parse_release
+from rebalance_core.model.intervals import INTERVALS, LONGEST_INTERVAL_MS, SHORTEST_INTERVAL_MS
+from rebalance_core.model.request_mode import parse_request_mode
 
 
 def row_issues(

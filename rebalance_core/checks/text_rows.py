@@ -4,18 +4,12 @@ Whole blocks go through pyarrow's parsers. A block with a line that pyarrow refu
 otherwise than Python, is divided, down to few lines that Python's own modules read one by one.
 """
 
-import bz2
 import csv
-import gzip
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import NoneType
-from typing import BinaryIO, NamedTuple, cast
-from urllib.parse import quote, unquote
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,201 +22,13 @@ from rebalance_core.checks.conform import (
     conform,
     conformed_schema,
     issues_array,
-    load_json,
     refuse_repeated_columns,
-    text_of,
 )
+from rebalance_core.checks.text_lines import BOM
+from rebalance_core.checks.typed_values import load_json
+from rebalance_core.checks.value_texts import text_of
 from rebalance_core.contracts import Table
-from rebalance_core.contracts.paths import CODECS, is_local
 from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE, Column, arrow_type
-from rebalance_core.contracts.unpacking import bomb
-from rebalance_core.model.errors import InputRefused
-from rebalance_core.storage.place import is_of_store, place_of, refusal
-
-# Lines of text files, each with the file and line it came from.
-
-UTF8 = "_utf8"
-"""Whether a line was valid UTF-8 before it became text."""
-BLOCK_BYTES = 8 << 20
-"""Read at once: about as many rows as fit into the processor's caches with their columns."""
-_NEWLINE = 10
-_BOM = b"\xef\xbb\xbf"
-_NUMBERED = pa.schema([(SOURCE, pa.string()), (RAW, pa.string()), (UTF8, pa.bool_())])
-
-
-def number_lines(
-    batches: Iterable[pa.RecordBatch], header: str | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Number the lines of each ``split``; the lines of one must be consecutive and in order.
-
-    With a ``header``, the first line of every file must be that line and is left out.
-    """
-    open_split, line = None, 0
-    for batch in batches:
-        runs = pc.run_end_encode(batch["split"].cast(pa.string()))
-        begin = 0
-        for split, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-            line = line if split == open_split else 0
-            path, byte = split.rsplit("@", 1)
-            name = unquote(path.rsplit("/", 1)[-1])
-            raw = batch[RAW].slice(begin, end - begin).cast(pa.string())
-            utf8 = batch[UTF8].slice(begin, end - begin)
-            if byte == "0":
-                numbers = pa.array(np.arange(line + 1, line + 1 + len(raw))).cast(pa.string())
-                source = pc.binary_join_element_wise(name, numbers, ":")
-            else:
-                source = pa.repeat(pa.scalar(f"{name}@{byte}"), len(raw))
-            skipped = 0
-            if header is not None and line == 0 and byte == "0":
-                _check_header(name, raw[0].as_py(), header)
-                skipped = 1
-            columns = [column.slice(skipped) for column in (source, raw, utf8)]
-            yield pa.RecordBatch.from_arrays(columns, schema=_NUMBERED)
-            line += end - begin
-            open_split, begin = split, end
-
-
-def _check_header(name: str, line: str, header: str) -> None:
-    if line.lstrip("\ufeff") != header:
-        raise InputRefused(
-            f"{name}: the header is {line[:200]!r}, in the other files {header[:200]!r}; "
-            "all parts of a table need the same header"
-        )
-
-
-def not_blank(lines: pa.Array) -> pa.Array:
-    """True for lines that hold more than white space as Java's regular expressions know it."""
-    return pc.match_substring_regex(lines, r"[^ \t\n\x0b\f\r]")
-
-
-def lines_of_file(name: str, file: BinaryIO) -> Iterator[pa.RecordBatch]:
-    """All lines in blocks, with the ``split`` that `number_lines` expects.
-
-    Lines end as for Hadoop's LineRecordReader: with LF, CR LF or CR. A byte order mark at the
-    start is no part of the text. What is not UTF-8 is replaced (`as_text`).
-    """
-    rest, mark = b"", _BOM
-    while True:
-        block = file.read(BLOCK_BYTES)
-        data = rest + block if rest else block
-        cut = data.rfind(b"\n") + 1 if block else len(data)
-        if cut:
-            yield _lines(name, data[:cut].removeprefix(mark))
-            mark = b""
-        rest = data[cut:]
-        if not block:
-            return
-
-
-def _lines(name: str, data: bytes) -> pa.RecordBatch:
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    octets = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(octets == _NEWLINE)
-    if not data.endswith(b"\n"):
-        ends = np.append(ends, len(data))
-    offsets = np.concatenate([[0], ends - np.arange(len(ends))]).astype(np.int32)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data.replace(b"\n", b""))]
-    raw, utf8 = as_text(pa.Array.from_buffers(pa.binary(), len(ends), buffers))
-    split = pa.repeat(f"{quote(name)}@0", len(raw))
-    return pa.RecordBatch.from_arrays([split, raw, utf8], ["split", RAW, UTF8])
-
-
-def as_text(lines: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Octets of lines as text, with U+FFFD for what is not UTF-8, and which were UTF-8."""
-    try:
-        return lines.cast(pa.string()), pa.repeat(True, len(lines))
-    except pa.ArrowInvalid:
-        given = lines.to_pylist()
-        texts = [line.decode("utf-8", "replace") for line in given]
-        same = [text.encode() == line for text, line in zip(texts, given, strict=True)]
-        return pa.array(texts), pa.array(same)
-
-
-# Text files that may be packed, and what to say of a damaged one.
-
-_CHECKSUM = "damaged gzip (gzip stream CRC failure)"
-"""Hadoop's words for it."""
-
-
-@contextmanager
-def open_unpacked(path: str) -> Iterator[BinaryIO]:
-    """The file's content, unpacked if its suffix says that it is packed.
-
-    Raises:
-        InputRefused: it cannot be read to its end, or unpacks to too much (`bomb`); raised while
-            it is read, too.
-    """
-    codec = CODECS.get(Path(path).suffix)
-    try:
-        with _opened(path, codec) as file:
-            yield file if codec is None else cast(BinaryIO, _Bounded(file, path))
-    except EOFError as error:
-        raise InputRefused(f"{path} cannot be read: truncated {codec or 'file'}") from error
-    except gzip.BadGzipFile as error:
-        wrong = "not a gzip" if "Not a gzipped" in str(error) else _CHECKSUM
-        raise InputRefused(f"{path} cannot be read: {wrong}") from error
-    except zlib.error as error:
-        cause = str(error).rpartition(": ")[2]
-        raise InputRefused(f"{path} cannot be read: damaged gzip ({cause})") from error
-    except OSError as error:
-        if is_of_store(error):
-            raise refusal(error, f"{path} cannot be read", InputRefused) from error
-        cause = error.strerror or str(error)
-        wrong = f"damaged {codec} ({cause})" if codec else cause
-        raise InputRefused(f"{path} cannot be read: {wrong}") from error
-
-
-class _Bounded:
-    """What a packed file unpacks to, up to the limits."""
-
-    def __init__(self, file: BinaryIO, path: str) -> None:
-        self._file, self._path, self._unpacked = file, path, 0
-        self._packed = place_of(path).size()
-
-    def read(self, size: int) -> bytes:
-        block = self._file.read(size)
-        self._unpacked += len(block)
-        if why := bomb(self._unpacked, self._packed):
-            raise InputRefused(f"{self._path} {why}; unpack it first if it is a table")
-        return block
-
-
-def unpacked_size(path: str, most: int) -> int:
-    """Bytes that the file unpacks to, as far as it can be read; counted until above ``most``.
-
-    Raises:
-        OSError: the store failed.
-    """
-    count = 0
-    try:
-        with _opened(path, CODECS[Path(path).suffix]) as file:
-            while count <= most and (block := file.read(BLOCK_BYTES)):
-                count += len(block)
-    except (EOFError, zlib.error):
-        pass  # whoever reads it refuses it
-    except OSError as error:
-        if is_of_store(error):
-            raise
-    return count
-
-
-def _opened(path: str, codec: str | None) -> BinaryIO:
-    packed = path if is_local(path) else place_of(path).open()
-    if codec is None:
-        return Path(packed).open("rb") if isinstance(packed, str) else packed
-    if codec == "gzip":
-        return cast(BinaryIO, gzip.open(packed, "rb"))
-    if codec == "bzip2":
-        return cast(BinaryIO, bz2.open(packed, "rb"))
-    raise InputRefused(f"{path} is packed as {codec}, which only Spark reads here; use .gz")
-
-
-# Lines of JSON or CSV as rows of a contract table.
-#
-# Whole blocks go through pyarrow's parsers. A block with a line that pyarrow refuses, or might
-# read otherwise than Python, is divided, down to few lines that Python's own modules read one by
-# one.
 
 FEW_LINES = 1_000
 """So many are read one by one if they are not regular together."""
@@ -472,7 +278,7 @@ def _unparsable(rows: Sequence[int] | np.ndarray, utf8: pa.Array, why: str) -> I
 
 
 def header_names(path: str, header: str) -> list[str]:
-    """The names of a header line; `InputRefused` if one is there twice."""
+    """The names of a header line; `model.errors.InputRefused` if one is there twice."""
     names = [name.strip() for name in next(csv.reader([header]), [])]
     refuse_repeated_columns(f"{path}: the header", names)
     return names
@@ -481,7 +287,7 @@ def header_names(path: str, header: str) -> list[str]:
 def csv_block(table: Table, names: Sequence[str], lines: Lines) -> Parsed | None:
     """The lines by pyarrow's parser; None if one has other cells, or holds not its own alone."""
     text = _one_text(lines.text)
-    if not pc.all(lines.utf8).as_py() or memoryview(text)[:3].tobytes() == _BOM:
+    if not pc.all(lines.utf8).as_py() or memoryview(text)[:3].tobytes() == BOM:
         return None  # pyarrow takes a byte order mark away
     given = [str(number) for number in range(len(names))]
     try:

@@ -13,8 +13,8 @@ from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import DRY_RUN, numbers, output_lines, result_facts, say, took, utc
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.process.generate import generate_and_write
-from rebalance_core.synthetic.draws import cluster_name
 from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core.synthetic.names import cluster_name
 
 ROWS_IN_PROCESS = 5_000_000
 """A fleet of more rows, about a minute's work of one processor, is made on Spark."""

@@ -16,7 +16,7 @@ from rebalance_core.cli.options import RowOptions, flag, instant, one_of, option
 from rebalance_core.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from rebalance_core.model.clients import Version
+    from rebalance_core.model.versions import Version
     from rebalance_core.planning.rollout.search import Search
     from rebalance_core.planning.variants import Variants
     from rebalance_core.producers.model import ProducerModel
@@ -245,7 +245,7 @@ RECORDED_VERSION = "5.3"
 
 
 def _version(text: str) -> "Version":
-    from rebalance_core.model.clients import parse_version
+    from rebalance_core.model.versions import parse_version
 
     return parse_version(text)
 

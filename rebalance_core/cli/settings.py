@@ -13,8 +13,8 @@ from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.contracts.settings_file import read_settings_text, toml_document, toml_value
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
-from rebalance_core.model.clients import parse_version
 from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean, unknown_keys
+from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies.custom import KINDS
 from rebalance_core.strategies.plugin_modules import ALLOW_VARIABLE
 from rebalance_core.strategies.registry import register_plugins

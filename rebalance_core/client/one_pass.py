@@ -4,20 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rebalance_core.client.process import (
-    BrokerAnswers,
-    ClientProcess,
-    ProcessQueue,
-    QueueAnswers,
-    start_process,
-)
-from rebalance_core.client.rebalance_pass import PassRecord, PassView, Step, run_pass
+from rebalance_core.client.broker_answers import BrokerAnswers, QueueAnswers
+from rebalance_core.client.pass_record import PassRecord, PassView, Step
+from rebalance_core.client.process import ClientProcess, ProcessQueue, start_process
+from rebalance_core.client.rebalance_pass import run_pass
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import as_strategy
-
-# What a pass is given, and what it made of it.
 
 QueueName = MessageQueue | tuple[str, str, int] | str
 """A queue: ``orders/broker-a/3``, or its three parts."""
@@ -219,8 +213,6 @@ def _queue(name: QueueName) -> MessageQueue:
     except (ValueError, TypeError):
         raise UsageError(f"{name!r} is no queue; valid: TOPIC/BROKER/ID or its parts") from None
 
-
-# The steps in words.
 
 _SENTENCES = {
     "no route": "mqSet is null: the client knows no route; what it holds stays",

@@ -14,9 +14,9 @@ from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER
 from rebalance_core.clockwork.windows import Windows
 from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_of_run
 from rebalance_core.kernels.segments import running_max as _running_max
-from rebalance_core.model.clients import parse_version
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import FIRST_PULL_DELAY_MS
+from rebalance_core.model.versions import parse_version
 
 NO_TIME = -(1 << 62)
 """Of a drop or start that is not there."""

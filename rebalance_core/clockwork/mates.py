@@ -22,11 +22,11 @@ from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.clockwork.ticks import Ticks
 from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER, Times
-from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import BATCHED
 from rebalance_core.model.group_settings import BROADCASTING, PUSH
-from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
-from rebalance_core.replay.group_state import ProcessKey
+from rebalance_core.model.versions import parse_version
+from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_hash
+from rebalance_core.replay.member import ProcessKey
 
 CONSUMER_BUCKETS = 16
 """MQClientInstance.consumerTable, a ConcurrentHashMap: a pass of the service walks it."""

@@ -1,4 +1,9 @@
-"""How many messages the new owner of a queue reads again, and how long messages wait."""
+"""How many messages the new owner of a queue reads again, and how long messages wait.
+
+Each pull request carries what its client has consumed (``commitOffset``), so the offset at the
+broker is about one message old where messages come, and up to 5 s old where none does. The
+shares are of recorded rolling restarts (``python -m tests.recordings.rollouts.copies``).
+"""
 
 from __future__ import annotations
 
@@ -16,9 +21,9 @@ from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import Ticks
 from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER
 from rebalance_core.kernels.segments import Ints
-from rebalance_core.model.clients import parse_version
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import FIRST_PULL_DELAY_MS
+from rebalance_core.model.versions import parse_version
 
 CONSUME_THREADS = 20
 """DefaultMQPushConsumer.consumeThreadMin: handlers of a concurrent client that run at once."""

@@ -19,7 +19,7 @@ from rebalance_core.clockwork.event_times import EventTimes
 from rebalance_core.clockwork.options import MS_US
 from rebalance_core.clockwork.script import LoggedTime, RouteVersion
 from rebalance_core.clockwork.timer_periods import BEFORE_ALL, Times
-from rebalance_core.model.clients import parse_version
+from rebalance_core.model.versions import parse_version
 
 
 class RouteTimes(EventTimes):

@@ -9,9 +9,10 @@ from functools import cached_property
 from rebalance_core.clockwork.delays import OUT_OF_STEP
 from rebalance_core.clockwork.draws import entity_of
 from rebalance_core.model.events import Event
-from rebalance_core.model.group_settings import DEFAULT_INTERVALS, GroupSettings, Intervals
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.intervals import DEFAULT_INTERVALS, Intervals
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.group_state import Member
+from rebalance_core.replay.member import Member
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class ProcessStop:
 @dataclass(frozen=True, slots=True)
 class WatcherKnowledge:
     """Knowledge of whoever watched a cluster: a recorder, who did all of it himself.
+
+    No input table has it.
 
     A broker's start in the log is then when name servers heard of it, to the millisecond, and no
     process was put out of step but by its stops.

@@ -11,7 +11,7 @@ from rebalance_core.clockwork.script import (
     ScriptChange,
 )
 from rebalance_core.model import events
-from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS
+from rebalance_core.model.intervals import DEFAULT_INTERVALS, INTERVALS
 from rebalance_core.replay.history import Epoch
 
 SETTLE_MS = 240_000

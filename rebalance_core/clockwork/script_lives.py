@@ -15,7 +15,8 @@ from rebalance_core.clockwork.script import (
 from rebalance_core.model import events
 from rebalance_core.model.clients import client_intervals
 from rebalance_core.model.events import Event
-from rebalance_core.replay.group_state import GroupState, Member, ProcessKey
+from rebalance_core.replay.group_state import GroupState
+from rebalance_core.replay.member import Member, ProcessKey
 
 
 @dataclass(slots=True)

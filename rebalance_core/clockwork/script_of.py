@@ -20,9 +20,11 @@ from rebalance_core.clockwork.script_lives import LifeBook
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, sort_queues
-from rebalance_core.replay.group_state import GroupState, GroupView, UnknownMember
+from rebalance_core.replay.group_state import GroupState, UnknownMember
+from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.history import GroupHistory, Replay, replay_events
-from rebalance_core.replay.settle import Settled, StrategyKey, settle, strategy_key
+from rebalance_core.replay.settle import Settled, settle
+from rebalance_core.replay.topic_shares import StrategyKey, strategy_key
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 

@@ -41,7 +41,7 @@ from rebalance_core.clockwork.timer_periods import (
 )
 from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.model.times import CHANNEL_SCAN_MS
-from rebalance_core.producers.routes import ConcurrentMapOrder, java_hash
+from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_hash
 
 _SHARE_ALIKE = np.uint64(round(START_UP_ALIKE * (1 << DRAW_BITS)))
 

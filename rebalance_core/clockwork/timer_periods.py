@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from rebalance_core.clockwork.options import MS_US, SECOND_US
 from rebalance_core.clockwork.script import Life
-from rebalance_core.model.clients import parse_version
 from rebalance_core.model.times import LOCK_RENEWAL_MS, ROUTE_POLL_MS
+from rebalance_core.model.versions import parse_version
 
 Times = NDArray[np.int64]
 

@@ -7,10 +7,10 @@ from rebalance_core.model import events
 from rebalance_core.model.group_settings import (
     CONSUME_FROM_WHERE,
     CONSUMER_TYPES,
-    LANGUAGES,
     MESSAGE_MODELS,
     REBALANCE_MODES,
 )
+from rebalance_core.model.languages import LANGUAGES
 from rebalance_core.model.times import YEAR_2000_MS, YEAR_2201_MS
 
 # Which times an input table may name: others are surely in another unit.

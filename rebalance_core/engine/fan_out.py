@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.contracts.table import RAW, SOURCE
-from rebalance_core.kernels.codes import COMMITS, EVENTS, GROUPS, OFFSETS, TABLES, encode
+from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, matching, pointers
+from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS, TABLES
 from rebalance_core.model import events
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 

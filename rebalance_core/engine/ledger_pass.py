@@ -17,20 +17,20 @@ from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fa
 from rebalance_core.engine.mates import Group, joins_of, mates_of
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
 from rebalance_core.engine.routing import Part
-from rebalance_core.kernels.cells import Piece
+from rebalance_core.kernels.cell_holders import Piece
 from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
-from rebalance_core.kernels.codes import EVENTS
-from rebalance_core.kernels.group_rows import REASONS, REGULAR
+from rebalance_core.kernels.group_kinds import REASONS, REGULAR
 from rebalance_core.kernels.ledger import ledger_rows
-from rebalance_core.kernels.loads import sharing_of
-from rebalance_core.kernels.ownership.changes import Holdings
+from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
+from rebalance_core.kernels.shared_loads import sharing_of
+from rebalance_core.kernels.table_columns import EVENTS
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.group_replay import GroupLedger, rejected_row, replay_group
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
-from rebalance_core.replay.settle import StrategyKey
+from rebalance_core.replay.topic_shares import StrategyKey
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 if TYPE_CHECKING:

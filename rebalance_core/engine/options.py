@@ -6,15 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from rebalance_core.checks import row_limits
-from rebalance_core.checks.row_checks import Rejections
-from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
-from rebalance_core.checks.row_limits import (
-    MAX_BAD_SHARE,
-    QUARANTINE,
-    BadRowLimits,
-    Complaint,
-    RowCounts,
-)
+from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
+from rebalance_core.checks.rejections import Rejections
+from rebalance_core.checks.row_counts import Complaint, RowCounts
+from rebalance_core.checks.row_limits import MAX_BAD_SHARE, QUARANTINE, BadRowLimits
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
+from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
 from rebalance_core.clockwork.batch import play_seeds, reason_of
 from rebalance_core.clockwork.batch.beginnings import Beginnings
 from rebalance_core.clockwork.batch.left_to_loop import REGULAR

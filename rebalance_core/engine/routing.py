@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.packed_rows import PackedTables, by_bucket
-from rebalance_core.checks.row_checks import Rejections
-from rebalance_core.checks.row_limits import MAX_BAD_SHARE, Complaint, complaint_lines
+from rebalance_core.checks.rejections import Rejections
+from rebalance_core.checks.row_counts import Complaint
+from rebalance_core.checks.row_limits import MAX_BAD_SHARE, complaint_lines
 from rebalance_core.engine.fan_out import GROUP, of_types, subscribed, without_text
 from rebalance_core.engine.mates import Group, wanted_with_mates
 from rebalance_core.engine.options import matches
-from rebalance_core.kernels.codes import COMMITS, EVENTS, GROUPS, OFFSETS
 from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
+from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS
 from rebalance_core.model import events
 from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX

@@ -15,8 +15,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from rebalance_core.checks.digest import TableDigest, TableWritten
-from rebalance_core.checks.row_checks import Rejections
-from rebalance_core.checks.row_limits import RowCounts
+from rebalance_core.checks.rejections import Rejections
+from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.ledger_pass import REPLAYED

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from rebalance_core.explain import settlement
 from rebalance_core.explain.settlement import Settlement
 from rebalance_core.explain.view import queue_of, subscribes
-from rebalance_core.model.group_settings import BROADCASTING, JAVA
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.languages import JAVA
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.protocol import start_offset
 from rebalance_core.strategies.config import Config

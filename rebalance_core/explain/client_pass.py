@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rebalance_core.client.broker_answers import QueueAnswers
 from rebalance_core.client.one_pass import RebalancePass, pass_lines, rebalance_pass
-from rebalance_core.client.process import QueueAnswers
-from rebalance_core.client.rebalance_pass import Step
+from rebalance_core.client.pass_record import Step
 from rebalance_core.explain.settlement import Settlements, strategy_of
 from rebalance_core.explain.view import (
     GroupRows,
@@ -23,14 +23,14 @@ from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.group_settings import (
     BROKER_REBALANCE,
     CLIENT_REBALANCE,
-    JAVA,
     LAST_OFFSET,
     GroupSettings,
 )
+from rebalance_core.model.languages import JAVA
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.model.times import utc_ms
 from rebalance_core.protocol import start_offset
-from rebalance_core.protocol.members import ORDER_LOCK_MS
+from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerLoadRow, MembershipsRow, PullStartsRow

@@ -9,9 +9,9 @@ from rebalance_core.explain import answer, settlement
 from rebalance_core.explain.settlement import Settlement, Settlements
 from rebalance_core.explain.view import GroupRows, View, covering, queue_of, refuse_unknown
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE
-from rebalance_core.model.group_settings import JAVA
+from rebalance_core.model.languages import JAVA
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.protocol.members import NOTIFIED_MS
+from rebalance_core.protocol.settling_windows import NOTIFIED_MS
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 if TYPE_CHECKING:

@@ -24,7 +24,8 @@ from rebalance_core.explain.view import (
     subscribes,
     view_of,
 )
-from rebalance_core.model.clients import BYTES, UTF16, profile_of_row, rules_version
+from rebalance_core.model.client_profile import BYTES, UTF16
+from rebalance_core.model.clients import profile_of_row, rules_version
 from rebalance_core.model.errors import AllocationError, UsageError
 from rebalance_core.model.group_settings import (
     BROADCASTING,
@@ -36,15 +37,11 @@ from rebalance_core.model.group_settings import (
 )
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import FROZEN
-from rebalance_core.replay.group_state import GroupView, Member, SharedTopic
-from rebalance_core.replay.settle import (
-    CONFIG_STRATEGY,
-    Settled,
-    Taken,
-    pops_topic,
-    settle,
-    strategy_key,
-)
+from rebalance_core.replay.group_view import GroupView
+from rebalance_core.replay.member import Member
+from rebalance_core.replay.settle import Settled, Taken, settle
+from rebalance_core.replay.shared_topics import SharedTopic
+from rebalance_core.replay.topic_shares import CONFIG_STRATEGY, pops_topic, strategy_key
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.formula import Formula, Question
 from rebalance_core.strategies.pop import WHOLE_BROKER, Pop

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from rebalance_core.model.clients import ClientProfile, profile_of_row
+from rebalance_core.model.client_profile import ClientProfile
+from rebalance_core.model.clients import profile_of_row
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
 from rebalance_core.model.queue import (

@@ -24,9 +24,9 @@ from rebalance_core.ingest.masters import MasterTurn, Replicas, master_turns, mo
 from rebalance_core.ingest.parse.broker_log import MEMORY_RATIO
 from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.store_copies import BrokerStore, rocksdb_stores, stated_once
-from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
-from rebalance_core.protocol.start_offset import PAGE_CACHE_CHECK
+from rebalance_core.model.versions import nearest_version
+from rebalance_core.protocol.broker_offset_reply import PAGE_CACHE_CHECK
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerGroupsGiven

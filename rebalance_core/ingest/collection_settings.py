@@ -14,11 +14,11 @@ from rebalance_core.contracts.settings_file import read_settings_text, toml_docu
 from rebalance_core.ingest.fact import BAD_ENTRY, UNPARSABLE_LINE, Unread, Unreadable, unread
 from rebalance_core.ingest.parse.log_lines import UTC_NAME, known_zone
 from rebalance_core.model.errors import InputRefused, RebalanceError, did_you_mean, unknown_keys
-from rebalance_core.model.group_settings import (
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.intervals import (
     INTERVALS,
     LONGEST_INTERVAL_MS,
     SHORTEST_INTERVAL_MS,
-    GroupSettings,
     is_interval,
 )
 from rebalance_core.strategies import parse_strategy

@@ -13,18 +13,18 @@ from rebalance_core.ingest.own_settings import is_notified
 from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.parse.log_lines import zone_named
 from rebalance_core.ingest.rows import Finding, finding
-from rebalance_core.model.clients import nearest_version, parse_version
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     CLIENT_REBALANCE,
-    INTERVALS,
     LITE_PULL,
     PROXY_REBALANCE,
     GroupSettings,
 )
+from rebalance_core.model.intervals import INTERVALS
 from rebalance_core.model.times import MINUTE_MS
-from rebalance_core.protocol.members import consumer_type_of
+from rebalance_core.model.versions import nearest_version, parse_version
+from rebalance_core.protocol.client_reports import consumer_type_of
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerGroupsColumns, ConsumerGroupsGiven

@@ -21,13 +21,14 @@ from rebalance_core.ingest.evidence import Evidence
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.java_text import version_of_ordinal
 from rebalance_core.ingest.rows import Finding, finding
-from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import GO, LITE_PULL
+from rebalance_core.model.group_settings import LITE_PULL
+from rebalance_core.model.languages import GO
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import INFO, WARNING
-from rebalance_core.protocol.members import tells_queues
+from rebalance_core.model.versions import nearest_version
+from rebalance_core.protocol.client_reports import tells_queues
 from rebalance_core.protocol.shares import Divider, shares_of
 from rebalance_core.strategies import custom, make_strategy, parse_strategy
 from rebalance_core.strategies.machine_room_nearby import NEARBY, MachineRoomNearby

@@ -52,20 +52,14 @@ from rebalance_core.ingest.rows import (
     event_order,
     finding,
 )
-from rebalance_core.model.clients import is_modelled, nearest_version, told_release
+from rebalance_core.model.client_releases import told_release
+from rebalance_core.model.clients import is_modelled
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE
-from rebalance_core.model.group_settings import (
-    BROADCASTING,
-    CPP,
-    GO,
-    JAVA,
-    LANGUAGES,
-    NODE,
-    OTHER_LANGUAGE,
-    PROXY_REBALANCE,
-)
+from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE
+from rebalance_core.model.languages import CPP, GO, JAVA, LANGUAGES, NODE, OTHER_LANGUAGE
 from rebalance_core.model.verdicts import WARNING
-from rebalance_core.protocol.members import ALI_ONS, library_of
+from rebalance_core.model.versions import nearest_version
+from rebalance_core.protocol.client_libraries import ALI_ONS, library_of
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerGroupsGiven, Issue, RejectedRow, RowsByTable

@@ -10,7 +10,7 @@ from rebalance_core.ingest.cluster_context import ClusterContext, printed_interv
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import Event, Finding, event, finding
 from rebalance_core.model.events import BATCHED, NOTICES, OFF, ON
-from rebalance_core.model.group_settings import DEFAULT_INTERVALS, INTERVALS, is_interval
+from rebalance_core.model.intervals import DEFAULT_INTERVALS, INTERVALS, is_interval
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (

@@ -16,19 +16,17 @@ from rebalance_core.ingest.events.unlogged_members import Presence
 from rebalance_core.ingest.parse.channels import GRPC
 from rebalance_core.ingest.rows import Event, Finding, event, finding
 from rebalance_core.model.events import REQUEST_MODE
-from rebalance_core.model.group_settings import (
-    BROKER_REBALANCE,
-    CLIENT_REBALANCE,
+from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE, PROXY_REBALANCE
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.request_mode import (
     DEFAULT_SHARE_QUEUE_NUM,
-    PROXY_REBALANCE,
     PULL_MODE,
     RequestMode,
     can_be_popped,
     parse_request_mode,
 )
-from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.verdicts import WARNING
-from rebalance_core.protocol.members import NOTIFIED_MS, OWN_PASS_MS
+from rebalance_core.protocol.settling_windows import NOTIFIED_MS, OWN_PASS_MS
 from rebalance_core.strategies.pop import pops_whole_brokers
 
 if TYPE_CHECKING:

@@ -4,13 +4,15 @@ May import `protocol`, `strategies`, `contracts`, `model`, numpy and pyarrow; ne
 which its tables are compared. Data passes through the modules in this order; begin with
 `ownership.prepared_groups`:
 
-- `codes`, `coded_groups`, `group_rows`: names become integers in Java's order, input rows arrays.
-- `epochs`, `topics`, `grid`, `roster`: who is live, which topics are read, which queues are
-  readable, and when that changes.
-- `cells`: queues and their epochs as arrays.
+- `codes`, `coded_events`, `coded_offsets`, `coded_groups`, `group_rows`: names become integers in
+  Java's order, input rows arrays.
+- `processes`, `topics`, `routes`, `epochs`, `grid`, `roster`: who is live, which topics are read,
+  which queues are readable, and when that changes.
+- `queues`, `cells`, `cell_holders`: queues and their epochs as arrays, and who holds them.
 - `ownership`: who of cidAll owns each queue in each epoch, in blocks that fit the cache.
 - `starts`: where each new owner starts to read.
-- `loads`, `metrics`, `table_rows`, `ledger`: the rows of the ledger; codes become names again.
+- `loads`, `metrics`, `pop_metrics`, `ownership_rows`, `queue_states`, `table_rows`, `ledger`: the
+  rows of the ledger; codes become names again.
 
 A *cell* is one queue in one epoch. A *segment* is a run of rows that belong together, as in
 `segments`.

@@ -1,5 +1,6 @@
-"""Where owners are worked out, cell by cell: one queue in one epoch, in pieces that fit the
-cache.
+"""Cells of consecutive queues, laid out by topic and broker; and those that a strategy divides.
+
+A cell is one queue in one epoch. Owners are worked out cell by cell, in pieces that fit the cache.
 """
 
 from __future__ import annotations
@@ -9,58 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
+from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import AnyInts, Bools, Ints, pointers, ranges
-
-# The queues that groups have, numbered through.
-
-
-@dataclass(frozen=True)
-class Queues:
-    """One value a queue that could be read in some epoch, or that CONFIG lists; by group, topic,
-    broker and id.
-    """
-
-    first_of_broker: Ints
-    """The first queue of each topic broker, and the end."""
-    first_id: Ints
-    """By topic broker: the number of its first queue, from which the others count on."""
-    listed_id: Ints | None
-    """Their numbers, where CONFIG lists have others; None: they count on."""
-    group_of: Ints
-    """By topic broker."""
-    group_topic_of: Ints
-    """By topic broker."""
-
-    @cached_property
-    def topic_broker(self) -> Ints:
-        """By queue."""
-        return np.repeat(np.arange(len(self.first_id)), np.diff(self.first_of_broker))
-
-    @cached_property
-    def queue_id(self) -> Ints:
-        """By queue: its number on its broker."""
-        if self.listed_id is not None:
-            return self.listed_id
-        return ranges(self.first_id, np.diff(self.first_of_broker))
-
-    def ids_of(self, queue: Ints, topic_broker: Ints) -> Ints:
-        """The numbers of some queues of these topic brokers."""
-        if self.listed_id is not None:
-            return self.listed_id[queue]
-        return self.first_id[topic_broker] + queue - self.first_of_broker[topic_broker]
-
-    @cached_property
-    def group(self) -> Ints:
-        """By queue."""
-        return self.group_of[self.topic_broker]
-
-    @cached_property
-    def group_topic(self) -> Ints:
-        """By queue."""
-        return self.group_topic_of[self.topic_broker]
-
-
-# Cells of consecutive queues, laid out by topic and broker; and those that a strategy divides.
 
 MANY_QUEUES = 256
 """Of an epoch of a stretch, on average: as many pay a step of a Python loop for them."""
@@ -250,95 +201,3 @@ class Readable:
         if self.at is None:
             return self.cells.places(before)
         return before.take(self.broker_cell) + self.queue_id
-
-
-# Cells, and who holds each queue: one at most, everybody, or several processes.
-
-NOBODY = -1
-ABSENT = -2
-"""The queue cannot be read and is not held."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Cells of CLUSTERING groups: a queue has one holder at most."""
-
-    cells: Cells
-    entry: Ints
-    """By cell: who holds it: an entry of the roster, `NOBODY` or `ABSENT`."""
-
-    @property
-    def nobody(self) -> Bools:
-        """By cell: the queue can be read and nobody holds it."""
-        return self.entry == NOBODY
-
-
-@dataclass(frozen=True, slots=True)
-class Broadcast:
-    """Cells of BROADCASTING groups: every member of a topic holds its queues for a while.
-
-    Holdings are kept as spans of cells, one value each, by queue segment, client and first cell;
-    those of a client do not touch.
-    """
-
-    cells: Cells
-    nobody: Bools
-    """By cell: the queue can be read and nobody holds it."""
-    holders: Ints
-    """By cell: how many."""
-    segment: Ints
-    """By span, as all that follow."""
-    client: Ints
-    begin: Ints
-    """The first cell."""
-    end: Ints
-    """The cell after the last."""
-    node: Ints
-    """In epoch e the client is entry ``entry_at[node + e]`` of the roster."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """Stretches of cells in which a process holds a queue; by segment, process and first cell.
-
-    One value each; those of a process do not touch.
-    """
-
-    segment: Ints
-    process: Ints
-    begin: Ints
-    """The first cell."""
-    end: Ints
-    """The cell after the last."""
-    node: Ints
-    """In epoch e the process is entry ``entry_at[node + e]`` of the roster."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tenures:
-    """Stretches of cells in which equally many processes of a client hold a queue.
-
-    One value each; by segment, client and first cell.
-    """
-
-    segment: Ints
-    client: Ints
-    begin: Ints
-    end: Ints
-    processes: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """Cells of groups in which several processes may hold a queue."""
-
-    cells: Cells
-    nobody: Bools
-    """By cell: the queue can be read and nobody holds it."""
-    holders: Ints
-    """By cell: how many processes."""
-    spans: Spans
-    tenures: Tenures
-
-
-Piece = Block | Broadcast | Shared

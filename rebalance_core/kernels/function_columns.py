@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from rebalance_core.kernels.codes import list_pointers
-from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.function_reasons import Reasons, nulls_of
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.kernels.table_columns import list_pointers
 from rebalance_core.model.errors import UsageError
 from rebalance_core.strategies.parameters import JAVA_INT_MAX
 
@@ -31,40 +31,6 @@ SQL_TYPES = {
     ALLOCATION: "ARRAY<STRUCT<topic STRING, broker_name STRING, queue_id INT,"
     " client_ids ARRAY<STRING>>>",
 }
-
-
-# The reasons why rows have no answer.
-
-
-class Reasons:
-    """A text for each row that has no answer; of several the first one given counts."""
-
-    def __init__(self, rows: int) -> None:
-        self.texts: list[str | None] = [None] * rows
-
-    def put(self, rows: Iterable[int], text: str) -> None:
-        """Give a reason for rows by number."""
-        for row in rows:
-            self.texts[row] = self.texts[row] or text
-
-    @property
-    def none(self) -> Bools:
-        """True where there is no reason."""
-        return np.array([text is None for text in self.texts], np.bool_)
-
-
-def rows_where(mask: pa.BooleanArray) -> list[int]:
-    """The numbers of the rows where a mask is true."""
-    found: list[int] = pc.indices_nonzero(mask).to_pylist()
-    return found
-
-
-def nulls_of(column: pa.Array) -> list[int]:
-    """The numbers of the rows that are null."""
-    return rows_where(column.is_null()) if column.null_count else []
-
-
-# Columns as they come, by name; a wrong type is a mistake of the query, not of a row.
 
 
 def texts_of(name: str, column: pa.Array) -> pa.StringArray:

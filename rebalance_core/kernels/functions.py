@@ -23,13 +23,11 @@ from rebalance_core.kernels.function_columns import (
     TEXTS,
     ClientLists,
     QueueLists,
-    Reasons,
     elements_of,
-    nulls_of,
     numbers_of,
-    rows_where,
     texts_of,
 )
+from rebalance_core.kernels.function_reasons import Reasons, nulls_of, rows_where
 from rebalance_core.kernels.ownership.by_place import deal
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, pointers
 from rebalance_core.model.errors import AllocationError, StartOffsetError, UsageError
@@ -46,8 +44,6 @@ from rebalance_core.strategies.group_allocation import allocate_group
 from rebalance_core.strategies.spi import AllocationStrategy
 from rebalance_core.strategies.texts import parse_strategy
 from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
-
-# Allocations.
 
 
 def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
@@ -232,8 +228,6 @@ def _one_by_one(asked: _Batch, dealt: Ints) -> tuple[Ints, list[Any]]:
     return np.array(answered, np.int64), answers
 
 
-# Differences of allocations.
-
 ACTIONS = pa.array(["DROP", "ADD"])
 
 
@@ -294,8 +288,6 @@ def _holdings(name: str, column: pa.Array, reasons: Reasons) -> tuple[Any, ...]:
     topic, broker_name = (array.take(pa.array(at)) for array in (queues.topic, queues.broker_name))
     return topic, broker_name, queues.queue_id[at], queues.row[at], names
 
-
-# Starts.
 
 _WORDS = ("consumer_type", "consume_from_where", "version")
 _SOURCES = {STORED: 0, MAX_OFFSET: 1, RETRY_MAX: 1, TIMESTAMP_SEARCH: 2}

@@ -1,10 +1,8 @@
-"""Settings of each group, the strategies that its members divide by, and which groups the
-kernels take.
-"""
+"""Settings of each group, with RocketMQ's defaults, and which kernel divides its queues."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -12,218 +10,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.codes import EVENTS, GROUPS, Columns, Key, TopicSets, list_pointers
+from rebalance_core.kernels.divisions import Divisions, find_divisions, strategies_of_groups
+from rebalance_core.kernels.group_kinds import (
+    BROADCASTING_PROXY,
+    EVERYONE,
+    LISTED,
+    MANY_STRATEGIES,
+    MOST_STRATEGIES,
+    NO_KERNEL,
+    NO_KIND,
+    OWN_INTERVALS,
+    REGULAR,
+    SUBSCRIPTION_UNKNOWN,
+    kinds_of,
+)
 from rebalance_core.kernels.segments import Bools, Ints
-from rebalance_core.model.clients import member_profile, parse_version, rules_version
+from rebalance_core.kernels.table_columns import EVENTS, GROUPS, Columns, Key, list_pointers
+from rebalance_core.kernels.topic_sets import TopicSets
+from rebalance_core.model.clients import member_profile, rules_version
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     BROKER_REBALANCE,
     BROKER_STRATEGIES,
     CONSUMER_TYPES,
-    INTERVALS,
-    JAVA,
     PROXY_REBALANCE,
     PUSH,
     GroupSettings,
 )
-from rebalance_core.protocol.members import PASS_MS, asks_broker
-from rebalance_core.protocol.start_offset import (
-    EXACT_LOWER_BOUND,
-    OVERFLOW_ALWAYS_TO_MAX,
-    PAGE_CACHE_CHECK,
-)
+from rebalance_core.model.intervals import INTERVALS
+from rebalance_core.model.languages import JAVA
+from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.broker_offset_reply import PAGE_CACHE_CHECK
+from rebalance_core.protocol.first_pull import OVERFLOW_ALWAYS_TO_MAX
+from rebalance_core.protocol.query_assignment import asks_broker
+from rebalance_core.protocol.settling_windows import PASS_MS
+from rebalance_core.protocol.timestamp_search import EXACT_LOWER_BOUND
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.texts import own_strategy
-from rebalance_core.strategies.vectorised import Asked, ByPlace, InRooms, Listed, OnRing, PlaceRule
-
-SHARED, EVERYONE, LISTED, NO_KIND = range(4)
-"""Kinds of groups of which no strategy divides the queues.
-
-``SHARED``: of pieces alone. ``EVERYONE``, BROADCASTING: every member reads every queue. ``LISTED``,
-CONFIG: every member reads the queues of its list. ``NO_KIND``: the replay has them.
-"""
-ON_RING, IN_ROOMS, ASKED, BY_PLACE = range(4, 8)
-"""Kinds by the form of the strategy (`Vectorised`). Strategies by place have ``BY_PLACE`` and the
-numbers that follow, one for each of `rules_of`."""
-
-MOST_STRATEGIES = 8
-"""Strategies of one group that the kernels divide by, CONFIG lists not counted."""
-
-REASONS = {
-    "REGULAR": "the kernels take the group",
-    "MANY_STRATEGIES": "more than 8 strategies, CONFIG lists not counted",
-    "NO_KERNEL": "a strategy without a kernel, as with an own hash function or room resolver, an "
-    "own one that throws, names queues that are not there or gives one to several, one that always "
-    "throws, a list with a negative queue id, or a strategy that the brokers do not know and a "
-    "member asks them for",
-    "MASTERLESS": "order locks that a broker without its master does not give, of queues that "
-    "several members may take from",
-    "SHARED_AND_KEPT": "a topic that members share, and a suspended member or no readable queue, "
-    "so that members keep what they pulled",
-    "BROADCASTING_PROXY": "a BROADCASTING member behind a proxy",
-    "RESTART_AT_ONCE": "a member that came back in place with another start mode",
-    "RETRY_SUBSCRIBED": "a member subscribed the group's own retry topic at run time",
-    "ONE_BROKER": "a member that one broker alone saw come or go",
-    "RING_COLLISION": "two points of the hash ring coincide, and a client id has several processes",
-    "NO_ROOM": "a client or broker without a machine room",
-    "SUBSCRIPTION_UNKNOWN": "a member whose subscriptions no row states, nor those of its group",
-    "BLANK_CLIENT_ID": "a client id that MACHINE_ROOM takes for an empty one (up to 4.9.3)",
-    "LANGUAGE": "a member of another language, and what it does otherwise than Java's: it lets go "
-    "of a topic without a readable queue, keeps order locks, sorts in another order, is not told "
-    "of changes, or has another interval between passes; or nobody knows how it divides",
-    "OWN_INTERVALS": "a member whose timers have other intervals than its group's",
-}
-"""Code and meaning."""
-(
-    REGULAR,
-    MANY_STRATEGIES,
-    NO_KERNEL,
-    MASTERLESS,
-    SHARED_AND_KEPT,
-    BROADCASTING_PROXY,
-    RESTART_AT_ONCE,
-    RETRY_SUBSCRIBED,
-    ONE_BROKER,
-    RING_COLLISION,
-    NO_ROOM,
-    SUBSCRIPTION_UNKNOWN,
-    BLANK_CLIENT_ID,
-    LANGUAGE,
-    OWN_INTERVALS,
-) = range(len(REASONS))
-
-
-_KINDS = {OnRing: ON_RING, InRooms: IN_ROOMS, Asked: ASKED, Listed: LISTED, type(None): NO_KIND}
-
-
-def divides(kinds: Ints) -> Bools:
-    """True where a strategy divides the queues among members."""
-    return kinds > NO_KIND
-
-
-def rules_of(strategies: Iterable[AllocationStrategy]) -> list[PlaceRule]:
-    """The rules of strategies by place, each once."""
-    forms = (strategy.vectorised() for strategy in strategies)
-    return list(dict.fromkeys(form.rule for form in forms if isinstance(form, ByPlace)))
-
-
-def kinds_of(strategies: Sequence[AllocationStrategy]) -> Ints:
-    """The kind of each strategy of the coded, and `NO_KIND` after the last."""
-    rules = rules_of(strategies)
-    forms = (strategy.vectorised() for strategy in strategies)
-    kinds = (
-        BY_PLACE + rules.index(form.rule) if isinstance(form, ByPlace) else _KINDS[type(form)]
-        for form in forms
-    )
-    return np.array([*kinds, NO_KIND], np.int64)
-
-
-# Which strategies the members of each group divide by.
-
-
-@dataclass(frozen=True, slots=True)
-class Divisions:
-    """The strategies of all members, and the distinct ones of each group.
-
-    A group's strategies are numbered: its first one, its second one … Members of most groups have
-    one and the same.
-    """
-
-    words: Ints
-    """(strategy word, word of the rules) of all members, as sorted pairs."""
-    of_words: Ints
-    """The strategy of each: index into the strategies of the coded."""
-    group: Ints
-    """Of each strategy of a group, by group; CONFIG and BROADCASTING divide nothing."""
-    allocation: Ints
-    """The strategy: index into the strategies of the coded."""
-    listing: Ints
-    """Groups with a CONFIG list, one value a list."""
-    listed: Ints
-    """The list: index into the strategies of the coded."""
-    mixed_models: Ints
-    """Groups of which some members are BROADCASTING or behind a proxy, and others are not."""
-
-    def allocations(self, strategy: Ints, rules: Ints) -> Ints:
-        """The strategy of members with these words."""
-        return self.of_words[segments.find(self.words, segments.pair(strategy, rules))]
-
-    @property
-    def number(self) -> Ints:
-        """The number of each strategy among those of its group."""
-        return segments.rank(self.group)
-
-    @property
-    def most(self) -> int:
-        """Strategies of the group that has the most; at least 1."""
-        return int(np.bincount(self.group).max(initial=1))
-
-    def numbers(self, group: Ints, allocation: Ints) -> Ints:
-        """The number of each strategy in its group; -1: it is none of its divisions."""
-        at = segments.find(
-            segments.pair(self.group, self.allocation), segments.pair(group, allocation)
-        )
-        return np.where(at >= 0, np.append(self.number, -1)[at], -1)
-
-    def of_number(self, number: int, groups: int) -> Ints:
-        """By group: its strategy of this number; -1: it has fewer."""
-        found = np.full(groups, -1, np.int64)
-        mine = self.number == number
-        found[self.group[mine]] = self.allocation[mine]
-        return found
-
-    def renumbered(self, group: Ints) -> Divisions:
-        """The same for groups with other numbers: ``group`` has the new one of each."""
-        moved = group[self.group]
-        order = np.lexsort((self.allocation, moved))
-        return replace(
-            self,
-            group=moved[order],
-            allocation=self.allocation[order],
-            listing=group[self.listing],
-            mixed_models=group[self.mixed_models],
-        )
-
-
-def find_divisions(
-    group: Ints,
-    strategy: Ints,
-    rules: Ints,
-    allocation: Ints,
-    everyone: Bools,
-    lists: Bools,
-    no_retry: Bools,
-) -> Divisions:
-    """The divisions of groups.
-
-    Args:
-        group: of each member that ever joined, as all that follow.
-        strategy: word of its strategy text.
-        rules: word of the version whose rules it follows.
-        allocation: its strategy.
-        everyone: it is BROADCASTING, so that its strategy is never asked.
-        lists: its strategy is a CONFIG list.
-        no_retry: it subscribes no retry topic, whatever its group.
-    """
-    words, first = np.unique(segments.pair(strategy, rules), return_index=True)
-    rows = (~everyone & ~lists, ~everyone & lists)
-    pairs, listed = (np.unique(segments.pair(group[mine], allocation[mine])) for mine in rows)
-    mixed = np.union1d(
-        np.intersect1d(group[everyone], group[~everyone]),
-        np.intersect1d(group[no_retry], group[~no_retry]),
-    )
-    return Divisions(
-        words, allocation[first], *segments.halves(pairs), *segments.halves(listed), mixed,
-    )  # fmt: skip
-
-
-def strategies_of_groups(divisions: Divisions, groups: int) -> Ints:
-    """By group: how many strategies its members divide by."""
-    return np.bincount(divisions.group, minlength=groups).astype(np.int64)
-
-
-# Settings of each group, with RocketMQ's defaults, and which kernel divides its queues.
 
 StrategyFor = Callable[[tuple[str, str]], AllocationStrategy]
 

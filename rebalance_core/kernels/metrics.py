@@ -1,39 +1,41 @@
-"""The rows of ``group_metrics`` and ``pop_metrics``: movement beside balance, and how clients
-meet queues.
-"""
+"""The rows of ``group_metrics``: movement beside balance, per topic and for the whole group."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels import loads, segments
-from rebalance_core.kernels.cells import NOBODY, Block, Broadcast, Shared
-from rebalance_core.kernels.coded_groups import NO_SHARE
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.cell_holders import NOBODY, Block, Broadcast, Shared
 from rebalance_core.kernels.codes import coded
-from rebalance_core.kernels.loads import ManyHolders, SharedClients, SharedLoads, TopicMembers
 from rebalance_core.kernels.ownership.changes import (
     VOLUNTARY,
     Differ,
-    Holdings,
     OwnerChanges,
     held_before,
     preceding,
 )
-from rebalance_core.kernels.ownership.pop_answers import ClientReach, TakerSpans
+from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import (
     PreparedGroups,
-    SharedTopics,
-    sharing_groups,
 )
 from rebalance_core.kernels.ownership.sharing import continued, held_by
-from rebalance_core.kernels.roster import clustering
 from rebalance_core.kernels.segments import Bools, Counts, Ints
+from rebalance_core.kernels.shared_clients import SharedClients
+from rebalance_core.kernels.shared_loads import SharedLoads
 from rebalance_core.kernels.table_rows import group_columns, nullable, table_rows
-
-# The rows of ``group_metrics``: movement beside balance, per topic and for the whole group.
+from rebalance_core.kernels.topic_members import (
+    ManyHolders,
+    TopicMembers,
+    add_block,
+    count_into,
+    epochs_of_cells,
+    held_topic_members,
+    topic_members_of,
+)
+from rebalance_core.kernels.topic_runs import clustering
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,13 @@ def metric_rows(
     prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> pa.RecordBatch:
     """Rows of the topics, then rows of the groups."""
-    topic_members = loads.topic_members_of(prepared)
+    topic_members = topic_members_of(prepared)
     counts = _count(prepared, holdings, topic_members)
     grid = prepared.grid
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     topic = grid.topics.topic[of]
     shown = np.flatnonzero(grid.active & ~prepared.coded.topic_is_retry[topic])
-    epoch = loads.epochs_of_cells(prepared)[shown]
+    epoch = epochs_of_cells(prepared)[shown]
     minimum, known = _minimum_moves(prepared, topic_members, counts.kept_per_seat)
     of_members = balance(topic_members.subscribed, counts.per_topic_member, topic_members.first)
     by_topic = _Rows(
@@ -126,7 +128,7 @@ def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMem
             clients.add_kept(holdings.queues, piece, by_client, keeping)
             _add_moves(piece, moves, continued(by_client, len(piece.cells)) > 0, counts)
         else:
-            loads.add_block(prepared, topic_members, piece, counts.per_topic_member)
+            add_block(prepared, topic_members, piece, counts.per_topic_member)
             _add_block(prepared, topic_members, piece, moves, counts)
     owned.put(topic_members, counts.per_topic_member)
     keeping.put(topic_members, counts.kept_per_seat)
@@ -154,20 +156,20 @@ def _add_block(
     counts: _Counts,
 ) -> None:
     of, roster = block.cells.topic_cell, prepared.roster
-    loads.count_into(counts.moved, of[moves.cell])
-    loads.count_into(counts.voluntary, of[moves.voluntary])
+    count_into(counts.moved, of[moves.cell])
+    count_into(counts.voluntary, of[moves.voluntary])
     before = preceding(block.cells, block.entry, NOBODY)
     held = np.flatnonzero(before >= 0)
     before, of_held = before.take(held), of.take(held)
-    loads.count_into(counts.held, of_held)
+    count_into(counts.held, of_held)
     same = roster.client(before) == roster.client(block.entry.take(held))
-    loads.count_into(counts.kept, of_held[same])
+    count_into(counts.kept, of_held[same])
     still = roster.following(before)
     could = block.cells.readable.take(held) & (still >= 0)
     could &= prepared.grid.active.take(of_held)
-    loads.count_into(
+    count_into(
         counts.kept_per_seat,
-        loads.held_topic_members(prepared, topic_members, of_held[could], still[could]),
+        held_topic_members(prepared, topic_members, of_held[could], still[could]),
     )
 
 
@@ -181,21 +183,21 @@ def _add_moves(piece: Broadcast | Shared, moves: _Moves, stays: Bools, counts: _
         counts: changed in place.
     """
     of, held = piece.cells.topic_cell, held_before(piece)
-    loads.count_into(counts.moved, of[np.unique(moves.cell)])
-    loads.count_into(counts.voluntary, of[np.unique(moves.voluntary)])
-    loads.count_into(counts.held, of[held > 0])
-    loads.count_into(counts.kept, of[stays])
+    count_into(counts.moved, of[np.unique(moves.cell)])
+    count_into(counts.voluntary, of[np.unique(moves.voluntary)])
+    count_into(counts.held, of[held > 0])
+    count_into(counts.kept, of[stays])
 
 
 def _minimum_moves(
     prepared: PreparedGroups, topic_members: TopicMembers, kept: Counts
 ) -> tuple[Ints, Bools]:
-    """Return `protocol.routes.minimum_moves` by topic cell, and which groups want balance.
+    """Return `protocol.minimum_moves.minimum_moves` by topic cell, and which groups want balance.
 
     Members that held most may keep the larger shares, so no sorting is needed: every member keeps
     up to the smaller share, and as many keep one more as there are larger shares, if they have it.
     """
-    grid, epoch = prepared.grid, loads.epochs_of_cells(prepared)
+    grid, epoch = prepared.grid, epochs_of_cells(prepared)
     members = prepared.roster.distinct[epoch]
     smaller, larger = np.divmod(grid.queues, np.maximum(members, 1))
     share = smaller.astype(np.int32)[topic_members.topic_cell]
@@ -304,80 +306,3 @@ def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:
             "idle_members": idle,
         },
     )
-
-
-# The rows of ``pop_metrics``: how clients and queues of a shared topic meet.
-
-
-def pop_metric_rows(reach: ClientReach, shared: SharedTopics) -> pa.RecordBatch:
-    """One row per epoch and shared topic."""
-    prepared = reach.answers.prepared
-    grid, epochs = prepared.grid, prepared.epochs
-    sharing = np.isin(np.arange(len(prepared.coded.groups)), sharing_groups(shared))
-    counted = _Meetings(reach, replace(prepared, shared=sharing))
-    fewest, most, unreached, per_member = counted.over_all_queues()
-    members = loads.topic_members_of(counted.prepared)
-    queues = np.zeros(len(members.entry), np.int32)
-    per_member.put(members, queues)
-    clients, most_queues, fewest_queues, _ = balance(members.subscribed, queues, members.first)
-    shown = np.flatnonzero(shared.cells)
-    of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
-    epoch = loads.epochs_of_cells(prepared)[shown]
-    share = shared.share[shown]
-    return table_rows(
-        "pop_metrics",
-        group_columns(prepared, epochs.group[epoch])
-        | {
-            "epoch": epochs.number[epoch],
-            "topic": coded(prepared.coded.names.topics, grid.topics.topic[of[shown]]),
-            "clients": clients[shown],
-            "queues": grid.queues[shown],
-            "min_clients_per_queue": np.where(most < 0, 0, fewest)[shown],
-            "max_clients_per_queue": np.maximum(most, 0)[shown],
-            "min_queues_per_client": fewest_queues[shown],
-            "max_queues_per_client": most_queues[shown],
-            "unreached": unreached[shown],
-            "share_queue_num": nullable(share, share != NO_SHARE),
-            "ordered": prepared.coded.groups.ordered[epochs.group[epoch]],
-        },
-    )
-
-
-class _Meetings:
-    """Counts clients by queue, and queues by client."""
-
-    def __init__(self, reach: ClientReach, prepared: PreparedGroups) -> None:
-        self._reach, self.prepared = reach, prepared
-        self._clients, self._per_member = SharedClients(prepared), ManyHolders(prepared)
-
-    def over_all_queues(self) -> tuple[Ints, Ints, Ints, ManyHolders]:
-        """By topic cell fewest clients of a queue, most (-1: no queue), and queues without any;
-        queues by member.
-        """
-        reach, count = self._reach, len(self.prepared.grid.active)
-        fewest = np.full(count, np.iinfo(np.int64).max)
-        most, unreached = np.full(count, -1, np.int64), np.zeros(count, np.int64)
-        of_brokers = self._of_brokers()
-        self._add(reach.readable_brokers(reach.whole))
-        for cells, single in reach.blocks():
-            offset = (cells.first[:-1] - cells.epoch[cells.first[:-1]])[single.major]
-            clients = segments.covered(single.begin + offset, single.end + offset, len(cells))
-            clients += of_brokers[cells.broker_cell]
-            cell = np.flatnonzero(cells.readable)
-            topic_cell, clients = cells.topic_cell[cell], clients[cell]
-            np.minimum.at(fewest, topic_cell, clients)
-            np.maximum.at(most, topic_cell, clients)
-            np.add.at(unreached, topic_cell, clients == 0)
-            self._add(reach.readable_queues(cells, single))
-        return fewest, most, unreached, self._per_member
-
-    def _of_brokers(self) -> Ints:
-        """By broker cell: clients that may take from every queue."""
-        whole, grid, epochs = self._reach.whole, self.prepared.grid, self.prepared.epochs
-        first = grid.broker_first[whole.major] - epochs.of_group[grid.brokers.group[whole.major]]
-        return segments.covered(first + whole.begin, first + whole.end, len(grid.readable))
-
-    def _add(self, taken: TakerSpans) -> None:
-        group = self.prepared.grid.topics.group[taken.group_topic]
-        node = self._clients.nodes(group, taken.taker, taken.begin)
-        self._per_member.add(taken.group_topic, node, taken.end - taken.begin, taken.queues)

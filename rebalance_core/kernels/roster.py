@@ -1,168 +1,24 @@
-"""The members of every epoch: cidAll of each group, and what became of each member."""
+"""The members of every epoch: cidAll of each group, and what became of each member.
 
-from dataclasses import dataclass, fields, replace
+An *entry* is one member in one epoch. Entries are in cidAll's order within an epoch, so the
+member at index i of epoch e is entry ``first[e] + i``.
+"""
+
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.cells import ABSENT, NOBODY
-from rebalance_core.kernels.coded_groups import GONE, CodedGroups, Events, Membership
+from rebalance_core.kernels.cell_holders import ABSENT, NOBODY
+from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.epochs import Epochs
+from rebalance_core.kernels.processes import Membership
+from rebalance_core.kernels.runs import Runs, by_process, overlapping, uniform_groups
 from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints
-from rebalance_core.kernels.topics import GroupTopics, behind_proxies
-from rebalance_core.model.clients import JAVA_PROFILE, ClientProfile, member_profile
-from rebalance_core.model.group_settings import BROADCASTING
-
-# Stretches of epochs in which a process is a member with the same settings.
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """One value a stretch of epochs in which a process is a member with the same settings.
-
-    By group, client and first epoch; where two processes of a client are members at a time, by
-    group, client, process and first epoch.
-    """
-
-    group: Ints
-    process: Ints
-    client: Ints
-    state: Ints
-    start_mode: Ints
-    from_epoch: Ints
-    to_epoch: Ints
-    """Exclusive."""
-
-
-def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[Runs, Ints]:
-    """The runs of every process, and groups whose runs do not tell everything.
-
-    Those are groups in which a process came back in place with another start mode only: that
-    begins no epoch.
-    """
-    changes = membership.changes
-    instant = events.instant[changes.ordinal]
-    first, last = segments.ends_of_runs(changes.process, instant)
-    process, state, mode = changes.process[last], changes.after[last], changes.start_mode[last]
-    turned = changes.before[first] != state
-    begins = segments.first_of_run(process)
-    same = ~turned & (state != GONE) & ~begins & (mode != np.roll(mode, 1))
-    back_changed = np.unique(membership.processes.group[process[same]])
-    epoch = epochs.at_instant[instant[last]]
-    kept = turned & (epoch >= 0)
-    process, state, mode, epoch = (a[kept] for a in (process, state, mode, epoch))
-    group = membership.processes.group[process]
-    end = np.where(segments.last_of_run(process), epochs.of_group[group + 1], np.roll(epoch, -1))
-    live = state != GONE
-    columns = (group, process, membership.processes.client[process], state, mode, epoch, end)
-    group, process, client, state, mode, epoch, end = (a[live] for a in columns)
-    order = np.lexsort((epoch, client, group))
-    ordered = (a[order] for a in (group, process, client, state, mode, epoch, end))
-    return Runs(*ordered), back_changed
-
-
-def overlapping(runs: Runs) -> Ints:
-    """Groups in which two processes with one client id are members of the same epoch."""
-    again = ~segments.first_of_run(runs.group, runs.client)
-    overlap = again & (runs.from_epoch < np.roll(runs.to_epoch, 1))
-    return np.unique(runs.group[overlap])
-
-
-def processes_at_once(runs: Runs) -> Ints:
-    """By client of a group, in the order of the runs: the most of its processes at a time."""
-    clients = segments.first_of_run(runs.group, runs.client)
-    client = np.tile(np.cumsum(clients) - 1, 2)
-    epoch = np.concatenate([runs.from_epoch, runs.to_epoch])
-    step = np.repeat([1, -1], len(runs.group))
-    order = np.lexsort((step, epoch, client))  # who goes makes room for who comes
-    total = np.cumsum(step[order])
-    bounds = np.searchsorted(client[order], np.arange(int(clients.sum()) + 1))
-    most: Ints = segments.extreme(np.maximum, total, bounds, 0)  # every client's steps add up to 0
-    return most
-
-
-def by_process(runs: Runs, groups: Ints) -> Runs:
-    """The runs with those of each process together in some groups."""
-    process = np.where(np.isin(runs.group, groups), runs.process, 0)
-    order = np.lexsort((runs.from_epoch, process, runs.client, runs.group))
-    return Runs(*(getattr(runs, field.name)[order] for field in fields(runs)))
-
-
-def uniform_groups(runs: Runs, subscriptions: Ints, group_count: int) -> Bools:
-    """Groups whose members all subscribe the same topics, always."""
-    bounds = np.searchsorted(runs.group, np.arange(group_count + 1))
-    fewest = segments.extreme(np.minimum, subscriptions, bounds, 0)
-    return fewest == segments.extreme(np.maximum, subscriptions, bounds, 0)
-
-
-# Which topics each run of a member reads, one row a topic: for groups in which that is sparse.
-
-
-@dataclass(frozen=True, slots=True)
-class TopicRuns:
-    """Runs, once for each topic that the member subscribes; by topic, process and first epoch."""
-
-    run: Ints
-    group_topic: Ints
-
-
-def clustering(coded: CodedGroups, membership: Membership) -> Bools:
-    """By state: its members divide the queues, they are not BROADCASTING."""
-    everyone = np.isin(coded.names.words, [BROADCASTING])
-    return ~everyone[membership.states.message_model]
-
-
-def retrying(coded: CodedGroups, membership: Membership) -> Bools:
-    """By state: its members subscribe the retry topic, if their group has one."""
-    return clustering(coded, membership) & ~behind_proxies(coded, membership)
-
-
-def profiles_of(coded: CodedGroups, membership: Membership) -> list[ClientProfile]:
-    """By state: how the clients of its members behave."""
-    states = membership.states
-    if (states.language < 0).all():
-        return [JAVA_PROFILE] * len(states.language)
-    words = np.stack([states.language, states.version, states.rebalance_mode])
-    distinct, of = np.unique(words, axis=1, return_inverse=True)
-    texts = [*coded.names.words.to_pylist(), None]  # index -1: none
-    found = [
-        member_profile(texts[language], str(texts[version]), str(texts[mode]))
-        for language, version, mode in distinct.T.tolist()
-    ]
-    return [found[number] for number in of.reshape(-1).tolist()]
-
-
-def find_reading(
-    coded: CodedGroups, membership: Membership, runs: Runs, topics: GroupTopics, groups: Bools
-) -> TopicRuns:
-    """Find the topics that the members of some groups read, their retry topic included.
-
-    Args:
-        coded: the groups.
-        membership: states of the members.
-        runs: of all groups.
-        topics: of all groups.
-        groups: by group: whether it is wanted.
-    """
-    wanted = np.flatnonzero(groups[runs.group])
-    row, topic = coded.topic_sets.members(membership.states.subscriptions[runs.state[wanted]])
-    retries = retrying(coded, membership)[runs.state[wanted]]
-    more = wanted[coded.groups.has_retry[runs.group[wanted]] & retries]
-    run = np.concatenate([wanted[row], more])
-    topic = np.concatenate([topic, coded.groups.retry_topic[runs.group[more]]])
-    group_topic = topics.index(runs.group[run], topic)
-    known = group_topic >= 0
-    run, group_topic = run[known], group_topic[known]
-    order = np.lexsort((runs.from_epoch[run], runs.process[run], group_topic))
-    return TopicRuns(run[order], group_topic[order])
-
-
-# The members of every epoch: cidAll of each group, and what became of each member.
-#
-# An *entry* is one member in one epoch. Entries are in cidAll's order within an epoch, so the
-# member at index i of epoch e is entry ``first[e] + i``.
+from rebalance_core.kernels.topic_periods import GroupTopics
+from rebalance_core.kernels.topic_runs import find_reading
 
 MASK_BITS = 62
 """Group topics that the mask of a member can tell apart."""

@@ -1,5 +1,6 @@
-"""Ragged arrays: many groups' rows in one array, each group a consecutive segment; look-ups by
-moment.
+"""Ragged arrays: many groups' rows in one array, each group a consecutive segment.
+
+All functions take and give one-dimensional arrays; cost is linear, there is no Python loop.
 """
 
 from __future__ import annotations
@@ -9,10 +10,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-# Ragged arrays: many groups' rows in one array, each group a consecutive segment.
-#
-# All functions take and give one-dimensional arrays; cost is linear, there is no Python loop.
 
 Ints: TypeAlias = NDArray[np.int64]
 Counts: TypeAlias = NDArray[np.int32]
@@ -208,93 +205,3 @@ def bisect(values: Ints, low: Ints, high: Ints, wanted: Ints, *, right: bool) ->
         high[left[~after]] = middle[~after]
         left = left[low[left] < high[left]]
     return low
-
-
-# Stretches of epochs or cells by key, looked up for many keys and moments at once.
-
-
-class Periods:
-    """Periods [begin, end) of keys (major, minor), by key and begin; no two of a key overlap.
-
-    Args:
-        major: by period, as all that follow; it never falls.
-        minor: in [0, 2**32).
-        begin: in [0, 2**32).
-        end: after the begin.
-    """
-
-    def __init__(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> None:
-        self.major, self.minor, self.begin, self.end = major, minor, begin, end
-        key = pair(major, minor)
-        first = first_of_run(key)
-        self._keys = key[first]
-        self._first = np.append(np.flatnonzero(first), len(key))
-        self._begins = pair(np.cumsum(first) - 1, begin)
-
-    @classmethod
-    def union(cls, major: Ints, minor: Ints, begin: Ints, end: Ints) -> Periods:
-        """Return the time that any of these periods covers; they may come in any order,
-        overlap and touch.
-        """
-        order = np.lexsort((begin, minor, major))
-        major, minor, begin, end = (a[order] for a in (major, minor, begin, end))
-        starts = begins_of_union(first_of_run(major, minor), begin, end)
-        number = np.cumsum(starts) - 1
-        last = last_of_run(number)
-        return cls(major[starts], minor[starts], begin[starts], running_max(end, number)[last])
-
-    @classmethod
-    def of_stretches(cls, value: AnyInts | Bools, major: Ints, moment: Ints) -> Periods:
-        """By (major, 0) the moments of the rows of each of the `stretches`."""
-        first, last = stretches(value, major)
-        of = major[first]
-        return cls(of, np.zeros_like(of), moment[first], moment[last] + 1)
-
-    def __len__(self) -> int:
-        return len(self.begin)
-
-    def at(self, major: Ints, minor: Ints, moment: Ints) -> Ints:
-        """The period of each key that covers a moment; -1: none."""
-        if not len(self):
-            return np.full(len(moment), -1, np.int64)
-        key = pair(major, minor)
-        rank = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
-        row = np.searchsorted(self._begins, pair(rank, moment), side="right") - 1
-        known = (self._keys[rank] == key) & (row >= self._first[rank])
-        return np.where(known & (moment < self.end[row]), row, -1)
-
-    def meeting(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-        """(index of the asker, period) of every period that shares a moment with [begin, end)."""
-        if not len(self):
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        key = pair(major, minor)
-        rank = np.minimum(np.searchsorted(self._keys, key), len(self._keys) - 1)
-        first = np.searchsorted(self._begins, pair(rank, begin), side="right") - 1
-        first = np.maximum(first, self._first[rank])
-        first += self.end[np.minimum(first, len(self) - 1)] <= begin
-        last = np.searchsorted(self._begins, pair(rank, end))
-        count = np.where(self._keys[rank] == key, np.maximum(0, last - first), 0)
-        return np.repeat(np.arange(len(key)), count), ranges(first, count)
-
-    def parts(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-        """(index of the asker, begin, end) of what each of the `meeting` periods shares with it."""
-        asker, period = self.meeting(major, minor, begin, end)
-        return (
-            asker,
-            np.maximum(begin[asker], self.begin[period]),
-            np.minimum(end[asker], self.end[period]),
-        )
-
-
-def begins_of_union(first: Bools, begin: Ints, end: Ints) -> Bools:
-    """Return where a stretch begins that no earlier row of the key touches.
-
-    Args:
-        first: True at the first row of every key.
-        begin: of each row; rising within a key.
-        end: of each row.
-    """
-    starts = first.copy()
-    reach = running_max(end, np.cumsum(first))
-    starts[1:] |= begin[1:] > reach[:-1]
-    return starts

@@ -5,8 +5,6 @@ unknown name.
 from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 
-# One root of errors; each leaf carries the exit code a job ends with.
-
 
 class RebalanceError(Exception):
     """Root of every error this package raises on purpose."""
@@ -60,9 +58,6 @@ class AllocationError(RebalanceError):
 
 class StartOffsetError(RebalanceError):
     """computePullFromWhere fails upstream; the message is upstream's."""
-
-
-# The near miss that goes with every unknown name.
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -23,8 +23,6 @@ def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
     return sorted(given, key=java_string_key)
 
 
-# A message queue, RocketMQ's unit of allocation.
-
 RETRY_TOPIC_PREFIX = "%RETRY%"  # MixAll.RETRY_GROUP_TOPIC_PREFIX
 POP_RETRY_MARKS = "_", "+"  # KeyBuilder: between group and topic, first and second version
 SYSTEM_PREFIXES = ("rmq_sys_", "RMQ_SYS_", "%SYS%", "%DLQ%", "%REPLY%")

@@ -1,10 +1,13 @@
-"""Units of time, times as texts that are written and read, and RocketMQ's own timers."""
+"""Units of time, times as texts that are written and read, and RocketMQ's own timers.
+
+Each timer stands here once, with the property and class it comes from (rocketmq.md §6.1): those of
+clients, then of brokers, proxies, name servers and producers. They are defaults, in milliseconds.
+What is derived from them, with a margin, stands where it is used.
+"""
 
 import re
 from datetime import UTC, date, datetime
 from typing import Any, Final
-
-# Units of time in milliseconds, the unit of every time and duration in the tables.
 
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
@@ -15,9 +18,6 @@ YEAR_2000_MS: Final = 946_684_800_000
 """2000-01-01T00:00:00Z. RocketMQ is younger; a time of today in seconds lies in January 1970."""
 YEAR_2201_MS: Final = 7_289_654_400_000
 """2201-01-01T00:00:00Z. A time of today in microseconds lies 50,000 years away."""
-
-
-# Times in text: UTC, as they stand in logs and as messages, summaries and pages show them.
 
 
 def utc_time(time_ms: int) -> datetime | None:
@@ -46,8 +46,6 @@ def utc_ms(time_ms: int) -> str:
     """
     return utc(time_ms, f"%Y-%m-%d %H:%M:%S.{time_ms % SECOND_MS:03}Z")
 
-
-# Times as people write them: durations and instants.
 
 _UNIT_MS = {"ms": 1, "s": SECOND_MS, "m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 _PART = r"\d{1,18}(?:ms|s|m|h|d)"
@@ -104,12 +102,6 @@ def _in_ms(number: int) -> int:
     return number
 
 
-# RocketMQ's own timers, each once, with the property and class it comes from (rocketmq.md §6.1).
-#
-# Defaults, in milliseconds. What is derived from them, with a margin, stands where it is used.
-
-# --- client -----------------------------------------------------------------------------------
-
 ROUTE_POLL_MS = 30_000
 """ClientConfig.pollNameServerInterval: a client asks for the routes of its topics."""
 HEARTBEAT_MS = 30_000
@@ -142,8 +134,6 @@ POP_INVISIBLE_MS = 60_000
 GRPC_HEARTBEAT_MS = 10_000
 """ClientManagerImpl.HEART_BEAT_PERIOD of rocketmq-clients: a gRPC client tells its proxy."""
 
-# --- broker -----------------------------------------------------------------------------------
-
 CHANNEL_SCAN_MS = 10_000
 """ClientHousekeepingService: a broker looks for channels that expired; each broker by itself."""
 CHANNEL_EXPIRY_MS = 120_000
@@ -167,17 +157,11 @@ POP_REVIVE_WAIT_MS = 2_000
 NOTICE_BATCH_MS = 15_000
 """DefaultConsumerIdsChangeListener, realTimeNotifyConsumerChange=false (5.x): notices wait."""
 
-# --- proxy ------------------------------------------------------------------------------------
-
 PROXY_CHANNEL_EXPIRY_MS = 120_000
 """ProxyConfig.channelExpiredTimeout: after the last heartbeat; looked for every CHANNEL_SCAN_MS."""
 
-# --- name server ------------------------------------------------------------------------------
-
 BROKER_EXPIRY_MS = 120_000
 """RouteInfoManager.DEFAULT_BROKER_CHANNEL_EXPIRED_TIME: after a broker's last registration."""
-
-# --- producer ---------------------------------------------------------------------------------
 
 OLD_LATENCY_MAX_MS = (50, 100, 550, 1_000, 2_000, 3_000, 15_000)
 """MQFaultStrategy.latencyMax to 5.1.3: thresholds of the latency of a send."""

@@ -1,8 +1,9 @@
-"""Words of results: statuses of epochs and of first pulls, severities of findings."""
+"""Words of results: severities of findings, statuses of epochs and of first pulls, verdicts.
+
+A verdict of an audit is one word, for each group and for the whole run.
+"""
 
 from typing import Final, Literal, get_args
-
-# Severities of findings.
 
 INFO: Final = "INFO"
 WARNING: Final = "WARNING"
@@ -11,9 +12,6 @@ Severity = Literal["INFO", "WARNING", "ERROR"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """From the least to the worst."""
 WORST_FIRST = SEVERITIES[::-1]
-
-
-# Statuses of epochs and of first pulls, as the ledger's columns `status` have them.
 
 SETTLED: Final = "SETTLED"
 FROZEN: Final = "FROZEN"
@@ -25,13 +23,8 @@ FAILED: Final = "FAILED"
 UNKNOWN: Final = "UNKNOWN"
 START_STATUSES = (OK, FAILED, UNKNOWN)
 
-
-# Verdicts of an audit: one word for each group, and one for the whole run.
-
 INCOMPLETE: Final = "INCOMPLETE"
 """The verdict on a run, and the reason why a group's is UNKNOWN: something was not collected."""
-
-# --- a group: the observed ownership against the predicted one ---------------------------------
 
 EQUAL: Final = "EQUAL"
 SHARED: Final = "SHARED"
@@ -104,8 +97,6 @@ REASONS = {
     COMPARISON_FAILED: ("the comparison itself failed; the group's finding RULE_FAILED says how"),
 }
 """Why a verdict is UNKNOWN; the text is part of the finding OWNERSHIP_UNKNOWN."""
-
-# --- the run: all findings ---------------------------------------------------------------------
 
 RunVerdict = Literal["OK", "FINDINGS", "FAILED", "INCOMPLETE"]
 FINDINGS: Final = "FINDINGS"

@@ -20,7 +20,7 @@ from string import Formatter
 
 from rebalance_core.model.clients import profile_of
 from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.model.group_settings import CPP, DOTNET, GO, NODE
+from rebalance_core.model.languages import CPP, DOTNET, GO, NODE
 
 _MADE = re.compile(r"(?P<host>.*)@(?P<pid>\d+)#(?P<nanos>\d+)(?P<ending>@\w+)?", re.DOTALL)
 _LAST_NUMBERS = range(1, 255)  # 0 and 255 are no host's in the networks of today

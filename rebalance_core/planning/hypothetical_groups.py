@@ -17,7 +17,8 @@ from rebalance_core.planning.strategies import PlanningStrategy
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_events
 from rebalance_core.replay.intervals import ownership_rows
 from rebalance_core.replay.pop_tables import pop_metric_rows
-from rebalance_core.replay.settle import Settled, settle, strategy_key
+from rebalance_core.replay.settle import Settled, settle
+from rebalance_core.replay.topic_shares import strategy_key
 
 Row = dict[str, Any]
 

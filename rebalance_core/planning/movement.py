@@ -17,9 +17,10 @@ from rebalance_core.model.group_settings import (
 from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.planning.strategies import Owners, by_topic
 from rebalance_core.replay.changes import changes_of
-from rebalance_core.replay.group_replay import metric_rows
-from rebalance_core.replay.group_state import GroupView, Member, ProcessKey
+from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.history import Epoch
+from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.metrics import metric_rows
 
 # Who holds each queue, by client id, out of the holdings of processes.
 

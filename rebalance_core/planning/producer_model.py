@@ -5,25 +5,28 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core.contracts.settings_file import named_text, toml_document
-from rebalance_core.model.clients import parse_version
 from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys
 from rebalance_core.model.times import SEND_TIMEOUT_MS
+from rebalance_core.model.versions import parse_version
 from rebalance_core.planning import table_keys
 from rebalance_core.planning.table_keys import TableKey, read_values, required
 from rebalance_core.planning.toml_lines import TomlLines
-from rebalance_core.producers.model import (
-    BrokerModel,
-    BrownOut,
+from rebalance_core.producers.latencies import (
     FixedLatency,
     Latency,
     LognormalLatency,
+    UniformLatency,
+)
+from rebalance_core.producers.model import (
+    BrokerModel,
+    BrownOut,
     Outage,
     ProducerGroup,
     ProducerModel,
-    UniformLatency,
     Variant,
 )
-from rebalance_core.producers.sending import CONNECT, RETRY_TIMES, TIMEOUT
+from rebalance_core.producers.send_failures import CONNECT, TIMEOUT
+from rebalance_core.producers.send_record import RETRY_TIMES
 
 # The tables of a model file, and how their values are read.
 

@@ -117,9 +117,9 @@ def backlog(messages_per_second: float, window_ms: int, capacity: float) -> Back
 
     Args:
         messages_per_second: What comes in, 0 or more.
-        window_ms: How long the queue is not read: at most what `protocol.members` has for the
-            event, e.g. 3,000 for a graceful leave, 33,000 for a consumer found dead by the scan; at
-            least as long as the owner is really gone.
+        window_ms: How long the queue is not read: at most what `protocol.settling_windows` has for
+            the event, e.g. 3,000 for a graceful leave, 33,000 for a consumer found dead by the
+            scan; at least as long as the owner is really gone.
         capacity: Messages per second that the new owner can read from this queue.
 
     Returns:

@@ -13,7 +13,7 @@ from rebalance_core.planning.strategies import HypotheticalStrategy, Previous
 
 @dataclass(frozen=True)
 class StickyBalanced(HypotheticalStrategy):
-    """A balanced allocation that moves the proven minimum of `protocol.routes.minimum_moves`.
+    """A balanced allocation that moves the proven minimum, `protocol.minimum_moves.minimum_moves`.
 
     Of each topic by itself, as RocketMQ divides: the e = |Q| mod |C| members that held most get
     f + 1 queues, f = |Q| // |C|, the others f; each keeps of its queues as many as it may, and the

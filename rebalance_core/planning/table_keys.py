@@ -5,8 +5,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from rebalance_core.model.clients import parse_language, parse_version
 from rebalance_core.model.errors import RebalanceError, did_you_mean, unknown_keys
+from rebalance_core.model.languages import parse_language
+from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import parse_strategy
 
 MOST_CONSUMERS = 10_000

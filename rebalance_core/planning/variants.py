@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from rebalance_core.model.errors import RebalanceError, UsageError
-from rebalance_core.model.group_settings import RequestMode, parse_request_mode
+from rebalance_core.model.request_mode import RequestMode, parse_request_mode
 from rebalance_core.planning.known_strategies import LEAGUE_STRATEGIES, planning_strategy
 from rebalance_core.planning.scenario.cluster_life import EditedRows
 from rebalance_core.planning.scenario.edit import matches

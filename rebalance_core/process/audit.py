@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 
 from rebalance_core.checks import row_limits
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of, read_input_tables
-from rebalance_core.checks.row_checks import Checked, Rejections, check_table, check_tables
-from rebalance_core.checks.row_limits import BadRowLimits, RowCounts
+from rebalance_core.checks.rejections import Rejections
+from rebalance_core.checks.row_checks import Checked, check_table, check_tables
+from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import (
     AUDITED_TABLES,
     INGESTED_TABLES,

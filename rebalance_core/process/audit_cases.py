@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 
 from rebalance_core.audit.case import case_rows
 from rebalance_core.audit.cluster_case import CLUSTER_KINDS, ClusterRows, cluster_rows
-from rebalance_core.checks.input_tables import ArrowTables, read_tables, tables_at
+from rebalance_core.checks.input_tables import ArrowTables, read_tables
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.checks.row_limits import RowCounts
+from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.checks.table_files import tables_at
 from rebalance_core.contracts import (
     ALL_TABLES,
     COVERAGE_TABLES,

@@ -8,7 +8,8 @@ from rebalance_core.engine.table_writer import Written
 from rebalance_core.process.runtime import HERE, Part, Runtime, TableRows
 from rebalance_core.storage.place import Location
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.table_parts import PARTS, fleet_batches
+from rebalance_core.synthetic.fleet_batches import fleet_batches
+from rebalance_core.synthetic.table_parts import PARTS
 
 _ENTITIES_PER_TASK = 2_000
 """Clusters, topics and groups: seconds of work."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.checks.row_checks import Rejections
+from rebalance_core.checks.rejections import Rejections
 from rebalance_core.contracts import INGESTED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.ingest.rows import by_name

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.checks.input_tables import ArrowTables
-from rebalance_core.checks.row_checks import Rejections, check_tables
+from rebalance_core.checks.rejections import Rejections
+from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import PLAN_OUTPUT_TABLES, REJECTED, planning
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import history_of, with_empty_events_if_missing

@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from rebalance_core.checks.conform import with_text
 from rebalance_core.checks.packed_rows import bucket_of, by_bucket
-from rebalance_core.checks.row_checks import Rejections
-from rebalance_core.checks.row_limits import BadRowLimits, RowCounts, refuse_bad_rows
+from rebalance_core.checks.rejections import Rejections
+from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.producers import (
     BROKER_ISOLATIONS,
@@ -25,8 +26,8 @@ from rebalance_core.contracts.producers import (
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.table_writer import Written
-from rebalance_core.model.clients import Version
 from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.versions import Version
 from rebalance_core.process.runtime import HERE, Kept, Part, Runtime, TableRows
 from rebalance_core.producers import results
 from rebalance_core.producers.answers import (

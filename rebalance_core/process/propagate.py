@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of
-from rebalance_core.checks.row_checks import Rejections
+from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from rebalance_core.checks.packed_rows import by_key
-from rebalance_core.checks.row_checks import Rejections
+from rebalance_core.checks.rejections import Rejections
 from rebalance_core.clockwork.propagation_parts import propagation
 from rebalance_core.clockwork.totals import propagation_totals
 from rebalance_core.contracts import REJECTED

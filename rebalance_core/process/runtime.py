@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 import pyarrow as pa
 
 from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
 from rebalance_core.checks.input_tables import ArrowTables, read_tables
-from rebalance_core.checks.row_checks import Checked, Rejections, check_tables
-from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
-from rebalance_core.checks.row_limits import BadRowLimits, RowCounts, refuse_bad_rows
+from rebalance_core.checks.rejections import Rejections
+from rebalance_core.checks.row_checks import Checked, check_tables
+from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.contracts import REJECTED
 from rebalance_core.engine.mates import Group, joins_of, mates_of
 from rebalance_core.engine.table_writer import ReadWritten, TableWriters, reader_of
-from rebalance_core.kernels.codes import EVENTS
+from rebalance_core.kernels.table_columns import EVENTS
 from rebalance_core.process.pool import PieceT, Progress, in_order, usable_cores
 from rebalance_core.storage.place import Location
 

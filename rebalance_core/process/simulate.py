@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of
-from rebalance_core.checks.row_checks import Rejections
+from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.contracts import LEDGER_TABLES, REJECTED
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, fan_out

@@ -9,10 +9,9 @@ from rebalance_core.contracts import REJECTED, producers
 from rebalance_core.contracts.planning import QUEUE_RATES
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.producers.model import ProducerGroup, ProducerModel, Variant
+from rebalance_core.producers.phases import Phase, phases_of
 from rebalance_core.producers.producer_run import run_producer
-from rebalance_core.producers.tally import Choice, Isolation, Phase, PhaseTally, Tally, phases_of
-
-# What some producers come to, as Arrow tables; parts of several add up to the whole.
+from rebalance_core.producers.tally import Choice, Isolation, PhaseTally, Tally
 
 PRODUCERS_PER_PART = 64
 """So many are simulated before their rows are written."""

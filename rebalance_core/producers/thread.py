@@ -1,15 +1,21 @@
 """One simulated producer: its clock, its brokers' answers, its state. One send at a time."""
 
 from rebalance_core.model.times import DETECTOR_ROUND_MS, ROUTE_POLL_MS
-from rebalance_core.producers import sending, tally
+from rebalance_core.producers import draws, phases, send_failures, sending
+from rebalance_core.producers.counter import Counter
+from rebalance_core.producers.isolation_log import IsolationLog
 from rebalance_core.producers.model import ProducerGroup, ProducerModel, Variant
-from rebalance_core.producers.routes import Counter, PublishInfo, publish_list
-from rebalance_core.producers.sending import Producer, ProducerSettings, Reply, SendRecord
-from rebalance_core.producers.strategy import new_strategy, profile_of
-from rebalance_core.producers.tally import IsolationLog, Phase, PhaseTally, Tally
+from rebalance_core.producers.phases import Phase
+from rebalance_core.producers.profile import profile_of
+from rebalance_core.producers.publish_info import PublishInfo
+from rebalance_core.producers.routes import publish_list
+from rebalance_core.producers.send_failures import Reply
+from rebalance_core.producers.send_record import Producer, ProducerSettings, SendRecord
+from rebalance_core.producers.strategy import new_strategy
+from rebalance_core.producers.tally import PhaseTally, Tally
 
-OK_AT_ONCE = Reply(sending.OK, 0)
-NO_TIME_LEFT = Reply(sending.TIMEOUT, 0)
+OK_AT_ONCE = Reply(send_failures.OK, 0)
+NO_TIME_LEFT = Reply(send_failures.TIMEOUT, 0)
 LATE_MS = 1
 """After a whole timeout no time is left for a retry, as a real clock has moved on."""
 _INTERVAL_UNIT = 1_000_000  # microseconds in a second
@@ -27,7 +33,7 @@ class SendingThread:
     ) -> None:
         self.model, self.group, self.variant = model, group, variant
         self.client_id = group.client_id(number)
-        self.phases: tuple[Phase, ...] = tally.phases_of(model)
+        self.phases: tuple[Phase, ...] = phases.phases_of(model)
         self.tally = Tally([PhaseTally() for _ in self.phases])
         self.isolations = IsolationLog()
         self.interval_us = max(1, round(_INTERVAL_UNIT / group.sends_per_second))
@@ -38,11 +44,9 @@ class SendingThread:
         """brokers whose disturbance is over and that were not chosen since: when it ended"""
         self._events: dict[tuple[str, int], int] = {}
         self._drawn = 0
-        self._changes = tally.route_changes(model, self.client_id, ROUTE_POLL_MS)
+        self._changes = phases.route_changes(model, self.client_id, ROUTE_POLL_MS)
         self._detector_ms = int(self._draw("detector") * DETECTOR_ROUND_MS) + DETECTOR_ROUND_MS
         self.producer = self._new_producer()
-
-    # --- time ---------------------------------------------------------------------------------
 
     @property
     def phase(self) -> Phase:
@@ -83,8 +87,6 @@ class SendingThread:
         if self._detects() and any(not item.reachable for item in items):
             times.append(self._detector_ms)
         return min(times)
-
-    # --- one send -----------------------------------------------------------------------------
 
     def send_at(self, tick: int) -> tuple[SendRecord, int]:
         """Send the message that is due, with its retries; what it did, and the next tick."""
@@ -135,8 +137,6 @@ class SendingThread:
         number, behaviours = self.phase_number, self.phase.behaviours
         return {b: self._events[b, number] for b, how in behaviours.items() if not how.outage}
 
-    # --- state --------------------------------------------------------------------------------
-
     def _new_producer(self) -> Producer:
         group, profile = self.group, profile_of(self.variant.version)
         strategy = new_strategy(profile, self.variant.fault_tolerance, self._new_counter("worst"))
@@ -154,7 +154,7 @@ class SendingThread:
 
         def bits() -> int:
             self._drawn += 1
-            return tally.draw_bits(self.model.seed, kind, self.client_id, self._drawn)
+            return draws.draw_bits(self.model.seed, kind, self.client_id, self._drawn)
 
         return Counter(None, bits, profile.raw_seed, profile.masked_counter)
 
@@ -184,4 +184,4 @@ class SendingThread:
             self._detector_ms += DETECTOR_ROUND_MS
 
     def _draw(self, *ids: str | int) -> float:
-        return tally.draw(self.model.seed, self.client_id, *ids)
+        return draws.draw(self.model.seed, self.client_id, *ids)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
-from rebalance_core.model.clients import KEPT, KEPT_LOCK_MS
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, queue_sort_key
-from rebalance_core.protocol.members import ORDER_LOCK_MS
-from rebalance_core.replay.group_state import Member, ProcessKey
+from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
 from rebalance_core.replay.history import Epoch
+from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.settle import Holdings
 
 ADD, DROP = "ADD", "DROP"
@@ -177,65 +176,3 @@ class _Clients:
             if queue in self.epoch.before[key]
             and queue not in self.epoch.holdings.get(key, nothing)
         )
-
-
-# Order locks that a member keeps of queues that it gives up: nobody can take those at once.
-
-
-@dataclass(slots=True)
-class KeptLocks:
-    """Follows the epochs of an orderly group; to be told of every one, in order."""
-
-    _taken_ms: dict[tuple[MessageQueue, str], int] = field(default_factory=dict)
-    """By when the client that holds a queue had taken it, so that it has its lock."""
-
-    def waited(self, epoch: Epoch, changes: list[OwnerChange]) -> list[OwnerChange]:
-        """The changes; new owners wait at least for the end of a lock that surely is kept."""
-        queues = {change.queue for change in changes if change.action == ADD}
-        before, now = (holders_by_queue(held, queues) for held in (epoch.before, epoch.holdings))
-        keeping = _keeping_locks(epoch) if queues else set[str]()
-        kept = {
-            queue
-            for queue in queues
-            if self._is_kept(epoch, queue, keeping, before.get(queue, {}), now.get(queue, {}))
-        }
-        found = [
-            replace(change, earliest_ms=change.earliest_ms + KEPT_LOCK_MS[0])
-            if change.action == ADD and change.queue in kept
-            else change
-            for change in changes
-        ]
-        for change in changes:
-            if change.action == ADD:
-                free = change.kind == NEW  # nobody has its lock
-                taken_ms = change.latest_ms - (ORDER_LOCK_MS if free else 0)
-                self._taken_ms[change.queue, change.client_id] = (
-                    epoch.from_ms if change.kind == INITIAL else taken_ms
-                )
-        return found
-
-    def _is_kept(
-        self,
-        epoch: Epoch,
-        queue: MessageQueue,
-        keeping: Set[str],
-        holders: Collection[str],
-        now: Collection[str],
-    ) -> bool:
-        """All who held the queue live on, let go of it, and unlock nothing."""
-        return bool(holders) and all(
-            client_id in keeping
-            and client_id not in now
-            and self._taken_ms.get((queue, client_id), epoch.from_ms + 1) <= epoch.from_ms
-            for client_id in holders
-        )
-
-
-def _keeping_locks(epoch: Epoch) -> set[str]:
-    """Client ids of members that surely keep the locks of what they give up."""
-    return {
-        client_id
-        for kind in epoch.view.kinds
-        if kind.example.profile.locks == KEPT and "locks" not in kind.example.profile.read
-        for client_id, _ in kind.keys
-    }

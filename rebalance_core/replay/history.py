@@ -13,18 +13,13 @@ from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import EMPTY, FROZEN, SETTLED
-from rebalance_core.protocol.members import NOTIFIED_MS, notices_of, window_ms
-from rebalance_core.replay.group_state import (
-    GroupState,
-    GroupView,
-    Member,
-    ProcessKey,
-    SharedTopic,
-    Signature,
-    UnknownMember,
-    group_view,
-)
-from rebalance_core.replay.settle import Holdings, Settled, StrategyKey, Taken, settle, strategy_key
+from rebalance_core.protocol.settling_windows import NOTIFIED_MS, notices_of, window_ms
+from rebalance_core.replay.group_state import GroupState, Signature, UnknownMember
+from rebalance_core.replay.group_view import GroupView, group_view
+from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.settle import Holdings, Settled, Taken, settle
+from rebalance_core.replay.shared_topics import SharedTopic
+from rebalance_core.replay.topic_shares import StrategyKey, strategy_key
 from rebalance_core.strategies import AllocationStrategy
 
 

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 from rebalance_core.contracts.ledger import CONSUMER_LOAD
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key
-from rebalance_core.protocol.members import pull_threshold_per_queue
+from rebalance_core.protocol.pull_threshold import pull_threshold_per_queue
 from rebalance_core.replay.changes import holders_by_queue
-from rebalance_core.replay.group_state import ProcessKey
 from rebalance_core.replay.history import Epoch, Replay
-from rebalance_core.replay.pop_tables import client_reaches, process_reach
+from rebalance_core.replay.member import ProcessKey
+from rebalance_core.replay.pop_reach import client_reaches, process_reach
 from rebalance_core.replay.settle import NO_QUEUES
 
 Row = dict[str, Any]

@@ -1,16 +1,11 @@
-"""When brokers had no master, and offsets after the loss of one (rocketmq.md §15)."""
+"""When brokers had no master, and how many queues that concerns in each epoch (rocketmq.md §15)."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
-from rebalance_core.model.events import MASTER_DOWN, MASTER_EVENTS, REFUSED, SLAVE_READ, Event
-from rebalance_core.model.times import SLAVE_COPY_MS
-from rebalance_core.protocol.members import MASTER_BACK_MS
-from rebalance_core.replay.changes import OwnerChange
+from rebalance_core.model.events import MASTER_DOWN, MASTER_EVENTS, Event
 from rebalance_core.replay.history import Epoch
-
-# When brokers had no master, and how many queues that concerns in each epoch (rocketmq.md §15).
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,78 +79,3 @@ class MasterOutages:
         }
         queues = (queue for of_topic in epoch.readable.values() for queue in of_topic)
         return sum(queue.broker_name in without for queue in queues) if without else 0
-
-
-# Offsets after the loss of a master: a slave answers with an older copy, and when the master is
-# back it knows nothing of what was committed to the slave (rocketmq.md §15).
-#
-# A master that is back lists the members one by one, so for some seconds clients hold, read and
-# commit queues that are not theirs, on all brokers of the topic.
-
-
-@dataclass(frozen=True, slots=True)
-class RoleSwitch:
-    """Time in which commits of a queue get lost, or are made by others than its owner.
-
-    Attributes:
-        began_ms: its beginning.
-        kept_ms: what had arrived by then, whoever answers knows.
-        settled_ms: by when the owner alone commits again, to the master; None: not known.
-    """
-
-    began_ms: int
-    kept_ms: int
-    settled_ms: int | None
-
-
-def of_own_master(outage: MasterOutage) -> RoleSwitch:
-    """Return an outage as the queues of its own broker meet it."""
-    settled_ms = None if outage.up_ms is None else outage.up_ms + MASTER_BACK_MS
-    return RoleSwitch(outage.down_ms, outage.down_ms - SLAVE_COPY_MS, settled_ms)
-
-
-class RoleSwitches:
-    """The outages of the masters of one group's queues.
-
-    Args:
-        all_events: of the group, in any order.
-        brokers: those with a queue that the group ever could read.
-    """
-
-    def __init__(self, all_events: Iterable[Event], brokers: Collection[str]) -> None:
-        self._outages = MasterOutages(all_events)
-        self._returns = {
-            broker: [one.up_ms for one in self._outages.of(broker) if one.up_ms is not None]
-            for broker in sorted(brokers)
-        }
-
-    def until(self, broker_name: str, at_ms: int) -> list[RoleSwitch]:
-        """Return those of a broker's outages that began not later than a moment, in order."""
-        of_broker = map(of_own_master, self._outages.of(broker_name))
-        others = (
-            RoleSwitch(up_ms, up_ms, up_ms + MASTER_BACK_MS)
-            for broker, returns in self._returns.items()
-            for up_ms in returns
-            if broker != broker_name
-        )
-        found = [switch for switch in (*of_broker, *others) if switch.began_ms <= at_ms]
-        return sorted(found, key=lambda switch: (switch.began_ms, switch.kept_ms))
-
-    def went_to_slaves(self, broker_name: str, sent_ms: int, asked_ms: int) -> bool:
-        """True if a commit of one moment is not what the master that is back says at another."""
-        return any(
-            one.down_ms <= sent_ms and one.over(asked_ms) and not one.over(sent_ms)
-            for one in self._outages.of(broker_name)
-        )
-
-    def has_no_end(self, change: OwnerChange) -> bool:
-        """In all of the window only slaves are there, which do not know the end of a queue.
-
-        ``maxOffset`` and the search by timestamp are asked of the master alone.
-        """
-        return any(
-            one.mode in (REFUSED, SLAVE_READ)
-            and one.down_ms <= change.earliest_ms
-            and not one.over(change.latest_ms)
-            for one in self._outages.of(change.queue.broker_name)
-        )

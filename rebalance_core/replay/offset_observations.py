@@ -1,104 +1,15 @@
-"""What was seen of queues and commits over time, and what deletions and outages make of it."""
+"""What was seen of queues and commits over time, looked up by moment."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-from rebalance_core.model.events import BROKER_DOWN, BROKER_EVENTS, BROKER_UP, TOPIC_DELETED, Event
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.start_offset import (
+from rebalance_core.protocol.commits import (
     COMMIT_TRANSIT_MS,
-    FINAL_COMMIT_STORED_MS,
-    deletes_offsets,
 )
-from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
-
-# When a topic was deleted on a broker: what was seen of its queues before is of other queues.
-
-BEFORE_ALL_MS = -1
-
-
-class DeletionsByQueue:
-    """The TOPIC_DELETED events of one group's history, by queue."""
-
-    def __init__(self, history: GroupHistory) -> None:
-        ordered = sorted(history.events, key=lambda event: (event.event_ms, event.sequence))
-        self._deletions = [event for event in ordered if event.event_type == TOPIC_DELETED]
-        self._ups = [e for e in ordered if e.event_type == BROKER_UP and e.version]
-        self._broker_version = history.settings.broker_version
-        self._moments: dict[MessageQueue, tuple[list[int], list[int]]] = {}
-
-    def moments(self, queue: MessageQueue) -> list[int]:
-        """All deletions of the queue, in order."""
-        return self._of(queue)[0]
-
-    def last(self, queue: MessageQueue, at_ms: int) -> int:
-        """The last deletion not later than a moment; `BEFORE_ALL_MS`: none."""
-        return _last(self._of(queue)[0], at_ms)
-
-    def forgotten(self, queue: MessageQueue, at_ms: int) -> int:
-        """The last deletion not later than a moment with which the commits went, too."""
-        return _last(self._of(queue)[1], at_ms)
-
-    def _of(self, queue: MessageQueue) -> tuple[list[int], list[int]]:
-        if queue not in self._moments:
-            deletions = [
-                event
-                for event in self._deletions
-                if event.topic == queue.topic and event.broker_name in (None, queue.broker_name)
-            ]
-            forgetting = [
-                e for e in deletions if deletes_offsets(self._version(queue.broker_name, e))
-            ]
-            self._moments[queue] = (
-                [event.event_ms for event in deletions], [event.event_ms for event in forgetting],
-            )  # fmt: skip
-        return self._moments[queue]
-
-    def _version(self, broker_name: str, deletion: Event) -> str:
-        """The broker's version at that moment."""
-        version = self._broker_version
-        for up in self._ups:
-            before = (up.event_ms, up.sequence) < (deletion.event_ms, deletion.sequence)
-            if before and up.broker_name == broker_name:
-                version = up.version or version
-        return version
-
-
-def _last(moments: list[int], at_ms: int) -> int:
-    index = bisect_right(moments, at_ms)
-    return moments[index - 1] if index else BEFORE_ALL_MS
-
-
-# Commits that a broker never kept: sent while it was down, or right before.
-
-
-class Outages:
-    """When the brokers of one group's history were down.
-
-    Args:
-        all_events: in any order.
-    """
-
-    def __init__(self, all_events: Iterable[Event]) -> None:
-        self._turns: dict[str | None, list[tuple[int, bool]]] = {}
-        for event in sorted(all_events, key=lambda event: (event.event_ms, event.sequence)):
-            if event.event_type in BROKER_EVENTS:
-                turns = self._turns.setdefault(event.broker_name, [])
-                turns.append((event.event_ms, event.event_type == BROKER_DOWN))
-
-    def may_lose(self, broker_name: str, sent_ms: int) -> bool:
-        """A client may have logged a commit at this moment that the broker does not have.
-
-        It goes on logging them while the broker is down; a broker that dies has not written to disk
-        what came in its last seconds.
-        """
-        turns = self._turns.get(broker_name, [])
-        at = bisect_right(turns, sent_ms, key=lambda turn: turn[0])
-        end = bisect_left(turns, sent_ms + FINAL_COMMIT_STORED_MS, key=lambda turn: turn[0])
-        return any(down for _, down in turns[max(0, at - 1) : end])
-
-
-# What was seen of queues and commits over time, looked up by moment.
+from rebalance_core.replay.history import CommittedOffset, QueueOffset
+from rebalance_core.replay.outages import Outages
+from rebalance_core.replay.topic_deletions import BEFORE_ALL_MS, DeletionsByQueue
 
 
 class QueueOffsets:

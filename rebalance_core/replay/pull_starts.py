@@ -10,73 +10,19 @@ from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import FAILED, UNKNOWN
 from rebalance_core.protocol import start_offset
-from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS, first_pull_correction
+from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
+from rebalance_core.protocol.first_pull import first_pull_correction
 from rebalance_core.replay import start_rule
 from rebalance_core.replay.changes import ADD, INITIAL, OwnerChange, holders_by_queue
-from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import CommittedOffset, Epoch, GroupHistory, QueueOffset
-from rebalance_core.replay.masters import RoleSwitches
-from rebalance_core.replay.offset_observations import (
-    BEFORE_ALL_MS,
-    CommittedOffsets,
-    DeletionsByQueue,
-    Outages,
-    QueueOffsets,
-)
+from rebalance_core.replay.member import Member
+from rebalance_core.replay.offset_observations import CommittedOffsets, QueueOffsets
+from rebalance_core.replay.outages import Outages
+from rebalance_core.replay.popped_queues import PoppedQueues, popped_start
+from rebalance_core.replay.role_switches import RoleSwitches
 from rebalance_core.replay.start_rule import StartOffset
 from rebalance_core.replay.stored_start import Handover, Past, StoredStarts, highest
-
-# Queues that were popped before somebody owns them again, and where that owner may start.
-
-
-class PoppedQueues:
-    """Follows the epochs of one group; to be told of every one, in order."""
-
-    def __init__(self) -> None:
-        self._since: dict[str, int] = {}
-        self._owned_again: set[MessageQueue] = set()
-
-    def follow(self, epoch: Epoch, changes: Iterable[OwnerChange]) -> None:
-        """Remember which topics are popped now, and which queues have an owner again."""
-        for topic in epoch.shared:
-            self._since.setdefault(topic, epoch.from_ms)
-        self._owned_again |= {change.queue for change in changes if change.action == ADD}
-        if epoch.shared:
-            self._owned_again = {
-                queue for queue in self._owned_again if queue.topic not in epoch.shared
-            }
-
-    def since_ms(self, queue: MessageQueue) -> int | None:
-        """Return when the topic was popped first; None: not since the queue's last owner."""
-        return None if queue in self._owned_again else self._since.get(queue.topic)
-
-
-def popped_start(
-    change: OwnerChange,
-    before: CommittedOffset | None,
-    stored: CommittedOffset | None,
-    offsets: QueueOffsets,
-) -> StartOffset:
-    """Owners go on where the last pop ended: brokers commit for both under one key
-    (rocketmq.md §14).
-
-    When the mode changed is rarely known to the moment, so low is what was committed before the
-    topic was popped, and high is all that can have been popped.
-
-    Args:
-        change: the new owner.
-        before: the newest commit before the topic was popped.
-        stored: the newest one that the broker still knows.
-        offsets: of the group's queues.
-    """
-    low = 0 if before is None else before.committed_offset
-    top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
-    if stored is None:
-        return StartOffset(start_offset.STORED, None, low, top, UNKNOWN)
-    estimate = stored.committed_offset
-    high = None if top is None else max(top, estimate)
-    return StartOffset(start_offset.STORED, estimate, min(low, estimate), high)
-
+from rebalance_core.replay.topic_deletions import BEFORE_ALL_MS, DeletionsByQueue
 
 Row = dict[str, Any]
 

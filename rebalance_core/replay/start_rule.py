@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance_core.model.clients import JAVA_PROFILE, NEVER_WITHOUT_COMMIT
+from rebalance_core.model.client_profile import NEVER_WITHOUT_COMMIT
+from rebalance_core.model.clients import JAVA_PROFILE
 from rebalance_core.model.errors import StartOffsetError
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.verdicts import FAILED, OK, UNKNOWN
+from rebalance_core.protocol.broker_offset_reply import broker_offset_reply
 from rebalance_core.protocol.start_offset import (
     BROKER_ZERO,
     FIRST_OFFSET,
@@ -20,13 +22,12 @@ from rebalance_core.protocol.start_offset import (
     RETRY_ZERO,
     TIMESTAMP,
     TIMESTAMP_SEARCH,
-    broker_offset_reply,
     compute_pull_from_where,
-    timestamp_search_bounds,
 )
+from rebalance_core.protocol.timestamp_search import timestamp_search_bounds
 from rebalance_core.replay.changes import OwnerChange
-from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import GroupHistory, QueueOffset
+from rebalance_core.replay.member import Member
 from rebalance_core.replay.offset_observations import QueueOffsets
 
 

@@ -7,24 +7,19 @@ from dataclasses import dataclass, field, replace
 
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import OK, UNKNOWN
-from rebalance_core.protocol.members import ROUTE_MS
-from rebalance_core.protocol.start_offset import (
+from rebalance_core.protocol.commits import (
     COMMIT_TRANSIT_MS,
     FINAL_COMMIT_STORED_MS,
     OWN_COMMIT_STORED_MS,
-    STORED,
 )
+from rebalance_core.protocol.settling_windows import ROUTE_MS
+from rebalance_core.protocol.start_offset import STORED
 from rebalance_core.replay.changes import ADD, NEW, OwnerChange
 from rebalance_core.replay.history import CommittedOffset
-from rebalance_core.replay.masters import RoleSwitch, RoleSwitches
-from rebalance_core.replay.offset_observations import (
-    BEFORE_ALL_MS,
-    CommittedOffsets,
-    DeletionsByQueue,
-    QueueOffsets,
-    newer,
-)
+from rebalance_core.replay.offset_observations import CommittedOffsets, QueueOffsets, newer
+from rebalance_core.replay.role_switches import RoleSwitch, RoleSwitches
 from rebalance_core.replay.start_rule import StartOffset
+from rebalance_core.replay.topic_deletions import BEFORE_ALL_MS, DeletionsByQueue
 
 
 @dataclass(slots=True)

@@ -15,15 +15,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import unknown_columns
+from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
+from rebalance_core.checks.key_buckets import key_buckets
 from rebalance_core.checks.packed_rows import arrow_schema_of, by_bucket, one_row, pack, unpack
-from rebalance_core.checks.row_checks import Checked, Rejections, by_keys, key_buckets, with_issues
-from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
-from rebalance_core.checks.row_limits import BadRowLimits, Content, RowCounts, refuse_bad_rows
+from rebalance_core.checks.rejections import Rejections
+from rebalance_core.checks.row_checks import Checked, by_keys, with_issues
+from rebalance_core.checks.row_counts import Content, RowCounts
+from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.checks.text_rows import ReadRows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.table import RAW, SOURCE
 from rebalance_core.engine.mates import INSTANCE, Group, mates_in
-from rebalance_core.kernels.codes import EVENTS
+from rebalance_core.kernels.table_columns import EVENTS
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.process.runtime import StatsOf, StatsT, TaskStats
 from rebalance_core.spark.older_sparks import arrow_of, by_number

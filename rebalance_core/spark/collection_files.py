@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks.text_rows import as_text
+from rebalance_core.checks.text_lines import as_text
 from rebalance_core.ingest import in_process
 from rebalance_core.ingest.collection import GIVEN_GROUPS, Collection
 from rebalance_core.ingest.collection_settings import Assumptions

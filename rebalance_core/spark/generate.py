@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from rebalance_core.contracts import INPUT_TABLES, Table
 from rebalance_core.spark.read_tables import InputTables
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.table_parts import PARTS, Part, arrow_batches
+from rebalance_core.synthetic.fleet_batches import arrow_batches
+from rebalance_core.synthetic.table_parts import PARTS, Part
 
 
 def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = None) -> InputTables:

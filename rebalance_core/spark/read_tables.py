@@ -15,16 +15,16 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from rebalance_core.checks import text_rows
+from rebalance_core.checks import text_lines, text_rows
 from rebalance_core.checks.conform import conform, refuse_missing_columns
-from rebalance_core.checks.input_tables import (
+from rebalance_core.checks.parquet_rows import ParquetRows, ParquetTable, pieces_of
+from rebalance_core.checks.table_files import (
     entries_of,
     format_of_table,
     local_files,
     not_found,
     unknown_names,
 )
-from rebalance_core.checks.parquet_rows import ParquetRows, ParquetTable, pieces_of
 from rebalance_core.checks.text_rows import Lines, ReadRows
 from rebalance_core.contracts import (
     ALL_TABLES,
@@ -182,17 +182,17 @@ def _reading(parse: Callable[[Lines], ReadRows], header: str | None = None) -> R
     """
 
     def read(batches: Batches) -> Iterator[ReadRows]:
-        for numbered in text_rows.number_lines(map(_texts, batches), header):
-            batch = numbered.filter(text_rows.not_blank(numbered[RAW]))
+        for numbered in text_lines.number_lines(map(_texts, batches), header):
+            batch = numbered.filter(text_lines.not_blank(numbered[RAW]))
             if batch.num_rows:
-                yield parse(Lines(batch[RAW], batch[SOURCE], batch[text_rows.UTF8]))
+                yield parse(Lines(batch[RAW], batch[SOURCE], batch[text_lines.UTF8]))
 
     return read
 
 
 def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
-    raw, utf8 = text_rows.as_text(batch["value"])
-    return pa.RecordBatch.from_arrays([batch["split"], raw, utf8], ["split", RAW, text_rows.UTF8])
+    raw, utf8 = text_lines.as_text(batch["value"])
+    return pa.RecordBatch.from_arrays([batch["split"], raw, utf8], ["split", RAW, text_lines.UTF8])
 
 
 @dataclass(frozen=True, eq=False)

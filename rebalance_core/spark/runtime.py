@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_core.checks.digest import TableWritten
+from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
 from rebalance_core.checks.packed_rows import bucket_of, pack
-from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.engine.table_writer import ReadWritten
 from rebalance_core.ingest.collection import Collection

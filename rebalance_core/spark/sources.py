@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.checks.conform import conform, refuse_missing_columns, refuse_repeated_columns
-from rebalance_core.checks.input_tables import unknown_names
 from rebalance_core.checks.packed_rows import pack, unpack
+from rebalance_core.checks.table_files import unknown_names
 from rebalance_core.checks.text_rows import ReadRows, names_of_line
 from rebalance_core.contracts import ALL_TABLES, Table
 from rebalance_core.contracts.paths import is_local, local_path

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rebalance_core.model.clients import Version
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import Version
 from rebalance_core.strategies.formula import Formula, Question
 from rebalance_core.strategies.parameters import (
     Parameter,

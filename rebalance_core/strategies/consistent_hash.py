@@ -8,9 +8,9 @@ from functools import lru_cache
 from hashlib import md5
 from typing import Any, ClassVar
 
-from rebalance_core.model.clients import Version
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import Version
 from rebalance_core.strategies.custom import HASH_FUNCTIONS, CustomHash, plugin_of
 from rebalance_core.strategies.formula import Formula, Question
 from rebalance_core.strategies.parameters import (

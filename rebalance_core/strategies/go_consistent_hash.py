@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import ClassVar
 from zlib import crc32
 
-from rebalance_core.model.clients import Version
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import Version
 from rebalance_core.strategies.consistent_hash import check_virtual_nodes, next_node
 from rebalance_core.strategies.formula import Formula, Question
 from rebalance_core.strategies.parameters import WHOLE_NUMBER, Params

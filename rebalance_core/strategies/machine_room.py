@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
-from rebalance_core.model.clients import Version
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import Version
 from rebalance_core.strategies.formula import Formula, Question
 from rebalance_core.strategies.parameters import NAMES, Params, escape
 from rebalance_core.strategies.spi import AllocationStrategy, check_every_member, is_member

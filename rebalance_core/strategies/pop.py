@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from rebalance_core.model.clients import Version
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import BROKER_STRATEGIES
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import Version
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle
 from rebalance_core.strategies.formula import Formula, Question

@@ -6,8 +6,8 @@ Own strategies, hash functions and room resolvers get their names here; `texts` 
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from rebalance_core.model.clients import parse_version
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import custom
 from rebalance_core.strategies.averagely import Averagely
 from rebalance_core.strategies.averagely_by_circle import AveragelyByCircle

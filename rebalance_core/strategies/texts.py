@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any
 
-from rebalance_core.model import clients
-from rebalance_core.model.clients import ClientProfile
+from rebalance_core.model import client_profile
+from rebalance_core.model.client_profile import ClientProfile
 from rebalance_core.model.errors import UsageError
 from rebalance_core.strategies import custom
 from rebalance_core.strategies.go import go_strategy
@@ -135,9 +135,9 @@ def own_strategy(profile: ClientProfile, text: str) -> str:
     >>> own_strategy(profile_of("CPP"), "AVG_BY_CIRCLE"), own_strategy(profile_of(None), "AVG")
     ('AVG', 'AVG')
     """
-    if profile.strategies == clients.AVG_ONLY:
+    if profile.strategies == client_profile.AVG_ONLY:
         return "AVG"
-    if profile.strategies == clients.JAVA_FAMILY:
+    if profile.strategies == client_profile.JAVA_FAMILY:
         return text
     strategy = parse_strategy(text)
     if isinstance(strategy, MachineRoom):  # a room that is listed twice counts twice

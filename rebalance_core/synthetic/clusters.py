@@ -6,8 +6,10 @@ from functools import lru_cache
 
 from rebalance_core.model import events
 from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
-from rebalance_core.synthetic.draws import Draws, EventRows, Mix, Row, broker_names, cluster_name
+from rebalance_core.synthetic.draws import Draws, Mix
+from rebalance_core.synthetic.event_rows import EventRows, Row
 from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core.synthetic.names import broker_names, cluster_name
 
 BROKERS: Mix[int] = ((3, 3), (4, 4), (5, 2), (6, 3), (8, 3), (12, 1), (16, 0.6))
 VERSIONS: Mix[str] = (

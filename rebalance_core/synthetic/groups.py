@@ -1,7 +1,6 @@
-"""One consumer group: its size, its settings, its strategy, what it shares and its habits."""
+"""One consumer group: its size, its settings and its habits."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
@@ -13,100 +12,17 @@ from rebalance_core.model.group_settings import (
     LITE_PULL,
     PROXY_REBALANCE,
     PULL,
-    PULL_MODE,
     PUSH,
     GroupSettings,
-    RequestMode,
 )
-from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS
-from rebalance_core.strategies import make_strategy
 from rebalance_core.synthetic.clusters import Cluster, cluster_of
-from rebalance_core.synthetic.draws import Draws, Mix, group_name
+from rebalance_core.synthetic.draws import Draws, Mix
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.topics import Topic, popular_topics, topic_of
-
-# Which allocation strategy a group has, as text; rooms are those of its brokers and clients.
-
-STRATEGIES: Mix[str] = (
-    ("AVG", 80), ("AVG_BY_CIRCLE", 8), ("CONSISTENT_HASH", 9), ("CONFIG", 0.5),
-)  # fmt: skip
-STRATEGIES_WITH_ROOMS: Mix[str] = (
-    ("AVG", 55), ("AVG_BY_CIRCLE", 6), ("CONSISTENT_HASH", 6), ("CONFIG", 0.3),
-    ("MACHINE_ROOM_NEARBY-AVG", 26), ("MACHINE_ROOM", 6),
-)  # fmt: skip
-VIRTUAL_NODES: Mix[int] = ((10, 8), (100, 2), (1, 0.5))
-ONE_ROOM_CHANCE = 0.2  # of MACHINE_ROOM: the other rooms' queues have no owner
-MOST_CONFIG_MEMBERS = 8  # a list of queues for each member is kept by hand
-
-
-def strategy_text(draws: Draws, cluster: Cluster, topics: Sequence[Topic], size: int) -> str:
-    """The text of a group's strategy.
-
-    A CONFIG group's own text has no list: each of its members brings its own, see `config_text`.
-    """
-    name = draws.mixed(STRATEGIES_WITH_ROOMS if cluster.rooms else STRATEGIES)
-    if name == "CONSISTENT_HASH":
-        return str(make_strategy(name, {"virtual_nodes": draws.mixed(VIRTUAL_NODES)}))
-    if name == "MACHINE_ROOM":
-        rooms = cluster.rooms[:1] if draws.chance(ONE_ROOM_CHANCE) else cluster.rooms
-        return str(make_strategy(name, {"consumer_idcs": list(rooms)}))
-    if name == "MACHINE_ROOM_NEARBY-AVG":
-        clients = {f"10.{i + 1}.": room for i, room in enumerate(cluster.rooms)}
-        return str(make_strategy(name, {"room_separator": "@", "client_rooms": clients}))
-    if name == "CONFIG" and (size > MOST_CONFIG_MEMBERS or not any(t.history for t in topics)):
-        return "AVG"
-    return name
-
-
-def config_text(cluster: Cluster, topics: Sequence[Topic], at_ms: int, seat: int, size: int) -> str:
-    """The list of one member of a CONFIG group: every size-th queue from its own on."""
-    queues = [
-        MessageQueue(topic.name, cluster.brokers[broker].name, queue_id)
-        for topic in topics
-        for broker, config in sorted(topic.configs(at_ms).items())
-        for queue_id in range(config.read)
-    ]
-    return str(make_strategy("CONFIG", {"config": queues[seat % size :: size]}))
-
-
-# Groups that share topics: those that pop through the brokers, and those behind proxies.
-
-PROXY_CHANCE = 0.03  # of push groups of 5.x
-POP_CHANCE = 0.5  # of groups that ask the brokers
-SHARE_QUEUE_NUM: Mix[int] = ((-1, 6), (0, 1), (1, 2), (2, 1))
-SWITCH_CHANCE = 0.4  # of groups that pop: their mode is set while we look on
-BACK_CHANCE = 0.3  # of those: it is taken back some hours later
-FIRST_DAYS_MS = 3 * DAY_MS
-
-QueueModes = tuple[tuple[int, RequestMode], ...]
-"""When which request mode is set for all topics of a group, in milliseconds from the start."""
-
-
-def behind_proxy(draws: Draws, settings: GroupSettings) -> GroupSettings:
-    """The settings, of some groups as they are behind a proxy."""
-    chosen = draws.chance(PROXY_CHANCE)
-    fits = settings.consumer_type == PUSH and settings.message_model != BROADCASTING
-    if chosen and fits and not settings.client_version.startswith("4"):
-        return replace(settings, rebalance_mode=PROXY_REBALANCE, strategy="AVG")
-    return settings
-
-
-def request_modes(draws: Draws, settings: GroupSettings) -> QueueModes:
-    """The modes of a group that pops; empty for all others."""
-    pops, share = draws.chance(POP_CHANCE), draws.mixed(SHARE_QUEUE_NUM)
-    switched, back = draws.chance(SWITCH_CHANCE), draws.chance(BACK_CHANCE)
-    at_ms = draws.between(1, FIRST_DAYS_MS)
-    back_ms = at_ms + draws.between(1, 12) * HOUR_MS
-    if not pops or settings.rebalance_mode != BROKER_REBALANCE:
-        return ()
-    if not switched:
-        return ((0, RequestMode(share)),)
-    set_to_pop = (at_ms, RequestMode(share))
-    return (set_to_pop, (back_ms, PULL_MODE)) if back else (set_to_pop,)
-
-
-# One consumer group: its size, its settings and its habits.
+from rebalance_core.synthetic.group_strategies import strategy_text
+from rebalance_core.synthetic.names import group_name
+from rebalance_core.synthetic.request_modes import QueueModes, behind_proxy, request_modes
+from rebalance_core.synthetic.topics import popular_topics, topic_of
 
 FEWEST, MOST = 2, 300
 SIZE_EXPONENT = 1.9  # Zipf: k members with weight k^-1.9
@@ -293,87 +209,3 @@ def _lag_ms(draws: Draws) -> int | None:
     if draws.chance(NEVER_COMMITTED_CHANCE):
         return None
     return ABANDONED_LAG_MS if draws.chance(ABANDONED_CHANCE) else int(draws.scattered(*LAG_MS))
-
-
-# Where the processes of a group run, and the client id and channel each start gets
-# (rocketmq.md §1.1).
-
-SHARED_ADDRESS = "172.17.0.1"  # docker0: what every container on a host network may report
-LONGEST_UPTIME_MS = 200 * DAY_MS
-NANOS_PER_MS = 1_000_000
-CONTAINER_PID = 1
-
-
-@dataclass(frozen=True, slots=True)
-class FleetProcess:
-    """One started consumer as the brokers see it."""
-
-    client_id: str
-    channel_id: str
-
-
-@dataclass(slots=True, eq=False)
-class Seat:
-    """A host or a pod that runs one consumer of the group, or is about to."""
-
-    number: int
-    address: str
-    booted_ms: int
-    process: FleetProcess | None = None
-    removed: bool = False
-
-
-@dataclass(slots=True)
-class Seats:
-    """Makes the seats of one group and the processes in them.
-
-    ``addresses`` are those in use; whoever gives up a seat takes its address out.
-    """
-
-    group: FleetGroup
-    start_ms: int
-    draws: Draws
-    made: int = 0
-    addresses: set[str] = field(default_factory=set)
-
-    def new_seat(self, at_ms: int) -> Seat:
-        """A seat on an address that no other seat of the group has now."""
-        number, self.made = self.made, self.made + 1
-        if self.group.naming == ONE_FOR_ALL:
-            return Seat(number, SHARED_ADDRESS, self.start_ms - DAY_MS)
-        room = 1 + number % max(1, len(self.group.cluster.rooms))
-        address = self._address(room)
-        while address in self.addresses:
-            address = self._address(room)
-        self.addresses.add(address)
-        uptime = self.draws.between(DAY_MS, LONGEST_UPTIME_MS)
-        return Seat(number, address, min(at_ms, self.start_ms) - uptime)
-
-    def new_process(self, seat: Seat, at_ms: int) -> FleetProcess:
-        """Make the process that a start in this seat is.
-
-        Clustering clients without an instance name are ``ip@pid#nanotime``: new at each start. With
-        one (`BY_INSTANCE`: a wrapper that sets it to the pid or to a name) they come back with the
-        same id on another channel. BROADCASTING ones are ``ip@DEFAULT``.
-        """
-        pid = CONTAINER_PID if self.group.pods else self.draws.between(400, 65_000)
-        instance = self._instance(seat, pid, at_ms)
-        ending = "@STREAM" if self.group.settings.consumer_type == LITE_PULL else ""
-        return FleetProcess(f"{seat.address}@{instance}{ending}", self.new_channel(seat))
-
-    def new_channel(self, seat: Seat) -> str:
-        """A connection from the seat: address and a port of the ephemeral range."""
-        return f"{seat.address}:{self.draws.between(32_768, 60_999)}"
-
-    def _instance(self, seat: Seat, pid: int, at_ms: int) -> str:
-        if self.group.settings.message_model == BROADCASTING:
-            return "DEFAULT"
-        if self.group.naming == ONE_FOR_ALL:
-            return self.group.name
-        if self.group.naming == BY_INSTANCE:
-            return str(CONTAINER_PID) if self.group.number % 2 else self.group.name
-        nanos = (at_ms - seat.booted_ms) * NANOS_PER_MS + self.draws.between(0, NANOS_PER_MS - 1)
-        return f"{pid}#{nanos}"
-
-    def _address(self, room: int) -> str:
-        return f"10.{room}.{self.draws.between(0, 255)}.{self.draws.between(1, 254)}"

@@ -9,8 +9,10 @@ from itertools import accumulate
 from rebalance_core.model import events
 from rebalance_core.model.times import DAY_MS, HOUR_MS, MINUTE_MS
 from rebalance_core.synthetic.clusters import Cluster, cluster_of
-from rebalance_core.synthetic.draws import FIRST_TOPIC, Draws, EventRows, Mix, Row, topic_name
+from rebalance_core.synthetic.draws import Draws, Mix
+from rebalance_core.synthetic.event_rows import FIRST_TOPIC, EventRows, Row
 from rebalance_core.synthetic.fleet import FleetPlan
+from rebalance_core.synthetic.names import topic_name
 
 READ_WRITE, READ_ONLY = 6, 4  # PermName
 QUEUES: Mix[int] = (

@@ -7,10 +7,10 @@ the choice of queues and the table of avoided brokers with them.
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rebalance_core.model.clients import Version
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import RESPONSE_SCAN_MS
-from rebalance_core.producers.sending import (
+from rebalance_core.model.versions import Version
+from rebalance_core.producers.send_failures import (
     BROKER_EXCEPTION,
     CLIENT_EXCEPTION,
     CONNECT,
@@ -20,15 +20,13 @@ from rebalance_core.producers.sending import (
     TOO_MUCH_REQUEST,
     Brokers,
     JavaFailure,
-    Producer,
     Reply,
-    Request,
-    SendRecord,
     failure_of,
     final_failure,
     in_time,
     no_route,
 )
+from rebalance_core.producers.send_record import Producer, Request, SendRecord
 
 
 class AsyncRules(NamedTuple):

@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 
 from rebalance_core.model.queue import MessageQueue, sort_queues
-from rebalance_core.producers.routes import (
+from rebalance_core.producers.routes import RouteError, is_order_topic, publish_list
+from rebalance_core.producers.static_topics import static_queues
+from rebalance_core.producers.topic_route import (
     PERM_READ,
     BrokerData,
     QueueData,
     QueueMapping,
-    RouteError,
     TopicRoute,
-    is_order_topic,
-    publish_list,
-    static_queues,
 )
 from tests.conformance.replay_world import Json
 

@@ -3,17 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from rebalance_core.model.clients import parse_version
-from rebalance_core.producers.sending import (
-    CLIENT_EXCEPTION,
-    NO_ADDRESS,
-    Producer,
-    ProducerSettings,
-    Reply,
-    SendRecord,
-    send,
-)
-from rebalance_core.producers.strategy import profile_of
+from rebalance_core.model.versions import parse_version
+from rebalance_core.producers.profile import profile_of
+from rebalance_core.producers.send_failures import CLIENT_EXCEPTION, NO_ADDRESS, Reply
+from rebalance_core.producers.send_record import Producer, ProducerSettings, SendRecord
+from rebalance_core.producers.sending import send
 from tests.conformance.async_send import async_rules, send_async
 from tests.conformance.producer_routes import pairs
 from tests.conformance.producer_steps import faults_of, read_info, read_strategy

@@ -4,21 +4,14 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle
 from typing import Any
 
-from rebalance_core.model.clients import parse_version
 from rebalance_core.model.queue import MessageQueue, java_string_key
-from rebalance_core.producers.routes import (
-    Counter,
-    NoQueueError,
-    PublishInfo,
-    TopicRoute,
-    publish_list,
-)
-from rebalance_core.producers.strategy import (
-    FaultStrategy,
-    ProducerProfile,
-    new_strategy,
-    profile_of,
-)
+from rebalance_core.model.versions import parse_version
+from rebalance_core.producers.counter import Counter
+from rebalance_core.producers.profile import ProducerProfile, profile_of
+from rebalance_core.producers.publish_info import NoQueueError, PublishInfo
+from rebalance_core.producers.routes import publish_list
+from rebalance_core.producers.strategy import FaultStrategy, new_strategy
+from rebalance_core.producers.topic_route import TopicRoute
 from tests.conformance.producer_routes import TOPIC, pairs, read_route
 from tests.conformance.replay_world import Json
 

@@ -8,9 +8,9 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rebalance_core.model.clients import parse_version
 from rebalance_core.model.errors import RebalanceError
-from rebalance_core.producers.strategy import not_available_ms, profile_of
+from rebalance_core.model.versions import parse_version
+from rebalance_core.producers.profile import not_available_ms, profile_of
 from tests.conformance.producer_routes import route_facts
 from tests.conformance.producer_sends import send_facts
 from tests.conformance.producer_steps import call_facts, step_facts

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_core import rebalance_pass
+from rebalance_core.client.broker_answers import BrokerAnswers
+from rebalance_core.client.offset_stores import LocalOffsetStore
 from rebalance_core.client.one_pass import sentence
-from rebalance_core.client.process import BrokerAnswers, ClientProcess, LocalOffsetStore
-from rebalance_core.client.rebalance_pass import PassRecord, PassView
+from rebalance_core.client.pass_record import PassRecord, PassView
+from rebalance_core.client.process import ClientProcess
 from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.queue import MessageQueue
 from tests.conformance.replay_world import Json, ReplayWorld

@@ -3,15 +3,14 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rebalance_core.client.process import (
+from rebalance_core.client.broker_answers import (
     BrokerAnswers,
     BrokerRefusedError,
     BrokerUnreachableError,
-    ClientProcess,
     QueueAnswers,
-    start_process,
 )
-from rebalance_core.client.rebalance_pass import PassView
+from rebalance_core.client.pass_record import PassView
+from rebalance_core.client.process import ClientProcess, start_process
 from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue

@@ -38,12 +38,10 @@ from typing import Any
 from rebalance_core.model.errors import AllocationError, RebalanceError
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.protocol.members import pull_threshold_per_queue
-from rebalance_core.protocol.start_offset import (
-    broker_offset_reply,
-    compute_pull_from_where,
-    timestamp_search_bounds,
-)
+from rebalance_core.protocol.broker_offset_reply import broker_offset_reply
+from rebalance_core.protocol.pull_threshold import pull_threshold_per_queue
+from rebalance_core.protocol.start_offset import compute_pull_from_where
+from rebalance_core.protocol.timestamp_search import timestamp_search_bounds
 from rebalance_core.strategies.pop import allocate_for_pop
 from rebalance_core.strategies.registry import make_strategy
 from rebalance_core.strategies.spi import AllocationStrategy

@@ -3,18 +3,16 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from rebalance_core.client.process import (
+from rebalance_core.client.broker_answers import (
     BrokerAnswers,
     BrokerRefusedError,
     BrokerUnreachableError,
-    LocalOffsetStore,
-    OffsetStore,
     QueueAnswers,
-    RemoteOffsetStore,
 )
-from rebalance_core.model.clients import parse_version
+from rebalance_core.client.offset_stores import LocalOffsetStore, OffsetStore, RemoteOffsetStore
 from rebalance_core.model.errors import RebalanceError
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import parse_version
 
 Json = dict[str, Any]
 Fact = tuple[str, Any, Any]

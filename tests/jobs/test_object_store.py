@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from rebalance_core.checks.input_tables import read_table
+from rebalance_core.checks.table_reading import read_table
 from rebalance_core.cli.main import main
 from rebalance_core.cli.run.output_folder import OutputLock
 from rebalance_core.contracts import ALL_TABLES

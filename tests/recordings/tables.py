@@ -16,7 +16,7 @@ from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
-from rebalance_core.replay.settle import StrategyKey
+from rebalance_core.replay.topic_shares import StrategyKey
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 DATA = Path(__file__).parent / "data"

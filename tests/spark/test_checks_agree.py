@@ -14,7 +14,7 @@ from pyspark.sql import functions as sf
 from rebalance_core.checks import parquet_rows
 from rebalance_core.checks.input_tables import read_input_tables
 from rebalance_core.checks.row_checks import check_tables
-from rebalance_core.checks.row_limits import Content
+from rebalance_core.checks.row_counts import Content
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark import checks
 from rebalance_core.spark.read_tables import InputTables

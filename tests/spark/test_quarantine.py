@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from rebalance_core.checks.row_issues import ISSUE_CODES
-from rebalance_core.checks.row_limits import RowCounts
+from rebalance_core.checks.expected_values import ISSUE_CODES
+from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.contracts import ALL_TABLES, LEDGER_TABLES
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.checks import CheckedFrames, check_and_count

@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from pyspark.sql import SparkSession
 
-from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
+from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.spark import checks, sources
 from rebalance_core.spark.read_tables import read_table

@@ -18,7 +18,7 @@ from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
-from rebalance_core.protocol.start_offset import first_pull_correction
+from rebalance_core.protocol.first_pull import first_pull_correction
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import CommittedOffsetsRow, OffsetCorrectedFact

@@ -28,11 +28,11 @@ from rebalance_core.audit.topic_settings import (
     subscribed_topics,
 )
 from rebalance_core.audit.unknowns import NOT_ASKED
-from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, OFFSET_PERSIST_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
+from rebalance_core.model.versions import nearest_version
 
 # GROUP_NOT_CONFIGURED and GROUP_CAME_BACK: the group in the brokers' stores.
 

@@ -11,11 +11,11 @@ from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.rules.offset_rollback import CommitRollback, all_falls, outage_of
 from rebalance_core.audit.subjects import CAUSES, MEMBERS
 from rebalance_core.audit.subscriptions import is_broadcasting
-from rebalance_core.model.clients import nearest_version
 from rebalance_core.model.events import ACTING, REFUSED
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import OLD_SLAVE_COPY_MS, SECOND_MS, SLAVE_COPY_MS, utc
 from rebalance_core.model.verdicts import EMPTY, ERROR, INFO, WARNING
+from rebalance_core.model.versions import nearest_version
 from rebalance_core.replay.masters import MasterOutage
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_
 from rebalance_core.model.queue import is_retry_topic, retry_topic
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, HEARTBEAT_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.protocol.members import ROUTE_MS, SCAN_AND_PASS_MS
+from rebalance_core.protocol.settling_windows import ROUTE_MS, SCAN_AND_PASS_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import Fact

@@ -21,13 +21,16 @@ from rebalance_core.audit.stretches import Span
 from rebalance_core.audit.subjects import MEMBERS
 from rebalance_core.audit.subscriptions import is_proxied, stated_strategies, strategy_is_known
 from rebalance_core.audit.topic_settings import configs, configurations, subscribed_topics
-from rebalance_core.model.clients import is_java, parse_version
-from rebalance_core.model.group_settings import BROADCASTING, NODE
+from rebalance_core.model.clients import is_java
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.languages import NODE
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, sort_queues
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
-from rebalance_core.protocol.members import ALI_ONS
-from rebalance_core.protocol.shares import Divider, MixedGroup, Owners
+from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.client_libraries import ALI_ONS
+from rebalance_core.protocol.mixed_group import MixedGroup
+from rebalance_core.protocol.shares import Divider, Owners
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow, PullStartsRow

@@ -24,7 +24,7 @@ from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, OFF, Even
 from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, HEARTBEAT_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
-from rebalance_core.protocol.members import ROUTE_MS, window_ms
+from rebalance_core.protocol.settling_windows import ROUTE_MS, window_ms
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import Fact, TopicDroppedFact

@@ -16,7 +16,7 @@ from rebalance_core.audit.unknowns import CLIENT_CLOCK_UNKNOWN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
 from rebalance_core.model.times import MINUTE_MS, OFFSET_FLUSH_MS, OFFSET_PERSIST_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING
-from rebalance_core.protocol.members import MASTER_BACK_MS
+from rebalance_core.protocol.settling_windows import MASTER_BACK_MS
 from rebalance_core.replay.masters import MasterOutage
 
 if TYPE_CHECKING:

@@ -32,12 +32,13 @@ from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.audit.recovery import ClientAnswers, Recovery, went_after
 from rebalance_core.audit.subjects import CAUSES
-from rebalance_core.model.clients import KEPT, KEPT_LOCK_MS, profile_of
+from rebalance_core.model.client_profile import KEPT, KEPT_LOCK_MS
+from rebalance_core.model.clients import profile_of
 from rebalance_core.model.events import CONSUMER_LOST
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, CHANNEL_EXPIRY_MS, CHANNEL_SCAN_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
-from rebalance_core.protocol.members import ORDER_LOCK_MS
+from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.row_parts import NamesQueue

@@ -51,7 +51,7 @@ from rebalance_core.audit.subscriptions import (
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.protocol.members import NOTIFIED_MS
+from rebalance_core.protocol.settling_windows import NOTIFIED_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow, ObservedOwnershipRow, OwnershipRow

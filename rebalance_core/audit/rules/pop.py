@@ -32,12 +32,14 @@ from rebalance_core.audit.subscriptions import (
 )
 from rebalance_core.audit.topic_settings import configs, subscribed_topics
 from rebalance_core.clockwork.timer_periods import MIN_INTERVAL
-from rebalance_core.model.clients import is_java, parse_version
+from rebalance_core.model.clients import is_java
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
 from rebalance_core.model.queue import pop_retry_topics
 from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.protocol.members import OWN_PASS_MS, QUERY_ASSIGNMENT
+from rebalance_core.model.versions import parse_version
+from rebalance_core.protocol.query_assignment import QUERY_ASSIGNMENT
+from rebalance_core.protocol.settling_windows import OWN_PASS_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (

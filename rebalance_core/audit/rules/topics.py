@@ -24,7 +24,7 @@ from rebalance_core.audit.topic_settings import (
 from rebalance_core.model.queue import MessageQueue, retry_topic
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
-from rebalance_core.protocol.members import ROUTE_MS
+from rebalance_core.protocol.settling_windows import ROUTE_MS
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import CaseTopicsRow

@@ -38,7 +38,7 @@ from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queue
 from rebalance_core.model.timeline import Unknown
 from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, FROZEN, INFO, WARNING
-from rebalance_core.protocol.members import asks_broker
+from rebalance_core.protocol.query_assignment import asks_broker
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.strategies.custom import CustomStrategy
 from rebalance_core.strategies.machine_room_nearby import MachineRoomNearby

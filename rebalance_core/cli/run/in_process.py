@@ -130,7 +130,7 @@ class Carrier:
 
     def _all(self, inputs: Mapping[str, str]) -> Mapping[str, str]:
         """The inputs, those too that lie in the remote folder that --input names."""
-        from rebalance_core.checks.input_tables import tables_at
+        from rebalance_core.checks.table_files import tables_at
 
         if inputs:
             return inputs

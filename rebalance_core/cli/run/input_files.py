@@ -218,7 +218,7 @@ def is_larger(locations: Iterable[str], most: int) -> bool:
             else:
                 left -= size
     if packed and left >= 0:
-        from rebalance_core.checks.text_rows import unpacked_size  # needs numpy
+        from rebalance_core.checks.unpacked_text import unpacked_size
 
         for path in packed:
             left -= unpacked_size(path, left) if left >= 0 else 0

@@ -18,7 +18,7 @@ from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from rebalance_core.checks.row_limits import Content, RowCounts
+from rebalance_core.checks.row_counts import Content, RowCounts
 from rebalance_core.cli.options import JobOptions
 from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure
 from rebalance_core.cli.run.output_folder import (

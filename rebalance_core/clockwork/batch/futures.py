@@ -18,10 +18,10 @@ from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.ticks import Ticks
 from rebalance_core.clockwork.timer_periods import BEFORE_ALL, NEVER, Times
-from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
-from rebalance_core.protocol.members import locks_on_addition
-from rebalance_core.replay.group_state import Member
+from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.protocol.order_locks import locks_on_addition
+from rebalance_core.replay.member import Member
 from rebalance_core.strategies import parse_strategy
 
 LONGEST_PASS_US = max(

@@ -8,16 +8,12 @@ from rebalance_core.clockwork.mates import wakes_by_passes
 from rebalance_core.clockwork.options import SECOND_US
 from rebalance_core.clockwork.script import Life, Script
 from rebalance_core.clockwork.stretches import stretches_of
-from rebalance_core.model.clients import DROP, KEPT
+from rebalance_core.model.client_profile import DROP, KEPT
 from rebalance_core.model.events import BATCHED
-from rebalance_core.model.group_settings import (
-    BROADCASTING,
-    BROKER_STRATEGIES,
-    DEFAULT_INTERVALS,
-    PUSH,
-)
-from rebalance_core.replay.group_state import Member
-from rebalance_core.replay.settle import CONFIG_STRATEGY
+from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
+from rebalance_core.model.intervals import DEFAULT_INTERVALS
+from rebalance_core.replay.member import Member
+from rebalance_core.replay.topic_shares import CONFIG_STRATEGY
 
 REGULAR = "REGULAR"
 """The futures are played at once."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.client.rebalance_pass import FORCED_UNLOCK
+from rebalance_core.client.drop_phase import FORCED_UNLOCK
 from rebalance_core.clockwork import timer_periods
 from rebalance_core.clockwork.batch.futures import Futures, state_of
 from rebalance_core.clockwork.batch.sorted_rows import SortedRows

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
 from rebalance_core.clockwork.batch.futures import Futures
 from rebalance_core.clockwork.draws import entity_of
-from rebalance_core.model.clients import BYTES, DROP
+from rebalance_core.model.client_profile import BYTES, DROP
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.group_state import Member
+from rebalance_core.replay.member import Member
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.spi import EMPTY_ARGUMENT
 

@@ -22,7 +22,7 @@ from rebalance_core.clockwork.timer_periods import (
     NEVER,
 )
 from rebalance_core.kernels.segments import Ints
-from rebalance_core.model.clients import parse_version
+from rebalance_core.model.versions import parse_version
 
 _OPERATIONS = (
     Operation.SUBSCRIBES, Operation.JOINS, Operation.GOES, Operation.AGAIN, Operation.TICKS,

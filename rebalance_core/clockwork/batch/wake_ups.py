@@ -16,8 +16,8 @@ from rebalance_core.clockwork.draws import Timer
 from rebalance_core.clockwork.loop.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
 from rebalance_core.clockwork.operations import Operation
 from rebalance_core.clockwork.timer_periods import Times
-from rebalance_core.model.clients import parse_version
 from rebalance_core.model.group_settings import PUSH
+from rebalance_core.model.versions import parse_version
 
 
 @dataclass(frozen=True, eq=False)

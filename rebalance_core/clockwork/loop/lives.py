@@ -21,9 +21,9 @@ from rebalance_core.clockwork.operations import Operation
 from rebalance_core.clockwork.ownership_log import GIVEN_UP
 from rebalance_core.clockwork.script import Life, Sighting
 from rebalance_core.clockwork.timer_periods import NEVER
-from rebalance_core.model.clients import BYTES, DROP
+from rebalance_core.model.client_profile import BYTES, DROP
 from rebalance_core.model.group_settings import PUSH, GroupSettings
-from rebalance_core.replay.group_state import Member
+from rebalance_core.replay.member import Member
 from rebalance_core.strategies import parse_strategy
 
 DEFAULT = GroupSettings()

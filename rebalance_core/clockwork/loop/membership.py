@@ -14,7 +14,7 @@ from rebalance_core.clockwork.operations import Operation, operation_id
 from rebalance_core.clockwork.script import Life
 from rebalance_core.model.events import BATCHED, OFF
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.replay.group_state import Member
+from rebalance_core.replay.member import Member
 
 BROADCASTING_IS_SILENT = (5, 3, 1)
 """From then on a broker tells a BROADCASTING group nothing."""

@@ -6,13 +6,14 @@ Upstream: ``RebalanceLockManager`` on the broker, ``lockAll`` and ``unlockAll`` 
 from collections.abc import Collection, Iterable, Set
 from functools import partial
 
-from rebalance_core.client.process import BrokerAnswers
-from rebalance_core.client.rebalance_pass import FORCED_UNLOCK, PassRecord
+from rebalance_core.client.broker_answers import BrokerAnswers
+from rebalance_core.client.drop_phase import FORCED_UNLOCK
+from rebalance_core.client.pass_record import PassRecord
 from rebalance_core.clockwork.delays import LISTENER
 from rebalance_core.clockwork.draws import DRAW_BITS, Timer
 from rebalance_core.clockwork.loop.event_queue import Kind
 from rebalance_core.clockwork.loop.world import Client, LoopBroker, OrderLock, World
-from rebalance_core.model.clients import KEPT
+from rebalance_core.model.client_profile import KEPT
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
-from rebalance_core.client.rebalance_pass import PassRecord, PassView, run_pass
+from rebalance_core.client.pass_record import PassRecord, PassView
+from rebalance_core.client.rebalance_pass import run_pass
 from rebalance_core.clockwork import delays
 from rebalance_core.clockwork.draws import Timer
 from rebalance_core.clockwork.loop import heartbeats, known_routes

@@ -6,8 +6,9 @@ comes of it is that of `act`.
 
 from functools import partial
 
+from rebalance_core.client.pass_record import PassView
 from rebalance_core.client.process import ClientProcess
-from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, PassView, run_pass
+from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, run_pass
 from rebalance_core.clockwork import draws
 from rebalance_core.clockwork.draws import Timer
 from rebalance_core.clockwork.loop import heartbeats, known_routes, membership

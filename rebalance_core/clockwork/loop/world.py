@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from rebalance_core.client.process import ClientProcess, QueueAnswers
+from rebalance_core.client.broker_answers import QueueAnswers
+from rebalance_core.client.process import ClientProcess
 from rebalance_core.clockwork.draws import uniform
 from rebalance_core.clockwork.loop.event_queue import EventQueue
 from rebalance_core.clockwork.loop.future import Future
 from rebalance_core.clockwork.loop.pass_clock import PassClock
 from rebalance_core.clockwork.script import Life, Script
-from rebalance_core.model.clients import Version, parse_version
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.replay.group_state import Member
+from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.replay.member import Member
 
 OWN, WOKEN, RESUMED = "own", "woken", "resumed"
 """Why a pass begins: the client's own wait is over, somebody woke it, the application resumed."""

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from rebalance_core.ingest.rows import Event, Finding, finding
-from rebalance_core.model.clients import parse_version
 from rebalance_core.model.events import CONSUMER_JOIN, SUBSCRIBE, UNSUBSCRIBE
 from rebalance_core.model.group_settings import LITE_PULL
+from rebalance_core.model.versions import parse_version
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import GroupEvidence

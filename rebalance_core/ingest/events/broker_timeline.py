@@ -19,7 +19,7 @@ from rebalance_core.ingest.own_settings import notice_events
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
 from rebalance_core.ingest.rows import Event, Finding, Tables, event, finding
 from rebalance_core.model import events
-from rebalance_core.model.clients import nearest_version
+from rebalance_core.model.versions import nearest_version
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (

@@ -19,7 +19,7 @@ from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import WARNING
-from rebalance_core.protocol.members import ROUTE_MS
+from rebalance_core.protocol.settling_windows import ROUTE_MS
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (

@@ -39,7 +39,7 @@ from rebalance_core.model.events import (
 )
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
-from rebalance_core.protocol.members import tells_start
+from rebalance_core.protocol.client_reports import tells_start
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (

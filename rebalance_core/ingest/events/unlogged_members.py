@@ -32,7 +32,8 @@ from rebalance_core.model.events import (
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, REBALANCE_WAIT_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
-from rebalance_core.protocol.members import ROUTE_MS, tells_start
+from rebalance_core.protocol.client_reports import tells_start
+from rebalance_core.protocol.settling_windows import ROUTE_MS
 
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (

@@ -18,7 +18,7 @@ from rebalance_core.ingest.parse.json_tables import (
     read_document,
 )
 from rebalance_core.ingest.parse.offset_stores import Stated, read_store
-from rebalance_core.model.group_settings import DEFAULT_SHARE_QUEUE_NUM, PULL_MODE, RequestMode
+from rebalance_core.model.request_mode import DEFAULT_SHARE_QUEUE_NUM, PULL_MODE, RequestMode
 from rebalance_core.model.times import SECOND_MS
 
 # How a broker keeps its topics, consumer groups and offsets (rocketmq.md §15).

@@ -7,7 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rebalance_core.ingest.fact import BAD_NUMBER, Unreadable, shown
-from rebalance_core.model import clients
+from rebalance_core.model.versions import (
+    HIGHER_TEXT,
+    is_before_known,
+    is_known_line,
+    nearest_version,
+)
 
 # Fields of a rendered text, by the literal words between them: linear in the text's length.
 #
@@ -287,7 +292,7 @@ def version_of_ordinal(ordinal: int) -> str | None:
     if ordinal < V4_0_0:
         return "3.4.9" if ordinal == V3_4_9 else None
     if ordinal >= HIGHER_VERSION:
-        return clients.HIGHER_TEXT
+        return HIGHER_TEXT
     number = 500 + ((ordinal | 1) - V5_0_0) // 2  # releases are odd, 5.0.0 is 500
     return f"{number // 100}.{number // 10 % 10}.{number % 10}"
 
@@ -308,10 +313,10 @@ def is_later(version: str) -> bool:
     >>> is_later("5.5.1"), is_later("5.6.0"), is_later("4.3.0"), is_later("HIGHER.VERSION")
     (False, True, False, True)
     """
-    if version == clients.HIGHER_TEXT:
+    if version == HIGHER_TEXT:
         return True
-    nearest = clients.nearest_version(version)
-    return nearest is not None and not clients.is_known_line(nearest)
+    nearest = nearest_version(version)
+    return nearest is not None and not is_known_line(nearest)
 
 
 def not_modelled(versions: Mapping[str, str]) -> Iterator[tuple[str, list[str], str, str]]:
@@ -322,10 +327,8 @@ def not_modelled(versions: Mapping[str, str]) -> Iterator[tuple[str, list[str], 
     """
     for version in sorted({*versions.values()}):
         having = sorted(name for name, one in versions.items() if one == version)
-        if clients.is_before_known(version):
-            instead = (
-                f"is older than the oldest known line; {clients.nearest_version(version)}'s rules"
-            )
+        if is_before_known(version):
+            instead = f"is older than the oldest known line; {nearest_version(version)}'s rules"
             remedy = "Upgrade to 4.9 or later; until then read starts and windows with care."
         elif is_later(version):
             instead = "is later than the newest known line; that line's rules"

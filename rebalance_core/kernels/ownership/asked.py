@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rebalance_core.kernels import group_rows, segments
-from rebalance_core.kernels.cells import NOBODY, Readable
+from rebalance_core.kernels import group_kinds, segments
+from rebalance_core.kernels.cell_holders import NOBODY
+from rebalance_core.kernels.cells import Readable
 from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.grid import Grid, Places
@@ -45,7 +46,7 @@ def ask_own(coded: CodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> A
     """Ask the own strategies of all groups whatever they divide in any epoch."""
     names, found = coded.names, Answers()
     topics, brokers, clients = (n.to_pylist() for n in (names.topics, names.brokers, names.clients))
-    for topic in np.flatnonzero(coded.groups.kind[grid.topics.group] == group_rows.ASKED).tolist():
+    for topic in np.flatnonzero(coded.groups.kind[grid.topics.group] == group_kinds.ASKED).tolist():
         group, first = int(grid.topics.group[topic]), int(grid.topic_first[topic])
         strategy = coded.strategies[coded.groups.allocation[group]]
         its_brokers = np.flatnonzero(grid.topic_of == topic).tolist()

@@ -5,7 +5,8 @@ from functools import cache, cached_property
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.cells import NOBODY, Cells, Readable
+from rebalance_core.kernels.cell_holders import NOBODY
+from rebalance_core.kernels.cells import Cells, Readable
 from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.grid import Grid, Places, places

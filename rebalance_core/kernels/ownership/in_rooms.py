@@ -8,10 +8,12 @@ import pyarrow as pa
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Readable
 from rebalance_core.kernels.coded_groups import CodedGroups
-from rebalance_core.kernels.epochs import Epochs, TopicBrokers
+from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.grid import Grid, places
-from rebalance_core.kernels.group_rows import IN_ROOMS
-from rebalance_core.kernels.roster import Roster, Runs
+from rebalance_core.kernels.group_kinds import IN_ROOMS
+from rebalance_core.kernels.roster import Roster
+from rebalance_core.kernels.routes import TopicBrokers
+from rebalance_core.kernels.runs import Runs
 from rebalance_core.kernels.segments import NONE, Ints
 from rebalance_core.strategies.vectorised import InRooms, PlaceRule
 

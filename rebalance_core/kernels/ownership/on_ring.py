@@ -8,12 +8,15 @@ from functools import lru_cache
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.cells import NOBODY, Queues, Readable
+from rebalance_core.kernels.cell_holders import NOBODY
+from rebalance_core.kernels.cells import Readable
 from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.grid import Grid
-from rebalance_core.kernels.group_rows import ON_RING
-from rebalance_core.kernels.roster import Roster, Runs, processes_at_once
+from rebalance_core.kernels.group_kinds import ON_RING
+from rebalance_core.kernels.queues import Queues
+from rebalance_core.kernels.roster import Roster
+from rebalance_core.kernels.runs import Runs, processes_at_once
 from rebalance_core.kernels.segments import Ints
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import AllocationStrategy

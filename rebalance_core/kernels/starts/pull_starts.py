@@ -3,111 +3,38 @@
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.cells import Block, Broadcast, Piece, Queues, Shared
-from rebalance_core.kernels.coded_groups import Observations
+from rebalance_core.kernels.cell_holders import Block, Broadcast, Piece, Shared
+from rebalance_core.kernels.coded_offsets import Observations
 from rebalance_core.kernels.codes import coded
 from rebalance_core.kernels.group_rows import TYPES
-from rebalance_core.kernels.ownership.changes import INITIAL, Differ, Holdings, OwnerChanges
+from rebalance_core.kernels.ownership.changes import INITIAL, Differ, OwnerChanges
+from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_true, pair
-from rebalance_core.kernels.starts.first_starts import (
+from rebalance_core.kernels.ownership_rows import queue_columns
+from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, pair
+from rebalance_core.kernels.starts.deletions import find_deletions
+from rebalance_core.kernels.starts.first_pulls import FirstPulls
+from rebalance_core.kernels.starts.first_starts import first_starts
+from rebalance_core.kernels.starts.handovers import commits_inside, handovers, lost_holders
+from rebalance_core.kernels.starts.local_starts import local_starts
+from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
+from rebalance_core.kernels.starts.popped_starts import popped_since, put_popped
+from rebalance_core.kernels.starts.role_switches import RoleSwitchArrays
+from rebalance_core.kernels.starts.shared_handovers import chained_lows, shared_handovers
+from rebalance_core.kernels.starts.starts import (
     LOCAL_STORE,
     OF_THE_QUEUE,
     OK,
     PULL_ALWAYS_ZERO,
     RULES,
-    STORED,
-    UNKNOWN,
-    RoleSwitchArrays,
     Starts,
-    first_starts,
 )
-from rebalance_core.kernels.starts.handovers import (
-    chained_lows,
-    commits_inside,
-    handovers,
-    lost_holders,
-    shared_handovers,
-)
-from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, find_deletions, pick
-from rebalance_core.kernels.starts.stored_starts import (
-    FirstPulls,
-    StoredStartArrays,
-    chain_lows,
-    find_steps,
-    highest,
-    local_starts,
-    switched_lows,
-)
-from rebalance_core.kernels.table_rows import (
-    group_columns,
-    nullable,
-    queue_columns,
-    table_rows,
-    words,
-)
+from rebalance_core.kernels.starts.stored_starts import StoredStartArrays, chain_lows, highest
+from rebalance_core.kernels.starts.switched_lows import find_steps, switched_lows
+from rebalance_core.kernels.table_rows import group_columns, nullable, table_rows, words
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.verdicts import START_STATUSES
-from rebalance_core.protocol.start_offset import COMMIT_TRANSIT_MS
-
-# Where the owner of a queue starts that was popped before: see `replay.pull_starts.PoppedQueues`.
-
-
-def popped_since(prepared: PreparedGroups, queues: Queues, adds: OwnerChanges) -> Ints:
-    """By add: when its topic was shared first; `NONE`: not since the queue's last owner.
-
-    Args:
-        prepared: the groups.
-        queues: what the adds are about.
-        adds: of all new owners, by queue and epoch.
-    """
-    shared, epochs, grid = prepared.popped, prepared.epochs, prepared.grid
-    if shared is None or not len(adds.queue):
-        return np.full(len(adds.queue), NONE)
-    topic = queues.group_topic[adds.queue]
-    offset = grid.topic_first[topic] - epochs.of_group[grid.topics.group[topic]]
-    of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
-    begins = first_of_run(of)
-    last = last_true(shared.cells, begins)[offset + adds.epoch]
-    first_cell = np.full(len(grid.topics.group), NONE)
-    cells = np.flatnonzero(shared.cells)[::-1]
-    first_cell[of[cells]] = cells  # the first one is set last
-    steps = np.flatnonzero(first_of_run(adds.queue, adds.epoch))
-    step = np.searchsorted(steps, np.arange(len(adds.queue)), side="right") - 1
-    before = steps[np.maximum(step - 1, 0)]
-    owned = (step > 0) & (adds.queue[before] == adds.queue) & (adds.epoch[before] + offset > last)
-    since = epochs.from_ms[np.where(last >= 0, first_cell[topic] - offset, 0)]
-    return np.where((last >= 0) & ~owned, since, NONE)
-
-
-def put_popped(
-    starts: Starts, since_ms: Ints, mine: OwnerChanges, stored: Ints, forgotten_ms: Ints,
-    commits: SeenCommits, offsets: SeenOffsets, earliest_ms: Ints,
-) -> None:  # fmt: skip
-    """Set the rows of queues that were popped until now.
-
-    Args:
-        starts: changed in place.
-        since_ms: `popped_since` of each row; `NONE`: not popped.
-        mine: the rows.
-        stored: the newest commit that the broker still knows, or `NONE`.
-        forgotten_ms: when the broker forgot its commits last.
-        commits: what was committed.
-        offsets: what was seen of the queues.
-        earliest_ms: of each row.
-    """
-    rows = np.flatnonzero(since_ms >= 0)
-    queue, stored = mine.queue[rows], stored[rows]
-    before = commits.newest(queue, since_ms[rows])
-    known = (before >= 0) & (pick(commits.at_ms, before) > forgotten_ms[rows])
-    low = np.where(known, pick(commits.offset, before), 0)
-    top = offsets.max_by(queue, mine.latest_ms[rows], earliest_ms[rows])
-    estimate = pick(commits.offset, stored)
-    high = np.where((top >= 0) & (stored >= 0), np.maximum(top, estimate), top)
-    low = np.where(stored >= 0, np.minimum(low, estimate), low)
-    offset = np.where(stored >= 0, estimate, NONE)
-    status = np.where(stored >= 0, OK, UNKNOWN)
-    starts.update(rows, Starts(np.full(len(rows), STORED), offset, low, high, status))
+from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 
 
 class PullStartArrays:

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rebalance_core.model.group_settings import (
-    BROKER_REBALANCE,
-    CLIENT_REBALANCE,
+from rebalance_core.model.group_settings import BROKER_REBALANCE, CLIENT_REBALANCE
+from rebalance_core.model.request_mode import (
     DEFAULT_SHARE_QUEUE_NUM,
     PULL_MODE,
     RequestMode,

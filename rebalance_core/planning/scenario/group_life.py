@@ -7,14 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rebalance_core.model import events
-from rebalance_core.model.group_settings import (
-    BROADCASTING,
-    BROKER_REBALANCE,
-    CLIENT_REBALANCE,
-    INTERVALS,
-    JAVA,
-    RequestMode,
-)
+from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, CLIENT_REBALANCE
+from rebalance_core.model.intervals import INTERVALS
+from rebalance_core.model.languages import JAVA
+from rebalance_core.model.request_mode import RequestMode
 from rebalance_core.model.times import DAY_MS
 from rebalance_core.planning.client_ids import (
     MadeId,

@@ -20,12 +20,11 @@ from rebalance_core.model.group_settings import (
     PROXY_REBALANCE,
     PUSH,
     GroupSettings,
-    RequestMode,
-    can_be_popped,
 )
+from rebalance_core.model.request_mode import RequestMode, can_be_popped
 from rebalance_core.planning.scenario.cluster_life import FIRST_SEQUENCE, ROWS_AN_INSTANT, entity_of
 from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS
-from rebalance_core.protocol.members import asks_broker
+from rebalance_core.protocol.query_assignment import asks_broker
 
 # What the members of a group state of themselves, over its whole history.
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_core.checks.digest import TableWritten
-from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
-from rebalance_core.checks.row_limits import BadRowLimits, RowCounts
+from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
+from rebalance_core.checks.row_counts import RowCounts
+from rebalance_core.checks.row_limits import BadRowLimits
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.planning.sweep.transitions import FUTURES, SLOWEST

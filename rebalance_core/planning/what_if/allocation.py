@@ -11,9 +11,10 @@ from rebalance_core.model.queue import MessageQueue, sort_queues
 from rebalance_core.planning.movement import StepMovement, movement_of_epoch, owners_of
 from rebalance_core.planning.strategies import Owners, PlanningStrategy
 from rebalance_core.planning.what_if.planned_group import PlannedGroup
-from rebalance_core.protocol.shares import MixedGroup
+from rebalance_core.protocol.mixed_group import MixedGroup
 from rebalance_core.replay.history import Epoch
-from rebalance_core.replay.pop_tables import client_reaches, pop_metric_rows
+from rebalance_core.replay.pop_reach import client_reaches
+from rebalance_core.replay.pop_tables import pop_metric_rows
 
 # When messages come again that a client had taken and not acknowledged when it died.
 #

@@ -7,32 +7,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from rebalance_core.model.clients import parse_language
 from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean
 from rebalance_core.model.group_settings import (
     BROADCASTING,
     CLIENT_REBALANCE,
     CLUSTERING,
-    JAVA,
     REBALANCE_MODES,
     GroupSettings,
-    RequestMode,
-    can_be_popped,
-    parse_request_mode,
 )
+from rebalance_core.model.languages import JAVA, parse_language
 from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.model.request_mode import RequestMode, can_be_popped, parse_request_mode
 from rebalance_core.planning.known_strategies import as_planning_strategy
 from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies import PlanningStrategy, by_topic
 from rebalance_core.planning.table_keys import MOST_QUEUES, one_of, whole
-from rebalance_core.protocol.shares import Divider, MixedGroup
-from rebalance_core.replay.group_state import (
-    GroupView,
-    Member,
-    ProcessKey,
-    SharedTopic,
-    shared_topics,
-)
+from rebalance_core.protocol.mixed_group import MixedGroup
+from rebalance_core.protocol.shares import Divider
+from rebalance_core.replay.group_view import GroupView
+from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.shared_topics import SharedTopic, shared_topics
 from rebalance_core.strategies.texts import own_strategy
 
 # Queues by their number on each broker: topic -> broker name -> number of queues.

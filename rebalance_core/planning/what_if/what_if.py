@@ -7,7 +7,8 @@ from html import escape
 from typing import Any
 
 from rebalance_core.model.errors import UsageError, did_you_mean
-from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING, JAVA
+from rebalance_core.model.group_settings import CLIENT_REBALANCE, CLUSTERING
+from rebalance_core.model.languages import JAVA
 from rebalance_core.model.queue import MessageQueue, queue_sort_key
 from rebalance_core.planning.client_ids import (
     DEFAULT_TEMPLATE,
@@ -43,9 +44,10 @@ from rebalance_core.planning.what_if.planned_group import (
 )
 from rebalance_core.planning.what_if.what_if_table import what_if_table
 from rebalance_core.replay.changes import queues_taken
-from rebalance_core.replay.group_state import Member
 from rebalance_core.replay.history import Epoch
-from rebalance_core.replay.settle import Settled, settle, strategy_key
+from rebalance_core.replay.member import Member
+from rebalance_core.replay.settle import Settled, settle
+from rebalance_core.replay.topic_shares import strategy_key
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.texts import own_strategy
 

@@ -7,7 +7,7 @@ from rebalance_core.model.queue import MessageQueue, sort_client_ids
 from rebalance_core.planning.movement import Movement, StepMovement
 from rebalance_core.planning.strategies import PlanningStrategy
 from rebalance_core.planning.what_if.allocation import Allocation, PopFigures, changed_owners
-from rebalance_core.protocol.shares import MixedGroup
+from rebalance_core.protocol.mixed_group import MixedGroup
 
 MOST_ROWS = 20
 """Of consumers and of queues; what is left out is counted."""

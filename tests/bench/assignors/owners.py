@@ -18,10 +18,10 @@ from rebalance_core.cli.run.session import QUICK_SETTINGS
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import strategy_for
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.kernels.cells import ABSENT, Block
+from rebalance_core.kernels.cell_holders import ABSENT, Block
 from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
-from rebalance_core.kernels.group_rows import REGULAR
-from rebalance_core.kernels.ownership.changes import Holdings
+from rebalance_core.kernels.group_kinds import REGULAR
+from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.kernels.segments import Ints
 from tests.bench.assignors.points import Point

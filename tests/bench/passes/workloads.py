@@ -21,7 +21,7 @@ from rebalance_core.engine.ledger_pass import (
 )
 from rebalance_core.engine.options import REFERENCE, VECTORIZED
 from rebalance_core.kernels.coded_groups import EngineOptions
-from rebalance_core.kernels.codes import EVENTS, GROUPS
+from rebalance_core.kernels.table_columns import EVENTS, GROUPS
 from rebalance_core.process.runtime import TableRows
 from rebalance_core.spark.routed_rows import routed_tables
 

@@ -13,7 +13,8 @@ from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, CONSUMER_SUSPEND
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import EQUAL, LANGUAGE, UNKNOWN
-from rebalance_core.protocol.shares import Divider, MixedGroup
+from rebalance_core.protocol.mixed_group import MixedGroup
+from rebalance_core.protocol.shares import Divider
 from rebalance_core.strategies import allocate_group, parse_strategy
 from tests.unit.audit.cases import (
     Row,

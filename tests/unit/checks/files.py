@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rebalance_core.checks.input_tables import read_table
+from rebalance_core.checks.table_reading import read_table
 from rebalance_core.contracts import INPUT_TABLES
 
 EVENT = {"cluster": "c", "event_ms": 1, "sequence": 1, "event_type": "BROKER_UP"}

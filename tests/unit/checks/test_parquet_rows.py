@@ -11,9 +11,9 @@ import pytest
 
 from rebalance_core.checks import parquet_rows
 from rebalance_core.checks.conform import conform, unknown_columns
-from rebalance_core.checks.input_tables import read_table
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.parquet_rows import ParquetTable, pieces_of
+from rebalance_core.checks.table_reading import read_table
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import READ_ISSUES, SOURCE
 from rebalance_core.model.errors import InputRefused

@@ -10,15 +10,16 @@ import pytest
 
 from rebalance_core.checks.conform import with_text
 from rebalance_core.checks.digest import TableDigest
+from rebalance_core.checks.expected_values import ISSUE_CODES, unparsed
 from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
-from rebalance_core.checks.row_checks import Rejections, check_table, check_tables
-from rebalance_core.checks.row_issues import ISSUE_CODES, unparsed
-from rebalance_core.checks.row_limits import RowCounts
+from rebalance_core.checks.rejections import Rejections
+from rebalance_core.checks.row_checks import check_table, check_tables
+from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, OBSERVED_TABLES, REJECTED
 from rebalance_core.contracts.inputs import TIME_RANGES
 from rebalance_core.contracts.planning import QUEUE_RATES
 from rebalance_core.model.errors import InputRefused, UsageError
-from rebalance_core.model.group_settings import INTERVALS
+from rebalance_core.model.intervals import INTERVALS
 from tests.row_cases import COMMITS, CONFIG, DEFAULTS, EVENTS, NOW_MS, rows_by_table
 from tests.tree import TREE
 

@@ -10,16 +10,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.checks import text_rows
+from rebalance_core.checks import text_lines, text_rows
+from rebalance_core.checks.text_lines import lines_of_file, number_lines
 from rebalance_core.checks.text_rows import (
     FEW_LINES,
     Lines,
     csv_rows,
     json_block,
     json_rows,
-    lines_of_file,
     names_of_line,
-    number_lines,
 )
 from rebalance_core.contracts import ALL_TABLES, INPUT_TABLES, Table
 from rebalance_core.contracts.planning import QUEUE_RATES
@@ -224,7 +223,7 @@ def test_another_header_is_refused() -> None:
 
 @pytest.mark.parametrize("block_bytes", [1, 2, 3, 7, 1000])
 def test_lines_do_not_depend_on_blocks(monkeypatch: pytest.MonkeyPatch, block_bytes: int) -> None:
-    monkeypatch.setattr(text_rows, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(text_lines, "BLOCK_BYTES", block_bytes)
     data = b"\xef\xbb\xbfa\r\nb\rc\n\n\xff\xc3\xa9\r\r\nlast"
     read = list(lines_of_file("f", io.BytesIO(data)))
     assert [text for batch in read for text in batch["_raw"].to_pylist()] == [

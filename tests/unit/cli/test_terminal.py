@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.checks.row_limits import Complaint, RowCounts
+from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.cli import terminal
 from rebalance_core.cli.main import main
 from rebalance_core.cli.terminal import RowReport, joined, numbers, rejected_rows, say, table

@@ -5,8 +5,9 @@ import json
 import pytest
 
 import rebalance_core
+from rebalance_core.client.broker_answers import BrokerUnreachableError, QueueAnswers
 from rebalance_core.client.one_pass import RebalancePass, rebalance_pass
-from rebalance_core.client.process import BrokerUnreachableError, ProcessQueue, QueueAnswers
+from rebalance_core.client.process import ProcessQueue
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.group_settings import GroupSettings
 

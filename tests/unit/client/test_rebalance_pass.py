@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.client.process import (
+from rebalance_core.client.broker_answers import (
     BrokerAnswers,
     BrokerRefusedError,
     BrokerUnreachableError,
     QueueAnswers,
 )
-from rebalance_core.client.rebalance_pass import PassRecord, QueueChange, run_pass
+from rebalance_core.client.pass_record import PassRecord, QueueChange
+from rebalance_core.client.rebalance_pass import run_pass
 from rebalance_core.model.queue import MessageQueue
 from tests.unit.replay.one_process import (
     ALL,

@@ -8,7 +8,7 @@ from rebalance_core.clockwork.batch.left_to_loop import BROKER_DIVIDES, reason_o
 from rebalance_core.clockwork.loop import future as loop_future
 from rebalance_core.clockwork.loop import rebalancing
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.protocol.members import MASTER_BACK_MS
+from rebalance_core.protocol.settling_windows import MASTER_BACK_MS
 from tests.unit.clockwork.futures import EXACT, Future, futures, happens, joins, ms, two_brokers
 from tests.unit.replay.histories import event, topic
 

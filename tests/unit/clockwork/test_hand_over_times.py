@@ -9,7 +9,7 @@ import pytest
 from rebalance_core.clockwork.delays import ADD_AFTER, DROP_AFTER, PASS_LENGTH
 from rebalance_core.clockwork.draws import Timer, uniform
 from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.protocol.members import MASTER_BACK_MS
+from rebalance_core.protocol.settling_windows import MASTER_BACK_MS
 from tests.unit.clockwork.futures import (
     EXACT,
     SECOND,

@@ -12,8 +12,8 @@ from rebalance_core.clockwork.ownership_log import OwnershipLog
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.replay.group_state import ProcessKey
 from rebalance_core.replay.history import GroupHistory, Replay, replay_history
+from rebalance_core.replay.member import ProcessKey
 from tests.unit.kernels.random_groups import TRAITS, groups
 from tests.unit.replay.histories import strategy_for
 

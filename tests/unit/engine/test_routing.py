@@ -19,7 +19,8 @@ from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import UNDIVIDED, Interests, Routing, interests_of, routing_of
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.synthetic.fleet import FleetPlan
-from rebalance_core.synthetic.table_parts import PARTS, arrow_batches
+from rebalance_core.synthetic.fleet_batches import arrow_batches
+from rebalance_core.synthetic.table_parts import PARTS
 from tests.unit.engine.test_fan_out import arrow_tables, random_tables
 
 ENGINE = EngineOptions(queue_offsets_given=True, committed_offsets_given=True)

@@ -15,7 +15,7 @@ from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import BROADCASTING, GroupSettings
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import Epoch, GroupHistory, Replay, replay_history
-from rebalance_core.replay.pop_tables import client_reaches
+from rebalance_core.replay.pop_reach import client_reaches
 from rebalance_core.strategies.pop import WHOLE_BROKER
 from tests.unit.explain.ledgers import group_rows
 from tests.unit.kernels.random_groups import TRAITS, groups

@@ -19,8 +19,10 @@ from rebalance_core.explain.view import View
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.group_settings import BROADCASTING, CLUSTERING, GroupSettings
 from rebalance_core.model.queue import MessageQueue, java_string_key, sort_client_ids, sort_queues
-from rebalance_core.replay.group_state import GroupView, Member
-from rebalance_core.replay.settle import Holdings, settle, strategy_key
+from rebalance_core.replay.group_view import GroupView
+from rebalance_core.replay.member import Member
+from rebalance_core.replay.settle import Holdings, settle
+from rebalance_core.replay.topic_shares import strategy_key
 from rebalance_core.strategies import allocate_group, parse_strategy
 from rebalance_core.strategies.formula import Question
 from tests.unit.kernels.random_steps import STRATEGIES as SHARED

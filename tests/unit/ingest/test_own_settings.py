@@ -8,7 +8,7 @@ import pytest
 
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.errors import InputRefused
-from rebalance_core.model.group_settings import INTERVALS
+from rebalance_core.model.intervals import INTERVALS
 from tests.recordings.tables import DATA
 
 N5, N90, W5 = "10.0.0.4@21447#6327729062372", "10.0.0.5@21620#6339646464095", "10.0.0.1@"

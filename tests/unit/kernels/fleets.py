@@ -13,17 +13,17 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import arrow_type
-from rebalance_core.kernels import group_rows
+from rebalance_core.kernels import group_kinds
 from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
 from rebalance_core.kernels.ledger import ledger_rows
-from rebalance_core.kernels.loads import sharing_of
-from rebalance_core.kernels.ownership.changes import CELLS_PER_BLOCK, Holdings
+from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
+from rebalance_core.kernels.shared_loads import sharing_of
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import GroupHistory
-from rebalance_core.replay.settle import StrategyKey
+from rebalance_core.replay.topic_shares import StrategyKey
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
     | {TABLE: pa.string()}
 )
 DEFAULTS = GroupSettings()
-REASONS = tuple(group_rows.REASONS)
+REASONS = tuple(group_kinds.REASONS)
 SHOWN = 3
 """Differing rows of a table that a failure prints."""
 
@@ -119,7 +119,7 @@ def build(
 
 
 def reasons_of(prepared: PreparedGroups) -> dict[GroupName, str]:
-    """By group, the code of `kernels.group_rows.REASONS`."""
+    """By group, the code of `kernels.group_kinds.REASONS`."""
     names = prepared.coded.names
     groups = zip(names.clusters.to_pylist(), names.groups.to_pylist(), strict=True)
     return dict(zip(groups, (REASONS[code] for code in prepared.reason), strict=True))

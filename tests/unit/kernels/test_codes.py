@@ -6,15 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.codes import (
-    Columns,
-    TopicSets,
-    encode,
-    java_sorted,
-    list_pointers,
-    names_of,
-)
+from rebalance_core.kernels.codes import encode, java_sorted, names_of
 from rebalance_core.kernels.segments import pointers
+from rebalance_core.kernels.table_columns import Columns, list_pointers
+from rebalance_core.kernels.topic_sets import TopicSets
 from rebalance_core.model.queue import java_string_key
 from tests.unit.kernels.hypothesis_settings import RANDOM
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rebalance_core.kernels import cells, group_rows
-from rebalance_core.kernels.ownership.changes import CELLS_PER_BLOCK
-from rebalance_core.kernels.starts.first_starts import RULES
+from rebalance_core.kernels import cells, group_kinds
+from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK
+from rebalance_core.kernels.starts.starts import RULES
 from rebalance_core.replay.history import GroupHistory
 from tests.unit.kernels.fleets import (
     assert_equal,
@@ -113,9 +113,9 @@ def compare(
     unknown = unknown_events(prepared, table)
     assert [event for event in unknown if event[0] in names] == rejected_events(replay)
     tally.groups.update(reasons.values())
-    groups, taken = prepared.coded.groups, prepared.reason == group_rows.REGULAR
-    tally.kinds["BROADCASTING"] += int((groups.kind[taken] == group_rows.EVERYONE).sum())
-    for allocation in groups.allocation[taken & group_rows.divides(groups.kind)].tolist():
+    groups, taken = prepared.coded.groups, prepared.reason == group_kinds.REGULAR
+    tally.kinds["BROADCASTING"] += int((groups.kind[taken] == group_kinds.EVERYONE).sum())
+    for allocation in groups.allocation[taken & group_kinds.divides(groups.kind)].tolist():
         tally.kinds[type(prepared.coded.strategies[allocation]).__name__] += 1
     tally.masterless += sum(row["masterless_queues"] > 0 for row in kernels["epochs"])
     tally.shared += int(prepared.shared.sum())

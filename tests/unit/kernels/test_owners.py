@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rebalance_core.kernels import cells
-from rebalance_core.kernels.ownership import layout
+from rebalance_core.kernels.ownership import strategy_kernels
 from rebalance_core.kernels.ownership.by_place import OwnersByPlace
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.model.events import Event
@@ -227,7 +227,7 @@ def test_every_place_has_the_owner_that_the_plain_strategy_gives(
 def test_cells_are_the_same_looked_up_by_place_and_computed(groups: list[OwnersDivided]) -> None:
     looked_up = kernel_rows(built(groups), ("ownership",))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(layout, "MOST_LISTED", -1)
+        patch.setattr(strategy_kernels, "MOST_LISTED", -1)
         assert kernel_rows(built(groups), ("ownership",)) == looked_up
 
 

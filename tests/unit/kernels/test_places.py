@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.kernels.epochs import TopicBrokers
 from rebalance_core.kernels.grid import Grid, places
+from rebalance_core.kernels.routes import TopicBrokers
 from rebalance_core.kernels.segments import Ints, pointers
-from rebalance_core.kernels.topics import GroupTopics
+from rebalance_core.kernels.topic_periods import GroupTopics
 from tests.unit.kernels.hypothesis_settings import RANDOM
 
 NOTHING = np.zeros(0, np.int64)

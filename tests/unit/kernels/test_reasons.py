@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.kernels import group_rows
+from rebalance_core.kernels import group_kinds
 from rebalance_core.model.events import Event
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.strategies import parse_strategy
@@ -373,26 +373,26 @@ def test_the_first_of_several_reasons_counts() -> None:
 
 
 def test_there_is_a_group_for_every_reason() -> None:
-    assert {reason for reason, _, _ in CASES} == set(group_rows.REASONS)
+    assert {reason for reason, _, _ in CASES} == set(group_kinds.REASONS)
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("AVG", group_rows.BY_PLACE),
-        ("AVG_BY_CIRCLE", group_rows.BY_PLACE),
-        ("CONSISTENT_HASH(virtual_nodes=0)", group_rows.ON_RING),
-        ("MACHINE_ROOM(consumer_idcs=r)", group_rows.BY_PLACE),
-        ("MACHINE_ROOM", group_rows.NO_KIND),
-        ("MACHINE_ROOM_NEARBY-AVG", group_rows.IN_ROOMS),
-        ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", group_rows.IN_ROOMS),
-        ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", group_rows.NO_KIND),
-        ("MACHINE_ROOM_NEARBY-CONFIG", group_rows.NO_KIND),
-        ("CONFIG", group_rows.LISTED),
+        ("AVG", group_kinds.BY_PLACE),
+        ("AVG_BY_CIRCLE", group_kinds.BY_PLACE),
+        ("CONSISTENT_HASH(virtual_nodes=0)", group_kinds.ON_RING),
+        ("MACHINE_ROOM(consumer_idcs=r)", group_kinds.BY_PLACE),
+        ("MACHINE_ROOM", group_kinds.NO_KIND),
+        ("MACHINE_ROOM_NEARBY-AVG", group_kinds.IN_ROOMS),
+        ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", group_kinds.IN_ROOMS),
+        ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", group_kinds.NO_KIND),
+        ("MACHINE_ROOM_NEARBY-CONFIG", group_kinds.NO_KIND),
+        ("CONFIG", group_kinds.LISTED),
     ],
 )
 def test_the_kind_of_a_strategy(text: str, kind: int) -> None:
-    assert group_rows.kinds_of([parse_strategy(text)]).tolist() == [kind, group_rows.NO_KIND]
+    assert group_kinds.kinds_of([parse_strategy(text)]).tolist() == [kind, group_kinds.NO_KIND]
 
 
 def test_strategies_of_one_rule_by_place_have_one_kind() -> None:
@@ -402,6 +402,6 @@ def test_strategies_of_one_rule_by_place_have_one_kind() -> None:
         "MACHINE_ROOM(consumer_idcs=s)",
         "AVG_BY_CIRCLE",
     )
-    kinds = group_rows.kinds_of(list(map(parse_strategy, texts)))
-    first = group_rows.BY_PLACE
-    assert kinds.tolist() == [first, first + 1, first, first + 2, group_rows.NO_KIND]
+    kinds = group_kinds.kinds_of(list(map(parse_strategy, texts)))
+    first = group_kinds.BY_PLACE
+    assert kinds.tolist() == [first, first + 1, first, first + 2, group_kinds.NO_KIND]

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rebalance_core.kernels.periods import Periods
 from rebalance_core.kernels.segments import (
     NEVER,
     Ints,
-    Periods,
     covered,
     extreme,
     find,

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rebalance_core.kernels.cells import Block, Broadcast
-from rebalance_core.kernels.ownership.changes import Holdings
-from rebalance_core.kernels.ownership.pop_answers import without
+from rebalance_core.kernels.cell_holders import Block, Broadcast
+from rebalance_core.kernels.ownership.client_reach import without
+from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
-from rebalance_core.kernels.segments import Periods
+from rebalance_core.kernels.periods import Periods
 from rebalance_core.model.events import Event
 from tests.unit.kernels.fleets import assert_equal, build, kernel_tables, replay_rows
 from tests.unit.replay.histories import event, history, join, leave, reaches, topic

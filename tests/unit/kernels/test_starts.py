@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_core.kernels.segments import NONE, bisect, pointers
-from rebalance_core.kernels.starts.first_starts import RULES
-from rebalance_core.kernels.starts.handovers import chained_lows
 from rebalance_core.kernels.starts.lookups import pick
+from rebalance_core.kernels.starts.shared_handovers import chained_lows
+from rebalance_core.kernels.starts.starts import RULES
 from rebalance_core.kernels.starts.stored_starts import BIGGEST, chain_lows
 from rebalance_core.model.queue import retry_topic
 from rebalance_core.replay.history import GroupHistory, QueueOffset

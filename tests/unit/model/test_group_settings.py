@@ -7,8 +7,9 @@ import pytest
 
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import GroupSettings, can_be_popped, parse_request_mode
+from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import pop_retry_topics
+from rebalance_core.model.request_mode import can_be_popped, parse_request_mode
 from tests.unit.kernels.fleets import kernel_tables
 from tests.unit.replay.histories import Tables, history, join, ledger, topic
 

@@ -9,7 +9,7 @@ import pytest
 
 from rebalance_core.model import times
 from rebalance_core.model.times import read_duration, read_instant, utc, utc_ms, utc_time
-from rebalance_core.protocol import members
+from rebalance_core.protocol import order_locks, settling_windows
 from tests.tree import TREE
 
 # Times as people write them: durations and instants.
@@ -97,6 +97,6 @@ def test_a_timer_of_rocketmq_stands_in_one_file() -> None:
 
 
 def test_the_windows_that_derive_from_them() -> None:
-    assert (members.NOTIFIED_MS, members.OWN_PASS_MS) == (3_000, 23_000)
-    assert (members.SCAN_AND_PASS_MS, members.ROUTE_MS) == (33_000, 53_000)
-    assert members.ORDER_LOCK_MS == 61_000
+    assert (settling_windows.NOTIFIED_MS, settling_windows.OWN_PASS_MS) == (3_000, 23_000)
+    assert (settling_windows.SCAN_AND_PASS_MS, settling_windows.ROUTE_MS) == (33_000, 53_000)
+    assert order_locks.ORDER_LOCK_MS == 61_000

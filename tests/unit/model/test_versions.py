@@ -2,8 +2,8 @@
 
 import pytest
 
-from rebalance_core.model.clients import Version, is_known_line, parse_version
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.versions import Version, is_known_line, parse_version
 
 
 @pytest.mark.parametrize(

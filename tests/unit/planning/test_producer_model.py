@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_core.model.clients import Version
 from rebalance_core.model.errors import UsageError
+from rebalance_core.model.versions import Version
 from rebalance_core.planning.producer_model import parse_model, read_model
-from rebalance_core.producers.model import BrownOut, FixedLatency, Outage, UniformLatency
+from rebalance_core.producers.latencies import FixedLatency, UniformLatency
+from rebalance_core.producers.model import BrownOut, Outage
 from tests.tree import TREE
 
 EXAMPLES = TREE / "rebalance_core/bundled/producers"

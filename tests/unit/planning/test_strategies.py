@@ -15,7 +15,7 @@ from rebalance_core.planning import consistent_hash_bounded as strategies
 from rebalance_core.planning.consistent_hash_bounded import ConsistentHashBounded, capacity
 from rebalance_core.planning.known_strategies import PLANNING_NAMES, planning_strategy
 from rebalance_core.planning.sticky_balanced import StickyBalanced
-from rebalance_core.protocol.routes import minimum_moves
+from rebalance_core.protocol.minimum_moves import minimum_moves
 from rebalance_core.strategies import allocate_group, parse_strategy
 
 # CONSISTENT_HASH_BOUNDED: nobody above the bound, whatever order things are said in.

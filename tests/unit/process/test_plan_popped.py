@@ -12,7 +12,7 @@ from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.ledger_pass import HistoriesWithMates
 from rebalance_core.engine.options import engine_options
-from rebalance_core.model.group_settings import RequestMode
+from rebalance_core.model.request_mode import RequestMode
 from rebalance_core.planning.movement import best_of
 from rebalance_core.planning.rollout.futures import deployed_group
 from rebalance_core.planning.scenario.file import read_scenarios

@@ -4,10 +4,11 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.contracts.producers import PRODUCER_WRITTEN
-from rebalance_core.model.clients import parse_version
+from rebalance_core.model.versions import parse_version
 from rebalance_core.process import producers
 from rebalance_core.process.producers import simulate_producers
-from rebalance_core.producers.model import BrownOut, FixedLatency
+from rebalance_core.producers.latencies import FixedLatency
+from rebalance_core.producers.model import BrownOut
 from tests.unit.producers.models import model, variant
 
 SLOW = BrownOut("broker-b", 20_000, 40_000, FixedLatency(700))

@@ -11,7 +11,7 @@ import rebalance_core
 from rebalance_core.checks.input_tables import ArrowTables, input_tables_of, read_input_tables
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.engine.options import SimulationOptions
-from rebalance_core.kernels.group_rows import REASONS
+from rebalance_core.kernels.group_kinds import REASONS
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.process.simulate import ArrowLedger, simulate, simulate_and_write
 from rebalance_core.synthetic.fleet import FleetPlan

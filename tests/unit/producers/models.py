@@ -2,17 +2,19 @@
 
 from random import Random
 
-from rebalance_core.model.clients import parse_version
-from rebalance_core.producers.model import (
-    BrokerModel,
-    BrownOut,
+from rebalance_core.model.versions import parse_version
+from rebalance_core.producers.latencies import (
     FixedLatency,
     Latency,
     LognormalLatency,
+    UniformLatency,
+)
+from rebalance_core.producers.model import (
+    BrokerModel,
+    BrownOut,
     Outage,
     ProducerGroup,
     ProducerModel,
-    UniformLatency,
     Variant,
 )
 from rebalance_core.producers.tally import Tally

@@ -4,9 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rebalance_core.producers.counter import POSITIVE_MASK, Counter
+from rebalance_core.producers.cycle import Cycle
 from rebalance_core.producers.model import BrokerModel, Outage
-from rebalance_core.producers.producer_run import Cycle, run_producer
-from rebalance_core.producers.routes import POSITIVE_MASK, Counter, publish_list
+from rebalance_core.producers.producer_run import run_producer
+from rebalance_core.producers.routes import publish_list
 from rebalance_core.producers.tally import Tally
 from tests.unit.producers.models import FAST, model, variant
 

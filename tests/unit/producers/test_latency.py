@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_core.producers.model import FixedLatency, Latency, LognormalLatency, UniformLatency
-from rebalance_core.producers.tally import NEVER, Behaviour, draw
+from rebalance_core.producers.draws import draw
+from rebalance_core.producers.latencies import (
+    FixedLatency,
+    Latency,
+    LognormalLatency,
+    UniformLatency,
+)
+from rebalance_core.producers.phases import NEVER, Behaviour
 
 OPEN = st.floats(0, 1, exclude_min=True, exclude_max=True)
 

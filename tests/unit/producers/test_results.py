@@ -2,7 +2,8 @@
 
 import pytest
 
-from rebalance_core.producers.results import Result, checked_rows, replay_client
+from rebalance_core.producers.client_replay import Result, replay_client
+from rebalance_core.producers.result_rows import checked_rows
 from tests.unit.producers.models import variant
 
 BASE = 1_795_000_000_000

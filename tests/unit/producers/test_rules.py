@@ -4,29 +4,19 @@ from itertools import pairwise
 
 import pytest
 
-from rebalance_core.model.clients import parse_version
-from rebalance_core.producers.routes import (
-    BrokerData,
-    ConcurrentMapOrder,
-    Counter,
-    PublishInfo,
-    QueueData,
-    QueueMapping,
-    RouteError,
-    TopicRoute,
-    java_hash,
-    publish_list,
-    static_queues,
-)
-from rebalance_core.producers.sending import Producer, ProducerSettings, Reply, send
-from rebalance_core.producers.strategy import (
-    FaultStrategy,
-    FaultTable,
-    ProducerProfile,
-    isolation_ms,
-    new_strategy,
-    profile_of,
-)
+from rebalance_core.model.versions import parse_version
+from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_hash
+from rebalance_core.producers.counter import Counter
+from rebalance_core.producers.fault_table import FaultTable
+from rebalance_core.producers.profile import ProducerProfile, isolation_ms, profile_of
+from rebalance_core.producers.publish_info import PublishInfo
+from rebalance_core.producers.routes import RouteError, publish_list
+from rebalance_core.producers.send_failures import Reply
+from rebalance_core.producers.send_record import Producer, ProducerSettings
+from rebalance_core.producers.sending import send
+from rebalance_core.producers.static_topics import static_queues
+from rebalance_core.producers.strategy import FaultStrategy, new_strategy
+from rebalance_core.producers.topic_route import BrokerData, QueueData, QueueMapping, TopicRoute
 
 
 def profile(version: str) -> ProducerProfile:

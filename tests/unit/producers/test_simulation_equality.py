@@ -5,9 +5,10 @@ from random import Random
 import pytest
 
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.producers.model import BrownOut, FixedLatency, Outage
+from rebalance_core.producers.latencies import FixedLatency
+from rebalance_core.producers.model import BrownOut, Outage
 from rebalance_core.producers.producer_run import run_producer
-from rebalance_core.producers.sending import SendRecord
+from rebalance_core.producers.send_record import SendRecord
 from rebalance_core.producers.tally import Tally
 from rebalance_core.producers.thread import SendingThread
 from tests.unit.producers.models import model, random_model, variant, walk

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from rebalance_core.model.client_profile import ClientProfile
 from rebalance_core.model.clients import (
     JAVA_PROFILE,
     PROFILES,
-    ClientProfile,
     is_java,
     is_modelled,
-    parse_language,
     profile_of,
     rules_version,
     window_intervals,
 )
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.events import Event
-from rebalance_core.model.group_settings import (
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.languages import (
     CPP,
     DOTNET,
     GO,
@@ -30,9 +30,9 @@ from rebalance_core.model.group_settings import (
     NODE_JS,
     PYTHON,
     RUST,
-    GroupSettings,
+    parse_language,
 )
-from rebalance_core.protocol.members import window_ms
+from rebalance_core.protocol.settling_windows import window_ms
 from rebalance_core.strategies.texts import own_strategy
 
 with (Path(__file__).parent / "behaviour.tsv").open(encoding="utf-8") as found:

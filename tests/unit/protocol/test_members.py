@@ -2,7 +2,8 @@
 
 import pytest
 
-from rebalance_core.protocol.members import asks_broker, pull_threshold_per_queue
+from rebalance_core.protocol.pull_threshold import pull_threshold_per_queue
+from rebalance_core.protocol.query_assignment import asks_broker
 
 # Who asks a broker for its share (rocketmq.md §2.8).
 

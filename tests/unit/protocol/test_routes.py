@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from rebalance_core.model.events import Event
-from rebalance_core.protocol.routes import Routes, minimum_moves
+from rebalance_core.protocol.minimum_moves import minimum_moves
+from rebalance_core.protocol.routes import Routes
 
 # Which queues can be read after which broker and topic events.
 

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from rebalance_core.model.errors import StartOffsetError, UsageError
+from rebalance_core.protocol.broker_offset_reply import broker_offset_reply
+from rebalance_core.protocol.first_pull import first_pull_correction
 from rebalance_core.protocol.start_offset import (
     MAX_OFFSET_FAILED,
     SEARCH_OFFSET_FAILED,
-    broker_offset_reply,
     compute_pull_from_where,
     compute_pull_from_where_no_exception,
-    first_pull_correction,
-    timestamp_search_bounds,
 )
+from rebalance_core.protocol.timestamp_search import timestamp_search_bounds
 
 # Start offsets row by row of rocketmq.md §5.1; the complete grid is in tests/conformance.
 

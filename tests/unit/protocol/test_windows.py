@@ -3,8 +3,9 @@
 import pytest
 
 from rebalance_core.model.events import BATCHED, EVENT_TYPES, OFF, ON, Event
-from rebalance_core.model.group_settings import Intervals
-from rebalance_core.protocol.members import ORDER_LOCK_MS, ROUTE_MS, notices_of, window_ms
+from rebalance_core.model.intervals import Intervals
+from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
+from rebalance_core.protocol.settling_windows import ROUTE_MS, notices_of, window_ms
 
 SECONDS = {
     "CONSUMER_JOIN": 3, "CONSUMER_LEAVE": 3, "CONSUMER_LOST": 3, "CONSUMER_SUSPEND": 0,

@@ -2,8 +2,10 @@
 
 from typing import Any
 
-from rebalance_core.client.process import BrokerAnswers, ClientProcess, QueueAnswers, start_process
-from rebalance_core.client.rebalance_pass import PassView, run_pass
+from rebalance_core.client.broker_answers import BrokerAnswers, QueueAnswers
+from rebalance_core.client.pass_record import PassView
+from rebalance_core.client.process import ClientProcess, start_process
+from rebalance_core.client.rebalance_pass import run_pass
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import make_strategy

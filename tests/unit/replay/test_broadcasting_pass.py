@@ -2,10 +2,11 @@
 
 import pytest
 
-from rebalance_core.client.process import LocalOffsetStore
-from rebalance_core.client.rebalance_pass import QueueChange, run_pass
-from rebalance_core.model.clients import parse_version
+from rebalance_core.client.offset_stores import LocalOffsetStore
+from rebalance_core.client.pass_record import QueueChange
+from rebalance_core.client.rebalance_pass import run_pass
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.start_offset import NO_STORED_OFFSET
 from tests.unit.replay.one_process import (
     V4,

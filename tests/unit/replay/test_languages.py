@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.model.clients import KEPT_LOCK_MS
+from rebalance_core.model.client_profile import KEPT_LOCK_MS
 from rebalance_core.model.events import Event
 from rebalance_core.replay.invariants import check_ledger
 from tests.unit.replay.histories import commit, event, history, join, leave, ledger, seen, topic

@@ -1,8 +1,8 @@
 """The settled state is what one pass of every member leaves, each on the current view.
 
-`settle` and `run_pass` were written apart: the vectors prove the pass, and this holds the replay
-to it. Two rules of the ledger are not the pass's (docs/semantics.md) and are left out here: CONFIG
-holds its list on a topic without a route, too, and BROADCASTING freezes on a route without a
+`replay.settle` and `run_pass` were written apart: the vectors prove the pass, and this holds the
+replay to it. Two rules of the ledger are not the pass's (docs/semantics.md) and are left out here:
+CONFIG holds its list on a topic without a route, too, and BROADCASTING freezes on a route without a
 readable queue, where a client drops everything.
 """
 
@@ -12,14 +12,16 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from rebalance_core.client.process import BrokerAnswers, ProcessQueue, QueueAnswers, start_process
-from rebalance_core.client.rebalance_pass import PassView, run_pass
+from rebalance_core.client.broker_answers import BrokerAnswers, QueueAnswers
+from rebalance_core.client.pass_record import PassView
+from rebalance_core.client.process import ProcessQueue, start_process
+from rebalance_core.client.rebalance_pass import run_pass
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, GroupSettings
 from rebalance_core.model.queue import MessageQueue, java_string_key
-from rebalance_core.protocol.members import asks_broker
-from rebalance_core.replay.group_state import Member, ProcessKey
+from rebalance_core.protocol.query_assignment import asks_broker
 from rebalance_core.replay.history import Epoch, GroupHistory, replay_history
-from rebalance_core.replay.settle import CONFIG_STRATEGY, strategy_key
+from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.replay.topic_shares import CONFIG_STRATEGY, strategy_key
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.config import Config
 from tests.unit.replay.histories import strategy_for

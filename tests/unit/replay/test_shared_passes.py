@@ -9,7 +9,7 @@ from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay import settle
 from rebalance_core.replay.group_replay import replay_group
-from rebalance_core.replay.settle import StrategyKey
+from rebalance_core.replay.topic_shares import StrategyKey
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from tests.unit.replay.histories import history, join, leave, topic
 

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
+from rebalance_core.checks.key_buckets import key_buckets
 from rebalance_core.checks.packed_rows import pack, unpack
-from rebalance_core.checks.row_checks import Rejections, check_table, key_buckets
-from rebalance_core.checks.row_issues import MAX_QUEUE_NUMS
+from rebalance_core.checks.rejections import Rejections
+from rebalance_core.checks.row_checks import check_table
+from rebalance_core.checks.row_counts import Complaint, Content, RowCounts
 from rebalance_core.checks.row_limits import (
     SHOWN_COMPLAINTS,
     BadRowLimits,
-    Complaint,
-    Content,
-    RowCounts,
     complaint_lines,
     refuse_bad_rows,
     with_unknown_members,

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rebalance_core.checks.input_tables import read_input_tables, read_table
+from rebalance_core.checks.input_tables import read_input_tables
+from rebalance_core.checks.table_reading import read_table
 from rebalance_core.cli.in_python import read_tables
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import CONTRACT_VERSION, INPUT_TABLES

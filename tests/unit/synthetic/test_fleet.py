@@ -8,9 +8,10 @@ import pytest
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.times import DAY_MS, HOUR_MS
-from rebalance_core.synthetic import clusters, offsets, topics
+from rebalance_core.synthetic import clusters, queue_table, retry_table, topics
 from rebalance_core.synthetic.fleet import RANGES, FleetPlan
-from rebalance_core.synthetic.table_parts import PARTS, arrow_batch, arrow_batches
+from rebalance_core.synthetic.fleet_batches import arrow_batch, arrow_batches
+from rebalance_core.synthetic.table_parts import PARTS
 from tests.unit.synthetic.fleets import Row, joined, table
 
 # The plan of a fleet: its numbers, its limits and its places.
@@ -61,7 +62,7 @@ def test_chunks_of_any_size_hold_the_same_rows(name: str, monkeypatch: pytest.Mo
             for b in arrow_batches(ARROW_PLAN, table, part, iter(entities))
             for row in b.to_pylist()
         ]
-        monkeypatch.setattr("rebalance_core.synthetic.table_parts.ROWS_PER_BATCH", 1)
+        monkeypatch.setattr("rebalance_core.synthetic.fleet_batches.ROWS_PER_BATCH", 1)
         small = list(arrow_batches(ARROW_PLAN, table, part, iter(entities)))
         monkeypatch.undo()
         pieces = [piece for number in entities for piece in part.rows(ARROW_PLAN, number)]
@@ -91,7 +92,7 @@ def texts(rows: list[Row]) -> list[str]:
 def forget() -> None:
     """As in a fresh worker."""
     for cache in (
-        clusters.cluster_of, topics.topic_of, offsets.queue_table, offsets.retry_table,
+        clusters.cluster_of, topics.topic_of, queue_table.queue_table, retry_table.retry_table,
     ):  # fmt: skip
         cache.cache_clear()
 

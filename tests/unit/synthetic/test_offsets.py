@@ -13,7 +13,8 @@ from rebalance_core.model.times import DAY_MS, HOUR_MS
 from rebalance_core.synthetic.clusters import Downtime, cluster_of
 from rebalance_core.synthetic.fleet import RANGES, FleetPlan
 from rebalance_core.synthetic.groups import group_of
-from rebalance_core.synthetic.offsets import UNEVEN, away_ms, messages, weighted_ms
+from rebalance_core.synthetic.message_counts import away_ms, messages, weighted_ms
+from rebalance_core.synthetic.queue_table import UNEVEN
 from rebalance_core.synthetic.topics import AGE_MS, MOST_PER_KILOSECOND
 from tests.unit.synthetic.fleets import Row, table
 

@@ -8,7 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from rebalance_core.checks.text_rows import BLOCK_BYTES, unpacked_size
+from rebalance_core.checks.text_lines import BLOCK_BYTES
+from rebalance_core.checks.unpacked_text import unpacked_size
 from rebalance_core.cli.options import AUTO, PROCESS, SPARK
 from rebalance_core.cli.run.carrier import run_on_of
 from rebalance_core.cli.settings import Settings, resolve_settings

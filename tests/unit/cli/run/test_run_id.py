@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from rebalance_core.checks.input_tables import read_table
+from rebalance_core.checks.table_reading import read_table
 from rebalance_core.cli.main import main
 from rebalance_core.contracts import ALL_TABLES
 from tests.recordings.tables import DATA

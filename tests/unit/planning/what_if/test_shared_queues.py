@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.model.errors import UsageError
-from rebalance_core.model.group_settings import RequestMode
+from rebalance_core.model.request_mode import RequestMode
 from rebalance_core.planning import add_consumers, remove_consumers, set_request_mode, what_if
 from rebalance_core.planning.what_if.allocation import PopFigures, redelivery_after_death
 from tests.unit.replay.histories import event, join, replay, topic

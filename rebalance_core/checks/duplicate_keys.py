@@ -1,0 +1,120 @@
+"""Rows with the same key: equal ones are used once, differing ones not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.checks.conform import (
+    Issue,
+)
+from rebalance_core.checks.value_texts import as_text
+from rebalance_core.contracts import Table
+from rebalance_core.contracts.table import RAW, READ_ISSUES, SOURCE
+
+_MOST_CODES = 2**62
+
+
+def duplicate_keys(table: Table, rows: pa.Table) -> tuple[np.ndarray, Issue]:
+    """Compare the conformed rows that have the same key.
+
+    Rows are equal if all columns but ``source`` are: the same event may stand in two logs. Of
+    equal rows the one with the least source is kept. Rows with a field that did not read, or
+    without a value that the key needs, have no key.
+
+    Returns:
+        Numbers of the rows that repeat one that is kept, and the issue of rows whose key others
+        with different content have too.
+    """
+    none = np.zeros(0, np.int64)
+    if not table.key or not len(rows):
+        return none, Issue(none, "DUPLICATE_KEY", [])
+    keyed = np.flatnonzero(has_key(table, rows))
+    keys = rows.select(table.key)
+    codes = _codes(keys.columns if len(keyed) == len(rows) else keys.take(keyed).columns)
+    shared = keyed[np.bincount(codes)[codes] > 1] if len(keyed) else none
+    several = rows.take(shared)
+    groups = _codes([several.column(name) for name in table.key])
+    names = [name for name in table.column_names if name != "source"]
+    contents = _codes([several.column(name) for name in names])
+    differ = _differ(groups, contents)
+    order = _by_source(several, groups)
+    first = np.unique(groups[order], return_index=True)[1] if len(order) else none
+    repeat = np.ones(len(shared), bool)
+    repeat[order[first]] = False
+    differing = several.filter(pa.array(differ))
+    times = np.bincount(groups)[groups[differ]] if len(groups) else none
+    messages = _messages(table, differing, times)
+    return shared[repeat], Issue(shared[differ], "DUPLICATE_KEY", messages)
+
+
+def has_key(table: Table, rows: pa.Table | pa.RecordBatch) -> np.ndarray:
+    """True for conformed rows with a key: all fields did read, and those it needs are there."""
+    keyed = pc.equal(pc.list_value_length(rows.column(READ_ISSUES)), 0)
+    for column in table.columns:
+        if column.name in table.key and not column.nullable:
+            keyed = pc.and_(keyed, rows.column(column.name).is_valid())
+    return np.asarray(keyed)
+
+
+def _codes(columns: Iterable[pa.ChunkedArray]) -> np.ndarray:
+    """A number for each row, the same for rows that are equal; nulls are equal to each other."""
+    codes: np.ndarray | None = None
+    count = 1
+    for column in columns:
+        of_column, distinct = _column_codes(column)
+        if codes is None:
+            codes, count = of_column, distinct
+            continue
+        if count * distinct >= _MOST_CODES:
+            known, codes = np.unique(codes, return_inverse=True)
+            count = len(known)
+        codes = codes * distinct + of_column
+        count *= distinct
+    return np.zeros(0, np.int64) if codes is None else np.unique(codes, return_inverse=True)[1]
+
+
+def _column_codes(column: pa.ChunkedArray) -> tuple[np.ndarray, int]:
+    if pa.types.is_nested(column.type):
+        column = pa.chunked_array([as_text(chunk) for chunk in column.chunks], pa.string())
+    elif pa.types.is_floating(column.type):
+        column = pc.add(column, 0.0)  # the zeros are equal
+    encoded = column.dictionary_encode().unify_dictionaries()
+    if not encoded.num_chunks:
+        return np.zeros(0, np.int64), 1
+    indices = [np.asarray(pc.fill_null(chunk.indices, -1)) for chunk in encoded.chunks]
+    return np.concatenate(indices).astype(np.int64) + 1, len(encoded.chunk(0).dictionary) + 1
+
+
+def _differ(groups: np.ndarray, contents: np.ndarray) -> np.ndarray:
+    """True for rows of a group with more than one content; both are numbers from 0 on."""
+    count = int(contents.max(initial=0)) + 1
+    differ: np.ndarray = np.bincount(np.unique(groups * count + contents) // count)[groups] > 1
+    return differ
+
+
+def _by_source(rows: pa.Table, groups: np.ndarray) -> np.ndarray:
+    """The order of the rows by group, and in it by their places, those without one first."""
+    columns: dict[str, pa.ChunkedArray | np.ndarray] = {"group": groups}
+    for name in ("source", SOURCE, RAW):
+        if name in rows.column_names:
+            columns[f"{name} there"] = rows.column(name).is_valid()
+            columns[name] = rows.column(name)
+    table = pa.table(columns)
+    return np.asarray(pc.sort_indices(table, sort_keys=[(n, "ascending") for n in columns]))
+
+
+def _messages(table: Table, rows: pa.Table, times: np.ndarray) -> list[str]:
+    keys = [rows.column(name).to_pylist() for name in table.key]
+    return [
+        f"{count} rows with different content have the key "
+        + ", ".join(
+            f"{name} {'null' if value is None else value}"
+            for name, value in zip(table.key, key, strict=True)
+        )
+        + "; keep one"
+        for count, key in zip(times, zip(*keys, strict=True), strict=True)
+    ]

@@ -1,0 +1,82 @@
+"""What is wrong with rejected rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Self
+
+import pyarrow as pa
+
+from rebalance_core.checks.row_counts import Complaint
+
+LINE = re.compile(r"[:@]([0-9]+)$")
+LARGEST_LINE = 2**63 - 1
+
+
+@dataclass(slots=True)
+class Rejections:
+    """How often each issue code occurs in rows of ``rejected``, and the first row that has it.
+
+    The first is that by file, line and message, whatever the order of the rows; what is counted of
+    parts of them can be merged.
+    """
+
+    _found: dict[tuple[str, str], tuple[int, _Place]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, *rejected: pa.Table | pa.RecordBatch) -> Self:
+        """Count some rows."""
+        made = cls()
+        for rows in rejected:
+            made.add(rows)
+        return made
+
+    def add(self, rejected: pa.Table | pa.RecordBatch) -> None:
+        """Count some rows."""
+        for row in rejected.select(["table_name", "source", "issues"]).to_pylist():
+            name, place = row["table_name"], _place(row["source"])
+            for issue in row["issues"]:
+                self._add((name, issue["code"]), 1, (*place, issue["message"]))
+
+    def merge(self, other: Self) -> None:
+        """Add what was counted of other rows."""
+        for code, (times, first) in other._found.items():
+            self._add(code, times, first)
+
+    def of_tables(self, names: Collection[str]) -> Self:
+        """Keep the counts of some tables."""
+        return type(self)({group: one for group, one in self._found.items() if group[0] in names})
+
+    def times(self, code: str) -> int:
+        """Count a code in the rows of all tables."""
+        return self.codes.get(code, 0)
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """The count of each code, by its name; a row may have several."""
+        counts: dict[str, int] = {}
+        for (_, code), (times, _) in sorted(self._found.items(), key=lambda found: found[0][1]):
+            counts[code] = counts.get(code, 0) + times
+        return counts
+
+    def complaints(self) -> list[Complaint]:
+        """The codes by table, the most frequent first."""
+        found = ((*group, times, *first[-2:]) for group, (times, first) in self._found.items())
+        return [Complaint(*one) for one in sorted(found, key=lambda one: (one[0], -one[2], one[1]))]
+
+    def _add(self, code: tuple[str, str], times: int, first: _Place) -> None:
+        before = self._found.get(code, (0, first))
+        self._found[code] = before[0] + times, min(before[1], first)
+
+
+_Place = tuple[bool, str, int, str, str]
+"""Whether there is a source, its file and line (-1: none), the source and the message."""
+
+
+def _place(source: str | None) -> tuple[bool, str, int, str]:
+    found = LINE.search(source or "")
+    line = int(found[1]) if found is not None else -1
+    file = LINE.sub("", source or "")
+    return source is not None, file, line if line <= LARGEST_LINE else -1, source or ""

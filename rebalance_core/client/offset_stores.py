@@ -1,0 +1,130 @@
+"""The two offset stores of a client, as far as a pass uses them (rocketmq.md §5.2).
+
+Upstream: ``RemoteBrokerOffsetStore`` (CLUSTERING) and ``LocalFileOffsetStore`` (BROADCASTING).
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+
+from rebalance_core.client.broker_answers import (
+    BrokerAnswers,
+    BrokerRefusedError,
+    BrokerUnreachableError,
+)
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import Version
+from rebalance_core.protocol.start_offset import NO_STORED_OFFSET, STORED_OFFSET_ERROR
+
+# LocalFileOffsetStore.removeOffset erases the entry and persist(mq) writes the file; before they
+# do nothing. 4.9.8 has it too.
+LOCAL_STORE_ERASES = (5, 2, 0)
+LOCAL_STORE_ERASES_V4 = (4, 9, 8)
+
+
+class OffsetStore(ABC):
+    """``OffsetStore`` of one process. Offsets in memory win only where ``memory_first`` is set."""
+
+    def __init__(self) -> None:
+        self._memory: dict[MessageQueue, int] = {}
+
+    def read(self, queue: MessageQueue, brokers: BrokerAnswers, *, memory_first: bool) -> int:
+        """READ_FROM_STORE or MEMORY_FIRST_THEN_STORE: the stored offset, -1 none, -2 error.
+
+        An offset from the store is remembered.
+        """
+        if memory_first and queue in self._memory:
+            return self._memory[queue]
+        offset = self._stored(queue, brokers)
+        if offset >= 0:
+            self._memory[queue] = offset
+        return offset
+
+    @abstractmethod
+    def _stored(self, queue: MessageQueue, brokers: BrokerAnswers) -> int:
+        """The offset in the store, -1 none, -2 error."""
+
+    def update(self, queue: MessageQueue, offset: int) -> None:
+        """Consumption went on: the offset in memory."""
+        self._memory[queue] = offset
+
+    @abstractmethod
+    def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
+        """Stores the offset in memory; returns it if it was sent to a broker, else None."""
+
+    @abstractmethod
+    def remove(self, queue: MessageQueue) -> None:
+        """Forgets the offset in memory."""
+
+    @abstractmethod
+    def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
+        """Erase, unsent, the entries of queues that are not in use, as persistAll does."""
+
+    def in_memory(self) -> dict[MessageQueue, int]:
+        """Return the offsets in memory."""
+        return dict(self._memory)
+
+
+class RemoteOffsetStore(OffsetStore):
+    """Offsets kept by the brokers (CLUSTERING)."""
+
+    def __init__(self, version: Version) -> None:
+        super().__init__()
+        self._version = version
+
+    def _stored(self, queue: MessageQueue, brokers: BrokerAnswers) -> int:
+        try:
+            offset = brokers.query_committed(queue)
+        except BrokerRefusedError:
+            # 4.9 takes every MQBrokerException for "no offset": a busy broker makes a start at max.
+            return NO_STORED_OFFSET if self._version.is_v4 else STORED_OFFSET_ERROR
+        except BrokerUnreachableError:
+            return STORED_OFFSET_ERROR
+        return NO_STORED_OFFSET if offset is None else offset
+
+    def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
+        """One-way commit: a broker that is down never sees it, and the client gets no error."""
+        offset = self._memory.get(queue)
+        if offset is None or not brokers.commit(queue, offset):
+            return None
+        return offset
+
+    def remove(self, queue: MessageQueue) -> None:
+        """See `OffsetStore.remove`."""
+        self._memory.pop(queue, None)
+
+    def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
+        """Nothing happens while the process holds no queue: upstream returns early."""
+        if in_use:
+            self._memory = {queue: n for queue, n in self._memory.items() if queue in in_use}
+
+
+class LocalOffsetStore(OffsetStore):
+    """Offsets in the client's own file (BROADCASTING).
+
+    ``file`` is the content of the file; processes of one client id on one machine share it.
+    """
+
+    def __init__(self, version: Version, file: dict[MessageQueue, int]) -> None:
+        super().__init__()
+        self._erases = version >= LOCAL_STORE_ERASES or (
+            version.is_v4 and version >= LOCAL_STORE_ERASES_V4
+        )
+        self.file = file
+
+    def _stored(self, queue: MessageQueue, brokers: BrokerAnswers) -> int:
+        """The file's entry; no broker is asked, so no answer is an error."""
+        return self.file.get(queue, NO_STORED_OFFSET)
+
+    def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
+        """Writes the file where the version does; no broker hears of it."""
+        if self._erases and queue in self._memory:
+            self.file[queue] = self._memory[queue]
+        return None
+
+    def remove(self, queue: MessageQueue) -> None:
+        """Does nothing in the versions before `LOCAL_STORE_ERASES`."""
+        if self._erases:
+            self._memory.pop(queue, None)
+
+    def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
+        """The memory keeps everything; what persistAll writes is the file's keeper's business."""

@@ -1,0 +1,204 @@
+"""Rows of cluster_events as arrays, each group's in the order they happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.kernels import group_rows
+from rebalance_core.kernels.group_rows import Groups
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run
+from rebalance_core.kernels.table_columns import (
+    EVENTS,
+    Columns,
+    Key,
+    list_pointers,
+)
+from rebalance_core.kernels.topic_sets import TopicSets
+from rebalance_core.model import events
+from rebalance_core.model.events import EVENT_TYPES, EXPIRED, OBSERVED, Event
+from rebalance_core.model.intervals import Intervals
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
+from rebalance_core.model.request_mode import parse_request_mode
+from rebalance_core.protocol.routes import DEFAULT_PERM, PERM_READ
+from rebalance_core.protocol.settling_windows import notices_of, window_ms
+
+CONSUMER_TYPES = len(events.CONSUMER_EVENTS)
+"""Types below this are about a consumer."""
+NO_SHARE = -(2**40)
+"""No number that a REQUEST_MODE may state."""
+
+
+def type_code(event_type: str) -> int:
+    """Index into `EVENT_TYPES`."""
+    return EVENT_TYPES.index(event_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """One value an event; its index is its ordinal: the order of what happened."""
+
+    row: Ints
+    """Which row of the input this is."""
+    group: Ints
+    at_ms: Ints
+    instant: Ints
+    """Number of the (group, event_ms)."""
+    type: Ints
+    client: Ints
+    channel: Ints
+    topic: Ints
+    broker: Ints
+    readable: Ints
+    """Queues a TOPIC_CONFIG makes readable."""
+    subscriptions: Ints
+    """Number of the set that a CONSUMER_JOIN subscribes."""
+    words: dict[str, Ints]
+    """A member's own words after a CONSUMER_JOIN (`OWN_WORDS`), and its language; -1: none."""
+    broker_version: Ints
+    """Word of the version that a BROKER_UP names; -1: none."""
+    observed: Bools
+    window_ms: Ints
+    share: Ints
+    """What a REQUEST_MODE of POP shares; `NO_SHARE` for one of PULL and all others."""
+    mode: Ints
+    """What the slaves do from a MASTER_DOWN on: index into `MASTER_MODES`; -1: not known, or
+    another event."""
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+def read_events(
+    given: Columns, group: Ints, codes: Mapping[Key, Ints], groups: Groups, sets: TopicSets
+) -> Events:
+    """The events, sorted by group, moment and sequence.
+
+    Args:
+        given: cluster_events.
+        group: the number of each row's group.
+        codes: of the names in all columns.
+        groups: what a join takes that states nothing.
+        sets: gets the joins' subscriptions.
+    """
+    at_ms, sequence = given.ints("event_ms"), given.ints("sequence")
+    order = np.lexsort((sequence, at_ms, group))
+    sorted_group = group[order]
+    lists = given.lists("subscriptions")
+    stated = sets.numbers(
+        codes[EVENTS, "subscriptions"], list_pointers(lists), groups.retry_topic[group]
+    )
+    subscriptions = np.where(
+        lists.is_null().to_numpy(zero_copy_only=False), groups.subscriptions[group], stated
+    )
+    words = {
+        name: np.where(codes[EVENTS, name] < 0, getattr(groups, name)[group], codes[EVENTS, name])
+        for name in group_rows.OWN_WORDS
+    }
+    words[group_rows.LANGUAGE_WORD] = codes[EVENTS, group_rows.LANGUAGE_WORD]
+    types = _types(given)
+    perm = given.ints("perm", null=DEFAULT_PERM)
+    read_queue_nums = given.ints("read_queue_nums", null=0)
+    return Events(
+        row=order,
+        group=sorted_group,
+        at_ms=at_ms[order],
+        instant=np.cumsum(first_of_run(sorted_group, at_ms[order])) - 1,
+        type=types[order],
+        client=codes[EVENTS, "client_id"][order],
+        channel=codes[EVENTS, "channel_id"][order],
+        topic=codes[EVENTS, "topic"][order],
+        broker=codes[EVENTS, "broker_name"][order],
+        readable=np.where(perm & PERM_READ, read_queue_nums, 0)[order],
+        subscriptions=subscriptions[order],
+        words={name: values[order] for name, values in words.items()},
+        broker_version=np.where(types == type_code(events.BROKER_UP), codes[EVENTS, "version"], -1)[
+            order
+        ],
+        observed=given.equal("detail", OBSERVED)[order],
+        window_ms=_windows(given, codes, order, group, types, groups),
+        share=_shares(given, types)[order],
+        mode=_modes(given, types)[order],
+    )
+
+
+def _types(given: Columns) -> Ints:
+    encoded = given.strings("event_type").dictionary_encode()
+    known = np.array([type_code(name) for name in encoded.dictionary.to_pylist()], np.int64)
+    return known[encoded.indices.to_numpy()]
+
+
+def _shares(given: Columns, types: Ints) -> Ints:
+    shares = np.full(len(types), NO_SHARE, np.int64)
+    modes = np.flatnonzero(types == type_code(events.REQUEST_MODE))
+    if not len(modes):
+        return shares
+    topic, detail = (given.strings(name).take(pa.array(modes)) for name in ("topic", "detail"))
+    encoded = detail.dictionary_encode()
+    said = [parse_request_mode(text).share_queue_num for text in encoded.dictionary.to_pylist()]
+    share = np.array([NO_SHARE if number is None else number for number in said], np.int64)
+    retry = pc.starts_with(topic, RETRY_TOPIC_PREFIX).to_numpy(zero_copy_only=False)
+    shares[modes] = np.where(retry, NO_SHARE, share[encoded.indices.to_numpy()])
+    return shares
+
+
+def _modes(given: Columns, types: Ints) -> Ints:
+    modes = np.full(len(types), -1, np.int64)
+    lost = types == type_code(events.MASTER_DOWN)
+    if lost.any():
+        for number, mode in enumerate(events.MASTER_MODES):
+            modes[lost & given.equal("detail", mode)] = number
+    return modes
+
+
+def _windows(
+    given: Columns, codes: Mapping[Key, Ints], order: Ints, group: Ints, types: Ints, groups: Groups
+) -> Ints:
+    """The window of each event, in order."""
+    kinds, kind_of = np.unique(groups.intervals, axis=0, return_inverse=True)
+    table = np.stack([_window_table(tuple(kind)) for kind in kinds.tolist()] or [_window_table(())])
+    expired, group = given.equal("detail", EXPIRED).astype(np.int64)[order], group[order]
+    notices = np.zeros(len(order), np.int64)
+    rows = np.flatnonzero(types[order] == type_code(events.NOTICES))
+    if len(rows):
+        detail = given.strings("detail").take(pa.array(order[rows])).to_pylist()
+        at = rows, group[rows], codes[EVENTS, "broker_name"][order][rows]
+        _follow_notices(notices, group, given.ints("event_ms")[order], *at, detail)
+    notified = groups.notified.astype(np.int64)[group]
+    return table[kind_of.reshape(-1)[group], notices, notified, types[order], expired]
+
+
+@lru_cache(maxsize=1024)
+def _window_table(intervals: tuple[int, ...]) -> Ints:
+    """(`NOTICE_MODES`, notified, `EVENT_TYPES`, expired) the windows, for clients' intervals."""
+    spans = Intervals(*intervals)
+    about = [[Event(0, 0, name), Event(0, 0, name, detail=EXPIRED)] for name in EVENT_TYPES]
+    found = [
+        [
+            [[window_ms(e, spans, notices_of(e, brokers, notified=on)) for e in both]
+             for both in about]
+            for on in (False, True)
+        ]
+        for brokers in events.NOTICE_MODES
+    ]  # fmt: skip
+    return np.array(found, np.int64)
+
+
+def _follow_notices(
+    notices: Ints, group: Ints, at_ms: Ints, rows: Ints, of: Ints, broker: Ints, detail: list[str]
+) -> None:
+    """Set how brokers tell members at each event: as the slowest of them, from its instant on."""
+    modes: dict[int, dict[int, int]] = {}
+    for row, number, name, mode in zip(
+        rows.tolist(), of.tolist(), broker.tolist(), detail, strict=True
+    ):
+        slowest = modes.setdefault(number, {})
+        slowest[name] = events.NOTICE_MODES.index(mode)
+        begin, end = np.searchsorted(group, (number, number + 1))
+        first = begin + np.searchsorted(at_ms[begin:end], at_ms[row])
+        notices[first:end] = max(slowest.values())

@@ -1,0 +1,68 @@
+"""The queues that CONFIG strategies list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies.config import Config
+
+NAME = Config().name
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigLists:
+    """One value a queue of a list; by strategy. Queues of topics that nobody names are left out."""
+
+    allocation: Ints
+    """The strategy: index into the strategies of the coded."""
+    topic: Ints
+    broker: Ints
+    queue_id: Ints
+
+
+def listed_brokers(words: pa.StringArray) -> pa.StringArray:
+    """The brokers that the CONFIG texts among some words list."""
+    names: set[str] = set()
+    for text in words.to_pylist():
+        if text.startswith(NAME):
+            names.update(queue.broker_name for queue in _queues(text))
+    return pa.array(sorted(names), pa.string())
+
+
+def _queues(text: str) -> Iterable[MessageQueue]:
+    try:
+        strategy = parse_strategy(text)
+    except UsageError:  # of a group that nobody joins, or else whoever resolves it raises
+        return ()
+    return strategy.queues or () if isinstance(strategy, Config) else ()
+
+
+def read_lists(
+    strategies: Iterable[AllocationStrategy], topics: pa.StringArray, brokers: pa.StringArray
+) -> ConfigLists:
+    """The lists of all CONFIG strategies, each queue once.
+
+    Args:
+        strategies: of all members.
+        topics: what the codes of topics stand for.
+        brokers: what those of brokers stand for, `listed_brokers` included.
+    """
+    lists = [(number, s) for number, s in enumerate(strategies) if isinstance(s, Config)]
+    rows: dict[tuple[int, int, int, int], None] = {}
+    if any(strategy.queues for _, strategy in lists):
+        topic_codes = {name: code for code, name in enumerate(topics.to_pylist())}
+        broker_codes = {name: code for code, name in enumerate(brokers.to_pylist())}
+        for number, strategy in lists:
+            for topic, broker, queue_id in strategy.queues or ():
+                if topic in topic_codes:
+                    rows[number, topic_codes[topic], broker_codes[broker], queue_id] = None
+    columns = np.array(list(rows), np.int64).reshape(-1, 4).T
+    return ConfigLists(*columns)

@@ -1,0 +1,99 @@
+"""Which queues of shared topics each client may take messages from, all its processes together."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.cells import Cells
+from rebalance_core.kernels.ownership.pop_answers import PopAnswers
+from rebalance_core.kernels.periods import Periods
+from rebalance_core.kernels.segments import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class TakerSpans:
+    """Stretches of epochs in which somebody may take from so many readable queues of a topic."""
+
+    group_topic: Ints
+    taker: Ints
+    """Client or process."""
+    begin: Ints
+    end: Ints
+    queues: Ints
+
+
+class ClientReach:
+    """The answers by client.
+
+    Args:
+        answers: of groups that share topics.
+    """
+
+    def __init__(self, answers: PopAnswers) -> None:
+        self.answers = answers
+        self._client = answers.prepared.membership.processes.client
+
+    @cached_property
+    def whole(self) -> Periods:
+        """By (topic broker, client): it may take from every queue of the broker."""
+        return self._by_client(self.answers.whole())
+
+    def _by_client(self, taken: Periods) -> Periods:
+        return Periods.union(taken.major, self._client[taken.minor], taken.begin, taken.end)
+
+    def blocks(self) -> Iterator[tuple[Cells, Periods]]:
+        """Queues, and by (segment, client) when it may take from each but not from all around."""
+        topic_broker = self.answers.holdings.queues.topic_broker
+        for cells, taken in self.answers.blocks():
+            single = self._by_client(taken)
+            brokers = topic_broker[cells.queue[single.major]]
+            row, begin, end = without(single, brokers, self.whole)
+            yield cells, Periods(single.major[row], single.minor[row], begin, end)
+
+    def readable_brokers(self, taken: Periods) -> TakerSpans:
+        """Return which whole brokers are readable, by (topic broker, taker)."""
+        grid, answers = self.answers.prepared.grid, self.answers
+        readable = answers.readable_brokers(grid.readable)
+        at, begin, end = readable.parts(
+            taken.major, np.zeros_like(taken.major), taken.begin, taken.end
+        )
+        opening = answers.prepared.epochs.of_group[grid.brokers.group[taken.major[at]]]
+        cell = grid.broker_first[taken.major[at]] + begin - opening
+        return TakerSpans(
+            grid.topic_of[taken.major[at]], taken.minor[at], begin, end, grid.readable[cell]
+        )
+
+    def readable_queues(self, cells: Cells, taken: Periods) -> TakerSpans:
+        """Return which single queues are readable, by (segment, taker)."""
+        readable = Periods.of_stretches(cells.readable, cells.segment, cells.epoch)
+        at, begin, end = readable.parts(
+            taken.major, np.zeros_like(taken.major), taken.begin, taken.end
+        )
+        group_topic = self.answers.holdings.queues.group_topic[cells.queue[taken.major[at]]]
+        return TakerSpans(group_topic, taken.minor[at], begin, end, np.ones(len(at), np.int64))
+
+
+def without(given: Periods, major: Ints, others: Periods) -> tuple[Ints, Ints, Ints]:
+    """(row, begin, end) of what is left of some periods.
+
+    Args:
+        given: the periods.
+        major: of each, in the others' terms.
+        others: what is taken away, by (major, the minor of the given).
+    """
+    at, period = others.meeting(major, given.minor, given.begin, given.end)
+    pieces = 1 + np.bincount(at, minlength=len(given))
+    row = np.repeat(np.arange(len(given)), pieces)
+    begin, end = given.begin[row], given.end[row]
+    before = (
+        segments.pointers(pieces)[:-1][at]
+        + np.arange(len(at))
+        - segments.pointers(pieces - 1)[:-1][at]
+    )
+    end[before] = others.begin[period]
+    begin[before + 1] = others.end[period]
+    left = begin < end
+    return row[left], begin[left], end[left]

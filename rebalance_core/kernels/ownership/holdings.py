@@ -1,0 +1,185 @@
+"""Who holds each queue of all groups in each epoch: the kernel of each strategy, and where it
+applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.cell_holders import ABSENT, NOBODY, Block, Piece, Shared
+from rebalance_core.kernels.cells import Cells, Readable
+from rebalance_core.kernels.group_kinds import EVERYONE, SHARED, divides
+from rebalance_core.kernels.ownership import passes
+from rebalance_core.kernels.ownership.broadcast import Stays, broadcast, find_stays
+from rebalance_core.kernels.ownership.layout import Layout
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.sharing import Sharing
+from rebalance_core.kernels.ownership.strategy_kernels import Kernels
+from rebalance_core.kernels.queues import Queues
+from rebalance_core.kernels.roster import ALL_TOPICS
+from rebalance_core.kernels.segments import Bools, Ints
+
+CELLS_PER_BLOCK = 1 << 17
+
+
+class Holdings:
+    """Who holds what in a prepared, piece by piece.
+
+    Args:
+        prepared: the groups.
+        part: (i, n): only the i-th of n shares of every group's queues.
+        cells_per_block: about how many cells a piece has; a segment is never cut.
+    """
+
+    def __init__(
+        self,
+        prepared: PreparedGroups,
+        part: tuple[int, int] = (0, 1),
+        cells_per_block: int = CELLS_PER_BLOCK,
+    ) -> None:
+        self._prepared = prepared
+        self._layout = Layout(prepared, part, cells_per_block)
+
+    @property
+    def queues(self) -> Queues:
+        """Every queue that can be read in some epoch, or that CONFIG lists."""
+        return self._layout.queues
+
+    @cached_property
+    def _mixed(self) -> Bools:
+        """By topic broker: members of its group subscribe different topics."""
+        roster = self._prepared.roster
+        mixed = np.zeros(len(self._prepared.coded.groups), np.bool_)
+        mixed[roster.runs.group[roster.topics_of_run != ALL_TOPICS]] = True
+        return mixed[self._prepared.grid.brokers.group]
+
+    @cached_property
+    def _carried(self) -> Bools:
+        """By topic broker: its topic is frozen in some epoch, or its order locks are not given."""
+        grid, lockless = self._prepared.grid, self._prepared.lockless
+        frozen = segments.extreme(np.logical_or, grid.frozen, grid.topic_first, False)
+        return frozen[grid.topic_of] | segments.extreme(
+            np.logical_or, lockless, grid.broker_first, False
+        )
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return Kernels(self._prepared, self.queues)
+
+    def pieces(self) -> Iterator[Piece]:
+        """All queues; each piece is of one kind of strategy, or of shared groups."""
+        prepared, grid = self._prepared, self._prepared.grid
+        group = grid.brokers.group
+        kind = np.where(prepared.shared, SHARED, prepared.coded.groups.kind)[group]
+        weights = np.diff(prepared.epochs.of_group)[group]
+        if (kind == EVERYONE).any():
+            weights += np.diff(self._stays.first)[grid.topic_of]
+        if (kind == SHARED).any():
+            weights += (kind == SHARED) * self._sharing.weights[grid.topic_of]
+        for of_kind, cells in self._layout.pieces(kind, weights):
+            if of_kind == SHARED:
+                yield self.shared_piece(cells, self.divided(cells))
+            elif of_kind == EVERYONE:
+                yield broadcast(prepared, self.queues, self._stays, cells)
+            else:
+                yield self._block(of_kind, cells)
+
+    @cached_property
+    def _stays(self) -> Stays:
+        return find_stays(self._prepared)
+
+    @cached_property
+    def _sharing(self) -> Sharing:
+        return Sharing(self._prepared, self.queues, passes.find_passes(self._prepared))
+
+    def laid_out(self, room: Ints) -> Iterator[Cells]:
+        """All queues, whoever holds them, some at a time.
+
+        Args:
+            room: by group topic: about how much an epoch of a queue takes.
+        """
+        grid, of_group = self._prepared.grid, self._prepared.epochs.of_group
+        weights = np.diff(of_group)[grid.brokers.group] * room[grid.topic_of]
+        for _, cells in self._layout.pieces(np.zeros_like(weights), weights):
+            yield cells
+
+    def shared_piece(self, cells: Cells, owned: Iterable[tuple[int, Ints, Ints]]) -> Shared:
+        """Find who holds cells of shared groups; ``owned`` as `divided` gives it."""
+        return self._sharing.piece(cells, owned)
+
+    def divided(self, cells: Cells) -> Iterator[tuple[int, Ints, Ints]]:
+        """Cells that a group's strategy of each number divides, and the entry that owns each."""
+        prepared = self._prepared
+        cell = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))
+        group = prepared.epochs.group[cells.epoch[cell]]
+        for number in range(prepared.coded.divisions.most):
+            kinds = self._kernels.divided_by[number].groups.kind[group]
+            for kind in np.unique(kinds[divides(kinds)]).tolist():
+                mine = cell[kinds == kind]
+                owner = self._kernels.of(kind, number).entries(Readable(cells, mine))
+                yield number, mine[owner >= 0], owner[owner >= 0]
+
+    def _block(self, kind: int, cells: Cells) -> Block:
+        prepared, queues = self._prepared, self.queues
+        topic_broker = cells.stretches.topic_broker
+        given = Readable(cells, self._divided_cells(cells))
+        owner = self._kernels.of(kind).entries(given)
+        if self._mixed[topic_broker].any():
+            held = np.flatnonzero(owner >= 0)
+            group_topic = queues.group_topic[given.queue[held]]
+            owner[held[~prepared.roster.subscribes(owner[held], group_topic)]] = NOBODY
+        if given.at is None:
+            entry = owner
+        else:
+            entry = np.where(cells.readable, NOBODY, ABSENT)
+            entry[given.at] = owner
+        if self._carried[topic_broker].any():
+            self._carry(entry, cells)
+        return Block(cells, entry)
+
+    def _divided_cells(self, cells: Cells) -> Ints | None:
+        """Return the cells that can be read in an epoch with members; None: all."""
+        some = cells.stretches
+        last = some.queue + some.count - 1
+        last_id = self.queues.ids_of(last, some.topic_broker)
+        if (last_id < self._always_divided[some.topic_broker]).all():
+            return None
+        return np.flatnonzero(cells.readable & (self._prepared.epochs.live[cells.epoch] > 0))
+
+    @cached_property
+    def _always_divided(self) -> Ints:
+        """By topic broker: so many of its first queues are divided in every epoch."""
+        epochs, grid = self._prepared.epochs, self._prepared.grid
+        live = segments.extreme(np.minimum, epochs.live, epochs.of_group, 0) > 0
+        fewest = segments.extreme(np.minimum, grid.readable, grid.broker_first, 0)
+        return fewest * live[grid.brokers.group]
+
+    def _carry(self, entry: Ints, cells: Cells) -> None:
+        """Whoever held a queue keeps it where there is no answer, and alone where no lock is given.
+
+        Frozen topics: whoever is still there keeps what it held. Without locks nobody else gets it.
+        """
+        roster, cell = self._prepared.roster, np.arange(len(cells))
+        frozen = self._prepared.grid.frozen[cells.topic_cell]
+        lockless = self._prepared.lockless[cells.broker_cell] & ~frozen
+        opening = cells.first[cells.segment] == cell
+        entry[opening & lockless & (entry >= 0)] = NOBODY
+        following = np.flatnonzero((frozen | lockless) & ~opening)
+        ago = segments.rank(following - np.arange(len(following)))
+        order = np.argsort(ago, kind="stable")
+        bounds = np.searchsorted(ago[order], np.arange(int(ago.max(initial=-1)) + 2))
+        group_topic = self.queues.group_topic[cells.queue]
+        for begin, end in pairwise(bounds):
+            at = following[order[begin:end]]
+            held = entry[at - 1]
+            keeps = roster.following(held)
+            same = (keeps >= 0) & (held >= 0) & (roster.process(keeps) == roster.process(held))
+            stays = same & frozen[at] & roster.subscribes(keeps, group_topic[cells.segment[at]])
+            refused = lockless[at] & (entry[at] >= 0) & ~(same & (keeps == entry[at]))
+            entry[at[stays]] = keeps[stays]
+            entry[at[refused]] = NOBODY

@@ -1,0 +1,44 @@
+"""The queues that CONFIG lists give to members."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.queues import Queues
+from rebalance_core.kernels.routes import index_of
+from rebalance_core.kernels.segments import Ints
+
+
+@dataclass(frozen=True, slots=True)
+class ListedQueues:
+    """One value a queue and CONFIG list of a group that has it."""
+
+    key: Ints
+    """(topic broker, queue id), as a pair."""
+    allocation: Ints
+    """The list: index into the strategies of the coded."""
+
+    def sorted_among(self, queues: Queues) -> ListedQueues:
+        """Sort some queues, by index; the key is the index."""
+        at = segments.find(segments.pair(queues.topic_broker, queues.queue_id), self.key)
+        known = np.flatnonzero(at >= 0)
+        known = known[np.argsort(at[known], kind="stable")]
+        return ListedQueues(at[known], self.allocation[known])
+
+
+def listed_queues(prepared: PreparedGroups) -> ListedQueues:
+    """The queues that members' CONFIG lists have, of topics that their groups read."""
+    lists, divisions = prepared.coded.lists, prepared.coded.divisions
+    if not len(divisions.listed):
+        return ListedQueues(divisions.listed, divisions.listed)
+    of, row = segments.matching(lists.allocation, divisions.listed)
+    group = divisions.listing[of]
+    at = index_of(prepared.grid.brokers, group, lists.topic[row], lists.broker[row])
+    epochs = np.diff(prepared.epochs.of_group)[group]
+    read = (at >= 0) & (epochs > 0)
+    row = row[read]
+    return ListedQueues(segments.pair(at[read], lists.queue_id[row]), lists.allocation[row])

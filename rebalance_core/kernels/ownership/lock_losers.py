@@ -1,0 +1,126 @@
+"""Queues whose order locks nobody gives: their broker has no master (rocketmq.md §7, §15)."""
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.coded_events import Events, type_code
+from rebalance_core.kernels.epochs import Epochs, InstantEffects
+from rebalance_core.kernels.grid import Grid
+from rebalance_core.kernels.group_rows import TYPES, Groups
+from rebalance_core.kernels.routes import (
+    RouteChanges,
+    TopicBrokers,
+)
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.topic_periods import (
+    GroupTopics,
+)
+from rebalance_core.model.events import ACTING, MASTER_DOWN, MASTER_MODES, MASTER_UP
+from rebalance_core.model.group_settings import PUSH
+
+_ACTING = MASTER_MODES.index(ACTING)
+
+
+def lock_losers(events: Events, groups: Groups) -> Bools:
+    """By group: its members lock queues, and a broker's locks are not given for a while."""
+    found = np.zeros(len(groups), np.bool_)
+    found[events.group[_lockless(events, np.arange(len(events)))]] = True
+    return found & groups.ordered & (groups.consumer_type == TYPES.index(PUSH))
+
+
+def with_lock_turns(
+    turns: InstantEffects,
+    events: Events,
+    losers: Bools,
+    topics: GroupTopics,
+    known: TopicBrokers,
+    routes: RouteChanges,
+) -> InstantEffects:
+    """The turns, and the events from which a broker gives locks of readable queues again or no
+    more.
+
+    Args:
+        turns: of all else.
+        events: of all groups.
+        losers: see `lock_losers`.
+        topics: of the groups.
+        known: their topics' brokers.
+        routes: what events make of these.
+    """
+    about = _master_events(events, losers)
+    if not len(about):
+        return turns
+    causing, changed = turns.causing.copy(), turns.changed.copy()
+    turned = _turned(events, about)
+    causing[turned[_readable(events, turned, turned, topics, known, routes)]] = True
+    turned = _turned(events, about[segments.last_of_run(*_instants(events, about))])
+    end = np.flatnonzero(segments.last_of_run(events.instant))[events.instant[turned]]
+    turned = turned[_readable(events, turned, end, topics, known, routes)]
+    changed[events.instant[turned]] = True
+    return InstantEffects(causing, changed)
+
+
+def lockless_cells(events: Events, epochs: Epochs, grid: Grid, losers: Bools) -> Bools:
+    """By broker cell: nobody gives its order locks, and members want them."""
+    found = np.zeros(int(grid.broker_first[-1]), np.bool_)
+    about = _master_events(events, losers)
+    if not len(about):
+        return found
+    keys = segments.pair(events.group[about], events.broker[about])
+    brokers = grid.brokers
+    wanted = segments.pair(brokers.group, np.maximum(brokers.broker, 0))
+    first, end = segments.equal_range(keys, wanted)
+    row = np.flatnonzero((end > first) & (brokers.broker >= 0))
+    count = np.diff(grid.broker_first)[row]
+    cell = segments.ranges(grid.broker_first[row], count)
+    epoch = segments.ranges(epochs.of_group[brokers.group[row]], count)
+    first, end = np.repeat(first[row], count), np.repeat(end[row], count)
+    at = segments.bisect(about, first, end, epochs.last_ordinal[epoch], right=True) - 1
+    begun = at >= first
+    found[cell[begun]] = _lockless(events, about[at[begun]])
+    return found
+
+
+def _master_events(events: Events, losers: Bools) -> Ints:
+    """MASTER events of these groups, by group, broker and ordinal."""
+    about = np.isin(events.type, (type_code(MASTER_DOWN), type_code(MASTER_UP)))
+    ordinal = np.flatnonzero(about & losers[events.group])
+    return ordinal[np.lexsort((ordinal, events.broker[ordinal], events.group[ordinal]))]
+
+
+def _instants(events: Events, ordinal: Ints) -> tuple[Ints, Ints, Ints]:
+    return events.group[ordinal], events.broker[ordinal], events.instant[ordinal]
+
+
+def _turned(events: Events, ordinal: Ints) -> Ints:
+    """Keep the MASTER events after which a broker's locks are given again, or no more."""
+    now = _lockless(events, ordinal)
+    was = np.roll(now, 1)
+    was[segments.first_of_run(*_instants(events, ordinal)[:2])] = False
+    return ordinal[now != was]
+
+
+def _lockless(events: Events, ordinal: Ints) -> Bools:
+    """From each of these MASTER events on nobody gives the broker's locks."""
+    lost = events.type[ordinal] == type_code(MASTER_DOWN)
+    return lost & (events.mode[ordinal] != _ACTING)
+
+
+def _readable(
+    events: Events,
+    event: Ints,
+    ordinal: Ints,
+    topics: GroupTopics,
+    known: TopicBrokers,
+    routes: RouteChanges,
+) -> Bools:
+    """The group of each event can read a queue of its broker, right after another ordinal."""
+    asker, row = known.of(events.group[event], events.broker[event])
+    begin, end = segments.equal_range(routes.topic_broker, row)
+    at = segments.bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1
+    readable = at >= begin
+    readable &= np.append(routes.after, 0)[np.where(readable, at, -1)] > 0
+    readable &= topics.active(topics.index(known.group, known.topic)[row], ordinal[asker])
+    found = np.zeros(len(event), np.bool_)
+    found[asker[readable]] = True
+    return found

@@ -1,0 +1,66 @@
+"""The topics that members share, epoch by epoch."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.coded_events import NO_SHARE, Events
+from rebalance_core.kernels.epochs import Epochs
+from rebalance_core.kernels.grid import Grid, spread, spread_values
+from rebalance_core.kernels.pop_modes import (
+    PopModes,
+)
+from rebalance_core.kernels.segments import Bools, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTopics:
+    """Topic cells whose queues nobody owns alone."""
+
+    grid: Grid
+    """With these cells only."""
+    cells: Bools
+    """By topic cell, as all that follow."""
+    share: Ints
+    """Share number; `NO_SHARE` where no member asks a broker to pop the topic."""
+
+
+def share_topics(
+    events: Events, epochs: Epochs, pops: PopModes, whole: Grid
+) -> tuple[Grid, SharedTopics | None]:
+    """Return what members own of a grid, and what they share; None: nothing."""
+    popped, numbers = pops.popped()
+    given = (events, epochs, whole.topics, whole.topic_first)
+    asked = spread(*given, popped) & spread(*given, pops.asked)
+    cells = (asked | spread(*given, pops.proxied)) & whole.active
+    if not cells.any():
+        return whole, None
+    share = np.where(asked, spread_values(*given, popped, numbers), NO_SHARE)
+    return whole.only(~cells), SharedTopics(whole.only(cells), cells, share)
+
+
+def sharing_groups(shared: SharedTopics) -> Ints:
+    """Groups with a shared topic."""
+    grid = shared.grid
+    of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
+    return np.unique(grid.topics.group[of[shared.cells]])
+
+
+def unanswered(grid: Grid, shared: SharedTopics) -> tuple[Ints, Ints]:
+    """Groups that share a topic without a readable queue, and groups of which a topic has none just
+    when sharing begins or ends, so that members keep what they had by other means.
+
+    Args:
+        grid: of what members own.
+        shared: what they share.
+    """
+    of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
+    first = segments.first_of_run(of)
+
+    def after(before: Bools) -> Bools:
+        return ~first & np.roll(before, 1)
+
+    across = (shared.grid.frozen & after(grid.read)) | (grid.frozen & after(shared.cells))
+    group = grid.topics.group[of]
+    return np.unique(group[shared.grid.frozen]), np.unique(group[across])

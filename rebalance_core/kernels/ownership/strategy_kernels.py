@@ -1,0 +1,97 @@
+"""The kernel of every strategy for prepared groups, made when it is first asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Protocol
+
+from rebalance_core.kernels.cells import Readable
+from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.grid import Places, places
+from rebalance_core.kernels.group_kinds import (
+    ASKED,
+    BY_PLACE,
+    IN_ROOMS,
+    ON_RING,
+    rules_of,
+)
+from rebalance_core.kernels.ownership.asked import OwnStrategyOwners
+from rebalance_core.kernels.ownership.by_place import (
+    ComputedOwners,
+    ListedOwners,
+    OwnersByPlace,
+    brokers_divided,
+)
+from rebalance_core.kernels.ownership.in_rooms import InRoomsOwners
+from rebalance_core.kernels.ownership.on_ring import OnRingOwners
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.queues import Queues
+from rebalance_core.kernels.segments import Ints
+
+MOST_LISTED = 1 << 22
+"""Places in all answers of one of these that are listed, at 4 bytes each; where there are more,
+owners are computed cell by cell."""
+
+
+class LaidOutOwners(Protocol):
+    """One strategy for many groups."""
+
+    def entries(self, cells: Readable) -> Ints:
+        """The entry that owns each cell, or `cell_holders.NOBODY`."""
+
+
+class Kernels:
+    """The kernels of prepared groups.
+
+    Args:
+        prepared: the groups.
+        queues: what `Readable.queue` is an index into.
+
+    Attributes:
+        divided_by: the groups once for each strategy of the group that has the most.
+    """
+
+    def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
+        self._prepared, self._queues = prepared, queues
+        self._made: dict[tuple[int, int], LaidOutOwners] = {}
+        coded = prepared.coded
+        self.divided_by = [*map(coded.divided_by, range(coded.divisions.most))]
+
+    def of(self, kind: int, number: int = 0) -> LaidOutOwners:
+        """The kernel of a kind of strategy.
+
+        Args:
+            kind: of the strategy.
+            number: of the strategy in its group.
+        """
+        if (kind, number) not in self._made:
+            self._made[kind, number] = self._new(kind, number)
+        return self._made[kind, number]
+
+    @cached_property
+    def _places(self) -> Places:
+        return places(self._prepared.grid, self._prepared.grid.readable)
+
+    def _new(self, kind: int, number: int) -> LaidOutOwners:
+        prepared, coded = self._prepared, self.divided_by[number]
+        epochs, grid, roster = prepared.epochs, prepared.grid, prepared.roster
+        if kind >= BY_PLACE:
+            return self._by_place(kind, coded)
+        if kind == ON_RING:
+            rings = prepared.rings[number]
+            return OnRingOwners(coded, rings, epochs, grid, roster, self._queues)
+        if kind == IN_ROOMS:
+            return InRoomsOwners(coded, epochs, grid, roster)
+        assert kind == ASKED, f"nothing divides groups of kind {kind}"
+        return OwnStrategyOwners(prepared.asked[number], epochs, grid, self._places, roster)
+
+    def _by_place(self, kind: int, coded: CodedGroups) -> LaidOutOwners:
+        grid, roster = self._prepared.grid, self._prepared.roster
+        rule = rules_of(coded.strategies)[kind - BY_PLACE]
+        mine = coded.groups.kind == kind
+        inside = brokers_divided(coded, grid)
+        if inside is None or inside[mine[grid.brokers.group]].all():
+            answers = OwnersByPlace(rule, mine, self._prepared.epochs, grid, roster)
+            if answers.first[-1] <= MOST_LISTED:
+                return ListedOwners(answers, grid, self._places, roster)
+        return ComputedOwners(rule, grid, roster, inside)

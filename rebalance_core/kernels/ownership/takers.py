@@ -1,0 +1,62 @@
+"""Who takes from the queues of shared topics, and how.
+
+By pop behind a proxy or from the brokers that a member asks, or by pull.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.coded_events import NO_SHARE
+from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.epochs import Epochs
+from rebalance_core.kernels.ownership.shared_topics import SharedTopics, sharing_groups
+from rebalance_core.kernels.pop_modes import (
+    asking_groups,
+    asks,
+    behind_proxies,
+)
+from rebalance_core.kernels.processes import Membership
+from rebalance_core.kernels.runs import Runs
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.topic_runs import TopicRuns, find_reading
+
+
+@dataclass(frozen=True, slots=True)
+class Takers:
+    """Runs, once for each topic that the member reads, of groups that share some topic."""
+
+    reading: TopicRuns
+    proxied: Bools
+    """By row, as all that follow: it is behind a proxy."""
+    asking: Bools
+    """It asks a broker, so it pops where the topic has a share number, and else pulls."""
+
+
+def find_takers(
+    coded: CodedGroups, membership: Membership, runs: Runs, shared: SharedTopics
+) -> Takers:
+    """The members of groups that share topics, topic by topic."""
+    groups = np.isin(np.arange(len(coded.groups)), sharing_groups(shared))
+    reading = find_reading(coded, membership, runs, shared.grid.topics, groups)
+    state, group = runs.state[reading.run], runs.group[reading.run]
+    proxied = behind_proxies(coded, membership)[state]
+    asking = asks(coded, membership)[state] & asking_groups(coded)[group] & ~proxied
+    return Takers(reading, proxied, asking)
+
+
+def pulling_groups(
+    coded: CodedGroups, membership: Membership, epochs: Epochs, runs: Runs, shared: SharedTopics
+) -> Ints:
+    """Groups in which some member pulls a topic that others pop."""
+    takers, grid = find_takers(coded, membership, runs, shared), shared.grid
+    run, group_topic = takers.reading.run, takers.reading.group_topic
+    offset = grid.topic_first[group_topic] - epochs.of_group[runs.group[run]]
+    begin, end = offset + runs.from_epoch[run], offset + runs.to_epoch[run]
+    pulled = segments.pointers(shared.cells)
+    unasked = segments.pointers(shared.cells & (shared.share == NO_SHARE))
+    pulls = ~takers.proxied & np.where(
+        takers.asking, unasked[end] > unasked[begin], pulled[end] > pulled[begin]
+    )
+    return np.unique(runs.group[run[pulls]])

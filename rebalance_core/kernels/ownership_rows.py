@@ -1,0 +1,68 @@
+"""Run-length intervals of holdings: the rows of ``ownership``."""
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.kernels.cell_holders import ABSENT, NOBODY, Block, Broadcast, Piece, Shared
+from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.queues import Queues
+from rebalance_core.kernels.segments import Ints, first_of_run
+from rebalance_core.kernels.table_rows import group_columns, span_columns, table_rows
+
+
+def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa.RecordBatch:
+    """One row per unbroken holding, names coded; nobody is a row too."""
+    cells = piece.cells
+    if isinstance(piece, Block):
+        begin, end, client = _of_block(prepared, piece)
+        holders = (client >= 0).astype(np.int64)
+    else:
+        begin, end, client, holders = _with_nobody(piece)
+    queue = cells.queue[cells.segment[begin]]
+    return table_rows(
+        "ownership",
+        group_columns(prepared, queues.group[queue])
+        | queue_columns(prepared, queues, queue)
+        | span_columns(prepared, cells.epoch[begin], cells.epoch[end - 1] + 1)
+        | {
+            "client_id": coded(prepared.coded.names.clients, client),
+            "holders": holders.astype(np.int32),
+        },
+        names_coded=True,
+    )
+
+
+def _of_block(prepared: PreparedGroups, block: Block) -> tuple[Ints, Ints, Ints]:
+    """First cell, end and client of every holding."""
+    client = prepared.roster.client(block.entry)
+    begin = np.flatnonzero(first_of_run(client, block.cells.segment))
+    end, client = np.append(begin[1:], len(client)), client[begin]
+    held = client != ABSENT
+    return begin[held], end[held], client[held]
+
+
+def _with_nobody(piece: Broadcast | Shared) -> tuple[Ints, Ints, Ints, Ints]:
+    """First cell, end, client and processes of every holding, and of the stretches without one."""
+    turns = np.flatnonzero(first_of_run(piece.nobody, piece.cells.segment))
+    ends = np.append(turns[1:], len(piece.cells))
+    free = piece.nobody[turns]
+    held = piece.tenures if isinstance(piece, Shared) else piece
+    processes = piece.tenures.processes if isinstance(piece, Shared) else np.ones_like(held.begin)
+    return (
+        np.concatenate([held.begin, turns[free]]),
+        np.concatenate([held.end, ends[free]]),
+        np.concatenate([held.client, np.full(int(free.sum()), NOBODY)]),
+        np.concatenate([processes, np.zeros(int(free.sum()), np.int64)]),
+    )
+
+
+def queue_columns(prepared: PreparedGroups, queues: Queues, queue: Ints) -> dict[str, pa.Array]:
+    """``topic``, ``broker_name`` and ``queue_id`` of each row."""
+    names, brokers = prepared.coded.names, prepared.grid.brokers
+    topic_broker = queues.topic_broker[queue]
+    return {
+        "topic": coded(names.topics, brokers.topic[topic_broker]),
+        "broker_name": coded(names.brokers, brokers.broker[topic_broker]),
+        "queue_id": pa.array(queues.queue_id[queue]),
+    }

@@ -1,0 +1,135 @@
+"""When the topics of each group are popped: by request mode, who asks a broker, and by proxies.
+
+Ordinals all the way; `ownership.sharing` spreads them over the epochs (rocketmq.md §2.8, §14).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.coded_events import NO_SHARE, Events, type_code
+from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.group_rows import TYPES
+from rebalance_core.kernels.periods import Periods
+from rebalance_core.kernels.processes import Membership
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.topic_periods import TopicPeriods, subscribed_periods
+from rebalance_core.model.events import REQUEST_MODE
+from rebalance_core.model.group_settings import PROXY_REBALANCE, PUSH
+from rebalance_core.protocol.query_assignment import asks_broker
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """The mode that each REQUEST_MODE gives a topic; by group, topic and ordinal."""
+
+    group: Ints
+    topic: Ints
+    ordinal: Ints
+    before: Ints
+    """Share number, `NO_SHARE` while the mode is PULL."""
+    after: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class PopModes:
+    """Who pops which topics, and when."""
+
+    modes: Modes
+    asked: TopicPeriods
+    """When some member asks brokers for its queues of a topic."""
+    proxied: TopicPeriods
+    """When some member behind a proxy subscribes a topic."""
+
+    def any(self) -> bool:
+        """Some member pops something, some time."""
+        return len(self.proxied.group) > 0 or len(self.asked.group) > 0
+
+    def groups(self, count: int) -> Bools:
+        """By group, of so many: some member pops something, some time."""
+        popping = np.zeros(count, np.bool_)
+        popping[self.proxied.group] = popping[self.asked.group] = True
+        return popping
+
+    def causing(self) -> Ints:
+        """Ordinals of events that change how a topic is popped."""
+        modes = self.modes
+        return modes.ordinal[(modes.before != modes.after) & self._is_asked(modes, modes.ordinal)]
+
+    def changed(self, instant: Ints, last: Ints) -> Ints:
+        """Instants before and after which a topic is popped otherwise.
+
+        Args:
+            instant: by event.
+            last: by instant: the last event.
+        """
+        modes = self.modes
+        at = instant[modes.ordinal]
+        first, end = segments.ends_of_runs(modes.group, modes.topic, at)
+        asked = self._is_asked(modes, last[at])[end]
+        return at[end][(modes.before[first] != modes.after[end]) & asked]
+
+    def _is_asked(self, modes: Modes, ordinal: Ints) -> Bools:
+        asked = Periods(self.asked.group, self.asked.topic, self.asked.start, self.asked.end)
+        return asked.at(modes.group, modes.topic, ordinal) >= 0
+
+    def popped(self) -> tuple[TopicPeriods, Ints]:
+        """Return when the mode of a topic is POP, and the share number of each period."""
+        modes = self.modes
+        end = np.where(
+            segments.last_of_run(modes.group, modes.topic),
+            segments.NEVER,
+            np.roll(modes.ordinal, -1),
+        )
+        on = modes.after != NO_SHARE
+        periods = TopicPeriods(modes.group, modes.topic, modes.ordinal, end)
+        return periods.where(on), modes.after[on]
+
+
+def find_pops(coded: CodedGroups, membership: Membership) -> PopModes:
+    """Follow the request modes and the members that pop."""
+    modes = _modes(coded.events)
+    nobody = TopicPeriods(*(np.zeros(0, np.int64) for _ in range(4)))
+    asked = proxied = nobody
+    behind = behind_proxies(coded, membership)
+    if behind.any():
+        proxied = subscribed_periods(membership, coded.topic_sets, behind)
+    if (modes.after != NO_SHARE).any():
+        asked = subscribed_periods(membership, coded.topic_sets, asks(coded, membership))
+        asked = asked.where(asking_groups(coded)[asked.group])
+    return PopModes(modes, asked, proxied)
+
+
+def _modes(events: Events) -> Modes:
+    ordinal = np.flatnonzero(events.type == type_code(REQUEST_MODE))
+    ordinal = ordinal[np.lexsort((ordinal, events.topic[ordinal], events.group[ordinal]))]
+    group, topic, after = (a[ordinal] for a in (events.group, events.topic, events.share))
+    before = np.where(segments.first_of_run(group, topic), NO_SHARE, np.roll(after, 1))
+    return Modes(group, topic, ordinal, before, after)
+
+
+def behind_proxies(coded: CodedGroups, membership: Membership) -> Bools:
+    """By state: its members are behind a proxy."""
+    proxied = np.isin(coded.names.words, [PROXY_REBALANCE])
+    return proxied[membership.states.rebalance_mode]
+
+
+def asks(coded: CodedGroups, membership: Membership) -> Bools:
+    """By state: its members ask a broker, in `asking_groups`."""
+    states, texts = membership.states, coded.names.words.to_pylist()
+    words = np.stack([states.rebalance_mode, states.message_model, states.rules])
+    distinct, of = np.unique(words, axis=1, return_inverse=True)
+    asking = [
+        asks_broker(texts[mode], PUSH, texts[model], False, texts[version])
+        for mode, model, version in distinct.T.tolist()
+    ]
+    return np.array(asking, np.bool_)[of.reshape(-1)]
+
+
+def asking_groups(coded: CodedGroups) -> Bools:
+    """By group: its members ask a broker, if they are set to."""
+    groups = coded.groups
+    return (groups.consumer_type == TYPES.index(PUSH)) & ~groups.ordered

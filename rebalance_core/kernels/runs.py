@@ -1,0 +1,90 @@
+"""Stretches of epochs in which a process is a member with the same settings."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.coded_events import Events
+from rebalance_core.kernels.epochs import Epochs
+from rebalance_core.kernels.processes import GONE, Membership
+from rebalance_core.kernels.segments import Bools, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """One value a stretch of epochs in which a process is a member with the same settings.
+
+    By group, client and first epoch; where two processes of a client are members at a time, by
+    group, client, process and first epoch.
+    """
+
+    group: Ints
+    process: Ints
+    client: Ints
+    state: Ints
+    start_mode: Ints
+    from_epoch: Ints
+    to_epoch: Ints
+    """Exclusive."""
+
+
+def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[Runs, Ints]:
+    """The runs of every process, and groups whose runs do not tell everything.
+
+    Those are groups in which a process came back in place with another start mode only: that
+    begins no epoch.
+    """
+    changes = membership.changes
+    instant = events.instant[changes.ordinal]
+    first, last = segments.ends_of_runs(changes.process, instant)
+    process, state, mode = changes.process[last], changes.after[last], changes.start_mode[last]
+    turned = changes.before[first] != state
+    begins = segments.first_of_run(process)
+    same = ~turned & (state != GONE) & ~begins & (mode != np.roll(mode, 1))
+    back_changed = np.unique(membership.processes.group[process[same]])
+    epoch = epochs.at_instant[instant[last]]
+    kept = turned & (epoch >= 0)
+    process, state, mode, epoch = (a[kept] for a in (process, state, mode, epoch))
+    group = membership.processes.group[process]
+    end = np.where(segments.last_of_run(process), epochs.of_group[group + 1], np.roll(epoch, -1))
+    live = state != GONE
+    columns = (group, process, membership.processes.client[process], state, mode, epoch, end)
+    group, process, client, state, mode, epoch, end = (a[live] for a in columns)
+    order = np.lexsort((epoch, client, group))
+    ordered = (a[order] for a in (group, process, client, state, mode, epoch, end))
+    return Runs(*ordered), back_changed
+
+
+def overlapping(runs: Runs) -> Ints:
+    """Groups in which two processes with one client id are members of the same epoch."""
+    again = ~segments.first_of_run(runs.group, runs.client)
+    overlap = again & (runs.from_epoch < np.roll(runs.to_epoch, 1))
+    return np.unique(runs.group[overlap])
+
+
+def processes_at_once(runs: Runs) -> Ints:
+    """By client of a group, in the order of the runs: the most of its processes at a time."""
+    clients = segments.first_of_run(runs.group, runs.client)
+    client = np.tile(np.cumsum(clients) - 1, 2)
+    epoch = np.concatenate([runs.from_epoch, runs.to_epoch])
+    step = np.repeat([1, -1], len(runs.group))
+    order = np.lexsort((step, epoch, client))  # who goes makes room for who comes
+    total = np.cumsum(step[order])
+    bounds = np.searchsorted(client[order], np.arange(int(clients.sum()) + 1))
+    most: Ints = segments.extreme(np.maximum, total, bounds, 0)  # every client's steps add up to 0
+    return most
+
+
+def by_process(runs: Runs, groups: Ints) -> Runs:
+    """The runs with those of each process together in some groups."""
+    process = np.where(np.isin(runs.group, groups), runs.process, 0)
+    order = np.lexsort((runs.from_epoch, process, runs.client, runs.group))
+    return Runs(*(getattr(runs, field.name)[order] for field in fields(runs)))
+
+
+def uniform_groups(runs: Runs, subscriptions: Ints, group_count: int) -> Bools:
+    """Groups whose members all subscribe the same topics, always."""
+    bounds = np.searchsorted(runs.group, np.arange(group_count + 1))
+    fewest = segments.extreme(np.minimum, subscriptions, bounds, 0)
+    return fewest == segments.extreme(np.maximum, subscriptions, bounds, 0)

@@ -1,0 +1,62 @@
+"""What members share: which queues each reaches, and how many, by epoch."""
+
+from functools import cached_property
+
+import numpy as np
+
+from rebalance_core.kernels.ownership.client_reach import ClientReach, TakerSpans
+from rebalance_core.kernels.ownership.pop_answers import PopAnswers
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.shared_topics import SharedTopics
+from rebalance_core.kernels.periods import Periods
+from rebalance_core.kernels.segments import Ints
+
+
+class SharedLoads:
+    """The queues that members of groups share, worked out once for all tables.
+
+    Args:
+        prepared: the groups.
+        topics: that they share.
+    """
+
+    def __init__(self, prepared: PreparedGroups, topics: SharedTopics) -> None:
+        self.topics = topics
+        self._prepared = prepared
+
+    @cached_property
+    def reach(self) -> ClientReach:
+        """Find the queues that each client may take from."""
+        return ClientReach(PopAnswers(self._prepared, self.topics))
+
+    @cached_property
+    def queues(self) -> Ints:
+        """By entry: readable queues that its process may take messages from."""
+        return _shared_queues(self._prepared, self.reach)
+
+
+def sharing_of(prepared: PreparedGroups) -> SharedLoads | None:
+    """None: no topic of these groups is shared."""
+    return None if prepared.popped is None else SharedLoads(prepared, prepared.popped)
+
+
+def _shared_queues(prepared: PreparedGroups, reach: ClientReach) -> Ints:
+    roster, answers = prepared.roster, reach.answers
+    runs = roster.runs
+    order = np.lexsort((runs.from_epoch, runs.process))
+    nobody = np.zeros(len(order), np.int64)
+    lives = Periods(nobody, runs.process[order], runs.from_epoch[order], runs.to_epoch[order])
+    steps = np.zeros(len(roster) + 1, np.int64)
+
+    def add(taken: TakerSpans) -> None:
+        run = order[lives.at(np.zeros_like(taken.taker), taken.taker, taken.begin)]
+        node = roster.node_of_run[run] + taken.begin
+        np.add.at(steps, node, taken.queues)
+        np.add.at(steps, node + taken.end - taken.begin, -taken.queues)
+
+    add(reach.readable_brokers(answers.whole()))
+    for cells, taken in answers.blocks():
+        add(reach.readable_queues(cells, taken))
+    of_entry = np.zeros(len(roster), np.int64)
+    of_entry[roster.entry_at] = np.cumsum(steps)[:-1]
+    return of_entry

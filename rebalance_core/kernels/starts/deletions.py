@@ -1,0 +1,97 @@
+"""When topics were deleted on a broker: what was seen of their queues before is of other queues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.coded_events import type_code
+from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.coded_offsets import Observations
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.queues import Queues
+from rebalance_core.kernels.routes import TopicBrokers
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.model.events import TOPIC_DELETED
+from rebalance_core.protocol.commits import (
+    deletes_offsets,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """One value a deletion of a topic on a broker; by both, in order."""
+
+    topic_broker: Ints
+    at_ms: Ints
+    forgets: Bools
+    """The commits go, too."""
+
+    def last(self, topic_broker: Ints, at_ms: Ints) -> Ints:
+        """The last deletion not later than a moment, or `NONE`."""
+        first, end = segments.equal_range(self.topic_broker, topic_broker)
+        at = segments.bisect(self.at_ms, first, end, at_ms, right=True) - 1
+        return np.where(at >= first, np.append(self.at_ms, segments.NONE)[at], segments.NONE)
+
+    def forgetting(self) -> Deletions:
+        """Return the deletions with which the commits go."""
+        kept = self.forgets
+        return Deletions(self.topic_broker[kept], self.at_ms[kept], kept[kept])
+
+
+def find_deletions(prepared: PreparedGroups) -> Deletions:
+    """The deletions of the topics that the groups read, on all brokers or on one."""
+    coded, known = prepared.coded, prepared.grid.brokers
+    events = coded.events
+    about = np.flatnonzero(events.type == type_code(TOPIC_DELETED))
+    topics = segments.pair(known.group, known.topic)
+    wanted = segments.pair(events.group[about], events.topic[about])
+    at, topic_broker = segments.matching(topics, wanted)
+    event = about[at]
+    mine = (events.broker[event] < 0) | (events.broker[event] == known.broker[topic_broker])
+    topic_broker, event = topic_broker[mine], event[mine]
+    order = np.lexsort((event, topic_broker))
+    topic_broker, event = topic_broker[order], event[order]
+    version = _broker_versions(coded, known, topic_broker, event)
+    words = coded.names.words.to_pylist()
+    codes, row = np.unique(version, return_inverse=True)
+    forgets = np.array([deletes_offsets(words[code]) for code in codes.tolist()], np.bool_)
+    return Deletions(topic_broker, events.at_ms[event], forgets[row])
+
+
+def _broker_versions(
+    coded: CodedGroups, known: TopicBrokers, topic_broker: Ints, event: Ints
+) -> Ints:
+    """Word of the version of each deletion's broker at that moment."""
+    events, group = coded.events, known.group[topic_broker]
+    ups = np.flatnonzero(events.broker_version >= 0)
+    ups = ups[np.lexsort((ups, events.broker[ups], events.group[ups]))]
+    keys = segments.pair(events.group[ups], events.broker[ups])
+    wanted = segments.pair(group, known.broker[topic_broker])
+    first, end = segments.equal_range(keys, wanted)
+    at = segments.bisect(ups, first, end, event, right=False) - 1
+    named = np.append(events.broker_version[ups], segments.NONE)[np.where(at >= first, at, -1)]
+    return np.where(named >= 0, named, coded.groups.broker_version[group])
+
+
+def emptied(prepared: PreparedGroups, queues: Queues, deletions: Deletions) -> Observations:
+    """A deletion as a sight of empty queues: whatever is made anew begins at 0."""
+    order = np.argsort(queues.topic_broker, kind="stable")
+    deletion, row = segments.matching(queues.topic_broker[order], deletions.topic_broker)
+    queue, at_ms = order[row], deletions.at_ms[deletion]
+    known, topic_broker = prepared.grid.brokers, queues.topic_broker[queue]
+    group, nothing = known.group[topic_broker], np.zeros(len(queue), np.int64)
+    zero = prepared.coded.groups.empty_queue_is_zero[group]
+    return Observations(
+        group=group,
+        topic=known.topic[topic_broker],
+        broker=known.broker[topic_broker],
+        queue_id=queues.queue_id[queue],
+        at_ms=at_ms,
+        min_offset=nothing,
+        max_offset=nothing,
+        zero=zero,
+        never_zero=~zero,
+    )

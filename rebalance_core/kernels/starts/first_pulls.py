@@ -1,0 +1,72 @@
+"""Where the broker sends the first pull of a start that lies outside of the queue."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.ownership.changes import OwnerChanges
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
+from rebalance_core.kernels.starts.starts import LOCAL_STORE, Starts
+from rebalance_core.kernels.starts.stored_starts import BIGGEST
+
+
+class FirstPulls(NamedTuple):
+    """The state of the queues when their new owners pull for the first time."""
+
+    prepared: PreparedGroups
+    commits: SeenCommits | None
+    offsets: SeenOffsets
+
+    def corrected(self, mine: OwnerChanges, starts: Starts, seen: Ints) -> Ints:
+        """Return where the first pull of each start is sent; `NONE`: pulled as it is, or not known.
+
+        Args:
+            mine: ADDs.
+            starts: of these.
+            seen: the row of `offsets` that holds for each.
+        """
+        rows = self.offsets.rows
+        least, most, seen_ms = (
+            pick(values, seen) for values in (rows.min_offset, rows.max_offset, rows.at_ms)
+        )
+        group = self.prepared.epochs.group[mine.epoch]
+        overflow = self.prepared.coded.groups.overflow_to_max[group]
+        known = (starts.offset >= 0) & (seen >= 0)
+        above = np.flatnonzero(known & (starts.offset > most))
+        if len(above):
+            furthest = self._furthest(mine.where(above), starts.rule[above], seen_ms[above])
+            known[above] = furthest >= starts.offset[above]
+        return np.where(known, _corrected(starts.offset, least, most, overflow), segments.NONE)
+
+    def sent_back(self, mine: OwnerChanges, starts: Starts, stored: Ints) -> Ints:
+        """Return where the first pull is sent, if what was seen of the queue is as new as its
+        commit.
+        """
+        assert self.commits is not None
+        seen = self.offsets.newest(mine.queue, self.prepared.epochs.from_ms[mine.epoch])
+        corrected = self.corrected(mine, starts, seen)
+        newer = pick(self.offsets.rows.at_ms, seen) >= pick(self.commits.at_ms, stored)
+        return np.where((corrected >= 0) & (stored >= 0) & newer, corrected, BIGGEST)
+
+    def _furthest(self, mine: OwnerChanges, rule: Ints, seen_ms: Ints) -> Ints:
+        """The highest offset committed by a moment: the client's own where it keeps it itself."""
+        commits, earliest_ms = self.commits, self.prepared.epochs.from_ms[mine.epoch]
+        assert commits is not None
+        forgotten_ms = self.offsets.forgotten_ms(mine.queue, earliest_ms)
+        furthest = commits.highest(mine.queue, forgotten_ms, seen_ms)
+        local = np.flatnonzero(rule == LOCAL_STORE)
+        furthest[local] = commits.highest_of(mine.queue[local], mine.client[local], seen_ms[local])
+        return furthest
+
+
+def _corrected(offset: Ints, least: Ints, most: Ints, overflow_to_max: Bools) -> Ints:
+    """`protocol.first_pull.first_pull_correction` of many; `NONE`: pulled as it is."""
+    to_start = (least == 0) & ~overflow_to_max
+    return np.select(
+        [(most == 0) & (offset != 0), most == 0, offset < least, offset <= most, to_start],
+        [0, segments.NONE, least, segments.NONE, 0],
+        most,
+    )

@@ -1,0 +1,167 @@
+"""Handovers where several processes may hold a queue: see `replay.stored_start.Past`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.cell_holders import Shared
+from rebalance_core.kernels.ownership.changes import INITIAL, OwnerChanges
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.ownership.sharing import continued, held_by
+from rebalance_core.kernels.periods import Periods
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.starts.handovers import Holders, others_start, release_times
+from rebalance_core.kernels.starts.lookups import SeenOffsets, pick
+
+
+def shared_handovers(
+    prepared: PreparedGroups,
+    piece: Shared,
+    adds: OwnerChanges,
+    drops: OwnerChanges,
+    offsets: SeenOffsets,
+) -> Holders:
+    """The handover of each add that is not INITIAL.
+
+    Args:
+        prepared: the groups.
+        piece: who holds what.
+        adds: of the piece, by cell.
+        drops: of the piece, by cell.
+        offsets: what was seen of the queues.
+    """
+    mine = adds.where(adds.kind != INITIAL)
+    queue, cell, at_ms = mine.queue, mine.cell, prepared.epochs.from_ms[mine.epoch]
+    gone_ms, dropped_ms = release_times(prepared, cell, queue, drops)
+    return replace(
+        shared_past(prepared, piece, queue, cell, at_ms, adds, drops, offsets),
+        client=mine.client,
+        latest_ms=mine.latest_ms,
+        stays=continued(held_by(piece.tenures), len(piece.cells))[cell] > 0,
+        dropped_ms=dropped_ms,
+        gone_ms=gone_ms,
+        others_start=others_start(prepared, adds)[adds.kind != INITIAL],
+    )
+
+
+def shared_past(
+    prepared: PreparedGroups, piece: Shared, queue: Ints, cell: Ints, at_ms: Ints,
+    adds: OwnerChanges, drops: OwnerChanges, offsets: SeenOffsets,
+) -> Holders:  # fmt: skip
+    """A handover to nobody at each moment, from whoever had the queue before the cell.
+
+    Args:
+        prepared: the groups.
+        piece: who holds what.
+        queue: one value a handover, as the two that follow.
+        cell: of the queue.
+        at_ms: the moment.
+        adds: of the piece, by cell.
+        drops: of the piece, by cell.
+        offsets: what was seen of the queues.
+    """
+    cells, from_ms = piece.cells, prepared.epochs.from_ms
+    opening = cells.first[cells.segment[cell]]
+    held = held_by(piece.tenures)
+    last_held = segments.last_true(piece.holders > 0, segments.first_of_run(cells.segment))
+    last_cell = np.where(cell > opening, last_held[cell - 1], segments.NONE)
+    holder_row, holder = _holders(held, last_cell)
+    last_client = np.full(len(cell), segments.NONE, np.int64)
+    last_client[holder_row[::-1]] = holder[::-1]
+    stays = continued(held, len(cells)) > 0
+    given = np.flatnonzero(~stays[adds.cell])
+    since, taken = (_last_before(at, cell, opening) for at in (adds.cell[given], adds.cell))
+    taken_ms = np.where(adds.kind == INITIAL, segments.NONE, adds.latest_ms)
+    nobody, no = np.full(len(cell), segments.NONE, np.int64), np.zeros(len(cell), np.bool_)
+    return Holders(
+        queue=queue,
+        client=nobody,
+        earliest_ms=at_ms,
+        latest_ms=at_ms,
+        last_client=last_client,
+        holder_row=holder_row,
+        holder=holder,
+        held_until_now=(last_cell >= 0) & (last_cell == cell - 1),
+        stays=no,
+        since_ms=pick(from_ms[adds.epoch[given]], since),
+        taken_ms=pick(taken_ms, taken),
+        alone=(last_cell >= 0) & (piece.holders[last_cell] == 1),
+        alone_ms=release_times(prepared, last_cell, queue, drops)[0],
+        dropped_ms=nobody,
+        gone_ms=release_times(prepared, cell - 1, queue, drops)[0],
+        others_start=no,
+        emptied_ms=offsets.emptied_ms(queue, at_ms),
+        forgotten_ms=offsets.forgotten_ms(queue, at_ms),
+    )
+
+
+def _holders(held: Periods, cell: Ints) -> tuple[Ints, Ints]:
+    """(row, client) of all that hold the queue in the cell of each row; by row and client."""
+    asked = np.unique(cell[cell >= 0])
+    first = np.searchsorted(asked, held.begin)
+    count = np.searchsorted(asked, held.end) - first
+    at, client = segments.ranges(first, count), np.repeat(held.minor, count)
+    order = np.lexsort((client, at))
+    at, client = at[order], client[order]
+    row = np.flatnonzero(cell >= 0)
+    of, holding = segments.matching(at, np.searchsorted(asked, cell[row]))
+    return row[of], client[holding]
+
+
+def _last_before(cells: Ints, cell: Ints, opening: Ints) -> Ints:
+    """The index of the last of some sorted cells before each cell, in its segment; or `NONE`."""
+    at = np.searchsorted(cells, cell) - 1
+    known = (at >= 0) & (np.append(cells, segments.NONE)[at] >= opening)
+    return np.where(known, at, segments.NONE)
+
+
+def chained_lows(
+    step: Ints, queue: Ints, low: Ints, sent_back: Ints, chained: Bools, stays: Bools
+) -> Ints:
+    """Return `replay.stored_start.Past.low` before each row: the lowest start of earlier holders.
+
+    Rows of one step of a queue share what came before, and together bound what comes after; where
+    a holder stays, so does its own lowest start.
+
+    Args:
+        step: rows with equal ones are of one step; it never falls.
+        queue: of each row; it never falls.
+        low: as `stored_starts.chain_lows` takes it.
+        sent_back: as `stored_starts.chain_lows` takes it.
+        chained: as `stored_starts.chain_lows` takes it.
+        stays: by row, equal in a step: somebody else goes on holding the queue.
+
+    Returns:
+        `NONE` where it is unknown.
+    """
+    if not len(step):
+        return low
+    begins = np.flatnonzero(segments.first_of_run(step))
+    least = np.minimum.reduceat(np.minimum(low, sent_back), begins)
+    unknown = np.logical_or.reduceat((low < 0) & ~chained, begins)
+    linked = np.logical_or.reduceat(chained, begins)
+    first, stays = segments.first_of_run(queue[begins]), stays[begins]
+    after = np.where(unknown, segments.NONE, least)
+    depends = np.flatnonzero((linked | stays) & ~unknown)
+    alone = np.ones(len(begins), np.bool_)
+    alone[depends] = False
+    at = np.arange(len(begins))
+    depth = (at - np.maximum.accumulate(np.where(alone | first, at - ~alone, -1)))[depends]
+    before = np.full(len(begins), segments.NONE, np.int64)
+    order = np.argsort(depth, kind="stable")
+    bounds = np.searchsorted(depth[order], np.arange(1, int(depth.max(initial=0)) + 2))
+    for begin, end in pairwise(bounds):
+        at = depends[order[begin:end]]
+        known = np.where(first[at], segments.NONE, after[at - 1])
+        found = np.where(linked[at], np.minimum(least[at], np.maximum(known, 0)), least[at])
+        found = np.where(
+            stays[at], np.where(known < 0, segments.NONE, np.minimum(found, known)), found
+        )
+        after[at] = found
+    before[1:] = after[:-1]
+    before[first] = segments.NONE
+    return np.repeat(before, np.diff(np.append(begins, len(step))))

@@ -1,0 +1,92 @@
+"""The start of many new owners: rule, answer and bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.model.verdicts import START_STATUSES
+
+RULES = (
+    "STORED",
+    "LOCAL_STORE",
+    "BROKER_ZERO",
+    "MAX_OFFSET",
+    "FIRST_ZERO",
+    "TIMESTAMP_SEARCH",
+    "RETRY_ZERO",
+    "RETRY_MAX",
+    "QUERY_FAILED",
+    "PULL_ALWAYS_ZERO",
+)
+(
+    STORED,
+    LOCAL_STORE,
+    BROKER_ZERO,
+    MAX_OFFSET,
+    FIRST_ZERO,
+    TIMESTAMP_SEARCH,
+    RETRY_ZERO,
+    RETRY_MAX,
+    QUERY_FAILED,
+    PULL_ALWAYS_ZERO,
+) = range(len(RULES))
+OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
+"""Rules whose answer is another one when the topic is deleted and made anew."""
+OK, FAILED, UNKNOWN = range(len(START_STATUSES))  # codes, in the order of the words
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """One value a row; offsets are `NONE` where nothing is known. Changed in place."""
+
+    rule: Ints
+    offset: Ints
+    low: Ints
+    high: Ints
+    status: Ints
+
+    @classmethod
+    def unknown(cls, count: int) -> Starts:
+        """No rule, no offset, no bounds."""
+        columns = np.full((len(fields(cls)), count), segments.NONE)
+        columns[-1] = UNKNOWN
+        return cls(*columns)
+
+    def put(
+        self, mask: Bools, rule: Ints | int, offset: Ints | int, low: Ints | int,
+        high: Ints | int, status: int = OK,
+    ) -> None:  # fmt: skip
+        """Set some rows; arrays have a value for every row."""
+        for name, value in zip(
+            ("rule", "offset", "low", "high", "status"), (rule, offset, low, high, status),
+            strict=True,
+        ):  # fmt: skip
+            np.copyto(getattr(self, name), value, where=mask)
+
+    def take(self, rows: Ints) -> Starts:
+        """Some of the rows."""
+        return Starts(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    def zero(self, mask: Bools, rule: Ints | int) -> None:
+        """Rules that give 0 whatever was seen."""
+        self.put(mask, rule, 0, 0, 0)
+
+    def fail(self, mask: Bools) -> None:
+        """Rows whose owner gets no start."""
+        self.put(mask, QUERY_FAILED, segments.NONE, segments.NONE, segments.NONE, FAILED)
+
+    def without_end(self, mask: Bools) -> None:
+        """Rows where nobody answers where the queue ends: only a 0 of the broker is one."""
+        mask = mask & np.isin(self.rule, (MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH))
+        failed = mask & ((self.low < 0) | (self.low == self.offset))
+        self.fail(failed)
+        self.put(mask & ~failed, BROKER_ZERO, segments.NONE, 0, 0, UNKNOWN)
+
+    def update(self, rows: Ints, other: Starts) -> None:
+        """Set rows by number."""
+        for field in fields(self):
+            getattr(self, field.name)[rows] = getattr(other, field.name)

@@ -1,0 +1,209 @@
+"""The lowest starts of queues whose commits a loss of a master may have taken.
+
+What the master can have had at each loss bounds every start until it settles, and may depend on
+where the owner of that time started: see
+`replay.stored_start.StoredStarts.follow_masters`.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.cell_holders import Block, Shared
+from rebalance_core.kernels.ownership.changes import INITIAL, OwnerChanges
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.kernels.starts.handovers import Holders, Inside, release_times
+from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets, pick
+from rebalance_core.kernels.starts.role_switches import RoleSwitchArrays, Switched
+from rebalance_core.kernels.starts.shared_handovers import shared_past
+from rebalance_core.kernels.starts.stored_starts import BIGGEST, StoredStartArrays
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Every queue and epoch in which somebody takes or gives up the queue; by both."""
+
+    queue: Ints
+    epoch: Ints
+    cell: Ints
+    count: Ints
+    """Role switches of the queue known so far."""
+    new: Ints
+    """How many of them are known from this step on."""
+
+    def count_at(self, queue: Ints, epoch: Ints) -> Ints:
+        """The count of some of the steps."""
+        if not len(self.queue):
+            return np.zeros(len(queue), np.int64)
+        return self.count[
+            np.searchsorted(segments.pair(self.queue, self.epoch), segments.pair(queue, epoch))
+        ]
+
+
+def find_steps(changes: OwnerChanges, switches: RoleSwitchArrays) -> Steps:
+    """The steps of a piece's changes; none where no master was ever lost."""
+    if not switches:
+        changes = changes.where(np.zeros(0, np.int64))
+    order = np.argsort(segments.pair(changes.queue, changes.epoch), kind="stable")
+    queue, epoch = changes.queue[order], changes.epoch[order]
+    known = switches.until(queue, changes.latest_ms[order])
+    last = segments.last_of_run(queue, epoch)
+    count = segments.running_max(known, queue)[last]
+    queue = queue[last]
+    before = np.where(segments.first_of_run(queue), 0, np.roll(count, 1))
+    return Steps(queue, epoch[last], changes.cell[order][last], count, count - before)
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchedLows:
+    """By new owner: the lowest offset that anybody can have committed, or kept, in all switches."""
+
+    known: Ints
+    """As far as it is known; `BIGGEST`: nothing is."""
+    asks: Bools
+    """It is bounded, too, by where the owner before can have started, from this row on."""
+
+    def chained(
+        self, mine: OwnerChanges, low: Ints, sent_back: Ints, chained: Bools, switched: Bools,
+        stays: Bools,
+    ) -> tuple[Ints, Ints]:  # fmt: skip
+        """The lowest start of whoever held the queue before each row, `NONE` if unknown; and the
+        row's own.
+
+        Rows of one step of a queue share what came before, and together bound what comes after.
+
+        Args:
+            mine: the rows.
+            low: as `stored_starts.chain_lows` takes it.
+            sent_back: as `stored_starts.chain_lows` takes it.
+            chained: as `stored_starts.chain_lows` takes it.
+            switched: rows that all this bounds.
+            stays: by row, equal in a step: somebody else goes on holding the queue.
+        """
+        least, begins = low.copy(), np.flatnonzero(segments.first_of_run(mine.queue, mine.epoch))
+        count = np.diff(np.append(begins, len(low)))
+        asks = np.logical_or.reduceat(self.asks, begins) if len(begins) else self.asks
+        before = np.full(len(begins), segments.NONE, np.int64)
+        after, asked = before.copy(), np.full(len(begins), BIGGEST)
+        rank = segments.rank(mine.queue[begins])
+        order = np.argsort(rank, kind="stable")
+        bounds = np.searchsorted(rank[order], np.arange(int(rank.max(initial=-1)) + 2))
+        for turn, (begin, end) in enumerate(pairwise(bounds)):
+            at = order[begin:end]
+            if turn:
+                before[at], asked[at] = after[at - 1], asked[at - 1]
+            least_known = np.maximum(before[at], 0)
+            asked[at] = np.where(asks[at], np.minimum(asked[at], least_known), asked[at])
+            row = segments.ranges(begins[at], count[at])
+            of = np.repeat(np.arange(len(at)), count[at])
+            bound = np.where(chained[row], least_known[of], BIGGEST)
+            most = np.minimum(self.known[row], asked[at][of])
+            bound = np.where(switched[row], np.minimum(bound, most), bound)
+            bounded = chained[row] | switched[row]
+            least[row] = np.where(bounded, np.minimum(low[row], bound), low[row])
+            opens = np.flatnonzero(segments.first_of_run(of))
+            unknown = np.logical_or.reduceat(least[row] < 0, opens)
+            after[at] = np.minimum.reduceat(np.minimum(least[row], sent_back[row]), opens)
+            remain = stays[begins[at]]
+            after[at] = np.where(remain, np.minimum(after[at], before[at]), after[at])
+            after[at[unknown]] = segments.NONE
+        return np.repeat(before, count), least
+
+
+def switched_lows(
+    prepared: PreparedGroups,
+    piece: Block | Shared,
+    steps: Steps,
+    switches: RoleSwitchArrays,
+    adds: OwnerChanges,
+    drops: OwnerChanges,
+    mine: OwnerChanges,
+    commits: SeenCommits,
+    offsets: SeenOffsets,
+) -> SwitchedLows:
+    """Ask what each queue's master can have had at each switch.
+
+    Args:
+        prepared: the groups.
+        piece: who holds what.
+        steps: of the piece.
+        switches: of the groups.
+        adds: of the piece, by queue and cell, as the drops.
+        drops: of the piece.
+        mine: the adds that are not INITIAL.
+        commits: what was committed.
+        offsets: what was seen of the queues.
+    """
+    step = np.repeat(np.arange(len(steps.queue)), steps.new)
+    switch = segments.ranges(switches.first(steps.queue) + steps.count - steps.new, steps.new)
+    queue, epoch = steps.queue[step], steps.epoch[step]
+    at_ms = np.minimum(switches.kept_ms[switch], prepared.epochs.from_ms[epoch])
+    cell = steps.cell[step]
+    asked = (
+        shared_past(prepared, piece, queue, cell, at_ms, adds, drops, offsets)
+        if isinstance(piece, Shared)
+        else _past(prepared, queue, epoch, cell, at_ms, adds, drops, offsets)
+    )
+    nothing = Switched(*(np.full(len(step), value, np.int64) for value in (0, 0, segments.NONE)))
+    base = StoredStartArrays(commits, offsets, asked, Inside.none(), switches, nothing).base()
+    value = np.where(base >= 0, pick(commits.offset, base), np.where(asked.outlived, 0, BIGGEST))
+    value[asked.first & (base < 0)] = 0
+    place, rows = segments.pair(queue, epoch), segments.pair(mine.queue, mine.epoch)
+    least = np.append(segments.running_min(value, queue), BIGGEST)
+    last = np.searchsorted(place, rows, side="right") - 1
+    of_queue = (last >= 0) & (np.append(queue, segments.NONE)[last] == mine.queue)
+    asks = np.zeros(len(rows) + 1, np.bool_)
+    open_ = value == BIGGEST
+    following = np.searchsorted(rows, place[open_])
+    same = np.append(mine.queue, segments.NONE)[following] == queue[open_]
+    asks[following[same]] = True
+    return SwitchedLows(np.where(of_queue, least[last], BIGGEST), asks[:-1])
+
+
+def _past(
+    prepared: PreparedGroups,
+    queue: Ints,
+    epoch: Ints,
+    cell: Ints,
+    at_ms: Ints,
+    adds: OwnerChanges,
+    drops: OwnerChanges,
+    offsets: SeenOffsets,
+) -> Holders:
+    """A handover to nobody at each moment, from whoever had the queue before the epoch."""
+    before = np.searchsorted(segments.pair(adds.queue, adds.epoch), segments.pair(queue, epoch)) - 1
+    held = (before >= 0) & (np.append(adds.queue, segments.NONE)[before] == queue)
+    before = np.where(held, before, segments.NONE)
+    from_ms = prepared.epochs.from_ms[adds.epoch]
+    alone_ms, _ = release_times(prepared, adds.cell, adds.queue, drops)
+    gone_ms, _ = release_times(prepared, cell - 1, queue, drops)
+    dropped = np.searchsorted(drops.cell, cell) - 1  # before the epoch
+    last_cell = np.where(
+        (dropped >= 0) & (np.append(drops.queue, segments.NONE)[dropped] == queue),
+        np.append(drops.cell, segments.NONE)[dropped], segments.NONE,
+    )  # fmt: skip
+    last, rows = pick(adds.client, before), np.flatnonzero(held)
+    none = np.zeros(len(queue), np.bool_)
+    return Holders(
+        queue=queue,
+        client=np.full(len(queue), segments.NONE, np.int64),
+        earliest_ms=at_ms,
+        latest_ms=at_ms,
+        last_client=last,
+        holder_row=rows,
+        holder=last[rows],
+        held_until_now=held & (last_cell <= pick(adds.cell, before)),
+        stays=none,
+        since_ms=pick(from_ms, before),
+        taken_ms=pick(np.where(adds.kind == INITIAL, segments.NONE, adds.latest_ms), before),
+        alone=~none,
+        alone_ms=pick(alone_ms, before),
+        dropped_ms=np.full(len(queue), segments.NONE, np.int64),
+        gone_ms=gone_ms,
+        others_start=none,
+        emptied_ms=offsets.emptied_ms(queue, at_ms),
+        forgotten_ms=offsets.forgotten_ms(queue, at_ms),
+    )

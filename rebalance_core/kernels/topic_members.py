@@ -1,0 +1,135 @@
+"""How many queues of each topic each member has, in every epoch.
+
+A *topic member* is one member in one topic of one epoch. Those of a topic stand together, in
+cidAll's order.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels import segments
+from rebalance_core.kernels.cell_holders import Block, Broadcast
+from rebalance_core.kernels.group_kinds import EVERYONE
+from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
+from rebalance_core.kernels.queues import Queues
+from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMembers:
+    """The topic_members of a prepared; one value a topic_member but for the last."""
+
+    topic_cell: AnyInts
+    entry: AnyInts
+    subscribed: Bools
+    """The member subscribes the topic; of several with one client id the first stands for all."""
+    countable: Bools
+    """The topic is not a retry topic."""
+    first: Ints
+    """The first topic_member of each topic cell, and the end."""
+
+
+def topic_members_of(prepared: PreparedGroups) -> TopicMembers:
+    """The topic_members of every member in every active topic."""
+    grid, roster = prepared.grid, prepared.roster
+    epoch = epochs_of_cells(prepared)
+    counts = np.diff(roster.first)[epoch] * grid.active
+    topic_cell = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    entry = segments.ranges(roster.first[epoch], counts).astype(roster.run.dtype)
+    group_topic = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
+    retry = prepared.coded.topic_is_retry[grid.topics.topic[group_topic]][topic_cell]
+    subscribed = roster.subscribes(entry, group_topic[topic_cell])
+    if len(roster.twice):
+        copy = roster.copy[entry]
+        again = np.flatnonzero(subscribed & (copy > 0))
+        subscribed[again - copy[again]] = True
+        subscribed &= copy == 0
+    return TopicMembers(topic_cell, entry, subscribed, ~retry, segments.pointers(counts))
+
+
+def epochs_of_cells(prepared: PreparedGroups) -> Ints:
+    """The epoch of each topic cell."""
+    topics, of_group = prepared.grid.topics, prepared.epochs.of_group
+    return segments.ranges(of_group[topics.group], np.diff(prepared.grid.topic_first))
+
+
+def held_topic_members(
+    prepared: PreparedGroups, topic_members: TopicMembers, topic_cell: AnyInts, entry: Ints
+) -> Ints:
+    """The topic_member of each entry in a topic cell of its epoch."""
+    return (
+        topic_members.first[topic_cell]
+        + entry
+        - prepared.roster.first[prepared.roster.epoch[entry]]
+    )
+
+
+def count_into(total: Counts | Ints, index: Ints) -> None:
+    """Add 1 at every index; cheap where they lie close together."""
+    if len(index):
+        low = int(index.min())
+        found = np.bincount(index - low)
+        total[low : low + len(found)] += found
+
+
+def add_block(
+    prepared: PreparedGroups, topic_members: TopicMembers, block: Block, total: Counts
+) -> None:
+    """Add the queues of a block to those on each topic_member."""
+    held = np.flatnonzero(block.entry >= 0)
+    count_into(
+        total,
+        held_topic_members(
+            prepared, topic_members, block.cells.topic_cell[held], block.entry[held]
+        ),
+    )
+
+
+class ManyHolders:
+    """Queues on the topic_members of groups whose queues have many holders.
+
+    Counted from where the holdings begin and end: BROADCASTING groups and shared ones.
+    """
+
+    def __init__(self, prepared: PreparedGroups) -> None:
+        self._prepared = prepared
+        topics, of_group = prepared.grid.topics, prepared.epochs.of_group
+        many = (prepared.coded.groups.kind == EVERYONE) | prepared.shared
+        self._has_many = many[topics.group]
+        first = prepared.roster.first[of_group[topics.group]]
+        sizes = prepared.roster.first[of_group[topics.group + 1]] - first
+        nodes = segments.pointers(sizes * self._has_many)
+        self._offset = nodes[:-1] - first
+        """By group topic: where its row of `by_client` is in the steps."""
+        self._steps = np.zeros(nodes[-1] + 1, np.int32)
+
+    def add(self, group_topic: Ints, node: Ints, epochs: Ints, queues: Ints | int = 1) -> None:
+        """Count holdings of queues.
+
+        Args:
+            group_topic: of each queue.
+            node: where the client's entry in the first epoch is in `roster.Roster.by_client`.
+            epochs: how many epochs it lasts.
+            queues: how many queues it is.
+        """
+        np.add.at(self._steps, self._offset[group_topic] + node, queues)
+        np.add.at(self._steps, self._offset[group_topic] + node + epochs, np.negative(queues))
+
+    def add_broadcast(self, queues: Queues, piece: Broadcast) -> None:
+        """Count the queues of a piece."""
+        group_topic = queues.group_topic[piece.cells.queue[piece.segment]]
+        node = piece.node + piece.cells.epoch[piece.begin]
+        self.add(group_topic, node, piece.end - piece.begin)
+
+    def put(self, topic_members: TopicMembers, total: Counts) -> None:
+        """Set what was counted on the topic_members of these groups."""
+        grid, by_client = self._prepared.grid, self._prepared.roster.by_client
+        group_topic = np.repeat(np.arange(len(self._offset)), np.diff(grid.topic_first))
+        first = np.flatnonzero(self._has_many[group_topic])
+        count = np.diff(topic_members.first)[first]
+        mine = segments.ranges(topic_members.first[first], count)
+        node = np.empty_like(by_client)
+        node[by_client] = np.arange(len(by_client), dtype=by_client.dtype)
+        at = np.repeat(self._offset[group_topic[first]], count) + node[topic_members.entry[mine]]
+        total[mine] = np.cumsum(self._steps)[at]

@@ -1,0 +1,50 @@
+"""Releases of clients that are not Java's, as their versions state them."""
+
+import re
+
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.languages import (
+    GO,
+)
+
+ROCKETMQ_MAJOR = 4
+"""From here on a version is one of RocketMQ's, which a client sends in each of its releases (Go
+4.5.2, C++ 4.6.0, .NET 4.8.0 or 4.9.7): it says nothing of the client."""
+
+_GO_RELEASES = {"v2.0.0": "2.0.0", "v2.1.1": "2.1.2"}
+"""Go's release by the version that it tells: 2.1.2 and later still say v2.1.1; v2.1.0 is that of
+2.1.0 and of 2.1.1, which start otherwise."""
+
+
+def told_release(language: str, text: str | None) -> str | None:
+    """The release of a client by its PROP_CLIENT_VERSION; None: that does not tell it.
+
+    >>> told_release("GO", "v2.1.1"), told_release("GO", "v2.1.0"), told_release("CPP", "V3_1_8")
+    ('2.1.2', None, None)
+    """
+    return _GO_RELEASES.get(text or "") if language == GO else None
+
+
+_RELEASE = re.compile(r"[vV]?(\d{1,9}(?:\.\d{1,9}){1,3})(?:[-_.+].*)?")
+
+
+def release_of(version: str | None) -> tuple[int, ...] | None:
+    """The release of a client that is not Java's; None: the version does not tell it.
+
+    >>> release_of("v2.1.3-0.20251226070945"), release_of("4.5.2")
+    ((2, 1, 3), None)
+    """
+    found = _RELEASE.fullmatch((version or "").strip())
+    release = () if found is None else tuple(map(int, found[1].split(".")))
+    return release if release and release[0] < ROCKETMQ_MAJOR else None
+
+
+def parse_release(text: str) -> str:
+    """The release of a client of another language as it stands. Raises `UsageError`.
+
+    >>> parse_release("2.1.2")
+    '2.1.2'
+    """
+    if not _RELEASE.fullmatch(text.strip()):
+        raise UsageError(f"{text!r} is no release of a client; expected e.g. 2.1.2")
+    return text

@@ -1,0 +1,46 @@
+"""How often a client does what its timers do."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from rebalance_core.model import times
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """How often a client does what its timers do, in ms, named as the columns (rocketmq.md §6.1).
+
+    Attributes:
+        wait_interval_ms: ``rocketmq.client.rebalance.waitInterval``: passes of its own.
+        min_interval_ms: ``rocketmq.client.rebalance.minInterval`` (5.2+): between two passes.
+        poll_name_server_interval_ms: ``ClientConfig.pollNameServerInterval``.
+        heartbeat_broker_interval_ms: ``ClientConfig.heartbeatBrokerInterval``.
+        persist_consumer_offset_interval_ms: ``ClientConfig.persistConsumerOffsetInterval``.
+    """
+
+    wait_interval_ms: int = times.REBALANCE_WAIT_MS
+    min_interval_ms: int = times.REBALANCE_MIN_INTERVAL_MS
+    poll_name_server_interval_ms: int = times.ROUTE_POLL_MS
+    heartbeat_broker_interval_ms: int = times.HEARTBEAT_MS
+    persist_consumer_offset_interval_ms: int = times.OFFSET_PERSIST_MS
+
+
+DEFAULT_INTERVALS = Intervals()
+IntervalName = Literal[
+    "wait_interval_ms",
+    "min_interval_ms",
+    "poll_name_server_interval_ms",
+    "heartbeat_broker_interval_ms",
+    "persist_consumer_offset_interval_ms",
+]
+INTERVALS: tuple[IntervalName, ...] = get_args(IntervalName)
+"""The columns of consumer_groups and of a CONSUMER_JOIN."""
+SHORTEST_INTERVAL_MS = 100
+"""Of a client's timer; 20 or 30 are seconds."""
+LONGEST_INTERVAL_MS = 3_600_000
+"""Microseconds of 5 s are more."""
+
+
+def is_interval(value: int) -> bool:
+    """True for what a client's timer may be set to, in ms."""
+    return SHORTEST_INTERVAL_MS <= value <= LONGEST_INTERVAL_MS

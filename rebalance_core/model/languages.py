@@ -1,0 +1,28 @@
+"""The language of a client: ``LanguageCode`` as brokers print it, and one that they do not know."""
+
+from rebalance_core.model.errors import UsageError, did_you_mean
+
+JAVA, CPP, DOTNET, PYTHON, GO, RUST = "JAVA", "CPP", "DOTNET", "PYTHON", "GO", "RUST"
+NODE_JS, OTHER_LANGUAGE = "NODE_JS", "OTHER"
+LANGUAGE_CODES = (
+    JAVA, CPP, DOTNET, PYTHON, "DELPHI", "ERLANG", "RUBY", OTHER_LANGUAGE, "HTTP", GO, "PHP", "OMS",
+    RUST, NODE_JS,
+)  # fmt: skip
+NODE = "NODE"
+"""ali-ons, the remoting client for Node.js, of which brokers print JAVA and version 3.4.9."""
+LANGUAGES = (*LANGUAGE_CODES, NODE)
+"""What columns ``language`` of settings may say."""
+
+
+def parse_language(text: str) -> str:
+    """A language text as it stands. Raises `UsageError` for one that is none.
+
+    >>> parse_language("GO")
+    'GO'
+    """
+    if text not in LANGUAGES:
+        known, given = ", ".join(LANGUAGES), text.upper()
+        begun = max((one for one in LANGUAGES if given.startswith(one)), key=len, default="")
+        near = f"; did you mean {begun}?" if begun else did_you_mean(given, LANGUAGES)
+        raise UsageError(f"{text!r} is no language; valid: {known}{near}")
+    return text

@@ -1,0 +1,60 @@
+"""How consumers that ask the broker get messages of a topic: PULL, or POP.
+
+See rocketmq.md §2.8, §14.
+"""
+
+import re
+from dataclasses import dataclass
+
+from rebalance_core.model.errors import UsageError
+from rebalance_core.model.queue import is_retry_topic
+
+DEFAULT_SHARE_QUEUE_NUM = -1  # BrokerConfig.defaultPopShareQueueNum
+_POP = re.compile(r"POP\(share_queue_num=(-?[0-9]{1,10})\)")
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RequestMode:
+    """Mode of one (group, topic) as ``messageRequestMode.json`` has it.
+
+    Attributes:
+        share_queue_num: POP: shares of so many other members are each member's too; from 0 down,
+            everything. None: PULL.
+    """
+
+    share_queue_num: int | None = None
+
+    @property
+    def is_pop(self) -> bool:
+        """True for POP, False for PULL."""
+        return self.share_queue_num is not None
+
+    def __str__(self) -> str:
+        """The text that `parse_request_mode` reads."""
+        return f"POP(share_queue_num={self.share_queue_num})" if self.is_pop else "PULL"
+
+
+PULL_MODE = RequestMode()
+
+
+def parse_request_mode(text: str) -> RequestMode:
+    """``PULL`` or ``POP(share_queue_num=N)``, the detail of a REQUEST_MODE.
+
+    Raises:
+        UsageError: neither of them, or N does not fit a Java int.
+
+    >>> str(parse_request_mode("POP(share_queue_num=2)")), parse_request_mode("PULL").is_pop
+    ('POP(share_queue_num=2)', False)
+    """
+    if text == "PULL":
+        return PULL_MODE
+    match = _POP.fullmatch(text)
+    if match is None or not _INT_MIN <= int(match[1]) <= _INT_MAX:
+        raise UsageError(f"{text!r} is no request mode; valid: PULL, POP(share_queue_num=N)")
+    return RequestMode(int(match[1]))
+
+
+def can_be_popped(topic: str) -> bool:
+    """False for retry topics: they are always pulled, and brokers refuse another mode for them."""
+    return not is_retry_topic(topic)

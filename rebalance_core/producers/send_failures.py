@@ -1,0 +1,140 @@
+"""What can come of one attempt to send, and what each failure reports (rocketmq.md §9.3)."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from rebalance_core.producers.profile import ProducerProfile
+
+OK = "ok"
+STORE_STATUSES = {
+    "ok": "SEND_OK",
+    "flush_disk_timeout": "FLUSH_DISK_TIMEOUT",
+    "flush_slave_timeout": "FLUSH_SLAVE_TIMEOUT",
+    "slave_not_available": "SLAVE_NOT_AVAILABLE",
+}
+"""Answers that carry a SendStatus: only the first is stored as asked for."""
+CODE_PREFIX = "code:"
+CONNECT, SEND_REQUEST, TIMEOUT = "connect", "send_request", "timeout"
+INTERRUPTED, NO_ADDRESS = "interrupted", "no_address"
+SEND_FAILURES = (CONNECT, SEND_REQUEST, INTERRUPTED)
+"""Failures before the request is out: the timeout of the request does not cut them short."""
+
+
+class Reply(NamedTuple):
+    """One attempt's fate: a kind above or ``code:N``, a broker's error, ``after_ms`` later."""
+
+    kind: str
+    after_ms: int
+
+
+def in_time(answer: Reply, timeout_ms: int, found_ms: int) -> Reply:
+    """Return what the client sees of an answer: after the timeout it is none, found so
+    ``found_ms`` on.
+    """
+    late = answer.after_ms > timeout_ms and answer.kind not in SEND_FAILURES
+    return Reply(TIMEOUT, found_ms) if late or answer.kind == TIMEOUT else answer
+
+
+class Brokers(Protocol):
+    """Who answers: a recorded world or a simulated one."""
+
+    def knows(self, broker_name: str) -> bool:
+        """True if the client has an address of the broker's master."""
+
+    def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Reply:
+        """Return what the next request to this broker meets; asked once for each request."""
+
+
+@dataclass(frozen=True, slots=True)
+class JavaFailure:
+    """An exception of the client: its simple class name and response code."""
+
+    java_class: str
+    code: int | None = None
+    cause: str | None = None
+    """class of the exception inside"""
+    times: int | None = None
+    """attempts that the message names"""
+
+    @property
+    def is_remoting(self) -> bool:
+        """True for ``RemotingException`` and its children."""
+        return self.java_class.startswith("Remoting")
+
+
+REMOTING_CLASSES = {
+    CONNECT: "RemotingConnectException",
+    SEND_REQUEST: "RemotingSendRequestException",
+    TIMEOUT: "RemotingTimeoutException",
+}
+CLIENT_EXCEPTION, BROKER_EXCEPTION = "MQClientException", "MQBrokerException"
+INTERRUPTED_EXCEPTION = "InterruptedException"
+TOO_MUCH_REQUEST = "RemotingTooMuchRequestException"
+
+
+def failure_of(kind: str) -> JavaFailure | None:
+    """The exception of an answer; null for a status.
+
+    >>> failure_of("code:17")
+    JavaFailure(java_class='MQBrokerException', code=17, cause=None, times=None)
+    """
+    if kind in STORE_STATUSES:
+        return None
+    if kind.startswith(CODE_PREFIX):
+        return JavaFailure(BROKER_EXCEPTION, int(kind.removeprefix(CODE_PREFIX)))
+    if kind == INTERRUPTED:
+        return JavaFailure(INTERRUPTED_EXCEPTION)
+    if kind == NO_ADDRESS:
+        return JavaFailure(CLIENT_EXCEPTION)
+    return JavaFailure(REMOTING_CLASSES[kind])
+
+
+class Verdict(NamedTuple):
+    """The report to the fault table."""
+
+    isolation: bool
+    """it counts as the version's isolation latency, whatever it took"""
+    reachable: bool
+
+
+def verdict(failed: JavaFailure | None, profile: ProducerProfile, *, detector: bool) -> Verdict:
+    """The verdict of a sync attempt. rocketmq.md §9.2.
+
+    Args:
+        failed: Its exception; null: the broker answered with a status.
+        profile: Of the client's version.
+        detector: startDetectorEnable.
+    """
+    if failed is None or failed.java_class == INTERRUPTED_EXCEPTION:
+        return Verdict(False, True)
+    if not profile.filters:
+        return Verdict(True, True)
+    if failed.is_remoting:
+        return Verdict(True, not detector)
+    if failed.java_class == CLIENT_EXCEPTION:
+        return Verdict(False, True)
+    return Verdict(True, False)
+
+
+CONNECT_BROKER = 10001  # ClientErrorCode.CONNECT_BROKER_EXCEPTION
+ACCESS_BROKER_TIMEOUT = 10002
+BROKER_NOT_EXIST = 10003
+NOT_FOUND_TOPIC = 10005
+NO_CODE = -1
+
+
+def final_failure(last: JavaFailure, attempts: int) -> JavaFailure:
+    """``MQClientException`` around the last attempt's exception. rocketmq.md §9.3."""
+    codes = {
+        BROKER_EXCEPTION: last.code,
+        REMOTING_CLASSES[CONNECT]: CONNECT_BROKER,
+        REMOTING_CLASSES[TIMEOUT]: ACCESS_BROKER_TIMEOUT,
+        CLIENT_EXCEPTION: BROKER_NOT_EXIST,
+    }
+    code = codes.get(last.java_class, NO_CODE)
+    return JavaFailure(CLIENT_EXCEPTION, code, last.java_class, attempts)
+
+
+def no_route() -> JavaFailure:
+    """The topic has no queue to send to."""
+    return JavaFailure(CLIENT_EXCEPTION, NOT_FOUND_TOPIC)

@@ -1,0 +1,93 @@
+"""A producer's settings, and what is kept of a send."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.producers.publish_info import PublishInfo
+from rebalance_core.producers.send_failures import JavaFailure
+from rebalance_core.producers.strategy import FaultStrategy
+
+RETRY_TIMES = 2  # DefaultMQProducer.retryTimesWhenSendFailed
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    """Settings of ``DefaultMQProducer`` that decide about retries; upstream's defaults."""
+
+    retry_times: int = RETRY_TIMES
+    retry_another_broker_when_not_store_ok: bool = False
+    extra_retry_codes: frozenset[int] = frozenset()
+    max_timeout_per_request_ms: int = -1
+    """sendMsgMaxTimeoutPerRequest (5.3.3); -1: off"""
+    detector: bool = False
+    """startDetectorEnable (5.1.4+)"""
+
+
+class Pick(NamedTuple):
+    """A queue chosen, the broker to avoid, and the counter after the choice."""
+
+    broker_name: str
+    queue_id: int
+    last_broker: str | None
+    counter: int | None
+
+
+class Request(NamedTuple):
+    """A request that reached the transport."""
+
+    broker_name: str
+    queue_id: int
+    timeout_ms: int
+    at_ms: int
+
+
+class Report(NamedTuple):
+    """A call of updateFaultItem."""
+
+    broker_name: str
+    latency_ms: int
+    isolation: bool
+    reachable: bool
+    at_ms: int
+
+
+@dataclass(slots=True)
+class SendRecord:
+    """Everything one send did."""
+
+    picks: list[Pick] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    reports: list[Report] = field(default_factory=list)
+    status: str | None = None
+    """SendStatus, or SENT of a one-way send; null: it failed"""
+    stored_by: str | None = None
+    """the broker whose answer the status is"""
+    failure: JavaFailure | None = None
+    end_ms: int = 0
+
+
+@dataclass(slots=True)
+class Producer:
+    """One thread of one producer on one topic, and its clock."""
+
+    strategy: FaultStrategy
+    info: PublishInfo
+    settings: ProducerSettings
+    now_ms: int = 0
+    late_ms: int = 0
+    """how long after its timeout a sync attempt ends; on a real clock never at once"""
+
+    def choose(self, record: SendRecord, last: str | None, reset: bool) -> MessageQueue:
+        """Choose a queue and write it down."""
+        queue = self.strategy.select(self.info, last, reset, self.now_ms)
+        counter = self.info.counter.value
+        record.picks.append(Pick(queue.broker_name, queue.queue_id, last, counter))
+        return queue
+
+    def report(
+        self, record: SendRecord, broker: str, latency_ms: int, isolation: bool, reachable: bool
+    ) -> None:
+        """Report a result and write it down."""
+        record.reports.append(Report(broker, latency_ms, isolation, reachable, self.now_ms))
+        self.strategy.report(broker, latency_ms, isolation, reachable, self.now_ms)

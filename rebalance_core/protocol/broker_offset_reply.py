@@ -1,0 +1,44 @@
+"""What a broker answers when a client asks for the group's committed offset (rocketmq.md §5.3).
+
+Upstream: ``ConsumerManageProcessor.queryConsumerOffset`` of the broker.
+"""
+
+from rebalance_core.model.versions import Version, parse_version
+
+# ISSUE #5837: "is in page cache" replaces "is within 40 % of RAM".
+PAGE_CACHE_CHECK = (5, 1, 0)
+
+
+def broker_offset_reply(
+    *,
+    committed_offset: int | None,
+    min_offset: int | None,
+    max_offset: int | None,
+    head_cached: bool | None,
+    set_zero_if_not_found: bool,
+    version: str | Version,
+) -> int | None:
+    """The offset in the broker's answer, or None for QUERY_NOT_FOUND.
+
+    A young queue of a group that never committed answers 0, so such a group starts at 0 under
+    every mode of the client.
+
+    Args:
+        committed_offset: the group's commit (or its pending reset); None: never committed.
+        min_offset: the queue's min offset; None: a queue never written, as 0.
+        max_offset: the queue's max offset; None: a queue never written, as 0. Whoever does not
+            know the offsets must not ask: None here is not "unknown".
+        head_cached: is entry 0 in memory (page cache; before 5.1.0 within 40 % of RAM)?
+            None: not known, taken for yes. Without effect on an empty queue.
+        set_zero_if_not_found: the request's flag; clients send True for a queue they start on.
+        version: version of the broker.
+    """
+    if committed_offset is not None:
+        return committed_offset
+    if not set_zero_if_not_found or (min_offset or 0) > 0:
+        return None
+    in_memory = head_cached is None or head_cached
+    if (max_offset or 0) <= 0:
+        # Before: nothing lies on disk yet, so 0. Since: nothing is in the page cache, so unknown.
+        return 0 if parse_version(str(version)) < PAGE_CACHE_CHECK else None
+    return 0 if in_memory else None

@@ -1,0 +1,14 @@
+"""Which client library a member runs, by the language and version in its heartbeats."""
+
+JAVA, GO = "JAVA", "GO"
+ALI_ONS, ALI_ONS_VERSION = "ali-ons", "3.4.9"
+"""The client for Node.js, and the version that it sends, always, with Java's language."""
+
+
+def library_of(language: str | None, version: str | None) -> str | None:
+    """The client library of a language and version as brokers list them; None: neither is known.
+
+    >>> library_of("JAVA", "5.3.3"), library_of("JAVA", "3.4.9"), library_of("GO", "4.5.2")
+    ('JAVA', 'ali-ons', 'GO')
+    """
+    return ALI_ONS if (language, version) == (JAVA, ALI_ONS_VERSION) else language

@@ -1,0 +1,25 @@
+"""How a topic's pull threshold is shared among a push consumer's queues (rocketmq.md §4.4).
+
+Upstream: ``RebalancePushImpl.messageQueueChanged``.
+"""
+
+THRESHOLD_OFF = -1
+
+
+def pull_threshold_per_queue(*, for_topic: int, current: int, process_queues: int) -> int:
+    """The threshold of each queue after a change of assignment.
+
+    Despite the name of the setting the topic's threshold is divided by all process queues of the
+    consumer: every topic, the retry topic and dropped queues not yet removed included.
+
+    Args:
+        for_topic: the ForTopic setting (messages or MiB); -1: off.
+        current: the threshold per queue in force; kept when off or without process queues.
+        process_queues: size of the consumer's process queue table.
+
+    >>> pull_threshold_per_queue(for_topic=1000, current=500, process_queues=3)
+    333
+    """
+    if for_topic == THRESHOLD_OFF or process_queues == 0:
+        return current
+    return max(1, for_topic // process_queues)

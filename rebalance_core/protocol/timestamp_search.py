@@ -1,0 +1,67 @@
+"""Bounds of a broker's timestamp search, from what was seen of the queue over time
+(rocketmq.md §5.4).
+
+Upstream: ``ConsumeQueue.getOffsetInQueueByTime``. Store times of single messages are not known
+here; observations of the queue's offsets before and after the timestamp enclose the answer.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rebalance_core.model.versions import Version, parse_version
+
+EXACT_LOWER_BOUND = (5, 1, 1)  # before: the nearest message in time
+
+
+class OffsetObservation(NamedTuple):
+    """Offsets of one queue at one instant."""
+
+    observed_ms: int
+    min_offset: int
+    max_offset: int
+
+
+class OffsetBounds(NamedTuple):
+    """An offset between ``low`` and ``high``, both inclusive; ``high`` None: nothing bounds it."""
+
+    low: int
+    high: int | None
+
+
+def timestamp_search_bounds(
+    observations: Iterable[tuple[int, int, int]],
+    timestamp_ms: int,
+    *,
+    searched_ms: int,
+    version: str | Version,
+) -> OffsetBounds:
+    """Every offset that ``searchOffset(timestamp)`` can answer.
+
+    From 5.1.1 the answer is the smallest offset stored at or after the timestamp (max when there
+    is none). Before, it is the nearest message in time, so it may lie one before that, and for a
+    timestamp in the future it is the last message, max - 1.
+
+    Args:
+        observations: (observed_ms, min_offset, max_offset) of one queue, in any order.
+        timestamp_ms: the timestamp searched for.
+        searched_ms: when the client searches; the newest min offset not later holds (without one,
+            the oldest seen).
+        version: version of the broker.
+
+    Returns:
+        low: max_offset of the last observation before the timestamp; the min offset (0 when
+            nothing was ever seen) when there is none.
+        high: max_offset of the first observation at or after it, None when there is none.
+            Both are at least the min offset.
+    """
+    seen = sorted(OffsetObservation(*row) for row in observations)
+    if not seen:
+        return OffsetBounds(0, None)
+    floor = max((row for row in seen if row.observed_ms <= searched_ms), default=seen[0]).min_offset
+    before = [row.max_offset for row in seen if row.observed_ms < timestamp_ms]
+    after = [row.max_offset for row in seen if row.observed_ms >= timestamp_ms]
+    low = before[-1] if before else floor
+    if parse_version(str(version)) < EXACT_LOWER_BOUND:
+        low -= 1
+    high = max(after[0], floor) if after else None
+    return OffsetBounds(max(low, floor), high)

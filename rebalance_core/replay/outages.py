@@ -1,0 +1,35 @@
+"""Commits that a broker never kept: sent while it was down, or right before."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+
+from rebalance_core.model.events import BROKER_DOWN, BROKER_EVENTS, Event
+from rebalance_core.protocol.commits import (
+    FINAL_COMMIT_STORED_MS,
+)
+
+
+class Outages:
+    """When the brokers of one group's history were down.
+
+    Args:
+        all_events: in any order.
+    """
+
+    def __init__(self, all_events: Iterable[Event]) -> None:
+        self._turns: dict[str | None, list[tuple[int, bool]]] = {}
+        for event in sorted(all_events, key=lambda event: (event.event_ms, event.sequence)):
+            if event.event_type in BROKER_EVENTS:
+                turns = self._turns.setdefault(event.broker_name, [])
+                turns.append((event.event_ms, event.event_type == BROKER_DOWN))
+
+    def may_lose(self, broker_name: str, sent_ms: int) -> bool:
+        """A client may have logged a commit at this moment that the broker does not have.
+
+        It goes on logging them while the broker is down; a broker that dies has not written to disk
+        what came in its last seconds.
+        """
+        turns = self._turns.get(broker_name, [])
+        at = bisect_right(turns, sent_ms, key=lambda turn: turn[0])
+        end = bisect_left(turns, sent_ms + FINAL_COMMIT_STORED_MS, key=lambda turn: turn[0])
+        return any(down for _, down in turns[max(0, at - 1) : end])

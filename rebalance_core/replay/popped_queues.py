@@ -1,0 +1,60 @@
+"""Queues that were popped before somebody owns them again, and where that owner may start."""
+
+from collections.abc import Iterable
+
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.verdicts import UNKNOWN
+from rebalance_core.protocol import start_offset
+from rebalance_core.replay.changes import ADD, OwnerChange
+from rebalance_core.replay.history import CommittedOffset, Epoch
+from rebalance_core.replay.offset_observations import QueueOffsets
+from rebalance_core.replay.start_rule import StartOffset
+
+
+class PoppedQueues:
+    """Follows the epochs of one group; to be told of every one, in order."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, int] = {}
+        self._owned_again: set[MessageQueue] = set()
+
+    def follow(self, epoch: Epoch, changes: Iterable[OwnerChange]) -> None:
+        """Remember which topics are popped now, and which queues have an owner again."""
+        for topic in epoch.shared:
+            self._since.setdefault(topic, epoch.from_ms)
+        self._owned_again |= {change.queue for change in changes if change.action == ADD}
+        if epoch.shared:
+            self._owned_again = {
+                queue for queue in self._owned_again if queue.topic not in epoch.shared
+            }
+
+    def since_ms(self, queue: MessageQueue) -> int | None:
+        """Return when the topic was popped first; None: not since the queue's last owner."""
+        return None if queue in self._owned_again else self._since.get(queue.topic)
+
+
+def popped_start(
+    change: OwnerChange,
+    before: CommittedOffset | None,
+    stored: CommittedOffset | None,
+    offsets: QueueOffsets,
+) -> StartOffset:
+    """Owners go on where the last pop ended: brokers commit for both under one key
+    (rocketmq.md §14).
+
+    When the mode changed is rarely known to the moment, so low is what was committed before the
+    topic was popped, and high is all that can have been popped.
+
+    Args:
+        change: the new owner.
+        before: the newest commit before the topic was popped.
+        stored: the newest one that the broker still knows.
+        offsets: of the group's queues.
+    """
+    low = 0 if before is None else before.committed_offset
+    top = offsets.max_by(change.queue, change.latest_ms, change.earliest_ms)
+    if stored is None:
+        return StartOffset(start_offset.STORED, None, low, top, UNKNOWN)
+    estimate = stored.committed_offset
+    high = None if top is None else max(top, estimate)
+    return StartOffset(start_offset.STORED, estimate, min(low, estimate), high)

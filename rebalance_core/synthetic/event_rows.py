@@ -1,0 +1,41 @@
+"""The rows of one entity in cluster_events, numbered so that no two of a cluster share a key."""
+
+from typing import Any
+
+Row = dict[str, Any]
+"""Column name to value; what is not there is null."""
+
+FIRST_TOPIC = 1
+FIRST_GROUP = 1_000_000
+NUMBERS_PER_ENTITY = 1_000_000_000
+
+
+class EventRows:
+    """Gathers the events of one entity of a cluster, in order.
+
+    ``sequence`` is entity x 10^9 + the event's number within the entity, so it orders the events of
+    an entity and never collides. Entity 0 is the cluster's brokers, topic t is 1 + t, group g
+    is 1,000,000 + g: at one instant brokers come first, then topics, then groups.
+    """
+
+    def __init__(self, cluster: str, entity: int) -> None:
+        self._rows: list[Row] = []
+        self._cluster = cluster
+        self._next = entity * NUMBERS_PER_ENTITY
+
+    def add(self, event_ms: int, event_type: str, **values: Any) -> None:
+        """One more event; ``values`` are the other columns."""
+        row: Row = {
+            "cluster": self._cluster,
+            "event_ms": event_ms,
+            "sequence": self._next,
+            "event_type": event_type,
+        }
+        row.update(values)
+        self._rows.append(row)
+        self._next += 1
+
+    def take(self) -> list[Row]:
+        """The rows since the last time; the numbers go on."""
+        rows, self._rows = self._rows, []
+        return rows

@@ -1,0 +1,56 @@
+"""How many messages came to a queue by an instant: whole numbers only, and never fewer later.
+
+Messages come at the topic's rate, more by day than by night, while the broker is up.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from rebalance_core.model.times import DAY_MS, HOUR_MS
+from rebalance_core.synthetic.clusters import Cluster, Downtime
+
+Longs = npt.NDArray[np.int64]
+
+HOUR_WEIGHTS = (
+    4, 3, 2, 2, 2, 3, 4, 7, 10, 14, 16, 15,
+    14, 13, 15, 16, 15, 14, 13, 15, 16, 13, 9, 5,
+)  # fmt: skip
+"""Tenths of the mean rate, by local hour; they sum to 240."""
+
+TENTHS = 10
+KILOSECOND_MS = 1_000_000
+
+_WEIGHTS = np.array(HOUR_WEIGHTS, np.int64)
+_BEFORE = np.array([0, *accumulate(HOUR_WEIGHTS)], np.int64)
+
+
+def weighted_ms(cluster: Cluster, at_ms: Longs) -> Longs:
+    """Milliseconds since 1970, each counted with the weight of its hour at the cluster's place."""
+    day, rest = np.divmod(at_ms + cluster.utc_offset_hours * HOUR_MS, DAY_MS)
+    hour, ms = np.divmod(rest, HOUR_MS)
+    weighted: Longs = (day * _BEFORE[-1] + _BEFORE[hour]) * HOUR_MS + _WEIGHTS[hour] * ms
+    return weighted
+
+
+def away_ms(cluster: Cluster, outages: Sequence[Downtime], at_ms: Longs) -> Longs:
+    """Return how much of the `weighted_ms` until then a broker with these outages was away."""
+    away = np.zeros_like(at_ms)
+    for outage in outages:
+        ends = np.clip(at_ms, outage.from_ms, outage.to_ms)
+        begin = np.array([outage.from_ms], np.int64)
+        away += weighted_ms(cluster, ends) - weighted_ms(cluster, begin)
+    return away
+
+
+def messages(per_kilosecond: Longs, flow_ms: Longs) -> Longs:
+    """Messages in that much flow; a negative flow has none. Whole numbers below 2^63 throughout.
+
+    Args:
+        per_kilosecond: messages in 1,000 s of a mean hour.
+        flow_ms: weighted milliseconds, those of outages taken off.
+    """
+    count: Longs = per_kilosecond * np.maximum(flow_ms, 0) // (TENTHS * KILOSECOND_MS)
+    return count
