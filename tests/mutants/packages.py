@@ -16,7 +16,7 @@ KERNELS = (
     f"{UNIT}/kernels/test_starts.py",
     f"{UNIT}/kernels/test_codes.py",
     f"{UNIT}/kernels/test_missing_columns.py",
-    f"{UNIT}/kernels/test_reasons.py",
+    f"{UNIT}/kernels/test_group_kinds.py",
     f"{UNIT}/kernels/test_recordings_equality.py",
 )
 EQUALITY = (f"{UNIT}/kernels/test_equality.py",)  # minutes, so only for what the others let pass
