@@ -84,7 +84,8 @@ _LATER = {
     "process.producers": ["simulate_producers"],
     "process.rollouts": ["run_search"],
     "producers.model": ["producer_variants=variants_of"],
-    "protocol.start_offset": ["broker_offset_reply", "compute_pull_from_where"],
+    "protocol.broker_offset_reply": ["broker_offset_reply"],
+    "protocol.start_offset": ["compute_pull_from_where"],
     "report": [
         "draw_convergence",
         "draw_league",
