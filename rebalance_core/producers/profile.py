@@ -73,8 +73,7 @@ def latency_level(latency_ms: int, profile: ProducerProfile) -> int:
 def not_available_ms(latency_ms: int, profile: ProducerProfile) -> int:
     """``computeNotAvailableDuration``: ms for which a broker of this latency is avoided.
 
-    >>> from rebalance_core.model.clients import parse_version
-    >>> from rebalance_core.producers.strategy import profile_of
+    >>> from rebalance_core.model.versions import parse_version
     >>> [not_available_ms(600, profile_of(parse_version(v))) for v in ("4.9.7", "5.3.3")]
     [30000, 2000]
     """
