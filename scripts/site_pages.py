@@ -13,7 +13,8 @@ from typing import Any
 
 import rebalance_core
 from rebalance_core.audit.causes import LINKS
-from rebalance_core.audit.registry import ALL_RULES, FINDING_IDS
+from rebalance_core.audit.registry import ALL_RULES
+from rebalance_core.ingest.rows import FINDING_IDS
 
 TREE = Path(__file__).resolve().parent.parent
 PAGE_OF = {

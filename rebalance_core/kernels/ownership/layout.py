@@ -74,7 +74,7 @@ class Layout:
         return first, np.clip(of_broker[1:], low[mine], high[mine]) - first
 
     def pieces(self, kind: Ints, weight: Ints) -> Iterator[tuple[int, Cells]]:
-        """All queues, some of one kind at a time; with the kind.
+        """All queues, some of one kind at a time, in the order in which kinds occur; with the kind.
 
         Args:
             kind: by topic broker.
@@ -82,7 +82,8 @@ class Layout:
         """
         filled = np.flatnonzero(np.diff(self.queues.first_of_broker))
         kind = kind[filled]
-        for of_kind in np.flatnonzero(np.bincount(kind)).tolist():
+        kinds, first = np.unique(kind, return_index=True)
+        for of_kind in kinds[np.argsort(first)].tolist():
             for cells in self._cut(filled[kind == of_kind], weight):
                 yield of_kind, cells
 
