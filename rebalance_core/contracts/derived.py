@@ -1,7 +1,8 @@
 """Columns that follow from others of their row: declared once, and made by both engines from that.
 
-`replay` makes them from the values of a row, `kernels` from Arrow arrays. A column whose null says
-something that no other column does is not one.
+`replay` makes them from the values of a row, `kernels` from Arrow arrays. Declarations travel to
+Spark's tasks, so both are functions of a module. A column whose null says something that no other
+column does is not one.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ def ratio(above: str, below: str) -> Derived:
     >>> ratio("moved", "minimum_moves").value(3, 2), ratio("moved", "minimum_moves").value(3, 0)
     (1.5, None)
     """
-    return Derived((above, below), lambda a, b: a / b if b else None, _quotients)
+    return Derived((above, below), _quotient, _quotients)
+
+
+def _quotient(above: int | None, below: int | None) -> float | None:
+    return above / below if above is not None and below else None
 
 
 def _quotients(above: pa.Array, below: pa.Array) -> pa.Array:
@@ -52,7 +57,11 @@ def none_of(*counts: str) -> Derived:
     >>> none_of("queues", "shared_queues").value(0, 1)
     False
     """
-    return Derived(counts, lambda *values: not any(values), _all_zero)
+    return Derived(counts, _is_zero, _all_zero)
+
+
+def _is_zero(*counts: int) -> bool:
+    return not any(counts)
 
 
 def _all_zero(*counts: pa.Array) -> pa.Array:

@@ -1,5 +1,6 @@
 """Columns that follow from others of their row are the same by row and by Arrow array."""
 
+import pickle
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,10 @@ def test_both_engines_make_the_same(table: Table, column: Column) -> None:
     made = column.derived.array(*arrays)
     assert made.type == arrow_type(column.type)
     assert made.to_pylist() == [column.derived.value(*row) for row in rows]
+
+
+def test_declarations_travel_to_tasks() -> None:
+    assert pickle.loads(pickle.dumps(ALL_TABLES)) == ALL_TABLES
 
 
 def test_there_are_some() -> None:
