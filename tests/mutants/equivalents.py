@@ -11,7 +11,7 @@ EQUIVALENT = {
     (f"{KERNELS}/ownership/changes.py", "other = np.full(len(cell), -1, np.int64)", "1", "2"): (
         "every element is overwritten: each row is an ADD or a DROP"
     ),
-    (f"{KERNELS}/coded_groups.py", "GONE = -1", "1", "2"): (
+    (f"{KERNELS}/processes.py", "GONE = -1", "1", "2"): (
         "a state of its own, asked for by name or as negative; the others count from 0"
     ),
     (
@@ -30,13 +30,13 @@ EQUIVALENT = {
         "(not (len(self) <= MOST_NARROW))",
     ): "the same numbers in twice the memory; 2^31 entries fit into no test",
     (
-        f"{KERNELS}/epochs.py",
+        f"{KERNELS}/routes.py",
         "config_of = place_of.reshape(-1)[: len(group)]",
         "1",
         "2",
     ): "numpy takes any negative size for the one that is not given",
     (
-        f"{KERNELS}/loads.py",
+        f"{KERNELS}/topic_members.py",
         "self._steps = np.zeros(nodes[-1] + 1, np.int32)",
         "1",
         "2",
