@@ -73,7 +73,13 @@ def _start_offset(
     offset = compute_pull_from_where_no_exception(**asked)
     if record.steps is not None:
         rule = QUERY_FAILED if offset < 0 else start_rule(**asked)[0]
-        record.note(PULL_FROM_WHERE, "start" if offset >= 0 else "no start", queue, rule=rule,
-                    stored_offset=asked["stored_offset"], max_offset=asked["max_offset"],
-                    offset=offset)  # fmt: skip
+        record.note(
+            PULL_FROM_WHERE,
+            "start" if offset >= 0 else "no start",
+            queue,
+            rule=rule,
+            stored_offset=asked["stored_offset"],
+            max_offset=asked["max_offset"],
+            offset=offset,
+        )
     return offset

@@ -82,9 +82,17 @@ def delay_ms(*knots: tuple[float, float]) -> Delay:
 
 
 START_UP: Final = delay_ms(
-    (0, 15), (0.05, 50), (0.25, 185), (0.5, 365), (0.75, 675), (0.9, 1_120), (0.94, 1_400),
-    (0.96, 2_000), (0.97, 3_100), (1, 4_500),
-)  # fmt: skip
+    (0, 15),
+    (0.05, 50),
+    (0.25, 185),
+    (0.5, 365),
+    (0.75, 675),
+    (0.9, 1_120),
+    (0.94, 1_400),
+    (0.96, 2_000),
+    (0.97, 3_100),
+    (1, 4_500),
+)
 """From a client's creation to its join, as the log has it (when ``start()`` returned)."""
 STARTED_TOGETHER_US: Final = 5 * SECOND_US
 """Processes whose joins are no further apart were started together: a deployment, a host's boot."""
@@ -95,17 +103,33 @@ TIMERS_AFTER: Final = delay_ms(
 )
 """From a client's creation until its timers start; one draw a process."""
 LAST_LEAD: Final = delay_ms(
-    (0, -550), (0.02, -450), (0.06, -300), (0.09, 0), (0.25, 4), (0.5, 10), (0.75, 18), (0.9, 30),
-    (0.95, 40), (0.99, 80), (1, 900),
-)  # fmt: skip
+    (0, -550),
+    (0.02, -450),
+    (0.06, -300),
+    (0.09, 0),
+    (0.25, 4),
+    (0.5, 10),
+    (0.75, 18),
+    (0.9, 30),
+    (0.95, 40),
+    (0.99, 80),
+    (1, 900),
+)
 """From the last broker's registration of a client to its join, as the log has it.
 
 After the join where a slow ``start()`` left the heartbeat to the scheduler, which had the lock.
 """
 REGISTRATION_STEP: Final = delay_ms(
-    (0, 4), (0.05, 10), (0.25, 21), (0.5, 34), (0.75, 53), (0.9, 76), (0.95, 97), (0.99, 165),
+    (0, 4),
+    (0.05, 10),
+    (0.25, 21),
+    (0.5, 34),
+    (0.75, 53),
+    (0.9, 76),
+    (0.95, 97),
+    (0.99, 165),
     (1, 300),
-)  # fmt: skip
+)
 """Between a joining client's registrations with two brokers; each opens a connection."""
 LONGEST_LEAD_MS: Final = 1_000
 """No registration is earlier before its join than this."""
@@ -162,9 +186,16 @@ NOTICE: Final = delay_ms(
 )
 """From a broker's change of its list until a member has been woken."""
 TOPIC_VISIBLE: Final = delay_ms(
-    (0, -3_600), (0.004, -3_000), (0.008, 0), (0.02, 6), (0.25, 12), (0.5, 20), (0.75, 35),
-    (0.95, 200), (1, 300),
-)  # fmt: skip
+    (0, -3_600),
+    (0.004, -3_000),
+    (0.008, 0),
+    (0.02, 6),
+    (0.25, 12),
+    (0.5, 20),
+    (0.75, 35),
+    (0.95, 200),
+    (1, 300),
+)
 """From a change of a topic, as the log has it, until a name server answers with it.
 
 The log may have the end of the command that changed it, which can be seconds later.
@@ -190,27 +221,56 @@ ROUTE_ANSWER: Final = delay_ms(
 )
 """From a route poll's tick until its answer is in use."""
 PASS_LENGTH: Final = delay_ms(
-    (0, 2), (0.05, 2), (0.25, 3.5), (0.5, 5), (0.75, 9), (0.9, 16), (0.95, 28), (0.99, 60),
+    (0, 2),
+    (0.05, 2),
+    (0.25, 3.5),
+    (0.5, 5),
+    (0.75, 9),
+    (0.9, 16),
+    (0.95, 28),
+    (0.99, 60),
     (1, 400),
-)  # fmt: skip
+)
 """A rebalance pass that changes nothing from begin to end; one draw a process.
 
 Some take 0.5 ms; the engines ask brokers up to 2 ms after the begin.
 """
 PASS_TAIL: Final = delay_ms(
-    (0, 0.5), (0.05, 1), (0.25, 4), (0.5, 8), (0.75, 15), (0.9, 33), (0.95, 50), (0.99, 100),
+    (0, 0.5),
+    (0.05, 1),
+    (0.25, 4),
+    (0.5, 8),
+    (0.75, 15),
+    (0.9, 33),
+    (0.95, 50),
+    (0.99, 100),
     (1, 300),
-)  # fmt: skip
+)
 """From the last queue given up or taken in a pass to its end."""
 DROP_AFTER: Final = delay_ms(
-    (0, 1), (0.05, 2), (0.25, 4), (0.5, 9), (0.75, 15), (0.9, 28), (0.95, 42), (0.99, 100),
+    (0, 1),
+    (0.05, 2),
+    (0.25, 4),
+    (0.5, 9),
+    (0.75, 15),
+    (0.9, 28),
+    (0.95, 42),
+    (0.99, 100),
     (1, 400),
-)  # fmt: skip
+)
 """From a pass's begin until it has given up queues."""
 COLD_DROP_AFTER: Final = delay_ms(
-    (0, 1), (0.05, 2), (0.25, 4), (0.5, 9), (0.75, 15), (0.9, 28), (0.95, 42), (0.985, 100),
-    (0.993, 500), (1, 1_900),
-)  # fmt: skip
+    (0, 1),
+    (0.05, 2),
+    (0.25, 4),
+    (0.5, 9),
+    (0.75, 15),
+    (0.9, 28),
+    (0.95, 42),
+    (0.985, 100),
+    (0.993, 500),
+    (1, 1_900),
+)
 """The same in the first passes of a process: many may start on one host at once.
 
 And in all passes of an instance that several groups share: on equally loaded hosts they took three
@@ -222,9 +282,16 @@ ADD_AFTER: Final = delay_ms(
 )
 """From there until it has taken the others."""
 COLD_ADD_AFTER: Final = delay_ms(
-    (0, 1), (0.05, 4), (0.25, 40), (0.5, 85), (0.75, 210), (0.9, 390), (0.95, 450), (0.99, 1_100),
+    (0, 1),
+    (0.05, 4),
+    (0.25, 40),
+    (0.5, 85),
+    (0.75, 210),
+    (0.9, 390),
+    (0.95, 450),
+    (0.99, 1_100),
     (1, 2_000),
-)  # fmt: skip
+)
 """The same in the first passes of a process: classes are loaded, connections opened."""
 OUT_OF_STEP: Final = 0.10
 """Share of members whose passes something unlogged moved since the group's last change.

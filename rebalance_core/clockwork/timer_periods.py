@@ -59,7 +59,13 @@ class TimerPeriods:
             intervals, version = life.intervals, parse_version(life.states[0][1].rules_version)
             least = intervals.min_interval_ms if version >= MIN_INTERVAL else 0
             wait = max(intervals.wait_interval_ms, least)
-            rows.append((intervals.poll_name_server_interval_ms,
-                         intervals.heartbeat_broker_interval_ms, wait, least))  # fmt: skip
+            rows.append(
+                (
+                    intervals.poll_name_server_interval_ms,
+                    intervals.heartbeat_broker_interval_ms,
+                    wait,
+                    least,
+                )
+            )
         columns = np.array(rows, np.int64).reshape(-1, 4) * MS_US
         return cls(*(columns[:, place : place + 1] for place in range(4)))

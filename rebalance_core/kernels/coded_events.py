@@ -180,12 +180,14 @@ def _window_table(intervals: tuple[int, ...]) -> Ints:
     about = [[Event(0, 0, name), Event(0, 0, name, detail=EXPIRED)] for name in EVENT_TYPES]
     found = [
         [
-            [[window_ms(e, spans, notices_of(e, brokers, notified=on)) for e in both]
-             for both in about]
+            [
+                [window_ms(e, spans, notices_of(e, brokers, notified=on)) for e in both]
+                for both in about
+            ]
             for on in (False, True)
         ]
         for brokers in events.NOTICE_MODES
-    ]  # fmt: skip
+    ]
     return np.array(found, np.int64)
 
 

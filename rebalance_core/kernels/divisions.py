@@ -102,8 +102,12 @@ def find_divisions(
         np.intersect1d(group[no_retry], group[~no_retry]),
     )
     return Divisions(
-        words, allocation[first], *segments.halves(pairs), *segments.halves(listed), mixed,
-    )  # fmt: skip
+        words,
+        allocation[first],
+        *segments.halves(pairs),
+        *segments.halves(listed),
+        mixed,
+    )
 
 
 def strategies_of_groups(divisions: Divisions, groups: int) -> Ints:

@@ -79,8 +79,9 @@ def _of_piece(
     cells = piece.cells
     held = piece.entry >= 0 if isinstance(piece, Block) else piece.holders > 0
     unread = held & ~cells.readable
-    channels = _channels(prepared, cells, piece.spans if isinstance(piece, Shared) else None,
-                         several)  # fmt: skip
+    channels = _channels(
+        prepared, cells, piece.spans if isinstance(piece, Shared) else None, several
+    )
     turns = segments.first_of_run(unread, cells.segment)
     turns[channels.begin] = True
     turns[channels.end[channels.end < len(cells)]] = True
@@ -95,9 +96,14 @@ def _of_piece(
     end = np.append(begin[1:], len(cells))[shown]
     begin = begin[shown]
     return _state_rows(
-        prepared, queues, cells, begin, end, cells.readable[begin],
+        prepared,
+        queues,
+        cells,
+        begin,
+        end,
+        cells.readable[begin],
         pa.ListArray.from_arrays(pa.array(segments.pointers(of_stretch[shown]), pa.int32()), names),
-    )  # fmt: skip
+    )
 
 
 def _channels(
@@ -124,9 +130,14 @@ def _of_shared_topics(sharing: SharedLoads) -> Iterator[pa.RecordBatch]:
         begin, last = segments.stretches(readable, cells.segment)
         none = pa.array(np.zeros(len(begin) + 1, np.int32))
         yield _state_rows(
-            prepared, holdings.queues, cells, begin, last + 1, readable[begin],
+            prepared,
+            holdings.queues,
+            cells,
+            begin,
+            last + 1,
+            readable[begin],
             pa.ListArray.from_arrays(none, pa.array([], pa.string())),
-        )  # fmt: skip
+        )
 
 
 def _state_rows(

@@ -101,9 +101,13 @@ def topic_configs(events: Events) -> TopicConfigs:
     order = np.lexsort((about[row], brokers, topic[row], group[row]))
     row = row[order]
     return TopicConfigs(
-        group[row], topic[row], brokers[order], about[row],
-        events.readable[about[row]] * configured[row], configured[row],
-    )  # fmt: skip
+        group[row],
+        topic[row],
+        brokers[order],
+        about[row],
+        events.readable[about[row]] * configured[row],
+        configured[row],
+    )
 
 
 def retry_creations(

@@ -57,9 +57,12 @@ class SharedClients:
         self._add(queues, piece, (held.major[row], held.minor[row], begin, end), counts)
 
     def _add(
-        self, queues: Queues, piece: Shared, held: tuple[Ints, Ints, Ints, Ints],
+        self,
+        queues: Queues,
+        piece: Shared,
+        held: tuple[Ints, Ints, Ints, Ints],
         counts: ManyHolders,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Count (segment, client, first cell, cell after the last), while the client is there."""
         segment, client, begin, end = held
         cells = piece.cells

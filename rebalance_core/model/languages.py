@@ -5,9 +5,21 @@ from rebalance_core.model.errors import UsageError, did_you_mean
 JAVA, CPP, DOTNET, PYTHON, GO, RUST = "JAVA", "CPP", "DOTNET", "PYTHON", "GO", "RUST"
 NODE_JS, OTHER_LANGUAGE = "NODE_JS", "OTHER"
 LANGUAGE_CODES = (
-    JAVA, CPP, DOTNET, PYTHON, "DELPHI", "ERLANG", "RUBY", OTHER_LANGUAGE, "HTTP", GO, "PHP", "OMS",
-    RUST, NODE_JS,
-)  # fmt: skip
+    JAVA,
+    CPP,
+    DOTNET,
+    PYTHON,
+    "DELPHI",
+    "ERLANG",
+    "RUBY",
+    OTHER_LANGUAGE,
+    "HTTP",
+    GO,
+    "PHP",
+    "OMS",
+    RUST,
+    NODE_JS,
+)
 NODE = "NODE"
 """ali-ons, the remoting client for Node.js, of which brokers print JAVA and version 3.4.9."""
 LANGUAGES = (*LANGUAGE_CODES, NODE)

@@ -6,8 +6,14 @@ from typing import NamedTuple
 from rebalance_core.model.errors import UsageError
 
 LAST_PATCH = {
-    (4, 9): 8, (5, 0): 0, (5, 1): 4, (5, 2): 0, (5, 3): 3, (5, 4): 0, (5, 5): 0,
-}  # fmt: skip
+    (4, 9): 8,
+    (5, 0): 0,
+    (5, 1): 4,
+    (5, 2): 0,
+    (5, 3): 3,
+    (5, 4): 0,
+    (5, 5): 0,
+}
 """The last release of each known line that has a client: of 5.3.4 and 5.5.1 none was published."""
 OLDEST = (4, 9)
 HIGHER_TEXT = "HIGHER.VERSION"

@@ -106,9 +106,10 @@ class MixedGroup:
         return {
             topic
             for topic, shares in self._shares.items()
-            if any(shares.get(one) is None or self.members[one] is None
-                   for one in self._readers(topic))
-        }  # fmt: skip
+            if any(
+                shares.get(one) is None or self.members[one] is None for one in self._readers(topic)
+            )
+        }
 
     @cached_property
     def several(self) -> Owners:

@@ -29,8 +29,9 @@ def metric_rows(epoch: Epoch, changes: list[OwnerChange]) -> list[Row]:
         *((topic, [topic], minima[topic]) for topic in topics),
         (None, topics, total),
     ]
-    sharing = frozenset(client_id for client_id, reach in client_reaches(epoch).items()
-                        if reach.queues)  # fmt: skip
+    sharing = frozenset(
+        client_id for client_id, reach in client_reaches(epoch).items() if reach.queues
+    )
     added: dict[str, list[OwnerChange]] = {}
     for change in changes:
         if change.action == ADD:
@@ -131,6 +132,7 @@ def _stickiness(before: list[Held], after: list[Held]) -> float | None:
     held = kept = 0
     for was, now in zip(before, after, strict=True):
         held += len(set().union(*was.values()))
-        kept += len(set().union(*(queues & now.get(client_id, set())
-                                  for client_id, queues in was.items())))  # fmt: skip
+        kept += len(
+            set().union(*(queues & now.get(client_id, set()) for client_id, queues in was.items()))
+        )
     return kept / held if held else None

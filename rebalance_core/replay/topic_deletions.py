@@ -43,8 +43,9 @@ class DeletionsByQueue:
                 e for e in deletions if deletes_offsets(self._version(queue.broker_name, e))
             ]
             self._moments[queue] = (
-                [event.event_ms for event in deletions], [event.event_ms for event in forgetting],
-            )  # fmt: skip
+                [event.event_ms for event in deletions],
+                [event.event_ms for event in forgetting],
+            )
         return self._moments[queue]
 
     def _version(self, broker_name: str, deletion: Event) -> str:

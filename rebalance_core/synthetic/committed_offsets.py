@@ -22,9 +22,15 @@ from rebalance_core.synthetic.retry_table import retry_table
 from rebalance_core.synthetic.seats import Seats
 
 COMMIT_COLUMNS = (
-    "cluster", "consumer_group", "topic", "broker_name", "queue_id", "client_id", "observed_ms",
+    "cluster",
+    "consumer_group",
+    "topic",
+    "broker_name",
+    "queue_id",
+    "client_id",
+    "observed_ms",
     "committed_offset",
-)  # fmt: skip
+)
 LOCAL_STORES = 2  # hosts of a BROADCASTING group whose file was collected
 BATCH_BEGUN_MS = 30 * MINUTE_MS  # after its hour a batch has read up to the newest message
 STEADY = (0.5, 1.5)  # of the group's lag: the lag of one queue

@@ -9,12 +9,19 @@ from rebalance_core.synthetic.draws import Draws, Mix
 from rebalance_core.synthetic.topics import Topic
 
 STRATEGIES: Mix[str] = (
-    ("AVG", 80), ("AVG_BY_CIRCLE", 8), ("CONSISTENT_HASH", 9), ("CONFIG", 0.5),
-)  # fmt: skip
+    ("AVG", 80),
+    ("AVG_BY_CIRCLE", 8),
+    ("CONSISTENT_HASH", 9),
+    ("CONFIG", 0.5),
+)
 STRATEGIES_WITH_ROOMS: Mix[str] = (
-    ("AVG", 55), ("AVG_BY_CIRCLE", 6), ("CONSISTENT_HASH", 6), ("CONFIG", 0.3),
-    ("MACHINE_ROOM_NEARBY-AVG", 26), ("MACHINE_ROOM", 6),
-)  # fmt: skip
+    ("AVG", 55),
+    ("AVG_BY_CIRCLE", 6),
+    ("CONSISTENT_HASH", 6),
+    ("CONFIG", 0.3),
+    ("MACHINE_ROOM_NEARBY-AVG", 26),
+    ("MACHINE_ROOM", 6),
+)
 VIRTUAL_NODES: Mix[int] = ((10, 8), (100, 2), (1, 0.5))
 ONE_ROOM_CHANCE = 0.2  # of MACHINE_ROOM: the other rooms' queues have no owner
 MOST_CONFIG_MEMBERS = 8  # a list of queues for each member is kept by hand

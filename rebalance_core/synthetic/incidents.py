@@ -24,8 +24,10 @@ NEW_VERSION_CHANCE = 0.04
 NEW_STRATEGY_CHANCE = 0.001
 NEW_TOPIC_CHANCE = 0.01
 NEW_STRATEGIES: Mix[str] = (
-    ("AVG_BY_CIRCLE", 4), ("CONSISTENT_HASH(virtual_nodes=10)", 3), ("AVG", 3),
-)  # fmt: skip
+    ("AVG_BY_CIRCLE", 4),
+    ("CONSISTENT_HASH(virtual_nodes=10)", 3),
+    ("AVG", 3),
+)
 
 EXPIRED_SHARE = 0.3
 NO_RETURN_CHANCE = 0.04

@@ -115,9 +115,12 @@ class MemberLife:
         """The request mode of all topics of the group is set."""
         for topic in self.group.settings.subscriptions or ():
             self.rows.add(
-                self.now_ms, events.REQUEST_MODE, consumer_group=self.group.name, topic=topic,
+                self.now_ms,
+                events.REQUEST_MODE,
+                consumer_group=self.group.name,
+                topic=topic,
                 detail=mode,
-            )  # fmt: skip
+            )
 
     def _row(self, event_type: str, process: FleetProcess, **values: Any) -> None:
         self.rows.add(

@@ -15,9 +15,31 @@ from rebalance_core.synthetic.clusters import Cluster, Downtime
 Longs = npt.NDArray[np.int64]
 
 HOUR_WEIGHTS = (
-    4, 3, 2, 2, 2, 3, 4, 7, 10, 14, 16, 15,
-    14, 13, 15, 16, 15, 14, 13, 15, 16, 13, 9, 5,
-)  # fmt: skip
+    4,
+    3,
+    2,
+    2,
+    2,
+    3,
+    4,
+    7,
+    10,
+    14,
+    16,
+    15,
+    14,
+    13,
+    15,
+    16,
+    15,
+    14,
+    13,
+    15,
+    16,
+    13,
+    9,
+    5,
+)
 """Tenths of the mean rate, by local hour; they sum to 240."""
 
 TENTHS = 10

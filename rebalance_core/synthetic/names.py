@@ -4,9 +4,19 @@ from rebalance_core.synthetic.draws import Draws
 
 REGIONS = ("prod-east", "prod-west", "prod-north", "prod-south", "core", "pay-cell", "logs")
 DOMAINS = (
-    "order", "payment", "stock", "user", "coupon", "search",
-    "delivery", "risk", "billing", "message", "report", "device",
-)  # fmt: skip
+    "order",
+    "payment",
+    "stock",
+    "user",
+    "coupon",
+    "search",
+    "delivery",
+    "risk",
+    "billing",
+    "message",
+    "report",
+    "device",
+)
 THINGS = ("event", "status", "change", "sync", "task", "notice", "refund", "index")
 VERBS = ("created", "paid", "closed", "updated", "failed", "expired", "retry", "snapshot")
 SERVICES = ("worker", "service", "writer", "loader", "audit", "push", "cache", "stats")

@@ -11,8 +11,14 @@ from rebalance_core.synthetic.queue_table import RETENTION_MS, QueueTable, queue
 from rebalance_core.synthetic.retry_table import retry_table
 
 QUEUE_COLUMNS = (
-    "cluster", "topic", "broker_name", "queue_id", "observed_ms", "min_offset", "max_offset",
-)  # fmt: skip
+    "cluster",
+    "topic",
+    "broker_name",
+    "queue_id",
+    "observed_ms",
+    "min_offset",
+    "max_offset",
+)
 
 
 def topic_offsets(plan: FleetPlan, topic: int) -> Iterator[OffsetColumns]:

@@ -52,8 +52,9 @@ class Seen:
 
     def rows(self, rows: Ints) -> Seen:
         """Some of the events."""
-        return Seen(self.seed[rows], self.at_us[rows], self.kind[rows], self.life[rows],
-                    self.number[rows])  # fmt: skip
+        return Seen(
+            self.seed[rows], self.at_us[rows], self.kind[rows], self.life[rows], self.number[rows]
+        )
 
 
 class Calendar:
@@ -73,9 +74,13 @@ class Calendar:
     """
 
     def __init__(
-        self, futures: Futures, segment: PlaySegment, lives: Ints, lists: list[MemberList],
+        self,
+        futures: Futures,
+        segment: PlaySegment,
+        lives: Ints,
+        lists: list[MemberList],
         mixed: MixedState,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._segment, self._lives, self._mixed = segment, lives, mixed
         self._numbers = np.array([place.number for place in lists], np.int64)
         self._seeds = np.arange(len(futures.seeds))

@@ -164,8 +164,9 @@ def _ticks_as_usual(life: Life) -> bool:
     """Its polls and heartbeats are those that `MOST_LOST` counts on."""
     usual, intervals = DEFAULT_INTERVALS, life.intervals
     return (intervals.poll_name_server_interval_ms, intervals.heartbeat_broker_interval_ms) == (
-        usual.poll_name_server_interval_ms, usual.heartbeat_broker_interval_ms
-    )  # fmt: skip
+        usual.poll_name_server_interval_ms,
+        usual.heartbeat_broker_interval_ms,
+    )
 
 
 def _divides_by_config(script: Script) -> bool:

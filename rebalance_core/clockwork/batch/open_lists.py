@@ -28,9 +28,13 @@ class OpenLists(MemberLists):
     """
 
     def __init__(
-        self, futures: Futures, segment: PlaySegment, lives: NDArray[np.int64], routes: KnownRoutes,
+        self,
+        futures: Futures,
+        segment: PlaySegment,
+        lives: NDArray[np.int64],
+        routes: KnownRoutes,
         mixed: MixedState,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._mixed = mixed
         super().__init__(futures, segment, lives, routes)
 

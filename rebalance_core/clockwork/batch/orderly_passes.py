@@ -39,9 +39,13 @@ class OrderlyPasses:
     """
 
     def __init__(
-        self, elements: Elements, answers: Answers, sets: QueueSets, holdings: SegmentHoldings,
+        self,
+        elements: Elements,
+        answers: Answers,
+        sets: QueueSets,
+        holdings: SegmentHoldings,
         locks: OrderLocks,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._elements, self._answers = elements, answers
         self._sets, self._holdings, self._locks = sets, holdings, locks
         self._topics = np.array(elements.futures.topics, np.int64)

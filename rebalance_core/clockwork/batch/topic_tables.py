@@ -25,9 +25,13 @@ from rebalance_core.kernels.segments import Ints
 from rebalance_core.model.versions import parse_version
 
 _OPERATIONS = (
-    Operation.SUBSCRIBES, Operation.JOINS, Operation.GOES, Operation.AGAIN, Operation.TICKS,
+    Operation.SUBSCRIBES,
+    Operation.JOINS,
+    Operation.GOES,
+    Operation.AGAIN,
+    Operation.TICKS,
     Operation.CHANGES,
-)  # fmt: skip
+)
 """By `EventKind`: what a broker tells if something is new."""
 _AGAIN = 3
 _IS_HEARTBEAT = np.isin(
@@ -49,9 +53,14 @@ class TopicTables:
     """
 
     def __init__(
-        self, elements: Elements, routes: SubscribedRoutes, lists: list[MemberList],
-        agenda: Calendar, wakes: Wakes, mixed: MixedState,
-    ) -> None:  # fmt: skip
+        self,
+        elements: Elements,
+        routes: SubscribedRoutes,
+        lists: list[MemberList],
+        agenda: Calendar,
+        wakes: Wakes,
+        mixed: MixedState,
+    ) -> None:
         self._elements, self._routes, self._lists = elements, routes, lists
         self._agenda, self._wakes, self._mixed = agenda, wakes, mixed
         futures, lives = elements.futures, elements.lives

@@ -46,9 +46,12 @@ class WakeUps:
     """
 
     def __init__(
-        self, futures: Futures, segment: PlaySegment, lives: NDArray[np.int64],
+        self,
+        futures: Futures,
+        segment: PlaySegment,
+        lives: NDArray[np.int64],
         lists: list[MemberList],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.futures, self._segment, self.lives = futures, segment, lives
         version = parse_version(futures.script.settings.broker_version)
         self._newest_wins = version >= NEWEST_NOTICE_WINS

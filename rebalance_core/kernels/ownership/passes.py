@@ -109,9 +109,12 @@ def present(prepared: PreparedGroups) -> Periods:
 
 def _reading(prepared: PreparedGroups) -> TopicRuns:
     return find_reading(
-        prepared.coded, prepared.membership, prepared.roster.runs, prepared.grid.topics,
+        prepared.coded,
+        prepared.membership,
+        prepared.roster.runs,
+        prepared.grid.topics,
         prepared.shared,
-    )  # fmt: skip
+    )
 
 
 def _kinds(prepared: PreparedGroups, model: Ints, allocation: Ints) -> Ints:

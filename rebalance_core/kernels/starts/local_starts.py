@@ -40,9 +40,13 @@ def local_starts(
     low = np.where(bounds[1:] > bounds[:-1], segments.extreme(np.minimum, seen, bounds, 0), offset)
     starts = Starts.unknown(count)
     starts.put(
-        row >= 0, LOCAL_STORE, newest, np.minimum(low, offset),
-        np.maximum(segments.extreme(np.maximum, seen, bounds, segments.NONE), offset), OK,
-    )  # fmt: skip
+        row >= 0,
+        LOCAL_STORE,
+        newest,
+        np.minimum(low, offset),
+        np.maximum(segments.extreme(np.maximum, seen, bounds, segments.NONE), offset),
+        OK,
+    )
     top = offsets.max_by(adds.queue, adds.latest_ms, earliest_ms)
     starts.put((row < 0) & held_before, LOCAL_STORE, segments.NONE, 0, top, UNKNOWN)
     return starts, (row < 0) & ~held_before

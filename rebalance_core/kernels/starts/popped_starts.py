@@ -43,9 +43,15 @@ def popped_since(prepared: PreparedGroups, queues: Queues, adds: OwnerChanges) -
 
 
 def put_popped(
-    starts: Starts, since_ms: Ints, mine: OwnerChanges, stored: Ints, forgotten_ms: Ints,
-    commits: SeenCommits, offsets: SeenOffsets, earliest_ms: Ints,
-) -> None:  # fmt: skip
+    starts: Starts,
+    since_ms: Ints,
+    mine: OwnerChanges,
+    stored: Ints,
+    forgotten_ms: Ints,
+    commits: SeenCommits,
+    offsets: SeenOffsets,
+    earliest_ms: Ints,
+) -> None:
     """Set the rows of queues that were popped until now.
 
     Args:

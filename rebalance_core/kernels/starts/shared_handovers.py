@@ -49,9 +49,15 @@ def shared_handovers(
 
 
 def shared_past(
-    prepared: PreparedGroups, piece: Shared, queue: Ints, cell: Ints, at_ms: Ints,
-    adds: OwnerChanges, drops: OwnerChanges, offsets: SeenOffsets,
-) -> Holders:  # fmt: skip
+    prepared: PreparedGroups,
+    piece: Shared,
+    queue: Ints,
+    cell: Ints,
+    at_ms: Ints,
+    adds: OwnerChanges,
+    drops: OwnerChanges,
+    offsets: SeenOffsets,
+) -> Holders:
     """A handover to nobody at each moment, from whoever had the queue before the cell.
 
     Args:

@@ -57,14 +57,20 @@ class Starts:
         return cls(*columns)
 
     def put(
-        self, mask: Bools, rule: Ints | int, offset: Ints | int, low: Ints | int,
-        high: Ints | int, status: int = OK,
-    ) -> None:  # fmt: skip
+        self,
+        mask: Bools,
+        rule: Ints | int,
+        offset: Ints | int,
+        low: Ints | int,
+        high: Ints | int,
+        status: int = OK,
+    ) -> None:
         """Set some rows; arrays have a value for every row."""
         for name, value in zip(
-            ("rule", "offset", "low", "high", "status"), (rule, offset, low, high, status),
+            ("rule", "offset", "low", "high", "status"),
+            (rule, offset, low, high, status),
             strict=True,
-        ):  # fmt: skip
+        ):
             np.copyto(getattr(self, name), value, where=mask)
 
     def take(self, rows: Ints) -> Starts:

@@ -67,9 +67,14 @@ class SwitchedLows:
     """It is bounded, too, by where the owner before can have started, from this row on."""
 
     def chained(
-        self, mine: OwnerChanges, low: Ints, sent_back: Ints, chained: Bools, switched: Bools,
+        self,
+        mine: OwnerChanges,
+        low: Ints,
+        sent_back: Ints,
+        chained: Bools,
+        switched: Bools,
         stays: Bools,
-    ) -> tuple[Ints, Ints]:  # fmt: skip
+    ) -> tuple[Ints, Ints]:
         """The lowest start of whoever held the queue before each row, `NONE` if unknown; and the
         row's own.
 
@@ -183,8 +188,9 @@ def _past(
     dropped = np.searchsorted(drops.cell, cell) - 1  # before the epoch
     last_cell = np.where(
         (dropped >= 0) & (np.append(drops.queue, segments.NONE)[dropped] == queue),
-        np.append(drops.cell, segments.NONE)[dropped], segments.NONE,
-    )  # fmt: skip
+        np.append(drops.cell, segments.NONE)[dropped],
+        segments.NONE,
+    )
     last, rows = pick(adds.client, before), np.flatnonzero(held)
     none = np.zeros(len(queue), np.bool_)
     return Holders(

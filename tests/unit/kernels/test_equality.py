@@ -39,8 +39,14 @@ SHARING = ("pop", "own modes")
 HELD_BY_MANY = tuple(t for t in TRAITS if t not in (*SHARING, "many topics", "masters", "timers"))
 """Traits of groups in which several processes may hold a queue."""
 LEAST_REGULAR = {"pop": 0.6, "own modes": 0.6}
-DRAWN = ("Averagely", "AveragelyByCircle", "ConsistentHash", "MachineRoom", "MachineRoomNearby",
-         "BROADCASTING")  # fmt: skip
+DRAWN = (
+    "Averagely",
+    "AveragelyByCircle",
+    "ConsistentHash",
+    "MachineRoom",
+    "MachineRoomNearby",
+    "BROADCASTING",
+)
 """By the random groups; own strategies have `test_asked`."""
 
 

@@ -19,8 +19,10 @@ from rebalance_core.synthetic.draws import Draws
 def test_made_up_ids_follow_the_addresses_that_are_there() -> None:
     made = new_client_ids(3, ["10.0.0.253@1#1", "host@2#2"])
     assert [client_id.partition("@")[0] for client_id in made] == [
-        "10.0.0.254", "10.0.1.1", "10.0.1.2",
-    ]  # fmt: skip
+        "10.0.0.254",
+        "10.0.1.1",
+        "10.0.1.2",
+    ]
     assert made == new_client_ids(3, ["host@2#2", "10.0.0.253@1#1"])
 
 
