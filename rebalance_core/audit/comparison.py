@@ -40,6 +40,7 @@ from rebalance_core.audit.subscriptions import assigned_members
 from rebalance_core.audit.topic_settings import unreadable_topics
 from rebalance_core.audit.unasked_brokers import unasked_brokers
 from rebalance_core.model import verdicts
+from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.timeline import Unknown
 from rebalance_core.model.times import utc
 
@@ -173,10 +174,11 @@ def _compared(
         unsettled, compared = _unsettled(prediction, round_), observed
     modes = request_modes(case, observed)
     differences = list(_differences(case, prediction, compared, modes, start_ms))
+    unknown_queues = prediction.unknown((one.queue, one.at_ms) for one in differences)
     explained = tuple(
         one
         for one in classified(differences, observed, case, prediction)
-        if _is_contradiction(case, prediction, one)
+        if _is_contradiction(case, prediction, one, unknown_queues)
     )
     still = [one for one in explained if one.at_ms >= start_ms]
     verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
@@ -195,6 +197,8 @@ def _differences(
 ) -> Iterator[Difference]:
     """Yield what fits no state of the ledger that is possible at its time.
 
+    Nothing is held against an observation at whose time too many states are possible.
+
     Args:
         case: the group.
         prediction: its ledger.
@@ -207,21 +211,25 @@ def _differences(
     for observation in observed:
         at_ms = observation.at_ms
         views = prediction.views(at_ms, at_ms + COMMAND_MS)
+        if views is None:
+            continue
         for one in disagreements(observation, prediction, views):
             known = at_ms >= start_ms or mode_is_known(one, modes)
             if known and not let_go(one, unreadable, go):
                 yield one
 
 
-def _is_contradiction(case: GroupCase, prediction: Prediction, one: Difference) -> bool:
+def _is_contradiction(
+    case: GroupCase, prediction: Prediction, one: Difference, unknown_queues: set[MessageQueue]
+) -> bool:
     """Return whether more than a change that is under way explains the difference.
 
     Within one, a lock, a suspension, a client id of two processes or an older view may, and so may
-    a state that the ledger lacks because a file does.
+    a state that the ledger lacks because a file does, as where a queue is in none of them.
     """
     if prediction.changing(one.at_ms, one.at_ms + COMMAND_MS) is None:
         return True
-    if one.why != UNEXPLAINED or prediction.unknown([(one.queue, one.at_ms)]):
+    if one.why != UNEXPLAINED or one.queue in unknown_queues:
         return False
     then = Finding("", first_ms=one.at_ms, last_ms=one.at_ms)
     return gap_of(case, CAUSES, then) is None
@@ -239,7 +247,7 @@ def _changes(
     start_ms = round_[0].at_ms
     torn = _torn_before(case, observed, start_ms)
     views = prediction.views(min([start_ms, *torn]), round_[-1].at_ms + COMMAND_MS)
-    if all(is_certain(one, prediction, views) for one in round_):
+    if views is not None and all(is_certain(one, prediction, views) for one in round_):
         return
     yield from _changes_between(min([start_ms, *torn]), round_[-1].at_ms, case)
     for at_ms in sorted({*torn, *(one.at_ms for one in round_)}):

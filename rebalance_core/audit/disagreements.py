@@ -31,9 +31,11 @@ def disagreements(
         return
     if prediction.is_deleted(queue.topic, at_ms):
         return
+    if _is_held_by(observation.address, owners):
+        return
     by_view = [prediction.owners(queue, ms) for ms in views]
     others = [prediction.owners(queue, ms) for ms in prediction.other_moments(queue.topic, at_ms)]
-    if any(_is_held_by(observation.address, right) for right in (owners, *by_view, *others)):
+    if any(_is_held_by(observation.address, right) for right in (*by_view, *others)):
         return
     if not observation.address and len(set(by_view)) > 1:
         return

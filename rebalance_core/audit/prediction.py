@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 OfQueue = TypeVar("OfQueue", bound="NamesQueue")
 Held = TypeVar("Held", "OwnershipRow", "PopReachRow")
 
+MOST_CHANGES = 16
+"""Of so many changes under way each state is compared with."""
 EVENT_DATED_LATE_MS = 2_000
 """Events of servers are dated by whole seconds, joins by the end of ``start()``."""
 
@@ -153,11 +155,15 @@ class Prediction:
         """Moments whose ownership of a topic is as right at this time as that of the ledger."""
         return [*self.before_freeze(topic, at_ms), *self._after_undated(topic, at_ms)]
 
-    def views(self, from_ms: int, until_ms: int) -> list[int]:
+    def views(self, from_ms: int, until_ms: int) -> list[int] | None:
         """Return moments of the ledger whose members and routes a member may know between these
         times, beside those of the time itself: from before and after each change under way.
+
+        None: more than `MOST_CHANGES` are under way, too many states to compare with.
         """
         changes = self.under_way(from_ms, until_ms)
+        if len(changes) > MOST_CHANGES:
+            return None
         before = [changes[0]["from_ms"] - 1] if changes else []
         return before + [epoch["from_ms"] for epoch in changes]
 

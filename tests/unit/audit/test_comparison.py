@@ -12,7 +12,7 @@ from rebalance_core.audit.comparison import compare
 from rebalance_core.audit.comparison_findings import comparison_findings
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.difference import DUPLICATE_ID, FOREIGN, LOCK, STALE, UNEXPLAINED
-from rebalance_core.audit.prediction import Prediction
+from rebalance_core.audit.prediction import MOST_CHANGES, Prediction
 from rebalance_core.model.verdicts import (
     ASSIGNED,
     DIFFERS,
@@ -99,6 +99,23 @@ def test_within_a_change_only_what_no_view_explains_differs() -> None:
         result = compare(case(*progress(seen_ms, *holders), run=run))
         assert result.verdict == verdict, holders
         assert [one.queue.queue_id for one in result.differences] == [1] * (verdict == DIFFERS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"), [(MOST_CHANGES, DIFFERS), (MOST_CHANGES + 1, UNSTABLE)]
+)
+def test_of_very_many_changes_at_once_no_state_is_compared_with(changes: int, verdict: str) -> None:
+    seen_ms, tables = JOINED_MS + 1_000, ledger()
+    first, last = tables["epochs"]
+    begins = [JOINED_MS + number for number in range(changes)]
+    ends = [*begins[1:], None]
+    tables["epochs"] = [first] + [
+        last | {"epoch": number, "from_ms": begin_ms, "to_ms": end_ms}
+        for number, (begin_ms, end_ms) in enumerate(zip(begins, ends, strict=True), 1)
+    ]
+    held = progress(seen_ms, "10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2")
+    run = replace(RUN, end_ms=seen_ms)
+    assert compare(case(*held, run=run, **tables)).verdict == verdict
 
 
 def test_a_change_on_which_no_owner_depends_leaves_the_verdict_as_it_is() -> None:

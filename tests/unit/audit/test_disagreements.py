@@ -40,6 +40,7 @@ def test_what_differs_is_what_no_member_may_hold_by_any_view(seed: int) -> None:
     case = case_of(*happened, until=SEEN_S + 1)
     prediction = Prediction(case)
     views = prediction.views(ms(SEEN_S), ms(SEEN_S))
+    assert views is not None
     for queue in QUEUES:
         possible = {owners.get(queue) for owners in by_view}
         fitting = possible | ({None} if len(possible) > 1 else set())
