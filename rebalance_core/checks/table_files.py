@@ -20,11 +20,11 @@ _PATTERN_SIGNS = "*?[{"
 
 
 def format_of_table(path: str, files: Sequence[str], input_format: str | None) -> str | None:
-    """``json``, ``csv`` or ``parquet``; None if there are no files and nothing tells.
+    """``json``, ``csv`` or ``parquet``; None if there are no files and no evidence of a format.
 
     Raises:
         UsageError: the format given is unknown.
-        InputRefused: none is given, and neither the path nor a file tells one.
+        InputRefused: none is given, and neither the path nor a file shows one.
     """
     kind = FORMATS.get(f".{(input_format or '').lstrip('.').lower()}")
     if input_format is not None and kind is None:

@@ -39,7 +39,7 @@ class BrokerAnswers:
         committed: commits that passes sent, newer than ``answers``.
         locks: order lock of each queue, by client id (``RebalanceLockManager``); expiry is the
             caller's business.
-        brokers_down: nobody of the broker answers.
+        brokers_down: no process of the broker answers.
         masters_down: only a slave answers: offset reads and commits work, everything that needs
             the master (locks, unlocks, max offset, timestamp search) fails.
     """

@@ -66,7 +66,7 @@ class PassRecord:
         first_pull_delay_ms: delay of the first pull of the added queues; None where there is none.
         answered: topics of which the client has a share, or that it reads whole.
         balanced: what doRebalance returns; None for 4.9, which returns nothing.
-        steps: all of it step by step, where somebody wants to know; else None.
+        steps: all of it step by step, where the caller asks for them; else None.
     """
 
     added: dict[MessageQueue, int] = field(default_factory=dict)

@@ -168,7 +168,7 @@ UNREGISTRATION_STEP: Final = delay_ms(
 )
 """From the shutdown to the first broker's unregistration.
 
-Almost nothing where the log dates the leave by what a broker told of it.
+Almost nothing where the log dates the leave by a broker's notice of it.
 """
 UNREGISTRATION_NEXT: Final = delay_ms((0, 1), (0.25, 2.5), (0.5, 6), (0.9, 8), (0.99, 25), (1, 60))
 """And on to each next one: a request and its answer."""

@@ -1,4 +1,4 @@
-"""When what the log tells of happened: events are known to the millisecond, or to the second."""
+"""When logged events happened: events are known to the millisecond, or to the second."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ class EventTimes:
 
     @cached_property
     def notices_us(self) -> list[Times]:
-        """By switch of how a broker tells members: (S,) since when, as in the log."""
+        """By switch of how a broker notifies members: (S,) since when, as in the log."""
         since: dict[int, Times] = {}
         found = []
         for switch in self.script.notices:
@@ -188,10 +188,10 @@ class EventTimes:
             found.append(at)
         return found
 
-    def tells(
+    def notifies(
         self, broker: int, seeds: NDArray[np.int64] | slice, at_us: Times
     ) -> NDArray[np.bool_]:
-        """Return whether a broker tells members of what happens at times in futures at all."""
+        """Return whether a broker notifies members of what happens at times in futures at all."""
         found = np.ones(at_us.shape, bool)
         for switch, since in zip(self.script.notices, self.notices_us, strict=True):
             if switch.broker == broker:

@@ -239,7 +239,7 @@ def notices_of(ticks: Ticks) -> list[_Sent]:
             for operation, at_us in _operations(ticks, life, broker):
                 for number, (up, down) in enumerate(ticks.broker_lives_us):
                     connected = (up <= at_us) & (at_us < down) & (at_us < NEVER)
-                    connected &= ticks.tells(broker, slice(None), at_us)
+                    connected &= ticks.notifies(broker, slice(None), at_us)
                     if script.broker_lives[number].broker == broker and connected.any():
                         tick = operations.operation_id(life.entity, name, number, operation)
                         rows.append((np.where(connected, at_us, NEVER), tick))

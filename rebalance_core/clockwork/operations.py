@@ -8,7 +8,7 @@ _BITS = (1 << 62) - 1
 
 
 class Operation(StrEnum):
-    """Why a broker tells the group that something changed."""
+    """Why a broker notifies the group of a change."""
 
     JOINS = "joins"
     """A process registers as it joins."""
@@ -34,7 +34,7 @@ def operation_id(
         broker_name: where.
         broker_life: number of the broker's life in the script.
         operation: what for.
-        number: tells operations of one kind apart; see `Operation`.
+        number: distinguishes operations of one kind; see `Operation`.
     """
     base = entity_of("op", str(entity), broker_name, str(broker_life), operation)
     return (base & _BITS) + number

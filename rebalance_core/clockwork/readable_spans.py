@@ -1,4 +1,4 @@
-"""Which queues somebody should have, and when: readable ones of topics that a member reads."""
+"""Which queues a member should have, and when: readable ones of topics that a member reads."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class ReadableAt:
     Attributes:
         stretch: the last stretch that had begun; of another queue, or -1: none had.
         place: equal for two times of one queue if it did not change in between; even: inside.
-        inside: the queue is readable and read by somebody.
+        inside: the queue is readable and a member reads it.
     """
 
     stretch: Ints

@@ -68,7 +68,7 @@ class BrokerBook:
     lockless: list[LocklessSpan] = field(default_factory=list)
     notices: list[NoticeSwitch] = field(default_factory=list)
     _locks_by: dict[int, str | None] = field(default_factory=dict)
-    """Who gives order locks for each broker: `_MASTER`, `ACTING`, None: nobody."""
+    """Who gives order locks for each broker: `_MASTER`, `ACTING`, None: no process."""
 
     def __post_init__(self) -> None:
         numbers = (*self.replicas.numbers.values(), *self.replicas.masters.values())
@@ -113,7 +113,7 @@ class BrokerBook:
             self.lives[self.lives.index(life)] = replace(life, down=moment, host_lost=host_lost)
 
     def _locks_go_to(self, giver: str | None, broker: int, moment: LoggedTime) -> None:
-        """Another process gives locks, or nobody does; what was given before is gone."""
+        """Another process gives locks, or none does; what was given before is gone."""
         before, self._locks_by[broker] = self._locks_by[broker], giver
         if before == giver:
             return

@@ -39,7 +39,7 @@ class RouteTimes(EventTimes):
         delay = self._way_to_name_servers(version.moment)
         if delay is None:
             return self.true_us(version.moment)
-        broker = delay is not TOPIC_VISIBLE  # which tells of all its topics at once
+        broker = delay is not TOPIC_VISIBLE  # which covers all its topics at once
         entity = version.moment.entity if broker else version.entity
         draws = uniforms(self.seeds, entity, Timer.ROUTE_VISIBLE)
         return self.true_us(version.moment) + delay.many(draws)

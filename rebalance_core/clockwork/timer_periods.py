@@ -42,7 +42,7 @@ class TimerPeriods:
     Attributes:
         poll: of routes.
         beat: heartbeats.
-        wait: from pass to pass of a client whom nobody wakes.
+        wait: from pass to pass of a client that no notice wakes.
         least: between two passes (5.2+).
     """
 

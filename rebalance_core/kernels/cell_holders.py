@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rebalance_core.kernels.cells import Cells
 from rebalance_core.kernels.segments import Bools, Ints
 
-NOBODY = -1
+NO_MEMBER = -1
 ABSENT = -2
 """The queue cannot be read and is not held."""
 
@@ -18,12 +18,12 @@ class Block:
 
     cells: Cells
     entry: Ints
-    """By cell: who holds it: an entry of the roster, `NOBODY` or `ABSENT`."""
+    """By cell: who holds it: an entry of the roster, `NO_MEMBER` or `ABSENT`."""
 
     @property
-    def nobody(self) -> Bools:
-        """By cell: the queue can be read and nobody holds it."""
-        return self.entry == NOBODY
+    def unheld(self) -> Bools:
+        """By cell: the queue can be read and has no holder."""
+        return self.entry == NO_MEMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Broadcast:
     """
 
     cells: Cells
-    nobody: Bools
-    """By cell: the queue can be read and nobody holds it."""
+    unheld: Bools
+    """By cell: the queue can be read and has no holder."""
     holders: Ints
     """By cell: how many."""
     segment: Ints
@@ -86,8 +86,8 @@ class Shared:
     """Cells of groups in which several processes may hold a queue."""
 
     cells: Cells
-    nobody: Bools
-    """By cell: the queue can be read and nobody holds it."""
+    unheld: Bools
+    """By cell: the queue can be read and has no holder."""
     holders: Ints
     """By cell: how many processes."""
     spans: Spans

@@ -31,7 +31,7 @@ class Observations:
     zero: Bools
     never_zero: Bools
     """What the broker answers to a group that never committed (rocketmq.md §5.3): 0, or not 0;
-    neither where that depends on whether entry 0 is in memory, and nobody looked."""
+    neither where that depends on whether entry 0 is in memory, and no file shows it."""
 
     @classmethod
     def none(cls) -> Observations:

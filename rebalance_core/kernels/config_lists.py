@@ -19,7 +19,7 @@ NAME = Config().name
 
 @dataclass(frozen=True, slots=True)
 class ConfigLists:
-    """One value a queue of a list; by strategy. Queues of topics that nobody names are left out."""
+    """One value a queue of a list; by strategy. Queues of topics that no row names are left out."""
 
     allocation: Ints
     """The strategy: index into the strategies of the coded."""
@@ -40,7 +40,7 @@ def listed_brokers(words: pa.StringArray) -> pa.StringArray:
 def _queues(text: str) -> Iterable[MessageQueue]:
     try:
         strategy = parse_strategy(text)
-    except UsageError:  # of a group that nobody joins, or else whoever resolves it raises
+    except UsageError:  # of a group without a member, or else whoever resolves it raises
         return ()
     return strategy.queues or () if isinstance(strategy, Config) else ()
 

@@ -43,8 +43,8 @@ REASONS = {
     "SUBSCRIPTION_UNKNOWN": "a member whose subscriptions no row states, nor those of its group",
     "BLANK_CLIENT_ID": "a client id that MACHINE_ROOM takes for an empty one (up to 4.9.3)",
     "LANGUAGE": "a member of another language, and what it does otherwise than Java's: it lets go "
-    "of a topic without a readable queue, keeps order locks, sorts in another order, is not told "
-    "of changes, or has another interval between passes; or nobody knows how it divides",
+    "of a topic without a readable queue, keeps order locks, sorts in another order, gets no "
+    "notice of changes, or has another interval between passes; or the way it divides is not known",
     "OWN_INTERVALS": "a member whose timers have other intervals than its group's",
 }
 """Code and meaning."""

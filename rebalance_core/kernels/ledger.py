@@ -71,7 +71,7 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
         (turned, is_add), epoch = differ.turns(piece), piece.cells.epoch
         added += np.bincount(turned[is_add], minlength=count)
         dropped += np.bincount(turned[~is_add], minlength=count)
-        orphaned += np.bincount(epoch[piece.nobody], minlength=count)
+        orphaned += np.bincount(epoch[piece.unheld], minlength=count)
         if not isinstance(piece, Block):
             shared += np.bincount(epoch[piece.holders > 1], minlength=count)
     grid = prepared.grid

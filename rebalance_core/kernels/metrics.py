@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.cell_holders import NOBODY, Block, Broadcast, Shared
+from rebalance_core.kernels.cell_holders import NO_MEMBER, Block, Broadcast, Shared
 from rebalance_core.kernels.codes import coded
 from rebalance_core.kernels.ownership.changes import (
     VOLUNTARY,
@@ -158,7 +158,7 @@ def _add_block(
     of, roster = block.cells.topic_cell, prepared.roster
     count_into(counts.moved, of[moves.cell])
     count_into(counts.voluntary, of[moves.voluntary])
-    before = preceding(block.cells, block.entry, NOBODY)
+    before = preceding(block.cells, block.entry, NO_MEMBER)
     held = np.flatnonzero(before >= 0)
     before, of_held = before.take(held), of.take(held)
     count_into(counts.held, of_held)

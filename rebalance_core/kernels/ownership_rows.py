@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.kernels.cell_holders import ABSENT, NOBODY, Block, Broadcast, Piece, Shared
+from rebalance_core.kernels.cell_holders import ABSENT, NO_MEMBER, Block, Broadcast, Piece, Shared
 from rebalance_core.kernels.codes import coded
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.queues import Queues
@@ -12,7 +12,7 @@ from rebalance_core.kernels.table_rows import group_columns, span_columns, table
 
 
 def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa.RecordBatch:
-    """One row per unbroken holding, names coded; nobody is a row too."""
+    """One row per unbroken holding, names coded; a queue without a holder has a row, too."""
     cells = piece.cells
     if isinstance(piece, Block):
         begin, end, client = _of_block(prepared, piece)
@@ -44,15 +44,15 @@ def _of_block(prepared: PreparedGroups, block: Block) -> tuple[Ints, Ints, Ints]
 
 def _with_nobody(piece: Broadcast | Shared) -> tuple[Ints, Ints, Ints, Ints]:
     """First cell, end, client and processes of every holding, and of the stretches without one."""
-    turns = np.flatnonzero(first_of_run(piece.nobody, piece.cells.segment))
+    turns = np.flatnonzero(first_of_run(piece.unheld, piece.cells.segment))
     ends = np.append(turns[1:], len(piece.cells))
-    free = piece.nobody[turns]
+    free = piece.unheld[turns]
     held = piece.tenures if isinstance(piece, Shared) else piece
     processes = piece.tenures.processes if isinstance(piece, Shared) else np.ones_like(held.begin)
     return (
         np.concatenate([held.begin, turns[free]]),
         np.concatenate([held.end, ends[free]]),
-        np.concatenate([held.client, np.full(int(free.sum()), NOBODY)]),
+        np.concatenate([held.client, np.full(int(free.sum()), NO_MEMBER)]),
         np.concatenate([processes, np.zeros(int(free.sum()), np.int64)]),
     )
 

@@ -92,8 +92,8 @@ class PopModes:
 def find_pops(coded: CodedGroups, membership: Membership) -> PopModes:
     """Follow the request modes and the members that pop."""
     modes = _modes(coded.events)
-    nobody = TopicPeriods(*(np.zeros(0, np.int64) for _ in range(4)))
-    asked = proxied = nobody
+    no_periods = TopicPeriods(*(np.zeros(0, np.int64) for _ in range(4)))
+    asked = proxied = no_periods
     behind = behind_proxies(coded, membership)
     if behind.any():
         proxied = subscribed_periods(membership, coded.topic_sets, behind)

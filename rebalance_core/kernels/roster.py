@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.cell_holders import ABSENT, NOBODY
+from rebalance_core.kernels.cell_holders import ABSENT, NO_MEMBER
 from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.processes import Membership
@@ -32,7 +32,7 @@ class Roster:
     """Every member of every epoch.
 
     There are far more entries than anything else. Their arrays are made from the runs when they are
-    asked for. What is asked of entries may be asked of `NOBODY` and `ABSENT` too.
+    asked for. What is asked of entries may be asked of `NO_MEMBER` and `ABSENT` too.
     """
 
     runs: Runs
@@ -108,7 +108,7 @@ class Roster:
 
     @cached_property
     def run(self) -> AnyInts:
-        """The run of each entry; then one each for `ABSENT` and `NOBODY`, behind all runs."""
+        """The run of each entry; then one each for `ABSENT` and `NO_MEMBER`, behind all runs."""
         runs = np.arange(len(self.runs.group) + 2, dtype=self._index_type)
         return np.append(np.repeat(runs[:-2], self._lengths)[self._node], runs[-2:])
 
@@ -149,7 +149,7 @@ class Roster:
     @cached_property
     def _clients(self) -> Ints:
         """By value of `run`, as all that follow."""
-        return np.append(self.runs.client, [ABSENT, NOBODY])
+        return np.append(self.runs.client, [ABSENT, NO_MEMBER])
 
     @cached_property
     def _processes(self) -> Ints:

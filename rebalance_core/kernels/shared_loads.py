@@ -44,8 +44,8 @@ def _shared_queues(prepared: PreparedGroups, reach: ClientReach) -> Ints:
     roster, answers = prepared.roster, reach.answers
     runs = roster.runs
     order = np.lexsort((runs.from_epoch, runs.process))
-    nobody = np.zeros(len(order), np.int64)
-    lives = Periods(nobody, runs.process[order], runs.from_epoch[order], runs.to_epoch[order])
+    one_group = np.zeros(len(order), np.int64)
+    lives = Periods(one_group, runs.process[order], runs.from_epoch[order], runs.to_epoch[order])
     steps = np.zeros(len(roster) + 1, np.int64)
 
     def add(taken: TakerSpans) -> None:

@@ -1,7 +1,7 @@
 """Which topics each group reads, and when.
 
 A topic is *subscribed* while a live member subscribes it, and *active* while it is one of the
-group's topics: an empty group keeps those it had before its last member went until somebody
+group's topics: an empty group keeps those it had before its last member went until a client
 joins.
 """
 

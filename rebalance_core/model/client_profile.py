@@ -21,7 +21,7 @@ NEVER_WITHOUT_COMMIT = "NEVER_WITHOUT_COMMIT"
 NO_ANSWER_IS_NO_COMMIT = "NO_ANSWER_IS_NO_COMMIT"
 """Start: any failure of the question counts as no commit, so the mode decides."""
 ANOTHER = "ANOTHER"
-"""Start: by rules of its own, or of nobody knows which release."""
+"""Start: by rules of its own, or of an unknown release."""
 
 KEPT_LOCK_MS = (times.BROKER_LOCK_LIFE_MS - times.LOCK_RENEWAL_MS, times.BROKER_LOCK_LIFE_MS)
 """How long a lock lives on that its holder keeps while it gives the queue up, at least and at
@@ -50,7 +50,7 @@ class ClientProfile:
         locks: Order locks of queues that it gives up while it lives: `UNLOCKED`, `KEPT`
             (see `KEPT_LOCK_MS`) or `NO_LOCKS`.
         pass_ms: Between two passes of its own.
-        notified: It runs a pass at once when a broker tells it that members changed.
+        notified: It runs a pass at once when a broker notifies it that members changed.
         start: `AS_JAVA`, `NEVER_WITHOUT_COMMIT`, `NO_ANSWER_IS_NO_COMMIT` or `ANOTHER`.
         starts_run: Start modes of which the start without a commit was run; None: all.
         version_told: The version that brokers print is the client's release. Else it is one of
@@ -78,9 +78,9 @@ class ClientProfile:
     read: frozenset[str] = frozenset()
 
     def share_known(self, strategy: str) -> bool:
-        """False if nobody knows which queues such a member takes by a strategy text.
+        """False if it is not known which queues such a member takes by a strategy text.
 
-        Its order is its host's, or nobody ran it with the strategy.
+        Its order is its host's, or no recording has it with the strategy.
 
         >>> from rebalance_core.model.clients import profile_of
         >>> profile_of("NODE").share_known("AVG"), profile_of("NODE").share_known("AVG_BY_CIRCLE")

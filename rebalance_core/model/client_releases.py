@@ -12,7 +12,7 @@ ROCKETMQ_MAJOR = 4
 4.5.2, C++ 4.6.0, .NET 4.8.0 or 4.9.7): it says nothing of the client."""
 
 _GO_RELEASES = {"v2.0.0": "2.0.0", "v2.1.1": "2.1.2"}
-"""Go's release by the version that it tells: 2.1.2 and later still say v2.1.1; v2.1.0 is that of
+"""Go's release by the version that it reports: 2.1.2 and later still say v2.1.1; v2.1.0 is that of
 2.1.0 and of 2.1.1, which start otherwise."""
 
 

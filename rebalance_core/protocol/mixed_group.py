@@ -54,7 +54,7 @@ class MixedGroup:
 
     @property
     def keeping(self) -> bool:
-        """Somebody's client throws: it keeps what it holds, whatever that is."""
+        """A member's client throws: it keeps what it holds, whatever that is."""
         return any(share is None for shares in self._shares.values() for share in shares.values())
 
     @cached_property
@@ -90,7 +90,7 @@ class MixedGroup:
         return not self.unsure and all(one == self.owners for one in self._uniform)
 
     @cached_property
-    def nobody(self) -> list[MessageQueue]:
+    def unowned(self) -> list[MessageQueue]:
         """Queues without a reader that have one if all are of some one language."""
         return [
             queue

@@ -10,7 +10,7 @@ from rebalance_core.model.intervals import DEFAULT_INTERVALS, Intervals
 
 PASS_MS = 2_000  # a pass itself: margin for its requests to all brokers
 NOTIFIED_MS = times.REBALANCE_MIN_INTERVAL_MS + PASS_MS  # CHANGE is delivered at once
-OWN_PASS_MS = times.REBALANCE_WAIT_MS + NOTIFIED_MS  # nobody is told: the next pass of one's own
+OWN_PASS_MS = times.REBALANCE_WAIT_MS + NOTIFIED_MS  # no notice: the next pass of its own
 SCAN_AND_PASS_MS = (
     times.CHANNEL_SCAN_MS + OWN_PASS_MS
 )  # each broker scans by itself, survivors follow
@@ -52,10 +52,10 @@ def window_ms(
 
 
 def notices_of(event: Event, brokers: str, *, notified: bool) -> str:
-    """Tell how members hear of an event: one of `NOTICE_MODES`.
+    """Return how members hear of an event: one of `NOTICE_MODES`.
 
-    The group's switch holds for joins and leaves alone; a channel that closes is told whatever it
-    says (rocketmq.md §6.2).
+    The group's switch holds for joins and leaves alone; brokers notify of a channel that
+    closes whatever it says (rocketmq.md §6.2).
 
     Args:
         event: a consumer event.

@@ -26,7 +26,7 @@ KINDS = {ADD: (INITIAL, NEW, FORCED, VOLUNTARY), DROP: (FORCED, VOLUNTARY)}
 
 
 def share_known(member: Row) -> bool:
-    """False for a row of memberships if nobody can say which queues the process takes."""
+    """False for a row of memberships if it is not known which queues the process takes."""
     known = profile_of_row(member).share_known(member["strategy"])
     return member["subscriptions"] is not None and (known or member["message_model"] != CLUSTERING)
 
@@ -368,9 +368,9 @@ def _state_errors(instant: Instant) -> Iterator[str]:
         queue = queue_of(row)
         if queue.topic in shared:
             if not row["readable"] or row["channel_ids"]:
-                yield f"queue_states: of a shared topic only what can be read is told: {dict(row)}"
+                yield f"queue_states: of a shared topic only readable queues have rows: {dict(row)}"
         elif None in instant.holders.get(queue, {None: 0}):
-            yield f"queue_states: nobody holds {queue}"
+            yield f"queue_states: {queue} has no holder"
         elif row["readable"] and not row["channel_ids"]:
             yield f"queue_states: nothing is odd about {queue}"
 

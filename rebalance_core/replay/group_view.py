@@ -42,7 +42,7 @@ class GroupView:
         readable: mqAll of each of the group's topics, in Java's order of the topics; the shared
             ones left out.
         shared: The topics that some member pops: no client owns a queue of them alone.
-        lockless: Brokers whose queues nobody gives the order locks of, and so no new owner.
+        lockless: Brokers that give no order locks, so that their queues get no new owner.
     """
 
     settings: GroupSettings

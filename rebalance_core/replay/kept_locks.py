@@ -1,4 +1,4 @@
-"""Order locks that a member keeps of queues that it gives up: nobody can take those at once."""
+"""Order locks that a member keeps of queues that it gives up, which no other can take at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebalance_core.replay.history import Epoch
 
 @dataclass(slots=True)
 class KeptLocks:
-    """Follows the epochs of an orderly group; to be told of every one, in order."""
+    """Follows the epochs of an orderly group; which it gets one by one, in order."""
 
     _taken_ms: dict[tuple[MessageQueue, str], int] = field(default_factory=dict)
     """By when the client that holds a queue had taken it, so that it has its lock."""
@@ -37,7 +37,7 @@ class KeptLocks:
         ]
         for change in changes:
             if change.action == ADD:
-                free = change.kind == NEW  # nobody has its lock
+                free = change.kind == NEW  # no member has its lock
                 taken_ms = change.latest_ms - (ORDER_LOCK_MS if free else 0)
                 self._taken_ms[change.queue, change.client_id] = (
                     epoch.from_ms if change.kind == INITIAL else taken_ms

@@ -85,15 +85,15 @@ class Member:
 
     @property
     def rule_known(self) -> bool:
-        """False: nobody knows by which rule, or by which order of the members, it divides."""
+        """False: the rule, or the order of the members, by which it divides is not known."""
         return self.message_model == BROADCASTING or self.profile.share_known(self.strategy)
 
     @property
     def share_known(self) -> bool:
-        """False: nobody can say which queues it takes."""
+        """False: it is not known which queues it takes."""
         return self.subscriptions_known and self.rule_known
 
     @property
     def key(self) -> ProcessKey:
-        """Return the key that tells this process from another with the same client id."""
+        """Return the key that distinguishes this process from another with the same client id."""
         return self.client_id, self.channel_id

@@ -1,4 +1,4 @@
-"""Queues that were popped before somebody owns them again, and where that owner may start."""
+"""Queues that were popped before a client owns them again, and where that owner may start."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from rebalance_core.replay.start_rule import StartOffset
 
 
 class PoppedQueues:
-    """Follows the epochs of one group; to be told of every one, in order."""
+    """Follows the epochs of one group; which it gets one by one, in order."""
 
     def __init__(self) -> None:
         self._since: dict[str, int] = {}

@@ -308,7 +308,7 @@ class CustomStrategy(AllocationStrategy):
         owner = client_id if client_id in owners else next(iter(owners), None)
         head = (
             f"own code, asked with mqAll {len(queues)}, cidAll {len(client_ids)}: it gives this "
-            f"queue to {', '.join(owners) or 'nobody'}"
+            f"queue to {', '.join(owners) or 'no client'}"
         )
         values = {"mqAll": len(queues), "cidAll": len(client_ids), "owners": owners}
         entry = None if owner is None else client_ids.index(owner)

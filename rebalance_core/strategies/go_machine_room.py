@@ -18,7 +18,7 @@ class GoMachineRoom(AllocationStrategy):
 
     The size of a slice comes from the queues in the rooms, but the slice is cut out of all queues;
     only the one of the remainder is taken from the rooms. So queues outside of the rooms are read,
-    and some inside by nobody. Where an argument is empty, the answer is an empty list.
+    and some inside by no client. Where an argument is empty, the answer is an empty list.
 
     Attributes:
         consumer_idcs: The rooms (a list: the queues of a repeated one count twice).
@@ -105,7 +105,7 @@ class GoMachineRoom(AllocationStrategy):
             "tail",
         )
         if owner is None:
-            lines = (*lines, "no slice holds this queue: nobody gets it")
+            lines = (*lines, "no slice holds this queue: it has no owner")
         values = {"inRooms": inside, "size": size, "remainder": rest}
         return Formula(str(self), lines, values, entry, owner)
 

@@ -155,7 +155,7 @@ class MachineRoom(AllocationStrategy):
             f"{rooms}"
         )
         if asked.queue not in inside:
-            outside = f"{asked.queue.broker_name} is not: nobody gets its queues"
+            outside = f"{asked.queue.broker_name} is not: its queues have no owner"
             return Formula(str(self), (head, outside))
         place, members = inside.index(asked.queue), len(asked.client_ids)
         size, rest = divmod(len(inside), members)

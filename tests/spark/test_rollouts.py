@@ -38,11 +38,11 @@ def test_both_places_write_the_same(
 
 
 def test_a_change_that_names_no_member_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    nobody = replace(SEARCH, groups="nobody")
-    with pytest.raises(InputRefused, match="nobody matches no group"):
+    no_group = replace(SEARCH, groups="no_group")
+    with pytest.raises(InputRefused, match="no_group matches no group"):
         run_search(
             InputTables.read(spark, str(STEADY)),
-            nobody,
+            no_group,
             str(tmp_path / "spark"),
             runtime=SparkRuntime(spark),
         )

@@ -258,7 +258,7 @@ def _judged(
 
 def _difference(group: MixedGroup) -> tuple[str, dict[str, str]] | None:
     """Find members that do not divide alike, with the queues; None: nobody knows of any queue."""
-    nobody, several = group.nobody, group.several
+    nobody, several = group.unowned, group.several
     if not (nobody or several):
         return None
     parts = [f"nobody reads {_counted(nobody)}"] if nobody else []

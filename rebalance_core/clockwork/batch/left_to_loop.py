@@ -18,7 +18,7 @@ from rebalance_core.replay.topic_shares import CONFIG_STRATEGY
 REGULAR = "REGULAR"
 """The futures are played at once."""
 MIXED_SUBSCRIPTIONS = "MIXED_SUBSCRIPTIONS"
-"""A member of an orderly group changes its topics, or somebody or a route changes unseen."""
+"""A member of an orderly group changes its topics, or a member or a route changes unseen."""
 EDITED_MEMBER = "EDITED_MEMBER"
 """A process joins again in place, with other settings."""
 SUSPENDED = "SUSPENDED"
@@ -40,7 +40,7 @@ SHARED_CLIENTS = "SHARED_CLIENTS"
 BROKER_DIVIDES = "BROKER_DIVIDES"
 """Brokers divide for some member, by the routes that they poll themselves (rocketmq.md §2.8)."""
 STOPPED = "STOPPED"
-"""Somebody knows when processes stood still."""
+"""A log shows when processes stood still."""
 
 
 NOTICES_BATCHED = "NOTICES_BATCHED"
@@ -52,7 +52,7 @@ LOCKS_KEPT = "LOCKS_KEPT"
 ENDS_PASS = "ENDS_PASS"
 """A topic without an answer ends the pass of a member that has several."""
 LETS_GO = "LETS_GO"
-"""A broker that comes back knows nobody, and some member then lets go of what it holds."""
+"""A broker that comes back knows no member, and one of them then lets go of what it holds."""
 
 
 def _members(script: Script) -> Iterator[Member]:
@@ -80,9 +80,9 @@ def _changes_topics(script: Script) -> bool:
 
 
 def _changes_unseen(script: Script) -> bool:
-    """Somebody comes, or changes topics, or a route does, while nothing is followed.
+    """A member comes, or changes topics, or a route does, while nothing is followed.
 
-    Who is only observed later, has come at a time that nobody knows.
+    Who is only observed later, came at an unknown time.
     """
     observed_us = [life.joined.event_us for life in script.lives if life.observed]
     if len(set(observed_us)) > 1:

@@ -104,7 +104,7 @@ class LockHolds:
         return self._life[:, at], self._until[:, at] > now_us
 
     def next_event(self, at: Ints, now_us: Times) -> Times:
-        """Return when somebody gives up the queue next, or unlocks it; `NEVER`."""
+        """Return when a holder gives up the queue next, or unlocks it; `NEVER`."""
         found = np.full(len(at), timer_periods.NEVER, np.int64)
         for times in (self._until[:, at], self._release[:, at]):
             found = np.minimum(

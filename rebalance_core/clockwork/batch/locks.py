@@ -1,7 +1,7 @@
 """Order locks of the brokers, with the futures as an axis (rocketmq.md §7).
 
 Every process that has a queue is followed, several at once too: it renews the lock by
-``lockAll`` where nobody else has it, gives it back once it has given up the queue, or when it
+``lockAll`` where no other client has it, gives it back once it has given up the queue, or when it
 ends. What happens to a lock between two requests is made up for at the second one, from one
 moment at which something may change to the next; the renewals in between are arithmetic.
 """
@@ -40,7 +40,7 @@ class OrderLocks:
         self._seen = np.full(
             size, timer_periods.BEFORE_ALL, np.int64
         )  # all until then has been made up for
-        self._followed_us = timer_periods.BEFORE_ALL  # nobody renews from then on
+        self._followed_us = timer_periods.BEFORE_ALL  # no client renews from then on
 
     def hold_at_first(self, life: int, queues: Ints, present: NDArray[np.bool_]) -> None:
         """A life holds queues from before the log, in the futures where it is there."""

@@ -35,7 +35,7 @@ class Wakes:
         Args:
             broker: its number.
             seeds: (n,) places of the futures.
-            at_us: (lives, n) when each member is woken; `NEVER`: it is not told.
+            at_us: (lives, n) when each member is woken; `NEVER`: no broker notifies it.
             used: (lives, n) notices until then are used up.
             as_one: (lives, n) one pass uses up all notices until then that are not used up.
         """

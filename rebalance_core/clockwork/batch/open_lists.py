@@ -17,7 +17,7 @@ from rebalance_core.clockwork.timer_periods import (
 
 
 class OpenLists(MemberLists):
-    """`MemberLists` where a list is fresh as long as somebody may still register.
+    """`MemberLists` where a list is fresh as long as a client may still register.
 
     Args:
         futures: of the script.

@@ -96,7 +96,7 @@ class OrderlyPasses:
         outcome.notifies[asks] = False
 
     def first_to_ask(self, who: Ints) -> Ints:
-        """Return the members whom nobody else of ``who`` precedes at the lock of any queue."""
+        """Return the members whom no other one of ``who`` precedes at the lock of any queue."""
         state = self._elements
         who = who[np.argsort(state.asks_us[who], kind="stable")]
         places, queues = self._sets.pairs(self._wanted(who).reshape(-1))
@@ -112,7 +112,7 @@ class OrderlyPasses:
         """The second step: what is assigned is taken, as far as its locks are granted.
 
         Also returns until when whoever was refused locks, is refused all of them again, unless
-        somebody gives up or gets more than is put down; `BEFORE_ALL` for whoever got all.
+        a member gives up or gets more than is put down; `BEFORE_ALL` for whoever got all.
         """
         state = self._elements
         at, wanted = state.asks_us[who], self._wanted(who)

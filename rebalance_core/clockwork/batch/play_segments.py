@@ -26,7 +26,7 @@ class PlaySegment:
         begin_us: passes that begin from here on.
         end_us: and before.
         asks_until_us: passes under way come to an end in it before; what is later, in the next one.
-        since_us: operations from here on may wake somebody in it.
+        since_us: operations from here on may wake a member in it.
         changes: numbers of the changes that begin in it.
         after_gap: nothing was followed just before it.
         before_gap: nothing is followed just after it.

@@ -1,7 +1,8 @@
-"""What brokers take a group to subscribe, and whom they tell that it changed (rocketmq.md §6.2).
+"""What brokers take a group to subscribe, and whom they notify of changes (rocketmq.md §6.2).
 
 Upstream: ``ConsumerGroupInfo.updateSubscription``, as `loop.membership` has it: the topics that
-a heartbeat names become the group's, and a topic that is new, or missing, is told to everybody.
+a heartbeat names become the group's, and of a topic that is new, or missing, the broker notifies
+every member.
 """
 
 import numpy as np
@@ -32,7 +33,7 @@ _OPERATIONS = (
     Operation.TICKS,
     Operation.CHANGES,
 )
-"""By `EventKind`: what a broker tells if something is new."""
+"""By `EventKind`: what a broker notifies of if something is new."""
 _AGAIN = 3
 _IS_HEARTBEAT = np.isin(
     np.arange(len(EventKind)), (EventKind.SUBSCRIBES, EventKind.TICKS, EventKind.CHANGES)
@@ -67,8 +68,8 @@ class TopicTables:
         self._words = futures.ticks.words[lives]
         version = parse_version(futures.script.settings.broker_version)
         self._newest_wins = version >= NEWEST_NOTICE_WINS
-        tells = [not futures.traits[life].broadcasting for life in lives.tolist()]
-        self._tells = np.array(tells, bool) | (version < BROADCASTING_IS_SILENT)
+        notifies = [not futures.traits[life].broadcasting for life in lives.tolist()]
+        self._notifies = np.array(notifies, bool) | (version < BROADCASTING_IS_SILENT)
         self._notified = futures.script.settings.notified
         self._lost = np.uint64(round(futures.options.lost_notices * (1 << draws.DRAW_BITS)))
         self._operations = np.array([self._operations_of(place) for place in lists], np.int64)
@@ -93,7 +94,7 @@ class TopicTables:
         )
 
     def hear(self, seen: Seen) -> NDArray[np.bool_]:
-        """Let brokers see one event in each of some futures; True where one told somebody."""
+        """Let brokers see one event in each of some futures; True where one notified a member."""
         if not self._lists:
             return np.zeros(len(seen.seed), bool)
         elements, seed, at, life = self._elements, seen.seed, seen.at_us, seen.life
@@ -123,13 +124,15 @@ class TopicTables:
         number, row = np.nonzero(reads | new | joins)
         self._mixed.heard[self._numbers[number], seed[row]] = codes[row]
         differs = reads & listed & (before != codes) & (before != NOTHING_HEARD)
-        tells = ((differs | new | joins) & self._notified | goes) & self._tells[life]
+        notifies = ((differs | new | joins) & self._notified | goes) & self._notifies[life]
         if elements.futures.script.notices:
-            tells &= [elements.futures.ticks.tells(broker, seed, at) for broker in self._brokers]
-        number, row = np.nonzero(tells)
+            notifies &= [
+                elements.futures.ticks.notifies(broker, seed, at) for broker in self._brokers
+            ]
+        number, row = np.nonzero(notifies)
         if len(row):
             self._tell(number, seen.rows(row), new[number, row])
-        return np.asarray(tells.any(axis=0), bool)
+        return np.asarray(notifies.any(axis=0), bool)
 
     def _asked(self, asks: NDArray[np.bool_], seen: Seen) -> NDArray[np.bool_]:
         """(lists, futures) the event is that a broker was asked; it is one no more."""
@@ -177,7 +180,7 @@ class TopicTables:
             self._wakes.put(broker, seeds, woken[:, part], used[:, part], as_one[:, part])
 
     def _operations_of(self, place: MemberList) -> Ints:
-        """(kinds, lives) the ticks of draws of what a broker tells."""
+        """(kinds, lives) the ticks of draws of a broker's notices."""
         script = self._elements.futures.script
         name = script.brokers[place.broker]
         entities = [script.lives[life].entity for life in self._elements.lives.tolist()]

@@ -142,8 +142,8 @@ class WakeUps:
         since, until = place.since[notices.life], place.until[notices.life]
         ends = np.where((since < until) & (until < place.down), until, timer_periods.NEVER)
         at = np.where(notices.goes[:, None], ends, since)
-        tells = self.futures.ticks.tells(place.broker, slice(None), at)
-        return np.where(self._in_time(at) & tells, at, timer_periods.NEVER)
+        notifies = self.futures.ticks.notifies(place.broker, slice(None), at)
+        return np.where(self._in_time(at) & notifies, at, timer_periods.NEVER)
 
     def followed(self, sent: Times) -> Times:
         """(N, S) from when on a newer operation keeps the notices of each back."""

@@ -37,7 +37,7 @@ def _put(world: World, at_us: int, broker: LoopBroker, action: partial[None]) ->
 
 
 def _up(broker: LoopBroker, life: int) -> None:
-    """A broker that starts knows nobody of the group."""
+    """A broker that starts knows no member of the group."""
     broker.up, broker.silent, broker.life = True, False, life
     broker.forget_group()
 

@@ -24,7 +24,7 @@ class Kind(IntEnum):
 
 
 Action: TypeAlias = Callable[[], object]
-NOBODY = -1
+NO_PROCESS = -1
 """Process or broker of an entry that concerns none."""
 
 
@@ -47,7 +47,13 @@ class EventQueue:
         """When the last action was due."""
 
     def put(
-        self, at_us: int, kind: Kind, action: Action, *, process: int = NOBODY, broker: int = NOBODY
+        self,
+        at_us: int,
+        kind: Kind,
+        action: Action,
+        *,
+        process: int = NO_PROCESS,
+        broker: int = NO_PROCESS,
     ) -> None:
         """Put an action down; what is due already is done next."""
         self._sequence += 1

@@ -61,7 +61,7 @@ class Future:
         return [(int(since[0]), int(until[0])) for since, until in self.ticks.lockless_us]
 
     def notices(self, broker: int, at_us: int) -> str:
-        """Return how a broker tells members of changes at a time: one of `NOTICE_MODES`."""
+        """Return how a broker notifies members of changes at a time: one of `NOTICE_MODES`."""
         found = ON
         for switch, since in zip(self.script.notices, self.ticks.notices_us, strict=True):
             if switch.broker == broker and since[0] <= at_us:

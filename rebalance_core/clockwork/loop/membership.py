@@ -1,4 +1,4 @@
-"""Member lists, and whom a broker tells that its list changed (rocketmq.md §6.2).
+"""Member lists, and which members a broker notifies that its list changed (rocketmq.md §6.2).
 
 Upstream: ``ConsumerManager``, ``ConsumerGroupInfo``, ``DefaultConsumerIdsChangeListener``.
 """

@@ -20,9 +20,9 @@ class PassClock:
         last_end_us: end of the last pass; of a new client, its creation.
         min_interval_us: of its version and settings.
         length_us: how long each of its passes takes.
-        own_wait_us: from a balanced pass to the next one if nobody wakes it.
+        own_wait_us: from a balanced pass to the next one if no notice wakes it.
         number: of the next pass; idle ones count.
-        wait_us: until the next pass if nobody wakes the client.
+        wait_us: until the next pass if no notice wakes the client.
         woken_us: the first wake-up that no pass has used up.
         busy_until_us: no pass begins before: one that is not the clock's is under way.
     """

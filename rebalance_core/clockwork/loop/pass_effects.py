@@ -99,7 +99,7 @@ def act(
 def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
     """The second step of a pass that takes order locks; a ``shutdown()`` waits for it.
 
-    What is locked after `unlock_all` nobody gives back: brokers keep it for 60 s.
+    No client gives back what is locked after `unlock_all`: brokers keep it for 60 s.
     """
     client = one.client
     if not (client.leaving or world.lives(client)):

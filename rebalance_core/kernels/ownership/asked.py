@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rebalance_core.kernels import group_kinds, segments
-from rebalance_core.kernels.cell_holders import NOBODY
+from rebalance_core.kernels.cell_holders import NO_MEMBER
 from rebalance_core.kernels.cells import Readable
 from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.epochs import Epochs
@@ -20,8 +20,8 @@ from rebalance_core.strategies import AllocationStrategy
 
 Answers = dict[tuple[int, int], Ints | None]
 """By group topic and place of the epoch in its group: the index in cidAll of the owner of each
-queue, or `NOBODY`. None: the strategy throws for a member, names a queue that it was not given, or
-gives one to several."""
+queue, or `NO_MEMBER`. None: the strategy throws for a member, names a queue that it was not given,
+or gives one to several."""
 
 
 def _indices(
@@ -39,7 +39,7 @@ def _indices(
                 return None
     if not owners.keys() <= set(queues):
         return None
-    return np.array([owners.get(queue, NOBODY) for queue in queues], np.int64)
+    return np.array([owners.get(queue, NO_MEMBER) for queue in queues], np.int64)
 
 
 def ask_own(coded: CodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> Answers:
@@ -89,7 +89,7 @@ class OwnStrategyOwners:
             for at, indices in answers.items()
             if indices is not None and epochs_of[at[0]]  # else the replay has the group
         }
-        self._index = np.concatenate([*taken.values(), np.array([NOBODY], np.int64)])
+        self._index = np.concatenate([*taken.values(), np.array([NO_MEMBER], np.int64)])
         begin = np.full(len(grid.queues), len(self._index) - 1, np.int64)
         cells = [grid.topic_first[topic] + step for topic, step in taken]
         lengths = np.array([len(one) for one in taken.values()], np.int64)
@@ -98,6 +98,6 @@ class OwnStrategyOwners:
         self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell, or `NOBODY`; it is that of cells of other strategies."""
+        """The entry that owns each cell, or `NO_MEMBER`, as of cells of other strategies."""
         index = self._index.take(cells.places(self._begin), mode="clip")
-        return np.where(index >= 0, self._first[cells.epoch] + index, NOBODY)
+        return np.where(index >= 0, self._first[cells.epoch] + index, NO_MEMBER)

@@ -97,7 +97,7 @@ def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cel
     begin, end = begin[starts], end[segments.last_of_run(np.cumsum(starts))]
     return Broadcast(
         cells=cells,
-        nobody=cells.readable & ~read,
+        unheld=cells.readable & ~read,
         holders=segments.covered(begin, end, len(cells)),
         segment=segment[starts],
         client=client[starts],

@@ -5,7 +5,7 @@ from functools import cache, cached_property
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.cell_holders import NOBODY
+from rebalance_core.kernels.cell_holders import NO_MEMBER
 from rebalance_core.kernels.cells import Cells, Readable
 from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.epochs import Epochs
@@ -53,14 +53,14 @@ class ComputedOwners:
         self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell; `NOBODY` of those that are not divided."""
+        """The entry that owns each cell; `NO_MEMBER` of those that are not divided."""
         first = self._first[cells.epoch]
         members = self._first[cells.epoch + 1] - first
         total = self._total[cells.broker_cell]
         found: Ints = first + self._rule.index(cells.places(self._before), total, members)
         if self._inside is None:
             return found
-        return np.where(self._inside[cells.broker_cell], found, NOBODY)
+        return np.where(self._inside[cells.broker_cell], found, NO_MEMBER)
 
 
 class OwnersByPlace:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.cell_holders import NOBODY, Block, Broadcast, Piece, Shared
+from rebalance_core.kernels.cell_holders import NO_MEMBER, Block, Broadcast, Piece, Shared
 from rebalance_core.kernels.cells import Cells
 from rebalance_core.kernels.ownership import passes, sharing
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
@@ -186,7 +186,7 @@ class Differ:
 
     def _turned(self, block: Block) -> _Turned:
         client = self._prepared.roster.client(block.entry)
-        before = preceding(block.cells, client, NOBODY)
+        before = preceding(block.cells, client, NO_MEMBER)
         cell = np.flatnonzero(client != before)
         now, was = client.take(cell), before.take(cell)
         adding, dropping = np.flatnonzero(now >= 0), np.flatnonzero(was >= 0)
@@ -197,7 +197,7 @@ class Differ:
         cells, turned = block.cells, self._turned(block)
         row, is_add, now, was = turned.row, turned.is_add, turned.now, turned.was
         now_entry = block.entry.take(turned.cell)
-        past_entry = np.where(was >= 0, block.entry[turned.cell - 1], NOBODY)
+        past_entry = np.where(was >= 0, block.entry[turned.cell - 1], NO_MEMBER)
         queue = cells.queue.take(cells.segment.take(turned.cell))
         gone, wants = self._fates(past_entry, self._queues.group_topic.take(queue))
         cell, queue = turned.cell.take(row), queue.take(row)

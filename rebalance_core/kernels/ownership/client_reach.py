@@ -15,7 +15,7 @@ from rebalance_core.kernels.segments import Ints
 
 @dataclass(frozen=True, slots=True)
 class TakerSpans:
-    """Stretches of epochs in which somebody may take from so many readable queues of a topic."""
+    """Stretches of epochs in which a client may take from so many readable queues of a topic."""
 
     group_topic: Ints
     taker: Ints

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.cell_holders import ABSENT, NOBODY, Block, Piece, Shared
+from rebalance_core.kernels.cell_holders import ABSENT, NO_MEMBER, Block, Piece, Shared
 from rebalance_core.kernels.cells import Cells, Readable
 from rebalance_core.kernels.group_kinds import EVERYONE, SHARED, divides
 from rebalance_core.kernels.ownership import passes
@@ -132,11 +132,11 @@ class Holdings:
         if self._mixed[topic_broker].any():
             held = np.flatnonzero(owner >= 0)
             group_topic = queues.group_topic[given.queue[held]]
-            owner[held[~prepared.roster.subscribes(owner[held], group_topic)]] = NOBODY
+            owner[held[~prepared.roster.subscribes(owner[held], group_topic)]] = NO_MEMBER
         if given.at is None:
             entry = owner
         else:
-            entry = np.where(cells.readable, NOBODY, ABSENT)
+            entry = np.where(cells.readable, NO_MEMBER, ABSENT)
             entry[given.at] = owner
         if self._carried[topic_broker].any():
             self._carry(entry, cells)
@@ -162,13 +162,14 @@ class Holdings:
     def _carry(self, entry: Ints, cells: Cells) -> None:
         """Whoever held a queue keeps it where there is no answer, and alone where no lock is given.
 
-        Frozen topics: whoever is still there keeps what it held. Without locks nobody else gets it.
+        Frozen topics: whoever is still there keeps what it held. Without locks no other
+        member gets it.
         """
         roster, cell = self._prepared.roster, np.arange(len(cells))
         frozen = self._prepared.grid.frozen[cells.topic_cell]
         lockless = self._prepared.lockless[cells.broker_cell] & ~frozen
         opening = cells.first[cells.segment] == cell
-        entry[opening & lockless & (entry >= 0)] = NOBODY
+        entry[opening & lockless & (entry >= 0)] = NO_MEMBER
         following = np.flatnonzero((frozen | lockless) & ~opening)
         ago = segments.rank(following - np.arange(len(following)))
         order = np.argsort(ago, kind="stable")
@@ -182,4 +183,4 @@ class Holdings:
             stays = same & frozen[at] & roster.subscribes(keeps, group_topic[cells.segment[at]])
             refused = lockless[at] & (entry[at] >= 0) & ~(same & (keeps == entry[at]))
             entry[at[stays]] = keeps[stays]
-            entry[at[refused]] = NOBODY
+            entry[at[refused]] = NO_MEMBER

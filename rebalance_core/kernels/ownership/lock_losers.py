@@ -1,4 +1,4 @@
-"""Queues whose order locks nobody gives: their broker has no master (rocketmq.md §7, §15)."""
+"""Queues whose order locks no broker gives: their broker has no master (rocketmq.md §7, §15)."""
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def with_lock_turns(
 
 
 def lockless_cells(events: Events, epochs: Epochs, grid: Grid, losers: Bools) -> Bools:
-    """By broker cell: nobody gives its order locks, and members want them."""
+    """By broker cell: no process gives its order locks, and members want them."""
     found = np.zeros(int(grid.broker_first[-1]), np.bool_)
     about = _master_events(events, losers)
     if not len(about):
@@ -101,7 +101,7 @@ def _turned(events: Events, ordinal: Ints) -> Ints:
 
 
 def _lockless(events: Events, ordinal: Ints) -> Bools:
-    """From each of these MASTER events on nobody gives the broker's locks."""
+    """From each of these MASTER events on no process gives the broker's locks."""
     lost = events.type[ordinal] == type_code(MASTER_DOWN)
     return lost & (events.mode[ordinal] != _ACTING)
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.cell_holders import NOBODY
+from rebalance_core.kernels.cell_holders import NO_MEMBER
 from rebalance_core.kernels.cells import Readable
 from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.epochs import Epochs
@@ -121,7 +121,7 @@ class OnRingOwners:
     def _presence(
         self, coded: CodedGroups, roster: Roster, rings: Rings, clients: Ints
     ) -> tuple[Ints, Ints]:
-        """The entry of each client of the rings in each epoch, or `NOBODY`.
+        """The entry of each client of the rings in each epoch, or `NO_MEMBER`.
 
         Returns:
             The entries, the epochs of one client after the other, and where the row of each client
@@ -130,7 +130,7 @@ class OnRingOwners:
         runs, of_group, group = roster.runs, self._epochs.of_group, rings.group
         sizes = np.diff(of_group)[group] * (coded.groups.kind[group] == ON_RING)
         row = segments.pointers(sizes)[:-1] - of_group[group]
-        member = np.full(int(sizes.sum()), NOBODY, np.int64)
+        member = np.full(int(sizes.sum()), NO_MEMBER, np.int64)
         run = np.flatnonzero(coded.groups.kind[runs.group] == ON_RING)
         client = np.flatnonzero(rings.copy == 0)[np.searchsorted(clients, run, side="right") - 1]
         begin, count = runs.from_epoch[run], runs.to_epoch[run] - runs.from_epoch[run]
@@ -140,11 +140,11 @@ class OnRingOwners:
         return member, row
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell; `NOBODY` on an empty ring."""
+        """The entry that owns each cell; `NO_MEMBER` on an empty ring."""
         group = self._epochs.group[cells.epoch]
         first, size = self._first[group], self._size[group]
         at = np.searchsorted(self._ring, segments.pair(group, self._hashes[cells.queue])) - first
-        entry = np.full(len(group), NOBODY, np.int64)
+        entry = np.full(len(group), NO_MEMBER, np.int64)
         left = np.flatnonzero(size > 0)
         while len(left):
             at[left] = np.where(at[left] < size[left], at[left], 0)  # after the last the first

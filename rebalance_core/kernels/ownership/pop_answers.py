@@ -1,4 +1,4 @@
-"""Which queues of shared topics each process is told to take messages from, and for how long."""
+"""Which queues of shared topics each process is assigned to pop, and for how long."""
 
 from collections.abc import Iterator
 from dataclasses import replace

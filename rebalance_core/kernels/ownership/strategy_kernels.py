@@ -37,7 +37,7 @@ class LaidOutOwners(Protocol):
     """One strategy for many groups."""
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell, or `cell_holders.NOBODY`."""
+        """The entry that owns each cell, or `cell_holders.NO_MEMBER`."""
 
 
 class Kernels:

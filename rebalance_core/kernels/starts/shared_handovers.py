@@ -58,7 +58,7 @@ def shared_past(
     drops: OwnerChanges,
     offsets: SeenOffsets,
 ) -> Holders:
-    """A handover to nobody at each moment, from whoever had the queue before the cell.
+    """A handover without a new owner at each moment, from whoever had the queue before the cell.
 
     Args:
         prepared: the groups.
@@ -82,10 +82,10 @@ def shared_past(
     given = np.flatnonzero(~stays[adds.cell])
     since, taken = (_last_before(at, cell, opening) for at in (adds.cell[given], adds.cell))
     taken_ms = np.where(adds.kind == INITIAL, segments.NONE, adds.latest_ms)
-    nobody, no = np.full(len(cell), segments.NONE, np.int64), np.zeros(len(cell), np.bool_)
+    no_client, no = np.full(len(cell), segments.NONE, np.int64), np.zeros(len(cell), np.bool_)
     return Holders(
         queue=queue,
-        client=nobody,
+        client=no_client,
         earliest_ms=at_ms,
         latest_ms=at_ms,
         last_client=last_client,
@@ -97,7 +97,7 @@ def shared_past(
         taken_ms=pick(taken_ms, taken),
         alone=(last_cell >= 0) & (piece.holders[last_cell] == 1),
         alone_ms=release_times(prepared, last_cell, queue, drops)[0],
-        dropped_ms=nobody,
+        dropped_ms=no_client,
         gone_ms=release_times(prepared, cell - 1, queue, drops)[0],
         others_start=no,
         emptied_ms=offsets.emptied_ms(queue, at_ms),
@@ -139,7 +139,7 @@ def chained_lows(
         low: as `stored_starts.chain_lows` takes it.
         sent_back: as `stored_starts.chain_lows` takes it.
         chained: as `stored_starts.chain_lows` takes it.
-        stays: by row, equal in a step: somebody else goes on holding the queue.
+        stays: by row, equal in a step: another client goes on holding the queue.
 
     Returns:
         `NONE` where it is unknown.

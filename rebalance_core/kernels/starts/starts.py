@@ -86,7 +86,7 @@ class Starts:
         self.put(mask, QUERY_FAILED, segments.NONE, segments.NONE, segments.NONE, FAILED)
 
     def without_end(self, mask: Bools) -> None:
-        """Rows where nobody answers where the queue ends: only a 0 of the broker is one."""
+        """Rows where no broker answers where the queue ends: only a 0 of the broker is one."""
         mask = mask & np.isin(self.rule, (MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH))
         failed = mask & ((self.low < 0) | (self.low == self.offset))
         self.fail(failed)

@@ -1,4 +1,4 @@
-"""Where members start on queues that somebody of their group held or committed before.
+"""Where members start on queues that a member of their group held or committed before.
 
 What bounds a start, and why, says `replay.stored_start`.
 """

@@ -24,7 +24,7 @@ from rebalance_core.kernels.starts.stored_starts import BIGGEST, StoredStartArra
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Every queue and epoch in which somebody takes or gives up the queue; by both."""
+    """Every queue and epoch in which a client takes or gives up the queue; by both."""
 
     queue: Ints
     epoch: Ints
@@ -86,7 +86,7 @@ class SwitchedLows:
             sent_back: as `stored_starts.chain_lows` takes it.
             chained: as `stored_starts.chain_lows` takes it.
             switched: rows that all this bounds.
-            stays: by row, equal in a step: somebody else goes on holding the queue.
+            stays: by row, equal in a step: another client goes on holding the queue.
         """
         least, begins = low.copy(), np.flatnonzero(segments.first_of_run(mine.queue, mine.epoch))
         count = np.diff(np.append(begins, len(low)))
@@ -178,7 +178,7 @@ def _past(
     drops: OwnerChanges,
     offsets: SeenOffsets,
 ) -> Holders:
-    """A handover to nobody at each moment, from whoever had the queue before the epoch."""
+    """A handover without new owner at each moment, from whoever had the queue before the epoch."""
     before = np.searchsorted(segments.pair(adds.queue, adds.epoch), segments.pair(queue, epoch)) - 1
     held = (before >= 0) & (np.append(adds.queue, segments.NONE)[before] == queue)
     before = np.where(held, before, segments.NONE)

@@ -152,10 +152,10 @@ def _languages(group: MixedGroup | None) -> str:
         names = ", ".join(sorted({str(member.language) for member in group.unsure}))
         return f"languages: nobody knows which queues a client of {names} takes"
     both = " and ".join(sorted({str(member.language) for member in group.members}))
-    if not (group.nobody or group.several):
+    if not (group.unowned or group.several):
         return f"languages: {both} leave out no queue and read none twice"
     lines = [
-        f"languages: {both} do not divide alike: {len(group.nobody)} queues left out, "
+        f"languages: {both} do not divide alike: {len(group.unowned)} queues left out, "
         f"{len(group.several)} read by several"
     ]
     if alike := group.alike_by():

@@ -87,7 +87,7 @@ def test_a_machine_room_leaves_other_rooms_out() -> None:
     tables = group_rows(ledger(history(*given, strategy="MACHINE_ROOM(consumer_idcs=r1)")), GROUP)
     found = Explainer(tables).explain(queue("b0"), 5)
     assert reason(found)[0] == "LEFT_OUT"
-    assert lines(found)[1] == "b is not: nobody gets its queues"
+    assert lines(found)[1] == "b is not: its queues have no owner"
 
 
 @pytest.mark.parametrize(

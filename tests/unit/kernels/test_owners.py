@@ -258,5 +258,5 @@ def test_topics_of_any_group_with_equal_numbers_have_one_answer() -> None:
 
 
 def test_nothing_to_divide_has_no_answer() -> None:
-    nobody = built([OwnersDivided("AVG", (0,), (frozenset({"c0"}),))])
-    assert listed(nobody, "AVG") == {}
+    without_members = built([OwnersDivided("AVG", (0,), (frozenset({"c0"}),))])
+    assert listed(without_members, "AVG") == {}

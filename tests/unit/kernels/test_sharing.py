@@ -94,7 +94,7 @@ def test_a_span_lasts_while_a_member_stays() -> None:
     both = [(lane, client, 2 - client) for lane in range(7) for client in (0, 1)]
     assert [tuple(map(int, span)) for span in spans] == both  # x from the first epoch, y later
     assert piece.holders.tolist() == [1, 2] * 7
-    assert not piece.nobody.any()
+    assert not piece.unheld.any()
 
 
 # What is left of periods; and who reaches which queue, in cases that random fleets seldom make.

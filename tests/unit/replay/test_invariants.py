@@ -164,9 +164,9 @@ SHARED_DAMAGES: list[tuple[Callable[[Tables], None], str]] = [
     (change("consumer_load", 0, idle=True), "idle should be False"),
     (repeat("queue_states"), "queue_states: 2 rows with the key"),
     (remove("queue_states", 0), "'T' has 2 queues; pop_metrics has 3"),
-    (change("queue_states", 0, readable=False), "of a shared topic only what can be read is told"),
-    (change("queue_states", 0, channel_ids=["1"]), "only what can be read is told"),
-    (repeat("queue_states", topic="U"), "nobody holds MessageQueue [topic=U"),
+    (change("queue_states", 0, readable=False), "of a shared topic only readable queues have rows"),
+    (change("queue_states", 0, channel_ids=["1"]), "only readable queues have rows"),
+    (repeat("queue_states", topic="U"), "MessageQueue [topic=U"),
     (
         lambda tables: tables["group_metrics"].append(tables["group_metrics"][0] | {"topic": "T"}),
         "is shared, yet ownership or group_metrics has it",
@@ -215,7 +215,7 @@ STATE_DAMAGES: list[tuple[Callable[[Tables], None], str]] = [
     (state(0, readable=False), "by queue_states 1 can be read"),
     (state(3, readable=True), "by queue_states 3 can be read"),
     (state(0, queue_id=1, channel_ids=[]), "nothing is odd about"),
-    (state(0, queue_id=2), "nobody holds"),
+    (state(0, queue_id=2), "has no holder"),
 ]
 
 
