@@ -34,7 +34,7 @@ from rebalance_core.audit.observations import (
     unowned_queues,
 )
 from rebalance_core.audit.prediction import Prediction
-from rebalance_core.audit.rewritten_ids import rewritten
+from rebalance_core.audit.rewritten_ids import divides_by_hashes, rewritten
 from rebalance_core.audit.subjects import CAUSES, gap_of, logs_gap
 from rebalance_core.audit.subscriptions import assigned_members
 from rebalance_core.audit.topic_settings import unreadable_topics
@@ -140,7 +140,8 @@ def _judged(case: GroupCase) -> ComparisonResult:
     result = _compared(case, prediction, observed)
     result = _covered(case, prediction, observed, result)
     held_otherwise = result.differences and result.verdict in (verdicts.DIFFERS, verdicts.UNKNOWN)
-    why = rewritten(case, prediction, observed) if held_otherwise else None
+    otherwise = held_otherwise or divides_by_hashes(case)
+    why = rewritten(case, prediction, observed) if otherwise else None
     if why is not None:
         return unknown(result, Unknown(verdicts.IDS_REWRITTEN, "", why, ""))
     found: Iterable[UnownedQueue] = ()

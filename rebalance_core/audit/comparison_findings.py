@@ -9,6 +9,7 @@ from rebalance_core.audit.comparison import ComparisonResult
 from rebalance_core.audit.difference import Difference
 from rebalance_core.audit.observations import NOT_READ, NOT_TOLD, unanswered, unread
 from rebalance_core.audit.offsets import Offsets, messages
+from rebalance_core.audit.rewritten_ids import HASHED, divides_by_hashes
 from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_DOWN
@@ -85,7 +86,8 @@ COMPARISON_RULES: dict[str, Rule] = {
         "Client ids of the group were rewritten (addresses hashed, parts masked): another order of "
         "the same members explains every queue that dumps show, or an id shows that a part is "
         "missing. Members divide by the order of their ids, so who should own what is not known, "
-        "and rules on owners are silent.",
+        "and rules on owners are silent. Where addresses are hashed, the ledger has no rows on "
+        "owners of groups of several members.",
         "memberships, HELD_QUEUE, observed_ownership; the ids themselves",
         "Redact with `rebalance collect --redact`, which keeps the order of ids and is consistent "
         "over all files; or collect anew without redaction.",
@@ -115,12 +117,15 @@ def comparison_findings(
             ),
         )
     why = "" if result.unknown is None else result.unknown.why
-    if result.reason == verdicts.IDS_REWRITTEN:
+    lost = divides_by_hashes(case)
+    if result.reason == verdicts.IDS_REWRITTEN or lost:
+        why_rewritten = why if result.reason == verdicts.IDS_REWRITTEN else HASHED
+        left_out = "; its ledger has no owners" if lost else ""
         yield (
             COMPARISON_RULES[verdicts.IDS_REWRITTEN],
             Finding(
-                f"The client ids of {group} were rewritten: {why}.",
-                {"why": why},
+                f"The client ids of {group} were rewritten: {why_rewritten}{left_out}.",
+                {"why": why_rewritten},
                 last_ms=result.dumped_ms,
             ),
         )

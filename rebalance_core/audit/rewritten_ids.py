@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from rebalance_core.audit.case import GroupCase, listed
+from rebalance_core.audit.case import AuditRun, GroupCase, listed
 from rebalance_core.audit.observations import (
     COMMAND_MS,
     ClientObservation,
@@ -31,6 +31,7 @@ from rebalance_core.audit.observations import (
 )
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.ingest.hashed_addresses import looks_hashed
+from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.replay.topic_shares import CONFIG_STRATEGY
 
@@ -41,6 +42,31 @@ _MASKED = re.compile(
     r"\*{2,}|…|\.{3}|(?<![A-Za-z])[xX]{3,}(?![A-Za-z])|[#@]\*|<[^>]*>|(?i:redact|masked|anonym)"
 )
 """What tools put in the place of what they take out."""
+
+
+def order_is_lost(run: AuditRun, clients: int, strategy: str | None) -> bool:
+    """Return whether members of a group divide by ids of which the files have other texts.
+
+    Args:
+        run: of the cluster.
+        clients: how many client ids the group has.
+        strategy: the text of its strategy; None: AVG.
+    """
+    return run.ids_hashed and clients > 1 and _name(strategy) != CONFIG_STRATEGY
+
+
+def divides_by_hashes(case: GroupCase) -> bool:
+    """Return whether `order_is_lost` of the members that divide."""
+    rows = case.tables["memberships"]
+    ids = {row["client_id"] for row in rows if row["message_model"] != BROADCASTING}
+    return order_is_lost(case.run, len(ids), case.settings.get("strategy"))
+
+
+def _name(strategy: str | None) -> str:
+    return (strategy or "AVG").partition("(")[0]
+
+
+HASHED = "the addresses of the cluster's clients look hashed, and queues go by their ids"
 
 
 class _Contradicted(Exception):
@@ -70,10 +96,9 @@ def rewritten(
     masked = sorted(filter(looks_masked, ids))
     if masked:
         return f"a part of {listed(masked, 2)} was taken out, by which members are sorted"
-    stated = str(case.settings.get("strategy") or "AVG").partition("(")[0]
-    if case.run.ids_hashed and len(ids) > 1 and stated != CONFIG_STRATEGY:
-        return "the addresses of the cluster's clients look hashed, and queues go by their ids"
-    if stated not in BY_ORDER:
+    if divides_by_hashes(case):
+        return HASHED
+    if _name(case.settings.get("strategy")) not in BY_ORDER:
         return None
     try:
         places = _places(case, prediction, observed)

@@ -10,7 +10,10 @@ LEAST_ADDRESSES = 3
 """So many hashed addresses lie in no network together."""
 MANY, MOSTLY = 8, 0.75
 """Of so many hashes some have a network together by chance, and most do not."""
-_ADDRESS = re.compile(r"(\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}")
+_ADDRESS = re.compile(
+    r"(172(?=\.(?:1[6-9]|2\d|3[01])\.)|\d{1,3}\.\d{1,3})\.\d{1,3}\.\d{1,3}(?:\.\d{1,3})?"
+)
+"""Its network; those that a container engine hands out, one a bridge, count as one."""
 _HASH = re.compile(r"(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{8,}")
 """What a tool puts in the place of an address: RocketMQ's own are those of a network."""
 
@@ -22,6 +25,8 @@ def looks_hashed(addresses: Iterable[str]) -> bool:
     (False, True)
     >>> looks_hashed(["10.117.122.188", "10.71.254.20", "10.137.54.235"])
     True
+    >>> looks_hashed(["172.17.0.2", "172.18.0.2", "172.19.0.2"])
+    False
     """
     addresses = set(addresses)
     networks = [match[1] for match in map(_ADDRESS.fullmatch, addresses) if match]

@@ -43,6 +43,7 @@ from rebalance_core.process.audit_cases import (
 from rebalance_core.process.audited import AuditResult
 from rebalance_core.process.covered_starts import CoveredStarts
 from rebalance_core.process.undated_moves import UndatedMoves, changed_unseen
+from rebalance_core.process.unknown_owners import UnknownOwners
 from rebalance_core.process.widened_starts import WidenedStarts
 
 if TYPE_CHECKING:
@@ -367,12 +368,15 @@ class AuditPass:
         unsure = WidenedStarts(tables.get(FINDINGS), self.rules.runs)
         covered = CoveredStarts(self.rules.runs, tables)
         undated = UndatedMoves(self.rules.runs, tables)
+        known = UnknownOwners(self.rules.runs, tables)
         for first, end in fanned.chunks(ROWS_AT_ONCE):
             ledger: dict[str, list[pa.Table]] = {}
             some = fanned.of(first, end)
             made = ledger_pass(some, self.engine, names_coded=True)
             made = unsure.widened(made, some, self.engine)
-            yield from within(_noted(made, ledger, covered, undated), self.options)
+            noted = _noted(made, ledger, covered, undated)
+            shown = ((name, known(name, rows)) for name, rows in noted)
+            yield from within(shown, self.options)
             after = place[names_of(fanned, end - 1, end)[0]] + 1
             group_findings.add(self._findings_of(cases, begin, after, ledger))
             begin = after

@@ -58,7 +58,8 @@ def test_two_members_that_changed_places_are_judged_by_the_ids_of_the_whole_clus
     assert compare(swapped).verdict == verdict
     equal = case(shown(two, 900), ids=two)
     equal = replace(equal, run=replace(equal.run, ids_hashed=hashed))
-    assert compare(equal).verdict == EQUAL
+    # by chance, where ids are hashed: who owned what before is as little known
+    assert compare(equal).verdict == (UNKNOWN if hashed else EQUAL)
 
 
 def test_a_list_of_queues_does_not_go_by_ids() -> None:

@@ -1,0 +1,80 @@
+"""Rows on who owns what of groups whose members divide by what the files do not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.rewritten_ids import order_is_lost
+from rebalance_core.model.events import CONSUMER_JOIN
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.process.covered_starts import rows_by_name
+
+Group = tuple[str, ...]
+
+_GROUP = ("cluster", "consumer_group")
+_JOIN = (*_GROUP, "event_type", "client_id", "message_model")
+_SETTINGS = (*_GROUP, "message_model", "strategy")
+_FOUND = (*_GROUP, "rule_id", "evidence")
+STRATEGY_UNKNOWN = "INGEST_STRATEGY_UNKNOWN"
+"""Its evidence names the strategy of which something lacks, where a file does."""
+_BY_OWNERS = ("ownership", "diffs", "pull_starts", "consumer_load", "pop_reach")
+"""Tables whose rows follow from who owns what; without a row the owner of a queue is not known."""
+
+
+class UnknownOwners:
+    """Takes the rows on owners from groups whose owners do not follow from the files.
+
+    Members divide by the order of their ids, or by the ids themselves, and a tool has hashed these;
+    or by a strategy that files name, and of which they lack the parameters or the rule. Where no
+    file names one, the ledger is that of the strategy that is assumed.
+
+    Args:
+        runs: by cluster.
+        tables: ``cluster_events``, ``consumer_groups`` and ``findings`` of the groups.
+    """
+
+    def __init__(self, runs: Mapping[str, AuditRun], tables: Mapping[str, pa.Table]) -> None:
+        clients: dict[Group, set[str]] = {}
+        models, strategies = dict[Group, str](), dict[Group, str]()
+        hashed = [name for name, run in runs.items() if run.ids_hashed]
+        for row in _of_clusters(tables, "consumer_groups", _SETTINGS, hashed):
+            group = row["cluster"], row["consumer_group"]
+            models[group], strategies[group] = row["message_model"], row["strategy"]
+        for row in _of_clusters(tables, "cluster_events", _JOIN, hashed):
+            group = row["cluster"], row["consumer_group"]
+            model = row["message_model"] or models.get(group)
+            if row["event_type"] == CONSUMER_JOIN and model != BROADCASTING:
+                clients.setdefault(group, set()).add(row["client_id"])
+        self._groups = {
+            group
+            for group, ids in clients.items()
+            if order_is_lost(runs[group[0]], len(ids), strategies.get(group))
+        }
+        for row in tables["findings"].select(_FOUND).to_pylist() if "findings" in tables else ():
+            if row["rule_id"] == STRATEGY_UNKNOWN and "strategy" in dict(row["evidence"]):
+                self._groups.add((row["cluster"], row["consumer_group"]))
+
+    def __call__(self, table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows of a ledger table that are known."""
+        if not self._groups or table not in _BY_OWNERS or not len(rows):
+            return rows
+        names, codes = rows_by_name(rows, _GROUP)
+        known = np.array([name not in self._groups for name in names])
+        return rows.filter(pa.array(known[codes]))
+
+
+def _of_clusters(
+    tables: Mapping[str, pa.Table], name: str, columns: tuple[str, ...], clusters: list[str]
+) -> list[dict[str, Any]]:
+    """Return columns of the rows of some clusters."""
+    if not clusters or name not in tables:
+        return []
+    mine = pc.field("cluster").cast(pa.string()).isin(clusters)
+    rows: list[dict[str, Any]] = tables[name].filter(mine).select(columns).to_pylist()
+    return rows

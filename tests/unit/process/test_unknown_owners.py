@@ -1,0 +1,74 @@
+"""Rows on owners of groups that divide by what the files do not have are left out."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rebalance_core.audit.case import AuditRun
+from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
+from rebalance_core.contracts.table import batch_of_rows
+from rebalance_core.process.unknown_owners import UnknownOwners
+from tests.unit.process.test_undated_moves import row_of
+
+TWO = (("x", None), ("y", None))
+
+
+def shown(
+    joins: tuple[tuple[str, str | None], ...],
+    *,
+    hashed: bool = True,
+    strategy: str = "AVG",
+    found: str | None = None,
+) -> bool:
+    """Whether a table on owners keeps a row of the group, and another table of its always does."""
+    events = [
+        row_of(
+            "cluster_events",
+            event_ms=number,
+            sequence=0,
+            event_type="CONSUMER_JOIN",
+            client_id=client_id,
+            message_model=model,
+        )
+        for number, (client_id, model) in enumerate(joins)
+    ]
+    tables = {"cluster_events": table_of("cluster_events", events)}
+    settings = row_of("consumer_groups", message_model="CLUSTERING", strategy=strategy)
+    tables["consumer_groups"] = table_of("consumer_groups", [settings])
+    unknown = row_of("findings", rule_id="INGEST_STRATEGY_UNKNOWN", severity="WARNING")
+    unknown |= {"summary": "", "remedy": "", "evidence": {found: "MINE"}}
+    tables["findings"] = table_of("findings", [unknown] if found else [])
+    known = UnknownOwners({"c": AuditRun(0, 1_000, ids_hashed=hashed)}, tables)
+    numbers = dict.fromkeys(("queue_id", "holders", "from_epoch", "from_ms"), 0)
+    owned = row_of("ownership", topic="T", broker_name="a", client_id="x", **numbers)
+    rows = batch_of_rows(SIMULATED_TABLES["ownership"], [owned])
+    assert known("epochs", rows).equals(rows)
+    return known("ownership", rows).num_rows == 1
+
+
+def table_of(name: str, rows: list[Any]) -> pa.Table:
+    return pa.Table.from_batches([batch_of_rows(INGESTED_TABLES[name], rows)])
+
+
+def test_two_members_divide_by_an_order_that_hashes_do_not_keep() -> None:
+    assert not shown(TWO)
+    assert shown(TWO, hashed=False)
+
+
+@pytest.mark.parametrize(
+    "joins", [(("x", None),), (("x", None), ("x", None)), (("x", None), ("y", "BROADCASTING"))]
+)
+def test_one_member_that_divides_has_all_whatever_its_id(
+    joins: tuple[tuple[str, str | None], ...],
+) -> None:
+    assert shown(joins)
+
+
+def test_a_list_of_queues_asks_for_no_order() -> None:
+    assert shown(TWO, strategy="CONFIG(queues=T/a/0)")
+
+
+@pytest.mark.parametrize(("named", "left"), [("strategy", False), ("tried", True)])
+def test_a_strategy_that_is_named_and_not_known_makes_no_owners(named: str, *, left: bool) -> None:
+    assert shown(TWO, hashed=False, found=named) is left
