@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import BrokerOutage, grouped
 from rebalance_core.audit.coverage import ALWAYS, LOG_SILENT_MS, Coverage, Process
+from rebalance_core.audit.group_snapshot import BrokerOutage, grouped
 from rebalance_core.audit.unknowns import stop_unlogged
 from rebalance_core.model.events import (
     BROKER_DOWN,

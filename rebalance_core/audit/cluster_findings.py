@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import AuditRun, ClusterCase, facts_by_kind, grouped
-from rebalance_core.audit.cluster_case import ClusterRows, cluster_case
+from rebalance_core.audit.cluster_snapshot import ClusterRows, cluster_snapshot
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, unsure_findings
 from rebalance_core.audit.confidence import borne_out_in_cluster
 from rebalance_core.audit.finding_rows import finding_row, of_cluster_row
+from rebalance_core.audit.group_snapshot import AuditRun, ClusterSnapshot, facts_by_kind, grouped
 from rebalance_core.audit.incomplete_groups import MissingGroups, by_reason, missing_of_groups
 from rebalance_core.audit.known_issues import (
     Acceptance,
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsBegun, FindingsRow
 
 
-def run_cluster_rules(case: ClusterCase) -> list[FindingsBegun]:
+def run_cluster_rules(group: ClusterSnapshot) -> list[FindingsBegun]:
     """Return the findings on a cluster as a whole, as rows without the cluster."""
     rows: list[FindingsBegun] = []
     for rule in CLUSTER_RULES:
-        found = rule.find_in_cluster(case) if rule.find_in_cluster else ()
+        found = rule.find_in_cluster(group) if rule.find_in_cluster else ()
         of_rule = [finding_row(rule, one) for one in borne_out_in_cluster(rule, found)]
-        whom = of_java_clients(case.run) if rule is STARVED_TIMERS else of_cluster(case.run)
+        whom = of_java_clients(group.run) if rule is STARVED_TIMERS else of_cluster(group.run)
         rows += with_known(of_rule, whom)
     return rows
 
@@ -101,12 +101,12 @@ class ClusterFindings:
 def cluster_findings(
     clusters: Mapping[str, ClusterRows], stale_hours: float, not_before_ms: int | None
 ) -> ClusterFindings:
-    """Judge each cluster; arguments as of `cluster_case`."""
+    """Judge each cluster; arguments as of `cluster_snapshot`."""
     runs: dict[str, AuditRun] = {}
     findings: list[FindingsRow] = []
     brokers: set[str | None] = set()
     for cluster, known in clusters.items():
-        case = cluster_case(
+        group = cluster_snapshot(
             facts_by_kind(known.facts),
             known.dumps,
             known.broker_events,
@@ -114,9 +114,9 @@ def cluster_findings(
             stale_hours=stale_hours,
             not_before_ms=not_before_ms,
         )
-        runs[cluster] = case.run
+        runs[cluster] = group.run
         brokers |= {row["broker_name"] for row in (*known.facts, *known.broker_events)}
-        findings += [of_cluster_row(cluster, row) for row in run_cluster_rules(case)]
+        findings += [of_cluster_row(cluster, row) for row in run_cluster_rules(group)]
     incomplete = frozenset(
         row["cluster"] for row in findings if row["rule_id"] == COLLECTION_INCOMPLETE.rule_id
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import evidence
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.observations import omitted, progress_dumps, silent_members
 from rebalance_core.audit.prediction import holds
 from rebalance_core.audit.subscriptions import (
@@ -30,38 +30,38 @@ NOT_MODELLED = (verdicts.STATIC_TOPIC, verdicts.LITE_TOPIC)
 """Reasons why the queues that the ledger has are not those that members read."""
 
 
-def unpredictable(case: GroupCase) -> str | None:
+def unpredictable(group: GroupSnapshot) -> str | None:
     """Return the reason why it is unknown who should own what; None: the ledger has it."""
-    if reads_static_topic(case):
+    if reads_static_topic(group):
         return verdicts.STATIC_TOPIC
-    if reads_lite_topic(case):
+    if reads_lite_topic(group):
         return verdicts.LITE_TOPIC
-    if not strategy_is_known(case):
+    if not strategy_is_known(group):
         return verdicts.STRATEGY
-    if not all_known(case.members):
+    if not all_known(group.members):
         return verdicts.SUBSCRIPTION
-    if not shares_known(case.members) or _doubtful(case.members, unreadable_topics(case)):
+    if not shares_known(group.members) or _doubtful(group.members, unreadable_topics(group)):
         return verdicts.LANGUAGE
-    missing = depends_on_missing(case) and not evidence.listed_now(case)
+    missing = depends_on_missing(group) and not evidence.listed_now(group)
     return verdicts.INCOMPLETE if missing else None
 
 
-def why_unobserved(case: GroupCase) -> str:
+def why_unobserved(group: GroupSnapshot) -> str:
     """Return the reason why no observation of the group can be compared."""
-    if all(row["message_model"] == BROADCASTING for row in case.members):
+    if all(row["message_model"] == BROADCASTING for row in group.members):
         return verdicts.BROADCASTING
-    return OWNERS_NOT_TOLD if _none_answered(case) else verdicts.NO_DUMP
+    return OWNERS_NOT_TOLD if _none_answered(group) else verdicts.NO_DUMP
 
 
-def predictable_times(case: GroupCase, times_ms: Iterable[int]) -> set[int]:
+def predictable_times(group: GroupSnapshot, times_ms: Iterable[int]) -> set[int]:
     """Return the times at which the topics and the share of every member are known.
 
     Cost: the members, and for each time those alone of which something is not known.
     """
-    unreadable = unreadable_topics(case)
+    unreadable = unreadable_topics(group)
     doubted = [
         row
-        for row in case.tables["memberships"]
+        for row in group.tables["memberships"]
         if not all_known([row]) or not shares_known([row]) or _doubtful([row], unreadable)
     ]
 
@@ -84,19 +84,21 @@ def _doubtful(members: Iterable[MembershipsRow], unreadable: Iterable[str]) -> b
     )
 
 
-def _none_answered(case: GroupCase) -> bool:
+def _none_answered(group: GroupSnapshot) -> bool:
     """Return whether the group was dumped, and no member reported its queues."""
-    return bool(silent_members(case)) or any(omitted(case, one) for one in progress_dumps(case))
+    return bool(silent_members(group)) or any(omitted(group, one) for one in progress_dumps(group))
 
 
-def depends_on_missing(case: GroupCase) -> bool:
+def depends_on_missing(group: GroupSnapshot) -> bool:
     """Return whether a broker of the group was not collected."""
-    return bool(known_brokers(case) & case.run.missing)
+    return bool(known_brokers(group) & group.run.missing)
 
 
-def known_brokers(case: GroupCase) -> set[str]:
+def known_brokers(group: GroupSnapshot) -> set[str]:
     """Brokers that the group's queues, topics or dumps name."""
-    owned = {row["broker_name"] for row in case.owned}
+    owned = {row["broker_name"] for row in group.owned}
     return (
-        owned | {row["broker_name"] for row in case.tables["topics"]} | evidence.shown_brokers(case)
+        owned
+        | {row["broker_name"] for row in group.tables["topics"]}
+        | evidence.shown_brokers(group)
     )

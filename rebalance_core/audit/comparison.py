@@ -10,7 +10,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, evidence, listings, outsiders, unknowns
-from rebalance_core.audit.case import Finding, GroupCase, listed
 from rebalance_core.audit.comparable import (
     NOT_MODELLED,
     depends_on_missing,
@@ -21,6 +20,7 @@ from rebalance_core.audit.comparable import (
 from rebalance_core.audit.comparison_gaps import Modes, gaps, mode_is_known, request_modes
 from rebalance_core.audit.difference import UNEXPLAINED, Difference, Unsettled, classified
 from rebalance_core.audit.disagreements import disagreements, is_certain, let_go
+from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot, listed
 from rebalance_core.audit.observations import (
     COMMAND_MS,
     ClientObservation,
@@ -80,106 +80,106 @@ class ComparisonResult:
     basis: verdicts.Basis = verdicts.LEDGER
 
 
-def compare(case: GroupCase) -> ComparisonResult:
+def compare(group: GroupSnapshot) -> ComparisonResult:
     """Compare all observations of a group with its ledger."""
-    if not case.members:
-        return replace(_without_members(case), basis=_basis(case))
-    unasked = tuple(sorted(unasked_brokers(case)))
-    return replace(_judged(case), unasked=unasked, basis=_basis(case))
+    if not group.members:
+        return replace(_without_members(group), basis=_basis(group))
+    unasked = tuple(sorted(unasked_brokers(group)))
+    return replace(_judged(group), unasked=unasked, basis=_basis(group))
 
 
-def _basis(case: GroupCase) -> verdicts.Basis:
+def _basis(group: GroupSnapshot) -> verdicts.Basis:
     """What shows who the members are: DUMPS where no log does, or one lacks something."""
-    lacking = evidence.unlogged(case) is not None or depends_on_missing(case)
-    if lacking and case.members and evidence.listed_now(case):
+    lacking = evidence.unlogged(group) is not None or depends_on_missing(group)
+    if lacking and group.members and evidence.listed_now(group):
         return verdicts.DUMPS
-    unlogged = case.run.coverage.known and evidence.unlogged_group(case) is not None
+    unlogged = group.run.coverage.known and evidence.unlogged_group(group) is not None
     return verdicts.DUMPS if unlogged else verdicts.LEDGER
 
 
-def _without_members(case: GroupCase) -> ComparisonResult:
+def _without_members(group: GroupSnapshot) -> ComparisonResult:
     """Return OFFLINE; UNKNOWN where members may be there that no file shows."""
     offline = ComparisonResult(verdicts.OFFLINE)
-    gap = _unseen_members(case) if case.run.coverage.known else None
+    gap = _unseen_members(group) if group.run.coverage.known else None
     if gap is None:
         return offline
-    if dumps.is_system_group(case.consumer_group):
+    if dumps.is_system_group(group.consumer_group):
         return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
     return unknown(offline, replace(gap, reason=verdicts.NOT_COVERED))
 
 
-def _unseen_members(case: GroupCase) -> Unknown | None:
+def _unseen_members(group: GroupSnapshot) -> Unknown | None:
     """Return why a group of which no member is known may have one; None: it has none.
 
     It may if it is listed later than the last member went, if no broker was asked since and a log
     lacks that time, or if offsets went on in a time that a log lacks.
     """
-    since_ms = max((row["to_ms"] or 0 for row in case.tables["memberships"]), default=0)
-    listed_by, listed_ms = outsiders.last_listed(case)
+    since_ms = max((row["to_ms"] or 0 for row in group.tables["memberships"]), default=0)
+    listed_by, listed_ms = outsiders.last_listed(group)
     if listed_ms > since_ms:
-        since = logs_gap(case, listed_ms, None) or unknowns.MEMBERS_UNLOGGED
+        since = logs_gap(group, listed_ms, None) or unknowns.MEMBERS_UNLOGGED
         why = f"{listed_by} listed members at {utc(listed_ms)}, and {since.why}"
         return replace(since, why=why)
-    if not outsiders.is_denied(case):
-        unlogged = logs_gap(case, since_ms, None) if since_ms else evidence.unlogged_group(case)
+    if not outsiders.is_denied(group):
+        unlogged = logs_gap(group, since_ms, None) if since_ms else evidence.unlogged_group(group)
         if unlogged is not None:
             why = f"no broker was asked for its members, and {unlogged.why}"
             return replace(unlogged, why=why)
-    read = outsiders.last_reading(case)
-    gap = None if read is None else logs_gap(case, *read)
+    read = outsiders.last_reading(group)
+    gap = None if read is None else logs_gap(group, *read)
     return None if gap is None else replace(gap, why=f"its offsets went on, and {gap.why}")
 
 
-def _judged(case: GroupCase) -> ComparisonResult:
-    if dumps.is_system_group(case.consumer_group):
+def _judged(group: GroupSnapshot) -> ComparisonResult:
+    if dumps.is_system_group(group.consumer_group):
         return ComparisonResult(verdicts.UNKNOWN, verdicts.SYSTEM)
-    if {row["client_id"] for row in case.members} <= assigned_members(case):
+    if {row["client_id"] for row in group.members} <= assigned_members(group):
         return ComparisonResult(verdicts.UNKNOWN, verdicts.ASSIGNED)
-    prediction = Prediction(case)
-    observed = observations(case, proxied_members(case, prediction))
-    result = _compared(case, prediction, observed)
-    result = _covered(case, prediction, observed, result)
+    prediction = Prediction(group)
+    observed = observations(group, proxied_members(group, prediction))
+    result = _compared(group, prediction, observed)
+    result = _covered(group, prediction, observed, result)
     held_otherwise = result.differences and result.verdict in (verdicts.DIFFERS, verdicts.UNKNOWN)
-    otherwise = held_otherwise or divides_by_hashes(case)
-    why = rewritten(case, prediction, observed) if otherwise else None
+    otherwise = held_otherwise or divides_by_hashes(group)
+    why = rewritten(group, prediction, observed) if otherwise else None
     if why is not None:
         return unknown(result, Unknown(verdicts.IDS_REWRITTEN, "", why, ""))
     found: Iterable[UnownedQueue] = ()
     # what a missing broker lacks may be a change
-    if result.reason not in NOT_MODELLED and not depends_on_missing(case):
-        found = unowned_queues(case, prediction, observed)
-    silent = unanswered_round(case, prediction, observed)
+    if result.reason not in NOT_MODELLED and not depends_on_missing(group):
+        found = unowned_queues(group, prediction, observed)
+    silent = unanswered_round(group, prediction, observed)
     return replace(result, unheld=tuple(found), untold=silent)
 
 
 def _compared(
-    case: GroupCase, prediction: Prediction, observed: list[Observation]
+    group: GroupSnapshot, prediction: Prediction, observed: list[Observation]
 ) -> ComparisonResult:
-    reason = unpredictable(case)
+    reason = unpredictable(group)
     if reason is not None:
         return ComparisonResult(verdicts.UNKNOWN, reason)
-    predictable = predictable_times(case, (one.at_ms for one in observed))
+    predictable = predictable_times(group, (one.at_ms for one in observed))
     observed = [one for one in observed if one.at_ms in predictable]
     if not observed:
-        return ComparisonResult(verdicts.UNKNOWN, why_unobserved(case))
+        return ComparisonResult(verdicts.UNKNOWN, why_unobserved(group))
     newest = observed[-1].at_ms
-    if newest < case.run.end_ms - case.run.stale_ms:
+    if newest < group.run.end_ms - group.run.stale_ms:
         return ComparisonResult(verdicts.UNKNOWN, verdicts.STALE_DUMP, dumped_ms=newest)
     round_ = last_round(observed)
     start_ms = round_[0].at_ms
-    agreed_ms = _agreed_ms(case, prediction, round_)
+    agreed_ms = _agreed_ms(group, prediction, round_)
     changes: list[EpochsRow] = []
     unsettled, compared = None, [one for one in observed if one.at_ms < start_ms]
     if agreed_ms is None:
-        changes = list(_changes(case, prediction, observed, round_))
+        changes = list(_changes(group, prediction, observed, round_))
         unsettled, compared = _unsettled(prediction, round_), observed
-    modes = request_modes(case, observed)
-    differences = list(_differences(case, prediction, compared, modes, start_ms))
+    modes = request_modes(group, observed)
+    differences = list(_differences(group, prediction, compared, modes, start_ms))
     unknown_queues = prediction.unknown((one.queue, one.at_ms) for one in differences)
     explained = tuple(
         one
-        for one in classified(differences, observed, case, prediction)
-        if _is_contradiction(case, prediction, one, unknown_queues)
+        for one in classified(differences, observed, group, prediction)
+        if _is_contradiction(group, prediction, one, unknown_queues)
     )
     still = [one for one in explained if one.at_ms >= start_ms]
     verdict, reason = _verdict(still, changes) or _agreement(round_, prediction)
@@ -190,7 +190,7 @@ def _compared(
 
 
 def _differences(
-    case: GroupCase,
+    group: GroupSnapshot,
     prediction: Prediction,
     observed: list[Observation],
     modes: Modes,
@@ -201,14 +201,14 @@ def _differences(
     Nothing is held against an observation at whose time too many states are possible.
 
     Args:
-        case: the group.
+        group: its snapshot.
         prediction: its ledger.
         observed: the observations, in order of time.
         modes: of its topics.
         start_ms: when the last round began; before it, nothing is held against a topic of which
             it is unknown whether it was popped.
     """
-    unreadable, go = unreadable_topics(case), dumps.go_clients(case)
+    unreadable, go = unreadable_topics(group), dumps.go_clients(group)
     for observation in observed:
         at_ms = observation.at_ms
         views = prediction.views(at_ms, at_ms + COMMAND_MS)
@@ -221,7 +221,7 @@ def _differences(
 
 
 def _is_contradiction(
-    case: GroupCase, prediction: Prediction, one: Difference, unknown_queues: set[MessageQueue]
+    group: GroupSnapshot, prediction: Prediction, one: Difference, unknown_queues: set[MessageQueue]
 ) -> bool:
     """Return whether more than a change that is under way explains the difference.
 
@@ -233,11 +233,11 @@ def _is_contradiction(
     if one.why != UNEXPLAINED or one.queue in unknown_queues:
         return False
     then = Finding("", first_ms=one.at_ms, last_ms=one.at_ms)
-    return gap_of(case, CAUSES, then) is None
+    return gap_of(group, CAUSES, then) is None
 
 
 def _changes(
-    case: GroupCase,
+    group: GroupSnapshot,
     prediction: Prediction,
     observed: list[Observation],
     round_: list[Observation],
@@ -246,11 +246,11 @@ def _changes(
     owner of what was observed depends on them.
     """
     start_ms = round_[0].at_ms
-    torn = _torn_before(case, observed, start_ms)
+    torn = _torn_before(group, observed, start_ms)
     views = prediction.views(min([start_ms, *torn]), round_[-1].at_ms + COMMAND_MS)
     if views is not None and all(is_certain(one, prediction, views) for one in round_):
         return
-    yield from _changes_between(min([start_ms, *torn]), round_[-1].at_ms, case)
+    yield from _changes_between(min([start_ms, *torn]), round_[-1].at_ms, group)
     for at_ms in sorted({*torn, *(one.at_ms for one in round_)}):
         change = prediction.changing(at_ms, at_ms + COMMAND_MS)
         if change is not None:
@@ -269,7 +269,9 @@ def _unsettled(prediction: Prediction, round_: list[Observation]) -> Unsettled |
     return max(unsettled, key=lambda one: one.seen_ms - one.change_ms, default=None)
 
 
-def _agreed_ms(case: GroupCase, prediction: Prediction, round_: list[Observation]) -> int | None:
+def _agreed_ms(
+    group: GroupSnapshot, prediction: Prediction, round_: list[Observation]
+) -> int | None:
     """From when on all that the last round shows is as the ledger has it, after changes that dumps
     alone show and that were under way; None: there were none, or it is not.
 
@@ -277,7 +279,7 @@ def _agreed_ms(case: GroupCase, prediction: Prediction, round_: list[Observation
     seen it.
     """
     under_way = prediction.under_way(round_[0].at_ms)
-    if not under_way or not all(evidence.shown_by_dumps(case, epoch) for epoch in under_way):
+    if not under_way or not all(evidence.shown_by_dumps(group, epoch) for epoch in under_way):
         return None
     end_ms = max(round_[-1].at_ms, under_way[-1]["from_ms"])
     later = (replace(one, at_ms=end_ms) for one in round_)
@@ -285,27 +287,30 @@ def _agreed_ms(case: GroupCase, prediction: Prediction, round_: list[Observation
 
 
 def _covered(
-    case: GroupCase, prediction: Prediction, observed: list[Observation], result: ComparisonResult
+    group: GroupSnapshot,
+    prediction: Prediction,
+    observed: list[Observation],
+    result: ComparisonResult,
 ) -> ComparisonResult:
     """The result, UNKNOWN where what was collected does not tell enough to say it."""
     if result.verdict not in (verdicts.EQUAL, verdicts.SHARED, verdicts.DIFFERS):
         return result
     since_ms = result.last_round_ms if result.verdict == verdicts.DIFFERS else None
-    found = gaps(case, prediction, observed, result.differences, since_ms)
+    found = gaps(group, prediction, observed, result.differences, since_ms)
     gap = next(found, None)
     if gap is None:
         return result
-    proven = tuple(_proven(case, observed, result.differences))
+    proven = tuple(_proven(group, observed, result.differences))
     return replace(unknown(result, gap), differences=proven)
 
 
 def _proven(
-    case: GroupCase, observed: list[Observation], differences: Iterable[Difference]
+    group: GroupSnapshot, observed: list[Observation], differences: Iterable[Difference]
 ) -> Iterator[Difference]:
     """Yield the differences that nothing unknown at their time may explain."""
-    modes = request_modes(case, observed)
+    modes = request_modes(group, observed)
     for at_ms, at_once in groupby(differences, key=lambda one: one.at_ms):
-        if gap_of(case, CAUSES, Finding("", first_ms=at_ms, last_ms=at_ms)) is None:
+        if gap_of(group, CAUSES, Finding("", first_ms=at_ms, last_ms=at_ms)) is None:
             yield from (one for one in at_once if mode_is_known(one, modes))
 
 
@@ -321,14 +326,14 @@ def unknown(result: ComparisonResult, gap: Unknown) -> ComparisonResult:
     )
 
 
-def _torn_before(case: GroupCase, observed: list[Observation], start_ms: int) -> list[int]:
+def _torn_before(group: GroupSnapshot, observed: list[Observation], start_ms: int) -> list[int]:
     """When the torn dumps of owners were made that lie between the last two rounds: what the last
     one began with may stand in them.
     """
     before_ms = max((one.at_ms for one in observed if one.at_ms < start_ms), default=0)
     return [
         row["first_ms"]
-        for row in case.facts["DUMP"]
+        for row in group.facts["DUMP"]
         if dumps.flag(row["details"].get("partial"))
         and row["details"]["command"] in ("consumerProgress", "consumerStatus")
         and max(before_ms, start_ms - listings.SAME_ROUND_MS) < row["first_ms"] < start_ms
@@ -361,6 +366,6 @@ def _event(epoch: EpochsRow) -> str:
     return f"{listed(epoch['causes'])} at {utc(epoch['from_ms'])}"
 
 
-def _changes_between(start_ms: int, end_ms: int, case: GroupCase) -> list[EpochsRow]:
+def _changes_between(start_ms: int, end_ms: int, group: GroupSnapshot) -> list[EpochsRow]:
     """Epochs that began while the group was dumped."""
-    return [epoch for epoch in case.epochs if start_ms < epoch["from_ms"] <= end_ms + COMMAND_MS]
+    return [epoch for epoch in group.epochs if start_ms < epoch["from_ms"] <= end_ms + COMMAND_MS]

@@ -3,10 +3,18 @@
 from collections.abc import Iterator
 
 from rebalance_core.audit import difference
-from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
 from rebalance_core.audit.comparable import known_brokers
 from rebalance_core.audit.comparison import ComparisonResult
 from rebalance_core.audit.difference import Difference
+from rebalance_core.audit.group_snapshot import (
+    Finding,
+    GroupSnapshot,
+    Rule,
+    grouped,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.observations import NOT_READ, NOT_TOLD, unanswered, unread
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.rewritten_ids import HASHED, divides_by_hashes
@@ -99,16 +107,16 @@ COMPARISON_RULES: dict[str, Rule] = {
 
 
 def comparison_findings(
-    case: GroupCase, result: ComparisonResult
+    group: GroupSnapshot, result: ComparisonResult
 ) -> Iterator[tuple[Rule, Finding]]:
     """The findings of one group's comparison, each with its rule."""
-    group = case.consumer_group
+    name = group.consumer_group
     if result.verdict == verdicts.UNSTABLE:
-        late = None if result.unsettled is None else difference.lateness(case, result.unsettled)
+        late = None if result.unsettled is None else difference.lateness(group, result.unsettled)
         yield (
             COMPARISON_RULES[verdicts.UNSTABLE],
             Finding(
-                f"{group} changed while it was dumped ({result.reason})."
+                f"{name} changed while it was dumped ({result.reason})."
                 f"{'' if late is None else late.words}",
                 {"change": result.reason, "looks": result.observations}
                 | ({} if late is None else late.evidence),
@@ -117,14 +125,14 @@ def comparison_findings(
             ),
         )
     why = "" if result.unknown is None else result.unknown.why
-    lost = divides_by_hashes(case)
+    lost = divides_by_hashes(group)
     if result.reason == verdicts.IDS_REWRITTEN or lost:
         why_rewritten = why if result.reason == verdicts.IDS_REWRITTEN else HASHED
         left_out = "; its ledger has no owners" if lost else ""
         yield (
             COMPARISON_RULES[verdicts.IDS_REWRITTEN],
             Finding(
-                f"The client ids of {group} were rewritten: {why_rewritten}{left_out}.",
+                f"The client ids of {name} were rewritten: {why_rewritten}{left_out}.",
                 {"why": why_rewritten},
                 last_ms=result.dumped_ms,
             ),
@@ -134,18 +142,18 @@ def comparison_findings(
         yield (
             COMPARISON_RULES[verdicts.UNKNOWN],
             Finding(
-                f"The live ownership of {group} is UNKNOWN: "
+                f"The live ownership of {name} is UNKNOWN: "
                 f"{verdicts.REASONS[result.reason]}{lacking}.",
                 {"reason": result.reason},
                 last_ms=result.dumped_ms,
-                remedy=settling(case, result),
+                remedy=settling(group, result),
             ),
         )
-    yield from ((NOT_READ, one) for one in unread(case, result.unheld))
+    yield from ((NOT_READ, one) for one in unread(group, result.unheld))
     if result.untold is not None:
-        yield NOT_TOLD, unanswered(case, result.untold)
+        yield NOT_TOLD, unanswered(group, result.untold)
     alike = grouped(result.differences, lambda one: (one.why, one.queue.topic))
-    offsets = Offsets(case)
+    offsets = Offsets(group)
     for (why, topic), differences in sorted(alike.items()):
         yield COMPARISON_RULES[why], _difference(topic, differences, result, offsets)
 
@@ -171,15 +179,15 @@ _SETTLED_BY = {
 }
 
 
-def settling(case: GroupCase, result: ComparisonResult) -> str | None:
+def settling(name: GroupSnapshot, result: ComparisonResult) -> str | None:
     """The one file or command that would settle an UNKNOWN; None: the verdict is another."""
     if result.verdict != verdicts.UNKNOWN:
         return None
     if result.unknown is not None and result.unknown.remedy:
         return result.unknown.remedy
-    missing = sorted(known_brokers(case) & case.run.missing)
+    missing = sorted(known_brokers(name) & name.run.missing)
     return _SETTLED_BY[result.reason].format(
-        group=case.consumer_group,
+        group=name.consumer_group,
         brokers=listed(missing) or "each broker",
     )
 

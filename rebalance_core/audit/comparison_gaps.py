@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rebalance_core.audit import dumps, evidence, unknowns
-from rebalance_core.audit.case import Finding, GroupCase, grouped, listed, plural
 from rebalance_core.audit.difference import Difference
+from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot, grouped, listed, plural
 from rebalance_core.audit.observations import (
     LONGEST_ROUND_MS,
     ClientObservation,
@@ -30,7 +30,7 @@ Modes = Mapping[str, Timeline[None]]
 
 
 def gaps(
-    case: GroupCase,
+    group: GroupSnapshot,
     prediction: Prediction,
     observed: list[Observation],
     found: Sequence[Difference],
@@ -39,82 +39,82 @@ def gaps(
     """Yield what a verdict on a group rests on and no file shows.
 
     Args:
-        case: the group.
+        group: its snapshot.
         prediction: its ledger.
         observed: the observations, in order of time.
         found: the differences.
         differs_since_ms: when the round began that differs; None: the verdict is that it agrees.
     """
-    group, differs = case.consumer_group, differs_since_ms is not None
+    name, differs = group.consumer_group, differs_since_ms is not None
     if differs_since_ms is None:
-        gap = evidence.unlogged_unless_listed(case)
+        gap = evidence.unlogged_unless_listed(group)
     else:
-        ended = logs_gap(case, differs_since_ms, differs_since_ms)
+        ended = logs_gap(group, differs_since_ms, differs_since_ms)
         # what came since a log ended is in no line for that reason
         by_end = ended is not None and ended.reason == LOG_ENDED
-        gap = ended if by_end else evidence.unlogged(case)
+        gap = ended if by_end else evidence.unlogged(group)
     if gap is None and differs:
         now = Finding("", first_ms=differs_since_ms)
         then = replace(now, last_ms=differs_since_ms)
-        gap = gap_of(case, MEMBERS, now) or gap_of(case, CAUSES, then)
+        gap = gap_of(group, MEMBERS, now) or gap_of(group, CAUSES, then)
     if gap is not None:
         yield gap
-    if client_id := _mode_unstated(case, found):
-        yield unknowns.request_mode_unstated(client_id, group)
-    if topic := _mode_unsure(case, observed, found):
+    if client_id := _mode_unstated(group, found):
+        yield unknowns.request_mode_unstated(client_id, name)
+    if topic := _mode_unsure(group, observed, found):
         yield unknowns.request_mode_undated(topic)
     if stray := prediction.unknown((d.queue, d.at_ms) for d in found if d.live):
         queue = min(stray)
         what = f"no file shows that {queue.topic} has queue {queue.queue_id} on {queue.broker_name}"
         yield unknowns.route_unshown(queue.topic, queue.broker_name, what)
-    for topic, broker in _brokers_unshown(case, prediction, observed, found):
+    for topic, broker in _brokers_unshown(group, prediction, observed, found):
         what = f"no dump of the last round shows that {topic} is still on {broker}"
         yield unknowns.route_unshown(topic, broker, what)
-    agrees = case.run.coverage.known and not differs
-    if agrees and (unshown := _unshown(case, prediction, observed)):
+    agrees = group.run.coverage.known and not differs
+    if agrees and (unshown := _unshown(group, prediction, observed)):
         names = listed(f"{q.topic} {q.broker_name}:{q.queue_id}" for q in unshown[:3])
         what = (
             f"no whole dump of the last round shows {plural(len(unshown), 'queue')}, e.g. {names}"
         )
-        yield unknowns.owners_unshown(group, what)
+        yield unknowns.owners_unshown(name, what)
 
 
-def _mode_unstated(case: GroupCase, differences: Iterable[Difference]) -> str:
+def _mode_unstated(name: GroupSnapshot, differences: Iterable[Difference]) -> str:
     """Return a member that holds a queue which should be popped, and did not report its mode: the
     group's may be not its own; empty: there is none.
     """
-    dumped = {row["client_id"] for row in case.facts["DUMP"] if row["client_id"]}
-    members = {row["client_id"] for row in case.tables["memberships"]}
+    dumped = {row["client_id"] for row in name.facts["DUMP"] if row["client_id"]}
+    members = {row["client_id"] for row in name.tables["memberships"]}
     silent = members - dumped
     silent |= {address_of(one) for one in silent} - {address_of(one) for one in dumped}
     holders = (
         one.live
         for one in differences
-        if one.live and not one.predicted and is_shared(case, one.queue.topic, one.at_ms)
+        if one.live and not one.predicted and is_shared(name, one.queue.topic, one.at_ms)
     )
     return min((live for live in holders if live in silent), default="")
 
 
 def _mode_unsure(
-    case: GroupCase, observed: list[Observation], differences: Iterable[Difference]
+    name: GroupSnapshot, observed: list[Observation], differences: Iterable[Difference]
 ) -> str:
     """A topic that should be popped, and no member of the last round pops it, or the other way
     round: its mode may have been changed without a line; empty: none is.
     """
-    if all_proxied(case.members):
+    if all_proxied(name.members):
         return ""
     clients = [one for one in last_round(observed) if isinstance(one, ClientObservation)]
     popped = {queue.topic for one in clients for queue in one.popped}
     topics = {
         one.queue.topic
         for one in differences
-        if one.live and is_shared(case, one.queue.topic, one.at_ms) != (one.queue.topic in popped)
+        if one.live and is_shared(name, one.queue.topic, one.at_ms) != (one.queue.topic in popped)
     }
     return min(topics, default="")
 
 
 def _unshown(
-    case: GroupCase, prediction: Prediction, observed: list[Observation]
+    name: GroupSnapshot, prediction: Prediction, observed: list[Observation]
 ) -> list[MessageQueue]:
     """Queues with a predicted owner that no dump of the last round has, nor the owner's own.
 
@@ -123,19 +123,19 @@ def _unshown(
     round_ = last_round(observed)
     begin, at_ms = round_[0].at_ms, round_[-1].at_ms
     shown = {one.queue for one in round_ if isinstance(one, QueueObservation)}
-    for rows in progress_dumps(case):
+    for rows in progress_dumps(name):
         if begin <= rows[0]["first_ms"] <= at_ms:
             shown |= {dumps.queue_of(row) for row in rows}
     answered = {one.client_id for one in round_ if isinstance(one, ClientObservation)}
     held = {
         (row["client_id"], dumps.queue_of(row))
-        for row in case.facts["HELD_QUEUE"]
+        for row in name.facts["HELD_QUEUE"]
         if abs(row["first_ms"] - at_ms) <= LONGEST_ROUND_MS
         and not dumps.flag(row["details"].get("dropped"))
     }
     return sorted(
         queue
-        for row in case.tables["ownership"]
+        for row in name.tables["ownership"]
         if row["client_id"] is not None and holds(row, at_ms) and not is_retry_topic(row["topic"])
         if (queue := dumps.queue_of(row)) not in shown
         and any((one, queue) not in held for one in prediction.owners(queue, at_ms) - answered)
@@ -143,7 +143,7 @@ def _unshown(
 
 
 def _brokers_unshown(
-    case: GroupCase,
+    name: GroupSnapshot,
     prediction: Prediction,
     observed: list[Observation],
     found: Iterable[Difference],
@@ -152,13 +152,13 @@ def _brokers_unshown(
 
     A topic may vanish from a broker without a line (a switch of roles in controller mode).
     """
-    kept_ms, differing = case.run.coverage.topic_stores, {one.queue.topic for one in found}
+    kept_ms, differing = name.run.coverage.topic_stores, {one.queue.topic for one in found}
     if not differing:
         return []
     round_ = last_round(observed)
-    rows = (row for row in case.tables["ownership"] if holds(row, round_[-1].at_ms))
+    rows = (row for row in name.tables["ownership"] if holds(row, round_[-1].at_ms))
     queues = grouped(map(dumps.queue_of, rows), lambda queue: (queue.topic, queue.broker_name))
-    unshown = set(_unshown(case, prediction, observed))
+    unshown = set(_unshown(name, prediction, observed))
     return sorted(
         (topic, broker)
         for (topic, broker), of_broker in queues.items()
@@ -167,14 +167,14 @@ def _brokers_unshown(
     )
 
 
-def request_modes(case: GroupCase, observed: Iterable[Observation]) -> Modes:
+def request_modes(name: GroupSnapshot, observed: Iterable[Observation]) -> Modes:
     """Return the topics whose mode is unknown for a time: a change is dated by what shows it first.
 
     From the last client that was seen to pop it on, before it was pulled again.
     """
     clients = [one for one in observed if isinstance(one, ClientObservation)]
     modes: dict[str, Timeline[None]] = {}
-    changes = (r for r in case.tables["findings"] if r["rule_id"] == "INGEST_REQUEST_MODE_CHANGED")
+    changes = (r for r in name.tables["findings"] if r["rule_id"] == "INGEST_REQUEST_MODE_CHANGED")
     for row in changes:
         topic, from_ms, to_ms = row["topic"], row["first_ms"], row["last_ms"]
         if topic is None or from_ms is None or to_ms is None:

@@ -7,7 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from rebalance_core.audit.case import BROKER, ClusterCase, Finding, Rule, grouped, listed, plural
+from rebalance_core.audit.group_snapshot import (
+    BROKER,
+    ClusterSnapshot,
+    Finding,
+    Rule,
+    grouped,
+    listed,
+    plural,
+)
 from rebalance_core.ingest.fact import shown
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
@@ -37,40 +45,40 @@ EXPORTED: tuple[Literal["topics.json", "subscriptionGroup.json", "consumerOffset
 )
 
 
-def find_incomplete(case: ClusterCase) -> Iterator[Finding]:
+def find_incomplete(group: ClusterSnapshot) -> Iterator[Finding]:
     """Yield what is missing of the collection of a cluster."""
-    yield from (finding for finding in missing_brokers(case).values() if finding is not None)
-    yield from missing_name_servers(case.facts)
-    yield from files_not_read(case.facts["NOT_READ"])
-    yield from not_collected(case.facts["NOT_COLLECTED"])
-    yield from renamed_groups(case.facts["GROUP_RENAMED"])
-    yield from missing_dumps(case)
-    yield from missing_exports(case)
-    yield from ended_logs(case)
-    yield from old_collection(case)
+    yield from (finding for finding in missing_brokers(group).values() if finding is not None)
+    yield from missing_name_servers(group.facts)
+    yield from files_not_read(group.facts["NOT_READ"])
+    yield from not_collected(group.facts["NOT_COLLECTED"])
+    yield from renamed_groups(group.facts["GROUP_RENAMED"])
+    yield from missing_dumps(group)
+    yield from missing_exports(group)
+    yield from ended_logs(group)
+    yield from old_collection(group)
 
 
-def find_no_coverage(case: ClusterCase) -> Iterator[Finding]:
+def find_no_coverage(group: ClusterSnapshot) -> Iterator[Finding]:
     """At most one finding: a collection whose tables have no coverage."""
-    if not case.run.coverage.known and case.facts["BROKER_FILE"]:
+    if not group.run.coverage.known and group.facts["BROKER_FILE"]:
         yield Finding(
             "The tables have no coverage: of which times the files tell is not known, and all "
             "count as whole."
         )
 
 
-def missing_brokers(case: ClusterCase) -> dict[str, Finding | None]:
+def missing_brokers(group: ClusterSnapshot) -> dict[str, Finding | None]:
     """Return the brokers of which nothing, or nothing new, was collected, each with its finding.
 
     None: its broker.log is there and cannot be read, which is a finding of `files_not_read`.
     """
-    facts, run = case.facts, case.run
+    facts, run = group.facts, group.run
     unread = {
         row["broker_name"]: row["details"]["lines"] != "0"
         for row in facts["NOT_READ"]
         if row["details"]["what"] == BROKER_LOG
     }
-    newest = _newest_of_brokers(case)
+    newest = _newest_of_brokers(group)
     expected = {row["broker_name"] for row in facts["EXPECTED_BROKER"]}
     listed = {row["broker_name"] for row in facts["BROKER_IN_CLUSTER"]}
     missing: dict[str, Finding | None] = {}
@@ -94,14 +102,14 @@ def missing_brokers(case: ClusterCase) -> dict[str, Finding | None]:
     return missing
 
 
-def ended_logs(case: ClusterCase) -> Iterator[Finding]:
+def ended_logs(group: ClusterSnapshot) -> Iterator[Finding]:
     """Logs that end long before the dumps of members or queues, that are cut off, or of which
     that of a process is not there that was the broker's master by turns.
     """
     commands = (*LIVE_COMMANDS, *MEMBER_COMMANDS)
-    asked = [row["last_ms"] for row in case.dumps if row["command"] in commands]
+    asked = [row["last_ms"] for row in group.dumps if row["command"] in commands]
     newest = max(asked, default=0)
-    for broker, until_ms in sorted(_log_ends(case).items()):
+    for broker, until_ms in sorted(_log_ends(group).items()):
         if newest > until_ms + LOG_GAP_MS:
             yield _incomplete(
                 f"the broker.log of {broker} ends {_minutes(newest - until_ms)} before the newest "
@@ -110,7 +118,7 @@ def ended_logs(case: ClusterCase) -> Iterator[Finding]:
                 broker_name=broker,
                 remedy="Copy the logs after the dumps, up to their last line.",
             )
-    for row in case.facts["BROKER_FILE"]:
+    for row in group.facts["BROKER_FILE"]:
         unlogged = row["details"].get("unlogged")
         if unlogged:
             yield _incomplete(
@@ -143,14 +151,14 @@ def missing_name_servers(facts: FactsByKind) -> Iterator[Finding]:
         )
 
 
-def missing_dumps(case: ClusterCase) -> Iterator[Finding]:
+def missing_dumps(group: ClusterSnapshot) -> Iterator[Finding]:
     """Yield the kinds of dumps of which there is none, or none that is new.
 
     A dump that cannot be read is there.
     """
-    run = case.run
-    made = [(row["command"], row["last_ms"]) for row in case.dumps]
-    made += [(row["details"]["what"], row["last_ms"]) for row in case.facts["NOT_READ"]]
+    run = group.run
+    made = [(row["command"], row["last_ms"]) for row in group.dumps]
+    made += [(row["details"]["what"], row["last_ms"]) for row in group.facts["NOT_READ"]]
     newest: dict[str, int] = {}
     for command, last_ms in made:
         newest[command] = max(newest.get(command, 0), last_ms)
@@ -254,10 +262,10 @@ def renamed_groups(rows: Iterable[GroupRenamedFact]) -> Iterator[Finding]:
         )
 
 
-def missing_exports(case: ClusterCase) -> Iterator[Finding]:
+def missing_exports(group: ClusterSnapshot) -> Iterator[Finding]:
     """Find the stores that brokers keep in RocksDB and that were not exported, or only long ago."""
-    facts, run = case.facts, case.run
-    made = (row["last_ms"] for row in case.dumps if row["command"] == PROGRESS)
+    facts, run = group.facts, group.run
+    made = (row["last_ms"] for row in group.dumps if row["command"] == PROGRESS)
     progress = max(made, default=0)
     addresses = {
         row["broker_name"]: row["details"]["addr"]
@@ -297,9 +305,9 @@ def missing_exports(case: ClusterCase) -> Iterator[Finding]:
             )
 
 
-def old_collection(case: ClusterCase) -> Iterator[Finding]:
+def old_collection(group: ClusterSnapshot) -> Iterator[Finding]:
     """At most one finding: the collection ends before it may."""
-    run, not_before_ms = case.run, case.not_before_ms
+    run, not_before_ms = group.run, group.not_before_ms
     if not_before_ms is not None and run.end_ms < not_before_ms:
         late = _hours(not_before_ms - run.end_ms)
         yield _incomplete(
@@ -349,28 +357,28 @@ def _incomplete(what: str, evidence: Mapping[str, object], **where: Any) -> Find
     return Finding(what[0].upper() + what[1:] + ".", evidence, **where)
 
 
-def _newest_of_brokers(case: ClusterCase) -> dict[str, dict[str, int]]:
+def _newest_of_brokers(group: ClusterSnapshot) -> dict[str, dict[str, int]]:
     """The newest time of each kind of file of each broker; its dumps are the kind ``dump``."""
     newest: dict[str, dict[str, int]] = {}
-    for row in case.facts["BROKER_FILE"]:
+    for row in group.facts["BROKER_FILE"]:
         kinds = newest.setdefault(row["broker_name"], {})
         kind = row["details"]["file"]
         if kind == "log" and row["details"]["name"] != BROKER_LOG:
             kind = row["details"]["name"]  # lock.log tells nothing of members
         kinds[kind] = max(kinds.get(kind, 0), row["last_ms"])
-    for dump in case.dumps:
+    for dump in group.dumps:
         if dump["broker_name"]:
             kinds = newest.setdefault(dump["broker_name"], {})
             kinds["dump"] = max(kinds.get("dump", 0), dump["last_ms"])
     return newest
 
 
-def _log_ends(case: ClusterCase) -> dict[str, int]:
+def _log_ends(group: ClusterSnapshot) -> dict[str, int]:
     """When the broker.log of each broker that is up ends, where its last line has a time."""
     return {
         row["broker_name"]: int(row["details"]["until_ms"])
-        for row in case.facts["BROKER_FILE"]
-        if row["details"].get("until_ms") and row["broker_name"] not in case.run.down
+        for row in group.facts["BROKER_FILE"]
+        if row["details"].get("until_ms") and row["broker_name"] not in group.run.down
     }
 
 

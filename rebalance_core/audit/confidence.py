@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Rule, listed
+from rebalance_core.audit.group_snapshot import PERSISTENT_MS, Finding, GroupSnapshot, Rule, listed
 from rebalance_core.audit.subjects import STRATEGIES, gap_of, logs_gap
 from rebalance_core.model.timeline import Unknown
 from rebalance_core.model.times import utc
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def borne_out(
-    rule: Rule, case: GroupCase, found: Iterable[Finding], verdict: str
+    rule: Rule, group: GroupSnapshot, found: Iterable[Finding], verdict: str
 ) -> Iterator[Finding]:
     """Yield a rule's findings on a group, for information where something they rest on is unknown
     or a state has ended.
 
     Args:
         rule: whose.
-        case: the group.
+        group: its snapshot.
         found: by the rule.
         verdict: of the group: EQUAL shows that all divide as they are taken to.
     """
@@ -34,11 +34,11 @@ def borne_out(
         if rule.by_owners and verdict != EQUAL:
             reads = (*reads, STRATEGIES)
         gaps = chain(
-            [_unseen_change(case, finding)], (gap_of(case, subject, finding) for subject in reads)
+            [_unseen_change(group, finding)], (gap_of(group, subject, finding) for subject in reads)
         )
         shown_by = finding.ended_by
         if rule.state and finding.last_ms is not None:
-            shown_by = shown_by or _turn(case, finding.last_ms)
+            shown_by = shown_by or _turn(group, finding.last_ms)
         yield _as_known(rule, finding, shown_by, gaps)
 
 
@@ -60,13 +60,13 @@ def _as_known(
     return finding if gap is None else _not_sure(finding, gap)
 
 
-def _unseen_change(case: GroupCase, finding: Finding) -> Unknown | None:
+def _unseen_change(group: GroupSnapshot, finding: Finding) -> Unknown | None:
     """A time before what a dump showed of which the logs state nothing: it may not have settled."""
     seen_ms = finding.seen_ms
     if seen_ms is None:
         return None
     first_ms = seen_ms if finding.first_ms is None else finding.first_ms
-    return logs_gap(case, first_ms - PERSISTENT_MS, seen_ms)
+    return logs_gap(group, first_ms - PERSISTENT_MS, seen_ms)
 
 
 def _ended(rule: Rule, finding: Finding, at_ms: int, shown_by: str) -> Finding:
@@ -80,12 +80,12 @@ def _ended(rule: Rule, finding: Finding, at_ms: int, shown_by: str) -> Finding:
     )
 
 
-def _turn(case: GroupCase, at_ms: int) -> str:
+def _turn(group: GroupSnapshot, at_ms: int) -> str:
     """What happened to the group at a time, with the line of the broker's log that shows it."""
-    happened = [row for row in case.consumer_events if row["event_ms"] == at_ms]
+    happened = [row for row in group.consumer_events if row["event_ms"] == at_ms]
     if happened:
         return listed(map(_named, happened), 2)
-    epoch = case.epoch_at(at_ms)
+    epoch = group.epoch_at(at_ms)
     return listed(epoch["causes"], 3) if epoch and epoch["causes"] else "as the logs show"
 
 

@@ -10,8 +10,14 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, listings
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, grouped, listed, plural
 from rebalance_core.audit.duplicate_ids import duplicate_ids_at
+from rebalance_core.audit.group_snapshot import (
+    PERSISTENT_MS,
+    GroupSnapshot,
+    grouped,
+    listed,
+    plural,
+)
 from rebalance_core.audit.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.prediction import Prediction, holds
 from rebalance_core.audit.subscriptions import stated_strategies
@@ -67,7 +73,7 @@ class Lateness:
     late: bool
 
 
-def lateness(case: GroupCase, unsettled: Unsettled) -> Lateness | None:
+def lateness(group: GroupSnapshot, unsettled: Unsettled) -> Lateness | None:
     """Return how late the queues are; None where ``propagation`` has no row of the change.
 
     The windows of the ledger hold for every future, lost notifications left out. The simulation
@@ -75,7 +81,8 @@ def lateness(case: GroupCase, unsettled: Unsettled) -> Lateness | None:
     futures or none of them are so late.
     """
     row = next(
-        (row for row in case.tables["propagation"] if row["change_ms"] == unsettled.change_ms), None
+        (row for row in group.tables["propagation"] if row["change_ms"] == unsettled.change_ms),
+        None,
     )
     if row is None:
         return None
@@ -123,19 +130,19 @@ Owners = Mapping[MessageQueue, tuple[str, ...]]
 class Allocations:
     """How the queues of one epoch are allocated to clients; each question is answered once."""
 
-    def __init__(self, case: GroupCase, prediction: Prediction, at_ms: int) -> None:
+    def __init__(self, group: GroupSnapshot, prediction: Prediction, at_ms: int) -> None:
         self.prediction = prediction
         self._at_ms = at_ms
-        self._languages = dumps.languages(case)
+        self._languages = dumps.languages(group)
         self._versions = {
             row["client_id"]: str(row["version"])
-            for row in case.tables["memberships"]
+            for row in group.tables["memberships"]
             if holds(row, at_ms)
         }
         self.members = tuple(
             # cidAll: one who does not subscribe the topic counts too
             row["client_id"]
-            for row in case.tables["memberships"]
+            for row in group.tables["memberships"]
             if holds(row, at_ms)
         )
         self.owners = cache(self._owners)
@@ -177,16 +184,20 @@ class Explanations:
     """Explain the observations of one time; answers for a whole topic are kept.
 
     Args:
-        case: the group.
+        group: its snapshot.
         observed: all observations of it, in order of time.
         allocations: of the epoch of that time.
         at_ms: the time.
     """
 
     def __init__(
-        self, case: GroupCase, observed: Sequence[Observation], allocations: Allocations, at_ms: int
+        self,
+        group: GroupSnapshot,
+        observed: Sequence[Observation],
+        allocations: Allocations,
+        at_ms: int,
     ) -> None:
-        self._case = case
+        self._case = group
         self._observed = observed
         self._allocations = allocations
         self._prediction = allocations.prediction
@@ -455,7 +466,7 @@ class Difference:
 def classified(
     differences: Iterable[Difference],
     observed: list[Observation],
-    case: GroupCase,
+    group: GroupSnapshot,
     prediction: Prediction,
 ) -> Iterator[Difference]:
     """The differences with their class and a few words on it.
@@ -463,11 +474,11 @@ def classified(
     Args:
         differences: of the group's observations, in order of time.
         observed: all observations, in order of time.
-        case: the group.
+        group: its snapshot.
         prediction: its ledger.
     """
-    refusals = grouped(case.facts["LOCK_REFUSED"], dumps.queue_of)
-    for explanations, same_time in _by_time(differences, observed, case, prediction):
+    refusals = grouped(group.facts["LOCK_REFUSED"], dumps.queue_of)
+    for explanations, same_time in _by_time(differences, observed, group, prediction):
         for one in same_time:
             reasons = _reasons(one, explanations, prediction, refusals)
             why, note = next(reasons, (UNEXPLAINED, one.note))
@@ -480,15 +491,15 @@ def classified(
 def _by_time(
     differences: Iterable[Difference],
     observed: list[Observation],
-    case: GroupCase,
+    group: GroupSnapshot,
     prediction: Prediction,
 ) -> Iterator[tuple[Explanations, Iterator[Difference]]]:
     """The differences of each time; allocations hold for an epoch, as members and queues do."""
     epoch, allocations = None, None
     for at_ms, same_time in groupby(differences, key=lambda one: one.at_ms):
-        if allocations is None or case.epoch_at(at_ms) is not epoch:
-            epoch, allocations = case.epoch_at(at_ms), Allocations(case, prediction, at_ms)
-        yield Explanations(case, observed, allocations, at_ms), same_time
+        if allocations is None or group.epoch_at(at_ms) is not epoch:
+            epoch, allocations = group.epoch_at(at_ms), Allocations(group, prediction, at_ms)
+        yield Explanations(group, observed, allocations, at_ms), same_time
 
 
 def _reasons(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, grouped
+from rebalance_core.audit.group_snapshot import PERSISTENT_MS, GroupSnapshot, grouped
 from rebalance_core.model.languages import NODE
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.system_groups import is_system_group as is_system_group
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import Fact, HeldQueueFact
 
 
-def may_assign(case: GroupCase) -> bool:
+def may_assign(group: GroupSnapshot) -> bool:
     """True if no file tells of some member whether it divides what it subscribes."""
-    return any(row["rule_id"] == "INGEST_MAY_ASSIGN" for row in case.tables["findings"])
+    return any(row["rule_id"] == "INGEST_MAY_ASSIGN" for row in group.tables["findings"])
 
 
 AnyRow = TypeVar("AnyRow")
@@ -51,24 +51,26 @@ def last_stated(fact: Fact) -> int:
     return fact["last_ms"]
 
 
-def fresh(case: GroupCase, rows: Iterable[AnyRow], at: Callable[[AnyRow], int]) -> list[AnyRow]:
+def fresh(
+    group: GroupSnapshot, rows: Iterable[AnyRow], at: Callable[[AnyRow], int]
+) -> list[AnyRow]:
     """The rows that are not stale by this time of theirs."""
-    since = case.run.end_ms - case.run.stale_ms
+    since = group.run.end_ms - group.run.stale_ms
     return [row for row in rows if at(row) >= since]
 
 
-def held_over_time(case: GroupCase) -> dict[tuple[str, MessageQueue], list[HeldQueueFact]]:
+def held_over_time(group: GroupSnapshot) -> dict[tuple[str, MessageQueue], list[HeldQueueFact]]:
     """By client and queue how the client's own dumps show the queue, in order of time."""
     return grouped(
-        fresh(case, case.facts["HELD_QUEUE"], last_stated),
+        fresh(group, group.facts["HELD_QUEUE"], last_stated),
         lambda fact: (fact["client_id"], queue_of(fact)),
     )
 
 
-def whole_answers(case: GroupCase) -> dict[str, list[int]]:
+def whole_answers(group: GroupSnapshot) -> dict[str, list[int]]:
     """By client when it answered with all of its queues, epoch ms."""
     answers: dict[str, list[int]] = {}
-    for row in case.facts["DUMP"]:
+    for row in group.facts["DUMP"]:
         details = row["details"]
         if (
             details["command"] == "consumerStatus"
@@ -82,25 +84,25 @@ def whole_answers(case: GroupCase) -> dict[str, list[int]]:
     return answers
 
 
-def libraries(case: GroupCase) -> dict[str, str]:
+def libraries(group: GroupSnapshot) -> dict[str, str]:
     """The library of each client whose language a broker's list tells, by client id."""
-    rows = sorted(case.tables["observed_members"], key=lambda row: row["observed_ms"])
+    rows = sorted(group.tables["observed_members"], key=lambda row: row["observed_ms"])
     named = [
         (row["client_id"], library_of(row.get("language"), row.get("version"))) for row in rows
     ]
     return {client_id: library for client_id, library in named if library is not None}
 
 
-def languages(case: GroupCase) -> dict[str, str]:
+def languages(group: GroupSnapshot) -> dict[str, str]:
     """The language of each client that a broker's list or its row of memberships tells, by id."""
-    listed = {one: NODE if name == ALI_ONS else name for one, name in libraries(case).items()}
-    rows = ((row["client_id"], row["language"]) for row in case.tables["memberships"])
+    listed = {one: NODE if name == ALI_ONS else name for one, name in libraries(group).items()}
+    rows = ((row["client_id"], row["language"]) for row in group.tables["memberships"])
     return listed | {client_id: one for client_id, one in rows if one is not None}
 
 
-def go_clients(case: GroupCase) -> set[str]:
+def go_clients(group: GroupSnapshot) -> set[str]:
     """Go clients: they give up all queues of a topic that has no readable one; Java's keep them."""
-    return {client_id for client_id, language in languages(case).items() if language == GO}
+    return {client_id for client_id, language in languages(group).items() if language == GO}
 
 
 def is_steady(fact: Fact) -> bool:

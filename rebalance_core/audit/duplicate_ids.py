@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import GroupCase, grouped
+from rebalance_core.audit.group_snapshot import GroupSnapshot, grouped
 from rebalance_core.audit.listings import (
     ListedMember,
     broker_answers,
@@ -51,13 +51,13 @@ class DuplicateListing:
     ended_ms: int | None = None
 
 
-def logged_duplicates(case: GroupCase) -> list[DuplicateId]:
+def logged_duplicates(group: GroupSnapshot) -> list[DuplicateId]:
     """Ids whose logged processes overlap; of each id the stretch that matters most."""
-    by_id = grouped(case.tables["memberships"], lambda row: row["client_id"])
+    by_id = grouped(group.tables["memberships"], lambda row: row["client_id"])
     duplicates = []
     for client_id, rows in sorted(by_id.items()):
         if len({row["channel_id"] for row in rows}) > 1:
-            stretches = [_as_seen(case, duplicate) for duplicate in _overlaps(client_id, rows)]
+            stretches = [_as_seen(group, duplicate) for duplicate in _overlaps(client_id, rows)]
             if stretches:
                 duplicates.append(max(stretches, key=lambda t: (t.last_ms is None, t.last_ms or 0)))
     return duplicates
@@ -85,52 +85,52 @@ def _overlaps(client_id: str, rows: list[MembershipsRow]) -> list[DuplicateId]:
     return duplicates
 
 
-def _as_seen(case: GroupCase, duplicate: DuplicateId) -> DuplicateId:
+def _as_seen(group: GroupSnapshot, duplicate: DuplicateId) -> DuplicateId:
     """The log tells duplicates apart by their channel, dumps by the address still listed."""
     if duplicate.last_ms is None:
         return duplicate
     still = {
         row["client_addr"]
-        for row in listed_members(case)
+        for row in listed_members(group)
         if row["client_id"] == duplicate.client_id and row["observed_ms"] > duplicate.last_ms
     }
     alive = duplicate.channels[0] in still
     return replace(duplicate, older_went=False) if alive else duplicate
 
 
-def duplicate_ids_at(case: GroupCase, at_ms: int, lost_ms: int) -> set[str]:
+def duplicate_ids_at(group: GroupSnapshot, at_ms: int, lost_ms: int) -> set[str]:
     """Client ids of two processes at this time, or of which one went so shortly before."""
     seen: dict[str, set[str | None]] = {}
-    for row in case.tables["memberships"]:
+    for row in group.tables["memberships"]:
         if row["from_ms"] <= at_ms and (row["to_ms"] is None or at_ms < row["to_ms"] + lost_ms):
             seen.setdefault(row["client_id"], set()).add(row["channel_id"])
     return {client_id for client_id, channels in seen.items() if len(channels) > 1}
 
 
-def is_crowded(case: GroupCase, duplicate: DuplicateId) -> bool:
+def is_crowded(group: GroupSnapshot, duplicate: DuplicateId) -> bool:
     """True if every member stood there several times: a broker that thawed, not a duplicate."""
     processes: dict[str, int] = {}
-    for row in rows_in_epoch(case.tables["memberships"], duplicate.epoch):
+    for row in rows_in_epoch(group.tables["memberships"], duplicate.epoch):
         processes[row["client_id"]] = processes.get(row["client_id"], 0) + 1
     return len(processes) > 1 and min(processes.values()) > 1
 
 
-def listed_duplicates(case: GroupCase) -> dict[str, DuplicateListing]:
+def listed_duplicates(group: GroupSnapshot) -> dict[str, DuplicateListing]:
     """Ids listed with several addresses by every broker that listed them in that round of dumps.
 
     What one broker alone lists twice is a matter of that broker: `multiplied`.
     """
     listings: dict[str, DuplicateListing] = {}
-    for together in member_rounds(listed_members(case)):
+    for together in member_rounds(listed_members(group)):
         for client_id, lists in _addresses(together).items():
             if min(len(seen) for seen in lists.values()) > 1:
                 listings[client_id] = _listing(client_id, lists, together)
-    return {client_id: _with_end(case, listing) for client_id, listing in listings.items()}
+    return {client_id: _with_end(group, listing) for client_id, listing in listings.items()}
 
 
-def _with_end(case: GroupCase, listing: DuplicateListing) -> DuplicateListing:
+def _with_end(group: GroupSnapshot, listing: DuplicateListing) -> DuplicateListing:
     times: dict[int, int] = {}
-    for row in broker_answers(case):
+    for row in broker_answers(group):
         if row["asked_broker"] == listing.broker_name and row["observed_ms"] > listing.last_ms:
             has_it = row["client_id"] == listing.client_id
             times[row["observed_ms"]] = times.get(row["observed_ms"], 0) + has_it
@@ -138,10 +138,10 @@ def _with_end(case: GroupCase, listing: DuplicateListing) -> DuplicateListing:
     return replace(listing, ended_ms=ended_ms)
 
 
-def multiplied(case: GroupCase) -> list[DuplicateListing]:
+def multiplied(group: GroupSnapshot) -> list[DuplicateListing]:
     """Ids that one broker lists many times while another lists them once, or all ids at once."""
     listings: dict[tuple[str, str], DuplicateListing] = {}
-    for together in member_rounds(listed_members(case)):
+    for together in member_rounds(listed_members(group)):
         by_id = _addresses(together)
         for broker in {broker for lists in by_id.values() for broker in lists}:
             counts = {cid: len(lists[broker]) for cid, lists in by_id.items() if broker in lists}
@@ -153,7 +153,7 @@ def multiplied(case: GroupCase) -> list[DuplicateListing]:
                     lists = {broker: by_id[client_id][broker]}
                     listing = _listing(client_id, lists, together)
                     listings[key] = _joined(listings.get(key), listing)
-    return [_with_end(case, listing) for listing in listings.values()]
+    return [_with_end(group, listing) for listing in listings.values()]
 
 
 def _joined(before: DuplicateListing | None, listing: DuplicateListing) -> DuplicateListing:

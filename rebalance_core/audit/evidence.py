@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, listings
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.topic_settings import subscribed_topics
 from rebalance_core.audit.unknowns import (
     MAY_ASSIGN,
@@ -24,35 +24,37 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import EpochsRow, ObservedMembersRow
 
 
-def group_brokers(case: GroupCase) -> set[str]:
+def group_brokers(group: GroupSnapshot) -> set[str]:
     """The brokers of the group's topics; without members those of all it knows, else all."""
-    topics = {*subscribed_topics(case, retry=True), retry_topic(case.consumer_group)}
-    rows = [row for row in case.tables["topics"] if not case.members or row["topic"] in topics]
-    brokers = {row["broker_name"] for row in (*case.owned, *rows) if row["broker_name"]}
-    return brokers | shown_brokers(case) or set(case.run.coverage.brokers)
+    topics = {*subscribed_topics(group, retry=True), retry_topic(group.consumer_group)}
+    rows = [row for row in group.tables["topics"] if not group.members or row["topic"] in topics]
+    brokers = {row["broker_name"] for row in (*group.owned, *rows) if row["broker_name"]}
+    return brokers | shown_brokers(group) or set(group.run.coverage.brokers)
 
 
-def shown_brokers(case: GroupCase) -> set[str]:
+def shown_brokers(group: GroupSnapshot) -> set[str]:
     """Brokers whose queues dumps show as the group's, whatever is known of its topics there."""
-    return {broker for _, broker in shown_pairs(case, retry=True)}
+    return {broker for _, broker in shown_pairs(group, retry=True)}
 
 
-def shown_pairs(case: GroupCase, *, retry: bool = False) -> set[tuple[str, str]]:
+def shown_pairs(group: GroupSnapshot, *, retry: bool = False) -> set[tuple[str, str]]:
     """Topics, and brokers that have them, of the queues that dumps show as the group's."""
-    rows = (*case.facts["HELD_QUEUE"], *case.facts["QUEUE_PROGRESS"])
+    rows = (*group.facts["HELD_QUEUE"], *group.facts["QUEUE_PROGRESS"])
     pairs = {(row["topic"], row["broker_name"]) for row in rows}
     return {pair for pair in pairs if retry or not is_retry_topic(pair[0])}
 
 
-def contradicted(case: GroupCase) -> bool:
+def contradicted(group: GroupSnapshot) -> bool:
     """True if a member says in the end that it subscribes other topics than the logs tell."""
     last: dict[str, ObservedMembersRow] = {}
-    for row in case.tables["observed_members"]:
+    for row in group.tables["observed_members"]:
         answered = row["asked_broker"] is None and "-consumerStatus-" in row["source"]
         if answered and row["observed_ms"] >= last.get(row["client_id"], row)["observed_ms"]:
             last[row["client_id"]] = row
-    cut = {row["source"] for row in case.facts["DUMP"] if dumps.flag(row["details"].get("partial"))}
-    for member in case.members:
+    cut = {
+        row["source"] for row in group.facts["DUMP"] if dumps.flag(row["details"].get("partial"))
+    }
+    for member in group.members:
         said = last.get(member["client_id"])
         if said is None or member["subscriptions"] is None or said["source"] in cut:
             continue
@@ -62,72 +64,72 @@ def contradicted(case: GroupCase) -> bool:
             event["event_type"] in (events.SUBSCRIBE, events.UNSUBSCRIBE, events.CONSUMER_JOIN)
             and event["client_id"] == member["client_id"]
             and event["event_ms"] > said["observed_ms"] - SETTLING_MS
-            for event in case.tables["cluster_events"]
+            for event in group.tables["cluster_events"]
         )
         if stated and stated != known and not changed:
             return True
     return False
 
 
-def newest_dump_ms(case: GroupCase) -> int | None:
+def newest_dump_ms(group: GroupSnapshot) -> int | None:
     """Return when the group's newest dump was made; None: it has none."""
-    return max((row["first_ms"] for row in case.facts["DUMP"]), default=None)
+    return max((row["first_ms"] for row in group.facts["DUMP"]), default=None)
 
 
-def end_of(case: GroupCase) -> int:
+def end_of(group: GroupSnapshot) -> int:
     """Return the time at which what holds at the end is stated to hold: that of the group's newest
     dump, else of the last line of any server.
     """
-    newest_ms = newest_dump_ms(case)
+    newest_ms = newest_dump_ms(group)
     if newest_ms is not None:
         return newest_ms
-    coverage = case.run.coverage
+    coverage = group.run.coverage
     servers = [*coverage.brokers.values()]
     servers += [coverage.name_servers] if coverage.name_servers else []
     return max((log.end_ms for log in servers), default=0)
 
 
-def listed_now(case: GroupCase, since_ms: int = 0) -> bool:
+def listed_now(group: GroupSnapshot, since_ms: int = 0) -> bool:
     """True if in the last round every broker of the group lists the members of the ledger, each as
     often: then neither a log nor a clock has a part in who they are now.
 
     Args:
-        case: the group.
+        group: its snapshot.
         since_ms: a list from before shows nothing of what is asked.
     """
-    until_ms = lists_hold_until(case)
-    return until_ms is not None and max(end_of(case), since_ms) <= until_ms
+    until_ms = lists_hold_until(group)
+    return until_ms is not None and max(end_of(group), since_ms) <= until_ms
 
 
-def lists_hold_until(case: GroupCase) -> int | None:
+def lists_hold_until(group: GroupSnapshot) -> int | None:
     """Return until when the brokers' newest lists hold, if each has the members of the ledger, each
     as often; None: one differs, or a broker of the group was not asked.
     """
-    lists = newest_lists(case)
-    processes = Counter(member["client_id"] for member in case.members)
-    asked = group_brokers(case) - case.run.down
+    lists = newest_lists(group)
+    processes = Counter(member["client_id"] for member in group.members)
+    asked = group_brokers(group) - group.run.down
     if any(broker not in lists or lists[broker][1] != processes for broker in asked):
         return None
     made_ms = min((lists[broker][0] for broker in asked), default=None)
     return None if made_ms is None else made_ms + listings.SAME_ROUND_MS
 
 
-def unlogged_unless_listed(case: GroupCase, since_ms: int = 0) -> Unknown | None:
+def unlogged_unless_listed(group: GroupSnapshot, since_ms: int = 0) -> Unknown | None:
     """Why lines on members are known to be missing; None: none are, or the lists of the last round
     show who is there.
     """
-    gap = unlogged(case)
-    if gap is None or gap is MAY_ASSIGN or contradicted(case):
+    gap = unlogged(group)
+    if gap is None or gap is MAY_ASSIGN or contradicted(group):
         return gap
-    return None if listed_now(case, since_ms) else gap
+    return None if listed_now(group, since_ms) else gap
 
 
-def shown_by_dumps(case: GroupCase, epoch: EpochsRow) -> bool:
+def shown_by_dumps(group: GroupSnapshot, epoch: EpochsRow) -> bool:
     """True if dumps alone show what the epoch began with: it happened then or before.
 
     Not so of a topic that is gone: no dump shows its queues any more.
     """
-    rows = [*case.tables["cluster_events"], *case.tables["topics"]]
+    rows = [*group.tables["cluster_events"], *group.tables["topics"]]
     begun = [row for row in rows if row["event_ms"] == epoch["from_ms"]]
     return bool(begun) and all(
         (row.get("source") or "").startswith("mqadmin/")
@@ -136,42 +138,42 @@ def shown_by_dumps(case: GroupCase, epoch: EpochsRow) -> bool:
     )
 
 
-def unlogged(case: GroupCase) -> Unknown | None:
+def unlogged(group: GroupSnapshot) -> Unknown | None:
     """A member that came or went without a line, so that other lines may be missing, too; or of
     which no file tells whether it divides what it subscribes.
     """
-    if dumps.may_assign(case):
+    if dumps.may_assign(group):
         return MAY_ASSIGN
-    if not case.run.coverage.known:
+    if not group.run.coverage.known:
         return None
-    back = sorted(group_brokers(case) & case.run.returned.keys())
+    back = sorted(group_brokers(group) & group.run.returned.keys())
     if back:
-        return return_unlogged(back[0], case.run.returned[back[0]])
-    again = _answered_in_outage(case)
+        return return_unlogged(back[0], group.run.returned[back[0]])
+    again = _answered_in_outage(group)
     if again is not None:
         return again
-    odd = any(row["rule_id"] in UNLOGGED for row in case.tables["findings"])
-    odd = odd or contradicted(case) or listed_once(case) or _listed_no_more(case)
+    odd = any(row["rule_id"] in UNLOGGED for row in group.tables["findings"])
+    odd = odd or contradicted(group) or listed_once(group) or _listed_no_more(group)
     return MEMBERS_UNLOGGED if odd else None
 
 
-def _answered_in_outage(case: GroupCase) -> Unknown | None:
+def _answered_in_outage(group: GroupSnapshot) -> Unknown | None:
     """A broker that lists members while its master is gone by the events: it was back before."""
-    for row in listings.broker_answers(case):
+    for row in listings.broker_answers(group):
         broker, at_ms = row["asked_broker"], row["observed_ms"]
-        for outage in case.run.masters.get(broker, ()) if row["client_id"] else ():
+        for outage in group.run.masters.get(broker, ()) if row["client_id"] else ():
             gone_ms = outage.down_ms + MINUTE_MS
             if gone_ms < at_ms < (outage.up_ms or at_ms + 1):
                 return return_unlogged(broker, outage.down_ms)
     return None
 
 
-def listed_once(case: GroupCase) -> bool:
+def listed_once(group: GroupSnapshot) -> bool:
     """True if brokers list a client id once in the end that two processes have by the logs."""
     since: dict[str, list[int]] = {}
-    for member in case.members:
+    for member in group.members:
         since.setdefault(member["client_id"], []).append(member["from_ms"])
-    lists = newest_lists(case)
+    lists = newest_lists(group)
     for client_id, begins in since.items():
         later = [ids[client_id] for ms, ids in lists.values() if ms > max(begins) + SETTLING_MS]
         if len(begins) > 1 and later and max(later) < 2:
@@ -179,19 +181,19 @@ def listed_once(case: GroupCase) -> bool:
     return False
 
 
-def _listed_no_more(case: GroupCase) -> bool:
+def _listed_no_more(group: GroupSnapshot) -> bool:
     """True if a broker that listed a member lists it no more in the end, once its log had ended.
 
     It is a member of the ledger only because no later list of another broker was collected.
     """
     unlisted = {
-        broker: {row["client_id"] for row in case.members} - ids.keys()
-        for broker, (made_ms, ids) in newest_lists(case).items()
-        if case.run.coverage.of_broker(broker).gap(made_ms, made_ms)
+        broker: {row["client_id"] for row in group.members} - ids.keys()
+        for broker, (made_ms, ids) in newest_lists(group).items()
+        if group.run.coverage.of_broker(broker).gap(made_ms, made_ms)
     }
     return any(unlisted.values()) and any(
         row["client_id"] in unlisted.get(row["asked_broker"], ())
-        for row in listings.broker_answers(case)
+        for row in listings.broker_answers(group)
     )
 
 
@@ -202,10 +204,10 @@ OWNERS_UNSURE = (*UNLOGGED, "INGEST_STRATEGY_UNKNOWN", "INGEST_MAY_ASSIGN")
 """Who owned what at any time is not known."""
 
 
-def unlogged_group(case: GroupCase) -> Unknown | None:
+def unlogged_group(group: GroupSnapshot) -> Unknown | None:
     """Return the gap of a broker of the group if no log of any of its brokers was read whole."""
-    brokers = sorted(group_brokers(case))
-    logs = [case.run.coverage.brokers[b] for b in brokers if case.run.coverage.ends(b)]
+    brokers = sorted(group_brokers(group))
+    logs = [group.run.coverage.brokers[b] for b in brokers if group.run.coverage.ends(b)]
     if any(not log.torn for log in logs):
         return None
     if logs:
@@ -213,10 +215,10 @@ def unlogged_group(case: GroupCase) -> Unknown | None:
     return broker_log(brokers[0] if brokers else "the brokers").missing()
 
 
-def newest_lists(case: GroupCase) -> dict[str, tuple[int, Counter[str]]]:
+def newest_lists(group: GroupSnapshot) -> dict[str, tuple[int, Counter[str]]]:
     """By broker when its newest whole list was made, and how often that has each client id."""
     lists: dict[str, tuple[int, Counter[str]]] = {}
-    for row in listings.broker_answers(case):
+    for row in listings.broker_answers(group):
         broker, made_ms = row["asked_broker"], row["observed_ms"]
         if broker not in lists or made_ms > lists[broker][0]:
             lists[broker] = (made_ms, Counter())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import Finding, Rule
+from rebalance_core.audit.group_snapshot import Finding, Rule
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsBegun, FindingsRow

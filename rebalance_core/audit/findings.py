@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
-from rebalance_core.audit.case import AuditRun, Finding, GroupCase, Rule
 from rebalance_core.audit.comparison import ComparisonResult, compare, unknown
 from rebalance_core.audit.comparison_findings import comparison_findings, settling
 from rebalance_core.audit.confidence import borne_out
 from rebalance_core.audit.dumps import queue_of
 from rebalance_core.audit.finding_rows import finding_row
+from rebalance_core.audit.group_snapshot import AuditRun, Finding, GroupSnapshot, Rule
 from rebalance_core.audit.known_issues import Acceptance, accept, of_group, with_known
 from rebalance_core.audit.offsets import Offsets, backlog
 from rebalance_core.audit.orphans import orphans
@@ -26,7 +26,7 @@ from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.timeline import Unknown
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import CaseRows, FindingsBegun, GroupVerdictsBegun
+    from rebalance_core.contracts.rows import FindingsBegun, GroupVerdictsBegun, SnapshotRows
 
 
 Findings = list[tuple[Rule, Finding]]
@@ -48,49 +48,51 @@ class Standing(TypedDict):
     changed_ms: int | None
 
 
-def run_rules(case: GroupCase, accepted: Iterable[Acceptance] = ()) -> Judged:
+def run_rules(group: GroupSnapshot, accepted: Iterable[Acceptance] = ()) -> Judged:
     """Rows of ``findings`` (ingest's too) and ``group_verdicts`` of one group, without cluster.
 
     Of a system group ingest's findings alone.
     """
-    result, findings = _compared(case)
-    standing, failed = _standing(case)
+    result, findings = _compared(group)
+    standing, failed = _standing(group)
     findings += failed
-    known = strategy_is_known(case) and result.reason != verdicts.IDS_REWRITTEN
-    for rule in RULES if not is_system_group(case.consumer_group) else ():
-        findings += _by_rule(rule, case, result.verdict) if known or not rule.by_owners else []
-    rows = [finding_row(rule, one, case.consumer_group) for rule, one in findings]
-    rows = with_known(rows, of_group(case)) if rows else rows
-    of_ingest = case.tables["findings"]
+    known = strategy_is_known(group) and result.reason != verdicts.IDS_REWRITTEN
+    for rule in RULES if not is_system_group(group.consumer_group) else ():
+        findings += _by_rule(rule, group, result.verdict) if known or not rule.by_owners else []
+    rows = [finding_row(rule, one, group.consumer_group) for rule, one in findings]
+    rows = with_known(rows, of_group(group)) if rows else rows
+    of_ingest = group.tables["findings"]
     return {
         "findings": [accept(row, accepted) for row in (*rows, *of_ingest)],
-        "group_verdicts": [_verdict_row(case, result, standing)],
+        "group_verdicts": [_verdict_row(group, result, standing)],
     }
 
 
-def _compared(case: GroupCase) -> tuple[ComparisonResult, Findings]:
+def _compared(group: GroupSnapshot) -> tuple[ComparisonResult, Findings]:
     try:
-        result = compare(case)
+        result = compare(group)
         if result.reason == verdicts.SYSTEM:
             return result, []
-        found = _covered(case, result)
+        found = _covered(group, result)
         gap = _nothing_stands(found) if result.verdict == verdicts.DIFFERS else None
         if gap is not None:
             said = gap.evidence
             why = Unknown(str(said["not_covered"]), "", str(said["why"]), gap.remedy or "")
             result = unknown(result, why)
-            found = _covered(case, result)
+            found = _covered(group, result)
         return result, found
     except Exception as error:  # one group must not cost the audit of 10,000 groups
         return ComparisonResult(verdicts.UNKNOWN, verdicts.COMPARISON_FAILED), [
-            _failed("The comparison", case, error)
+            _failed("The comparison", group, error)
         ]
 
 
-def _covered(case: GroupCase, result: ComparisonResult) -> Findings:
-    found = comparison_findings(case, result)
+def _covered(group: GroupSnapshot, result: ComparisonResult) -> Findings:
+    found = comparison_findings(group, result)
     return [
-        (rule, one) for rule, each in found for one in borne_out(rule, case, [each], result.verdict)
+        (rule, one)
+        for rule, each in found
+        for one in borne_out(rule, group, [each], result.verdict)
     ]
 
 
@@ -102,67 +104,67 @@ def _nothing_stands(found: Findings) -> Finding | None:
     return next((one for _, one in differing if "not_covered" in one.evidence), None)
 
 
-def _by_rule(rule: Rule, case: GroupCase, verdict: str) -> Findings:
+def _by_rule(rule: Rule, group: GroupSnapshot, verdict: str) -> Findings:
     if rule.find is None:
         return []
     try:
-        return [(rule, one) for one in borne_out(rule, case, rule.find(case), verdict)]
+        return [(rule, one) for one in borne_out(rule, group, rule.find(group), verdict)]
     except Exception as error:  # as above
-        return [_failed(rule.rule_id, case, error)]
+        return [_failed(rule.rule_id, group, error)]
 
 
-def _failed(what: str, case: GroupCase, error: Exception) -> tuple[Rule, Finding]:
+def _failed(what: str, group: GroupSnapshot, error: Exception) -> tuple[Rule, Finding]:
     where = traceback.extract_tb(error.__traceback__)[-1]
     return RULE_FAILED, Finding(
-        f"{what} failed on {case.consumer_group}: {type(error).__name__}: {error}",
+        f"{what} failed on {group.consumer_group}: {type(error).__name__}: {error}",
         {"failed": what, "where": f"{where.name}:{where.lineno}"},
     )
 
 
 def _verdict_row(
-    case: GroupCase, result: ComparisonResult, standing: Standing
+    group: GroupSnapshot, result: ComparisonResult, standing: Standing
 ) -> GroupVerdictsBegun:
     return {
         **standing,
-        "consumer_group": case.consumer_group,
+        "consumer_group": group.consumer_group,
         "verdict": result.verdict,
         "reason": result.reason,
         "looks": result.observations,
         "differences": len({one.queue for one in result.differences}),
-        "members": len(case.members),
+        "members": len(group.members),
         "dumped_ms": result.dumped_ms,
         "unasked": list(result.unasked),
-        "settled_by": settling(case, result),
-        "dumps": len(case.facts["DUMP"]),
+        "settled_by": settling(group, result),
+        "dumps": len(group.facts["DUMP"]),
         "basis": result.basis,
     }
 
 
-def _standing(case: GroupCase) -> tuple[Standing, Findings]:
-    last = case.last_epoch
+def _standing(group: GroupSnapshot) -> tuple[Standing, Findings]:
+    last = group.last_epoch
     standing: Standing = {"queues": None, "behind": None, "moved": None, "changed_ms": None}
     try:
-        standing["behind"] = _behind(case)
+        standing["behind"] = _behind(group)
         if last is not None:
-            moved = (row["moved"] for row in case.tables["group_metrics"] if row["topic"] is None)
+            moved = (row["moved"] for row in group.tables["group_metrics"] if row["topic"] is None)
             standing["queues"], standing["moved"] = last["queues"], sum(moved)
             standing["changed_ms"] = last["from_ms"]
         return standing, []
     except Exception as error:  # as below
-        return standing, [_failed("The group's row", case, error)]
+        return standing, [_failed("The group's row", group, error)]
 
 
-def _behind(case: GroupCase) -> int | None:
+def _behind(group: GroupSnapshot) -> int | None:
     """Messages after the newest commits known, and those of queues that nobody reads or ever read.
 
     None: no commit is known, or a broker with some of its queues is down.
     """
-    if any(queues_lost(case, broker) for broker in brokers_lost(case)):
+    if any(queues_lost(group, broker) for broker in brokers_lost(group)):
         return None
-    if not case.tables["committed_offsets"] and not case.facts["QUEUE_PROGRESS"]:
+    if not group.tables["committed_offsets"] and not group.facts["QUEUE_PROGRESS"]:
         return None
-    behind, offsets = backlog(case), Offsets(case)
-    left = {queue_of(row) for row in orphans(case)} - behind.keys() - offsets.commits.keys()
+    behind, offsets = backlog(group), Offsets(group)
+    left = {queue_of(row) for row in orphans(group)} - behind.keys() - offsets.commits.keys()
     return sum(behind.values()) + sum(map(offsets.lag, left))
 
 
@@ -180,11 +182,11 @@ class GroupRules:
     accepted: tuple[Acceptance, ...] = ()
     salt: str | None = None
 
-    def __call__(self, cluster: str, group: str, rows: CaseRows) -> Judged:
+    def __call__(self, cluster: str, group: str, rows: SnapshotRows) -> Judged:
         """Rows of ``findings`` and ``group_verdicts`` from the group's rows by table."""
-        case = GroupCase(cluster, group, self.runs.get(cluster, AuditRun(0, 0)), rows)
-        judged = run_rules(case, self.accepted)
+        snapshot = GroupSnapshot(cluster, group, self.runs.get(cluster, AuditRun(0, 0)), rows)
+        judged = run_rules(snapshot, self.accepted)
         if self.salt is None or not judged["findings"]:
             return judged
-        redaction = Redaction(self.salt, case)
+        redaction = Redaction(self.salt, snapshot)
         return {**judged, "findings": [redaction.finding(row) for row in judged["findings"]]}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypedDict
 
-from rebalance_core.audit.case import LISTED, Finding, listed, plural
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.finding_rows import finding_row
+from rebalance_core.audit.group_snapshot import LISTED, Finding, listed, plural
 from rebalance_core.model import verdicts
 
 if TYPE_CHECKING:

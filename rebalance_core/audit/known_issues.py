@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar, cast
 
-from rebalance_core.audit.case import AuditRun, GroupCase
+from rebalance_core.audit.group_snapshot import AuditRun, GroupSnapshot
 from rebalance_core.contracts.settings_file import toml_document
 from rebalance_core.model.errors import UsageError, did_you_mean, unknown_keys
 from rebalance_core.model.languages import LANGUAGE_CODES
@@ -220,20 +220,20 @@ class Concerned:
     settings: ConsumerGroupsRow | None = None
 
 
-def of_group(case: GroupCase) -> Concerned:
+def of_group(group: GroupSnapshot) -> Concerned:
     """The clients of a group, as brokers list them, and the cluster's brokers.
 
     Of what several dumps state of a client the last counts; not all of them tell its language.
     """
-    versions = {row["client_id"]: row["version"] for row in case.tables["memberships"]}
+    versions = {row["client_id"]: row["version"] for row in group.tables["memberships"]}
     clients: dict[str, ClientVersion] = {}
-    listed = case.tables["observed_members"]
+    listed = group.tables["observed_members"]
     for row in sorted(listed, key=lambda row: (row["observed_ms"], row["source"] or "")):
         client_id = row["client_id"]
         language, version = clients.get(client_id, (None, versions.get(client_id)))
         clients[client_id] = (row["language"] or language, row["version"] or version)
     known = {name: (library_of(*one), one[1]) for name, one in clients.items()}
-    return Concerned(case.run.versions, known, case.settings)
+    return Concerned(group.run.versions, known, group.settings)
 
 
 def of_cluster(run: AuditRun) -> Concerned:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypedDict, TypeGuard, TypeVar
 
-from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.dumps import flag, fresh, seen_ms
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.ingest.fact import file_of
 
@@ -119,69 +119,69 @@ def answers_at(rows: Iterable[Answer], at_ms: int, within_ms: int) -> dict[str, 
     }
 
 
-def broker_answers(case: GroupCase) -> list[Answer]:
+def broker_answers(group: GroupSnapshot) -> list[Answer]:
     """Members as brokers list them, and empty lists: rows whose client_id is None.
 
     Without those of outputs of which rows may be missing: who does not stand there may be a member.
     An empty output shows that no member is there only where nothing else shows members at that
     time: the command may have failed.
     """
-    cut = partial_dumps(case)
-    rows = [row for row in _listed_by_brokers(case) if not (cut and file_of(row["source"]) in cut)]
-    unsaid = wordless(case, rows)
+    cut = partial_dumps(group)
+    rows = [row for row in _listed_by_brokers(group) if not (cut and file_of(row["source"]) in cut)]
+    unsaid = wordless(group, rows)
     return rows + [
         _answer(fact, fact["broker_name"], None)
-        for fact in case.facts["GROUP_AT_BROKER"]
+        for fact in group.facts["GROUP_AT_BROKER"]
         if fact["broker_name"] and is_empty(fact) and file_of(fact["source"]) not in unsaid
     ]
 
 
-def partial_dumps(case: GroupCase) -> set[str]:
+def partial_dumps(group: GroupSnapshot) -> set[str]:
     """Return the files of the group's dumps of which rows may be missing."""
-    return {row["source"] for row in case.facts["DUMP"] if flag(row["details"].get("partial"))}
+    return {row["source"] for row in group.facts["DUMP"] if flag(row["details"].get("partial"))}
 
 
-def _listed_by_brokers(case: GroupCase) -> Iterator[Answer]:
-    return filter(_is_answer, case.tables["observed_members"])
+def _listed_by_brokers(group: GroupSnapshot) -> Iterator[Answer]:
+    return filter(_is_answer, group.tables["observed_members"])
 
 
-def whole_rounds(case: GroupCase) -> Iterator[list[Answer]]:
+def whole_rounds(group: GroupSnapshot) -> Iterator[list[Answer]]:
     """Yield the fresh answers of brokers by rounds, without those of which rows may be missing.
 
     These end a round all the same: the broker was asked, and its next answer is of another round.
     """
-    cut = partial_dumps(case)
+    cut = partial_dumps(group)
     if not cut:
-        yield from member_rounds(fresh(case, broker_answers(case), seen_ms))
+        yield from member_rounds(fresh(group, broker_answers(group), seen_ms))
         return
-    torn = [row for row in _listed_by_brokers(case) if file_of(row["source"]) in cut]
-    answers = fresh(case, [*broker_answers(case), *torn], seen_ms)
+    torn = [row for row in _listed_by_brokers(group) if file_of(row["source"]) in cut]
+    answers = fresh(group, [*broker_answers(group), *torn], seen_ms)
     for together in member_rounds(answers):
         whole = [row for row in together if file_of(row["source"]) not in cut]
         if whole:
             yield whole
 
 
-def wordless(case: GroupCase, listed: Iterable[Dumped] | None = None) -> set[str]:
+def wordless(group: GroupSnapshot, listed: Iterable[Dumped] | None = None) -> set[str]:
     """Return the files of empty answers that state nothing, as the group has members at that time.
 
     Args:
-        case: the group.
+        group: its snapshot.
         listed: rows of ``observed_members`` that show who is there; None: all.
     """
-    denied = {file_of(fact["source"]) for fact in case.facts["NOT_ONLINE"]}
-    rows = case.tables["observed_members"] if listed is None else listed
+    denied = {file_of(fact["source"]) for fact in group.facts["NOT_ONLINE"]}
+    rows = group.tables["observed_members"] if listed is None else listed
     return {
         file_of(fact["source"])
-        for fact in case.facts["GROUP_AT_BROKER"]
+        for fact in group.facts["GROUP_AT_BROKER"]
         if fact["broker_name"]
         and is_empty(fact)
         and file_of(fact["source"]) not in denied
-        and _has_members(case, rows, fact["first_ms"])
+        and _has_members(group, rows, fact["first_ms"])
     }
 
 
-def _has_members(case: GroupCase, listed: Iterable[Dumped], at_ms: int) -> bool:
+def _has_members(group: GroupSnapshot, listed: Iterable[Dumped], at_ms: int) -> bool:
     """True if a broker's list of that round, or the ledger, has members at a time.
 
     Those behind proxies brokers do not list.
@@ -190,7 +190,7 @@ def _has_members(case: GroupCase, listed: Iterable[Dumped], at_ms: int) -> bool:
         return True
     behind = {
         row["client_id"]
-        for row in proxy_answers(case)
+        for row in proxy_answers(group)
         if abs(row["observed_ms"] - at_ms) <= SAME_ROUND_MS
     }
     return any(
@@ -198,20 +198,20 @@ def _has_members(case: GroupCase, listed: Iterable[Dumped], at_ms: int) -> bool:
         and (row["to_ms"] is None or at_ms < row["to_ms"])
         and not is_proxied(row)
         and row["client_id"] not in behind
-        for row in case.tables["memberships"]
+        for row in group.tables["memberships"]
     )
 
 
-def proxy_answers(case: GroupCase) -> list[Answer]:
+def proxy_answers(group: GroupSnapshot) -> list[Answer]:
     """Members as proxies list them, as `broker_answers`; ``asked_broker`` is the proxy."""
     rows = [
         _answer(fact, fact["details"]["proxy"], fact["client_id"])
-        for fact in case.facts["CONNECTION"]
+        for fact in group.facts["CONNECTION"]
         if "proxy" in fact["details"]
     ]
     return rows + [
         _answer(fact, fact["details"]["proxy"], None)
-        for fact in case.facts["GROUP_AT_PROXY"]
+        for fact in group.facts["GROUP_AT_PROXY"]
         if is_empty(fact)
     ]
 
@@ -230,6 +230,6 @@ def _answer(fact: Fact, asked: str, client_id: str | None) -> Answer:
     }
 
 
-def listed_members(case: GroupCase) -> list[ListedMember]:
+def listed_members(group: GroupSnapshot) -> list[ListedMember]:
     """Members as brokers list them, stale answers left out."""
-    return fresh(case, filter(_is_of_broker, case.tables["observed_members"]), seen_ms)
+    return fresh(group, filter(_is_of_broker, group.tables["observed_members"]), seen_ms)

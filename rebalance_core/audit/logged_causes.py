@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase, listed
+from rebalance_core.audit.group_snapshot import PERSISTENT_MS, GroupSnapshot, listed
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
 from rebalance_core.model.times import utc
 
@@ -19,48 +19,50 @@ SEEN_BEFORE_LOGGED_MS = 3_000
 """Server logs have seconds, and a client's first pass may come before its join is logged."""
 
 
-def cause_before(case: GroupCase, at_ms: int, within_ms: int = PERSISTENT_MS) -> str | None:
+def cause_before(group: GroupSnapshot, at_ms: int, within_ms: int = PERSISTENT_MS) -> str | None:
     """The newest event of the group in the time before, in words; None if none is logged."""
-    for epoch in reversed(case.epochs):
+    for epoch in reversed(group.epochs):
         if epoch["from_ms"] <= at_ms + SEEN_BEFORE_LOGGED_MS:
             if at_ms - epoch["from_ms"] > within_ms:
                 return None
-            if not is_initial(case, epoch):
-                return cause_text(case, epoch)
+            if not is_initial(group, epoch):
+                return cause_text(group, epoch)
     return None
 
 
-def window_around(case: GroupCase, at_ms: int, after_ms: int = 0, before_ms: int = 0) -> str | None:
+def window_around(
+    group: GroupSnapshot, at_ms: int, after_ms: int = 0, before_ms: int = 0
+) -> str | None:
     """The event in whose window this time lies, the window made longer at both ends."""
-    for epoch in case.epochs:
-        begins = epoch["from_ms"] - before_ms - case.run.coverage.clock_error_ms
-        within = begins <= at_ms <= case.settled_by[epoch["epoch"]] + after_ms
-        if within and not is_initial(case, epoch):
-            return cause_text(case, epoch)
+    for epoch in group.epochs:
+        begins = epoch["from_ms"] - before_ms - group.run.coverage.clock_error_ms
+        within = begins <= at_ms <= group.settled_by[epoch["epoch"]] + after_ms
+        if within and not is_initial(group, epoch):
+            return cause_text(group, epoch)
     return None
 
 
-def explained(case: GroupCase, first_ms: int, last_ms: int) -> str | None:
+def explained(group: GroupSnapshot, first_ms: int, last_ms: int) -> str | None:
     """The event that explains a statement made from the first to the last time.
 
     Both must lie within `PERSISTENT_MS` of a logged event.
     """
-    first, last = cause_before(case, first_ms), cause_before(case, last_ms)
+    first, last = cause_before(group, first_ms), cause_before(group, last_ms)
     return last if first and last else None
 
 
-def is_initial(case: GroupCase, epoch: EpochsRow) -> bool:
+def is_initial(group: GroupSnapshot, epoch: EpochsRow) -> bool:
     """True if the epoch only says what was there before the log began: no cause of anything."""
-    rows = _events_at(case, epoch["from_ms"])
+    rows = _events_at(group, epoch["from_ms"])
     return bool(rows) and all(row.get("detail") == OBSERVED for row in rows)
 
 
-def cause_text(case: GroupCase, epoch: EpochsRow) -> str:
+def cause_text(group: GroupSnapshot, epoch: EpochsRow) -> str:
     """The causes of an epoch with who and when."""
-    who = {row["client_id"] for row in _events_at(case, epoch["from_ms"]) if row.get("client_id")}
+    who = {row["client_id"] for row in _events_at(group, epoch["from_ms"]) if row.get("client_id")}
     of_whom = f" of {listed(sorted(who), 3)}" if who else ""
     return f"{listed(epoch['causes'])}{of_whom} at {utc(epoch['from_ms'])}"
 
 
-def _events_at(case: GroupCase, at_ms: int) -> list[ClusterEventsRow]:
-    return [row for row in case.tables["cluster_events"] if row["event_ms"] == at_ms]
+def _events_at(group: GroupSnapshot, at_ms: int) -> list[ClusterEventsRow]:
+    return [row for row in group.tables["cluster_events"] if row["event_ms"] == at_ms]

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from rebalance_core.audit.case import (
+from rebalance_core.audit.dumps import first_stated, libraries, number, queue_of
+from rebalance_core.audit.group_snapshot import (
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     grouped,
     known_topics,
@@ -18,7 +19,6 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import first_stated, libraries, number, queue_of
 from rebalance_core.audit.listings import (
     SAME_ROUND_MS,
     Answer,
@@ -100,11 +100,17 @@ class QueueObservation:
 Observation = ClientObservation | QueueObservation
 
 
-def observations(case: GroupCase, others: Iterable[ClientObservation] = ()) -> list[Observation]:
+def observations(
+    group: GroupSnapshot, others: Iterable[ClientObservation] = ()
+) -> list[Observation]:
     """Every observation of the group, these others included, in order of time."""
-    observed: list[Observation] = [*_client_observations(case), *_queue_observations(case), *others]
-    if not case.facts["DUMP"]:  # observed_ownership alone, from elsewhere
-        observed += _bare_observations(case.tables["observed_ownership"])
+    observed: list[Observation] = [
+        *_client_observations(group),
+        *_queue_observations(group),
+        *others,
+    ]
+    if not group.facts["DUMP"]:  # observed_ownership alone, from elsewhere
+        observed += _bare_observations(group.tables["observed_ownership"])
     return sorted(observed, key=_order)
 
 
@@ -144,13 +150,13 @@ def address_of(client_id: str) -> str:
     return client_id.partition("@")[0]
 
 
-def _client_observations(case: GroupCase) -> Iterable[ClientObservation]:
+def _client_observations(group: GroupSnapshot) -> Iterable[ClientObservation]:
     held, popped = (
-        _tables_of_clients(case, case.facts["HELD_QUEUE"]),
-        _tables_of_clients(case, case.facts["POP_QUEUE"]),
+        _tables_of_clients(group, group.facts["HELD_QUEUE"]),
+        _tables_of_clients(group, group.facts["POP_QUEUE"]),
     )
-    silent, assigned = silent_members(case), assigned_members(case)
-    for row in case.facts["DUMP"]:
+    silent, assigned = silent_members(group), assigned_members(group)
+    for row in group.facts["DUMP"]:
         if row["client_id"] in assigned:
             continue
         if row["details"]["command"] == "consumerStatus" and row["client_id"]:
@@ -173,29 +179,29 @@ def _is_cut(dump: DumpFact) -> bool:
     return bool(dump["details"].get("queues_told") == "false")
 
 
-def silent_members(case: GroupCase) -> set[str]:
+def silent_members(group: GroupSnapshot) -> set[str]:
     """Members whose answers leave out the queues that they hold."""
-    consumer_type = case.settings.get("consumer_type") or PUSH
+    consumer_type = group.settings.get("consumer_type") or PUSH
     return {
         row["client_id"]
-        for row in case.tables["memberships"]
+        for row in group.tables["memberships"]
         if not tells_queues(consumer_type, version_of(row))
     }
 
 
 def _tables_of_clients(
-    case: GroupCase, facts: Iterable[HeldQueueFact | PopQueueFact]
+    group: GroupSnapshot, facts: Iterable[HeldQueueFact | PopQueueFact]
 ) -> dict[tuple[str, int], set[MessageQueue]]:
     """The queues of these facts by client and time."""
     queues: dict[tuple[str, int], set[MessageQueue]] = {}
-    not_ours = _pop_retries(case)
+    not_ours = _pop_retries(group)
     for row in facts:
         if row["details"].get("dropped") != "true" and row["topic"] not in not_ours:
             queues.setdefault((row["client_id"], row["first_ms"]), set()).add(queue_of(row))
     return queues
 
 
-def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
+def _queue_observations(group: GroupSnapshot) -> Iterable[QueueObservation]:
     """Rows of ``consumerProgress -s``; a name that fills its column and no queue bears was cut.
 
     A queue of nobody may be that of a member that does not tell its queues or did not answer
@@ -203,12 +209,12 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
     observation. One that reads the queues that its application names
     (`assigned_members`) is no owner.
     """
-    not_ours, silent = _pop_retries(case), silent_members(case)
-    known = {queue_of(row) for row in case.tables["ownership"]}
-    assigned = {address_of(client_id) for client_id in assigned_members(case)}
-    for rows in progress_dumps(case):
-        unsure, elsewhere = silent or omitted(case, rows), _read_otherwise(case, rows)
-        answered = set[MessageQueue]().union(*_answers_near(case, rows[0]["first_ms"]).values())
+    not_ours, silent = _pop_retries(group), silent_members(group)
+    known = {queue_of(row) for row in group.tables["ownership"]}
+    assigned = {address_of(client_id) for client_id in assigned_members(group)}
+    for rows in progress_dumps(group):
+        unsure, elsewhere = silent or omitted(group, rows), _read_otherwise(group, rows)
+        answered = set[MessageQueue]().union(*_answers_near(group, rows[0]["first_ms"]).values())
         for row in rows:
             details = row["details"]
             if details.get("names_cut") == "true" and queue_of(row) not in known:
@@ -221,14 +227,14 @@ def _queue_observations(case: GroupCase) -> Iterable[QueueObservation]:
             yield QueueObservation(queue_of(row), row["first_ms"], address, row["source"])
 
 
-def progress_dumps(case: GroupCase) -> Iterator[list[QueueProgressFact]]:
+def progress_dumps(group: GroupSnapshot) -> Iterator[list[QueueProgressFact]]:
     """The rows of each ``consumerProgress -s true``, in order of time."""
-    rows = [r for r in case.facts["QUEUE_PROGRESS"] if r["details"].get("with_clients") == "true"]
+    rows = [r for r in group.facts["QUEUE_PROGRESS"] if r["details"].get("with_clients") == "true"]
     for _, dump in groupby(rows, key=lambda row: row["first_ms"]):
         yield list(dump)
 
 
-def omitted(case: GroupCase, progress: list[QueueProgressFact]) -> set[str]:
+def omitted(group: GroupSnapshot, progress: list[QueueProgressFact]) -> set[str]:
     """Members whose queues a ``consumerProgress -s`` cannot show.
 
     mqadmin asks the members in turn, and stops at the first that does not answer: the queues of all
@@ -237,13 +243,13 @@ def omitted(case: GroupCase, progress: list[QueueProgressFact]) -> set[str]:
     nothing.
 
     Args:
-        case: the group.
+        group: its snapshot.
         progress: the rows of the dump.
     """
     at_ms = progress[0]["first_ms"]
     failed = {
         row["client_id"]
-        for row in case.facts["DUMP"]
+        for row in group.facts["DUMP"]
         if row["details"]["command"] == "consumerStatus"
         and row["client_id"] is not None
         and _is_unanswered(row)
@@ -251,13 +257,13 @@ def omitted(case: GroupCase, progress: list[QueueProgressFact]) -> set[str]:
     }
     failed |= {
         row["client_id"]
-        for row in proxy_answers(case)
+        for row in proxy_answers(group)
         if row["client_id"] and abs(row["observed_ms"] - at_ms) <= LONGEST_ROUND_MS
     }
-    asked = _listed_at(case, at_ms)
+    asked = _listed_at(group, at_ms)
     named = Counter(address_of(client_id) for client_id in asked)
     holders = {row["details"].get("client_ip", "") for row in progress}
-    answers = _answers_near(case, at_ms)
+    answers = _answers_near(group, at_ms)
     for client_id in asked - failed:
         address = address_of(client_id)
         answer = answers.get(client_id)
@@ -270,18 +276,18 @@ def omitted(case: GroupCase, progress: list[QueueProgressFact]) -> set[str]:
     return failed
 
 
-def commit_moves(case: GroupCase, look: QueueProgressFact) -> bool:
+def commit_moves(group: GroupSnapshot, look: QueueProgressFact) -> bool:
     """True if the queue's commit moved about the time of the look, or has since."""
     queue, at_ms = queue_of(look), look["first_ms"]
     committed = number(look["details"].get("consumer_offset"), 0)
     readings = [
         (row["observed_ms"], row["committed_offset"])
-        for row in case.tables["committed_offsets"]
+        for row in group.tables["committed_offsets"]
         if queue_of(row) == queue
     ]
     readings += [
         (row["first_ms"], number(row["details"].get("consumer_offset"), 0))
-        for row in case.facts["QUEUE_PROGRESS"]
+        for row in group.facts["QUEUE_PROGRESS"]
         if queue_of(row) == queue
     ]
     return any(
@@ -290,7 +296,7 @@ def commit_moves(case: GroupCase, look: QueueProgressFact) -> bool:
     )
 
 
-def _read_otherwise(case: GroupCase, progress: list[QueueProgressFact]) -> set[str]:
+def _read_otherwise(group: GroupSnapshot, progress: list[QueueProgressFact]) -> set[str]:
     """Topics of which the dump names no holder at all although somebody reads them.
 
     Of popped queues there is none to name. What tells of POP, where no file names the topic's mode:
@@ -300,31 +306,31 @@ def _read_otherwise(case: GroupCase, progress: list[QueueProgressFact]) -> set[s
     shown = {row["topic"] for row in progress}
     found = set()
     for topic in shown - held:
-        popped = shown & set(pop_retry_topics(case.consumer_group, topic))
-        if popped or any(commit_moves(case, row) for row in progress if row["topic"] == topic):
+        popped = shown & set(pop_retry_topics(group.consumer_group, topic))
+        if popped or any(commit_moves(group, row) for row in progress if row["topic"] == topic):
             found.add(topic)
     return found
 
 
-def _listed_at(case: GroupCase, at_ms: int) -> set[str]:
+def _listed_at(group: GroupSnapshot, at_ms: int) -> set[str]:
     """Members as brokers list them in the round of that time, without those that left meanwhile."""
-    answers = answers_at(broker_answers(case), at_ms, LONGEST_ROUND_MS)
+    answers = answers_at(broker_answers(group), at_ms, LONGEST_ROUND_MS)
     listed = (row["client_id"] for rows in answers.values() for row in rows)
     found = {client_id for client_id in listed if client_id is not None}
-    rows = case.tables["memberships"]
+    rows = group.tables["memberships"]
     present = {row["client_id"] for row in rows if holds(row, at_ms)}
-    if not answers and case.run.coverage.known:  # no list that is whole
+    if not answers and group.run.coverage.known:  # no list that is whole
         return present
     return found - ({row["client_id"] for row in rows} - present)
 
 
-def _answers_near(case: GroupCase, at_ms: int) -> dict[str, frozenset[MessageQueue]]:
+def _answers_near(group: GroupSnapshot, at_ms: int) -> dict[str, frozenset[MessageQueue]]:
     """Return clients' answers in the run of ``consumerStatus`` nearest to that time, in its
     round.
     """
     dumps = [
         row
-        for row in case.facts["DUMP"]
+        for row in group.facts["DUMP"]
         if row["details"]["command"] == "consumerStatus"
         and row["client_id"]
         and not (_is_unanswered(row) or _is_cut(row))
@@ -332,15 +338,15 @@ def _answers_near(case: GroupCase, at_ms: int) -> dict[str, frozenset[MessageQue
     ]
     runs = each_asked_once(dumps, lambda row: row["client_id"], first_stated)
     run = min(runs, key=lambda rows: abs(rows[0]["first_ms"] - at_ms), default=[])
-    held = _tables_of_clients(case, case.facts["HELD_QUEUE"])
+    held = _tables_of_clients(group, group.facts["HELD_QUEUE"])
     asked = [(row["client_id"], row["first_ms"]) for row in run]
     return {one: frozenset(held.get((one, at_ms), ())) for one, at_ms in asked if one}
 
 
-def _pop_retries(case: GroupCase) -> set[str]:
+def _pop_retries(group: GroupSnapshot) -> set[str]:
     """Retry topics of POP; members that ask the broker go on reading them in PULL mode."""
-    topics = {topic for row in case.tables["memberships"] for topic in known_topics(row)}
-    return {name for topic in topics for name in pop_retry_topics(case.consumer_group, topic)}
+    topics = {topic for row in group.tables["memberships"] for topic in known_topics(row)}
+    return {name for topic in topics for name in pop_retry_topics(group.consumer_group, topic)}
 
 
 def _bare_observations(rows: Iterable[ObservedOwnershipRow]) -> Iterable[QueueObservation]:
@@ -357,27 +363,27 @@ def _bare_observations(rows: Iterable[ObservedOwnershipRow]) -> Iterable[QueueOb
 # has pops nothing.
 
 
-def proxied_members(case: GroupCase, prediction: Prediction) -> Iterator[ClientObservation]:
+def proxied_members(group: GroupSnapshot, prediction: Prediction) -> Iterator[ClientObservation]:
     """An observation of each gRPC client that should be listed or is, for every round of dumps.
 
     A round counts if a proxy was asked, or if a broker lists gRPC clients (proxies in LOCAL mode).
     It lists whom any of the answers lists. A client that only a list has counts where all members
     are gRPC clients: else it may be any other.
     """
-    known = {row["client_id"] for row in case.tables["memberships"] if is_proxied(row)}
-    answers = proxy_answers(case)
-    answers += [row for row in broker_answers(case) if row["client_id"] in known]
+    known = {row["client_id"] for row in group.tables["memberships"] if is_proxied(row)}
+    answers = proxy_answers(group)
+    answers += [row for row in broker_answers(group) if row["client_id"] in known]
     for together in member_rounds(answers) if known else ():
-        yield from _of_round(case, prediction, together)
+        yield from _of_round(group, prediction, together)
 
 
 def _of_round(
-    case: GroupCase, prediction: Prediction, answers: Sequence[Answer]
+    group: GroupSnapshot, prediction: Prediction, answers: Sequence[Answer]
 ) -> Iterator[ClientObservation]:
     last = max(answers, key=lambda row: row["observed_ms"])
     source = min(answers, key=lambda row: row["observed_ms"])["source"]
     listed = {row["client_id"]: row for row in reversed(answers) if row["client_id"] is not None}
-    present = [row for row in case.tables["memberships"] if holds(row, last["observed_ms"])]
+    present = [row for row in group.tables["memberships"] if holds(row, last["observed_ms"])]
     expected = {row["client_id"] for row in present if is_proxied(row)}
     counted = listed.keys() if len(expected) == len({r["client_id"] for r in present}) else expected
     for client_id in sorted(expected | (listed.keys() & counted)):
@@ -386,13 +392,13 @@ def _of_round(
         popped = frozenset[MessageQueue]()
         if seen is not None:
             reached = prediction.popped(client_id, at_ms)
-            popped = reached if client_id in expected else _everything(case, at_ms)
+            popped = reached if client_id in expected else _everything(group, at_ms)
         yield ClientObservation(client_id, at_ms, frozenset(), source, popped, listed=True)
 
 
-def _everything(case: GroupCase, at_ms: int) -> frozenset[MessageQueue]:
+def _everything(group: GroupSnapshot, at_ms: int) -> frozenset[MessageQueue]:
     """Return what gRPC clients of the group reach at this time, or reached last before it."""
-    rows = [row for row in case.tables["pop_reach"] if row["from_ms"] <= at_ms]
+    rows = [row for row in group.tables["pop_reach"] if row["from_ms"] <= at_ms]
     now = [row for row in rows if holds(row, at_ms)]
     last_ms = max((row["to_ms"] for row in rows if row["to_ms"] is not None), default=None)
     return _queues(now or [row for row in rows if row["to_ms"] == last_ms])
@@ -454,21 +460,21 @@ class UnansweredRound:
 
 
 def unowned_queues(
-    case: GroupCase, prediction: Prediction, observed: list[Observation]
+    group: GroupSnapshot, prediction: Prediction, observed: list[Observation]
 ) -> Iterator[UnownedQueue]:
     """The queues that nobody holds, though messages wait in them and no change is under way.
 
     Args:
-        case: the group.
+        group: its snapshot.
         prediction: its ledger; of a strategy that is not known its queues and windows still count.
         observed: all observations, in order of time.
     """
-    if is_broadcasting(case):
+    if is_broadcasting(group):
         return
-    since_ms = case.run.end_ms - case.run.stale_ms
+    since_ms = group.run.end_ms - group.run.stale_ms
     held = _held_by_clients(observed)
-    progress = {(queue_of(row), row["first_ms"]): row for row in case.facts["QUEUE_PROGRESS"]}
-    offsets = Offsets(case)
+    progress = {(queue_of(row), row["first_ms"]): row for row in group.facts["QUEUE_PROGRESS"]}
+    offsets = Offsets(group)
     looks: dict[MessageQueue, list[QueueObservation]] = {}
     for one in observed:
         if isinstance(one, QueueObservation):
@@ -479,10 +485,10 @@ def unowned_queues(
         if newest.address or newest.at_ms < since_ms or queue in held or row is None:
             continue
         behind = _behind(row, offsets)
-        if not behind or not _should_be_read(case, prediction, queue, newest.at_ms):
+        if not behind or not _should_be_read(group, prediction, queue, newest.at_ms):
             continue
         again = before is not None and not before.address
-        if again or not commit_moves(case, row):
+        if again or not commit_moves(group, row):
             first_ms = before.at_ms if before is not None and again else newest.at_ms
             yield UnownedQueue(queue, behind, first_ms, newest.at_ms, newest.source)
 
@@ -502,34 +508,34 @@ def _behind(row: QueueProgressFact, offsets: Offsets) -> int:
 
 
 def _should_be_read(
-    case: GroupCase, prediction: Prediction, queue: MessageQueue, at_ms: int
+    group: GroupSnapshot, prediction: Prediction, queue: MessageQueue, at_ms: int
 ) -> bool:
     """True if the group can read the queue at this time, and nothing that changes explains it."""
-    configured = any(row["topic"] == queue.topic for row in case.tables["topics"])
-    if configured and queue[1:] not in readable_queues(case, queue.topic):
+    configured = any(row["topic"] == queue.topic for row in group.tables["topics"])
+    if configured and queue[1:] not in readable_queues(group, queue.topic):
         return False
     if not prediction.holdings(queue, at_ms) or prediction.takers(queue, at_ms):
         return False  # it is in no route, or who pops it is no holder
-    if strategy_is_known(case) and not prediction.owners(queue, at_ms):
+    if strategy_is_known(group) and not prediction.owners(queue, at_ms):
         return False  # nobody should have it: ORPHAN_QUEUES and the rules of the strategies say why
     # who is to have it may wait for the order lock of the one before
-    wait_ms = ORDER_LOCK_MS if case.settings.get("ordered") else 0
+    wait_ms = ORDER_LOCK_MS if group.settings.get("ordered") else 0
     return prediction.changing(at_ms - wait_ms, at_ms + COMMAND_MS) is None
 
 
 def unanswered_round(
-    case: GroupCase, prediction: Prediction, observed: list[Observation]
+    group: GroupSnapshot, prediction: Prediction, observed: list[Observation]
 ) -> UnansweredRound | None:
     """Return who did not tell its queues in the last round of dumps; None: everybody did that
     matters.
     """
-    dumps = list(progress_dumps(case))
+    dumps = list(progress_dumps(group))
     if not dumps or not observed:
         return None
     at_ms, round_ms = dumps[-1][0]["first_ms"], last_round(observed)[0].at_ms
     if at_ms < round_ms - SAME_ROUND_MS:
         return None
-    members = omitted(case, dumps[-1])
+    members = omitted(group, dumps[-1])
     answered = {one.client_id for one in observed if isinstance(one, ClientObservation)
             and one.at_ms >= round_ms}  # fmt: skip
     left = [
@@ -540,13 +546,13 @@ def unanswered_round(
     silent = members - answered
     if not left or not silent:
         return None
-    present = {row["client_id"] for row in case.tables["memberships"] if holds(row, at_ms)}
+    present = {row["client_id"] for row in group.tables["memberships"] if holds(row, at_ms)}
     return UnansweredRound(tuple(sorted(silent)), len(present | silent), tuple(sorted(left)), at_ms)
 
 
-def unread(case: GroupCase, found: Iterable[UnownedQueue]) -> Iterator[Finding]:
+def unread(group: GroupSnapshot, found: Iterable[UnownedQueue]) -> Iterator[Finding]:
     """One finding a topic."""
-    offsets = Offsets(case)
+    offsets = Offsets(group)
     topics = grouped(found, lambda one: one.queue.topic)
     for topic, unread in sorted(topics.items()):
         names = queue_names(one.queue[1:] for one in unread)
@@ -569,9 +575,9 @@ def unread(case: GroupCase, found: Iterable[UnownedQueue]) -> Iterator[Finding]:
         )
 
 
-def unanswered(case: GroupCase, found: UnansweredRound) -> Finding:
+def unanswered(group: GroupSnapshot, found: UnansweredRound) -> Finding:
     """The finding on members that did not answer."""
-    named = libraries(case)
+    named = libraries(group)
     kinds = {named[client_id] for client_id in found.members if client_id in named}
     names = f" ({', '.join(sorted(kinds))})" if kinds else ""
     do = "does" if len(found.members) == 1 else "do"

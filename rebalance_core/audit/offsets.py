@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.dumps import number, queue_of, seen_ms
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.model.queue import MessageQueue, is_system_topic
 
 
@@ -18,15 +18,15 @@ class Offsets:
         committed_ms: queue -> when it was seen.
     """
 
-    def __init__(self, case: GroupCase) -> None:
+    def __init__(self, group: GroupSnapshot) -> None:
         self.ends: dict[MessageQueue, tuple[int, int]] = {}
         self.commits: dict[MessageQueue, int] = {}
         self.committed_ms: dict[MessageQueue, int] = {}
-        self._stores = case.run.offsets_ms
-        self._none = {queue_of(fact) for fact in case.facts["NOTHING_COMMITTED"]}
-        for row in sorted(case.tables["queue_offsets"], key=seen_ms):
+        self._stores = group.run.offsets_ms
+        self._none = {queue_of(fact) for fact in group.facts["NOTHING_COMMITTED"]}
+        for row in sorted(group.tables["queue_offsets"], key=seen_ms):
             self.ends[queue_of(row)] = (row["min_offset"], row["max_offset"])
-        for commit in sorted(case.tables["committed_offsets"], key=seen_ms):
+        for commit in sorted(group.tables["committed_offsets"], key=seen_ms):
             self.commits[queue_of(commit)] = commit["committed_offset"]
             self.committed_ms[queue_of(commit)] = commit["observed_ms"]
 
@@ -64,17 +64,17 @@ class Offsets:
         return sum(high - low for low, high in known) if known else None
 
 
-def backlog(case: GroupCase) -> dict[MessageQueue, int]:
+def backlog(group: GroupSnapshot) -> dict[MessageQueue, int]:
     """Messages after the commit of each queue that has some.
 
     Where ``consumerProgress`` is newer than any look at a queue's end, its difference counts.
     """
-    offsets = Offsets(case)
+    offsets = Offsets(group)
     behind = {queue: offsets.lag(queue) for queue in offsets.commits}
     ended_ms: dict[MessageQueue, int] = {}
-    for row in case.tables["queue_offsets"]:
+    for row in group.tables["queue_offsets"]:
         ended_ms[queue_of(row)] = max(seen_ms(row), ended_ms.get(queue_of(row), 0))
-    for fact in case.facts["QUEUE_PROGRESS"]:
+    for fact in group.facts["QUEUE_PROGRESS"]:
         queue = queue_of(fact)
         newer = fact["first_ms"] > ended_ms.get(queue, 0)
         if newer and fact["details"].get("names_cut") != "true":

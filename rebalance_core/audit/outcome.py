@@ -8,8 +8,8 @@ from dataclasses import astuple, dataclass, field
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from rebalance_core.audit.case import AuditRun, grouped, listed, plural
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
+from rebalance_core.audit.group_snapshot import AuditRun, grouped, listed, plural
 from rebalance_core.audit.known_issues import ToAccept
 from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.model.system_groups import is_system_group

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
 from rebalance_core.audit.dumps import OF_A_CLIENT, number, queue_of
+from rebalance_core.audit.group_snapshot import PERSISTENT_MS, GroupSnapshot
 from rebalance_core.audit.listings import is_empty, listed_members
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST
 from rebalance_core.model.queue import POP_RETRY_MARKS, MessageQueue, is_system_topic, retry_topic
@@ -52,15 +52,15 @@ class UnseenReading:
         return self.steps >= STEPS or bool(self.retry_topics)
 
 
-def unseen_reading(case: GroupCase) -> UnseenReading | None:
+def unseen_reading(group: GroupSnapshot) -> UnseenReading | None:
     """Return the queues that are read without a known member; None: none, or members are known."""
-    if case.tables["memberships"] or case.tables["observed_members"]:
+    if group.tables["memberships"] or group.tables["observed_members"]:
         return None
-    if is_system_group(case.consumer_group) or any(
-        row["client_id"] is not None for row in case.tables["committed_offsets"]
+    if is_system_group(group.consumer_group) or any(
+        row["client_id"] is not None for row in group.tables["committed_offsets"]
     ):
         return None
-    seen = offsets_over_time(case)
+    seen = offsets_over_time(group)
     steps = {
         queue: sum(after[1] > before[1] for before, after in pairwise(sorted(moments)))
         for queue, moments in seen.items()
@@ -69,59 +69,59 @@ def unseen_reading(case: GroupCase) -> UnseenReading | None:
     if not advanced:
         return None
     moments = [ms for queue in advanced for ms, _ in seen[queue]]
-    pop_retry = tuple(retry_topic(case.consumer_group) + mark for mark in POP_RETRY_MARKS)
+    pop_retry = tuple(retry_topic(group.consumer_group) + mark for mark in POP_RETRY_MARKS)
     return UnseenReading(
         tuple(advanced),
         min(moments),
         max(moments),
         max(steps.values()),
-        _denied_by(case),
+        _denied_by(group),
         tuple(sorted({queue.topic for queue in seen if queue.topic.startswith(pop_retry)})),
     )
 
 
-def last_reading(case: GroupCase) -> tuple[int, int] | None:
+def last_reading(group: GroupSnapshot) -> tuple[int, int] | None:
     """Between which moments offsets advanced last though no member is known, epoch ms.
 
     None: they did not after the last member went and its commits were stored, or brokers say that
     no member is online.
     """
-    if is_system_group(case.consumer_group) or _denied_by(case):
+    if is_system_group(group.consumer_group) or _denied_by(group):
         return None
-    since_ms = max((row["to_ms"] or 0 for row in case.tables["memberships"]), default=0)
+    since_ms = max((row["to_ms"] or 0 for row in group.tables["memberships"]), default=0)
     spans = [
         (before[0], after[0])
-        for moments in offsets_over_time(case).values()
+        for moments in offsets_over_time(group).values()
         for before, after in pairwise(sorted(moments))
         if after[1] > before[1] and before[0] > since_ms + MINUTE_MS
     ]
     return max(spans, key=lambda span: span[1], default=None)
 
 
-def offsets_over_time(case: GroupCase) -> dict[MessageQueue, set[tuple[int, int]]]:
+def offsets_over_time(group: GroupSnapshot) -> dict[MessageQueue, set[tuple[int, int]]]:
     """(when, committed offset) of each queue, by stores and by dumps."""
     seen: dict[MessageQueue, set[tuple[int, int]]] = {}
-    for row in case.tables["committed_offsets"]:
+    for row in group.tables["committed_offsets"]:
         seen.setdefault(queue_of(row), set()).add((row["observed_ms"], row["committed_offset"]))
-    for fact in case.facts["QUEUE_PROGRESS"]:
+    for fact in group.facts["QUEUE_PROGRESS"]:
         offset = number(fact["details"].get("consumer_offset"), 0)
         if offset > 0:  # 0 may mean none
             seen.setdefault(queue_of(fact), set()).add((fact["first_ms"], offset))
     return {queue: moments for queue, moments in seen.items() if not is_system_topic(queue.topic)}
 
 
-def is_denied(case: GroupCase) -> bool:
+def is_denied(group: GroupSnapshot) -> bool:
     """Return whether a broker, or mqadmin, states that the group has no member."""
-    return bool(_denied_by(case) or case.facts["NOT_ONLINE"])
+    return bool(_denied_by(group) or group.facts["NOT_ONLINE"])
 
 
-def last_listed(case: GroupCase) -> tuple[str, int]:
+def last_listed(group: GroupSnapshot) -> tuple[str, int]:
     """Return the broker or proxy whose newest list has members, and when it was made; 0: none.
 
     A broker does not list members behind a proxy.
     """
     newest: dict[str, tuple[int, bool]] = {}
-    for fact in case.facts["DUMP"]:
+    for fact in group.facts["DUMP"]:
         details = fact["details"]
         if details["command"] == "consumerConnection" and not details["error"]:
             place = fact["broker_name"] or details.get("proxy") or "consumerConnection"
@@ -131,9 +131,9 @@ def last_listed(case: GroupCase) -> tuple[str, int]:
     return place, at_ms
 
 
-def _denied_by(case: GroupCase) -> tuple[str, ...]:
-    names = {fact["broker_name"] for fact in case.facts["GROUP_AT_BROKER"] if is_empty(fact)}
-    names |= {fact["broker_name"] for fact in case.facts["NOT_ONLINE"]}
+def _denied_by(group: GroupSnapshot) -> tuple[str, ...]:
+    names = {fact["broker_name"] for fact in group.facts["GROUP_AT_BROKER"] if is_empty(fact)}
+    names |= {fact["broker_name"] for fact in group.facts["NOT_ONLINE"]}
     return tuple(sorted(name for name in names if name))
 
 
@@ -155,22 +155,22 @@ class Unlisted:
     goes_on: bool
 
 
-def unlisted_readers(case: GroupCase) -> Unlisted | None:
+def unlisted_readers(group: GroupSnapshot) -> Unlisted | None:
     """Return clients that go on after brokers lost them, and pulls while the group has no member.
 
     Signs after the log of a broker ended prove nothing: it may list the client again.
     """
-    until_ms = case.run.coverage.logged_until or case.run.end_ms
+    until_ms = group.run.coverage.logged_until or group.run.end_ms
     clients = {
         client_id: (lost_ms, last_ms)
-        for client_id, lost_ms in _given_up(case).items()
-        if (last_ms := _last_sign(case, client_id, until_ms)) > lost_ms + RETURN_MS
+        for client_id, lost_ms in _given_up(group).items()
+        if (last_ms := _last_sign(group, client_id, until_ms)) > lost_ms + RETURN_MS
     }
     refused: dict[str, tuple[int, int]] = {}
-    for fact in case.facts["GROUP_NOT_KNOWN"]:
+    for fact in group.facts["GROUP_NOT_KNOWN"]:
         broker, first_ms, last_ms = fact["broker_name"], fact["first_ms"], fact["last_ms"]
-        since_ms = _nobody_since(case, last_ms)
-        if since_ms is not None and last_ms > max(since_ms, case.run.start_ms) + RETURN_MS:
+        since_ms = _nobody_since(group, last_ms)
+        if since_ms is not None and last_ms > max(since_ms, group.run.start_ms) + RETURN_MS:
             begin_ms = max(first_ms, since_ms)
             known = refused.get(broker, (begin_ms, last_ms))
             refused[broker] = (min(begin_ms, known[0]), max(last_ms, known[1]))
@@ -180,43 +180,43 @@ def unlisted_readers(case: GroupCase) -> Unlisted | None:
     return Unlisted(clients, refused, last_ms, last_ms >= until_ms - PERSISTENT_MS)
 
 
-def _given_up(case: GroupCase) -> dict[str, int]:
+def _given_up(group: GroupSnapshot) -> dict[str, int]:
     """Clients that brokers lost for good, and when: none joined, or was listed, since."""
     last: dict[str, ConsumerEventsRow] = {}
-    for row in case.consumer_events:
+    for row in group.consumer_events:
         if row["event_type"] in (CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST):
             last[row["client_id"]] = row
-    current = {row["client_id"] for row in case.members}
+    current = {row["client_id"] for row in group.members}
     lost = {
         client_id: row["event_ms"]
         for client_id, row in last.items()
         if row["event_type"] == CONSUMER_LOST and client_id not in current
     }
-    for listed in listed_members(case):
+    for listed in listed_members(group):
         if listed["observed_ms"] > lost.get(listed["client_id"], listed["observed_ms"]):
             del lost[listed["client_id"]]
     return lost
 
 
-def _last_sign(case: GroupCase, client_id: str, until_ms: int) -> int:
+def _last_sign(group: GroupSnapshot, client_id: str, until_ms: int) -> int:
     """The last time at which the client committed, or its log speaks of the group; 0: never."""
     signs = [
         row["observed_ms"]
-        for row in case.tables["committed_offsets"]
+        for row in group.tables["committed_offsets"]
         if row["client_id"] == client_id
     ]
     signs += [
         fact["last_ms"]
         for kind in OF_A_CLIENT
-        for fact in case.facts[kind]
+        for fact in group.facts[kind]
         if fact["client_id"] == client_id
     ]
     return max((ms for ms in signs if ms <= until_ms), default=0)
 
 
-def _nobody_since(case: GroupCase, at_ms: int) -> int | None:
+def _nobody_since(group: GroupSnapshot, at_ms: int) -> int | None:
     """Since when the group has no member at this time; None: it has one."""
-    epoch = case.epoch_at(at_ms)
+    epoch = group.epoch_at(at_ms)
     if epoch is None:
-        return case.run.start_ms
+        return group.run.start_ms
     return int(epoch["from_ms"]) if epoch["status"] == EMPTY else None

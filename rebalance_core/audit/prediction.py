@@ -8,8 +8,8 @@ from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from rebalance_core.audit.case import GroupCase, grouped
 from rebalance_core.audit.dumps import queue_of
+from rebalance_core.audit.group_snapshot import GroupSnapshot, grouped
 from rebalance_core.audit.logged_causes import is_initial
 from rebalance_core.audit.subscriptions import TopicReaders, readers
 from rebalance_core.audit.topic_settings import is_deleted, readable_queues
@@ -23,9 +23,9 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 if TYPE_CHECKING:
     from rebalance_core.contracts.row_parts import NamesQueue, Stretch
     from rebalance_core.contracts.rows import (
-        CaseTopicsRow,
         DiffsRow,
         EpochsRow,
+        GroupTopicsRow,
         OwnershipRow,
         PopReachRow,
     )
@@ -46,8 +46,8 @@ class Prediction:
     a shared topic, a member that pulls holds the queues of its share, all others pop theirs.
     """
 
-    def __init__(self, case: GroupCase) -> None:
-        self._case = case
+    def __init__(self, group: GroupSnapshot) -> None:
+        self._case = group
         self._readers = cache(self._readers_in)
 
     @cached_property
@@ -208,7 +208,7 @@ class Prediction:
         )
 
     @cached_property
-    def _topics(self) -> dict[str, list[CaseTopicsRow]]:
+    def _topics(self) -> dict[str, list[GroupTopicsRow]]:
         return grouped(self._case.tables["topics"], lambda row: row["topic"])
 
     def earlier(self, queue: MessageQueue, client_id: str, at_ms: int) -> OwnershipRow | None:
@@ -272,27 +272,27 @@ def _by_client(rows: Iterable[Held]) -> dict[str, list[Held]]:
     return found
 
 
-def _settling(case: GroupCase) -> list[tuple[EpochsRow, int]]:
+def _settling(group: GroupSnapshot) -> list[tuple[EpochsRow, int]]:
     """Each epoch, and when its changes have surely happened, those of retry topics too.
 
     Where a notification is lost, a member finds the change at its next own pass (rocketmq.md §6.4).
     What was there before the files tell of anything is no change.
     """
     retries: dict[int, int] = {}
-    for row in case.tables["diffs"]:
+    for row in group.tables["diffs"]:
         if is_retry_topic(row["topic"]):
             retries[row["epoch"]] = max(row["latest_ms"], retries.get(row["epoch"], 0))
     return [
         (
             epoch,
             max(
-                case.settled_by[epoch["epoch"]],
+                group.settled_by[epoch["epoch"]],
                 epoch["from_ms"] + OWN_PASS_MS,
                 retries.get(epoch["epoch"], 0),
             ),
         )
-        for epoch in case.epochs
-        if not is_initial(case, epoch)
+        for epoch in group.epochs
+        if not is_initial(group, epoch)
     ]
 
 

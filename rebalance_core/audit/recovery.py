@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.dumps import queue_of, whole_answers
+from rebalance_core.audit.group_snapshot import PERSISTENT_MS, GroupSnapshot
 from rebalance_core.audit.listings import broker_answers
 from rebalance_core.audit.logged_causes import SEEN_BEFORE_LOGGED_MS
 from rebalance_core.audit.topic_settings import is_deleted
@@ -43,12 +43,12 @@ class Recovery:
 
 
 def recovery(
-    case: GroupCase, facts: Iterable[Trouble], *, by_lists: bool = False
+    group: GroupSnapshot, facts: Iterable[Trouble], *, by_lists: bool = False
 ) -> Recovery | None:
     """When the last client got over what it logged; None: of one of them nothing shows it.
 
     Args:
-        case: the group.
+        group: its snapshot.
         facts: of clients' logs, with the detail ``log``.
         by_lists: it is over, too, where all brokers list the client later.
     """
@@ -56,7 +56,7 @@ def recovery(
     for fact in sorted(facts, key=lambda one: one["last_ms"]):
         newest[fact["client_id"], fact["details"]["log"]] = fact
     over = [
-        _went(case, fact) or _goes_on(case, fact) or (_listed(case, fact) if by_lists else None)
+        _went(group, fact) or _goes_on(group, fact) or (_listed(group, fact) if by_lists else None)
         for fact in newest.values()
     ]
     return last_of(over)
@@ -74,11 +74,11 @@ class ClientAnswers:
     answer showed; cost: one pass over the facts.
     """
 
-    def __init__(self, case: GroupCase) -> None:
-        self._case = case
-        self._answers = whole_answers(case)
+    def __init__(self, group: GroupSnapshot) -> None:
+        self._case = group
+        self._answers = whole_answers(group)
         self._held: dict[tuple[str | None, MessageQueue], set[int]] = {}
-        for fact in case.facts["HELD_QUEUE"]:
+        for fact in group.facts["HELD_QUEUE"]:
             key = fact["client_id"], queue_of(fact)
             self._held.setdefault(key, set()).add(fact["first_ms"])
         self._went: dict[tuple[str, int], int | None] = {}
@@ -119,17 +119,17 @@ def goes_on_until(covered: Coverage, log: str, last_ms: int) -> int | None:
     return spans[-1].to_ms
 
 
-def went_after(case: GroupCase, client_id: str | None, last_ms: int) -> int | None:
+def went_after(group: GroupSnapshot, client_id: str | None, last_ms: int) -> int | None:
     """When the client, or the last of all where it is not known, went after its last sign; None: it
     is a member still, or nothing shows its end.
     """
     if client_id is None:
-        last = case.last_epoch
+        last = group.last_epoch
         stays: list[int | None] = (
             [last["from_ms"]] if last is not None and last["status"] == EMPTY else []
         )
     else:
-        rows = case.tables["memberships"]
+        rows = group.tables["memberships"]
         stays = [row["to_ms"] for row in rows if row["client_id"] == client_id]
     ends = [ms for ms in stays if ms is not None]
     if not ends or len(ends) < len(stays) or max(ends) < last_ms - SEEN_BEFORE_LOGGED_MS:
@@ -137,21 +137,21 @@ def went_after(case: GroupCase, client_id: str | None, last_ms: int) -> int | No
     return max(last_ms, *ends)
 
 
-def _went(case: GroupCase, fact: Trouble) -> Recovery | None:
-    at_ms = went_after(case, fact["client_id"], fact["last_ms"])
+def _went(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
+    at_ms = went_after(group, fact["client_id"], fact["last_ms"])
     return None if at_ms is None else Recovery(at_ms, f"{fact['client_id'] or 'all members'} went")
 
 
-def _goes_on(case: GroupCase, fact: Trouble) -> Recovery | None:
+def _goes_on(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
     """The client's log has lines for long after the last one on this."""
-    client_id, last_ms, covered = fact["client_id"], fact["last_ms"], case.run.coverage
+    client_id, last_ms, covered = fact["client_id"], fact["last_ms"], group.run.coverage
     log = fact["details"]["log"]
     until_ms = goes_on_until(covered, log, last_ms)
     if until_ms is not None:
         return Recovery(last_ms, f"the log in clients/{log} goes on until {utc(until_ms)} without")
     commits = [
         row["observed_ms"]
-        for row in case.tables["committed_offsets"]
+        for row in group.tables["committed_offsets"]
         if client_id is not None and row["client_id"] == client_id
     ]
     if covered.known or max(commits, default=0) - last_ms <= RECOVERED_MS:
@@ -159,11 +159,11 @@ def _goes_on(case: GroupCase, fact: Trouble) -> Recovery | None:
     return Recovery(last_ms, f"{client_id} commits until {utc(max(commits))} without")
 
 
-def _listed(case: GroupCase, fact: Trouble) -> Recovery | None:
+def _listed(group: GroupSnapshot, fact: Trouble) -> Recovery | None:
     """Each broker of the group's topics lists the client in its newest answer, later than that."""
-    brokers = {row["broker_name"] for row in case.tables["topics"] if not is_deleted(row)}
+    brokers = {row["broker_name"] for row in group.tables["topics"] if not is_deleted(row)}
     newest: dict[str, int] = {}
-    answers = [row for row in broker_answers(case) if row["observed_ms"] > fact["last_ms"]]
+    answers = [row for row in broker_answers(group) if row["observed_ms"] > fact["last_ms"]]
     for row in answers:
         broker = row["asked_broker"]
         newest[broker] = max(row["observed_ms"], newest.get(broker, 0))

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.observations import address_of
 from rebalance_core.ingest.redaction import IPV4, IPV6
 
@@ -58,7 +58,7 @@ class Redaction:
 
     Args:
         salt: of the names for client ids.
-        case: the group whose texts they are; None: texts on the cluster.
+        group: the group whose texts they are; None: texts on the cluster.
         brokers: names that stay although they look like a client id or host.
 
     >>> Redaction("s").text("10.0.0.1@7 asked from 10.0.0.1:99 (clients/shop-1/client.log)")
@@ -66,10 +66,10 @@ class Redaction:
     """
 
     def __init__(
-        self, salt: str, case: GroupCase | None = None, brokers: Iterable[str] = ()
+        self, salt: str, group: GroupSnapshot | None = None, brokers: Iterable[str] = ()
     ) -> None:
         self._salt = salt
-        clients, places, kept = _names(case) if case else (set[str](), set[str](), set[str]())
+        clients, places, kept = _names(group) if group else (set[str](), set[str](), set[str]())
         kept.update(brokers)
         parts = {
             "client": _any_of(clients, r"(?<!\w)", r"(?!\w)"),
@@ -119,10 +119,10 @@ class Redaction:
         return ADDRESS
 
 
-def _names(case: GroupCase) -> tuple[set[str], set[str], set[str]]:
+def _names(group: GroupSnapshot) -> tuple[set[str], set[str], set[str]]:
     """Collect from all rows of the group: client ids, hosts, connections, and names that stay."""
-    clients, places, kept = set[str](), set[str](), {case.consumer_group}
-    tables = cast("Mapping[str, Sequence[Mapping[str, object]]]", case.tables)
+    clients, places, kept = set[str](), set[str](), {group.consumer_group}
+    tables = cast("Mapping[str, Sequence[Mapping[str, object]]]", group.tables)
     for rows in tables.values():
         for row in rows:
             details = cast("Mapping[str, str]", row.get("details") or {})

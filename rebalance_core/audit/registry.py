@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rebalance_core.audit.case import Rule
 from rebalance_core.audit.comparison_findings import COMPARISON_RULES
+from rebalance_core.audit.group_snapshot import Rule
 from rebalance_core.audit.rules import CLUSTER_RULES, RULES
 from rebalance_core.ingest.rows import FINDING_IDS
 from rebalance_core.model import verdicts

@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
-from rebalance_core.audit.case import AuditRun, GroupCase, listed
+from rebalance_core.audit.group_snapshot import AuditRun, GroupSnapshot, listed
 from rebalance_core.audit.observations import (
     COMMAND_MS,
     ClientObservation,
@@ -55,11 +55,11 @@ def order_is_lost(run: AuditRun, clients: int, strategy: str | None) -> bool:
     return run.ids_hashed and clients > 1 and _name(strategy) != CONFIG_STRATEGY
 
 
-def divides_by_hashes(case: GroupCase) -> bool:
+def divides_by_hashes(group: GroupSnapshot) -> bool:
     """Return whether `order_is_lost` of the members that divide."""
-    rows = case.tables["memberships"]
+    rows = group.tables["memberships"]
     ids = {row["client_id"] for row in rows if row["message_model"] != BROADCASTING}
-    return order_is_lost(case.run, len(ids), case.settings.get("strategy"))
+    return order_is_lost(group.run, len(ids), group.settings.get("strategy"))
 
 
 def _name(strategy: str | None) -> str:
@@ -83,25 +83,25 @@ def looks_masked(client_id: str) -> bool:
 
 
 def rewritten(
-    case: GroupCase, prediction: Prediction, observed: Iterable[Observation]
+    group: GroupSnapshot, prediction: Prediction, observed: Iterable[Observation]
 ) -> str | None:
     """Say in words why the ids are not those that the members divided by; None: nothing shows it.
 
     Args:
-        case: of a group whose live owners differ.
+        group: whose live owners differ.
         prediction: its owners by the ids of the files.
         observed: who held what.
     """
-    ids = {row["client_id"] for row in case.tables["memberships"]}
+    ids = {row["client_id"] for row in group.tables["memberships"]}
     masked = sorted(filter(looks_masked, ids))
     if masked:
         return f"a part of {listed(masked, 2)} was taken out, by which members are sorted"
-    if divides_by_hashes(case):
+    if divides_by_hashes(group):
         return HASHED
-    if _name(case.settings.get("strategy")) not in BY_ORDER:
+    if _name(group.settings.get("strategy")) not in BY_ORDER:
         return None
     try:
-        places = _places(case, prediction, observed)
+        places = _places(group, prediction, observed)
         moved = {members: _moved(order) for members, order in places.items()}
         _one_order(places.values())
     except _Contradicted:
@@ -122,7 +122,7 @@ _Order = list[tuple[str, str]]
 
 
 def _places(
-    case: GroupCase, prediction: Prediction, observed: Iterable[Observation]
+    group: GroupSnapshot, prediction: Prediction, observed: Iterable[Observation]
 ) -> dict[frozenset[str], _Order]:
     """By the members that were there who had whose place, in the order of the ids.
 
@@ -133,7 +133,7 @@ def _places(
     for one in observed:
         if prediction.changing(one.at_ms, one.at_ms + COMMAND_MS) is not None:
             continue
-        rows = case.tables["memberships"]
+        rows = group.tables["memberships"]
         members = frozenset(row["client_id"] for row in rows if holds(row, one.at_ms))
         holders = found.setdefault(members, {})
         for place, holder in _shown(one, prediction, members):

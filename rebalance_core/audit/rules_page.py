@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from rebalance_core.audit.case import BROKER, QUEUE, Rule
 from rebalance_core.audit.causes import LINKS
+from rebalance_core.audit.group_snapshot import BROKER, QUEUE, Rule
 from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.audit.subjects import SUBJECTS
 from rebalance_core.ingest.rows import OF_A_BROKER

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
-from rebalance_core.audit.case import PERSISTENT_MS, GroupCase
+from rebalance_core.audit.group_snapshot import PERSISTENT_MS, GroupSnapshot
 from rebalance_core.audit.logged_causes import MEMBERS_CHANGE
 from rebalance_core.model.queue import is_retry_topic
 from rebalance_core.protocol.settling_windows import ROUTE_MS
@@ -37,34 +37,34 @@ def span_of(row: Stretch) -> Span:
     return Span(row["from_epoch"], row["from_ms"], row["to_ms"])
 
 
-def has_settled(case: GroupCase, epoch: int, topic: str | None = None) -> bool:
+def has_settled(group: GroupSnapshot, epoch: int, topic: str | None = None) -> bool:
     """True if what this epoch brought has settled before the end."""
-    settled = case.settled_by.get(epoch, 0)
+    settled = group.settled_by.get(epoch, 0)
     if topic is not None and is_retry_topic(topic):
         settled += ROUTE_MS
-    return case.run.end_ms > settled
+    return group.run.end_ms > settled
 
 
-def is_long(case: GroupCase, span: Span) -> bool:
+def is_long(group: GroupSnapshot, span: Span) -> bool:
     """True if the stretch lasts longer than any transient."""
-    last_ms = case.run.end_ms if span.last_ms is None else span.last_ms
-    return last_ms - max(span.first_ms, case.run.start_ms) > PERSISTENT_MS
+    last_ms = group.run.end_ms if span.last_ms is None else span.last_ms
+    return last_ms - max(span.first_ms, group.run.start_ms) > PERSISTENT_MS
 
 
-def is_persistent(case: GroupCase, span: Span) -> bool:
+def is_persistent(group: GroupSnapshot, span: Span) -> bool:
     """True if it holds at the end beyond the window of its cause, or held for long before."""
     if span.last_ms is None:
-        return has_settled(case, span.epoch)
-    return is_long(case, span)
+        return has_settled(group, span.epoch)
+    return is_long(group, span)
 
 
-def is_rolling(case: GroupCase, span: Span) -> bool:
+def is_rolling(group: GroupSnapshot, span: Span) -> bool:
     """True if the stretch is over and members came or went all the time: a rolling change."""
     if span.last_ms is None:
         return False
     moments = [
         row["from_ms"]
-        for row in case.epochs
+        for row in group.epochs
         if span.first_ms <= row["from_ms"] <= span.last_ms and MEMBERS_CHANGE & set(row["causes"])
     ]
     steps = pairwise([span.first_ms, *moments, span.last_ms])
@@ -118,10 +118,10 @@ def rows_in_epoch(rows: Iterable[Stretched], epoch: int | None) -> list[Stretche
     ]
 
 
-def offline_ms(case: GroupCase, first_ms: int, last_ms: int) -> int:
+def offline_ms(group: GroupSnapshot, first_ms: int, last_ms: int) -> int:
     """Return how long of this time the group had no member."""
     spent = 0
-    for row in case.offline:
-        until = case.run.end_ms if row["to_ms"] is None else row["to_ms"]
+    for row in group.offline:
+        until = group.run.end_ms if row["to_ms"] is None else row["to_ms"]
         spent += max(0, min(last_ms, until) - max(first_ms, row["from_ms"]))
     return spent

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import listings, unknowns
-from rebalance_core.audit.case import PERSISTENT_MS, Finding, GroupCase, Subject
 from rebalance_core.audit.coverage import ALWAYS, RUNS, Process
 from rebalance_core.audit.evidence import (
     contradicted,
@@ -18,6 +17,7 @@ from rebalance_core.audit.evidence import (
     shown_pairs,
     unlogged,
 )
+from rebalance_core.audit.group_snapshot import PERSISTENT_MS, Finding, GroupSnapshot, Subject
 from rebalance_core.audit.logged_causes import MEMBERS_CHANGE
 from rebalance_core.audit.subscriptions import is_proxied
 from rebalance_core.audit.topic_settings import subscribed_topics
@@ -28,83 +28,83 @@ from rebalance_core.model.timeline import EVER_MS, Timeline, Unknown, first_gap
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import CaseTopicsRow
+    from rebalance_core.contracts.rows import GroupTopicsRow
 
 Timelines = Iterator[Timeline[Process]]
 
 
-def gap_of(case: GroupCase, subject: Subject, finding: Finding) -> Unknown | None:
+def gap_of(group: GroupSnapshot, subject: Subject, finding: Finding) -> Unknown | None:
     """Return why a subject is unknown at the time of a finding; None: it is known."""
-    span = _read_over(case, subject, finding)
+    span = _read_over(group, subject, finding)
     if span is None:
         return None
-    return first_gap(subject.timelines(case, finding), *span)
+    return first_gap(subject.timelines(group, finding), *span)
 
 
-def _read_over(case: GroupCase, subject: Subject, finding: Finding) -> tuple[int, int] | None:
+def _read_over(group: GroupSnapshot, subject: Subject, finding: Finding) -> tuple[int, int] | None:
     """Return from when to when a rule reads a subject for a finding; None: it does not."""
     begin_ms, until_ms = finding.first_ms, finding.last_ms
     if subject.when == "BEGIN":
         return None if begin_ms is None else (begin_ms, begin_ms)
     if until_ms is None:
-        until_ms = max(end_of(case), begin_ms or 0)
+        until_ms = max(end_of(group), begin_ms or 0)
     if subject.when == "END":
         return until_ms, until_ms
-    return case.run.start_ms if begin_ms is None else begin_ms - subject.before_ms, until_ms
+    return group.run.start_ms if begin_ms is None else begin_ms - subject.before_ms, until_ms
 
 
-def _logs(case: GroupCase) -> Timelines:
+def _logs(group: GroupSnapshot) -> Timelines:
     """The logs of the brokers of the group's topics."""
-    for broker in sorted(group_brokers(case)):
-        yield case.run.coverage.of_broker(broker)
+    for broker in sorted(group_brokers(group)):
+        yield group.run.coverage.of_broker(broker)
 
 
-def _known_now(case: GroupCase, gap: Unknown) -> Timeline[Process]:
+def _known_now(group: GroupSnapshot, gap: Unknown) -> Timeline[Process]:
     """Unknown, but for the end, where the brokers' lists show who is there."""
     timeline: Timeline[Process] = Timeline.always(gap)
-    until_ms = lists_hold_until(case)
-    return timeline if until_ms is None else timeline.put(end_of(case), until_ms + 1, RUNS)
+    until_ms = lists_hold_until(group)
+    return timeline if until_ms is None else timeline.put(end_of(group), until_ms + 1, RUNS)
 
 
-def _clocks(case: GroupCase, _: Finding) -> Timelines:
-    if case.run.coverage.is_off(*group_brokers(case)):
-        yield _known_now(case, unknowns.CLOCK_OFF)
+def _clocks(group: GroupSnapshot, _: Finding) -> Timelines:
+    if group.run.coverage.is_off(*group_brokers(group)):
+        yield _known_now(group, unknowns.CLOCK_OFF)
 
 
-def _events(case: GroupCase, finding: Finding) -> Timelines:
+def _events(group: GroupSnapshot, finding: Finding) -> Timelines:
     """What happened to the group's members: the brokers' logs have every line on them."""
-    yield from _clocks(case, finding)
-    yield from _suspensions(case, None)
-    gap = unlogged(case)
+    yield from _clocks(group, finding)
+    yield from _suspensions(group, None)
+    gap = unlogged(group)
     if gap is not None:
         yield Timeline.always(gap)
-    yield from _logs(case)
+    yield from _logs(group)
 
 
-def _members(case: GroupCase, finding: Finding) -> Timelines:
-    yield from _clocks(case, finding)
-    yield from _listed_members(case, finding)
+def _members(group: GroupSnapshot, finding: Finding) -> Timelines:
+    yield from _clocks(group, finding)
+    yield from _listed_members(group, finding)
 
 
-def _listed_members(case: GroupCase, _: Finding) -> Timelines:
+def _listed_members(group: GroupSnapshot, _: Finding) -> Timelines:
     """Who the members are: by the logs since a broker listed them, or by its list of the end."""
-    yield from _suspensions(case, None)
-    gap = unlogged(case)
+    yield from _suspensions(group, None)
+    gap = unlogged(group)
     if gap is not None:
-        always = gap is unknowns.MAY_ASSIGN or contradicted(case)
-        yield Timeline.always(gap) if always else _known_now(case, gap)
-    if case.run.coverage.known and any(
-        row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.tables["findings"]
+        always = gap is unknowns.MAY_ASSIGN or contradicted(group)
+        yield Timeline.always(gap) if always else _known_now(group, gap)
+    if group.run.coverage.known and any(
+        row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in group.tables["findings"]
     ):  # a dump shows what is subscribed in the end, and not since when
         past: Timeline[Process] = Timeline.always(unknowns.MEMBERS_UNLOGGED)
-        yield past.put(end_of(case), EVER_MS, RUNS)
-    if case.members and all(map(is_proxied, case.members)):
+        yield past.put(end_of(group), EVER_MS, RUNS)
+    if group.members and all(map(is_proxied, group.members)):
         return
-    lists = newest_lists(case)
-    processes = Counter(member["client_id"] for member in case.members)
+    lists = newest_lists(group)
+    processes = Counter(member["client_id"] for member in group.members)
     listed = {client_id for _, ids in lists.values() for client_id in ids}
-    for broker in sorted(group_brokers(case) - case.run.down):
-        log = case.run.coverage.of_broker(broker)
+    for broker in sorted(group_brokers(group) - group.run.down):
+        log = group.run.coverage.of_broker(broker)
         if broker not in lists:
             yield log.proven(())
             continue
@@ -116,43 +116,43 @@ def _listed_members(case: GroupCase, _: Finding) -> Timelines:
             yield log.proven([made_ms]).refined(known.put(made_ms, until_ms, RUNS))
         else:
             yield log.proven([made_ms])
-    yield from _masters(case)
+    yield from _masters(group)
 
 
-def _masters(case: GroupCase) -> Timelines:
+def _masters(group: GroupSnapshot) -> Timelines:
     """Brokers whose masters went and did not come back, by their logs and the name servers'.
 
     So may another copy of such a broker be the master, of which nothing was collected.
     """
-    coverage = case.run.coverage
-    for broker in sorted(group_brokers(case) & case.run.masters.keys()):
-        outages = case.run.masters[broker]
+    coverage = group.run.coverage
+    for broker in sorted(group_brokers(group) & group.run.masters.keys()):
+        outages = group.run.masters[broker]
         if outages and outages[-1].up_ms is None:
-            if case.run.missing:
-                yield Timeline.always(unknowns.broker_log(min(case.run.missing)).missing())
+            if group.run.missing:
+                yield Timeline.always(unknowns.broker_log(min(group.run.missing)).missing())
             yield coverage.of_broker(broker).proven([outages[-1].down_ms])
             yield coverage.routes.proven([outages[-1].down_ms])
 
 
-def _suspensions(case: GroupCase, client_id: str | None) -> Timelines:
+def _suspensions(group: GroupSnapshot, client_id: str | None) -> Timelines:
     """Which members are suspended: a suspension may be over since its client's log has a gap.
 
     Args:
-        case: the group.
+        group: its snapshot.
         client_id: whose suspensions; None: of all members.
     """
     folders: dict[str, set[str]] = {}
-    for row in case.consumer_events:
+    for row in group.consumer_events:
         source = row["source"] or ""
         paused = row["event_type"] in (events.CONSUMER_SUSPEND, events.CONSUMER_RESUME)
         if paused and source.startswith("clients/"):
             folders.setdefault(row["client_id"], set()).add(source.split("/")[1])
-    for member in case.tables["memberships"]:
+    for member in group.tables["memberships"]:
         if not member["suspended"] or client_id not in (None, member["client_id"]):
             continue
         until_ms = EVER_MS if member["to_ms"] is None else member["to_ms"]
         for folder in sorted(folders.get(member["client_id"], ())):
-            log = case.run.coverage.of_client(folder)
+            log = group.run.coverage.of_client(folder)
             for gap, why in log.gaps():
                 begin_ms = max(gap.from_ms, member["from_ms"])
                 if begin_ms < min(gap.to_ms, until_ms):
@@ -160,44 +160,44 @@ def _suspensions(case: GroupCase, client_id: str | None) -> Timelines:
                     break
 
 
-def _suspensions_of(case: GroupCase, finding: Finding) -> Timelines:
-    return _suspensions(case, finding.client_id)
+def _suspensions_of(group: GroupSnapshot, finding: Finding) -> Timelines:
+    return _suspensions(group, finding.client_id)
 
 
-def _undated(case: GroupCase, _: Finding) -> Timelines:
+def _undated(group: GroupSnapshot, _: Finding) -> Timelines:
     """Comings and goings that a dump alone shows: each was at any time since the one before.
 
     A member goes at any time since it came.
     """
     came: dict[str, int] = {}
-    for row in case.consumer_events if case.run.coverage.known else ():
+    for row in group.consumer_events if group.run.coverage.known else ():
         if row["event_type"] not in MEMBERS_CHANGE or row["detail"] == events.OBSERVED:
             continue
-        earliest_ms = came.get(row["client_id"], case.run.start_ms)
+        earliest_ms = came.get(row["client_id"], group.run.start_ms)
         came[row["client_id"]] = row["event_ms"]
         if (row.get("source") or "").startswith("mqadmin/"):
             yield ALWAYS.put(earliest_ms, row["event_ms"] + 1, unknowns.MEMBERS_UNLOGGED)
 
 
-def _routes(case: GroupCase, _: Finding) -> Timelines:
+def _routes(group: GroupSnapshot, _: Finding) -> Timelines:
     """Which brokers were up."""
-    yield case.run.coverage.routes
-    for broker in sorted(group_brokers(case) & case.run.stops.keys()):
-        yield case.run.stops[broker]
+    yield group.run.coverage.routes
+    for broker in sorted(group_brokers(group) & group.run.stops.keys()):
+        yield group.run.stops[broker]
 
 
-def _causes(case: GroupCase, finding: Finding) -> Timelines:
-    yield from _events(case, finding)
-    yield from _undated(case, finding)
-    yield from _routes(case, finding)
+def _causes(group: GroupSnapshot, finding: Finding) -> Timelines:
+    yield from _events(group, finding)
+    yield from _undated(group, finding)
+    yield from _routes(group, finding)
 
 
-def _commits(case: GroupCase, _: Finding) -> Timelines:
+def _commits(group: GroupSnapshot, _: Finding) -> Timelines:
     """What was committed: the brokers' consumerOffset.json, copied every so often."""
-    stores, coverage = case.run.offsets_ms, case.run.coverage
+    stores, coverage = group.run.offsets_ms, group.run.coverage
     if not coverage.known or stores is None:
         return
-    for broker in sorted(group_brokers(case)):
+    for broker in sorted(group_brokers(group)):
         store = unknowns.offset_store(broker)
         copied_ms = stores.get(broker)
         copies = ALWAYS.put(
@@ -208,47 +208,47 @@ def _commits(case: GroupCase, _: Finding) -> Timelines:
         yield copies
 
 
-def _strategies(case: GroupCase, _: Finding) -> Timelines:
+def _strategies(group: GroupSnapshot, _: Finding) -> Timelines:
     """How each member divides.
 
     Where no file states it of any member, one strategy is fitted to all that members hold.
     """
-    if not case.run.coverage.known:
+    if not group.run.coverage.known:
         return
     joins = (
-        row for row in case.tables["cluster_events"] if row["event_type"] == events.CONSUMER_JOIN
+        row for row in group.tables["cluster_events"] if row["event_type"] == events.CONSUMER_JOIN
     )
     stated = {row["client_id"] for row in joins if row["strategy"]}
     dividing = {
         row["client_id"]
-        for row in case.members
+        for row in group.members
         if row["rebalance_mode"] == CLIENT_REBALANCE and row["message_model"] != BROADCASTING
     }
     if dividing - stated and dividing & stated:
         yield Timeline.always(unknowns.strategy_unstated(min(dividing - stated)))
 
 
-def _topics(case: GroupCase, finding: Finding) -> Timelines:
+def _topics(group: GroupSnapshot, finding: Finding) -> Timelines:
     """How the group's topics are set up: by the logs since a store or dump shows them.
 
     What a log that begins late does not have, the file states that shows the topic, if one does.
     """
-    run, end_ms = case.run, end_of(case)
-    known = {(row["topic"], row["broker_name"]): row for row in case.tables["topics"]}
-    unlisted = {*shown_pairs(case) - known.keys(), *_grown(case, known)}
+    run, end_ms = group.run, end_of(group)
+    known = {(row["topic"], row["broker_name"]): row for row in group.tables["topics"]}
+    unlisted = {*shown_pairs(group) - known.keys(), *_grown(group, known)}
     if unlisted and run.coverage.known:
         yield Timeline.always(unknowns.queues_unlisted(min(broker for _, broker in unlisted)))
-    brokers = group_brokers(case)
+    brokers = group_brokers(group)
     unseen = run.missing - brokers if run.coverage.known else frozenset[str]()
-    if unseen and not case.facts["QUEUE_PROGRESS"]:  # which shows the queues of every broker
+    if unseen and not group.facts["QUEUE_PROGRESS"]:  # which shows the queues of every broker
         yield Timeline.always(unknowns.broker_log(min(unseen)).missing())
-    nowhere = {*subscribed_topics(case)} - {topic for topic, _ in known}
+    nowhere = {*subscribed_topics(group)} - {topic for topic, _ in known}
     for broker in sorted(brokers):
         stored_ms = run.coverage.topic_stores.get(broker, 0)
         if nowhere and not stored_ms and run.coverage.known:  # its line may have been dropped
             yield Timeline.always(unknowns.topic_store(broker).missing())
             continue
-        shown_ms = _shown_ms(case, broker)
+        shown_ms = _shown_ms(group, broker)
         log = run.coverage.of_broker(broker)
         shown = [stored_ms, shown_ms]
         if not nowhere:
@@ -264,13 +264,13 @@ def _topics(case: GroupCase, finding: Finding) -> Timelines:
 
 
 def _grown(
-    case: GroupCase, known: Mapping[tuple[str, str], CaseTopicsRow]
+    group: GroupSnapshot, known: Mapping[tuple[str, str], GroupTopicsRow]
 ) -> Iterator[tuple[str, str]]:
     """Topics, and brokers, of which consumerProgress shows more queues than were known before.
 
     A broker answers of the queues that the topic has then.
     """
-    for shown in case.facts["QUEUE_PROGRESS"]:
+    for shown in group.facts["QUEUE_PROGRESS"]:
         row = known.get((shown["topic"], shown["broker_name"]))
         if row is not None and shown["first_ms"] > row["event_ms"]:
             queues = max(row["read_queue_nums"] or 0, row["write_queue_nums"] or 0)
@@ -278,30 +278,30 @@ def _grown(
                 yield shown["topic"], shown["broker_name"]
 
 
-def _shown_ms(case: GroupCase, broker: str) -> int:
+def _shown_ms(group: GroupSnapshot, broker: str) -> int:
     """When consumerProgress last showed every topic that the group has on a broker; 0: it did not.
 
     Other dumps of its round come within a minute.
     """
-    topics = {row["topic"] for row in case.tables["topics"] if row["broker_name"] == broker}
+    topics = {row["topic"] for row in group.tables["topics"] if row["broker_name"] == broker}
     shown = dict.fromkeys((one for one in topics if not is_retry_topic(one)), 0)
-    for row in case.facts["QUEUE_PROGRESS"]:
+    for row in group.facts["QUEUE_PROGRESS"]:
         if row["broker_name"] == broker and row["topic"] in shown:
             shown[row["topic"]] = max(shown[row["topic"]], row["first_ms"])
     return min(shown.values(), default=0)
 
 
-def _is_denied(case: GroupCase) -> bool:
+def _is_denied(group: GroupSnapshot) -> bool:
     """Return whether a broker answered that no member is online."""
-    return bool(case.facts["NOT_ONLINE"] or case.facts["GROUP_AT_BROKER"])
+    return bool(group.facts["NOT_ONLINE"] or group.facts["GROUP_AT_BROKER"])
 
 
-def _members_or_denied(case: GroupCase, finding: Finding) -> Timelines:
-    yield from _clocks(case, finding) if _is_denied(case) else _members(case, finding)
+def _members_or_denied(group: GroupSnapshot, finding: Finding) -> Timelines:
+    yield from _clocks(group, finding) if _is_denied(group) else _members(group, finding)
 
 
-def _events_or_denied(case: GroupCase, finding: Finding) -> Timelines:
-    yield from _clocks(case, finding) if _is_denied(case) else _events(case, finding)
+def _events_or_denied(group: GroupSnapshot, finding: Finding) -> Timelines:
+    yield from _clocks(group, finding) if _is_denied(group) else _events(group, finding)
 
 
 MEMBERS = Subject(
@@ -361,7 +361,7 @@ SUBJECTS = (
 """Every subject, in the order of the documentation."""
 
 
-def logs_gap(case: GroupCase, first_ms: int, last_ms: int | None) -> Unknown | None:
+def logs_gap(group: GroupSnapshot, first_ms: int, last_ms: int | None) -> Unknown | None:
     """Return what a log of the group's brokers lacks; ``last_ms`` None: up to the end."""
-    until_ms = end_of(case) if last_ms is None else last_ms
-    return first_gap(_logs(case), first_ms, until_ms)
+    until_ms = end_of(group) if last_ms is None else last_ms
+    return first_gap(_logs(group), first_ms, until_ms)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from rebalance_core.audit.case import GroupCase, grouped, known_topics
+from rebalance_core.audit.group_snapshot import GroupSnapshot, grouped, known_topics
 from rebalance_core.model.clients import is_java, profile_of_row, rules_version
 from rebalance_core.model.events import CONSUMER_JOIN, UNSUBSCRIBE
 from rebalance_core.model.group_settings import BROADCASTING, PROXY_REBALANCE, PUSH, GroupSettings
@@ -47,26 +47,26 @@ class TopicReaders:
         return self.poppers + self.proxied
 
 
-def readers(case: GroupCase, topic: str, at_ms: int | None = None) -> TopicReaders:
+def readers(group: GroupSnapshot, topic: str, at_ms: int | None = None) -> TopicReaders:
     """Return who reads the topic, and how; ``at_ms`` None: at the end."""
     poppers, proxied, pullers = set[str](), set[str](), set[str]()
-    popped = is_popped(case, topic, case.run.end_ms if at_ms is None else at_ms)
-    for row in case.tables["memberships"]:
+    popped = is_popped(group, topic, group.run.end_ms if at_ms is None else at_ms)
+    for row in group.tables["memberships"]:
         if topic not in known_topics(row) or not _there(row, at_ms):
             continue
         if is_proxied(row):
             proxied.add(row["client_id"])
-        elif popped and asks(case, row):
+        elif popped and asks(group, row):
             poppers.add(row["client_id"])
         else:
             pullers.add(row["client_id"])
     return TopicReaders(*(tuple(sorted(clients)) for clients in (poppers, proxied, pullers)))
 
 
-def gave_up_asking(case: GroupCase, topic: str) -> set[str]:
+def gave_up_asking(group: GroupSnapshot, topic: str) -> set[str]:
     """Members of the end that are set to ask a broker and divide the topic themselves."""
-    members = {row["client_id"] for row in case.members}
-    facts = (fact for fact in case.facts["GAVE_UP_ASKING"] if fact["topic"] == topic)
+    members = {row["client_id"] for row in group.members}
+    facts = (fact for fact in group.facts["GAVE_UP_ASKING"] if fact["topic"] == topic)
     return {fact["client_id"] for fact in facts if "over_ms" not in fact["details"]} & members
 
 
@@ -89,11 +89,11 @@ def all_proxied(members: Iterable[MembershipsRow]) -> bool:
     return bool(rows) and all(map(is_proxied, rows))
 
 
-def asks(case: GroupCase, member: MembershipsRow) -> bool:
+def asks(group: GroupSnapshot, member: MembershipsRow) -> bool:
     """True if a row of memberships is one of a client that asks a broker for its queues."""
     defaults = GroupSettings()
-    kind = case.settings["consumer_type"] or defaults.consumer_type
-    ordered = case.settings["ordered"] or defaults.ordered
+    kind = group.settings["consumer_type"] or defaults.consumer_type
+    ordered = group.settings["ordered"] or defaults.ordered
     return asks_broker(
         member["rebalance_mode"], kind, member["message_model"], ordered, version_of(member)
     )
@@ -104,57 +104,57 @@ def version_of(member: MembershipsRow) -> str:
     return rules_version(member.get("language"), str(member["version"]))
 
 
-def request_mode(case: GroupCase, topic: str, at_ms: int) -> RequestModesRow | None:
+def request_mode(group: GroupSnapshot, topic: str, at_ms: int) -> RequestModesRow | None:
     """The REQUEST_MODE of the topic that holds at this time; None: never set, so PULL."""
     set_before = [
-        row for row in case.request_modes if row["topic"] == topic and row["event_ms"] <= at_ms
+        row for row in group.request_modes if row["topic"] == topic and row["event_ms"] <= at_ms
     ]
     return set_before[-1] if set_before else None
 
 
-def is_popped(case: GroupCase, topic: str, at_ms: int) -> bool:
+def is_popped(group: GroupSnapshot, topic: str, at_ms: int) -> bool:
     """True if the topic's request mode is POP; who ignores it is another matter."""
-    row = request_mode(case, topic, at_ms)
+    row = request_mode(group, topic, at_ms)
     mode = PULL_MODE if row is None else parse_request_mode(row["detail"])
     return can_be_popped(topic) and mode.is_pop
 
 
-def shared_topics(case: GroupCase) -> dict[str, PopMetricsRow]:
+def shared_topics(group: GroupSnapshot) -> dict[str, PopMetricsRow]:
     """The topics whose queues members share at the end, each with its row of pop_metrics."""
-    last = case.last_epoch
+    last = group.last_epoch
     if last is None:
         return {}
     return {
-        row["topic"]: row for row in case.tables["pop_metrics"] if row["epoch"] == last["epoch"]
+        row["topic"]: row for row in group.tables["pop_metrics"] if row["epoch"] == last["epoch"]
     }
 
 
-def is_shared(case: GroupCase, topic: str, at_ms: int) -> bool:
+def is_shared(group: GroupSnapshot, topic: str, at_ms: int) -> bool:
     """True if members shared the topic's queues at this time."""
-    epoch = case.epoch_at(at_ms)
+    epoch = group.epoch_at(at_ms)
     return epoch is not None and any(
         row["topic"] == topic and row["epoch"] == epoch["epoch"]
-        for row in case.tables["pop_metrics"]
+        for row in group.tables["pop_metrics"]
     )
 
 
-def reach(case: GroupCase) -> list[PopReachRow]:
+def reach(group: GroupSnapshot) -> list[PopReachRow]:
     """Return who may take messages of which shared queue at the end: open rows of pop_reach."""
-    return [row for row in case.tables["pop_reach"] if row["to_ms"] is None]
+    return [row for row in group.tables["pop_reach"] if row["to_ms"] is None]
 
 
 # Whether it is known how the members of a group divide its queues, and by what.
 
 
-def stated_strategies(case: GroupCase) -> Callable[[MembershipsRow], str]:
+def stated_strategies(group: GroupSnapshot) -> Callable[[MembershipsRow], str]:
     """From a row of memberships the strategy that its member is set to, as Java calls it.
 
     That of the row is what its client makes of it: GO_CONSISTENT_HASH of CONSISTENT_HASH, AVG of
     whatever C++ members of a group are said to divide by.
     """
-    joins = [row for row in case.consumer_events if row["event_type"] == CONSUMER_JOIN]
+    joins = [row for row in group.consumer_events if row["event_type"] == CONSUMER_JOIN]
     by_client = {row["client_id"]: row["strategy"] for row in joins}
-    of_group = case.settings.get("strategy") or GroupSettings().strategy
+    of_group = group.settings.get("strategy") or GroupSettings().strategy
 
     def stated(member: MembershipsRow) -> str:
         if is_java(member.get("language")):
@@ -164,23 +164,23 @@ def stated_strategies(case: GroupCase) -> Callable[[MembershipsRow], str]:
     return stated
 
 
-def strategy_is_known(case: GroupCase) -> bool:
+def strategy_is_known(group: GroupSnapshot) -> bool:
     """False if some member depends on a strategy, or on parameters of one, that nothing tells.
 
     What the ledger says of owners is then an assumption, and no evidence of anything.
     """
-    unknown = any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in case.tables["findings"])
-    return not reads_static_topic(case) and (not unknown or all_proxied(case.members))
+    unknown = any(row["rule_id"] == "INGEST_STRATEGY_UNKNOWN" for row in group.tables["findings"])
+    return not reads_static_topic(group) and (not unknown or all_proxied(group.members))
 
 
-def reads_static_topic(case: GroupCase) -> bool:
+def reads_static_topic(group: GroupSnapshot) -> bool:
     """True if clients divide logical queues of a topic, of which the ledger has nothing."""
-    return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in case.tables["findings"])
+    return any(row["rule_id"] == "INGEST_STATIC_TOPIC" for row in group.tables["findings"])
 
 
-def reads_lite_topic(case: GroupCase) -> bool:
+def reads_lite_topic(group: GroupSnapshot) -> bool:
     """True if clients read lite topics inside a topic, of which the ledger has nothing."""
-    return any(row["rule_id"] == "INGEST_LITE_TOPIC" for row in case.tables["findings"])
+    return any(row["rule_id"] == "INGEST_LITE_TOPIC" for row in group.tables["findings"])
 
 
 def shares_known(members: Iterable[MembershipsRow]) -> bool:
@@ -209,11 +209,11 @@ StatedSubscriptions = tuple[frozenset[str], frozenset[str]]
 """Topics that are subscribed, topics that were unsubscribed at runtime."""
 
 
-def stated_subscriptions(case: GroupCase) -> list[tuple[MembershipsRow, StatedSubscriptions]]:
+def stated_subscriptions(group: GroupSnapshot) -> list[tuple[MembershipsRow, StatedSubscriptions]]:
     """Every stretch of memberships with what it subscribes and what it unsubscribed before; those
     of which that is not known are left out.
     """
-    return [(row, (frozenset(topics), frozenset(gone))) for row, topics, gone in _walked(case)]
+    return [(row, (frozenset(topics), frozenset(gone))) for row, topics, gone in _walked(group)]
 
 
 def differ(statements: Iterable[StatedSubscriptions]) -> bool:
@@ -228,10 +228,10 @@ def differ(statements: Iterable[StatedSubscriptions]) -> bool:
     return len({(topics | gone) & asked for topics, gone in pairs}) > 1
 
 
-def unsubscribed(case: GroupCase) -> list[Unsubscribed]:
+def unsubscribed(group: GroupSnapshot) -> list[Unsubscribed]:
     """Topics that members at the end no longer subscribe since an UNSUBSCRIBE of their own."""
     topics_left: list[Unsubscribed] = []
-    for row, _, gone in _walked(case):
+    for row, _, gone in _walked(group):
         if row["to_ms"] is None:
             topics_left.extend(
                 Unsubscribed(row["client_id"], topic, *gone[topic]) for topic in sorted(gone)
@@ -239,16 +239,16 @@ def unsubscribed(case: GroupCase) -> list[Unsubscribed]:
     return topics_left
 
 
-def assigned_members(case: GroupCase) -> set[str]:
+def assigned_members(group: GroupSnapshot) -> set[str]:
     """Members that never subscribed a topic: each reads the queues that the application names.
 
     So do ``assign()`` of lite pull, and DefaultMQPullConsumer without ``setRegisterTopics``; a push
     consumer always subscribes.
     """
-    if (case.settings.get("consumer_type") or PUSH) == PUSH:
+    if (group.settings.get("consumer_type") or PUSH) == PUSH:
         return set()
     ever: dict[str, bool] = {}
-    for row in case.tables["memberships"]:
+    for row in group.tables["memberships"]:
         subscribes = row["subscriptions"] != [] or is_proxied(row)
         ever[row["client_id"]] = ever.get(row["client_id"], False) or subscribes
     return {client_id for client_id, subscribed in ever.items() if not subscribed}
@@ -260,12 +260,12 @@ def all_known(members: Iterable[MembershipsRow]) -> bool:
 
 
 def _walked(
-    case: GroupCase,
+    group: GroupSnapshot,
 ) -> Iterator[tuple[MembershipsRow, set[str], dict[str, tuple[int, int]]]]:
     """Each stretch with its topics and those unsubscribed, topic -> (epoch, since)."""
-    causes = {row["epoch"]: row["causes"] for row in case.epochs}
+    causes = {row["epoch"]: row["causes"] for row in group.epochs}
     processes = grouped(
-        case.tables["memberships"], lambda row: (row["client_id"], row["channel_id"])
+        group.tables["memberships"], lambda row: (row["client_id"], row["channel_id"])
     )
     for rows in processes.values():
         before: tuple[MembershipsRow, Collection[str]] | None = None
@@ -286,21 +286,21 @@ def _walked(
             before = row, subscribed
 
 
-def subscribers(case: GroupCase, topic: str) -> list[MembershipsRow]:
+def subscribers(group: GroupSnapshot, topic: str) -> list[MembershipsRow]:
     """Processes that are members at the end and subscribe the topic; its own retry topic counts."""
     if is_retry_topic(topic):
-        return case.members
-    return [row for row in case.members if topic in known_topics(row)]
+        return group.members
+    return [row for row in group.members if topic in known_topics(row)]
 
 
-def suspended_clients(case: GroupCase) -> set[str]:
+def suspended_clients(group: GroupSnapshot) -> set[str]:
     """Client ids that were suspended at some time: they hold queues and read nothing."""
-    return {row["client_id"] for row in case.tables["memberships"] if row["suspended"]}
+    return {row["client_id"] for row in group.tables["memberships"] if row["suspended"]}
 
 
-def is_broadcasting(case: GroupCase) -> bool:
+def is_broadcasting(group: GroupSnapshot) -> bool:
     """True if the members at the end, or else the group's settings, say BROADCASTING."""
-    models = {row["message_model"] for row in case.members}
+    models = {row["message_model"] for row in group.members}
     if models:
         return models == {BROADCASTING}
-    return bool(case.settings.get("message_model") == BROADCASTING)
+    return bool(group.settings.get("message_model") == BROADCASTING)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, listings
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.observations import LONGEST_ROUND_MS
 from rebalance_core.audit.subscriptions import is_proxied, reach
 from rebalance_core.ingest.fact import file_of
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import DumpFact
 
 
-def unasked_brokers(case: GroupCase) -> set[str]:
+def unasked_brokers(group: GroupSnapshot) -> set[str]:
     """Brokers with readable queues of the group that gave no answer on its members at the end.
 
     None where the last round of dumps asked no broker by name at all; nor where the members are
     behind proxies, whose lists have them, while those of brokers do not.
     """
-    lists = dumps.fresh(case, listings.proxy_answers(case), dumps.seen_ms)
-    if dumps.is_system_group(case.consumer_group) or any(row["client_id"] for row in lists):
+    lists = dumps.fresh(group, listings.proxy_answers(group), dumps.seen_ms)
+    if dumps.is_system_group(group.consumer_group) or any(row["client_id"] for row in lists):
         return set()
-    answered = _answered_last(case)
-    proxied = {row["client_id"] for row in case.members if is_proxied(row)}
-    rows = [*case.owned, *(row for row in reach(case) if row["client_id"] not in proxied)]
+    answered = _answered_last(group)
+    proxied = {row["client_id"] for row in group.members if is_proxied(row)}
+    rows = [*group.owned, *(row for row in reach(group) if row["client_id"] not in proxied)]
     brokers = {row["broker_name"] for row in rows if not is_retry_topic(row["topic"])}
     return brokers - answered if answered else set()
 
 
-def _answered_last(case: GroupCase) -> set[str]:
+def _answered_last(group: GroupSnapshot) -> set[str]:
     """Return the brokers that answered the last round of consumerConnection."""
-    made = [row for row in case.facts["DUMP"] if row["details"]["command"] == "consumerConnection"]
-    wordless = listings.wordless(case)
+    made = [row for row in group.facts["DUMP"] if row["details"]["command"] == "consumerConnection"]
+    wordless = listings.wordless(group)
     return {
         row["broker_name"]
         for row in _last_round(sorted(made, key=lambda one: one["first_ms"]))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from rebalance_core import contracts
-from rebalance_core.contracts import cases
+from rebalance_core.contracts import snapshot_tables
 from rebalance_core.contracts.fact_declaration import FactKind
 from rebalance_core.contracts.observed import FACT_KINDS, OBSERVED_FACTS
 from rebalance_core.contracts.published import RUNS
@@ -59,14 +59,16 @@ def row_types() -> str:
     tables = contracts.ALL_TABLES | {RUNS.name: RUNS}
     parts = [_HEAD, *(_class(_name(table.name), table) for table in tables.values())]
     parts += [text for name in PUT_TOGETHER for text in _columns_of(tables[name])]
-    parts += [_class(_name(table.name), table) for table in cases.CLUSTER_TABLES.values()]
-    of_case = [table for table in cases.CASE_TABLES.values() if tables.get(table.name) != table]
-    parts += [_class("Case" + _name(table.name), table) for table in of_case]
+    parts += [_class(_name(table.name), table) for table in snapshot_tables.CLUSTER_TABLES.values()]
+    group_only = [
+        table for table in snapshot_tables.GROUP_TABLES.values() if tables.get(table.name) != table
+    ]
+    parts += [_class("Group" + _name(table.name), table) for table in group_only]
     names = {
-        table.name: "Case" * (table in of_case) + _name(table.name)
-        for table in cases.CASE_TABLES.values()
+        table.name: "Group" * (table in group_only) + _name(table.name)
+        for table in snapshot_tables.GROUP_TABLES.values()
     }
-    parts.append(_case_rows(names))
+    parts.append(_snapshot_rows(names))
     parts.append(_rows_by_table(tables))
     parts.append(
         _FACT
@@ -138,8 +140,8 @@ def _literal(before: str, words: list[str]) -> list[str]:
     return [f"{before}Literal[", *(f"        {word}," for word in words), "    ]"]
 
 
-def _case_rows(names: dict[str, str]) -> str:
-    lines = ["class CaseRows(TypedDict):", '    """The rows on one group, by table."""', ""]
+def _snapshot_rows(names: dict[str, str]) -> str:
+    lines = ["class SnapshotRows(TypedDict):", '    """The rows on one group, by table."""', ""]
     lines += [f"    {table}: Sequence[{row}]" for table, row in names.items()]
     return "\n".join(lines) + "\n"
 

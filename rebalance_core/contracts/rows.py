@@ -1176,7 +1176,7 @@ class RequestModesRow(TypedDict):
     source: str | None
 
 
-class CaseQueueOffsetsBegun(TypedDict):
+class GroupQueueOffsetsBegun(TypedDict):
     """What is known first of a row of `queue_offsets`."""
 
     consumer_group: str
@@ -1189,13 +1189,13 @@ class CaseQueueOffsetsBegun(TypedDict):
     head_cached: bool | None
 
 
-class CaseQueueOffsetsRow(CaseQueueOffsetsBegun):
+class GroupQueueOffsetsRow(GroupQueueOffsetsBegun):
     """A row of `queue_offsets`."""
 
     cluster: str
 
 
-class CaseTopicsRow(TypedDict):
+class GroupTopicsRow(TypedDict):
     """A row of `topics`."""
 
     cluster: str
@@ -1211,14 +1211,14 @@ class CaseTopicsRow(TypedDict):
     deleted_ms: int | None
 
 
-class CaseRows(TypedDict):
+class SnapshotRows(TypedDict):
     """The rows on one group, by table."""
 
     cluster_events: Sequence[ClusterEventsRow]
     consumer_groups: Sequence[ConsumerGroupsRow]
     committed_offsets: Sequence[CommittedOffsetsRow]
-    queue_offsets: Sequence[CaseQueueOffsetsRow]
-    topics: Sequence[CaseTopicsRow]
+    queue_offsets: Sequence[GroupQueueOffsetsRow]
+    topics: Sequence[GroupTopicsRow]
     epochs: Sequence[EpochsRow]
     ownership: Sequence[OwnershipRow]
     diffs: Sequence[DiffsRow]

@@ -48,7 +48,9 @@ from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.ingest.rows import by_name
-from rebalance_core.process.audit_cases import (
+from rebalance_core.process.audit_pass import AuditedClusters, AuditPart, AuditPass, audit_clusters
+from rebalance_core.process.audited import AuditResult, AuditWritten
+from rebalance_core.process.group_snapshots import (
     READ_TABLES,
     ClusterTables,
     Observed,
@@ -56,8 +58,6 @@ from rebalance_core.process.audit_cases import (
     observed,
     read_observed,
 )
-from rebalance_core.process.audit_pass import AuditedClusters, AuditPart, AuditPass, audit_clusters
-from rebalance_core.process.audited import AuditResult, AuditWritten
 from rebalance_core.process.runtime import (
     HERE,
     CheckedHere,

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit import redact
-from rebalance_core.audit.case import grouped
 from rebalance_core.audit.causes import with_causes
 from rebalance_core.audit.changes import fingerprint
 from rebalance_core.audit.cluster_findings import ClusterFindings, cluster_findings
 from rebalance_core.audit.finding_rows import of_cluster_row
 from rebalance_core.audit.findings import GroupRules
+from rebalance_core.audit.group_snapshot import grouped
 from rebalance_core.audit.incomplete_groups import MissingGroups
 from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.checks.packed_rows import pack, unpack
@@ -32,16 +32,16 @@ from rebalance_core.engine.ledger_pass import (
 from rebalance_core.engine.options import SimulationOptions, group_pattern, matches
 from rebalance_core.engine.table_writer import LedgerFacts
 from rebalance_core.kernels.coded_groups import EngineOptions
-from rebalance_core.process.audit_cases import (
-    Case,
-    ClusterTables,
-    by_group,
-    case_tables,
-    cases_of,
-    names_of,
-)
 from rebalance_core.process.audited import AuditResult
 from rebalance_core.process.covered_starts import CoveredStarts
+from rebalance_core.process.group_snapshots import (
+    ClusterTables,
+    GroupKeyedRows,
+    by_group,
+    group_tables,
+    names_of,
+    snapshots_of,
+)
 from rebalance_core.process.undated_moves import UndatedMoves, changed_unseen
 from rebalance_core.process.unknown_owners import UnknownOwners
 from rebalance_core.process.widened_starts import WidenedStarts
@@ -217,17 +217,17 @@ def _touches(finding: FindingsRow, options: SimulationOptions) -> bool:
 
 
 def run_group_rules(
-    rules: GroupRules, cases: Iterable[Case], wanted: str | None = None
+    rules: GroupRules, snapshots: Iterable[GroupKeyedRows], wanted: str | None = None
 ) -> FoundRows:
     """Run the rules of some groups.
 
     Args:
         rules: of single groups.
-        cases: the groups.
+        snapshots: the groups with their rows.
         wanted: a glob of the groups judged; None: all.
     """
     group_findings: FoundRows = {"findings": [], "group_verdicts": []}
-    for cluster, group, rows in cases:
+    for cluster, group, rows in snapshots:
         if wanted is not None and not matches(wanted, group):
             continue
         judged = rules(cluster, group, rows)
@@ -361,9 +361,9 @@ class AuditPass:
             progress: told how many groups are judged, of how many.
         """
         tables = with_empty_events_if_missing(tables)
-        cases = by_group(case_tables(tables))
+        snapshots = by_group(group_tables(tables))
         fanned = fan_out(tables, group_pattern(self.options))
-        place = {name: at for at, name in enumerate(names_of(cases, 0, len(cases)))}
+        place = {name: at for at, name in enumerate(names_of(snapshots, 0, len(snapshots)))}
         begin = 0
         unsure = WidenedStarts(tables.get(FINDINGS), self.rules.runs)
         covered = CoveredStarts(self.rules.runs, tables)
@@ -378,26 +378,26 @@ class AuditPass:
             shown = ((name, known(name, rows)) for name, rows in noted)
             yield from within(shown, self.options)
             after = place[names_of(fanned, end - 1, end)[0]] + 1
-            group_findings.add(self._findings_of(cases, begin, after, ledger))
+            group_findings.add(self._findings_of(snapshots, begin, after, ledger))
             begin = after
             if progress is not None:
-                progress(begin, len(cases))
-        group_findings.add(self._findings_of(cases, begin, len(cases), {}))
+                progress(begin, len(snapshots))
+        group_findings.add(self._findings_of(snapshots, begin, len(snapshots), {}))
 
     def _findings_of(
-        self, cases: GroupedRows, begin: int, end: int, ledger: dict[str, list[pa.Table]]
+        self, snapshots: GroupedRows, begin: int, end: int, ledger: dict[str, list[pa.Table]]
     ) -> FoundRows:
         """Find faults of a range of groups; those without a consumer event have no ledger.
 
-        ``ledger`` is emptied: its rows are there as cases from here on.
+        ``ledger`` is emptied: its rows are in the snapshots from here on.
         """
         if begin == end:
             return {"findings": [], "group_verdicts": []}
-        tables = cases.of(begin, end)
+        tables = snapshots.of(begin, end)
         tables |= {name: pa.concat_tables(ledger.pop(name)) for name in [*ledger]}
         of_groups = by_group(tables)
         del tables
-        return run_group_rules(self.rules, cases_of(of_groups), self.options.group)
+        return run_group_rules(self.rules, snapshots_of(of_groups), self.options.group)
 
 
 def _noted(

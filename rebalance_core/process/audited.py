@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.audit import outcome
-from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.changes import (
     AuditedScope,
     Changes,
@@ -27,6 +26,7 @@ from rebalance_core.audit.changes import (
     fingerprint,
     truncated_rules,
 )
+from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.known_issues import ToAccept
 from rebalance_core.audit.outcome import Count, capped, count_findings, not_looked_at, shown_first
 from rebalance_core.audit.redact import Redaction

@@ -7,9 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.coverage import Process
 from rebalance_core.audit.evidence import OWNERS_UNSURE
+from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.model.events import BROKER_DOWN
 from rebalance_core.model.timeline import EVER_MS, Timeline

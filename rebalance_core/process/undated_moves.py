@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit.case import AuditRun, grouped
+from rebalance_core.audit.group_snapshot import AuditRun, grouped
 from rebalance_core.audit.listings import SAME_ROUND_MS
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.kernels.segments import Ints

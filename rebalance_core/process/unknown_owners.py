@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.rewritten_ids import order_is_lost
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import BROADCASTING

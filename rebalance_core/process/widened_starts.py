@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.rules.start_offsets import assumes_start
 from rebalance_core.engine.fan_out import GROUP, joining
 from rebalance_core.engine.ledger_pass import LedgerRows, prepare_tables, rows_of

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import queue_names
+from rebalance_core.audit.group_snapshot import queue_names
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import parse_strategy
 from tests.recordings.audited import audit_folder

@@ -24,8 +24,8 @@ from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process import audit as in_process
 from rebalance_core.process.audit import audit_and_write as audit_here
 from rebalance_core.process.audit import audit_unwritten
-from rebalance_core.process.audit_cases import READ_TABLES
 from rebalance_core.process.audited import AuditWritten
+from rebalance_core.process.group_snapshots import READ_TABLES
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark import sources, task_tables
 from rebalance_core.spark.audit import AuditFrames, audit_and_write, read_inputs

@@ -16,13 +16,13 @@ from rebalance_core.contracts import INPUT_TABLES, REJECTED
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.routing import UNDIVIDED, Interests, interests_of_named, routing_of
 from rebalance_core.process.audit import AuditRouting, AuditTask
-from rebalance_core.process.audit_cases import (
+from rebalance_core.process.audit_pass import AuditPart, AuditPass, audit_clusters
+from rebalance_core.process.group_snapshots import (
     READ_TABLES,
     ClusterTables,
     cluster_tables_of,
     observed,
 )
-from rebalance_core.process.audit_pass import AuditPart, AuditPass, audit_clusters
 from rebalance_core.process.simulate import simulate
 from rebalance_core.spark.routed_rows import routed_tables
 from tests.recordings.fleets import ingested_fleet, table_of

@@ -19,15 +19,15 @@ import pytest
 
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.cli.jobs import JOBS, option_names
-from rebalance_core.contracts.cases import CASE_TABLES, CLUSTER_TABLES
 from rebalance_core.contracts.dictionary import SECTIONS
 from rebalance_core.contracts.observed import FACT_KINDS
 from rebalance_core.contracts.paths import RUN_NAME
+from rebalance_core.contracts.snapshot_tables import CLUSTER_TABLES, GROUP_TABLES
 from rebalance_core.ingest.rows import FINDING_IDS
 from tests.docs.pages import PAGES
 from tests.tree import TREE
 
-TABLES = (CASE_TABLES, CLUSTER_TABLES, *(tables for _, tables in SECTIONS))
+TABLES = (GROUP_TABLES, CLUSTER_TABLES, *(tables for _, tables in SECTIONS))
 FOLDERS = ("rebalance_core", "scripts", "tests")
 ROOTS = ("rebalance_core.", "scripts.", "tests.")
 BESIDE = {".html", ".java", ".js", ".sh", ".sql", ".toml", ".yaml", ".yml"}

@@ -1,14 +1,14 @@
 """The rules, in a module for each subject, and the list of all of them.
 
-A rule is a `Rule` with a function from a `GroupCase`, or a `ClusterCase`, to findings. A new one
-goes to the module of its subject, with its test, and into `RULES` or `CLUSTER_RULES`.
+A rule is a `Rule` with a function from a `GroupSnapshot`, or a `ClusterSnapshot`, to findings. A
+new rule goes to the module of its subject, with its test, and into `RULES` or `CLUSTER_RULES`.
 
-May import: what `audit` may, `audit.case`, `audit.evidence`, `audit.comparison`.
+May import: what `audit` may, `audit.group_snapshot`, `audit.evidence`, `audit.comparison`.
 Begin with `balance`.
 """
 
 from rebalance_core.audit import completeness
-from rebalance_core.audit.case import Rule
+from rebalance_core.audit.group_snapshot import Rule
 from rebalance_core.audit.rules import (
     above_end,
     balance,

@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
 from rebalance_core.audit.dumps import number, queue_of
+from rebalance_core.audit.group_snapshot import (
+    Finding,
+    GroupSnapshot,
+    Rule,
+    grouped,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.offsets import messages
 from rebalance_core.audit.rules.topics import deletions_of
 from rebalance_core.audit.subjects import CAUSES
@@ -45,25 +53,25 @@ class Above:
     end: int
 
 
-def find(case: GroupCase) -> Iterator[Finding]:
+def find(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic and broker (rocketmq.md §5.5)."""
-    if is_broadcasting(case):
+    if is_broadcasting(group):
         return
-    ends = _ends(case)
+    ends = _ends(group)
     falls = {queue: fall for queue, seen in ends.items() if (fall := _fall(seen))}
-    above = _above(case, ends)
-    sent = _sent_back(case)
+    above = _above(group, ends)
+    sent = _sent_back(group)
     deleted = {
-        (row["topic"], row["broker_name"]) for row in case.tables["topics"] if is_deleted(row)
+        (row["topic"], row["broker_name"]) for row in group.tables["topics"] if is_deleted(row)
     }
     places = {queue[:2] for queue in (*falls, *above)} | sent.keys()
     places = {place for place in places - deleted if not is_system_topic(place[0])}
     for topic, of_topic in sorted(grouped(sorted(places), lambda place: place[0]).items()):
-        anew = _made_anew(case, topic, of_topic, falls)
+        anew = _made_anew(group, topic, of_topic, falls)
         alone = [[place] for place in of_topic if place[1] not in anew]
         for together in (*([[(topic, broker) for broker in sorted(anew)]] if anew else ()), *alone):
             yield _finding(
-                case,
+                group,
                 together,
                 {queue: fall for queue, fall in falls.items() if queue[:2] in together},
                 {queue: one for queue, one in above.items() if queue[:2] in together},
@@ -73,7 +81,7 @@ def find(case: GroupCase) -> Iterator[Finding]:
 
 
 def _made_anew(
-    case: GroupCase,
+    group: GroupSnapshot,
     topic: str,
     places: Iterable[TopicBroker],
     falls: Mapping[MessageQueue, EndOffsetFall],
@@ -81,7 +89,7 @@ def _made_anew(
     """Brokers on which the topic was deleted while its ends fell, and when; a deletion that no look
     at the ends comes before counts, too.
     """
-    deletions = deletions_of(case, topic)
+    deletions = deletions_of(group, topic)
     anew = {}
     for _, broker in places:
         of_place = [fall for queue, fall in falls.items() if queue[:2] == (topic, broker)]
@@ -91,12 +99,12 @@ def _made_anew(
     return anew
 
 
-def _ends(case: GroupCase) -> dict[MessageQueue, list[tuple[int, int]]]:
+def _ends(group: GroupSnapshot) -> dict[MessageQueue, list[tuple[int, int]]]:
     """When the end of each queue was seen, and where, in order of time."""
     ends: dict[MessageQueue, list[tuple[int, int]]] = {}
-    for row in case.tables["queue_offsets"]:
+    for row in group.tables["queue_offsets"]:
         ends.setdefault(queue_of(row), []).append((row["observed_ms"], row["max_offset"]))
-    for fact in case.facts["QUEUE_PROGRESS"]:
+    for fact in group.facts["QUEUE_PROGRESS"]:
         if fact["details"].get("names_cut") != "true":
             seen = (fact["first_ms"], number(fact["details"].get("broker_offset"), 0))
             ends.setdefault(queue_of(fact), []).append(seen)
@@ -114,14 +122,14 @@ def _fall(seen: list[tuple[int, int]]) -> EndOffsetFall | None:
 
 
 def _above(
-    case: GroupCase, ends: dict[MessageQueue, list[tuple[int, int]]]
+    group: GroupSnapshot, ends: dict[MessageQueue, list[tuple[int, int]]]
 ) -> dict[MessageQueue, Above]:
     """Queues whose newest commit lies above every end seen at that time or later.
 
     What clients say they committed is dated by another clock, and does not count.
     """
     newest: dict[MessageQueue, CommittedOffsetsRow] = {}
-    for row in sorted(case.tables["committed_offsets"], key=lambda row: row["observed_ms"]):
+    for row in sorted(group.tables["committed_offsets"], key=lambda row: row["observed_ms"]):
         if row["client_id"] is None:
             newest[queue_of(row)] = row
     found = {}
@@ -132,17 +140,17 @@ def _above(
     return found
 
 
-def _sent_back(case: GroupCase) -> dict[TopicBroker, list[OffsetCorrectedFact]]:
+def _sent_back(group: GroupSnapshot) -> dict[TopicBroker, list[OffsetCorrectedFact]]:
     """Pulls from beyond the end that brokers sent back; those from below the minimum go forward."""
     sent: dict[TopicBroker, list[OffsetCorrectedFact]] = {}
-    for fact in case.facts["OFFSET_CORRECTED"]:
+    for fact in group.facts["OFFSET_CORRECTED"]:
         if number(fact["details"].get("asked")) > number(fact["details"].get("given")):
             sent.setdefault((fact["topic"], fact["broker_name"]), []).append(fact)
     return sent
 
 
 def _finding(
-    case: GroupCase,
+    group: GroupSnapshot,
     places: Sequence[TopicBroker],
     falls: dict[MessageQueue, EndOffsetFall],
     above: dict[MessageQueue, Above],
@@ -152,10 +160,10 @@ def _finding(
     topic, broker = places[0]
     parts = []
     if anew:
-        parts.append(f"{topic} was deleted at {utc(min(anew.values()))}{_and_again(case, places)}")
+        parts.append(f"{topic} was deleted at {utc(min(anew.values()))}{_and_again(group, places)}")
     if falls:
         deepest = max(falls.values(), key=lambda fall: fall.high - fall.low)
-        when = "" if anew else f" ({_when(case, places[0], deepest)})"
+        when = "" if anew else f" ({_when(group, places[0], deepest)})"
         parts.append(
             f"the end of {topic} {_names(falls)} went back from {deepest.high} to {deepest.low}"
             f"{when}"
@@ -166,21 +174,21 @@ def _finding(
             f"commits of {plural(len(above), 'queue')} of {topic} ({_names(above)}) lie up to "
             f"{messages(most)} above the end"
         )
-    target = _sent_to(case, places, above, sent)
+    target = _sent_to(group, places, above, sent)
     if target:
         parts.append(target)
-    expected = len(places) == 1 and _is_expected(case, broker, falls)
+    expected = len(places) == 1 and _is_expected(group, broker, falls)
     settled = (
         not above and not falls and all(number(fact["details"].get("given")) > 0 for fact in sent)
     )
-    severity: Severity = ERROR if above and case.members else WARNING
+    severity: Severity = ERROR if above and group.members else WARNING
     if not above and (expected or settled):
         severity = INFO
     times = [ms for fall in falls.values() for ms in (fall.first_ms, fall.last_ms)]
     times += [ms for fact in sent for ms in (fact["first_ms"], fact["last_ms"])]
     return Finding(
         f"{listed(name for _, name in places)}: {'; '.join(parts)}.",
-        ({"deleted_from": listed(sorted(deletions_of(case, topic)))} if anew else {})
+        ({"deleted_from": listed(sorted(deletions_of(group, topic)))} if anew else {})
         | {
             "queues": _names({*falls, *above}) or "unknown",
             "asked": listed(sorted({f["details"]["asked"] for f in sent}), 5) or "unknown",
@@ -195,21 +203,21 @@ def _finding(
     )
 
 
-def _and_again(case: GroupCase, places: Collection[TopicBroker]) -> str:
+def _and_again(group: GroupSnapshot, places: Collection[TopicBroker]) -> str:
     """When the topic was made again, as far as its last configuration shows."""
     made = [
         row["event_ms"]
-        for row in case.tables["topics"]
+        for row in group.tables["topics"]
         if (row["topic"], row["broker_name"]) in places and not is_deleted(row)
     ]
     return f" and made again at {utc(min(made))}" if made else ""
 
 
-def _when(case: GroupCase, place: TopicBroker, fall: EndOffsetFall) -> str:
+def _when(group: GroupSnapshot, place: TopicBroker, fall: EndOffsetFall) -> str:
     """Say what happened in between, and when."""
     made = [
         row["event_ms"]
-        for row in case.tables["topics"]
+        for row in group.tables["topics"]
         if (row["topic"], row["broker_name"]) == place
         and fall.first_ms <= row["event_ms"] <= fall.last_ms
     ]
@@ -219,7 +227,7 @@ def _when(case: GroupCase, place: TopicBroker, fall: EndOffsetFall) -> str:
 
 
 def _sent_to(
-    case: GroupCase,
+    group: GroupSnapshot,
     places: Sequence[TopicBroker],
     above: dict[MessageQueue, Above],
     sent: list[OffsetCorrectedFact],
@@ -233,11 +241,11 @@ def _sent_to(
             f"pulls from {span} were sent to {listed([str(one) for one in given], 3)} at "
             f"{utc(sent[0]['first_ms'])}"
         )
-    versions = {case.run.versions.get(broker) for _, broker in places}
+    versions = {group.run.versions.get(broker) for _, broker in places}
     version = versions.pop()
     if not above or versions or version is None:
         return ""
-    low = {queue_of(row): row["min_offset"] for row in case.tables["queue_offsets"]}
+    low = {queue_of(row): row["min_offset"] for row in group.tables["queue_offsets"]}
     try:
         to = {
             first_pull_correction(
@@ -256,9 +264,11 @@ def _sent_to(
     )
 
 
-def _is_expected(case: GroupCase, broker: str, falls: dict[MessageQueue, EndOffsetFall]) -> bool:
+def _is_expected(
+    group: GroupSnapshot, broker: str, falls: dict[MessageQueue, EndOffsetFall]
+) -> bool:
     """True if every fall lies around an outage of the master: a slave knows an older copy."""
-    outages = case.run.masters.get(broker, ())
+    outages = group.run.masters.get(broker, ())
     return bool(falls) and all(
         any(one.down_ms <= fall.last_ms and not one.over(fall.first_ms) for one in outages)
         for fall in falls.values()

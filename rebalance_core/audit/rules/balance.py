@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import (
+from rebalance_core.audit.group_snapshot import (
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     known_topics,
     listed,
@@ -44,14 +44,14 @@ HASH_QUEUES = 2
 """From here on members differ by more than a division with remainder explains."""
 
 
-def find_skew(case: GroupCase) -> Iterator[Finding]:
+def find_skew(group: GroupSnapshot) -> Iterator[Finding]:
     """The surplus of many topics falls to the first members of the list (rocketmq.md §11 no. 7)."""
-    loads = _loads(case, "AVG")
-    shared = shared_topics(case)  # their queues are in no member's load
-    topics = [topic for topic in subscribed_topics(case) if topic not in shared]
+    loads = _loads(group, "AVG")
+    shared = shared_topics(group)  # their queues are in no member's load
+    topics = [topic for topic in subscribed_topics(group) if topic not in shared]
     if len(loads) < 2 or len(topics) < SKEW_TOPICS:
         return
-    if any(known_topics(row) - shared.keys() != set(topics) for row in case.members):
+    if any(known_topics(row) - shared.keys() != set(topics) for row in group.members):
         return
     ranked = sorted(loads, key=java_string_key)
     sizes = [loads[client_id] for client_id in ranked]
@@ -70,9 +70,9 @@ def find_skew(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def find_hash(case: GroupCase) -> Iterator[Finding]:
+def find_hash(group: GroupSnapshot) -> Iterator[Finding]:
     """CONSISTENT_HASH with a peak of twice the mean (rocketmq.md §11 no. 15)."""
-    loads = _loads(case, "CONSISTENT_HASH")
+    loads = _loads(group, "CONSISTENT_HASH")
     queues = sum(loads.values())
     if len(loads) < 2 or not queues:
         return
@@ -84,23 +84,23 @@ def find_hash(case: GroupCase) -> Iterator[Finding]:
             f"{len(loads)} members is {mean:.1f}.",
             {
                 "loads": listed(f"{c}={n}" for c, n in sorted(loads.items())),
-                "strategy": listed(sorted({row["strategy"] for row in case.members})),
+                "strategy": listed(sorted({row["strategy"] for row in group.members})),
             },
             client_id=heavy[0] if len(heavy) == 1 else None,
         )
 
 
-def _loads(case: GroupCase, strategy: str) -> dict[str, int]:
+def _loads(group: GroupSnapshot, strategy: str) -> dict[str, int]:
     """Queues of each member at the end; empty unless all use this strategy and it has settled."""
-    last = case.last_epoch
-    if last is None or last["status"] == FROZEN or is_broadcasting(case):
+    last = group.last_epoch
+    if last is None or last["status"] == FROZEN or is_broadcasting(group):
         return {}
     # a Go member's ring is one, too
-    names = {row["strategy"].partition("(")[0].removeprefix("GO_") for row in case.members}
-    ids = [row["client_id"] for row in case.members]
-    if names != {strategy} or len(ids) > len(set(ids)) or not has_settled(case, last["epoch"]):
+    names = {row["strategy"].partition("(")[0].removeprefix("GO_") for row in group.members}
+    ids = [row["client_id"] for row in group.members]
+    if names != {strategy} or len(ids) > len(set(ids)) or not has_settled(group, last["epoch"]):
         return {}
-    rows = case.tables["consumer_load"]
+    rows = group.tables["consumer_load"]
     return {row["client_id"]: row["queues"] for row in rows if row["to_ms"] is None}
 
 
@@ -135,33 +135,33 @@ BY_DESIGN = ("CONFIG", "MACHINE_ROOM")
 """What a member gets is what it was told to; rooms and lists have rules of their own."""
 
 
-def find_idle_member(case: GroupCase) -> Iterator[Finding]:
+def find_idle_member(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for all members without a queue at the end (rocketmq.md §11 no. 6)."""
-    last = case.last_epoch
-    if is_broadcasting(case) or last is None or last["status"] == FROZEN:
+    last = group.last_epoch
+    if is_broadcasting(group) or last is None or last["status"] == FROZEN:
         return
-    processes = {row["client_id"]: row for row in case.members}
-    assigned, idle = assigned_members(case), []
-    for row in case.tables["consumer_load"]:
+    processes = {row["client_id"]: row for row in group.members}
+    assigned, idle = assigned_members(group), []
+    for row in group.tables["consumer_load"]:
         member = processes.get(row["client_id"])
         if row["to_ms"] is not None or not row["idle"] or row["suspended"] or member is None:
             continue
         if row["client_id"] in assigned:
             continue
-        if not member["strategy"].startswith(BY_DESIGN) and has_settled(case, span_of(row).epoch):
+        if not member["strategy"].startswith(BY_DESIGN) and has_settled(group, span_of(row).epoch):
             idle.append(row)
     if idle:
-        yield _idle_member_finding(case, sorted(row["client_id"] for row in idle),
+        yield _idle_member_finding(group, sorted(row["client_id"] for row in idle),
                        min(row["from_ms"] for row in idle))  # fmt: skip
 
 
-def _idle_member_finding(case: GroupCase, idle: list[str], first_ms: int) -> Finding:
-    shared = shared_topics(case)
-    sizes = {topic: 0 for topic in subscribed_topics(case) if topic not in shared}
-    for queue in {(r["topic"], r["broker_name"], r["queue_id"]) for r in case.owned}:
+def _idle_member_finding(group: GroupSnapshot, idle: list[str], first_ms: int) -> Finding:
+    shared = shared_topics(group)
+    sizes = {topic: 0 for topic in subscribed_topics(group) if topic not in shared}
+    for queue in {(r["topic"], r["broker_name"], r["queue_id"]) for r in group.owned}:
         if queue[0] in sizes:
             sizes[queue[0]] += 1
-    members = len(case.members)
+    members = len(group.members)
     crowded = all(members > count for count in sizes.values())
     shown = [f"{topic} {plural(count, 'queue')}" for topic, count in sizes.items()]
     why = (
@@ -194,20 +194,20 @@ IDLE_MEMBER = Rule(
 # POP_UNREACHED_QUEUE: queues of a shared topic that no member may take messages from.
 
 
-def find_unreached_queues(case: GroupCase) -> Iterator[Finding]:
+def find_unreached_queues(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic with such queues at the end, once that has settled."""
-    for topic, metrics in shared_topics(case).items():
+    for topic, metrics in shared_topics(group).items():
         if metrics["unreached"]:
-            since = _since(case, topic)
-            if has_settled(case, since["epoch"]):
+            since = _since(group, topic)
+            if has_settled(group, since["epoch"]):
                 yield _unreached_queues_finding(
-                    case, topic, metrics["unreached"], _epoch_ms(case, since)
+                    group, topic, metrics["unreached"], _epoch_ms(group, since)
                 )
 
 
-def _since(case: GroupCase, topic: str) -> PopMetricsRow:
+def _since(group: GroupSnapshot, topic: str) -> PopMetricsRow:
     """The row of pop_metrics with which the last stretch of unreached queues began."""
-    rows = [row for row in case.tables["pop_metrics"] if row["topic"] == topic]
+    rows = [row for row in group.tables["pop_metrics"] if row["topic"] == topic]
     rows.sort(key=lambda row: row["epoch"], reverse=True)
     since = rows[0]
     for row in rows[1:]:
@@ -217,20 +217,20 @@ def _since(case: GroupCase, topic: str) -> PopMetricsRow:
     return since
 
 
-def _epoch_ms(case: GroupCase, metrics: PopMetricsRow) -> int:
-    return next(int(row["from_ms"]) for row in case.epochs if row["epoch"] == metrics["epoch"])
+def _epoch_ms(group: GroupSnapshot, metrics: PopMetricsRow) -> int:
+    return next(int(row["from_ms"]) for row in group.epochs if row["epoch"] == metrics["epoch"])
 
 
 def _unreached_queues_finding(
-    case: GroupCase, topic: str, unreached: int, since_ms: int
+    group: GroupSnapshot, topic: str, unreached: int, since_ms: int
 ) -> Finding:
-    queues = _queues(case, topic, unreached)
+    queues = _queues(group, topic, unreached)
     names = queue_names((queue.broker_name, queue.queue_id) for queue in queues)
-    behind = Offsets(case).behind(queues)
-    mode = request_mode(case, topic, case.run.end_ms)
+    behind = Offsets(group).behind(queues)
+    mode = request_mode(group, topic, group.run.end_ms)
     foreign = sorted(
-        {row["strategy"] for row in case.members} - set(BROKER_STRATEGIES)
-        if readers(case, topic).poppers
+        {row["strategy"] for row in group.members} - set(BROKER_STRATEGIES)
+        if readers(group, topic).poppers
         else ()
     )
     why = f"; brokers do not know the strategy {listed(foreign, 3)}" if foreign else ""
@@ -247,14 +247,14 @@ def _unreached_queues_finding(
     )
 
 
-def _queues(case: GroupCase, topic: str, unreached: int) -> list[MessageQueue]:
+def _queues(group: GroupSnapshot, topic: str, unreached: int) -> list[MessageQueue]:
     """Name the queues; nothing where the topic's configuration at the end does not tell."""
     reached = {
-        (row["broker_name"], row["queue_id"]) for row in reach(case) if row["topic"] == topic
+        (row["broker_name"], row["queue_id"]) for row in reach(group) if row["topic"] == topic
     }
     queues = [
         MessageQueue(topic, broker, queue_id)
-        for broker, queue_id in sorted(readable_queues(case, topic) - reached)
+        for broker, queue_id in sorted(readable_queues(group, topic) - reached)
         if (broker, WHOLE_BROKER) not in reached
     ]
     return queues if len(queues) == unreached else []

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import (
+from rebalance_core.audit.group_snapshot import (
     BROKER,
     BrokerOutage,
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     grouped,
     lasting,
@@ -29,26 +29,26 @@ if TYPE_CHECKING:
 UNKNOWN = "unknown"
 
 
-def queues_lost(case: GroupCase, broker: str) -> set[MessageQueue]:
+def queues_lost(group: GroupSnapshot, broker: str) -> set[MessageQueue]:
     """The queues on a broker that the group could read if the broker was there."""
     return {
         MessageQueue(topic, name, number)
-        for topic in last_topics(case)
-        for name, number in readable_queues(case, topic)
+        for topic in last_topics(group)
+        for name, number in readable_queues(group, topic)
         if name == broker
     }
 
 
-def brokers_lost(case: GroupCase) -> dict[str, BrokerOutage]:
+def brokers_lost(group: GroupSnapshot) -> dict[str, BrokerOutage]:
     """The brokers that are down at the end."""
-    return {b: of[-1] for b, of in sorted(case.run.outages.items()) if of[-1].up_ms is None}
+    return {b: of[-1] for b, of in sorted(group.run.outages.items()) if of[-1].up_ms is None}
 
 
-def find_unreadable(case: GroupCase) -> Iterator[Finding]:
+def find_unreadable(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding, for information, for each broker that is down and has queues of the group."""
-    offsets = Offsets(case)
-    for broker, outage in brokers_lost(case).items():
-        queues = queues_lost(case, broker)
+    offsets = Offsets(group)
+    for broker, outage in brokers_lost(group).items():
+        queues = queues_lost(group, broker)
         if not queues:
             continue
         behind = offsets.behind(queues)

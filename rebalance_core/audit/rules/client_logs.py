@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import (
-    ClusterCase,
+from rebalance_core.audit.coverage import Coverage
+from rebalance_core.audit.dumps import number
+from rebalance_core.audit.group_snapshot import (
+    ClusterSnapshot,
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     grouped,
     lasting,
     listed,
     plural,
 )
-from rebalance_core.audit.coverage import Coverage
-from rebalance_core.audit.dumps import number
 from rebalance_core.audit.recovery import goes_on_until
 from rebalance_core.audit.subscriptions import (
     gave_up_asking,
@@ -46,19 +46,19 @@ if TYPE_CHECKING:
 # GAVE_UP_ASKING: members that are set to ask a broker divide a topic themselves.
 
 
-def find_gave_up_asking(case: GroupCase) -> Iterator[Finding]:
+def find_gave_up_asking(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic, of the clients that still divide it, else of those that ask again; for
     information where the broker's division would be the same.
     """
-    members = {row["client_id"] for row in case.members}
-    of_members = (fact for fact in case.facts["GAVE_UP_ASKING"] if fact["client_id"] in members)
+    members = {row["client_id"] for row in group.members}
+    of_members = (fact for fact in group.facts["GAVE_UP_ASKING"] if fact["client_id"] in members)
     by_topic = grouped(of_members, lambda fact: fact["topic"])
     for topic, facts in sorted(by_topic.items()):
-        alone = gave_up_asking(case, topic)
+        alone = gave_up_asking(group, topic)
         shown = [fact for fact in facts if fact["client_id"] in alone] or facts
         clients = sorted({fact["client_id"] for fact in shown})
         last = None if alone else max(shown, key=_over_ms)
-        popped = is_popped(case, topic, case.run.end_ms)
+        popped = is_popped(group, topic, group.run.end_ms)
         one = len(clients) == 1
         does = f"divides {topic} itself" if one else f"divide {topic} themselves"
         others = "others pop it" if popped else "brokers divide it for those that ask"
@@ -100,11 +100,11 @@ GAVE_UP_ASKING = Rule(
 # RESTLESS_PASSES: members that by rule run a pass every second.
 
 
-def find_restless_passes(case: GroupCase) -> Iterator[Finding]:
+def find_restless_passes(group: GroupSnapshot) -> Iterator[Finding]:
     """At most one finding: push members that read lists by hand (rocketmq.md §2.4)."""
-    if is_broadcasting(case) or (case.settings.get("consumer_type") or PUSH) != PUSH:
+    if is_broadcasting(group) or (group.settings.get("consumer_type") or PUSH) != PUSH:
         return
-    restless = sorted({row["client_id"] for row in case.members if _never_balanced(row)})
+    restless = sorted({row["client_id"] for row in group.members if _never_balanced(row)})
     if restless:
         yield Finding(
             f"{plural(len(restless), 'member')} with the strategy CONFIG "
@@ -138,16 +138,16 @@ RESTLESS_PASSES = Rule(
 # NO_BROKER_ADDRESS: Go clients that hold queues of a broker of which they know no address.
 
 
-def find_no_broker_address(case: ClusterCase) -> Iterator[Finding]:
+def find_no_broker_address(group: ClusterSnapshot) -> Iterator[Finding]:
     """One finding for each log and broker; for information where the log goes on without it."""
     found: dict[tuple[str, str], list[NoBrokerAddressFact]] = {}
-    for row in case.facts["NO_BROKER_ADDRESS"]:
+    for row in group.facts["NO_BROKER_ADDRESS"]:
         found.setdefault((row["details"]["log"], row["broker_name"]), []).append(row)
     for (log, broker), rows in sorted(found.items()):
         first, last = min(row["first_ms"] for row in rows), max(row["last_ms"] for row in rows)
         queues = sorted({(row["topic"], row["queue_id"]) for row in rows})
         topics = sorted({topic for topic, _ in queues})
-        until_ms = goes_on_until(case.run.coverage, log, last)
+        until_ms = goes_on_until(group.run.coverage, log, last)
         yield Finding(
             f"The Go client of clients/{log} has no address of {broker} and does not pull "
             f"{plural(len(queues), 'queue')} of {listed(topics, 3)} there (from {utc(first)} to "
@@ -217,15 +217,15 @@ class StarvedProcess:
         return WARNING if self.late_ms or self.blocked_ms >= SEVERE_MS else INFO
 
 
-def find_starved_timers(case: ClusterCase) -> Iterator[Finding]:
+def find_starved_timers(group: ClusterSnapshot) -> Iterator[Finding]:
     """At most one finding for all processes of a cluster (rocketmq.md §6.1, §11 no. 28).
 
     One dead broker costs a tenth of the time, which is no finding unless the route change is
     learnt late.
     """
-    gone, coverage = _gone(case.broker_events), case.run.coverage
+    gone, coverage = _gone(group.broker_events), group.run.coverage
     failed: dict[str, list[HeartbeatFailedFact]] = {}
-    for row in case.facts["HEARTBEAT_FAILED"]:
+    for row in group.facts["HEARTBEAT_FAILED"]:
         pid = row["details"]["pid"]
         name = f"clients/{row['details']['log']}" + (f", pid {pid}" if pid else "")
         failed.setdefault(name, []).append(row)

@@ -6,8 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.broker_states import flap_times
-from rebalance_core.audit.case import BROKER, ClusterCase, Finding, Rule, listed, plural
 from rebalance_core.audit.coverage import LOG_SILENT_MS, logs_of, name_servers_gap
+from rebalance_core.audit.group_snapshot import (
+    BROKER,
+    ClusterSnapshot,
+    Finding,
+    Rule,
+    listed,
+    plural,
+)
 from rebalance_core.audit.unknowns import CLOCK_OFF
 from rebalance_core.model.events import REFUSED
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS
@@ -20,15 +27,15 @@ STARTS_MS = 5_000
 """A broker registers before it logs that it is up; both logs have seconds."""
 
 
-def find_refusing_slaves(case: ClusterCase) -> Iterator[Finding]:
+def find_refusing_slaves(group: ClusterSnapshot) -> Iterator[Finding]:
     """One finding for all brokers whose slaves may not be read, unless a file states otherwise.
 
     The outages of a broker's master count where no BROKER_SLAVES is there.
     """
-    modes = {broker: outages[-1].mode for broker, outages in case.run.masters.items()}
+    modes = {broker: outages[-1].mode for broker, outages in group.run.masters.items()}
     refusing = {broker for broker, mode in modes.items() if mode == REFUSED}
     assumed: set[str] = set()
-    for row in case.facts["BROKER_SLAVES"]:
+    for row in group.facts["BROKER_SLAVES"]:
         broker, mode = row["broker_name"], row["details"]["mode"]
         refusing.discard(broker)
         if not mode:
@@ -46,13 +53,13 @@ def find_refusing_slaves(case: ClusterCase) -> Iterator[Finding]:
     )
 
 
-def find_unregistered(case: ClusterCase) -> Iterator[Finding]:
+def find_unregistered(group: ClusterSnapshot) -> Iterator[Finding]:
     """Brokers that not all name servers with a log know alike."""
     views: dict[str, dict[str, BrokerRegisteredFact]] = {}
-    servers = {row["details"]["name"] for row in case.facts["NAME_SERVER_FILE"]}
-    for row in case.facts["BROKER_REGISTERED"]:
+    servers = {row["details"]["name"] for row in group.facts["NAME_SERVER_FILE"]}
+    for row in group.facts["BROKER_REGISTERED"]:
         views.setdefault(row["broker_name"], {})[row["details"]["name"]] = row
-    logs = logs_of(case.coverage, "namesrv_log")
+    logs = logs_of(group.coverage, "namesrv_log")
     for broker, words in sorted(views.items()):
         registered = {
             server for server, row in words.items() if row["details"]["registered"] == "true"
@@ -71,14 +78,14 @@ def find_unregistered(case: ClusterCase) -> Iterator[Finding]:
             )
 
 
-def find_flaps(case: ClusterCase) -> Iterator[Finding]:
+def find_flaps(group: ClusterSnapshot) -> Iterator[Finding]:
     """Brokers that expired and were back at once, though they had not been restarted.
 
     Whether one was is unknown where its log does not have all of that time, or not at that time as
     its clock is off.
     """
-    coverage = case.run.coverage
-    for name, times in sorted(flap_times(case.broker_events, case.facts).items()):
+    coverage = group.run.coverage
+    for name, times in sorted(flap_times(group.broker_events, group.facts).items()):
         longest = max(up - gone for gone, up in times) / 1000
         begin, end = times[0][0], times[-1][1]
         log = coverage.of_broker(name)

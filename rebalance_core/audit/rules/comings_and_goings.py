@@ -9,16 +9,16 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, listings, outsiders
-from rebalance_core.audit.case import (
+from rebalance_core.audit.evidence import unlogged_group
+from rebalance_core.audit.group_snapshot import (
     PERSISTENT_MS,
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     lasting,
     listed,
     plural,
 )
-from rebalance_core.audit.evidence import unlogged_group
 from rebalance_core.audit.listings import Answer
 from rebalance_core.audit.offsets import backlog, messages
 from rebalance_core.audit.outsiders import Unlisted
@@ -47,28 +47,28 @@ class Stay:
     to_ms: int
 
 
-def find_flapping_members(case: GroupCase) -> Iterator[Finding]:
+def find_flapping_members(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for each host with many short stays, one soon after the other.
 
     A short stay ended before the group had surely settled after its begin.
     """
-    for host, stays in sorted(_short_stays(case).items()):
+    for host, stays in sorted(_short_stays(group).items()):
         run: list[Stay] = []
         for stay in stays:
             if run and stay.from_ms - run[-1].to_ms > HOUR_MS:
-                yield from _finding(case, host, run)
+                yield from _finding(group, host, run)
                 run = []
             run.append(stay)
-        yield from _finding(case, host, run)
+        yield from _finding(group, host, run)
 
 
-def _short_stays(case: GroupCase) -> dict[str, list[Stay]]:
+def _short_stays(group: GroupSnapshot) -> dict[str, list[Stay]]:
     """Host (what a client id has before @) -> its short stays in order.
 
     Lives of one client id that overlap are one: connections that no line of its join ties together.
     """
     lives: dict[tuple[str, str], list[int | None]] = {}
-    for row in sorted(case.tables["memberships"], key=lambda one: one["from_ms"]):
+    for row in sorted(group.tables["memberships"], key=lambda one: one["from_ms"]):
         life = lives.setdefault((row["client_id"], row["channel_id"] or ""), [row["from_ms"], None])
         life[1] = row["to_ms"]
     merged: dict[str, list[list[int | None]]] = {}
@@ -88,11 +88,11 @@ def _short_stays(case: GroupCase) -> dict[str, list[Stay]]:
     return {host: sorted(of_host, key=lambda stay: stay.from_ms) for host, of_host in stays.items()}
 
 
-def _finding(case: GroupCase, host: str, stays: list[Stay]) -> Iterator[Finding]:
+def _finding(group: GroupSnapshot, host: str, stays: list[Stay]) -> Iterator[Finding]:
     if len(stays) < FLAPS:
         return
     first_ms, last_ms = stays[0].from_ms, stays[-1].to_ms
-    over = case.run.end_ms - last_ms > HOUR_MS
+    over = group.run.end_ms - last_ms > HOUR_MS
     ids = sorted({stay.client_id for stay in stays})
     what = (
         f"{ids[0]} connected anew and was gone again {plural(len(stays), 'time')}"
@@ -137,10 +137,10 @@ OFTEN = 2
 """Once may be a pause of the process or of the network; again is not chance."""
 
 
-def find_expired_alive(case: GroupCase) -> Iterator[Finding]:
+def find_expired_alive(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for each client id that expired and was back under the same id."""
-    intervals = _intervals(case)
-    for client_id, pauses in sorted(pauses_of(case).items()):
+    intervals = _intervals(group)
+    for client_id, pauses in sorted(pauses_of(group).items()):
         longest = max(back - lost for lost, back, _ in pauses)
         ends = accumulate((back for _, back, _ in pauses), max)  # at several brokers it is one
         often = 1 + sum(lost > end for (lost, _, _), end in zip(pauses[1:], ends, strict=False))
@@ -149,7 +149,7 @@ def find_expired_alive(case: GroupCase) -> Iterator[Finding]:
         beat_ms = intervals.get(client_id, 0)
         rare = beat_ms > CHANNEL_EXPIRY_MS
         # its interval went with the process
-        went_ms = went_after(case, client_id, pauses[-1][1]) if rare else None
+        went_ms = went_after(group, client_id, pauses[-1][1]) if rare else None
         why = (
             f"It sends heartbeats each {lasting(beat_ms)} (heartbeatBrokerInterval)."
             if rare
@@ -170,20 +170,20 @@ def find_expired_alive(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _intervals(case: GroupCase) -> dict[str, int]:
+def _intervals(group: GroupSnapshot) -> dict[str, int]:
     """The heartbeatBrokerInterval of each client that states one of its own, ms."""
     stated = {
         row["client_id"]: row["heartbeat_broker_interval_ms"]
-        for row in case.consumer_events
+        for row in group.consumer_events
         if row["heartbeat_broker_interval_ms"]
     }
     return stated | {
         fact["client_id"]: dumps.number(fact["details"].get("interval_ms"))
-        for fact in case.facts["HEARTBEAT_INTERVAL"]
+        for fact in group.facts["HEARTBEAT_INTERVAL"]
     }
 
 
-def pauses_of(case: GroupCase) -> dict[str, list[tuple[int, int, str | None]]]:
+def pauses_of(group: GroupSnapshot) -> dict[str, list[tuple[int, int, str | None]]]:
     """Client id -> (given up, back, by the broker that alone did) in order, epoch ms.
 
     An id that is not unique to a process, as with a fixed instance name, says nothing: a new
@@ -191,7 +191,7 @@ def pauses_of(case: GroupCase) -> dict[str, list[tuple[int, int, str | None]]]:
     """
     given_up: dict[tuple[str, str | None], ConsumerEventsRow] = {}
     pauses: dict[str, list[tuple[int, int, str | None]]] = {}
-    for row in case.consumer_events:
+    for row in group.consumer_events:
         client_id = row["client_id"]
         if not _OF_ONE_PROCESS.search(client_id):
             continue
@@ -233,13 +233,13 @@ class _Sides:
         return bool(self.at_brokers and self.behind_proxies)
 
 
-def find_members_apart(case: GroupCase) -> Iterator[Finding]:
+def find_members_apart(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a group, of the last round that shows it (rocketmq.md §14).
 
     A proxy with a broker around it (LOCAL) has that broker's list, so nobody is apart there. Who
     speaks gRPC divides nothing, and a BROADCASTING member reads everything anyway.
     """
-    rounds = [] if is_broadcasting(case) else list(_rounds(case))
+    rounds = [] if is_broadcasting(group) else list(_rounds(group))
     shown = [one for one in rounds if one.apart]
     if not shown:
         return
@@ -249,7 +249,7 @@ def find_members_apart(case: GroupCase) -> Iterator[Finding]:
     if again is not None:
         over = Recovery(again, "a later round of dumps lists each of them on both sides")
     for side in (last.at_brokers, last.behind_proxies):
-        went = [went_after(case, client_id, last.at_ms) for client_id in side]
+        went = [went_after(group, client_id, last.at_ms) for client_id in side]
         gone = [ms for ms in went if ms is not None]
         if over is None and len(gone) == len(went):
             over = Recovery(max(gone), f"{listed(side, 3)} went")
@@ -265,13 +265,13 @@ def find_members_apart(case: GroupCase) -> Iterator[Finding]:
     )
 
 
-def _rounds(case: GroupCase) -> Iterator[_Sides]:
+def _rounds(group: GroupSnapshot) -> Iterator[_Sides]:
     """Every round of dumps in which brokers and proxies were asked."""
-    at_brokers, behind = listings.broker_answers(case), listings.proxy_answers(case)
+    at_brokers, behind = listings.broker_answers(group), listings.proxy_answers(group)
     of_proxies = {id(row) for row in behind}
-    grpc = {row["client_id"] for row in case.tables["memberships"] if is_proxied(row)}
+    grpc = {row["client_id"] for row in group.tables["memberships"] if is_proxied(row)}
     for together in listings.member_rounds(
-        dumps.fresh(case, [*at_brokers, *behind], dumps.seen_ms)
+        dumps.fresh(group, [*at_brokers, *behind], dumps.seen_ms)
     ):
         sides = [
             [row for row in together if (id(row) in of_proxies) == proxied]
@@ -307,9 +307,9 @@ MEMBERS_APART = Rule(
 # PROXY_GROUP_UNSEEN and RUNNING_NOT_LISTED: somebody reads whom no broker lists as a member.
 
 
-def find_unseen_members(case: GroupCase) -> Iterator[Finding]:
+def find_unseen_members(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a group (rocketmq.md §14)."""
-    reading = outsiders.unseen_reading(case)
+    reading = outsiders.unseen_reading(group)
     if reading is None:
         return
     topics = sorted({queue.topic for queue in reading.queues})
@@ -321,7 +321,7 @@ def find_unseen_members(case: GroupCase) -> Iterator[Finding]:
     yield Finding(
         f"Offsets of {plural(len(reading.queues), 'queue')} of {listed(topics, 5)} advanced from "
         f"{utc(reading.first_ms)} to {utc(reading.last_ms)}, and no log or dump names a member of "
-        f"{case.consumer_group}{offline}{pops}. Its members are most likely behind proxies.",
+        f"{group.consumer_group}{offline}{pops}. Its members are most likely behind proxies.",
         {
             "topics": listed(topics),
             "not_online_at": listed(denied) or "unknown",
@@ -334,31 +334,31 @@ def find_unseen_members(case: GroupCase) -> Iterator[Finding]:
     )
 
 
-def find_unlisted(case: GroupCase) -> Iterator[Finding]:
+def find_unlisted(group: GroupSnapshot) -> Iterator[Finding]:
     """At most one finding a group, for clients that live on and are no members."""
-    unlisted = outsiders.unlisted_readers(case)
-    if unlisted is None or dumps.is_system_group(case.consumer_group):
+    unlisted = outsiders.unlisted_readers(group)
+    if unlisted is None or dumps.is_system_group(group.consumer_group):
         return
-    behind = sum(backlog(case).values())
-    waits = unlisted.goes_on and not case.members and behind > 0
+    behind = sum(backlog(group).values())
+    waits = unlisted.goes_on and not group.members and behind > 0
     left = f"; {messages(behind)} not read" if waits else ""
     ids = sorted(unlisted.clients)
     signs = [*unlisted.clients.values(), *unlisted.refused.values()]
     yield Finding(
-        f"{_who(case, unlisted)}{_refusals(unlisted)}: heartbeats do not arrive{left}.",
+        f"{_who(group, unlisted)}{_refusals(unlisted)}: heartbeats do not arrive{left}.",
         {"clients": listed(ids) or "unknown", "refused_by": listed(sorted(unlisted.refused))},
         severity=ERROR if waits else WARNING,
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=min(first for first, _ in signs),
         last_ms=None if unlisted.goes_on else unlisted.last_ms,
-        unknown=None if unlisted.clients else unlogged_group(case),
+        unknown=None if unlisted.clients else unlogged_group(group),
         ended_by="" if unlisted.goes_on else "it gave no sign of life after that",
     )
 
 
-def _who(case: GroupCase, unlisted: Unlisted) -> str:
+def _who(group: GroupSnapshot, unlisted: Unlisted) -> str:
     if not unlisted.clients:
-        return f"Somebody pulls for {case.consumer_group}, of which no broker lists a member"
+        return f"Somebody pulls for {group.consumer_group}, of which no broker lists a member"
     names = [
         f"{client_id} {'goes on' if unlisted.goes_on else 'went on'} (commits or log until "
         f"{utc(last_ms)}) and no broker lists it since {utc(lost_ms)}"

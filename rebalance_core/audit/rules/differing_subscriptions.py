@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import (
+from rebalance_core.audit.dumps import by_topic, fresh, last_stated, queue_of
+from rebalance_core.audit.evidence import end_of
+from rebalance_core.audit.group_snapshot import (
     PERSISTENT_MS,
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     grouped,
     known_topics,
@@ -17,8 +19,6 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.dumps import by_topic, fresh, last_stated, queue_of
-from rebalance_core.audit.evidence import end_of
 from rebalance_core.audit.logged_causes import cause_before, window_around
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.orphans import orphans
@@ -52,21 +52,21 @@ if TYPE_CHECKING:
 # INCONSISTENT_SUBSCRIPTION: members of one group subscribe different topics.
 
 
-def find_inconsistent_subscription(case: GroupCase) -> Iterator[Finding]:
+def find_inconsistent_subscription(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for each persistent stretch in which subscriptions differ
     (rocketmq.md §11 no. 1).
     """
-    stretches = stated_subscriptions(case)
+    stretches = stated_subscriptions(group)
     said = {id(row): what for row, what in stretches}
     rows = [row for row, _ in stretches]
     for span in spans_where(rows, lambda row: said[id(row)], differ):
-        if is_persistent(case, span):
-            yield _inconsistent_subscription_finding(case, span)
+        if is_persistent(group, span):
+            yield _inconsistent_subscription_finding(group, span)
 
 
-def _inconsistent_subscription_finding(case: GroupCase, span: Span) -> Finding:
+def _inconsistent_subscription_finding(group: GroupSnapshot, span: Span) -> Finding:
     members = rows_in_epoch(
-        case.tables["memberships"], None if span.last_ms is None else span.epoch
+        group.tables["memberships"], None if span.last_ms is None else span.epoch
     )
     who: dict[str, set[str]] = {}
     for row in members:
@@ -77,7 +77,7 @@ def _inconsistent_subscription_finding(case: GroupCase, span: Span) -> Finding:
     evidence = {"who_subscribes_what": "; ".join(parts[:20])}
     lost = ""
     if span.last_ms is None:
-        orphaned = by_topic(orphans(case))
+        orphaned = by_topic(orphans(group))
         named = {
             topic: queue_names((r["broker_name"], r["queue_id"]) for r in rows)
             for topic, rows in orphaned.items()
@@ -88,10 +88,10 @@ def _inconsistent_subscription_finding(case: GroupCase, span: Span) -> Finding:
                 f"{topic} {queues}" for topic, queues in named.items()
             )
         evidence["orphan_queues"] = str(count)
-    evidence |= _broker_words(case)
-    rolling = is_rolling(case, span)
+    evidence |= _broker_words(group)
+    rolling = is_rolling(group, span)
     why = ", while members were replaced one after another" if rolling else ""
-    unseen = span.last_ms is None and _may_have_unsubscribed(case, members)
+    unseen = span.last_ms is None and _may_have_unsubscribed(group, members)
     since = "; since when, and whether one unsubscribed, no log tells" if unseen else ""
     return Finding(
         f"Members of the group subscribe different topics{'' if unseen else _since(span)}"
@@ -107,31 +107,31 @@ def _since(span: Span) -> str:
     return f" since {utc(span.first_ms)}{last}"
 
 
-def _may_have_unsubscribed(case: GroupCase, members: list[MembershipsRow]) -> bool:
+def _may_have_unsubscribed(group: GroupSnapshot, members: list[MembershipsRow]) -> bool:
     """True if a member that lacks a topic came at a time since when logs have gaps."""
-    if not case.run.coverage.known:
+    if not group.run.coverage.known:
         return False
     all_topics = frozenset[str]().union(*map(known_topics, members))
     lacking = {row["client_id"] for row in members if known_topics(row) != all_topics}
-    joins = [row for row in case.consumer_events if row["event_type"] == CONSUMER_JOIN]
+    joins = [row for row in group.consumer_events if row["event_type"] == CONSUMER_JOIN]
     joins = [row for row in joins if row["client_id"] in lacking]
     unlogged = any(
-        row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in case.tables["findings"]
+        row["rule_id"] == "INGEST_SUBSCRIPTION_NOT_LOGGED" for row in group.tables["findings"]
     )
     # what a dump lists a member with it may have come to have since it joined
     later = any(
         row["detail"] == OBSERVED or (row.get("source") or "").startswith("mqadmin/")
         for row in joins
     )
-    since_ms = min((row["event_ms"] for row in joins), default=case.run.start_ms)
-    return unlogged or later or logs_gap(case, since_ms, None) is not None
+    since_ms = min((row["event_ms"] for row in joins), default=group.run.start_ms)
+    return unlogged or later or logs_gap(group, since_ms, None) is not None
 
 
-def _broker_words(case: GroupCase) -> dict[str, str]:
+def _broker_words(group: GroupSnapshot) -> dict[str, str]:
     """Quote brokers on it: refused pulls, topics dropped out of the table."""
     words = {}
     for kind in ("NO_SUBSCRIPTION", "TOPIC_DROPPED"):
-        facts = case.facts[kind]
+        facts = group.facts[kind]
         if facts:
             topics = sorted({fact["topic"] for fact in facts if fact["topic"]})
             words[kind.lower()] = f"{sum(f['times'] for f in facts)} times: {listed(topics)}"
@@ -155,22 +155,22 @@ INCONSISTENT_SUBSCRIPTION = Rule(
 # INCONSISTENT_TAGS: members filter one topic by different expressions.
 
 
-def find_inconsistent_tags(case: GroupCase) -> Iterator[Finding]:
+def find_inconsistent_tags(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic: differing expressions of clients, else an expression that flips."""
-    differing = _differing(case)
+    differing = _differing(group)
     for topic in sorted(differing):
-        yield _by_clients(case, topic, differing[topic])
-    changes = grouped(case.facts["TAGS_CHANGED"], lambda fact: fact["topic"])
+        yield _by_clients(group, topic, differing[topic])
+    changes = grouped(group.facts["TAGS_CHANGED"], lambda fact: fact["topic"])
     for topic in sorted(changes.keys() - differing.keys()):
-        yield from _by_flips(case, topic, changes[topic])
+        yield from _by_flips(group, topic, changes[topic])
 
 
-def _differing(case: GroupCase) -> dict[str, list[ClientTopicFact]]:
+def _differing(group: GroupSnapshot) -> dict[str, list[ClientTopicFact]]:
     """Return the last statements of clients that are still members, on topics where they differ."""
-    alive = {row["client_id"] for row in case.members}
+    alive = {row["client_id"] for row in group.members}
     last: dict[tuple[str, str], ClientTopicFact] = {}
     for fact in sorted(
-        fresh(case, case.facts["CLIENT_TOPIC"], last_stated), key=lambda one: one["last_ms"]
+        fresh(group, group.facts["CLIENT_TOPIC"], last_stated), key=lambda one: one["last_ms"]
     ):
         if not is_retry_topic(fact["topic"]) and (not alive or fact["client_id"] in alive):
             last[fact["topic"], fact["client_id"]] = fact
@@ -186,16 +186,16 @@ def _expression(fact: ClientTopicFact) -> str:
     return " || ".join(sorted(part.strip() for part in parts))
 
 
-def _by_clients(case: GroupCase, topic: str, facts: list[ClientTopicFact]) -> Finding:
+def _by_clients(group: GroupSnapshot, topic: str, facts: list[ClientTopicFact]) -> Finding:
     who: dict[str, set[str]] = {}
     for fact in facts:
         who.setdefault(_expression(fact), set()).add(fact["client_id"])
     parts = [f"'{text}' of {listed(sorted(ids), 3)}" for text, ids in sorted(who.items())]
     began = {_expression(f): f["first_ms"] for f in sorted(facts, key=_begun, reverse=True)}
     first = max(began.values())
-    cause = window_around(case, case.run.end_ms, after_ms=HEARTBEAT_MS)
+    cause = window_around(group, group.run.end_ms, after_ms=HEARTBEAT_MS)
     because = f" ({cause}, just before the end)" if cause else ""
-    went_ms = went_after(case, None, max(fact["last_ms"] for fact in facts))
+    went_ms = went_after(group, None, max(fact["last_ms"] for fact in facts))
     return Finding(
         f"Members filter {topic} differently: {'; '.join(parts[:5])}{because}. The broker uses "
         "the expression of the last heartbeat for all.",
@@ -212,17 +212,17 @@ def _begun(fact: ClientTopicFact) -> int:
     return int(fact["first_ms"])
 
 
-def _by_flips(case: GroupCase, topic: str, facts: list[TagsChangedFact]) -> Iterator[Finding]:
+def _by_flips(group: GroupSnapshot, topic: str, facts: list[TagsChangedFact]) -> Iterator[Finding]:
     pairs = {(f["details"].get("old"), f["details"].get("new")) for f in facts}
     if not any((new, old) in pairs for old, new in pairs if old != new):
         return
     first = min(fact["first_ms"] for fact in facts)
     last = max(fact["last_ms"] for fact in facts)
     times = sum(fact["times"] for fact in facts)
-    settling = last - first <= PERSISTENT_MS and window_around(case, last, HEARTBEAT_MS)
-    cause = cause_before(case, last) if settling else None
-    silent = last < (end_of(case) or case.run.end_ms) - 3 * HEARTBEAT_MS
-    ends = silent and logs_gap(case, last, None) is None
+    settling = last - first <= PERSISTENT_MS and window_around(group, last, HEARTBEAT_MS)
+    cause = cause_before(group, last) if settling else None
+    silent = last < (end_of(group) or group.run.end_ms) - 3 * HEARTBEAT_MS
+    ends = silent and logs_gap(group, last, None) is None
     because = f"; {cause} explains it" if cause else ""
     yield Finding(
         f"The broker saw the expression of {topic} change back and forth {times} times from "
@@ -254,29 +254,29 @@ INCONSISTENT_TAGS = Rule(
 # UNSUBSCRIBED_SHARE: a member unsubscribed at runtime, nobody reads its computed share.
 
 
-def find_unsubscribed_share(case: GroupCase) -> Iterator[Finding]:
+def find_unsubscribed_share(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic that others still subscribe (rocketmq.md §6.4, §11 no. 3)."""
-    if is_broadcasting(case):
+    if is_broadcasting(group):
         return
-    shared = shared_topics(case)  # what nobody may pop of them is POP_UNREACHED_QUEUE
+    shared = shared_topics(group)  # what nobody may pop of them is POP_UNREACHED_QUEUE
     by_topic: dict[str, list[Unsubscribed]] = {}
-    for one in unsubscribed(case):
+    for one in unsubscribed(group):
         if one.topic in shared:
             continue
-        if subscribers(case, one.topic) and has_settled(case, one.epoch):
+        if subscribers(group, one.topic) and has_settled(group, one.epoch):
             by_topic.setdefault(one.topic, []).append(one)
     for topic, members in by_topic.items():
-        yield _unsubscribed_share_finding(case, topic, members)
+        yield _unsubscribed_share_finding(group, topic, members)
 
 
 def _unsubscribed_share_finding(
-    case: GroupCase, topic: str, members: list[Unsubscribed]
+    group: GroupSnapshot, topic: str, members: list[Unsubscribed]
 ) -> Finding:
-    unread = [r for r in case.owned if r["topic"] == topic and r["client_id"] is None]
+    unread = [r for r in group.owned if r["topic"] == topic and r["client_id"] is None]
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in unread)
-    behind = Offsets(case).behind(queue_of(row) for row in unread)
+    behind = Offsets(group).behind(queue_of(row) for row in unread)
     ids = sorted({one.client_id for one in members})
-    others = sorted({row["client_id"] for row in subscribers(case, topic)})
+    others = sorted({row["client_id"] for row in subscribers(group, topic)})
     share = (
         f"its share of {plural(len(unread), 'queue')} is read by nobody: {queues}"
         if unread

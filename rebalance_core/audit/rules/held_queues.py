@@ -7,8 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import Finding, GroupCase, Rule, lasting, listed, plural, queue_names
 from rebalance_core.audit.dumps import flag, fresh, held_over_time, last_stated, number, queue_of
+from rebalance_core.audit.group_snapshot import (
+    Finding,
+    GroupSnapshot,
+    Rule,
+    lasting,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.audit.recovery import ClientAnswers, last_of, went_after
 from rebalance_core.audit.subjects import MEMBERS
@@ -27,11 +35,11 @@ BLOCKED_MS = MINUTE_MS
 """ConsumerRunningInfo.analyzeProcessQueue: "can't consume for a while, maybe blocked"."""
 
 
-def find_blocked(case: GroupCase) -> Iterator[Finding]:
+def find_blocked(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a client whose queues stand still although messages are there (no. 17)."""
     stuck: dict[str, dict[MessageQueue, tuple[int, HeldQueueFact | StuckQueueFact]]] = {}
-    newest, answers = held_over_time(case), ClientAnswers(case)
-    for fact in fresh(case, case.facts["STUCK_QUEUE"], last_stated):
+    newest, answers = held_over_time(group), ClientAnswers(group)
+    for fact in fresh(group, group.facts["STUCK_QUEUE"], last_stated):
         later = newest.get((fact["client_id"], queue_of(fact)), [])[-1:]
         moved = any(one["first_ms"] > fact["last_ms"] and not _waiting(one) for one in later)
         if fact["details"].get("trouble") == "consume" and not moved:
@@ -40,14 +48,14 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
             )  # "blocked, 597688ms"
             of_client = stuck.setdefault(fact["client_id"] or "a client", {})
             of_client[queue_of(fact)] = (since_ms, fact)
-    quiet = {None, *suspended_clients(case)}
-    pulled = _last_pulls(case)
+    quiet = {None, *suspended_clients(group)}
+    pulled = _last_pulls(group)
     for (client_id, queue), facts in newest.items():
         last = facts[-1]
-        if client_id in quiet or flag(last["details"].get("dropped")) or _gets_on(case, last):
+        if client_id in quiet or flag(last["details"].get("dropped")) or _gets_on(group, last):
             continue
         since = [one["first_ms"] for one in facts[:-1] if _stands_still(one, last)]
-        since += _not_consumed(case, last, pulled[client_id, last["first_ms"]])
+        since += _not_consumed(group, last, pulled[client_id, last["first_ms"]])
         if since:
             stuck.setdefault(client_id, {})[queue] = (min(since), last)
     for client_id, spans in sorted(stuck.items()):
@@ -67,16 +75,16 @@ def find_blocked(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _last_pulls(case: GroupCase) -> dict[tuple[str, int], int]:
+def _last_pulls(group: GroupSnapshot) -> dict[tuple[str, int], int]:
     """By client and dump its last pull of any queue: the dump's time by the client's own clock."""
     pulls: dict[tuple[str, int], int] = {}
-    for fact in case.facts["HELD_QUEUE"]:
+    for fact in group.facts["HELD_QUEUE"]:
         dump = (fact["client_id"], fact["first_ms"])
         pulls[dump] = max(number(fact["details"].get("last_pull_ms"), 0), pulls.get(dump, 0))
     return pulls
 
 
-def _not_consumed(case: GroupCase, fact: HeldQueueFact, pulled_ms: int) -> Iterator[int]:
+def _not_consumed(group: GroupSnapshot, fact: HeldQueueFact, pulled_ms: int) -> Iterator[int]:
     """When the client last finished a message of the queue, if that is too long ago.
 
     It is the rule of ConsumerRunningInfo.analyzeProcessQueue, which asks push clients alone, with
@@ -88,15 +96,15 @@ def _not_consumed(case: GroupCase, fact: HeldQueueFact, pulled_ms: int) -> Itera
     dropped: who gave it up has not to finish it.
     """
     consumed_ms = number(fact["details"].get("last_consume_ms"), 0)
-    waits_for_lock = case.settings.get("ordered") and not flag(fact["details"].get("locked"))
-    push = (case.settings.get("consumer_type") or PUSH) == PUSH
+    waits_for_lock = group.settings.get("ordered") and not flag(fact["details"].get("locked"))
+    push = (group.settings.get("consumer_type") or PUSH) == PUSH
     if not push or waits_for_lock or not _waiting(fact):
         return
     if 0 < consumed_ms < min(fact["first_ms"], pulled_ms) - BLOCKED_MS:
         yield consumed_ms
 
 
-def _gets_on(case: GroupCase, fact: HeldQueueFact) -> bool:
+def _gets_on(group: GroupSnapshot, fact: HeldQueueFact) -> bool:
     """True if what waits in the cache came just before the dump, or was committed after it."""
     queue, at_ms, committed = (
         queue_of(fact),
@@ -107,13 +115,13 @@ def _gets_on(case: GroupCase, fact: HeldQueueFact) -> bool:
         queue_of(row) == queue
         and at_ms - BLOCKED_MS <= row["observed_ms"] <= at_ms
         and row["max_offset"] <= committed
-        for row in case.tables["queue_offsets"]
+        for row in group.tables["queue_offsets"]
     )
     return came or any(
         queue_of(row) == queue
         and row["observed_ms"] > at_ms
         and row["committed_offset"] > committed
-        for row in case.tables["committed_offsets"]
+        for row in group.tables["committed_offsets"]
     )
 
 
@@ -134,13 +142,13 @@ def _stands_still(one: HeldQueueFact, other: HeldQueueFact) -> bool:
     return apart and _waiting(one) and _waiting(other) and same and moves
 
 
-def find_zombie(case: GroupCase) -> Iterator[Finding]:
+def find_zombie(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a client with dropped queues that it should hold
     (rocketmq.md §4.2, §11 no. 18).
     """
-    prediction = Prediction(case)
+    prediction = Prediction(group)
     zombies: dict[str, list[HeldQueueFact]] = {}
-    for fact in (facts[-1] for facts in held_over_time(case).values()):
+    for fact in (facts[-1] for facts in held_over_time(group).values()):
         if (
             flag(fact["details"].get("dropped"))
             and fact["client_id"] in prediction.owners(queue_of(fact), fact["first_ms"])
@@ -148,21 +156,21 @@ def find_zombie(case: GroupCase) -> Iterator[Finding]:
         ):
             zombies.setdefault(fact["client_id"], []).append(fact)
     text = "should read {count} and has dropped them for good: {names}"
-    yield from _by_client(ClientAnswers(case), zombies, text)
+    yield from _by_client(ClientAnswers(group), zombies, text)
 
 
-def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
+def find_not_pulling(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a client that holds queues and has not pulled them for two minutes (no. 19).
 
     A pull from before the client was a member is one by a clock that is off.
     """
-    prediction = Prediction(case)
-    quiet = {None, *suspended_clients(case)}
+    prediction = Prediction(group)
+    quiet = {None, *suspended_clients(group)}
     begun: dict[str | None, int] = {}
-    for row in case.tables["memberships"]:
+    for row in group.tables["memberships"]:
         begun[row["client_id"]] = min(row["from_ms"], begun.get(row["client_id"], row["from_ms"]))
     silent: dict[str, list[HeldQueueFact]] = {}
-    for fact in (facts[-1] for facts in held_over_time(case).values()):
+    for fact in (facts[-1] for facts in held_over_time(group).values()):
         pulled, at_ms = number(fact["details"].get("last_pull_ms"), 0), fact["first_ms"]
         if fact["client_id"] in quiet or flag(fact["details"].get("dropped")):
             continue
@@ -176,7 +184,7 @@ def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
         ]
         if held:
             silent.setdefault(fact["client_id"], []).append(fact)
-    answers = ClientAnswers(case)
+    answers = ClientAnswers(group)
     for client_id, facts in silent.items():
         age = max(
             fact["first_ms"] - number(fact["details"].get("last_pull_ms"), 0) for fact in facts
@@ -185,10 +193,10 @@ def find_not_pulling(case: GroupCase) -> Iterator[Finding]:
         yield from _by_client(answers, {client_id: facts}, text)
 
 
-def find_expired(case: GroupCase) -> Iterator[Finding]:
+def find_expired(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a client that found queues of its own not pulled, and took them anew."""
     expired: dict[str, list[PullExpiredFact]] = {}
-    for fact in case.facts["PULL_EXPIRED"]:
+    for fact in group.facts["PULL_EXPIRED"]:
         who = fact["client_id"] or f"a client of clients/{fact['details'].get('log', '')}"
         expired.setdefault(who, []).append(fact)
     for who, facts in sorted(expired.items()):
@@ -196,7 +204,7 @@ def find_expired(case: GroupCase) -> Iterator[Finding]:
         names = [f"{topic} {broker}:{number}" for topic, broker, number in queues]
         first = min(fact["first_ms"] for fact in facts)
         last = max(fact["last_ms"] for fact in facts)
-        went_ms = went_after(case, facts[0]["client_id"], last)
+        went_ms = went_after(group, facts[0]["client_id"], last)
         one = facts[0] if len(queues) == 1 else None
         yield Finding(
             f"{who} took {plural(len(queues), 'queue')} of its own anew, "

@@ -4,17 +4,17 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Literal
 
 from rebalance_core.audit import dumps, listings, outsiders
-from rebalance_core.audit.case import (
+from rebalance_core.audit.coverage import STORES_APART_MS
+from rebalance_core.audit.evidence import end_of
+from rebalance_core.audit.group_snapshot import (
     PERSISTENT_MS,
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     listed,
     plural,
     queue_names,
 )
-from rebalance_core.audit.coverage import STORES_APART_MS
-from rebalance_core.audit.evidence import end_of
 from rebalance_core.audit.offsets import Offsets, backlog, messages
 from rebalance_core.audit.recovery import recovery
 from rebalance_core.audit.stretches import has_settled
@@ -50,26 +50,26 @@ STORED_MS = 30_000
 """A group that begins so shortly before its stores were copied may not be in them yet."""
 
 
-def find_missing(case: GroupCase) -> Iterator[Finding]:
+def find_missing(group: GroupSnapshot) -> Iterator[Finding]:
     """Clients are there, and no broker that has their topics has the group
     (rocketmq.md §11 no. 30).
     """
-    if dumps.is_system_group(case.consumer_group) or configurations(case):
+    if dumps.is_system_group(group.consumer_group) or configurations(group):
         return
-    asked = [fact for kind in ASKED for fact in case.facts[kind]]
-    topics = set(subscribed_topics(case)) | {f["topic"] for f in asked if f["topic"]}
-    brokers = sorted({row["broker_name"] for topic in topics for row in configs(case, topic)})
-    lacking = [name for name in brokers if lacks_configuration(case, name)]
-    if not brokers or len(lacking) < len(brokers) or not (case.members or asked):
+    asked = [fact for kind in ASKED for fact in group.facts[kind]]
+    topics = set(subscribed_topics(group)) | {f["topic"] for f in asked if f["topic"]}
+    brokers = sorted({row["broker_name"] for topic in topics for row in configs(group, topic)})
+    lacking = [name for name in brokers if lacks_configuration(group, name)]
+    if not brokers or len(lacking) < len(brokers) or not (group.members or asked):
         return
-    begins = [row["from_ms"] for row in case.members] + [fact["first_ms"] for fact in asked]
-    copied = max(case.run.store_ms.get(name, case.run.end_ms) for name in brokers)
-    if copied - min(begins) < STORED_MS or not _is_present(case):
+    begins = [row["from_ms"] for row in group.members] + [fact["first_ms"] for fact in asked]
+    copied = max(group.run.store_ms.get(name, group.run.end_ms) for name in brokers)
+    if copied - min(begins) < STORED_MS or not _is_present(group):
         return
-    ids = sorted({row["client_id"] for row in case.members}
+    ids = sorted({row["client_id"] for row in group.members}
                  | {fact["client_id"] for fact in asked if fact["client_id"]})  # fmt: skip
-    troubles = [fact for kind in TROUBLES for fact in case.facts[kind]]
-    over = recovery(case, troubles) if troubles and not case.members else None
+    troubles = [fact for kind in TROUBLES for fact in group.facts[kind]]
+    over = recovery(group, troubles) if troubles and not group.members else None
     yield Finding(
         f"Clients of the group run ({listed(ids, 3) or 'unnamed'}), and none of "
         f"{listed(brokers, 5)}, which have its topics, has it in subscriptionGroup.json.",
@@ -80,23 +80,23 @@ def find_missing(case: GroupCase) -> Iterator[Finding]:
     )
 
 
-def _is_present(case: GroupCase) -> bool:
+def _is_present(group: GroupSnapshot) -> bool:
     """True if members or clients were there near the end, not only long before."""
-    if case.members:
+    if group.members:
         return True
-    last = max(fact["last_ms"] for kind in ASKED for fact in case.facts[kind])
-    left = case.last_epoch is not None and case.last_epoch["from_ms"] >= last
+    last = max(fact["last_ms"] for kind in ASKED for fact in group.facts[kind])
+    left = group.last_epoch is not None and group.last_epoch["from_ms"] >= last
     return not left
 
 
-def find_back(case: GroupCase) -> Iterator[Finding]:
+def find_back(group: GroupSnapshot) -> Iterator[Finding]:
     """A group that is there again after it was deleted (rocketmq.md §13 no. 7)."""
-    deleted = {fact["broker_name"]: fact["last_ms"] for fact in case.facts["GROUP_DELETED"]}
+    deleted = {fact["broker_name"]: fact["last_ms"] for fact in group.facts["GROUP_DELETED"]}
     if not deleted:
         return
     by: dict[str, set[str]] = {}
     again: dict[str, int] = {}
-    for fact in case.facts["GROUP_CREATED"]:
+    for fact in group.facts["GROUP_CREATED"]:
         broker = fact["broker_name"]
         if broker in deleted and fact["last_ms"] >= deleted[broker]:
             by.setdefault(fact["details"].get("by", ""), set()).add(broker)
@@ -104,7 +104,7 @@ def find_back(case: GroupCase) -> Iterator[Finding]:
     created = set[str]().union(*by.values())
     stored = {
         broker
-        for broker, fact in configurations(case).items()
+        for broker, fact in configurations(group).items()
         if broker in deleted and fact["last_ms"] > deleted[broker] and broker not in created
     }
     brokers = sorted(created | stored)
@@ -115,7 +115,7 @@ def find_back(case: GroupCase) -> Iterator[Finding]:
     )  # fmt: skip
     set_up = {
         fact["broker_name"]: fact["last_ms"]
-        for fact in case.facts["GROUP_UPDATED"]
+        for fact in group.facts["GROUP_UPDATED"]
         if fact["last_ms"] > again.get(fact["broker_name"], deleted.get(fact["broker_name"], 0))
     }
     meant = all(broker in set_up for broker in brokers)
@@ -169,22 +169,22 @@ MAY_RUN = (
 )
 
 
-def find_leftover(case: GroupCase) -> Iterator[Finding]:
+def find_leftover(group: GroupSnapshot) -> Iterator[Finding]:
     """Offsets of a group, a topic or queues that are gone (rocketmq.md §11 no. 20)."""
-    if dumps.is_system_group(case.consumer_group) or is_broadcasting(case):
+    if dumps.is_system_group(group.consumer_group) or is_broadcasting(group):
         return
-    offsets = Offsets(case)
+    offsets = Offsets(group)
     kept = {
         queue
         for queue in offsets.commits
-        if not is_system_topic(queue[0]) and not _was_removed(case, queue, offsets)
+        if not is_system_topic(queue[0]) and not _was_removed(group, queue, offsets)
     }
-    gone = {queue for queue in kept if is_gone(case, queue[1])}
-    if gone and not case.members:
-        yield _of_group(case, gone, offsets)
+    gone = {queue for queue in kept if is_gone(group, queue[1])}
+    if gone and not group.members:
+        yield _of_group(group, gone, offsets)
         kept -= gone
-    config = {(row["topic"], row["broker_name"]): row for row in case.tables["topics"]}
-    stored_ms = _stored_ms(case)
+    config = {(row["topic"], row["broker_name"]): row for row in group.tables["topics"]}
+    stored_ms = _stored_ms(group)
     of_topic: dict[str, list[MessageQueue]] = {}
     outside: dict[str, list[MessageQueue]] = {}
     for queue in sorted(kept):
@@ -198,51 +198,51 @@ def find_leftover(case: GroupCase) -> Iterator[Finding]:
             outside.setdefault(queue[0], []).append(queue)
     for topic, queues in of_topic.items():
         yield _of_queues(topic, queues, "the topic was deleted there")
-    shrunk = _logged_scale_in(case)
+    shrunk = _logged_scale_in(group)
     for topic, queues in outside.items():
         logged = topic in shrunk
         why = "the topic has fewer queues there" + (" since a logged scale-in" if logged else "")
         yield _of_queues(topic, queues, why, INFO if logged else WARNING)
 
 
-def _was_removed(case: GroupCase, queue: MessageQueue, offsets: Offsets) -> bool:
+def _was_removed(group: GroupSnapshot, queue: MessageQueue, offsets: Offsets) -> bool:
     """True if the newest copy of the broker's store lacks the offset that an older one has."""
-    copies = case.run.coverage.offset_stores.get(queue.broker_name, ())
+    copies = group.run.coverage.offset_stores.get(queue.broker_name, ())
     seen_ms = offsets.committed_ms[queue]
     return seen_ms in copies and copies[-1] > seen_ms + STORES_APART_MS
 
 
-def _stored_ms(case: GroupCase) -> dict[MessageQueue, int]:
+def _stored_ms(group: GroupSnapshot) -> dict[MessageQueue, int]:
     """Queue -> when its broker was last seen to take or have an offset of it.
 
     Clients go on committing what they hold of a topic that was deleted. Brokers of 5.x refuse that
     (rocketmq.md §5.2), so there a client's own line proves nothing.
     """
-    nearest = {name: nearest_version(text) for name, text in case.run.versions.items()}
+    nearest = {name: nearest_version(text) for name, text in group.run.versions.items()}
     refusing = {name for name, version in nearest.items() if version and not version.is_v4}
     stored: dict[MessageQueue, int] = {}
-    for row in case.tables["committed_offsets"]:
+    for row in group.tables["committed_offsets"]:
         if row["client_id"] is None or row["broker_name"] not in refusing:
             queue = dumps.queue_of(row)
             stored[queue] = max(row["observed_ms"], stored.get(queue, 0))
     return stored
 
 
-def _logged_scale_in(case: GroupCase) -> set[str]:
+def _logged_scale_in(group: GroupSnapshot) -> set[str]:
     """Topics of which queues were removed by a logged TOPIC_CONFIG."""
-    epochs = {row["epoch"] for row in case.epochs if TOPIC_CONFIG in row["causes"]}
-    return {row["topic"] for row in case.tables["ownership"] if row["to_epoch"] in epochs}
+    epochs = {row["epoch"] for row in group.epochs if TOPIC_CONFIG in row["causes"]}
+    return {row["topic"] for row in group.tables["ownership"] if row["to_epoch"] in epochs}
 
 
-def is_gone(case: GroupCase, broker_name: str) -> bool:
+def is_gone(group: GroupSnapshot, broker_name: str) -> bool:
     """True if the broker's store does not have the group, and no other store does."""
-    return lacks_configuration(case, broker_name) and not configurations(case)
+    return lacks_configuration(group, broker_name) and not configurations(group)
 
 
-def _of_group(case: GroupCase, queues: set[MessageQueue], offsets: Offsets) -> Finding:
+def _of_group(group: GroupSnapshot, queues: set[MessageQueue], offsets: Offsets) -> Finding:
     topics = sorted({queue[0] for queue in queues})
     brokers = sorted({queue[1] for queue in queues})
-    deleted = [fact["last_ms"] for fact in case.facts["GROUP_DELETED"]]
+    deleted = [fact["last_ms"] for fact in group.facts["GROUP_DELETED"]]
     when = f" (deleted at {utc(max(deleted))})" if deleted else ""
     behind = offsets.behind(queues)
     return Finding(
@@ -272,35 +272,35 @@ def _of_queues(
     )
 
 
-def find_offline(case: GroupCase) -> Iterator[Finding]:
+def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for a group without members whose messages pile up."""
-    last = case.last_epoch
-    if case.members or dumps.is_system_group(case.consumer_group) or is_broadcasting(case):
+    last = group.last_epoch
+    if group.members or dumps.is_system_group(group.consumer_group) or is_broadcasting(group):
         return
-    if last is not None and not has_settled(case, last["epoch"]):
+    if last is not None and not has_settled(group, last["epoch"]):
         return
-    if case.run.store_ms and not configurations(case):
+    if group.run.store_ms and not configurations(group):
         return  # LEFTOVER_OFFSETS
-    since = last["from_ms"] if last is not None else case.run.start_ms
-    if any(row["observed_ms"] > since for row in listings.listed_members(case)):
+    since = last["from_ms"] if last is not None else group.run.start_ms
+    if any(row["observed_ms"] > since for row in listings.listed_members(group)):
         return
-    unseen = outsiders.unseen_reading(case)
+    unseen = outsiders.unseen_reading(group)
     if unseen is not None and unseen.is_sure:
         return  # PROXY_GROUP_UNSEEN
-    unlisted = outsiders.unlisted_readers(case)
+    unlisted = outsiders.unlisted_readers(group)
     if unlisted is not None and unlisted.goes_on:
         return  # RUNNING_NOT_LISTED
     topics: dict[str, int] = {}
-    behind = backlog(case)
+    behind = backlog(group)
     for queue, lag in behind.items():
         topics[queue.topic] = topics.get(queue.topic, 0) + lag
     if topics:
-        ended = _how_it_ended(case, since, [queue for queue, lag in behind.items() if lag])
-        unasked = last is None and not _is_sure(case)
-        sure = _is_sure(case) and _committed_since(case, behind, since, expired="ended" in ended)
+        ended = _how_it_ended(group, since, [queue for queue, lag in behind.items() if lag])
+        unasked = last is None and not _is_sure(group)
+        sure = _is_sure(group) and _committed_since(group, behind, since, expired="ended" in ended)
         parts = [f"{topic} {count}" for topic, count in sorted(topics.items())]
         # a client that pulls and is listed nowhere is refused, and brokers log that
-        may_pull = logs_gap(case, end_of(case) - PERSISTENT_MS, None) is not None
+        may_pull = logs_gap(group, end_of(group) - PERSISTENT_MS, None) is not None
         who = f"No member since {utc(since) if last is not None else 'before the logs begin'}"
         yield Finding(
             f"{'No broker lists a member' if may_pull and last is None else who}, and "
@@ -314,28 +314,30 @@ def find_offline(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _how_it_ended(case: GroupCase, since: int, behind: Collection[MessageQueue]) -> dict[str, str]:
+def _how_it_ended(
+    group: GroupSnapshot, since: int, behind: Collection[MessageQueue]
+) -> dict[str, str]:
     """Return the signs of known issues: the last member expired, which topics were popped, and
     that no message came to them since.
     """
     ends = {
         row["detail"]
-        for row in case.consumer_events
+        for row in group.consumer_events
         if row["event_type"] == CONSUMER_LOST and row["event_ms"] == since
     }
     signs = {"ended": EXPIRED} if EXPIRED in ends else {}
-    popped = {row["topic"] for row in case.tables["pop_reach"]} & {queue.topic for queue in behind}
+    popped = {row["topic"] for row in group.tables["pop_reach"]} & {queue.topic for queue in behind}
     if popped:
         signs["popped"] = listed(sorted(popped))
-        if _ends_stand_still(case, since, behind):
+        if _ends_stand_still(group, since, behind):
             signs["ends"] = "STAND_STILL"
     return signs
 
 
-def _ends_stand_still(case: GroupCase, since: int, queues: Collection[MessageQueue]) -> bool:
+def _ends_stand_still(group: GroupSnapshot, since: int, queues: Collection[MessageQueue]) -> bool:
     """True if two looks at each of the queues, from the last one before, show the same end."""
     looks: dict[MessageQueue, list[tuple[int, int]]] = {}
-    for row in case.tables["queue_offsets"]:
+    for row in group.tables["queue_offsets"]:
         looks.setdefault(dumps.queue_of(row), []).append((row["observed_ms"], row["max_offset"]))
     for queue in queues:
         seen = sorted(looks.get(queue, ()))
@@ -346,31 +348,31 @@ def _ends_stand_still(case: GroupCase, since: int, queues: Collection[MessageQue
 
 
 def _committed_since(
-    case: GroupCase, queues: Iterable[MessageQueue], since: int, *, expired: bool
+    group: GroupSnapshot, queues: Iterable[MessageQueue], since: int, *, expired: bool
 ) -> bool:
     """True if what the last members committed as they went is known of one of these queues.
 
     Older commits do not tell what is left; who expired was gone that long before.
     """
-    seen = Offsets(case).committed_ms
-    for fact in case.facts["QUEUE_PROGRESS"]:
+    seen = Offsets(group).committed_ms
+    for fact in group.facts["QUEUE_PROGRESS"]:
         seen[dumps.queue_of(fact)] = max(fact["first_ms"], seen.get(dumps.queue_of(fact), 0))
     last_ms = since - (PERSISTENT_MS if expired else 2 * OFFSET_PERSIST_MS)
     return any(seen.get(queue, 0) >= last_ms for queue in queues)
 
 
-def _is_sure(case: GroupCase) -> bool:
+def _is_sure(group: GroupSnapshot) -> bool:
     """True if the group is away for long by the log, or brokers say that nobody is there.
 
     A client whose log has it commit, and that no line has come and go, may run on unlisted.
     """
-    last = case.last_epoch
-    if last is None and any(row["client_id"] for row in case.tables["committed_offsets"]):
+    last = group.last_epoch
+    if last is None and any(row["client_id"] for row in group.tables["committed_offsets"]):
         return False
     if last is not None:
-        return bool(case.run.end_ms - last["from_ms"] >= RESTART_MS)
-    answers = dumps.fresh(case, case.facts["GROUP_AT_BROKER"], dumps.last_stated)
-    denied = dumps.fresh(case, case.facts["NOT_ONLINE"], dumps.last_stated)
+        return bool(group.run.end_ms - last["from_ms"] >= RESTART_MS)
+    answers = dumps.fresh(group, group.facts["GROUP_AT_BROKER"], dumps.last_stated)
+    denied = dumps.fresh(group, group.facts["NOT_ONLINE"], dumps.last_stated)
     return bool(denied) or any(map(listings.is_empty, answers))
 
 

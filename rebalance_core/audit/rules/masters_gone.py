@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import BROKER, Finding, GroupCase, Rule, lasting, plural, queue_names
 from rebalance_core.audit.dumps import queue_of
+from rebalance_core.audit.group_snapshot import (
+    BROKER,
+    Finding,
+    GroupSnapshot,
+    Rule,
+    lasting,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.rules.offset_rollback import CommitRollback, all_falls, outage_of
 from rebalance_core.audit.subjects import CAUSES, MEMBERS
@@ -22,26 +30,26 @@ if TYPE_CHECKING:
     from rebalance_core.contracts.rows import OwnershipRow
 
 
-def _outages(case: GroupCase) -> Iterator[tuple[str, MasterOutage]]:
-    for broker, outages in sorted(case.run.masters.items()):
+def _outages(group: GroupSnapshot) -> Iterator[tuple[str, MasterOutage]]:
+    for broker, outages in sorted(group.run.masters.items()):
         for outage in outages:
             yield broker, outage
 
 
-def _held_in(case: GroupCase, broker: str, outage: MasterOutage) -> list[OwnershipRow]:
+def _held_in(group: GroupSnapshot, broker: str, outage: MasterOutage) -> list[OwnershipRow]:
     """Ownership of the broker's queues, those without an owner included, in an outage."""
     return [
         row
-        for row in case.tables["ownership"]
+        for row in group.tables["ownership"]
         if row["broker_name"] == broker
         and not is_retry_topic(row["topic"])
-        and row["from_ms"] < _end(case, outage)
+        and row["from_ms"] < _end(group, outage)
         and not (row["to_ms"] is not None and row["to_ms"] <= outage.down_ms)
     ]
 
 
-def _end(case: GroupCase, outage: MasterOutage) -> int:
-    return case.run.end_ms if outage.up_ms is None else outage.up_ms
+def _end(group: GroupSnapshot, outage: MasterOutage) -> int:
+    return group.run.end_ms if outage.up_ms is None else outage.up_ms
 
 
 def _is_switch(outage: MasterOutage) -> bool:
@@ -53,11 +61,11 @@ def _names(queues: Iterable[MessageQueue]) -> str:
     return queue_names(sorted({(queue.broker_name, queue.queue_id) for queue in queues}))
 
 
-def find_unread(case: GroupCase) -> Iterator[Finding]:
+def find_unread(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for each outage in which members had queues that could not be read."""
-    offsets = Offsets(case)
-    for broker, outage in _outages(case):
-        held = {queue_of(row) for row in _held_in(case, broker, outage) if row["client_id"]}
+    offsets = Offsets(group)
+    for broker, outage in _outages(group):
+        held = {queue_of(row) for row in _held_in(group, broker, outage) if row["client_id"]}
         lasts = outage.up_ms is None
         if outage.mode != REFUSED or not held or _is_switch(outage):
             continue
@@ -65,7 +73,7 @@ def find_unread(case: GroupCase) -> Iterator[Finding]:
         since = f"; {behind} not read" if lasts else ""
         yield Finding(
             f"{plural(len(held), 'queue')} of {broker} could not be read for "
-            f"{lasting(_end(case, outage) - outage.down_ms)}: its master was gone and its slaves "
+            f"{lasting(_end(group, outage) - outage.down_ms)}: its master was gone and its slaves "
             f"refuse to be read{since}.",
             {"queues": _names(held), "backlog": behind or "not known"},
             severity=ERROR if lasts else None,
@@ -75,15 +83,15 @@ def find_unread(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def find_lockless(case: GroupCase) -> Iterator[Finding]:
+def find_lockless(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for each outage in which orderly queues had no owner for want of a lock."""
-    if not case.settings.get("ordered"):
+    if not group.settings.get("ordered"):
         return
-    empty = {row["epoch"] for row in case.epochs if row["status"] == EMPTY}
-    for broker, outage in _outages(case):
+    empty = {row["epoch"] for row in group.epochs if row["status"] == EMPTY}
+    for broker, outage in _outages(group):
         waiting = {
             queue_of(row)
-            for row in _held_in(case, broker, outage)
+            for row in _held_in(group, broker, outage)
             if row["client_id"] is None
             and row["from_ms"] >= outage.down_ms
             and row["from_epoch"] not in empty
@@ -106,13 +114,13 @@ def find_lockless(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def find_fallen(case: GroupCase) -> Iterator[Finding]:
+def find_fallen(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for each outage with which commits fell."""
-    if is_broadcasting(case):
+    if is_broadcasting(group):
         return
     fell: dict[tuple[str, MasterOutage], dict[MessageQueue, CommitRollback]] = {}
-    for fall in all_falls(case):
-        outage = outage_of(case, fall)
+    for fall in all_falls(group):
+        outage = outage_of(group, fall)
         if outage is not None and not is_retry_topic(fall.queue.topic):
             queues = fell.setdefault((fall.queue.broker_name, outage), {})
             known = queues.get(fall.queue, fall)
@@ -120,7 +128,7 @@ def find_fallen(case: GroupCase) -> Iterator[Finding]:
     for (broker, outage), queues in fell.items():
         lost = {queue: fall.high - fall.low for queue, fall in queues.items()}
         most = min(lost, key=lambda queue: (-lost[queue], queue))
-        old = _old_copy(case, broker, outage, queues)
+        old = _old_copy(group, broker, outage, queues)
         since = (
             ""
             if old is None
@@ -131,7 +139,7 @@ def find_fallen(case: GroupCase) -> Iterator[Finding]:
         )
         yield Finding(
             f"Commits on {plural(len(queues), 'queue')} of {broker} fell back when its role went "
-            f"to a slave or came back, at {utc(_end(case, outage))}, most by "
+            f"to a slave or came back, at {utc(_end(group, outage))}, most by "
             f"{messages(lost[most])} ({most.topic} {most.broker_name}:{most.queue_id}, from "
             f"{queues[most].high} to {queues[most].low}); whoever took them then read those "
             f"again.{since}",
@@ -144,19 +152,19 @@ def find_fallen(case: GroupCase) -> Iterator[Finding]:
 
 
 def _old_copy(
-    case: GroupCase,
+    group: GroupSnapshot,
     broker: str,
     outage: MasterOutage,
     fell: Mapping[MessageQueue, CommitRollback],
 ) -> int | None:
     """When a commit was seen that a slave would have had; None: a slave may have lacked all."""
-    version = nearest_version(case.run.versions.get(broker, ""))
+    version = nearest_version(group.run.versions.get(broker, ""))
     of_4 = version is not None and version.is_v4
     kept_ms = outage.down_ms - (OLD_SLAVE_COPY_MS if of_4 else SLAVE_COPY_MS)
     return min(
         (
             row["observed_ms"]
-            for row in case.tables["committed_offsets"]
+            for row in group.tables["committed_offsets"]
             if (fall := fell.get(queue_of(row))) is not None
             and row["observed_ms"] < kept_ms
             and row["committed_offset"] > fall.low

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import (
+from rebalance_core.audit.dumps import lasts
+from rebalance_core.audit.group_snapshot import (
     BROKER,
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     known_topics,
     lasting,
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import lasts
 from rebalance_core.audit.listings import Answer, whole_rounds
 from rebalance_core.audit.logged_causes import cause_before, explained, window_around
 from rebalance_core.audit.observations import COMMAND_MS
@@ -48,7 +48,7 @@ STALE_REMEDY = (
 )
 
 
-def find_differ(case: GroupCase) -> Iterator[Finding]:
+def find_differ(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a broker that lacks members other brokers have, one a broker whose list still
     has who left (rocketmq.md §11 no. 10 and 11).
     """
@@ -56,18 +56,18 @@ def find_differ(case: GroupCase) -> Iterator[Finding]:
     stale: dict[str, list[tuple[int, dict[str, int]]]] = {}
     whole: dict[str, int] = {}
     fresh_list: dict[str, int] = {}
-    for together in whole_rounds(case):
+    for together in whole_rounds(group):
         first_ms, last_ms = together[0]["observed_ms"], together[-1]["observed_ms"]
         lists = _lists(together)
-        changing = _changing(case, first_ms, last_ms)
-        gone = _gone(case, lists, first_ms)
+        changing = _changing(group, first_ms, last_ms)
+        gone = _gone(group, lists, first_ms)
         for broker, ids in lists.items():
             left = {one: gone[one] for one in ids & gone.keys()}
             if left:
                 stale.setdefault(broker, []).append((first_ms, left))
             else:
                 fresh_list[broker] = first_ms
-        lacking = _lacks(case, {b: ids - gone.keys() for b, ids in lists.items()}, first_ms)
+        lacking = _lacks(group, {b: ids - gone.keys() for b, ids in lists.items()}, first_ms)
         for broker, lacks in lacking.items():
             if not lacks:
                 whole[broker] = first_ms
@@ -75,10 +75,10 @@ def find_differ(case: GroupCase) -> Iterator[Finding]:
                 missing.setdefault(broker, []).append((first_ms, lacks))
     for broker, seen in sorted(missing.items()):
         again = whole.get(broker, 0)
-        yield _finding(case, broker, seen, again if again > seen[-1][0] else None)
+        yield _finding(group, broker, seen, again if again > seen[-1][0] else None)
     for broker, looks in sorted(stale.items()):
         again = fresh_list.get(broker, 0)
-        yield _stale(case, broker, looks, again if again > looks[-1][0] else None)
+        yield _stale(group, broker, looks, again if again > looks[-1][0] else None)
 
 
 def _lists(together: Iterable[Answer]) -> dict[str, set[str]]:
@@ -91,18 +91,18 @@ def _lists(together: Iterable[Answer]) -> dict[str, set[str]]:
     return lists
 
 
-def _lacks(case: GroupCase, lists: dict[str, set[str]], at_ms: int) -> dict[str, set[str]]:
+def _lacks(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict[str, set[str]]:
     """Broker -> members that others of the round list and it should; nothing if one was asked."""
     if len(lists) < 2:
         return {}
     everybody = set[str]().union(*lists.values())
     return {
-        broker: {one for one in everybody - ids if _belongs(case, one, broker, at_ms)}
+        broker: {one for one in everybody - ids if _belongs(group, one, broker, at_ms)}
         for broker, ids in lists.items()
     }
 
 
-def _gone(case: GroupCase, lists: dict[str, set[str]], at_ms: int) -> dict[str, int]:
+def _gone(group: GroupSnapshot, lists: dict[str, set[str]], at_ms: int) -> dict[str, int]:
     """Clients that one broker no longer lists and that are gone, and since when.
 
     They unregistered, or closed their connection to a broker that does not list them again: a
@@ -117,20 +117,20 @@ def _gone(case: GroupCase, lists: dict[str, set[str]], at_ms: int) -> dict[str, 
     }
     present = {
         row["client_id"]
-        for row in case.tables["memberships"]
+        for row in group.tables["memberships"]
         if row["from_ms"] <= at_ms and (row["to_ms"] is None or row["to_ms"] > at_ms)
     }
     gone: dict[str, int] = {}
-    for row in case.tables["cluster_events"]:
+    for row in group.tables["cluster_events"]:
         one = row["client_id"]
         left = row["event_type"] == CONSUMER_LEAVE and row["event_ms"] <= at_ms - COMMAND_MS
         if left and one in partly - present:
             gone[one] = max(row["event_ms"], gone.get(one, 0))
     signs = {
         row["client_id"]: row["observed_ms"]
-        for row in sorted(case.tables["committed_offsets"], key=lambda row: row["observed_ms"])
+        for row in sorted(group.tables["committed_offsets"], key=lambda row: row["observed_ms"])
     }
-    for fact in case.facts["CONNECTION_CLOSED"]:
+    for fact in group.facts["CONNECTION_CLOSED"]:
         one, closed_ms = fact["client_id"], fact["last_ms"]
         again = one in lists.get(fact["broker_name"], {one}) or signs.get(one, 0) > closed_ms
         if one in partly & present and not again and BACK_MS < at_ms - closed_ms <= STALE_MS:
@@ -138,21 +138,21 @@ def _gone(case: GroupCase, lists: dict[str, set[str]], at_ms: int) -> dict[str, 
     return gone
 
 
-def _changing(case: GroupCase, first_ms: int, last_ms: int) -> str | None:
+def _changing(group: GroupSnapshot, first_ms: int, last_ms: int) -> str | None:
     """The event that may make lists differ: heartbeats and expiry reach brokers one by one."""
-    return window_around(case, first_ms, HEARTBEAT_MS, SCAN_AND_PASS_MS) or window_around(
-        case, last_ms, HEARTBEAT_MS, SCAN_AND_PASS_MS
+    return window_around(group, first_ms, HEARTBEAT_MS, SCAN_AND_PASS_MS) or window_around(
+        group, last_ms, HEARTBEAT_MS, SCAN_AND_PASS_MS
     )
 
 
-def _belongs(case: GroupCase, client_id: str, broker: str, at_ms: int) -> bool:
+def _belongs(group: GroupSnapshot, client_id: str, broker: str, at_ms: int) -> bool:
     """True if the client should send heartbeats to the broker: it has one of its topics.
 
     A gRPC client sends them to its proxy, and no list of members divides queues for it.
     """
     client_rows = [
         row
-        for row in case.tables["memberships"]
+        for row in group.tables["memberships"]
         if row["client_id"] == client_id
         and row["from_ms"] <= at_ms
         and (row["to_ms"] is None or row["to_ms"] > at_ms)
@@ -160,18 +160,18 @@ def _belongs(case: GroupCase, client_id: str, broker: str, at_ms: int) -> bool:
     if any(map(is_proxied, client_rows)):
         return False
     topics = {topic for row in client_rows for topic in known_topics(row)}
-    topics.add(retry_topic(case.consumer_group))
+    topics.add(retry_topic(group.consumer_group))
     return any(
         row["broker_name"] == broker and row["event_ms"] <= at_ms
         for topic in topics
-        for row in configs(case, topic)
+        for row in configs(group, topic)
     )
 
 
-def _given_up(case: GroupCase, broker: str, at_ms: int) -> set[str]:
+def _given_up(group: GroupSnapshot, broker: str, at_ms: int) -> set[str]:
     """Members that the broker's scan gave up and that have not come back to it since."""
     given_up: set[str] = set()
-    for row in case.consumer_events:
+    for row in group.consumer_events:
         if row["broker_name"] == broker and row["event_ms"] <= at_ms:
             if row["event_type"] == CONSUMER_LOST and row["detail"] == EXPIRED:
                 given_up.add(row["client_id"])
@@ -181,11 +181,11 @@ def _given_up(case: GroupCase, broker: str, at_ms: int) -> set[str]:
 
 
 def _finding(
-    case: GroupCase, broker: str, seen: list[tuple[int, set[str]]], again_ms: int | None
+    group: GroupSnapshot, broker: str, seen: list[tuple[int, set[str]]], again_ms: int | None
 ) -> Finding:
     lacks = sorted(set[str]().union(*(ids for _, ids in seen)))
     first, last = seen[0][0], seen[-1][0]
-    expired = set(lacks) <= _given_up(case, broker, last)
+    expired = set(lacks) <= _given_up(group, broker, last)
     members = f"{plural(len(lacks), 'member')} that other brokers"
     return Finding(
         (
@@ -206,14 +206,14 @@ def _finding(
 
 
 def _stale(
-    case: GroupCase, broker: str, looks: list[tuple[int, dict[str, int]]], again_ms: int | None
+    group: GroupSnapshot, broker: str, looks: list[tuple[int, dict[str, int]]], again_ms: int | None
 ) -> Finding:
     left = {one: ms for _, gone in looks for one, ms in gone.items()}
     first, last, seen_ms = min(left.values()), max(left.values()), looks[-1][0]
     until = "" if first == last else f" to {utc(last)}"
     dropped = [
         span
-        for span in case.run.overloads.get(broker, ())
+        for span in group.run.overloads.get(broker, ())
         if span[0] <= seen_ms and span[1] >= first - STALE_MS
     ]
     overloaded = (
@@ -237,14 +237,14 @@ def _stale(
     )
 
 
-def find_not_listed(case: GroupCase) -> Iterator[Finding]:
+def find_not_listed(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a group, on its clients that did not find themselves in the list they asked for;
     those whose absence an event explains only where that is all.
     """
-    facts = case.facts["NOT_IN_MEMBER_LIST"]
+    facts = group.facts["NOT_IN_MEMBER_LIST"]
     if not facts:
         return
-    causes = [explained(case, fact["first_ms"], fact["last_ms"]) for fact in facts]
+    causes = [explained(group, fact["first_ms"], fact["last_ms"]) for fact in facts]
     unexplained = [fact for fact, cause in zip(facts, causes, strict=True) if cause is None]
     of = unexplained or facts
     clients = sorted({fact["client_id"] or "" for fact in of} - {""})
@@ -256,7 +256,7 @@ def find_not_listed(case: GroupCase) -> Iterator[Finding]:
     known = sorted({cause for cause in causes if cause}) if not unexplained else []
     because = f"; explained by {listed(known, 3)}" if known else ""
     times = plural(sum(fact["times"] for fact in of), "time")
-    over = recovery(case, of, by_lists=True)
+    over = recovery(group, of, by_lists=True)
     yield Finding(
         f"{who} did not find {itself} in the member list that a broker gave, {times} from "
         f"{utc(first)} to {utc(last)}{because}. {drops}.",
@@ -276,22 +276,22 @@ def _is_short(fact: Fact) -> bool:
     return bool(fact["last_ms"] - fact["first_ms"] <= ROUTE_MS)
 
 
-def find_no_list(case: GroupCase) -> Iterator[Finding]:
+def find_no_list(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for all times at which clients got no list of members.
 
     A retry topic that no broker has is divided by nobody: behind a proxy nothing creates it.
     """
-    refused = case.facts["NO_MEMBER_LIST"]
+    refused = group.facts["NO_MEMBER_LIST"]
     facts = [fact for fact in refused if not is_retry_topic(fact["topic"] or "")]
     # the same refusals, asked for the retry topic: they count where they are all
-    facts = facts or [fact for fact in refused if configs(case, fact["topic"])]
+    facts = facts or [fact for fact in refused if configs(group, fact["topic"])]
     if not facts:
         return
     long = [fact for fact in facts if lasts(fact)]
     shown = long or facts
     first = min(fact["first_ms"] for fact in shown)
     last = max(fact["last_ms"] for fact in shown)
-    causes = [cause_before(case, fact["first_ms"]) for fact in shown]
+    causes = [cause_before(group, fact["first_ms"]) for fact in shown]
     trivial = all(cause and _is_short(fact) for cause, fact in zip(causes, shown, strict=True))
     if not long and trivial and len(shown) <= FEW:
         return
@@ -301,7 +301,7 @@ def find_no_list(case: GroupCase) -> Iterator[Finding]:
         because += (
             f"; {causes.count(None)} of {len(causes)} by none of the events that this program reads"
         )
-    over = recovery(case, shown)
+    over = recovery(group, shown)
     ids = sorted({fact["client_id"] for fact in shown if fact["client_id"]})
     topics = sorted({fact["topic"] for fact in shown if fact["topic"]})
     yield Finding(

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, listings, offsets, stretches
-from rebalance_core.audit.case import (
+from rebalance_core.audit.group_snapshot import (
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     known_topics,
     lasting,
@@ -40,49 +40,49 @@ if TYPE_CHECKING:
 CONFIG = "CONFIG"
 
 
-def find_strategies(case: GroupCase) -> Iterator[Finding]:
+def find_strategies(group: GroupSnapshot) -> Iterator[Finding]:
     """Members that compute shares by different strategies or parameters of one."""
-    stated = stated_strategies(case)
+    stated = stated_strategies(group)
 
     def value(row: MembershipsRow) -> str:
         """CONFIG lists differ by design; how languages divide, MIXED_LANGUAGES tells."""
         text = stated(row)
         return CONFIG if text.partition("(")[0] == CONFIG else text
 
-    for span in _stretches(case, value):
-        yield _finding(case, span, value, "use different strategies", ERROR)
+    for span in _stretches(group, value):
+        yield _finding(group, span, value, "use different strategies", ERROR)
 
 
-def find_models(case: GroupCase) -> Iterator[Finding]:
+def find_models(group: GroupSnapshot) -> Iterator[Finding]:
     """CLUSTERING and BROADCASTING members in one group."""
-    for span in _stretches(case, _model):
-        yield _finding(case, span, _model, "have different message models", ERROR)
+    for span in _stretches(group, _model):
+        yield _finding(group, span, _model, "have different message models", ERROR)
 
 
-def find_versions(case: GroupCase) -> Iterator[Finding]:
+def find_versions(group: GroupSnapshot) -> Iterator[Finding]:
     """Client versions that differ at the end; only 4.9 with 5.x allocate and hand over unlike.
 
     What clients of other languages send is no version of RocketMQ's.
     """
     value = _version
-    java = [row for row in _dividing(case) if is_java(row.get("language"))]
+    java = [row for row in _dividing(group) if is_java(row.get("language"))]
     for span in stretches.mixed_spans(java, value):
-        if span.last_ms is None and stretches.has_settled(case, span.epoch):
+        if span.last_ms is None and stretches.has_settled(group, span.epoch):
             members = stretches.rows_in_epoch(java, None)
             lines = {parse_version(str(row["version"])).is_v4 for row in members}
             severity: Severity = WARNING if len(lines) > 1 else INFO
-            yield _finding(case, span, value, "run different client versions", severity, java)
+            yield _finding(group, span, value, "run different client versions", severity, java)
 
 
-def _stretches(case: GroupCase, value: Callable[[MembershipsRow], str]) -> Iterator[Span]:
+def _stretches(group: GroupSnapshot, value: Callable[[MembershipsRow], str]) -> Iterator[Span]:
     """Stretches that last longer than any transient."""
-    spans = stretches.mixed_spans(_dividing(case), value)
-    return (span for span in spans if stretches.is_persistent(case, span))
+    spans = stretches.mixed_spans(_dividing(group), value)
+    return (span for span in spans if stretches.is_persistent(group, span))
 
 
-def _dividing(case: GroupCase) -> list[MembershipsRow]:
+def _dividing(group: GroupSnapshot) -> list[MembershipsRow]:
     """Memberships but of gRPC clients: they divide nothing, and no file tells their version."""
-    return [row for row in case.tables["memberships"] if not is_proxied(row)]
+    return [row for row in group.tables["memberships"] if not is_proxied(row)]
 
 
 def _model(row: MembershipsRow) -> str:
@@ -95,14 +95,14 @@ def _version(row: MembershipsRow) -> str:
 
 
 def _finding(
-    case: GroupCase,
+    group: GroupSnapshot,
     span: Span,
     value: Callable[[MembershipsRow], str],
     what: str,
     severity: Severity,
     among: list[MembershipsRow] | None = None,
 ) -> Finding:
-    among = _dividing(case) if among is None else among
+    among = _dividing(group) if among is None else among
     rows = stretches.rows_in_epoch(among, None if span.last_ms is None else span.epoch)
     who = _who(rows, value)
     until = "" if span.last_ms is None else f", for {lasting(span.last_ms - span.first_ms)}"
@@ -167,19 +167,19 @@ MODELS = Rule(
 # MIXED_LANGUAGES: clients of several languages, each of which divides the queues by itself.
 
 
-def find_languages(case: GroupCase) -> Iterator[Finding]:
+def find_languages(group: GroupSnapshot) -> Iterator[Finding]:
     """Members at the end of several languages, with what comes of it; else losses before."""
-    of_client = dumps.languages(case)
-    found = list(_at_end(case, of_client))
-    yield from found or _before(case, of_client)
+    of_client = dumps.languages(group)
+    found = list(_at_end(group, of_client))
+    yield from found or _before(group, of_client)
 
 
-def _at_end(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
-    joined_ms = {row["client_id"]: row["from_ms"] for row in case.members if not is_proxied(row)}
-    proxied = {row["client_id"] for row in case.tables["memberships"] if is_proxied(row)}
-    empty_ms = case.last_epoch["from_ms"] if case.last_epoch and not case.members else 0
+def _at_end(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Finding]:
+    joined_ms = {row["client_id"]: row["from_ms"] for row in group.members if not is_proxied(row)}
+    proxied = {row["client_id"] for row in group.tables["memberships"] if is_proxied(row)}
+    empty_ms = group.last_epoch["from_ms"] if group.last_epoch and not group.members else 0
     listed_ms: dict[str, int] = {}
-    for row in sorted(listings.listed_members(case), key=lambda row: row["observed_ms"]):
+    for row in sorted(listings.listed_members(group), key=lambda row: row["observed_ms"]):
         if row["observed_ms"] >= empty_ms:  # who was listed before all went is gone, too
             listed_ms.setdefault(row["client_id"], row["observed_ms"])
     since = {one: ms for one, ms in listed_ms.items() if one not in proxied}
@@ -187,7 +187,7 @@ def _at_end(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
         since = {one: listed_ms.get(one, ms) for one, ms in joined_ms.items()}
     who = _by_language(since, of_client)
     if len(who) > 1:
-        severity, what, remedy, evidence = _judged(case, of_client)
+        severity, what, remedy, evidence = _judged(group, of_client)
         yield Finding(
             f"Members are clients of different languages: {_mixtures_parts(who)}. {what}",
             {name: listed(ids) for name, ids in who.items()} | evidence,
@@ -197,22 +197,22 @@ def _at_end(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
         )
 
 
-def _before(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
+def _before(group: GroupSnapshot, of_client: Mapping[str, str]) -> Iterator[Finding]:
     """Long stretches that are over, in which queues were left out or read twice."""
-    if not strategy_is_known(case):
+    if not strategy_is_known(group):
         return
     rows = [
         row
-        for row in case.tables["memberships"]
+        for row in group.tables["memberships"]
         if row["client_id"] in of_client and not is_proxied(row)
     ]
     for span in stretches.mixed_spans(rows, lambda row: of_client[row["client_id"]]):
-        if span.last_ms is None or not stretches.is_persistent(case, span):
+        if span.last_ms is None or not stretches.is_persistent(group, span):
             continue
-        group = _group_of(case, of_client, span.last_ms - 1)
-        what = _difference(group)
+        mixed = _group_of(group, of_client, span.last_ms - 1)
+        what = _difference(mixed)
         if what is not None:
-            who = _by_language((one.client_id for one in group.members), of_client)
+            who = _by_language((one.client_id for one in mixed.members), of_client)
             yield Finding(
                 f"Members were clients of different languages for "
                 f"{lasting(span.last_ms - span.first_ms)} from {utc(span.first_ms)}: "
@@ -220,7 +220,7 @@ def _before(case: GroupCase, of_client: Mapping[str, str]) -> Iterator[Finding]:
                 {name: listed(ids) for name, ids in who.items()} | what[1],
                 first_ms=span.first_ms,
                 last_ms=span.last_ms,
-                remedy=_remedy(group),
+                remedy=_remedy(mixed),
             )
 
 
@@ -234,56 +234,56 @@ def _by_language(client_ids: Iterable[str], of_client: Mapping[str, str]) -> dic
 
 
 def _judged(
-    case: GroupCase, of_client: Mapping[str, str]
+    group: GroupSnapshot, of_client: Mapping[str, str]
 ) -> tuple[Severity, str, str | None, dict[str, str]]:
     """Severity, what comes of it, the remedy if it is not the rule's, and more evidence."""
-    group = _group_of(case, of_client, None)
-    if not strategy_is_known(case) or not group.members:
-        rows = (r for r in case.tables["findings"] if r["rule_id"] == "INGEST_STRATEGY_UNKNOWN")
+    mixed = _group_of(group, of_client, None)
+    if not strategy_is_known(group) or not mixed.members:
+        rows = (r for r in group.tables["findings"] if r["rule_id"] == "INGEST_STRATEGY_UNKNOWN")
         lacking = {row["severity"] for row in rows} == {INFO}  # no dump was there to fit one to
-        severity: Severity = INFO if lacking or not group.members else WARNING
+        severity: Severity = INFO if lacking or not mixed.members else WARNING
         return severity, "By which strategy they divide is not known.", None, {}
-    differs = _difference(group)
+    differs = _difference(mixed)
     if differs is not None:
-        return ERROR, differs[0], _remedy(group), differs[1]
-    evidence = _named(group)
-    if not group.queues:
+        return ERROR, differs[0], _remedy(mixed), differs[1]
+    evidence = _named(mixed)
+    if not mixed.queues:
         return INFO, "None of their queues is known.", None, evidence
-    if group.unsure:
-        return WARNING, _doubt(group), None, evidence
-    how = "alike" if group.is_alike else "differently, yet none is left out or read twice"
-    what = f"By {_by(group)} they divide the {plural(len(group.queues), 'queue')} at hand {how}."
+    if mixed.unsure:
+        return WARNING, _doubt(mixed), None, evidence
+    how = "alike" if mixed.is_alike else "differently, yet none is left out or read twice"
+    what = f"By {_by(mixed)} they divide the {plural(len(mixed.queues), 'queue')} at hand {how}."
     return INFO, what, "Nothing; look again before the strategy changes.", evidence
 
 
-def _difference(group: MixedGroup) -> tuple[str, dict[str, str]] | None:
+def _difference(mixed: MixedGroup) -> tuple[str, dict[str, str]] | None:
     """Find members that do not divide alike, with the queues; None: nobody knows of any queue."""
-    nobody, several = group.unowned, group.several
+    nobody, several = mixed.unowned, mixed.several
     if not (nobody or several):
         return None
     parts = [f"nobody reads {_counted(nobody)}"] if nobody else []
     parts += [f"several read {_counted(several)}"] if several else []
-    evidence = _named(group)
+    evidence = _named(mixed)
     evidence |= {"nobody": _names(nobody)} if nobody else {}
     evidence |= {"several": _readers(several)} if several else {}
-    what = f"By {_by(group)} they do not divide alike: {', '.join(parts)}. {_doubt(group)}"
+    what = f"By {_by(mixed)} they do not divide alike: {', '.join(parts)}. {_doubt(mixed)}"
     return what.strip(), evidence
 
 
-def _named(group: MixedGroup) -> dict[str, str]:
-    unsure = [member.client_id for member in group.unsure]
-    return {"strategy": _by(group)} | ({"unknown": listed(unsure)} if unsure else {})
+def _named(mixed: MixedGroup) -> dict[str, str]:
+    unsure = [member.client_id for member in mixed.unsure]
+    return {"strategy": _by(mixed)} | ({"unknown": listed(unsure)} if unsure else {})
 
 
-def _doubt(group: MixedGroup) -> str:
-    names = listed(sorted({str(member.language) for member in group.unsure}))
+def _doubt(mixed: MixedGroup) -> str:
+    names = listed(sorted({str(member.language) for member in mixed.unsure}))
     return f"Which queues a client of {names} takes is not known." if names else ""
 
 
-def _group_of(case: GroupCase, of_client: Mapping[str, str], at_ms: int | None) -> MixedGroup:
+def _group_of(group: GroupSnapshot, of_client: Mapping[str, str], at_ms: int | None) -> MixedGroup:
     """The members that take a share each, at the end or at this time; of an id one process."""
-    stated = stated_strategies(case)
-    rows = case.members if at_ms is None else case.tables["memberships"]
+    stated = stated_strategies(group)
+    rows = group.members if at_ms is None else group.tables["memberships"]
     present = [row for row in rows if not is_proxied(row) and (at_ms is None or holds(row, at_ms))]
     members: dict[str, tuple[Divider, frozenset[str] | None]] = {}
     for row in present:
@@ -292,29 +292,29 @@ def _group_of(case: GroupCase, of_client: Mapping[str, str], at_ms: int | None) 
             topics = None if row["subscriptions"] is None else frozenset(row["subscriptions"])
             language, version = of_client.get(client_id), str(row["version"])
             members[client_id] = (Divider(client_id, stated(row), language, version), topics)
-    prediction = Prediction(case)
+    prediction = Prediction(group)
     topics_read = {topic for row in present for topic in known_topics(row)}
     queues = sort_queues(
         queue
         for topic in topics_read
         if not is_retry_topic(topic)
-        for queue in prediction.queues(topic, case.run.end_ms if at_ms is None else at_ms)
+        for queue in prediction.queues(topic, group.run.end_ms if at_ms is None else at_ms)
     )
     return MixedGroup(dict(members.values()), [row["client_id"] for row in present], queues)
 
 
-def _remedy(group: MixedGroup) -> str | None:
+def _remedy(mixed: MixedGroup) -> str | None:
     """Names the strategies on which all members agree; None: on none."""
-    alike = group.alike_by()
+    alike = mixed.alike_by()
     return f"Set {' or '.join(alike)} in every member: all divide alike by it." if alike else None
 
 
 # In words.
 
 
-def _by(group: MixedGroup) -> str:
+def _by(mixed: MixedGroup) -> str:
     """The strategies; of CONFIG, whose lists are long, the name."""
-    texts = {member.text for member in group.members}
+    texts = {member.text for member in mixed.members}
     return listed(sorted({CONFIG if one.startswith(CONFIG) else one for one in texts}), 3)
 
 
@@ -352,16 +352,16 @@ LANGUAGES = Rule(
 # BROADCASTING_REFUSED and BROADCAST_START: groups whose members each read everything.
 
 
-def find_refused(case: GroupCase) -> Iterator[Finding]:
+def find_refused(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for the brokers that refuse broadcasting pulls (rocketmq.md §13 no. 8)."""
-    members = [row for row in case.members if row["message_model"] == BROADCASTING]
-    facts = case.facts["BROADCAST_REFUSED"]
+    members = [row for row in group.members if row["message_model"] == BROADCASTING]
+    facts = group.facts["BROADCAST_REFUSED"]
     has_topic = {
-        row["broker_name"] for topic in subscribed_topics(case) for row in configs(case, topic)
+        row["broker_name"] for topic in subscribed_topics(group) for row in configs(group, topic)
     }
     forbids = sorted(
         broker
-        for broker, fact in configurations(case).items()
+        for broker, fact in configurations(group).items()
         if fact["details"].get("consume_broadcast_enable") == "false" and broker in has_topic
     )
     if not facts and not (members and forbids):
@@ -374,7 +374,7 @@ def find_refused(case: GroupCase) -> Iterator[Finding]:
     ended_by = ""
     last_ms = max((fact["last_ms"] for fact in facts), default=None)
     if last_ms is not None and not (members and forbids):
-        ended_by = _no_more_refused(case, has_topic, last_ms)
+        ended_by = _no_more_refused(group, has_topic, last_ms)
     yield Finding(
         f"{listed(ids, 3) or 'Members'} read by BROADCASTING, and {where} "
         f"(consumeBroadcastEnable=false){said}.",
@@ -386,11 +386,11 @@ def find_refused(case: GroupCase) -> Iterator[Finding]:
     )
 
 
-def _no_more_refused(case: GroupCase, brokers: Collection[str], last_ms: int) -> str:
+def _no_more_refused(group: GroupSnapshot, brokers: Collection[str], last_ms: int) -> str:
     """What shows that the last refusal was the last: every broker allows it by a later file, or
     the members that broadcast went; empty: nothing does.
     """
-    known = configurations(case)
+    known = configurations(group)
     later = [known[name] for name in brokers if name in known and known[name]["last_ms"] > last_ms]
     allow = [one for one in later if one["details"].get("consume_broadcast_enable") == "true"]
     if brokers and len(allow) == len(brokers):
@@ -399,7 +399,7 @@ def _no_more_refused(case: GroupCase, brokers: Collection[str], last_ms: int) ->
         do = "allows" if len(allow) == 1 else "allow"
         return f"{names} {do} it by the configuration of {utc(at_ms)}"
     ends = [
-        row["to_ms"] for row in case.tables["memberships"] if row["message_model"] == BROADCASTING
+        row["to_ms"] for row in group.tables["memberships"] if row["message_model"] == BROADCASTING
     ]
     gone = [end_ms for end_ms in ends if end_ms is not None]
     if ends and len(gone) == len(ends):
@@ -407,23 +407,23 @@ def _no_more_refused(case: GroupCase, brokers: Collection[str], last_ms: int) ->
     return ""
 
 
-def find_start(case: GroupCase) -> Iterator[Finding]:
+def find_start(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for members without a local store that left messages out
     (rocketmq.md §11 no. 31).
     """
     broadcasting = {
         row["client_id"]
-        for row in case.tables["memberships"]
+        for row in group.tables["memberships"]
         if row["message_model"] == BROADCASTING
     }
     by_client: dict[str, list[PullStartsRow]] = {}
-    for row in case.tables["pull_starts"]:
+    for row in group.tables["pull_starts"]:
         jumped = row["rule"] not in (None, "LOCAL_STORE") and (row["skipped"] or 0) > 0
         if jumped and row["client_id"] in broadcasting:
             by_client.setdefault(row["client_id"], []).append(row)
     if not by_client:
         return
-    renamed = sorted(client for client in by_client if _had_other_id(case, client))
+    renamed = sorted(client for client in by_client if _had_other_id(group, client))
     skipped = sum(row["skipped"] or 0 for rows in by_client.values() for row in rows)
     starts = [row["change_ms"] for rows in by_client.values() for row in rows]
     why = (
@@ -444,16 +444,16 @@ def find_start(case: GroupCase) -> Iterator[Finding]:
     )
 
 
-def _had_other_id(case: GroupCase, client_id: str) -> bool:
+def _had_other_id(group: GroupSnapshot, client_id: str) -> bool:
     """True if a client of the same host was there before and is gone: the store's path changed."""
     host = client_id.partition("@")[0]
-    begins = min(r["from_ms"] for r in case.tables["memberships"] if r["client_id"] == client_id)
+    begins = min(r["from_ms"] for r in group.tables["memberships"] if r["client_id"] == client_id)
     return any(
         row["client_id"] != client_id
         and row["client_id"].partition("@")[0] == host
         and row["to_ms"] is not None
         and row["to_ms"] <= begins
-        for row in case.tables["memberships"]
+        for row in group.tables["memberships"]
     )
 
 

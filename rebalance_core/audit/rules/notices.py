@@ -6,7 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import Finding, GroupCase, Rule, lasting, listed, plural
+from rebalance_core.audit.group_snapshot import (
+    Finding,
+    GroupSnapshot,
+    Rule,
+    lasting,
+    listed,
+    plural,
+)
 from rebalance_core.audit.logged_causes import SEEN_BEFORE_LOGGED_MS
 from rebalance_core.audit.rules.comings_and_goings import RARE_BEATS, pauses_of
 from rebalance_core.audit.stretches import spans_where
@@ -34,22 +41,22 @@ if TYPE_CHECKING:
 _SWITCH = "notify_consumer_ids_changed_enable"
 
 
-def find_notices_off(case: GroupCase) -> Iterator[Finding]:
+def find_notices_off(group: GroupSnapshot) -> Iterator[Finding]:
     """At most one finding, of the brokers that do not tell the group's members."""
-    if is_system_group(case.consumer_group) or is_broadcasting(case):
+    if is_system_group(group.consumer_group) or is_broadcasting(group):
         return
     of_group = {
         broker
-        for broker, config in configurations(case).items()
+        for broker, config in configurations(group).items()
         if config["details"].get(_SWITCH) == "false"
     }
-    of_all = {broker for broker, modes in case.notices.items() if modes[-1] == OFF}
+    of_all = {broker for broker, modes in group.notices.items() if modes[-1] == OFF}
     brokers = sorted(of_group | of_all)
-    if not brokers and case.settings.get("notified") is not False:
+    if not brokers and group.settings.get("notified") is not False:
         return
     where = f" at {listed(brokers, 5)}" if brokers else ""
     scope = " for the whole broker" if of_all and not of_group else ""
-    passes_s = window_ms(Event(0, 0, CONSUMER_LEAVE), case.slowest, OFF) // SECOND_MS
+    passes_s = window_ms(Event(0, 0, CONSUMER_LEAVE), group.slowest, OFF) // SECOND_MS
     lost = "" if of_all else " A member whose connection closes is told of all the same."
     yield Finding(
         f"notifyConsumerIdsChangedEnable=false{where}{scope}: members are not told when another "
@@ -71,19 +78,19 @@ NOTICES_OFF = Rule(
 )
 
 
-def find_rare(case: GroupCase) -> Iterator[Finding]:
+def find_rare(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for each client whose heartbeats are too rare for brokers to keep it.
 
     Of one that was given up, EXPIRED_WHILE_ALIVE says so.
     """
-    usual = case.settings.get("heartbeat_broker_interval_ms")
+    usual = group.settings.get("heartbeat_broker_interval_ms")
     beats: dict[str, int] = {}
-    given_up = pauses_of(case)
-    for row in case.consumer_events:
+    given_up = pauses_of(group)
+    for row in group.consumer_events:
         if row["event_type"] == CONSUMER_JOIN:
             beats[row["client_id"]] = row.get("heartbeat_broker_interval_ms") or usual or 0
-    there = {row["client_id"] for row in case.members}
-    went = {row["client_id"]: row["to_ms"] for row in case.tables["memberships"]}
+    there = {row["client_id"] for row in group.members}
+    went = {row["client_id"]: row["to_ms"] for row in group.tables["memberships"]}
     for client_id, beat_ms in sorted(beats.items()):
         if beat_ms > CHANNEL_EXPIRY_MS and client_id not in given_up:
             yield Finding(
@@ -148,64 +155,64 @@ class Notifications:
         return max(0, self.seconds - self.explained)
 
 
-def notifications(case: GroupCase) -> list[Notifications]:
+def notifications(group: GroupSnapshot) -> list[Notifications]:
     """The episodes, by the logs of clients (NOTIFIED) and of brokers (TOPIC_DROPPED).
 
     A heartbeat that takes a topic out of the group's table is answered with CHANGE as well, so
     that a storm shows without any client's log.
     """
-    return [*_told(case), *_dropped(case)]
+    return [*_told(group), *_dropped(group)]
 
 
-def _told(case: GroupCase) -> Iterator[Notifications]:
-    for fact in case.facts["NOTIFIED"]:
+def _told(group: GroupSnapshot) -> Iterator[Notifications]:
+    for fact in group.facts["NOTIFIED"]:
         address = fact["details"].get("address", "")
-        yield _episode(case, fact["broker_name"] or address, [fact], SECONDS_OF_ONE)
+        yield _episode(group, fact["broker_name"] or address, [fact], SECONDS_OF_ONE)
 
 
-def _dropped(case: GroupCase) -> Iterator[Notifications]:
+def _dropped(group: GroupSnapshot) -> Iterator[Notifications]:
     by_broker: dict[str, list[TopicDroppedFact]] = {}
-    for fact in case.facts["TOPIC_DROPPED"]:
+    for fact in group.facts["TOPIC_DROPPED"]:
         by_broker.setdefault(fact["broker_name"] or "", []).append(fact)
     for broker, facts in sorted(by_broker.items()):
         together = [facts[0]]
         for fact in facts[1:]:
             if fact["first_ms"] > max(one["last_ms"] for one in together):
-                yield _episode(case, broker, together)
+                yield _episode(group, broker, together)
                 together = []
             together.append(fact)
-        yield _episode(case, broker, together)
+        yield _episode(group, broker, together)
 
 
 def _episode(
-    case: GroupCase, at: str, facts: Sequence[Fact], seconds_of_one: int = 1
+    group: GroupSnapshot, at: str, facts: Sequence[Fact], seconds_of_one: int = 1
 ) -> Notifications:
     first_ms = min(fact["first_ms"] for fact in facts)
     last_ms = max(fact["last_ms"] for fact in facts)
     seconds = max(fact["times"] for fact in facts)  # one heartbeat may take several topics out
-    explained = seconds_of_one * _explained(case, first_ms, last_ms)
+    explained = seconds_of_one * _explained(group, first_ms, last_ms)
     return Notifications(at, first_ms, last_ms, seconds, explained)
 
 
-def _explained(case: GroupCase, first_ms: int, last_ms: int) -> int:
+def _explained(group: GroupSnapshot, first_ms: int, last_ms: int) -> int:
     """At most so many operations at one broker come from the events of this time."""
     operations = sum(
         row["event_type"] in OPERATIONS
         and first_ms - SEEN_BEFORE_LOGGED_MS <= row["event_ms"] <= last_ms + SEEN_BEFORE_LOGGED_MS
-        for row in case.tables["cluster_events"]
+        for row in group.tables["cluster_events"]
     )
     first_heartbeats = sum(
         epoch["members"]
-        for epoch in case.epochs
+        for epoch in group.epochs
         if set(NEW_BROKER) & set(epoch["causes"])
         and first_ms - ROUTE_MS - HEARTBEAT_MS <= epoch["from_ms"] <= last_ms
     )
     masters_back = sum(
         outage.up_ms is not None and first_ms - ROUTE_MS - HEARTBEAT_MS <= outage.up_ms <= last_ms
-        for outages in case.run.masters.values()
+        for outages in group.run.masters.values()
         for outage in outages
     )
-    most = max((epoch["members"] for epoch in case.epochs), default=0)
+    most = max((epoch["members"] for epoch in group.epochs), default=0)
     return operations + first_heartbeats + masters_back * most
 
 
@@ -215,19 +222,19 @@ STEADY_MS = 2 * HEARTBEAT_MS
 """Heartbeats that contradict each other make a storm: it comes at least so often, or is over."""
 
 
-def find_rebalance_storm(case: GroupCase) -> Iterator[Finding]:
+def find_rebalance_storm(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a group, of all its brokers (rocketmq.md §6.2, §11 no. 1)."""
-    storms = [one for one in notifications(case) if _is_storm(one)]
+    storms = [one for one in notifications(group) if _is_storm(one)]
     if not storms:
         return
     worst = max(storms, key=lambda one: (one.unexplained, one.at))
     brokers = sorted({one.at for one in storms})
     first_ms = min(one.first_ms for one in storms)
     last_ms = max(one.last_ms for one in storms)
-    over = last_ms + STEADY_MS < case.run.end_ms
+    over = last_ms + STEADY_MS < group.run.end_ms
     # a clock that is off tells of one notice twice, and apart from the event that explains it
-    unsure = case.run.coverage.client_clock_unknown and not any(map(_is_storm, _dropped(case)))
-    causes = list(_causes(case, first_ms, last_ms))
+    unsure = group.run.coverage.client_clock_unknown and not any(map(_is_storm, _dropped(group)))
+    causes = list(_causes(group, first_ms, last_ms))
     until = f" until {utc(last_ms)}" if over else ""
     because = listed(causes, 3) if causes else "no event and no subscription explains it"
     yield Finding(
@@ -254,21 +261,21 @@ def _is_storm(one: Notifications) -> bool:
     return one.unexplained > FEW and one.unexplained * STEADY_MS >= one.last_ms - one.first_ms
 
 
-def _causes(case: GroupCase, first_ms: int, last_ms: int) -> Iterator[str]:
+def _causes(group: GroupSnapshot, first_ms: int, last_ms: int) -> Iterator[str]:
     """Say why heartbeats contradict each other, where the ledger or a log tells it."""
-    stretches = stated_subscriptions(case)
+    stretches = stated_subscriptions(group)
     said = {id(row): what for row, what in stretches}
     rows = [row for row, _ in stretches]
     spans = spans_where(rows, lambda row: said[id(row)], differ)
     if any(s.first_ms <= last_ms and (s.last_ms is None or s.last_ms >= first_ms) for s in spans):
         yield "members subscribe different topics"
-    gone = [one for one in unsubscribed(case) if one.since_ms <= last_ms]
+    gone = [one for one in unsubscribed(group) if one.since_ms <= last_ms]
     if gone:
         left = sorted({f"{one.client_id} unsubscribed {one.topic}" for one in gone})
         yield f"{listed(left, 3)}, which others subscribe"
     dropped = [
         fact
-        for fact in case.facts["TOPIC_DROPPED"]
+        for fact in group.facts["TOPIC_DROPPED"]
         if fact["first_ms"] <= last_ms and fact["last_ms"] >= first_ms
     ]
     if dropped:
@@ -301,9 +308,9 @@ UNNOTICED_MS = 5_000
 """Less does not stand out from what a change costs anyway."""
 
 
-def find_subscription_not_latest(case: GroupCase) -> Iterator[Finding]:
+def find_subscription_not_latest(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a group whose pulls brokers refused for a while at a stretch."""
-    facts = [fact for fact in case.facts["SUBSCRIPTION_NOT_LATEST"] if _lasted(fact)]
+    facts = [fact for fact in group.facts["SUBSCRIPTION_NOT_LATEST"] if _lasted(fact)]
     if not facts:
         return
     longest = max(facts, key=lambda fact: (_span(fact), fact["broker_name"]))

@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
 from rebalance_core.audit.dumps import number, queue_of
 from rebalance_core.audit.duplicate_ids import listed_duplicates, logged_duplicates
+from rebalance_core.audit.group_snapshot import (
+    Finding,
+    GroupSnapshot,
+    Rule,
+    grouped,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.logged_causes import explained
 from rebalance_core.audit.subjects import CAUSES, EVENTS
 from rebalance_core.audit.subscriptions import is_broadcasting
@@ -51,38 +59,38 @@ class CommitRollback:
     steps: int = 1
 
 
-def find(case: GroupCase) -> Iterator[Finding]:
+def find(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for unexplained falls of a topic, one for all explained
     (rocketmq.md §11 no. 21).
     """
-    if is_broadcasting(case):
+    if is_broadcasting(group):
         return
-    falls = [fall for fall in all_falls(case) if outage_of(case, fall) is None]
+    falls = [fall for fall in all_falls(group) if outage_of(group, fall) is None]
     duplicate_ids = sorted(
-        {duplicate.client_id for duplicate in logged_duplicates(case)}
-        | listed_duplicates(case).keys()
+        {duplicate.client_id for duplicate in logged_duplicates(group)}
+        | listed_duplicates(group).keys()
     )
-    cause_of = {fall: explained(case, fall.first_ms, fall.last_ms) for fall in falls}
+    cause_of = {fall: explained(group, fall.first_ms, fall.last_ms) for fall in falls}
     plain = [fall for fall in falls if cause_of[fall] is None and not duplicate_ids]
     known = [fall for fall in falls if fall not in plain]
-    unknown = case.run.coverage.client_clock_unknown
+    unknown = group.run.coverage.client_clock_unknown
     for topic, unsure in sorted({(fall.queue[0], fall.clocks and unknown) for fall in plain}):
         of = [f for f in plain if (f.queue[0], f.clocks and unknown) == (topic, unsure)]
-        yield replace(_finding(case, of, None), unknown=CLIENT_CLOCK_UNKNOWN if unsure else None)
+        yield replace(_finding(group, of, None), unknown=CLIENT_CLOCK_UNKNOWN if unsure else None)
     if known:
         causes = sorted({cause for fall in known if (cause := cause_of[fall])})
         if duplicate_ids:
             causes.insert(0, f"the duplicate client id {listed(duplicate_ids, 3)}")
-        yield _finding(case, known, f"explained by {listed(causes, 3)}")
+        yield _finding(group, known, f"explained by {listed(causes, 3)}")
 
 
-def all_falls(case: GroupCase) -> list[CommitRollback]:
+def all_falls(group: GroupSnapshot) -> list[CommitRollback]:
     """Return the falls that brokers logged, and those observed that no logged one is."""
-    logged = _logged(case)
+    logged = _logged(group)
     of_queue = grouped(logged, lambda fall: fall.queue)
     return logged + [
         fall
-        for fall in _observed(case)
+        for fall in _observed(group)
         if not any(
             one.first_ms - STALE_STORE_MS <= fall.last_ms
             and fall.first_ms <= one.last_ms + STALE_STORE_MS
@@ -91,18 +99,18 @@ def all_falls(case: GroupCase) -> list[CommitRollback]:
     ]
 
 
-def outage_of(case: GroupCase, fall: CommitRollback) -> MasterOutage | None:
+def outage_of(group: GroupSnapshot, fall: CommitRollback) -> MasterOutage | None:
     """The outage of the queue's master with which it fell: that is OFFSETS_FELL_BACK."""
-    for one in case.run.masters.get(fall.queue.broker_name, ()):
+    for one in group.run.masters.get(fall.queue.broker_name, ()):
         if one.down_ms <= fall.last_ms and not one.over(fall.first_ms - MASTER_BACK_MS):
             return one
     return None
 
 
-def _logged(case: GroupCase) -> list[CommitRollback]:
+def _logged(group: GroupSnapshot) -> list[CommitRollback]:
     """Commits below the stored offset, as brokers log them."""
     falls = []
-    for fact in case.facts["OFFSET_WENT_BACK"]:
+    for fact in group.facts["OFFSET_WENT_BACK"]:
         if is_system_topic(fact["topic"]):
             continue
         high = number(
@@ -124,13 +132,13 @@ def _logged(case: GroupCase) -> list[CommitRollback]:
     return falls
 
 
-def _observed(case: GroupCase) -> list[CommitRollback]:
+def _observed(group: GroupSnapshot) -> list[CommitRollback]:
     """Falls between two observations too far apart for one store to be older than the other.
 
     It fell by the first observation that is lower, and has stayed there since.
     """
     fallen = []
-    for queue, rows in _commits(case).items():
+    for queue, rows in _commits(group).items():
         high, low_ms = rows[0], None
         for row in rows[1:]:
             if row["committed_offset"] >= high["committed_offset"]:
@@ -155,9 +163,9 @@ def _observed(case: GroupCase) -> list[CommitRollback]:
     return fallen
 
 
-def _commits(case: GroupCase) -> dict[MessageQueue, list[CommittedOffsetsRow]]:
+def _commits(group: GroupSnapshot) -> dict[MessageQueue, list[CommittedOffsetsRow]]:
     """The commits of each queue in order of time."""
-    rows = sorted(case.tables["committed_offsets"], key=lambda row: row["observed_ms"])
+    rows = sorted(group.tables["committed_offsets"], key=lambda row: row["observed_ms"])
     return grouped(rows, queue_of)
 
 
@@ -165,14 +173,14 @@ NEIGHBOUR_MS = 2 * MINUTE_MS
 """What is logged so near to a fall of offsets may have to do with it."""
 
 
-def _unexplained(case: GroupCase, falls: list[CommitRollback]) -> str:
+def _unexplained(group: GroupSnapshot, falls: list[CommitRollback]) -> str:
     """Say that nothing explains the falls, and what the brokers went through at the time."""
     near = sorted(
         {
             (at_ms, f"{broker} {what} at {utc(at_ms)}")
             for fall in falls
             for broker in [fall.queue.broker_name]
-            for at_ms, what in case.run.moments.get(broker, ())
+            for at_ms, what in group.run.moments.get(broker, ())
             if fall.first_ms - NEIGHBOUR_MS <= at_ms <= fall.last_ms + NEIGHBOUR_MS
         }
     )
@@ -181,7 +189,7 @@ def _unexplained(case: GroupCase, falls: list[CommitRollback]) -> str:
     return f"{none} (within two minutes: {shown})" if near else none
 
 
-def _finding(case: GroupCase, falls: list[CommitRollback], explanation: str | None) -> Finding:
+def _finding(group: GroupSnapshot, falls: list[CommitRollback], explanation: str | None) -> Finding:
     queues = {fall.queue for fall in falls}
     topics = sorted({queue[0] for queue in queues})
     worst = min(falls, key=lambda fall: (fall.low - fall.high, fall.first_ms, fall.queue))
@@ -199,7 +207,7 @@ def _finding(case: GroupCase, falls: list[CommitRollback], explanation: str | No
     when = f"at {utc(worst.first_ms)}"
     if worst.last_ms - worst.first_ms >= SECOND_MS:
         when = f"between {utc(worst.first_ms)} and {utc(worst.last_ms)}"
-    because = f"; {explanation}" if explanation else _unexplained(case, falls)
+    because = f"; {explanation}" if explanation else _unexplained(group, falls)
     one = worst.queue if len(queues) == 1 else None
     first = min(fall.first_ms for fall in falls)
     return Finding(
@@ -261,10 +269,10 @@ class Reset:
         return self.asked > self.before
 
 
-def find_not_kept(case: GroupCase) -> Iterator[Finding]:
+def find_not_kept(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic and severity, of the resets that no later one made up for apart."""
     found = grouped(
-        _not_kept(case), lambda one: (one.queue.topic, one.is_sure, one.kept_ms is not None)
+        _not_kept(group), lambda one: (one.queue.topic, one.is_sure, one.kept_ms is not None)
     )
     for (topic, sure, _), resets in sorted(found.items()):
         kept = [one.kept_ms for one in resets if one.kept_ms is not None]
@@ -287,10 +295,10 @@ def find_not_kept(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _not_kept(case: GroupCase) -> list[Reset]:
+def _not_kept(group: GroupSnapshot) -> list[Reset]:
     """The last reset of each queue that a commit contradicts, the widest first."""
-    asked = grouped(case.facts["OFFSET_RESET"], queue_of)
-    commits = _commits(case)
+    asked = grouped(group.facts["OFFSET_RESET"], queue_of)
+    commits = _commits(group)
     found: dict[MessageQueue, Reset] = {}
     for queue, facts in asked.items():
         ends = [fact["first_ms"] for fact in facts[1:]]

@@ -6,17 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import (
-    QUEUE,
-    Finding,
-    GroupCase,
-    Rule,
-    grouped,
-    lasting,
-    listed,
-    plural,
-    queue_names,
-)
 from rebalance_core.audit.dumps import (
     flag,
     fresh,
@@ -26,6 +15,17 @@ from rebalance_core.audit.dumps import (
     last_stated,
     number,
     queue_of,
+)
+from rebalance_core.audit.group_snapshot import (
+    QUEUE,
+    Finding,
+    GroupSnapshot,
+    Rule,
+    grouped,
+    lasting,
+    listed,
+    plural,
+    queue_names,
 )
 from rebalance_core.audit.logged_causes import cause_before
 from rebalance_core.audit.offsets import Offsets, messages
@@ -57,31 +57,31 @@ REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
 """Beyond the end of a hand-over a refusal may still be on its way for one life of a lock."""
 
 
-def find_stuck(case: GroupCase) -> Iterator[Finding]:
+def find_stuck(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a queue (rocketmq.md §7, §11 no. 16)."""
-    prediction, answers = Prediction(case), ClientAnswers(case)
+    prediction, answers = Prediction(group), ClientAnswers(group)
     refused = {
-        queue_of(fact): fact for fact in case.facts["LOCK_REFUSED"] if is_stuck(prediction, fact)
+        queue_of(fact): fact for fact in group.facts["LOCK_REFUSED"] if is_stuck(prediction, fact)
     }
     for refusal in refused.values():
-        yield _refused(prediction, refusal, _freed(case, prediction, refusal))
+        yield _refused(prediction, refusal, _freed(group, prediction, refusal))
     said = {*refused}
-    for held in (facts[-1] for facts in held_over_time(case).values()):
+    for held in (facts[-1] for facts in held_over_time(group).values()):
         tries = number(held["details"]["try_unlock_times"], 0)
         waits = flag(held["details"]["dropped"]) and tries > 0 and _is_old(prediction, held)
         if waits and queue_of(held) not in said:
             said.add(queue_of(held))
             text = f"has dropped {_name(held)} and tried {tries} times to unlock it"
-            over = answers.let_go(held) or _locked_since(case, prediction, held)
+            over = answers.let_go(held) or _locked_since(group, prediction, held)
             yield _dumped(held, text, over)
     newest = {
         queue_of(fact): fact
-        for fact in fresh(case, case.facts["STUCK_QUEUE"], last_stated)
+        for fact in fresh(group, group.facts["STUCK_QUEUE"], last_stated)
         if fact["details"].get("trouble") in ("lock", "unlock")
     }
     for queue, stuck in newest.items():
         if queue not in said and _is_old(prediction, stuck):
-            over = answers.let_go(stuck) or _locked_since(case, prediction, stuck)
+            over = answers.let_go(stuck) or _locked_since(group, prediction, stuck)
             yield _dumped(stuck, f"cannot {stuck['details'].get('trouble')} {_name(stuck)}", over)
 
 
@@ -104,20 +104,22 @@ def _is_old(prediction: Prediction, fact: HeldQueueFact | StuckQueueFact) -> boo
     return bool(fact["first_ms"] > max(change["latest_ms"], change["change_ms"] + ORDER_LOCK_MS))
 
 
-def _freed(case: GroupCase, prediction: Prediction, refused: LockRefusedFact) -> Recovery | None:
+def _freed(
+    group: GroupSnapshot, prediction: Prediction, refused: LockRefusedFact
+) -> Recovery | None:
     """What shows after the last refusal that the lock is free: a dump in which an owner has it, or
     the end of the client that had it.
     """
-    locked = _locked_since(case, prediction, refused)
+    locked = _locked_since(group, prediction, refused)
     owner = refused["details"].get("owner")
     if locked is not None or not owner:
         return locked
-    went_ms = went_after(case, owner, refused["last_ms"])
+    went_ms = went_after(group, owner, refused["last_ms"])
     return None if went_ms is None else Recovery(went_ms, f"{owner} went, which had the lock")
 
 
 def _locked_since(
-    case: GroupCase,
+    group: GroupSnapshot,
     prediction: Prediction,
     stuck: LockRefusedFact | HeldQueueFact | StuckQueueFact,
 ) -> Recovery | None:
@@ -125,7 +127,7 @@ def _locked_since(
     return next(
         (
             Recovery(fact["first_ms"], f"{fact['client_id']} has the lock")
-            for fact in fresh(case, case.facts["HELD_QUEUE"], last_stated)
+            for fact in fresh(group, group.facts["HELD_QUEUE"], last_stated)
             if queue_of(fact) == queue_of(stuck)
             and fact["first_ms"] > stuck["last_ms"]
             and flag(fact["details"].get("locked"))
@@ -172,16 +174,16 @@ def _name(fact: NamesQueue) -> str:
     return f"{fact['topic']} {fact['broker_name']}:{fact['queue_id']}"
 
 
-def find_wait(case: GroupCase) -> Iterator[Finding]:
+def find_wait(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for all refusals of the group that a hand-over explains."""
-    prediction = Prediction(case)
-    waits = [fact for fact in case.facts["LOCK_REFUSED"] if not is_stuck(prediction, fact)]
+    prediction = Prediction(group)
+    waits = [fact for fact in group.facts["LOCK_REFUSED"] if not is_stuck(prediction, fact)]
     if not waits:
         return
     queues = {queue_of(fact) for fact in waits}
     worst = min(waits, key=lambda fact: (-fact["times"], queue_of(fact), fact["client_id"]))
-    causes = {cause_before(case, fact["last_ms"]) for fact in waits} - {None}
-    of_client = languages(case)
+    causes = {cause_before(group, fact["last_ms"]) for fact in waits} - {None}
+    of_client = languages(group)
     keeping = sorted(
         {str(fact["details"].get("owner")) for fact in waits}
         & {one for one, language in of_client.items() if profile_of(language).locks == KEPT}
@@ -256,25 +258,25 @@ class Stall:
     lost_ms: int | None
 
 
-def find_blocked_order(case: GroupCase) -> Iterator[Finding]:
+def find_blocked_order(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic and severity (rocketmq.md §14)."""
     by_severity: dict[tuple[str, Severity], list[Stall]] = {}
-    for block in _blocks(case):
+    for block in _blocks(group):
         severity: Severity = WARNING if block.gone or block.standing else INFO
         by_severity.setdefault((block.queue.topic, severity), []).append(block)
     for (topic, severity), blocks in sorted(by_severity.items()):
-        yield _finding(case, topic, severity, blocks)
+        yield _finding(group, topic, severity, blocks)
 
 
-def _blocks(case: GroupCase) -> Iterator[Stall]:
-    by_queue = grouped(case.facts["ORDER_BLOCK"], queue_of)
+def _blocks(group: GroupSnapshot) -> Iterator[Stall]:
+    by_queue = grouped(group.facts["ORDER_BLOCK"], queue_of)
     for queue, facts in sorted(by_queue.items()):
         for since_ms in sorted({number(fact["details"].get("pop_ms")) for fact in facts}):
             held = [fact for fact in facts if number(fact["details"].get("pop_ms")) == since_ms]
             blocked = [fact for fact in held if _is_held_long(fact)]
             if blocked and since_ms > 0:
                 later = [f["first_ms"] for f in facts if f["first_ms"] > blocked[-1]["first_ms"]]
-                yield _block(case, queue, blocked, min(later, default=None))
+                yield _block(group, queue, blocked, min(later, default=None))
 
 
 def _is_held_long(fact: OrderBlockFact) -> bool:
@@ -288,11 +290,11 @@ def _is_held_long(fact: OrderBlockFact) -> bool:
 
 
 def _block(
-    case: GroupCase, queue: MessageQueue, blocked: list[OrderBlockFact], over_ms: int | None
+    group: GroupSnapshot, queue: MessageQueue, blocked: list[OrderBlockFact], over_ms: int | None
 ) -> Stall:
     last = blocked[-1]
     since_ms = number(last["details"].get("pop_ms"))
-    lost = [row for row in _lost(case, last["first_ms"]) if _was_there(case, row, since_ms)]
+    lost = [row for row in _lost(group, last["first_ms"]) if _was_there(group, row, since_ms)]
     return Stall(
         queue,
         since_ms,
@@ -305,24 +307,24 @@ def _block(
     )
 
 
-def _lost(case: GroupCase, seen_ms: int) -> list[ConsumerEventsRow]:
+def _lost(group: GroupSnapshot, seen_ms: int) -> list[ConsumerEventsRow]:
     """Losses of clients that may have been dead at this time and were members still."""
     return [
         row
-        for row in case.consumer_events
+        for row in group.consumer_events
         if row["event_type"] == CONSUMER_LOST
         and seen_ms <= row["event_ms"] <= seen_ms + CHANNEL_EXPIRY_MS + CHANNEL_SCAN_MS
     ]
 
 
-def _was_there(case: GroupCase, lost: ConsumerEventsRow, at_ms: int) -> bool:
+def _was_there(group: GroupSnapshot, lost: ConsumerEventsRow, at_ms: int) -> bool:
     return any(
         row["client_id"] == lost["client_id"] and row["from_ms"] <= at_ms
-        for row in case.tables["memberships"]
+        for row in group.tables["memberships"]
     )
 
 
-def _finding(case: GroupCase, topic: str, severity: Severity, blocks: list[Stall]) -> Finding:
+def _finding(group: GroupSnapshot, topic: str, severity: Severity, blocks: list[Stall]) -> Finding:
     names = queue_names((block.queue.broker_name, block.queue.queue_id) for block in blocks)
     since, seen = min(b.since_ms for b in blocks), max(b.seen_ms for b in blocks)
     gone = sorted({client_id for block in blocks for client_id in block.gone})
@@ -336,7 +338,7 @@ def _finding(case: GroupCase, topic: str, severity: Severity, blocks: list[Stall
         until = max(block.until_ms for block in blocks)
         how_long = f"for {lasting(seen - since)} at least, held until {utc(until)}"
         who = "its consumer is slow, or gone and not found lost yet"
-    behind = Offsets(case).behind(block.queue for block in blocks)
+    behind = Offsets(group).behind(block.queue for block in blocks)
     one = blocks[0].queue if len(blocks) == 1 else None
     return Finding(
         f"{plural(len(blocks), 'FIFO queue')} of {topic} ({names}) stood still from {utc(since)} "

@@ -6,18 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
-from rebalance_core.audit.case import (
-    BROKER,
-    PERSISTENT_MS,
-    Finding,
-    GroupCase,
-    Rule,
-    grouped,
-    lasting,
-    listed,
-    plural,
-    queue_names,
-)
 from rebalance_core.audit.dumps import by_topic, fresh, queue_of, seen_ms
 from rebalance_core.audit.duplicate_ids import (
     HALF_OPEN_MS,
@@ -29,6 +17,18 @@ from rebalance_core.audit.duplicate_ids import (
     multiplied,
 )
 from rebalance_core.audit.evidence import newest_dump_ms
+from rebalance_core.audit.group_snapshot import (
+    BROKER,
+    PERSISTENT_MS,
+    Finding,
+    GroupSnapshot,
+    Rule,
+    grouped,
+    lasting,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.orphans import orphans, reason
 from rebalance_core.audit.stretches import (
@@ -62,28 +62,30 @@ OWN_RULES = ("CONFIG", "MACHINE_ROOM")
 """Strategies that leave queues out by design; CONFIG_GAP and MACHINE_ROOM_UNMATCHED tell which."""
 
 
-def find_orphan_queues(case: GroupCase) -> Iterator[Finding]:
+def find_orphan_queues(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic, for queues orphaned at the end, else for long before (no. 8)."""
-    if is_broadcasting(case) or _by_design(case):
+    if is_broadcasting(group) or _by_design(group):
         return
-    at_end = by_topic(orphans(case))
-    offsets = Offsets(case)
+    at_end = by_topic(orphans(group))
+    offsets = Offsets(group)
     for topic, rows in at_end.items():
-        yield _persistent(case, topic, rows, offsets)
-    for topic, rows in by_topic(_long_ago(case)).items():
+        yield _persistent(group, topic, rows, offsets)
+    for topic, rows in by_topic(_long_ago(group)).items():
         if topic not in at_end and not is_retry_topic(topic):
-            yield _over(case, topic, rows)
+            yield _over(group, topic, rows)
 
 
-def _by_design(case: GroupCase) -> bool:
-    names = {row["strategy"].partition("(")[0] for row in case.members}
+def _by_design(group: GroupSnapshot) -> bool:
+    names = {row["strategy"].partition("(")[0] for row in group.members}
     return bool(names) and names <= set(OWN_RULES)
 
 
-def _persistent(case: GroupCase, topic: str, rows: list[OwnershipRow], offsets: Offsets) -> Finding:
+def _persistent(
+    group: GroupSnapshot, topic: str, rows: list[OwnershipRow], offsets: Offsets
+) -> Finding:
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
     behind = offsets.behind(queue_of(row) for row in rows)
-    why = reason(case, topic)
+    why = reason(group, topic)
     retry = is_retry_topic(topic)
     what = "retries stored there are not delivered" if retry else f"{messages(behind)} behind"
     one = rows[0] if len(rows) == 1 else None
@@ -92,7 +94,7 @@ def _persistent(case: GroupCase, topic: str, rows: list[OwnershipRow], offsets: 
         f"online: {what}{f'; {why}' if why else ''}.",
         {
             "queues": queues,
-            "members": str(len({row["client_id"] for row in subscribers(case, topic)})),
+            "members": str(len({row["client_id"] for row in subscribers(group, topic)})),
             "behind": "unknown" if behind is None else str(behind),
             "reason": why or "unknown",
         },
@@ -100,33 +102,33 @@ def _persistent(case: GroupCase, topic: str, rows: list[OwnershipRow], offsets: 
         topic=topic,
         broker_name=one["broker_name"] if one else None,
         queue_id=one["queue_id"] if one else None,
-        first_ms=max(min(row["from_ms"] for row in rows), _online_since(case)),
+        first_ms=max(min(row["from_ms"] for row in rows), _online_since(group)),
     )
 
 
-def _online_since(case: GroupCase) -> int:
+def _online_since(group: GroupSnapshot) -> int:
     """Since when the group has members without a break."""
-    return max((row["to_ms"] or 0 for row in case.offline), default=0)
+    return max((row["to_ms"] or 0 for row in group.offline), default=0)
 
 
-def _long_ago(case: GroupCase) -> list[OwnershipRow]:
+def _long_ago(group: GroupSnapshot) -> list[OwnershipRow]:
     """Times without an owner that ended, longer than any transient while the group was online."""
     rows_left = []
-    for row in case.tables["ownership"]:
+    for row in group.tables["ownership"]:
         if row["client_id"] is None and row["to_ms"] is not None:
-            first_ms = max(row["from_ms"], case.run.start_ms)
-            span = row["to_ms"] - first_ms - offline_ms(case, first_ms, row["to_ms"])
+            first_ms = max(row["from_ms"], group.run.start_ms)
+            span = row["to_ms"] - first_ms - offline_ms(group, first_ms, row["to_ms"])
             if span > PERSISTENT_MS:
                 rows_left.append(row)
     return rows_left
 
 
-def _over(case: GroupCase, topic: str, rows: list[OwnershipRow]) -> Finding:
+def _over(group: GroupSnapshot, topic: str, rows: list[OwnershipRow]) -> Finding:
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
-    spans = [(row["from_ms"], _end(case, row)) for row in rows]
+    spans = [(row["from_ms"], _end(group, row)) for row in rows]
     first, last = min(begin for begin, _ in spans), max(end for _, end in spans)
     worst = max(end - begin for begin, end in spans)
-    rolling = all(is_rolling(case, span_of(row)) for row in rows)
+    rolling = all(is_rolling(group, span_of(row)) for row in rows)
     why = " while members were replaced one after another" if rolling else ""
     return Finding(
         f"Nobody read {plural(len(rows), 'queue')} of {topic} ({queues}) for up to "
@@ -172,32 +174,32 @@ TOGETHER_MS = MINUTE_MS
 """Two observations of a queue so close together count as one."""
 
 
-def find_double_owner(case: GroupCase) -> Iterator[Finding]:
+def find_double_owner(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic: held twice by the ledger, else as dumps show it
     (rocketmq.md §11 no. 9).
     """
-    names = {row["strategy"].partition("(")[0] for row in case.tables["memberships"]}
-    if is_broadcasting(case) or names == {"CONFIG"}:
+    names = {row["strategy"].partition("(")[0] for row in group.tables["memberships"]}
+    if is_broadcasting(group) or names == {"CONFIG"}:
         return
-    predicted = by_topic(_twice(case))
+    predicted = by_topic(_twice(group))
     for topic, rows in predicted.items():
         yield _finding(topic, rows, "")
-    for topic, held in by_topic(_seen(case)).items():
+    for topic, held in by_topic(_seen(group)).items():
         if topic not in predicted:
             shown_ms = max(row["from_ms"] for row in held)
             yield replace(_finding(topic, held, "as dumps show, "), seen_ms=shown_ms)
 
 
-def _twice(case: GroupCase) -> list[OwnershipRow]:
+def _twice(group: GroupSnapshot) -> list[OwnershipRow]:
     """Persistent holdings of queues that several processes hold, suspended ones not counted.
 
     None where it is not known how the members divide.
     """
-    if not strategy_is_known(case):
+    if not strategy_is_known(group):
         return []
-    idle = suspended_clients(case)
+    idle = suspended_clients(group)
     held: dict[MessageQueue, list[OwnershipRow]] = {}
-    for row in case.tables["ownership"]:
+    for row in group.tables["ownership"]:
         if row["client_id"] is not None and row["client_id"] not in idle:
             held.setdefault(queue_of(row), []).append(row)
     doubled: list[OwnershipRow] = []
@@ -205,42 +207,42 @@ def _twice(case: GroupCase) -> list[OwnershipRow]:
         if len(rows) == 1 and rows[0]["holders"] < 2:
             continue
         for row in rows:
-            if row["holders"] > 1 and is_persistent(case, span_of(row)):
+            if row["holders"] > 1 and is_persistent(group, span_of(row)):
                 doubled.append(row)
         for span in spans_where(rows, lambda row: row["client_id"], lambda counts: len(counts) > 1):
-            if is_persistent(case, span):
+            if is_persistent(group, span):
                 doubled += [
                     {**row, "to_ms": span.last_ms}
                     for row in rows
-                    if row["from_ms"] <= span.first_ms < _end(case, row)
+                    if row["from_ms"] <= span.first_ms < _end(group, row)
                 ]
     open_now = [row for row in doubled if row["to_ms"] is None]
-    return open_now or [row for row in doubled if is_long(case, span_of(row))]
+    return open_now or [row for row in doubled if is_long(group, span_of(row))]
 
 
-def _end(case: GroupCase, row: OwnershipRow | MembershipsRow) -> int:
-    return case.run.end_ms + 1 if row["to_ms"] is None else row["to_ms"]
+def _end(group: GroupSnapshot, row: OwnershipRow | MembershipsRow) -> int:
+    return group.run.end_ms + 1 if row["to_ms"] is None else row["to_ms"]
 
 
-def _seen(case: GroupCase) -> list[Held]:
+def _seen(group: GroupSnapshot) -> list[Held]:
     """Queues that dumps show with two clients at a time when nothing was changing.
 
     Over since one of them went, where one did before the newest dump.
     """
-    idle = suspended_clients(case)
-    stays = sorted(case.tables["memberships"], key=lambda row: _end(case, row))
+    idle = suspended_clients(group)
+    stays = sorted(group.tables["memberships"], key=lambda row: _end(group, row))
     ends = {row["client_id"]: row["to_ms"] for row in stays}
-    newest_ms = newest_dump_ms(case) or 0
+    newest_ms = newest_dump_ms(group) or 0
     observations: dict[MessageQueue, list[ObservedOwnershipRow]] = {}
-    for row in fresh(case, case.tables["observed_ownership"], seen_ms):
-        if row["client_id"] not in idle and not is_shared(case, row["topic"], row["observed_ms"]):
+    for row in fresh(group, group.tables["observed_ownership"], seen_ms):
+        if row["client_id"] not in idle and not is_shared(group, row["topic"], row["observed_ms"]):
             observations.setdefault(queue_of(row), []).append(row)
     doubled: list[Held] = []
     for rows in observations.values():
         rows.sort(key=lambda row: row["observed_ms"])
         for place, one in enumerate(rows):
             for other in _together(rows, place):
-                if one["client_id"] != other["client_id"] and _at_rest(case, one, other):
+                if one["client_id"] != other["client_id"] and _at_rest(group, one, other):
                     went = [ends.get(row["client_id"]) for row in (one, other)]
                     over = min((ms for ms in went if ms and ms <= newest_ms), default=None)
                     doubled += [_as_held(row, over) for row in (one, other)]
@@ -260,12 +262,12 @@ def _together(rows: list[ObservedOwnershipRow], place: int) -> Iterator[Observed
             yield row
 
 
-def _at_rest(case: GroupCase, one: ObservedOwnershipRow, other: ObservedOwnershipRow) -> bool:
+def _at_rest(group: GroupSnapshot, one: ObservedOwnershipRow, other: ObservedOwnershipRow) -> bool:
     """No change is under way from the first observation to the second."""
-    before, after = case.epoch_at(one["observed_ms"]), case.epoch_at(other["observed_ms"])
+    before, after = group.epoch_at(one["observed_ms"]), group.epoch_at(other["observed_ms"])
     if before is None or after is None or before["epoch"] != after["epoch"]:
         return False
-    return bool(one["observed_ms"] > case.settled_by[before["epoch"]])
+    return bool(one["observed_ms"] > group.settled_by[before["epoch"]])
 
 
 def _as_held(seen: ObservedOwnershipRow, to_ms: int | None) -> Held:
@@ -324,36 +326,38 @@ OWN_INSTANCE = (
 )
 
 
-def find_duplicates(case: GroupCase) -> Iterator[Finding]:
+def find_duplicates(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for each client id that two live processes use (rocketmq.md §1.2, §11 no. 4)."""
-    listings = listed_duplicates(case)
-    logged = {duplicate.client_id: duplicate for duplicate in logged_duplicates(case)}
-    crowded = {listing.client_id for listing in multiplied(case)}
+    listings = listed_duplicates(group)
+    logged = {duplicate.client_id: duplicate for duplicate in logged_duplicates(group)}
+    crowded = {listing.client_id for listing in multiplied(group)}
     for client_id in sorted(logged.keys() | listings.keys()):
         duplicate, listing = logged.get(client_id), listings.get(client_id)
         if duplicate is None:
             if listing is not None and client_id not in crowded:
-                yield _seen_only(case, listing)
+                yield _seen_only(group, listing)
         elif listing is None and client_id in crowded:
             continue  # one broker lists everybody many times: the log lacks what the others did
-        elif is_duplicate(case, duplicate, listing) and not is_crowded(case, duplicate):
-            yield _duplicate(case, duplicate, listing)
+        elif is_duplicate(group, duplicate, listing) and not is_crowded(group, duplicate):
+            yield _duplicate(group, duplicate, listing)
 
 
-def is_duplicate(case: GroupCase, duplicate: DuplicateId, listing: DuplicateListing | None) -> bool:
+def is_duplicate(
+    group: GroupSnapshot, duplicate: DuplicateId, listing: DuplicateListing | None
+) -> bool:
     """True unless it can be the half-open channel of one process that came back."""
     if duplicate.last_ms is not None and duplicate.last_ms - duplicate.first_ms <= NOTIFIED_MS:
         return False
     if duplicate.last_ms is None:
-        return listing is not None or case.run.end_ms - duplicate.first_ms > HALF_OPEN_MS
+        return listing is not None or group.run.end_ms - duplicate.first_ms > HALF_OPEN_MS
     return not (duplicate.older_went and duplicate.last_ms - duplicate.first_ms <= HALF_OPEN_MS)
 
 
 def _duplicate(
-    case: GroupCase, duplicate: DuplicateId, listing: DuplicateListing | None
+    group: GroupSnapshot, duplicate: DuplicateId, listing: DuplicateListing | None
 ) -> Finding:
     gone = duplicate.last_ms is not None
-    slices = _slices(case, duplicate.client_id, duplicate.epoch if gone else None)
+    slices = _slices(group, duplicate.client_id, duplicate.epoch if gone else None)
     evidence = {"channels": listed(duplicate.channels)}
     if listing is not None:
         evidence |= {"addresses": listed(listing.addresses), "seen_at": listing.broker_name}
@@ -367,7 +371,7 @@ def _duplicate(
     return Finding(
         f"{who} use the client id {duplicate.client_id} since {utc(duplicate.first_ms)}{slices}.",
         evidence,
-        severity=WARNING if is_broadcasting(case) else None,
+        severity=WARNING if is_broadcasting(group) else None,
         client_id=duplicate.client_id,
         first_ms=duplicate.first_ms,
         last_ms=last_ms,
@@ -391,11 +395,11 @@ def _of_one_host(client_id: str, addresses: Iterable[str]) -> bool:
     return process.isdigit() and {one.rpartition(":")[0] for one in addresses} == {host}
 
 
-def _seen_only(case: GroupCase, listing: DuplicateListing) -> Finding:
+def _seen_only(group: GroupSnapshot, listing: DuplicateListing) -> Finding:
     return Finding(
         f"{listing.broker_name} lists the client id {listing.client_id} with "
         f"{len(listing.addresses)} addresses: {listed(listing.addresses, 3)}"
-        f"{_slices(case, listing.client_id)}.",
+        f"{_slices(group, listing.client_id)}.",
         {"addresses": listed(listing.addresses), "seen_at": listing.broker_name},
         client_id=listing.client_id,
         broker_name=listing.broker_name,
@@ -407,14 +411,14 @@ def _seen_only(case: GroupCase, listing: DuplicateListing) -> Finding:
     )
 
 
-def _slices(case: GroupCase, client_id: str, epoch: int | None = None) -> str:
+def _slices(group: GroupSnapshot, client_id: str, epoch: int | None = None) -> str:
     """Name the queues that the duplicates hold twice, and those nobody holds; epoch None:
     at the end.
     """
-    if is_broadcasting(case):
+    if is_broadcasting(group):
         return ""
     words = []
-    held = rows_in_epoch(case.tables["ownership"], epoch)
+    held = rows_in_epoch(group.tables["ownership"], epoch)
     for what, rows in (
         ("read twice", [r for r in held if r["client_id"] == client_id and r["holders"] > 1]),
         ("read by nobody", [r for r in held if r["client_id"] is None]),
@@ -425,16 +429,16 @@ def _slices(case: GroupCase, client_id: str, epoch: int | None = None) -> str:
     return f"; {listed(words, 6)}" if words else ""
 
 
-def find_half_open(case: GroupCase) -> Iterator[Finding]:
+def find_half_open(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for each id that stood twice until its older channel went (no. 5)."""
-    listings = listed_duplicates(case)
-    for duplicate in logged_duplicates(case):
+    listings = listed_duplicates(group)
+    for duplicate in logged_duplicates(group):
         listing = listings.get(duplicate.client_id)
-        if is_duplicate(case, duplicate, listing) or is_crowded(case, duplicate):
+        if is_duplicate(group, duplicate, listing) or is_crowded(group, duplicate):
             continue
         if duplicate.last_ms is not None and not duplicate.older_went:
             continue  # for a short time only
-        until = case.run.end_ms if duplicate.last_ms is None else duplicate.last_ms
+        until = group.run.end_ms if duplicate.last_ms is None else duplicate.last_ms
         new = ", or a second process that came just now" if duplicate.last_ms is None else ""
         yield Finding(
             f"{duplicate.client_id} stood twice in the member list from "
@@ -447,11 +451,11 @@ def find_half_open(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def find_multiplied(case: GroupCase) -> Iterator[Finding]:
+def find_multiplied(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a broker that lists members many times, one for the log
     (rocketmq.md §13 no. 5).
     """
-    crowd = [duplicate for duplicate in logged_duplicates(case) if is_crowded(case, duplicate)]
+    crowd = [duplicate for duplicate in logged_duplicates(group) if is_crowded(group, duplicate)]
     if crowd:
         over = [duplicate.last_ms for duplicate in crowd]
         yield Finding(
@@ -461,7 +465,7 @@ def find_multiplied(case: GroupCase) -> Iterator[Finding]:
             first_ms=min(duplicate.first_ms for duplicate in crowd),
             last_ms=None if None in over else max(end for end in over if end is not None),
         )
-    by_broker = grouped(multiplied(case), lambda listing: listing.broker_name)
+    by_broker = grouped(multiplied(group), lambda listing: listing.broker_name)
     for broker, listings in sorted(by_broker.items()):
         entries = sum(len(listing.addresses) for listing in listings)
         ids = sorted(listing.client_id for listing in listings)

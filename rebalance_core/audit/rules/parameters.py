@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import (
+from rebalance_core.audit.group_snapshot import (
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     known_topics,
     listed,
@@ -27,10 +27,10 @@ from rebalance_core.strategies.machine_room import MachineRoom, java_split
 # CONFIG_GAP, CONFIG_OVERLAP, CONFIG_FOREIGN_QUEUE, CONFIG_RETRY_UNREAD: lists by hand.
 
 
-def lists_of(case: GroupCase) -> dict[str, set[MessageQueue]]:
+def lists_of(group: GroupSnapshot) -> dict[str, set[MessageQueue]]:
     """Client id -> the queues it is told to read; empty unless all members use CONFIG."""
     lists: dict[str, set[MessageQueue]] = {}
-    for row in case.members:
+    for row in group.members:
         if row["strategy"].partition("(")[0] != "CONFIG":
             return {}
         strategy = parse_strategy(row["strategy"])
@@ -39,20 +39,20 @@ def lists_of(case: GroupCase) -> dict[str, set[MessageQueue]]:
     return lists
 
 
-def find_gap(case: GroupCase) -> Iterator[Finding]:
+def find_gap(group: GroupSnapshot) -> Iterator[Finding]:
     """Readable queues of subscribed topics that nobody holds (rocketmq.md §11 no. 14)."""
-    lists = lists_of(case)
+    lists = lists_of(group)
     if not lists:
         return
-    topics = set(subscribed_topics(case))
+    topics = set(subscribed_topics(group))
     rows = [
         row
-        for row in case.owned
+        for row in group.owned
         if row["client_id"] is None
         and row["topic"] in topics
-        and has_settled(case, row["from_epoch"])
+        and has_settled(group, row["from_epoch"])
     ]
-    offsets = Offsets(case)
+    offsets = Offsets(group)
     for topic in sorted({row["topic"] for row in rows}):
         missing = [row for row in rows if row["topic"] == topic]
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in missing)
@@ -66,10 +66,10 @@ def find_gap(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def find_overlap(case: GroupCase) -> Iterator[Finding]:
+def find_overlap(group: GroupSnapshot) -> Iterator[Finding]:
     """Queues in the lists of two members that both subscribe the topic."""
-    lists = lists_of(case)
-    topics = {row["client_id"]: known_topics(row) for row in case.members}
+    lists = lists_of(group)
+    topics = {row["client_id"]: known_topics(row) for row in group.members}
     readers: dict[MessageQueue, list[str]] = {}
     for client_id, queues in sorted(lists.items()):
         for queue in queues:
@@ -81,10 +81,10 @@ def find_overlap(case: GroupCase) -> Iterator[Finding]:
         names = queue_names((broker, number) for _, broker, number in shared)
         ids = sorted(set[str]().union(*shared.values()))
         youngest = max(
-            (row for row in case.members if row["client_id"] in ids),
+            (row for row in group.members if row["client_id"] in ids),
             key=lambda row: int(row["from_epoch"]),
         )
-        if not has_settled(case, youngest["from_epoch"]):
+        if not has_settled(group, youngest["from_epoch"]):
             continue
         yield Finding(
             f"{plural(len(shared), 'queue')} of {topic} ({names}) in the lists of several members: "
@@ -95,17 +95,17 @@ def find_overlap(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def find_foreign(case: GroupCase) -> Iterator[Finding]:
+def find_foreign(group: GroupSnapshot) -> Iterator[Finding]:
     """Listed queues that no broker has; silent where the topic is not known at all."""
-    lists = lists_of(case)
+    lists = lists_of(group)
     named = set[MessageQueue]().union(*lists.values()) if lists else set()
     for topic in sorted({queue[0] for queue in named}):
-        known = configs(case, topic)
-        if not known and not any(row["topic"] == topic for row in case.tables["topics"]):
+        known = configs(group, topic)
+        if not known and not any(row["topic"] == topic for row in group.tables["topics"]):
             continue
-        readable = readable_queues(case, topic)
+        readable = readable_queues(group, topic)
         wrong = {(b, n) for t, b, n in named if t == topic and (b, n) not in readable}
-        moments = [row["event_ms"] for row in case.tables["topics"] if row["topic"] == topic]
+        moments = [row["event_ms"] for row in group.tables["topics"] if row["topic"] == topic]
         if not wrong:
             continue
         ids = sorted(
@@ -121,20 +121,20 @@ def find_foreign(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def find_retry(case: GroupCase) -> Iterator[Finding]:
+def find_retry(group: GroupSnapshot) -> Iterator[Finding]:
     """Retry queues that no list names: failed messages are not delivered again."""
-    lists = lists_of(case)
+    lists = lists_of(group)
     rows = [
         row
-        for row in case.owned
+        for row in group.owned
         if lists
         and is_retry_topic(row["topic"])
         and row["client_id"] is None
-        and has_settled(case, span_of(row).epoch, row["topic"])
+        and has_settled(group, span_of(row).epoch, row["topic"])
     ]
     if rows:
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
-        behind = Offsets(case).behind(dumps.queue_of(row) for row in rows)
+        behind = Offsets(group).behind(dumps.queue_of(row) for row in rows)
         yield Finding(
             f"No member's list names the retry topic ({queues}): messages whose consumption fails "
             f"are never delivered again ({messages(behind)} there).",
@@ -192,11 +192,11 @@ RETRY = Rule(
 # MACHINE_ROOM_UNMATCHED: queues on brokers of rooms that no member names.
 
 
-def find_unmatched_rooms(case: GroupCase) -> Iterator[Finding]:
+def find_unmatched_rooms(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic with queues outside all configured rooms
     (rocketmq.md §2.5, §11 no. 13).
     """
-    strategies = [parse_strategy(text) for text in {row["strategy"] for row in case.members}]
+    strategies = [parse_strategy(text) for text in {row["strategy"] for row in group.members}]
     if not strategies or not all(isinstance(one, MachineRoom) for one in strategies):
         return
     rooms = {
@@ -205,8 +205,8 @@ def find_unmatched_rooms(case: GroupCase) -> Iterator[Finding]:
         if isinstance(one, MachineRoom)
         for room in one.consumer_idcs or ()
     }
-    offsets = Offsets(case)
-    for topic, rows in dumps.by_topic(orphans(case)).items():
+    offsets = Offsets(group)
+    for topic, rows in dumps.by_topic(orphans(group)).items():
         if is_retry_topic(topic):
             continue
         brokers = sorted({row["broker_name"] for row in rows})

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from rebalance_core.audit import offsets, stretches, subscriptions
-from rebalance_core.audit.case import (
+from rebalance_core.audit.dumps import flag, lasts, number
+from rebalance_core.audit.group_snapshot import (
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     grouped,
     known_topics,
@@ -17,7 +18,6 @@ from rebalance_core.audit.case import (
     listed,
     plural,
 )
-from rebalance_core.audit.dumps import flag, lasts, number
 from rebalance_core.audit.offsets import Offsets
 from rebalance_core.audit.recovery import Recovery, recovery, went_after
 from rebalance_core.audit.stretches import Span
@@ -54,22 +54,22 @@ if TYPE_CHECKING:
 # POP_IGNORED: the request mode of a topic is POP, and no member pops it.
 
 
-def find_ignored_mode(case: GroupCase) -> Iterator[Finding]:
+def find_ignored_mode(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic at the end; where others pop it, POP_MIXED_WITH_PULL says more."""
-    last = case.last_epoch
-    if last is None or not stretches.has_settled(case, last["epoch"]):
+    last = group.last_epoch
+    if last is None or not stretches.has_settled(group, last["epoch"]):
         return
-    for topic in subscribed_topics(case):
-        mode = request_mode(case, topic, case.run.end_ms)
-        both = readers(case, topic)
-        if mode is None or not is_popped(case, topic, case.run.end_ms) or both.sharers:
+    for topic in subscribed_topics(group):
+        mode = request_mode(group, topic, group.run.end_ms)
+        both = readers(group, topic)
+        if mode is None or not is_popped(group, topic, group.run.end_ms) or both.sharers:
             continue
-        if case.run.end_ms <= mode["event_ms"] + OWN_PASS_MS:
+        if group.run.end_ms <= mode["event_ms"] + OWN_PASS_MS:
             continue
-        members = [row for row in case.members if topic in known_topics(row)]
+        members = [row for row in group.members if topic in known_topics(row)]
         reasons: dict[str, set[str]] = {}
         for row in members:
-            reasons.setdefault(_reason(case, topic, row), set()).add(row["client_id"])
+            reasons.setdefault(_reason(group, topic, row), set()).add(row["client_id"])
         why = listed(f"{reason} ({listed(sorted(ids), 3)})" for reason, ids in reasons.items())
         yield Finding(
             f"The request mode of {topic} is {mode['detail']}, and it has no effect: {why}. "
@@ -81,18 +81,18 @@ def find_ignored_mode(case: GroupCase) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _reason(case: GroupCase, topic: str, member: MembershipsRow) -> str:
+def _reason(group: GroupSnapshot, topic: str, member: MembershipsRow) -> str:
     """Why the member does not ask a broker (rocketmq.md §2.8)."""
-    if case.settings.get("ordered"):
+    if group.settings.get("ordered"):
         return "an orderly listener pulls"
     if member["message_model"] == BROADCASTING:
         return "broadcasting members read everything"
-    if (case.settings.get("consumer_type") or PUSH) != PUSH:
+    if (group.settings.get("consumer_type") or PUSH) != PUSH:
         return "only push consumers can pop"
     if parse_version(version_of(member)) < QUERY_ASSIGNMENT:
         of = "" if is_java(member.get("language")) else f"{member['language']} "
         return f"{of}client version {member['version']} knows no POP"
-    if member["client_id"] in gave_up_asking(case, topic):
+    if member["client_id"] in gave_up_asking(group, topic):
         return "the member gave up asking"
     if member["rebalance_mode"] != BROKER_REBALANCE:
         return "clientRebalance = true, the default"
@@ -125,26 +125,26 @@ class Taker(TypedDict):
     to_ms: int | None
 
 
-def find_popped_and_pulled(case: GroupCase) -> Iterator[Finding]:
+def find_popped_and_pulled(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic: both at the end, else the longest time before (rocketmq.md §14)."""
-    for topic in sorted({row["topic"] for row in case.tables["pop_reach"]}):
+    for topic in sorted({row["topic"] for row in group.tables["pop_reach"]}):
         spans = [
             span
-            for span in stretches.mixed_spans(_takers(case, topic), lambda row: row["pulls"])
-            if stretches.is_persistent(case, span)
+            for span in stretches.mixed_spans(_takers(group, topic), lambda row: row["pulls"])
+            if stretches.is_persistent(group, span)
         ]
         if spans:
             yield _popped_and_pulled_finding(
-                case, topic, max(spans, key=lambda span: _end_ms(case, span))
+                group, topic, max(spans, key=lambda span: _end_ms(group, span))
             )
 
 
-def _takers(case: GroupCase, topic: str) -> list[Taker]:
+def _takers(group: GroupSnapshot, topic: str) -> list[Taker]:
     """Who takes messages of the shared topic when."""
     rows: list[Taker] = []
-    for row in case.tables["pop_reach"]:
+    for row in group.tables["pop_reach"]:
         if row["topic"] == topic:
-            pulls = row["client_id"] in readers(case, topic, row["from_ms"]).pullers
+            pulls = row["client_id"] in readers(group, topic, row["from_ms"]).pullers
             rows.append(
                 {
                     "pulls": pulls,
@@ -157,14 +157,14 @@ def _takers(case: GroupCase, topic: str) -> list[Taker]:
     return rows
 
 
-def _end_ms(case: GroupCase, span: Span) -> tuple[int, int]:
+def _end_ms(group: GroupSnapshot, span: Span) -> tuple[int, int]:
     """Open stretches first, then the longest."""
-    end = case.run.end_ms if span.last_ms is None else span.last_ms
+    end = group.run.end_ms if span.last_ms is None else span.last_ms
     return int(span.last_ms is None), end - span.first_ms
 
 
-def _popped_and_pulled_finding(case: GroupCase, topic: str, span: Span) -> Finding:
-    both = _sides_in(case, topic, span)
+def _popped_and_pulled_finding(group: GroupSnapshot, topic: str, span: Span) -> Finding:
+    both = _sides_in(group, topic, span)
     over = span.last_ms is not None
     until = f" for {lasting(span.last_ms - span.first_ms)}" if span.last_ms is not None else ""
     verb = "popped" if over else "pop"
@@ -181,13 +181,13 @@ def _popped_and_pulled_finding(case: GroupCase, topic: str, span: Span) -> Findi
     )
 
 
-def _sides_in(case: GroupCase, topic: str, span: Span) -> TopicReaders:
+def _sides_in(group: GroupSnapshot, topic: str, span: Span) -> TopicReaders:
     """Everybody who read the topic in the stretch."""
-    end_ms = case.run.end_ms if span.last_ms is None else span.last_ms
+    end_ms = group.run.end_ms if span.last_ms is None else span.last_ms
     moments = {span.first_ms} | {
-        row["from_ms"] for row in case.epochs if span.first_ms <= row["from_ms"] < end_ms
+        row["from_ms"] for row in group.epochs if span.first_ms <= row["from_ms"] < end_ms
     }
-    then = [readers(case, topic, at_ms) for at_ms in sorted(moments)]
+    then = [readers(group, topic, at_ms) for at_ms in sorted(moments)]
     return TopicReaders(
         *(
             tuple(sorted({client_id for one in then for client_id in getattr(one, name)}))
@@ -258,19 +258,19 @@ class ListenerTime:
         )
 
 
-def find_invisible_time(case: GroupCase) -> Iterator[Finding]:
+def find_invisible_time(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic (rocketmq.md §14)."""
-    by_topic = grouped(case.facts["POP_TIMED_OUT"], lambda fact: fact["topic"])
-    slow = _too_slow(case)
+    by_topic = grouped(group.facts["POP_TIMED_OUT"], lambda fact: fact["topic"])
+    slow = _too_slow(group)
     for topic, facts in sorted(by_topic.items()):
-        yield _invisible_time_finding(case, topic, facts, slow.get(topic))
+        yield _invisible_time_finding(group, topic, facts, slow.get(topic))
     for topic in sorted(slow.keys() - by_topic.keys()):
-        yield _by_time(case, topic, slow[topic])
+        yield _by_time(group, topic, slow[topic])
 
 
-def _by_time(case: GroupCase, topic: str, slow: ListenerTime) -> Finding:
+def _by_time(group: GroupSnapshot, topic: str, slow: ListenerTime) -> Finding:
     """No client's log says that messages timed out, but they must have."""
-    went_ms = went_after(case, slow.client_id, slow.at_ms)
+    went_ms = went_after(group, slow.client_id, slow.at_ms)
     return Finding(
         f"The listener is too slow for {topic}: {slow}, so messages come again.",
         {"invisible_time": f"{slow.invisible_ms / SECOND_MS:g} s", "listener": str(slow)},
@@ -283,7 +283,7 @@ def _by_time(case: GroupCase, topic: str, slow: ListenerTime) -> Finding:
 
 
 def _invisible_time_finding(
-    case: GroupCase, topic: str, facts: list[PopTimedOutFact], slow: ListenerTime | None
+    group: GroupSnapshot, topic: str, facts: list[PopTimedOutFact], slow: ListenerTime | None
 ) -> Finding:
     seconds = sum(fact["times"] for fact in facts)
     first, last = facts[0]["first_ms"], max(fact["last_ms"] for fact in facts)
@@ -293,14 +293,14 @@ def _invisible_time_finding(
     waiting = max(
         (
             number(f["details"].get("wait_ack_count"), 0)
-            for f in case.facts["POP_QUEUE"]
+            for f in group.facts["POP_QUEUE"]
             if f["topic"] == topic
         ),
         default=0,
     )
-    retries = _waiting_retries(case, topic)
-    slow_now = slow is not None and went_after(case, slow.client_id, slow.at_ms) is None
-    over = None if slow_now else recovery(case, facts)
+    retries = _waiting_retries(group, topic)
+    slow_now = slow is not None and went_after(group, slow.client_id, slow.at_ms) is None
+    over = None if slow_now else recovery(group, facts)
     many = f"; up to {waiting} messages of one queue wait in a client" if waiting else ""
     return Finding(
         f"Popped messages of {topic} were let go unconsumed in {plural(seconds, 'second')} from "
@@ -322,25 +322,25 @@ def _invisible_time_finding(
     )
 
 
-def _waiting_retries(case: GroupCase, topic: str) -> int | None:
+def _waiting_retries(group: GroupSnapshot, topic: str) -> int | None:
     """Messages of the topic that wait for another try."""
-    names = pop_retry_topics(case.consumer_group, topic)
-    offsets = Offsets(case)
+    names = pop_retry_topics(group.consumer_group, topic)
+    offsets = Offsets(group)
     return offsets.behind(queue for queue in offsets.commits if queue.topic in names)
 
 
-def _too_slow(case: GroupCase) -> dict[str, ListenerTime]:
+def _too_slow(group: GroupSnapshot) -> dict[str, ListenerTime]:
     """By topic the client that needs longest, of those that need longer than they have by their
     newest dump.
     """
     newest: dict[tuple[str, str], ListenerTime] = {}
-    settings = {_dump(row): row for row in case.facts["POP_SETTINGS"]}
+    settings = {_dump(row): row for row in group.facts["POP_SETTINGS"]}
     waiting: dict[tuple[tuple[str, int], str], int] = {}
-    for row in case.facts["POP_QUEUE"]:
+    for row in group.facts["POP_QUEUE"]:
         if not flag(row["details"].get("dropped")):
             key = _dump(row), row["topic"]
             waiting[key] = waiting.get(key, 0) + number(row["details"].get("wait_ack_count"), 0)
-    for rate in case.facts["CONSUME_RATE"]:
+    for rate in group.facts["CONSUME_RATE"]:
         limits = settings.get(_dump(rate))
         if (
             limits is None
@@ -384,28 +384,28 @@ INVISIBLE_TIME = Rule(
 # MISSING_POP_RETRY_TOPIC: members that ask the broker pass once a second for ever.
 
 
-def find_missing_pop_retry_topic(case: GroupCase) -> Iterator[Finding]:
+def find_missing_pop_retry_topic(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic whose pop retry topic was missing for long (rocketmq.md §14).
 
     Members before 5.2 go on with a pass every 20 s.
     """
     restless = [
-        row for row in case.tables["memberships"] if parse_version(version_of(row)) >= MIN_INTERVAL
+        row for row in group.tables["memberships"] if parse_version(version_of(row)) >= MIN_INTERVAL
     ]
     topics = {topic for row in restless for topic in known_topics(row)}
     for topic in sorted(topics):
-        names = pop_retry_topics(case.consumer_group, topic)
-        facts = [fact for fact in case.facts["MISSING_ROUTE"] if fact["topic"] in names]
+        names = pop_retry_topics(group.consumer_group, topic)
+        facts = [fact for fact in group.facts["MISSING_ROUTE"] if fact["topic"] in names]
         if any(lasts(fact) for fact in facts):
-            yield _missing_pop_retry_topic_finding(case, topic, facts)
+            yield _missing_pop_retry_topic_finding(group, topic, facts)
 
 
 def _missing_pop_retry_topic_finding(
-    case: GroupCase, topic: str, facts: list[MissingRouteFact]
+    group: GroupSnapshot, topic: str, facts: list[MissingRouteFact]
 ) -> Finding:
     name = facts[0]["topic"]
     first, last = facts[0]["first_ms"], max(fact["last_ms"] for fact in facts)
-    over = _now_there(case, topic, name, last) or recovery(case, facts)
+    over = _now_there(group, topic, name, last) or recovery(group, facts)
     logs = sorted({fact["details"].get("log", "") for fact in facts} - {""})
     times = sum(fact["times"] for fact in facts)
     return Finding(
@@ -420,12 +420,12 @@ def _missing_pop_retry_topic_finding(
     )
 
 
-def _now_there(case: GroupCase, topic: str, name: str, last_ms: int) -> Recovery | None:
+def _now_there(group: GroupSnapshot, topic: str, name: str, last_ms: int) -> Recovery | None:
     """What shows that the topic is there at the end, or that no member is left to ask for it."""
-    read = any(row["topic"] == name for row in case.tables["committed_offsets"])
-    if read or configs(case, name):
+    read = any(row["topic"] == name for row in group.tables["committed_offsets"])
+    if read or configs(group, name):
         return Recovery(last_ms, f"{name} is there now")
-    if not subscriptions.subscribers(case, topic):
+    if not subscriptions.subscribers(group, topic):
         return Recovery(last_ms, f"no member subscribes {topic} any more")
     return None
 

@@ -6,8 +6,16 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.case import Finding, GroupCase, Rule, grouped, listed, plural, queue_names
 from rebalance_core.audit.dumps import by_topic, flag, queue_of
+from rebalance_core.audit.group_snapshot import (
+    Finding,
+    GroupSnapshot,
+    Rule,
+    grouped,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.logged_causes import is_initial
 from rebalance_core.audit.offsets import messages
 from rebalance_core.audit.outsiders import offsets_over_time
@@ -38,63 +46,63 @@ FROM_OLD = frozenset(
 """Who sets one of these wants old messages; the client takes the last two for LAST_OFFSET."""
 
 
-def first_starts(case: GroupCase) -> list[PullStartsRow]:
+def first_starts(group: GroupSnapshot) -> list[PullStartsRow]:
     """The first start on each queue; later ones go on from there.
 
     Where nobody knows what the group had committed it is left out: of brokers that were not
     collected, and without a commit where none need have been logged (`_may_have_committed`).
     """
     starts: dict[MessageQueue, PullStartsRow] = {}
-    rows = sorted(case.tables["pull_starts"], key=lambda row: (row["epoch"], row["client_id"]))
+    rows = sorted(group.tables["pull_starts"], key=lambda row: (row["epoch"], row["client_id"]))
     for row in rows:
-        if row["broker_name"] not in case.run.missing:
+        if row["broker_name"] not in group.run.missing:
             starts.setdefault(queue_of(row), row)
-    return [row for row in starts.values() if not _may_have_committed(case, row)]
+    return [row for row in starts.values() if not _may_have_committed(group, row)]
 
 
-def _may_have_committed(case: GroupCase, row: PullStartsRow) -> bool:
+def _may_have_committed(group: GroupSnapshot, row: PullStartsRow) -> bool:
     """True if the group may have committed on the queue before the files begin.
 
     It has not if a consumerOffset.json of that time lacks it and the broker's log tells of all
     since, if the group was created since, or if the queue was empty since.
     """
-    broker, start_ms, stores = row["broker_name"], row["earliest_ms"], case.run.offsets_ms
+    broker, start_ms, stores = row["broker_name"], row["earliest_ms"], group.run.offsets_ms
     if row["stored_offset"] is not None or stores is None:
         return False
     stored_ms = stores.get(broker, start_ms + 1)
-    if stored_ms <= start_ms and not case.run.coverage.of_broker(broker).gap(stored_ms, start_ms):
+    if stored_ms <= start_ms and not group.run.coverage.of_broker(broker).gap(stored_ms, start_ms):
         return False
     created = any(
         fact["broker_name"] == broker and fact["first_ms"] <= start_ms
-        for fact in case.facts["GROUP_CREATED"]
+        for fact in group.facts["GROUP_CREATED"]
     )
-    empty = any(end == 0 and at_ms <= start_ms for at_ms, end in _ends_seen(case, row))
+    empty = any(end == 0 and at_ms <= start_ms for at_ms, end in _ends_seen(group, row))
     return not created and not empty
 
 
-def _ends_seen(case: GroupCase, row: PullStartsRow) -> list[tuple[int, int]]:
+def _ends_seen(group: GroupSnapshot, row: PullStartsRow) -> list[tuple[int, int]]:
     """When the end of a start's queue was seen, and what it was."""
-    return [(one["observed_ms"], one["max_offset"]) for one in case.ends.get(queue_of(row), ())]
+    return [(one["observed_ms"], one["max_offset"]) for one in group.ends.get(queue_of(row), ())]
 
 
-def asked_from(case: GroupCase, client_id: str) -> str:
+def asked_from(group: GroupSnapshot, client_id: str) -> str:
     """ConsumeFromWhere of the member's last join, else the group's."""
     joins = [
         row
-        for row in case.tables["cluster_events"]
+        for row in group.tables["cluster_events"]
         if row["client_id"] == client_id and row.get("consume_from_where")
     ]
-    stated = max(joins, key=lambda row: row["event_ms"], default=case.settings)
+    stated = max(joins, key=lambda row: row["event_ms"], default=group.settings)
     return stated.get("consume_from_where") or "CONSUME_FROM_LAST_OFFSET"
 
 
-def is_assumed(case: GroupCase, client_id: str) -> bool:
+def is_assumed(group: GroupSnapshot, client_id: str) -> bool:
     """True if no file states the member's ConsumeFromWhere: where it starts is then a guess."""
     stated = any(
         row["client_id"] == client_id and row.get("consume_from_where")
-        for row in case.tables["cluster_events"]
+        for row in group.tables["cluster_events"]
     )
-    return not stated and any(map(assumes_start, case.tables["findings"]))
+    return not stated and any(map(assumes_start, group.tables["findings"]))
 
 
 def assumes_start(finding: FindingsRow) -> bool:
@@ -154,20 +162,20 @@ NEW = "the group is new to the topic, and its setting says so"
 NEW_QUEUES = {TOPIC_CONFIG, BROKER_UP}
 
 
-def find_skipped(case: GroupCase) -> Iterator[Finding]:
+def find_skipped(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic and rule, messages counted (rocketmq.md §5, §11 no. 22)."""
-    if is_broadcasting(case) or _was_broadcasting(case):
+    if is_broadcasting(group) or _was_broadcasting(group):
         return
     rows = [
         row
-        for row in first_starts(case)
+        for row in first_starts(group)
         if row["rule"] in JUMPED
         and (row["skipped"] or 0) > 0
-        and not is_assumed(case, row["client_id"])
+        and not is_assumed(group, row["client_id"])
     ]
-    held = _held_topics(case)
-    causes = {row["epoch"]: set(row["causes"]) for row in case.epochs}
-    asked = {one: asked_from(case, one) for one in {row["client_id"] for row in rows}}
+    held = _held_topics(group)
+    causes = {row["epoch"]: set(row["causes"]) for row in group.epochs}
+    asked = {one: asked_from(group, one) for one in {row["client_id"] for row in rows}}
     for topic, of_topic in by_topic(rows).items():
         for rule in sorted({row["rule"] or "" for row in of_topic}):
             late = [row for row in of_topic if row["rule"] == rule]
@@ -179,11 +187,11 @@ def find_skipped(case: GroupCase) -> Iterator[Finding]:
                 yield _skipped(topic, rule, of_why, why)
 
 
-def _held_topics(case: GroupCase) -> dict[str, int]:
+def _held_topics(group: GroupSnapshot) -> dict[str, int]:
     """Topic -> the first epoch in which somebody of the group held a queue of it and settled."""
-    calm = [row["epoch"] for row in case.epochs if not row["transient"]]
+    calm = [row["epoch"] for row in group.epochs if not row["transient"]]
     topics: dict[str, int] = {}
-    for row in case.tables["ownership"]:
+    for row in group.tables["ownership"]:
         place = bisect_left(calm, row["from_epoch"])
         if row["client_id"] is None or place == len(calm):
             continue
@@ -192,8 +200,8 @@ def _held_topics(case: GroupCase) -> dict[str, int]:
     return topics
 
 
-def _was_broadcasting(case: GroupCase) -> bool:
-    models = {row["message_model"] for row in case.tables["memberships"]}
+def _was_broadcasting(group: GroupSnapshot) -> bool:
+    models = {row["message_model"] for row in group.tables["memberships"]}
     return models == {BROADCASTING}
 
 
@@ -220,30 +228,30 @@ def _skipped(topic: str, rule: str, rows: list[PullStartsRow], why: str) -> Find
     )
 
 
-def find_replayed(case: GroupCase) -> Iterator[Finding]:
+def find_replayed(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic whose old messages a new group reads though it asks for new ones.
 
     Only a look at the queue from before the group came shows that they are old.
     """
-    if is_broadcasting(case) or not case.epochs:
+    if is_broadcasting(group) or not group.epochs:
         return
-    causes = {row["epoch"]: set(row["causes"]) for row in case.epochs}
+    causes = {row["epoch"]: set(row["causes"]) for row in group.epochs}
     rows = [
         row
-        for row in first_starts(case)
+        for row in first_starts(group)
         if row["rule"] in ZERO
         and not is_retry_topic(row["topic"])
         and not causes.get(row["epoch"], set()) & NEW_QUEUES
-        and asked_from(case, row["client_id"]) not in FROM_OLD
-        and not is_assumed(case, row["client_id"])
+        and asked_from(group, row["client_id"]) not in FROM_OLD
+        and not is_assumed(group, row["client_id"])
     ]
-    old = {queue_of(row): _unwanted(case, row) for row in rows}
+    old = {queue_of(row): _unwanted(group, row) for row in rows}
     rows = [row for row in rows if old[queue_of(row)] > 0]
-    found = grouped(rows, lambda row: (row["topic"], _held_before(case, row)))
+    found = grouped(rows, lambda row: (row["topic"], _held_before(group, row)))
     for (topic, sure), of_topic in sorted(found.items()):
         count = sum(old[queue_of(row)] for row in of_topic)
         queues = queue_names((row["broker_name"], row["queue_id"]) for row in of_topic)
-        setting = asked_from(case, of_topic[0]["client_id"])
+        setting = asked_from(group, of_topic[0]["client_id"])
         unsure = or_up_to(of_topic)
         up_to = "up to " if unsure else ""
         yield Finding(
@@ -258,65 +266,65 @@ def find_replayed(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _held_before(case: GroupCase, row: PullStartsRow) -> bool:
+def _held_before(group: GroupSnapshot, row: PullStartsRow) -> bool:
     """True if the queue is known to have held messages after the start when the group came.
 
     What a start knows of its queue is not younger than it is.
     """
-    first = case.epochs[0]
-    if is_initial(case, first):
+    first = group.epochs[0]
+    if is_initial(group, first):
         return False
     return row["epoch"] == first["epoch"] or any(
-        at_ms <= first["from_ms"] and end > begin(row) for at_ms, end in _ends_seen(case, row)
+        at_ms <= first["from_ms"] and end > begin(row) for at_ms, end in _ends_seen(group, row)
     )
 
 
-def _unwanted(case: GroupCase, row: PullStartsRow) -> int:
+def _unwanted(group: GroupSnapshot, row: PullStartsRow) -> int:
     """Messages from the start on that lie before what the member asked for.
 
     At most those that the queue held when it was first seen after the group came: a queue that is
     younger has none.
     """
     end = row["max_offset"] or 0
-    came_ms = case.epochs[0]["from_ms"]
-    looks = _ends_seen(case, row)
+    came_ms = group.epochs[0]["from_ms"]
+    looks = _ends_seen(group, row)
     later = [look for look in looks if look[0] >= came_ms]
     end = min(end, min(later)[1]) if later else end
-    if asked_from(case, row["client_id"]) == FROM_TIMESTAMP:
-        since = case.settings.get("consume_timestamp_ms")
+    if asked_from(group, row["client_id"]) == FROM_TIMESTAMP:
+        since = group.settings.get("consume_timestamp_ms")
         before = [seen for at_ms, seen in looks if since is not None and at_ms <= since]
         end = min(end, max(before, default=0))
     return int(end - begin(row))
 
 
-def find_failed(case: GroupCase) -> Iterator[Finding]:
+def find_failed(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic on whose queues a member cannot start, else on whose it could not."""
-    last = {row["epoch"] for row in case.epochs if not row["transient"]}
+    last = {row["epoch"] for row in group.epochs if not row["transient"]}
     rows = [
         row
-        for row in case.tables["pull_starts"]
+        for row in group.tables["pull_starts"]
         if row["status"] == verdicts.FAILED
         and row["epoch"] in last
-        and not is_assumed(case, row["client_id"])
+        and not is_assumed(group, row["client_id"])
     ]
     if not rows:
         return
-    end = _ends_of_failures(case)
+    end = _ends_of_failures(group)
     judged = [(row, end(row)) for row in rows]
     lasting = {row["topic"] for row, over in judged if over is None}
     shown = [pair for pair in judged if pair[1] is None or pair[0]["topic"] not in lasting]
-    found = grouped(shown, lambda pair: (pair[0]["topic"], not _came_untold(case, pair[0])))
+    found = grouped(shown, lambda pair: (pair[0]["topic"], not _came_untold(group, pair[0])))
     for (topic, sure), pairs in sorted(found.items()):
         over = last_of(recovery for _, recovery in pairs)
         yield _failed(topic, [row for row, _ in pairs], over, sure=sure)
 
 
-def _ends_of_failures(case: GroupCase) -> Callable[[PullStartsRow], Recovery | None]:
+def _ends_of_failures(group: GroupSnapshot) -> Callable[[PullStartsRow], Recovery | None]:
     """From a failed start what shows that its queue is read since, or the member's no more."""
-    starts = grouped(case.tables["pull_starts"], lambda row: (queue_of(row), row["client_id"]))
-    held = grouped(case.facts["HELD_QUEUE"], lambda fact: (queue_of(fact), fact["client_id"]))
-    owned = grouped(case.tables["ownership"], lambda row: (queue_of(row), row["client_id"]))
-    offsets, answers = offsets_over_time(case), ClientAnswers(case)
+    starts = grouped(group.tables["pull_starts"], lambda row: (queue_of(row), row["client_id"]))
+    held = grouped(group.facts["HELD_QUEUE"], lambda fact: (queue_of(fact), fact["client_id"]))
+    owned = grouped(group.tables["ownership"], lambda row: (queue_of(row), row["client_id"]))
+    offsets, answers = offsets_over_time(group), ClientAnswers(group)
 
     def end(row: PullStartsRow) -> Recovery | None:
         queue, client_id, failed_ms = queue_of(row), row["client_id"], row["latest_ms"]
@@ -354,7 +362,7 @@ def _name(queue: MessageQueue) -> str:
     return f"{queue.topic} {queue.broker_name}:{queue.queue_id}"
 
 
-def _came_untold(case: GroupCase, row: PullStartsRow) -> bool:
+def _came_untold(group: GroupSnapshot, row: PullStartsRow) -> bool:
     """True if a dump or store alone shows the topic on the broker, later: it may have been there
     at the start.
     """
@@ -362,7 +370,7 @@ def _came_untold(case: GroupCase, row: PullStartsRow) -> bool:
         (known["topic"], known["broker_name"]) == (row["topic"], row["broker_name"])
         and known["event_ms"] > row["earliest_ms"]
         and ".log" not in (known["source"] or ".log")
-        for known in case.tables["topics"]
+        for known in group.tables["topics"]
     )
 
 

@@ -6,8 +6,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps
-from rebalance_core.audit.case import BROKER, Finding, GroupCase, Rule, listed, plural, queue_names
 from rebalance_core.audit.dumps import number
+from rebalance_core.audit.group_snapshot import (
+    BROKER,
+    Finding,
+    GroupSnapshot,
+    Rule,
+    listed,
+    plural,
+    queue_names,
+)
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.subjects import MEMBERS, TOPICS
 from rebalance_core.audit.subscriptions import is_broadcasting, shared_topics
@@ -27,29 +35,29 @@ from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.protocol.settling_windows import ROUTE_MS
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import CaseTopicsRow
+    from rebalance_core.contracts.rows import GroupTopicsRow
 
 # TOPIC_GONE: a topic that the group reads was deleted.
 
 
-def find_topic_gone(case: GroupCase) -> Iterator[Finding]:
+def find_topic_gone(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for each topic of the last members that was deleted from a broker (no. 27)."""
-    for topic in last_topics(case):
-        deleted = deletions_of(case, topic)
+    for topic in last_topics(group):
+        deleted = deletions_of(group, topic)
         if deleted:
-            yield _finding(case, topic, deleted)
+            yield _finding(group, topic, deleted)
 
 
-def deletions_of(case: GroupCase, topic: str) -> dict[str, int]:
+def deletions_of(group: GroupSnapshot, topic: str) -> dict[str, int]:
     """Broker -> when the topic was deleted there last, whatever came after.
 
     Where the broker has it again, the deletion counts if the group had the topic by then.
     """
     had_ms = min(
-        (r["from_ms"] for r in case.tables["ownership"] if r["topic"] == topic), default=None
+        (r["from_ms"] for r in group.tables["ownership"] if r["topic"] == topic), default=None
     )
     deleted = {}
-    for row in case.tables["topics"]:
+    for row in group.tables["topics"]:
         at_ms = row["deleted_ms"] if row["topic"] == topic else None
         if at_ms is None:
             continue
@@ -58,23 +66,23 @@ def deletions_of(case: GroupCase, topic: str) -> dict[str, int]:
     return deleted
 
 
-def _finding(case: GroupCase, topic: str, deleted: dict[str, int]) -> Finding:
+def _finding(group: GroupSnapshot, topic: str, deleted: dict[str, int]) -> Finding:
     present = {
         row["broker_name"]: row["event_ms"]
-        for row in case.tables["topics"]
+        for row in group.tables["topics"]
         if row["topic"] == topic and not is_deleted(row)
     }
     first = min(deleted.values())
     kept = sorted(present.keys() - deleted.keys())
     again = sorted(present.keys() & deleted.keys())
     who = (
-        f"subscribed by {listed(sorted({row['client_id'] for row in case.members}), 3)}"
-        if case.members
+        f"subscribed by {listed(sorted({row['client_id'] for row in group.members}), 3)}"
+        if group.members
         else "which the group's last members subscribed"
     )
     rest = f"; {listed(kept, 3)} still has it" if kept else ""
     rest += f"; {listed(again, 3)} has it again, or the route does" if again else ""
-    back = case.members and len(again) == len(deleted)
+    back = group.members and len(again) == len(deleted)
     return Finding(
         f"{topic}, {who}, was deleted from {listed(sorted(deleted), 5)} at {utc(first)}{rest}.",
         {"deleted_from": listed(sorted(deleted)), "still_on": listed(kept), "again": listed(again)},
@@ -103,17 +111,17 @@ TOPIC_GONE = Rule(
 # READ_FEWER_THAN_WRITTEN, READ_MORE_THAN_WRITTEN, READ_ONLY_BROKER_COUNTED: topics as set up.
 
 
-def find_fewer(case: GroupCase) -> Iterator[Finding]:
+def find_fewer(group: GroupSnapshot) -> Iterator[Finding]:
     """Queues that producers fill and nobody may read (rocketmq.md §6.3, §11 no. 24)."""
-    offsets = Offsets(case)
-    for topic in subscribed_topics(case):
-        rows = [row for row in _readable(case, topic) if _write(row) > _read(row)]
+    offsets = Offsets(group)
+    for topic in subscribed_topics(group):
+        rows = [row for row in _readable(group, topic) if _write(row) > _read(row)]
         rows = [row for row in rows if perm_of(row) & WRITE or _unread(offsets, row)]
         if not rows:
             continue
         unread = [(r["broker_name"], n) for r in rows for n in range(_read(r), _write(r))]
         stored = offsets.stored(MessageQueue(topic, broker, number) for broker, number in unread)
-        settled = [row for row in rows if case.run.end_ms > row["event_ms"] + ROUTE_MS]
+        settled = [row for row in rows if group.run.end_ms > row["event_ms"] + ROUTE_MS]
         yield Finding(
             f"{topic}: producers write {plural(len(unread), 'queue')} that nobody may read "
             f"({queue_names(unread)}; {_numbers(rows)}): {messages(stored)} there.",
@@ -125,20 +133,20 @@ def find_fewer(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _unread(offsets: Offsets, row: CaseTopicsRow) -> bool:
+def _unread(offsets: Offsets, row: GroupTopicsRow) -> bool:
     """True if messages stand in queues beyond those that are read."""
     numbers = range(_read(row), _write(row))
     unread = (MessageQueue(row["topic"], row["broker_name"], number) for number in numbers)
     return bool(offsets.stored(unread))
 
 
-def find_more(case: GroupCase) -> Iterator[Finding]:
+def find_more(group: GroupSnapshot) -> Iterator[Finding]:
     """Queues that are read and never filled: they hold shares and bring nothing."""
-    shared = shared_topics(case)
-    for topic in subscribed_topics(case):
+    shared = shared_topics(group)
+    for topic in subscribed_topics(group):
         if topic in shared:
             continue
-        rows = [r for r in _readable(case, topic) if _read(r) > _write(r) and perm_of(r) & WRITE]
+        rows = [r for r in _readable(group, topic) if _read(r) > _write(r) and perm_of(r) & WRITE]
         empty = [(r["broker_name"], n) for r in rows for n in range(_write(r), _read(r))]
         if empty:
             yield Finding(
@@ -151,12 +159,12 @@ def find_more(case: GroupCase) -> Iterator[Finding]:
             )
 
 
-def find_read_only(case: GroupCase) -> Iterator[Finding]:
+def find_read_only(group: GroupSnapshot) -> Iterator[Finding]:
     """Brokers that take no messages but whose queues hold whole shares (no. 25)."""
-    for topic in subscribed_topics(case):
-        rows = [row for row in _readable(case, topic) if not perm_of(row) & WRITE]
+    for topic in subscribed_topics(group):
+        rows = [row for row in _readable(group, topic) if not perm_of(row) & WRITE]
         brokers = {row["broker_name"] for row in rows}
-        held = [r for r in case.owned if r["topic"] == topic and r["broker_name"] in brokers]
+        held = [r for r in group.owned if r["topic"] == topic and r["broker_name"] in brokers]
         if not held:
             continue
         loads: dict[str, int] = {}
@@ -175,21 +183,21 @@ def find_read_only(case: GroupCase) -> Iterator[Finding]:
         )
 
 
-def _readable(case: GroupCase, topic: str) -> list[CaseTopicsRow]:
-    return [row for row in configs(case, topic) if perm_of(row) & READ and _read(row)]
+def _readable(group: GroupSnapshot, topic: str) -> list[GroupTopicsRow]:
+    return [row for row in configs(group, topic) if perm_of(row) & READ and _read(row)]
 
 
-def _read(row: CaseTopicsRow) -> int:
+def _read(row: GroupTopicsRow) -> int:
     return int(row["read_queue_nums"] or 0)
 
 
-def _write(row: CaseTopicsRow) -> int:
+def _write(row: GroupTopicsRow) -> int:
     """Writable queues; as many as are read where the number is unknown."""
     written = row["write_queue_nums"]
     return _read(row) if written is None else int(written)
 
 
-def _numbers(rows: list[CaseTopicsRow]) -> str:
+def _numbers(rows: list[GroupTopicsRow]) -> str:
     return listed(f"{r['broker_name']} read {_read(r)} / write {_write(r)}" for r in rows)
 
 
@@ -231,20 +239,20 @@ READ_ONLY = Rule(
 # RETRY_IMBALANCE and RETRY_QUEUES_UNREAD: the group's retry topic.
 
 
-def find_imbalance(case: GroupCase) -> Iterator[Finding]:
+def find_imbalance(group: GroupSnapshot) -> Iterator[Finding]:
     """More members than retry queues; silent where offsets show that no retry waits (no. 23).
 
     Silent also where every topic is shared: what is popped is retried by the pop retry topic.
     """
-    topic = retry_topic(case.consumer_group)
-    queues = {dumps.queue_of(row) for row in case.owned if row["topic"] == topic}
-    members = {row["client_id"] for row in case.members}
-    if is_broadcasting(case) or not queues or len(members) <= len(queues):
+    topic = retry_topic(group.consumer_group)
+    queues = {dumps.queue_of(row) for row in group.owned if row["topic"] == topic}
+    members = {row["client_id"] for row in group.members}
+    if is_broadcasting(group) or not queues or len(members) <= len(queues):
         return
-    behind = Offsets(case).behind(queues)
-    if behind == 0 or shared_topics(case).keys() >= set(subscribed_topics(case)):
+    behind = Offsets(group).behind(queues)
+    if behind == 0 or shared_topics(group).keys() >= set(subscribed_topics(group)):
         return
-    readers = {r["client_id"] for r in case.owned if r["topic"] == topic and r["client_id"]}
+    readers = {r["client_id"] for r in group.owned if r["topic"] == topic and r["client_id"]}
     if not readers:
         return
     yield Finding(
@@ -255,15 +263,15 @@ def find_imbalance(case: GroupCase) -> Iterator[Finding]:
     )
 
 
-def find_unread(case: GroupCase) -> Iterator[Finding]:
+def find_unread(group: GroupSnapshot) -> Iterator[Finding]:
     """Retry queues that the broker fills and nobody may read (rocketmq.md §11 no. 23)."""
-    topic = retry_topic(case.consumer_group)
-    read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in configs(case, topic)}
-    for broker, fact in sorted(configurations(case).items()):
+    topic = retry_topic(group.consumer_group)
+    read = {row["broker_name"]: row["read_queue_nums"] or 0 for row in configs(group, topic)}
+    for broker, fact in sorted(configurations(group).items()):
         filled = number(fact["details"].get("retry_queue_nums"))
         if broker in read and filled > read[broker]:
             unread = (MessageQueue(topic, broker, n) for n in range(read[broker], filled))
-            stored = Offsets(case).stored(unread)
+            stored = Offsets(group).stored(unread)
             yield Finding(
                 f"{broker} spreads retries over {plural(filled, 'queue')} (retryQueueNums), and "
                 f"{topic} has {read[broker]} to read there: {messages(stored)} in the rest.",

@@ -8,9 +8,10 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit import dumps, logged_causes, stretches, subscriptions
-from rebalance_core.audit.case import (
+from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
+from rebalance_core.audit.group_snapshot import (
     Finding,
-    GroupCase,
+    GroupSnapshot,
     Rule,
     known_topics,
     lasting,
@@ -18,7 +19,6 @@ from rebalance_core.audit.case import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.duplicate_ids import DuplicateId, logged_duplicates
 from rebalance_core.audit.subjects import EVENTS, MEMBERS, SUSPENSIONS, TOPICS
 from rebalance_core.audit.subscriptions import reads_static_topic, strategy_is_known, version_of
 from rebalance_core.audit.topic_settings import (
@@ -49,40 +49,40 @@ if TYPE_CHECKING:
 # FROZEN_GROUP: the members cannot allocate a topic and keep what they have.
 
 
-def find_frozen_group(case: GroupCase) -> Iterator[Finding]:
+def find_frozen_group(group: GroupSnapshot) -> Iterator[Finding]:
     """At most one finding, for the stretch of FROZEN epochs at the end
     (rocketmq.md §6.3, §11 no. 27).
     """
-    if reads_static_topic(case):
+    if reads_static_topic(group):
         return
-    since_ms = _frozen_since(case)
-    if since_ms is None or not case.members:
+    since_ms = _frozen_since(group)
+    if since_ms is None or not group.members:
         return
-    why = [text for topic in subscribed_topics(case) for text in _why(case, topic)]
-    if not why and not strategy_is_known(case):
+    why = [text for topic in subscribed_topics(group) for text in _why(group, topic)]
+    if not why and not strategy_is_known(group):
         return
-    ids = sorted({row["client_id"] for row in case.members})
+    ids = sorted({row["client_id"] for row in group.members})
     yield Finding(
         f"{listed(ids, 3)} cannot allocate since {utc(since_ms)}: "
-        f"{listed(why, 5) or 'the strategy threw'}. {' '.join(_what_is_kept(case, ids))}",
-        {"why": listed(why), "members": listed(ids)} | _logged(case),
+        f"{listed(why, 5) or 'the strategy threw'}. {' '.join(_what_is_kept(group, ids))}",
+        {"why": listed(why), "members": listed(ids)} | _logged(group),
         first_ms=since_ms,
-        unknown=_may_be_elsewhere(case),
+        unknown=_may_be_elsewhere(group),
     )
 
 
-def _frozen_since(case: GroupCase) -> int | None:
+def _frozen_since(group: GroupSnapshot) -> int | None:
     """Since when members cannot allocate; None: they can, or that is not settled.
 
     Where nobody freezes, clients of other languages may let go of a topic without a readable queue.
     """
-    stretch = list(takewhile(lambda epoch: epoch["status"] == FROZEN, reversed(case.epochs)))
+    stretch = list(takewhile(lambda epoch: epoch["status"] == FROZEN, reversed(group.epochs)))
     first = stretch[-1] if stretch else None
-    if first is None and any(map(_is_of_another, case.members)):
-        topics = subscribed_topics(case)
-        shut = [ms for topic, ms in unreadable_topics(case).items() if topic in topics]
-        first = case.epoch_at(min(shut)) if shut else None
-    settled = first is not None and stretches.has_settled(case, first["epoch"])
+    if first is None and any(map(_is_of_another, group.members)):
+        topics = subscribed_topics(group)
+        shut = [ms for topic, ms in unreadable_topics(group).items() if topic in topics]
+        first = group.epoch_at(min(shut)) if shut else None
+    settled = first is not None and stretches.has_settled(group, first["epoch"])
     return first["from_ms"] if first is not None and settled else None
 
 
@@ -90,13 +90,13 @@ def _is_of_another(member: MembershipsRow) -> bool:
     return profile_of_row(member) is not JAVA_PROFILE
 
 
-def _what_is_kept(case: GroupCase, ids: list[str]) -> Iterator[str]:
+def _what_is_kept(group: GroupSnapshot, ids: list[str]) -> Iterator[str]:
     """In words, by what the client of each member does without a readable queue."""
-    of_client = dumps.languages(case)
+    of_client = dumps.languages(group)
     profiles = {client_id: profile_of(of_client.get(client_id)) for client_id in ids}
-    shut = bool(unreadable_topics(case))
+    shut = bool(unreadable_topics(group))
     unproven = [one for one, profile in profiles.items() if shut and "no_queue" in profile.read]
-    let_go = sorted(dumps.go_clients(case) & {*ids}) if shut else []
+    let_go = sorted(dumps.go_clients(group) & {*ids}) if shut else []
     if len(unproven) + len(let_go) < len(profiles):
         yield "Members keep what they held; who joins gets nothing."
     if let_go:
@@ -105,53 +105,53 @@ def _what_is_kept(case: GroupCase, ids: list[str]) -> Iterator[str]:
         yield f"What others keep nobody ran: {listed(unproven, 3)}."
 
 
-def _may_be_elsewhere(case: GroupCase) -> Unknown | None:
+def _may_be_elsewhere(group: GroupSnapshot) -> Unknown | None:
     """A broker that was not collected and may have a topic of which nothing is known."""
-    known = {row["topic"] for row in case.tables["topics"]}
-    if not case.run.missing or known.issuperset(subscribed_topics(case)):
+    known = {row["topic"] for row in group.tables["topics"]}
+    if not group.run.missing or known.issuperset(subscribed_topics(group)):
         return None
-    return topic_store(min(case.run.missing)).missing()
+    return topic_store(min(group.run.missing)).missing()
 
 
-def _why(case: GroupCase, topic: str) -> Iterator[str]:
+def _why(group: GroupSnapshot, topic: str) -> Iterator[str]:
     """Why nobody can allocate this topic; nothing if its allocation works."""
-    members = [row for row in case.members if topic in known_topics(row)]
-    if not readable_queues(case, topic) and not _holds(case, topic):
-        yield f"{topic} has no readable queue ({_state(case, topic)})"
+    members = [row for row in group.members if topic in known_topics(row)]
+    if not readable_queues(group, topic) and not _holds(group, topic):
+        yield f"{topic} has no readable queue ({_state(group, topic)})"
         return
     for text in sorted({row["strategy"] for row in members}):
         name = text.partition("(")[0]
-        asking = [row for row in members if row["strategy"] == text and _asks_broker(case, row)]
+        asking = [row for row in members if row["strategy"] == text and _asks_broker(group, row)]
         if asking and name not in BROKER_STRATEGIES:
             yield f"brokers do not know the strategy {name}"
             continue
         strategy = parse_strategy(text)
-        if isinstance(strategy, MachineRoomNearby) and strategy_is_known(case):
+        if isinstance(strategy, MachineRoomNearby) and strategy_is_known(group):
             rooms = strategy.rooms
-            brokers = sorted({broker for broker, _ in readable_queues(case, topic)})
+            brokers = sorted({broker for broker, _ in readable_queues(group, topic)})
             for broker in brokers:
                 if not rooms.known_room(MessageQueue(topic, broker, 0)):
                     yield f"machine room is null for broker {broker}"
-            for client_id in sorted({row["client_id"] for row in case.members}):
+            for client_id in sorted({row["client_id"] for row in group.members}):
                 if not rooms.known_room(client_id):
                     yield f"machine room is null for {client_id}"
         elif isinstance(strategy, CustomStrategy):
-            yield from _thrown(case, topic, strategy)
+            yield from _thrown(group, topic, strategy)
 
 
-def _thrown(case: GroupCase, topic: str, strategy: CustomStrategy) -> Iterator[str]:
+def _thrown(group: GroupSnapshot, topic: str, strategy: CustomStrategy) -> Iterator[str]:
     """Return what an own strategy raises for this topic's queues and the members at the end."""
-    queues = [MessageQueue(topic, *queue) for queue in readable_queues(case, topic)]
+    queues = [MessageQueue(topic, *queue) for queue in readable_queues(group, topic)]
     try:
         strategy.allocate_all(
-            sort_queues(queues), sort_client_ids(row["client_id"] for row in case.members)
+            sort_queues(queues), sort_client_ids(row["client_id"] for row in group.members)
         )
     except AllocationError as error:
         yield f"{strategy} throws {error}"
 
 
-def _asks_broker(case: GroupCase, member: MembershipsRow) -> bool:
-    stated = {name: value for name, value in case.settings.items() if value is not None}
+def _asks_broker(group: GroupSnapshot, member: MembershipsRow) -> bool:
+    stated = {name: value for name, value in group.settings.items() if value is not None}
     settings = asdict(GroupSettings()) | stated
     return asks_broker(
         settings["rebalance_mode"],
@@ -162,25 +162,25 @@ def _asks_broker(case: GroupCase, member: MembershipsRow) -> bool:
     )
 
 
-def _holds(case: GroupCase, topic: str) -> bool:
+def _holds(group: GroupSnapshot, topic: str) -> bool:
     """True if the ledger has queues of the topic although no configuration is known."""
-    known = any(row["topic"] == topic for row in case.tables["topics"])
-    return not known and any(row["topic"] == topic for row in case.owned)
+    known = any(row["topic"] == topic for row in group.tables["topics"])
+    return not known and any(row["topic"] == topic for row in group.owned)
 
 
-def _state(case: GroupCase, topic: str) -> str:
-    rows = [row for row in case.tables["topics"] if row["topic"] == topic]
+def _state(group: GroupSnapshot, topic: str) -> str:
+    rows = [row for row in group.tables["topics"] if row["topic"] == topic]
     gone = sorted(row["broker_name"] for row in rows if is_deleted(row))
     if not rows:
         return "no broker has the topic"
     if len(gone) == len(rows):
         return f"deleted from {listed(gone, 3)}"
-    closed = [r["broker_name"] for r in configs(case, topic) if not perm_of(r) & READ]
+    closed = [r["broker_name"] for r in configs(group, topic) if not perm_of(r) & READ]
     return f"no read permission on {listed(closed, 3)}" if closed else "its brokers are down"
 
 
-def _logged(case: GroupCase) -> dict[str, str]:
-    said = {fact["details"].get("message", "") for fact in case.facts["ALLOCATION_FAILED"]}
+def _logged(group: GroupSnapshot) -> dict[str, str]:
+    said = {fact["details"].get("message", "") for fact in group.facts["ALLOCATION_FAILED"]}
     return {"logged": listed(sorted(said), 3)} if said else {}
 
 
@@ -204,18 +204,18 @@ SHORT_MS = MINUTE_MS
 """A pause shorter than this delays messages and harms no more."""
 
 
-def find_suspended(case: GroupCase) -> Iterator[Finding]:
+def find_suspended(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding for each stretch in which one process is suspended (rocketmq.md §11 no. 19)."""
-    for first, last in _stretches(case):
-        until = case.run.end_ms if last["to_ms"] is None else last["to_ms"]
-        if until < case.run.start_ms:
+    for first, last in _stretches(group):
+        until = group.run.end_ms if last["to_ms"] is None else last["to_ms"]
+        if until < group.run.start_ms:
             continue
-        yield _finding(case, first, last, until - first["from_ms"])
+        yield _finding(group, first, last, until - first["from_ms"])
 
 
-def _stretches(case: GroupCase) -> Iterator[tuple[MembershipsRow, MembershipsRow]]:
+def _stretches(group: GroupSnapshot) -> Iterator[tuple[MembershipsRow, MembershipsRow]]:
     """First and last row of each unbroken suspension."""
-    rows = [row for row in case.tables["memberships"] if row["suspended"]]
+    rows = [row for row in group.tables["memberships"] if row["suspended"]]
     rows.sort(key=lambda row: (row["client_id"], row["channel_id"] or "", row["from_epoch"]))
     first = last = None
     for row in rows:
@@ -230,9 +230,13 @@ def _stretches(case: GroupCase) -> Iterator[tuple[MembershipsRow, MembershipsRow
         yield first, last
 
 
-def _finding(case: GroupCase, first: MembershipsRow, last: MembershipsRow, span_ms: int) -> Finding:
+def _finding(
+    group: GroupSnapshot, first: MembershipsRow, last: MembershipsRow, span_ms: int
+) -> Finding:
     epoch = last["to_epoch"] - 1 if last["to_epoch"] is not None else None
-    shares = stretches.rows_in_epoch([*case.tables["ownership"], *case.tables["pop_reach"]], epoch)
+    shares = stretches.rows_in_epoch(
+        [*group.tables["ownership"], *group.tables["pop_reach"]], epoch
+    )
     kept = {dumps.queue_of(row) for row in shares if row["client_id"] == last["client_id"]}
     others = {
         row["client_id"]
@@ -272,15 +276,15 @@ SUSPENDED = Rule(
 # TRANSIENT_OWNERSHIP: queues without or with two owners while a logged cause was being settled.
 
 
-def find_transient_ownership(case: GroupCase) -> Iterator[Finding]:
+def find_transient_ownership(group: GroupSnapshot) -> Iterator[Finding]:
     """At most one finding a group: how many queues, the worst, the causes (rocketmq.md §8)."""
-    if subscriptions.is_broadcasting(case):
+    if subscriptions.is_broadcasting(group):
         return
-    duplicate = logged_duplicates(case)
+    duplicate = logged_duplicates(group)
     spans = [
         (row, span_ms)
-        for row in case.tables["ownership"]
-        if (span_ms := _short(case, row)) and not any(_covers(one, row) for one in duplicate)
+        for row in group.tables["ownership"]
+        if (span_ms := _short(group, row)) and not any(_covers(one, row) for one in duplicate)
     ]
     if not spans:
         return
@@ -289,9 +293,9 @@ def find_transient_ownership(case: GroupCase) -> Iterator[Finding]:
     worst, worst_ms = min(
         spans, key=lambda pair: (-pair[1], dumps.queue_of(pair[0]), pair[0]["from_ms"])
     )
-    epochs = {row["epoch"]: row for row in case.epochs}
+    epochs = {row["epoch"]: row for row in group.epochs}
     causes = [
-        logged_causes.cause_text(case, epochs[number])
+        logged_causes.cause_text(group, epochs[number])
         for number in sorted({row["from_epoch"] for row, _ in spans})
         if number in epochs
     ]
@@ -303,7 +307,7 @@ def find_transient_ownership(case: GroupCase) -> Iterator[Finding]:
         f"{lasting(worst_ms)}; explained by {listed(causes, 3)}.",
         {"nobody": str(len(unowned)), "twice": str(len(twice)), "causes": listed(causes)},
         first_ms=min(row["from_ms"] for row, _ in spans),
-        last_ms=max(row["to_ms"] or case.run.end_ms for row, _ in spans),
+        last_ms=max(row["to_ms"] or group.run.end_ms for row, _ in spans),
     )
 
 
@@ -314,15 +318,15 @@ def _covers(duplicate: DuplicateId, row: OwnershipRow) -> bool:
     )
 
 
-def _short(case: GroupCase, row: OwnershipRow) -> int:
+def _short(group: GroupSnapshot, row: OwnershipRow) -> int:
     """How long a queue was not held just once while the group was online; 0: it does not count."""
     if row["client_id"] is not None and row["holders"] < 2:
         return 0
-    if stretches.is_persistent(case, stretches.span_of(row)):
+    if stretches.is_persistent(group, stretches.span_of(row)):
         return 0
-    until = case.run.end_ms if row["to_ms"] is None else row["to_ms"]
+    until = group.run.end_ms if row["to_ms"] is None else row["to_ms"]
     span_ms = int(until - row["from_ms"])
-    return span_ms - stretches.offline_ms(case, row["from_ms"], until)
+    return span_ms - stretches.offline_ms(group, row["from_ms"], until)
 
 
 TRANSIENT_OWNERSHIP = Rule(

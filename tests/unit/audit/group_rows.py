@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rebalance_core.audit.case import AuditRun, GroupCase, case_rows
+from rebalance_core.audit.group_snapshot import AuditRun, GroupSnapshot, snapshot_rows
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
 from rebalance_core.contracts.observed import FACT_KINDS
 
@@ -100,9 +100,11 @@ def progress(at_ms: int, *addresses: str) -> list[Row]:
     ]  # fmt: skip
 
 
-def case(*facts: Row, run: AuditRun = RUN, **tables: Any) -> GroupCase:
+def snapshot(*facts: Row, run: AuditRun = RUN, **tables: Any) -> GroupSnapshot:
     """The group with these facts; tables replace those of `ledger`."""
     settings = tables.get("consumer_groups", ())
     names = CONSUMER_GROUPS.column_names
     tables["consumer_groups"] = [dict.fromkeys(names) | row for row in settings]
-    return GroupCase("c", "g", run, case_rows({**ledger(), "observed_facts": facts, **tables}))
+    return GroupSnapshot(
+        "c", "g", run, snapshot_rows({**ledger(), "observed_facts": facts, **tables})
+    )

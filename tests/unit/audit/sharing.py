@@ -4,7 +4,7 @@ from typing import Any
 
 from rebalance_core.model.events import REQUEST_MODE, Event
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import Row, event, fact
+from tests.unit.audit.snapshots import Row, event, fact
 
 BROKER = GroupSettings(rebalance_mode="BROKER")
 PROXY = GroupSettings(rebalance_mode="PROXY")

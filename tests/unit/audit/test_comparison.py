@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import AuditRun, Finding
 from rebalance_core.audit.comparison import compare
 from rebalance_core.audit.comparison_findings import comparison_findings
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.difference import DUPLICATE_ID, FOREIGN, LOCK, STALE, UNEXPLAINED
+from rebalance_core.audit.group_snapshot import AuditRun, Finding
 from rebalance_core.audit.prediction import MOST_CHANGES, Prediction
 from rebalance_core.model.verdicts import (
     ASSIGNED,
@@ -30,7 +30,6 @@ from rebalance_core.model.verdicts import (
     UNKNOWN,
     UNSTABLE,
 )
-from tests.unit.audit.cases import broker_logs, settled_by, why_unknown
 from tests.unit.audit.group_rows import (
     DUMPED_MS,
     JOINED_MS,
@@ -38,13 +37,14 @@ from tests.unit.audit.group_rows import (
     A,
     B,
     Row,
-    case,
     fact,
     ledger,
     member,
     progress,
+    snapshot,
     status,
 )
+from tests.unit.audit.snapshots import broker_logs, settled_by, why_unknown
 
 # Predicted against observed ownership: each observation in the epoch of its own time.
 
@@ -55,14 +55,14 @@ WHOLE_LOG = LogSpan(0, 1 << 50, from_start=True)
 
 
 def test_live_ownership_that_is_the_predicted_one() -> None:
-    result = compare(case(*HEALTHY, *progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2",
+    result = compare(snapshot(*HEALTHY, *progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2",
                                               "10.0.0.2")))  # fmt: skip
     assert (result.verdict, result.observations, result.differences) == (EQUAL, 6, ())
-    assert list(comparison_findings(case(*HEALTHY), result)) == []
+    assert list(comparison_findings(snapshot(*HEALTHY), result)) == []
 
 
 def test_a_client_that_answers_with_no_queue_is_an_observation_too() -> None:
-    result = compare(case(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS)))
+    result = compare(snapshot(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS)))
     assert result.verdict == DIFFERS
     assert {one.queue.queue_id for one in result.differences} == {2, 3}
 
@@ -80,11 +80,11 @@ def test_a_torn_dump_with_which_a_round_begins_may_show_what_was_changing(
     details = {"command": "consumerProgress", "partial": "true"}
     torn = fact("DUMP", torn_ms, "torn.txt", details=details)
     run = replace(RUN, end_ms=after + 1_000)
-    assert compare(case(torn, *shown, run=run)).verdict == verdict
+    assert compare(snapshot(torn, *shown, run=run)).verdict == verdict
     before = status(A, torn_ms + 10, 0, 1, 2, 3) if torn_ms < JOINED_MS else []
-    assert compare(case(torn, *before, *shown, run=run)).verdict == EQUAL or not before
+    assert compare(snapshot(torn, *before, *shown, run=run)).verdict == EQUAL or not before
     whole = torn | {"details": {"command": "consumerProgress"}}
-    assert compare(case(whole, *shown, run=run)).verdict == EQUAL
+    assert compare(snapshot(whole, *shown, run=run)).verdict == EQUAL
 
 
 def test_within_a_change_only_what_no_view_explains_differs() -> None:
@@ -96,7 +96,7 @@ def test_within_a_change_only_what_no_view_explains_differs() -> None:
         (("10.0.0.1", "10.0.0.1", "", "10.0.0.2"), UNSTABLE),
         (("10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2"), DIFFERS),
     ):
-        result = compare(case(*progress(seen_ms, *holders), run=run))
+        result = compare(snapshot(*progress(seen_ms, *holders), run=run))
         assert result.verdict == verdict, holders
         assert [one.queue.queue_id for one in result.differences] == [1] * (verdict == DIFFERS)
 
@@ -115,7 +115,7 @@ def test_of_very_many_changes_at_once_no_state_is_compared_with(changes: int, ve
     ]
     held = progress(seen_ms, "10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2")
     run = replace(RUN, end_ms=seen_ms)
-    assert compare(case(*held, run=run, **tables)).verdict == verdict
+    assert compare(snapshot(*held, run=run, **tables)).verdict == verdict
 
 
 def test_a_change_on_which_no_owner_depends_leaves_the_verdict_as_it_is() -> None:
@@ -125,7 +125,7 @@ def test_a_change_on_which_no_owner_depends_leaves_the_verdict_as_it_is() -> Non
     tables |= {"ownership": kept, "memberships": [member(A, 0)], "diffs": []}
     tables["epochs"][1]["causes"] = ["MASTER_UP"]
     run = replace(RUN, end_ms=seen_ms)
-    result = compare(case(*progress(seen_ms, *["10.0.0.1"] * 4), run=run, **tables))
+    result = compare(snapshot(*progress(seen_ms, *["10.0.0.1"] * 4), run=run, **tables))
     assert (result.verdict, result.reason) == (EQUAL, "")
 
 
@@ -134,12 +134,12 @@ def test_queues_that_the_application_names_are_compared_with_nothing() -> None:
     held = status(A, DUMPED_MS, 0, 1), progress(DUMPED_MS, "10.0.0.1", "", "", "")
     pulls = [{"consumer_type": "LITE_PULL"}]
     tables: dict[str, Any] = {"consumer_groups": pulls, "memberships": [alone], "ownership": []}
-    result = compare(case(*held[0], *held[1], **tables))
+    result = compare(snapshot(*held[0], *held[1], **tables))
     assert (result.verdict, result.reason) == (UNKNOWN, ASSIGNED)
     beside = [member(A, 0), member(B, JOINED_MS), member(C, 0) | {"subscriptions": []}]
     all_ = [*HEALTHY, *status(C, DUMPED_MS, 0, 3)]
     shown = progress(DUMPED_MS, "10.0.0.3", "10.0.0.1", "10.0.0.2", "10.0.0.3")
-    mixed = case(*all_, *shown, memberships=beside, consumer_groups=pulls)
+    mixed = snapshot(*all_, *shown, memberships=beside, consumer_groups=pulls)
     assert compare(mixed).verdict == EQUAL
 
 
@@ -149,7 +149,7 @@ def test_who_keeps_queues_of_a_deleted_topic_is_no_difference() -> None:
     other = [*status(A, DUMPED_MS, 0), *progress(DUMPED_MS, "10.0.0.2", "", "", "")]
     for at_ms, verdict in ((DUMPED_MS - 1, EQUAL), (DUMPED_MS + 1, DIFFERS)):
         tables: dict[str, Any] = {"topics": [gone | {"event_ms": at_ms}]}
-        assert compare(case(*other, **tables)).verdict == verdict
+        assert compare(snapshot(*other, **tables)).verdict == verdict
 
 
 def test_a_name_that_mqadmin_cut_is_no_queue_and_one_that_fills_its_column_is() -> None:
@@ -158,9 +158,9 @@ def test_a_name_that_mqadmin_cut_is_no_queue_and_one_that_fills_its_column_is() 
         return [dump, *(row | {"topic": topic, "details": row["details"] | {"names_cut": "true"}}
                         for row in rows)]  # fmt: skip
 
-    cut = compare(case(*HEALTHY, *filling("T-that-goes-", "10.0.0.9", "10.0.0.9")))
+    cut = compare(snapshot(*HEALTHY, *filling("T-that-goes-", "10.0.0.9", "10.0.0.9")))
     assert (cut.verdict, cut.differences) == (EQUAL, ())
-    assert compare(case(*HEALTHY, *filling("T", "10.0.0.9"))).verdict == DIFFERS
+    assert compare(snapshot(*HEALTHY, *filling("T", "10.0.0.9"))).verdict == DIFFERS
 
 
 def pulling(version: str, consumer_type: str = "LITE_PULL") -> Any:
@@ -186,7 +186,7 @@ def test_members_that_do_not_tell_their_queues_are_not_said_to_hold_none(
     """4.9.4: consumerStatus of a lite pull consumer ends before the queues, -s shows N/A."""
     empty = [*status(A, DUMPED_MS), *status(B, DUMPED_MS + 100)]
     nobody = progress(DUMPED_MS, "", "", "", "")
-    result = compare(case(*empty, *nobody, **tables))
+    result = compare(snapshot(*empty, *nobody, **tables))
     assert (result.verdict, result.reason) == verdict
 
 
@@ -195,30 +195,30 @@ def test_a_member_that_could_not_be_asked_is_not_said_to_hold_none() -> None:
     (asked,) = status(B, DUMPED_MS + 100)
     failed = asked | {"details": asked["details"] | {"rows": "0", "error": "CODE 1 send failed"}}
     progressed = progress(DUMPED_MS + 200, "10.0.0.1", "10.0.0.1", "", "")
-    result = compare(case(*status(A, DUMPED_MS, 0, 1), failed, *progressed))
+    result = compare(snapshot(*status(A, DUMPED_MS, 0, 1), failed, *progressed))
     assert (result.verdict, result.observations) == (EQUAL, 3)
     late = progress(DUMPED_MS - 700_000, "10.0.0.1", "10.0.0.1", "", "")
-    assert compare(case(*HEALTHY, failed, *late)).differences
-    assert compare(case(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS))).verdict == DIFFERS
+    assert compare(snapshot(*HEALTHY, failed, *late)).differences
+    assert compare(snapshot(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS))).verdict == DIFFERS
 
 
 def test_what_a_member_tells_counts_whatever_its_version() -> None:
     tables = pulling("4.9.4")
-    assert compare(case(*HEALTHY, **tables)).verdict == EQUAL
-    assert compare(case(*progress(DUMPED_MS, "10.9.9.9"), **tables)).verdict == DIFFERS
+    assert compare(snapshot(*HEALTHY, **tables)).verdict == EQUAL
+    assert compare(snapshot(*progress(DUMPED_MS, "10.9.9.9"), **tables)).verdict == DIFFERS
 
 
 @pytest.mark.parametrize("address", ["", "10.9.9.9"])
 def test_a_queue_with_nobody_or_a_stranger_differs(address: str) -> None:
     live = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", address)
-    (one,) = compare(case(*live)).differences
+    (one,) = compare(snapshot(*live)).differences
     assert (one.queue.queue_id, one.predicted, one.live) == (3, frozenset({B}), address or None)
     assert one.why == UNEXPLAINED
 
 
 def test_each_observation_is_compared_with_its_own_epoch() -> None:
     before = status(A, JOINED_MS - 100_000, 0, 1, 2, 3)
-    assert compare(case(*before, *HEALTHY)).verdict == EQUAL
+    assert compare(snapshot(*before, *HEALTHY)).verdict == EQUAL
 
 
 def test_a_group_that_changes_while_it_is_dumped_is_unstable() -> None:
@@ -226,7 +226,7 @@ def test_a_group_that_changes_while_it_is_dumped_is_unstable() -> None:
         *status(A, JOINED_MS - 60_000, 0, 1, 2, 3),
         *status(B, JOINED_MS + 60_000, 2, 3),
     ]
-    group = case(*observations)
+    group = snapshot(*observations)
     result = compare(group)
     assert (result.verdict, result.differences) == (UNSTABLE, ())
     ((rule, differences),) = comparison_findings(group, result)
@@ -238,27 +238,27 @@ def test_who_left_between_two_rounds_is_not_asked_again() -> None:
     """The older dump does not count as part of the last round for that one client."""
     before = [*status(A, JOINED_MS - 60_000, 0, 1, 2, 3), *status(C, JOINED_MS - 60_000)]
     before = [row | {"source": "one dump"} for row in before]
-    result = compare(case(*before, *status(A, JOINED_MS + 60_000, 0, 1)))
+    result = compare(snapshot(*before, *status(A, JOINED_MS + 60_000, 0, 1)))
     assert (result.verdict, result.last_round_ms) == (EQUAL, JOINED_MS + 60_000)
 
 
 def test_what_differs_inside_the_window_of_a_change_proves_nothing() -> None:
-    result = compare(case(*status(A, JOINED_MS + 1_000, 0, 1, 2, 3)))
+    result = compare(snapshot(*status(A, JOINED_MS + 1_000, 0, 1, 2, 3)))
     assert (result.verdict, result.differences) == (UNSTABLE, ())
 
 
 def test_windows_are_longer_by_what_corrected_clocks_may_still_be_off() -> None:
-    settled_ms = case().settled_by[1]
+    settled_ms = snapshot().settled_by[1]
     off = replace(RUN, coverage=Coverage(known=False, clock_error_ms=700))
-    assert case(run=off).settled_by[1] == settled_ms + 700
+    assert snapshot(run=off).settled_by[1] == settled_ms + 700
     for at_ms, within in ((JOINED_MS - 2_300, True), (JOINED_MS - 2_800, False)):
-        sure, unsure = (Prediction(case(run=run)).changing(at_ms, at_ms) for run in (RUN, off))
+        sure, unsure = (Prediction(snapshot(run=run)).changing(at_ms, at_ms) for run in (RUN, off))
         assert (sure, unsure is not None) == (None, within)
 
 
 def test_a_difference_of_an_earlier_round_that_healed_is_info() -> None:
     wrong = status(B, JOINED_MS + 1_000_000, 2)
-    group = case(*wrong, *HEALTHY)
+    group = snapshot(*wrong, *HEALTHY)
     result = compare(group)
     assert result.verdict == EQUAL
     ((rule, differences),) = comparison_findings(group, result)
@@ -267,16 +267,16 @@ def test_a_difference_of_an_earlier_round_that_healed_is_info() -> None:
 
 
 def test_without_a_dump_or_with_an_old_one_ownership_is_unknown() -> None:
-    assert (compare(case()).verdict, compare(case()).reason) == (UNKNOWN, NO_DUMP)
+    assert (compare(snapshot()).verdict, compare(snapshot()).reason) == (UNKNOWN, NO_DUMP)
     late = replace(RUN, end_ms=DUMPED_MS + RUN.stale_ms + 3_600_000)
-    result = compare(case(*HEALTHY, run=late))
+    result = compare(snapshot(*HEALTHY, run=late))
     assert (result.verdict, result.reason) == (UNKNOWN, STALE_DUMP)
 
 
 def test_what_depends_on_a_missing_broker_is_unknown() -> None:
-    result = compare(case(*HEALTHY, run=replace(RUN, missing=frozenset({"b"}))))
+    result = compare(snapshot(*HEALTHY, run=replace(RUN, missing=frozenset({"b"}))))
     assert (result.verdict, result.reason) == (UNKNOWN, INCOMPLETE)
-    elsewhere = compare(case(*HEALTHY, run=replace(RUN, missing=frozenset({"other"}))))
+    elsewhere = compare(snapshot(*HEALTHY, run=replace(RUN, missing=frozenset({"other"}))))
     assert elsewhere.verdict == EQUAL
 
 
@@ -289,27 +289,27 @@ def logged_until(b: int, **others: int) -> AuditRun:
 
 def test_a_difference_after_the_end_of_a_log_proves_nothing() -> None:
     wrong = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
-    assert compare(case(*wrong)).verdict == DIFFERS
+    assert compare(snapshot(*wrong)).verdict == DIFFERS
     behind = logged_until(DUMPED_MS - 120_000)
-    result = compare(case(*wrong, run=behind))
+    result = compare(snapshot(*wrong, run=behind))
     assert (result.verdict, result.reason, result.differences) == (UNKNOWN, LOG_ENDED, ())
-    assert compare(case(*HEALTHY, run=behind)).verdict == EQUAL
+    assert compare(snapshot(*HEALTHY, run=behind)).verdict == EQUAL
     for run in (logged_until(DUMPED_MS - 30_000), logged_until(DUMPED_MS, other=0)):
-        assert compare(case(*wrong, run=run)).verdict == DIFFERS
+        assert compare(snapshot(*wrong, run=run)).verdict == DIFFERS
 
 
 def test_an_unknown_strategy_is_not_compared() -> None:
     differences = [{"rule_id": "INGEST_STRATEGY_UNKNOWN"}]
-    result = compare(case(*status(A, DUMPED_MS), findings=differences))
+    result = compare(snapshot(*status(A, DUMPED_MS), findings=differences))
     assert (result.verdict, result.reason) == (UNKNOWN, STRATEGY)
 
 
 def test_a_member_of_unknown_subscriptions_is_compared_with_nothing() -> None:
     wrong = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
     unknown = member(B, JOINED_MS) | {"subscriptions": None}
-    result = compare(case(*wrong, memberships=[member(A, 0), unknown]))
+    result = compare(snapshot(*wrong, memberships=[member(A, 0), unknown]))
     assert (result.verdict, result.reason) == (UNKNOWN, SUBSCRIPTION)
-    assert compare(case(*wrong)).verdict == DIFFERS
+    assert compare(snapshot(*wrong)).verdict == DIFFERS
 
 
 def test_what_was_seen_while_one_was_there_whose_subscriptions_nobody_knows_proves_nothing() -> (
@@ -318,28 +318,28 @@ def test_what_was_seen_while_one_was_there_whose_subscriptions_nobody_knows_prov
     wrong = progress(JOINED_MS + 100_000, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
     unknown = member("10.0.0.3@3#3", 0, JOINED_MS + 200_000) | {"subscriptions": None}
     members = [member(A, 0), member(B, JOINED_MS)]
-    assert compare(case(*HEALTHY, *wrong, memberships=members)).differences
-    result = compare(case(*HEALTHY, *wrong, memberships=[*members, unknown]))
+    assert compare(snapshot(*HEALTHY, *wrong, memberships=members)).differences
+    result = compare(snapshot(*HEALTHY, *wrong, memberships=[*members, unknown]))
     assert (result.verdict, result.differences) == (EQUAL, ())
 
 
 def test_a_group_without_members_is_offline() -> None:
-    assert compare(case(memberships=[member(A, 0, 5_000_000)])).verdict == OFFLINE
+    assert compare(snapshot(memberships=[member(A, 0, 5_000_000)])).verdict == OFFLINE
 
 
 def test_no_member_in_any_file_is_no_sign_that_there_is_none() -> None:
     """Without the log of a broker, and without an answer on its members, OFFLINE is a guess."""
     unlogged = replace(RUN, coverage=Coverage(known=True))
-    result = compare(replace(case(memberships=[]), run=unlogged))
+    result = compare(replace(snapshot(memberships=[]), run=unlogged))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
     assert "no broker was asked for its members" in why_unknown(result)
     for denied in (
         fact("NOT_ONLINE", DUMPED_MS, details={}),
         fact("GROUP_AT_BROKER", DUMPED_MS, broker_name="b", details={"members": "0"}),
     ):
-        assert compare(replace(case(denied, memberships=[]), run=unlogged)).verdict == OFFLINE
+        assert compare(replace(snapshot(denied, memberships=[]), run=unlogged)).verdict == OFFLINE
     logged = replace(RUN, coverage=Coverage(broker_logs(b=[WHOLE_LOG]), known=True))
-    assert compare(replace(case(memberships=[]), run=logged)).verdict == OFFLINE
+    assert compare(replace(snapshot(memberships=[]), run=logged)).verdict == OFFLINE
 
 
 def test_a_group_whose_newest_list_has_members_is_not_offline() -> None:
@@ -349,18 +349,20 @@ def test_a_group_whose_newest_list_has_members_is_not_offline() -> None:
     shown = fact("DUMP", DUMPED_MS, details={**asked, "rows": "2"})
     later = LogSpan(DUMPED_MS + 60_000, 1 << 50, from_start=False)
     run = replace(RUN, coverage=Coverage(broker_logs(b=[later]), known=True))
-    result = compare(replace(case(denied, shown, memberships=[]), run=run))
+    result = compare(replace(snapshot(denied, shown, memberships=[]), run=run))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
     assert "p listed members" in why_unknown(result)
     assert "the broker.log of b that was collected begins" in why_unknown(result)
     gone = fact("DUMP", DUMPED_MS + 60_000, details={**asked, "rows": "0"})
     left = [member(A, 0, DUMPED_MS + 1)]
-    assert compare(replace(case(denied, shown, gone, memberships=[]), run=run)).verdict == OFFLINE
-    assert compare(replace(case(denied, shown, memberships=left), run=run)).verdict == OFFLINE
+    assert (
+        compare(replace(snapshot(denied, shown, gone, memberships=[]), run=run)).verdict == OFFLINE
+    )
+    assert compare(replace(snapshot(denied, shown, memberships=left), run=run)).verdict == OFFLINE
 
 
 def test_members_may_be_back_that_went_before_a_log_ended() -> None:
-    left = case(memberships=[member(A, 0, JOINED_MS)])
+    left = snapshot(memberships=[member(A, 0, JOINED_MS)])
     span = replace(WHOLE_LOG, to_ms=JOINED_MS + 1_000)
     for spans, verdict in (([span], UNKNOWN), ([WHOLE_LOG], OFFLINE)):
         later = LogSpan(DUMPED_MS, DUMPED_MS + 1, from_start=False)
@@ -371,23 +373,23 @@ def test_members_may_be_back_that_went_before_a_log_ended() -> None:
 def test_a_log_with_refused_lines_is_no_sign_that_there_is_no_member() -> None:
     whole, torn = [WHOLE_LOG], [replace(WHOLE_LOG, torn=True)]
     run = replace(RUN, coverage=Coverage(broker_logs(b=torn), known=True))
-    result = compare(replace(case(memberships=[]), run=run))
+    result = compare(replace(snapshot(memberships=[]), run=run))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
     assert "lines of the broker.log of b were refused" in why_unknown(result)
     run = replace(RUN, coverage=Coverage(broker_logs(b=whole), known=True))
-    assert compare(replace(case(memberships=[]), run=run)).verdict == OFFLINE
+    assert compare(replace(snapshot(memberships=[]), run=run)).verdict == OFFLINE
 
 
 def test_a_group_of_rocketmq_that_no_file_shows_is_not_audited() -> None:
     unlogged = replace(RUN, coverage=Coverage(known=True))
-    of_system = replace(case(memberships=[]), consumer_group="CID_RMQ_SYS_TRANS", run=unlogged)
+    of_system = replace(snapshot(memberships=[]), consumer_group="CID_RMQ_SYS_TRANS", run=unlogged)
     assert (compare(of_system).verdict, compare(of_system).reason) == (UNKNOWN, SYSTEM)
 
 
 def test_brokers_that_were_not_asked_are_named() -> None:
     asked = fact("DUMP", DUMPED_MS, broker_name="x", details={"command": "consumerConnection"})
-    assert compare(case(*HEALTHY, asked)).unasked == ("b",)
-    assert compare(case(*HEALTHY)).unasked == ()
+    assert compare(snapshot(*HEALTHY, asked)).unasked == ("b",)
+    assert compare(snapshot(*HEALTHY)).unasked == ()
 
 
 def asked(broker: str, at_ms: int, source: str = "x") -> Row:
@@ -398,12 +400,13 @@ def asked(broker: str, at_ms: int, source: str = "x") -> Row:
 def test_the_last_round_counts_alone_however_soon_it_came() -> None:
     round_before = [asked("other", DUMPED_MS), asked("b", DUMPED_MS + 100)]
     again = asked("other", DUMPED_MS + 90_000)
-    assert compare(case(*HEALTHY, *round_before, again)).unasked == ("b",)
+    assert compare(snapshot(*HEALTHY, *round_before, again)).unasked == ("b",)
     assert (
-        compare(case(*HEALTHY, *round_before, again, asked("b", DUMPED_MS + 91_000))).unasked == ()
+        compare(snapshot(*HEALTHY, *round_before, again, asked("b", DUMPED_MS + 91_000))).unasked
+        == ()
     )
     repeated = asked("other", DUMPED_MS + 20_000)
-    assert compare(case(*HEALTHY, *round_before, repeated)).unasked == ()
+    assert compare(snapshot(*HEALTHY, *round_before, repeated)).unasked == ()
 
 
 def test_an_empty_answer_on_a_group_with_members_is_no_answer() -> None:
@@ -415,13 +418,13 @@ def test_an_empty_answer_on_a_group_with_members_is_no_answer() -> None:
         details={"members": "0"},
         source="mqadmin/b.txt",
     )
-    assert compare(case(*HEALTHY, *dumps)).unasked == ()
-    assert compare(case(*HEALTHY, *dumps, empty)).unasked == ("b",)
+    assert compare(snapshot(*HEALTHY, *dumps)).unasked == ()
+    assert compare(snapshot(*HEALTHY, *dumps, empty)).unasked == ("b",)
 
 
 def test_the_classes_of_a_difference() -> None:
     def why(*facts: dict[str, object], **tables: Any) -> set[str]:
-        return {one.why for one in compare(case(*facts, **tables)).differences}
+        return {one.why for one in compare(snapshot(*facts, **tables)).differences}
 
     kept = [*status(A, DUMPED_MS, 0, 1, 2), *status(B, DUMPED_MS, 3)]
     assert STALE in why(*kept)
@@ -435,7 +438,7 @@ def test_the_classes_of_a_difference() -> None:
 
 def test_live_owners_of_another_strategy_are_called_so() -> None:
     circle = progress(DUMPED_MS, "10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2")
-    differences = compare(case(*circle)).differences
+    differences = compare(snapshot(*circle)).differences
     assert {one.queue.queue_id: one.why for one in differences} == {1: FOREIGN, 2: FOREIGN}
     assert "AVG_BY_CIRCLE" in differences[0].note
 
@@ -443,7 +446,7 @@ def test_live_owners_of_another_strategy_are_called_so() -> None:
 def test_a_broker_that_lists_others_explains_a_stale_view() -> None:
     lists = [{"asked_broker": "b", "client_id": A, "observed_ms": DUMPED_MS}]
     live = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.0.0.1")
-    (one,) = compare(case(*live, observed_members=lists)).differences
+    (one,) = compare(snapshot(*live, observed_members=lists)).differences
     assert one.why == STALE
 
 
@@ -465,13 +468,13 @@ def test_nobody_is_not_known_where_a_broker_does_not_list_a_member() -> None:
         ([*both, *listed("b", DUMPED_MS + 1_000, A)], [], EQUAL),
         ([*both, *listed("b", DUMPED_MS, B, A)], nothing, DIFFERS),
     ):
-        assert compare(case(*shown, *answer, observed_members=lists)).verdict == verdict
+        assert compare(snapshot(*shown, *answer, observed_members=lists)).verdict == verdict
 
 
 def test_nobody_is_not_known_where_a_client_says_that_it_holds_the_queue() -> None:
     shown = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "", "10.0.0.2")
-    assert compare(case(*shown)).verdict == DIFFERS
-    assert compare(case(*shown, *status(B, DUMPED_MS + 6_000, 2, 3))).verdict == EQUAL
+    assert compare(snapshot(*shown)).verdict == DIFFERS
+    assert compare(snapshot(*shown, *status(B, DUMPED_MS + 6_000, 2, 3))).verdict == EQUAL
 
 
 def test_no_foreign_strategy_where_the_group_s_own_gives_the_holders_their_queues() -> None:
@@ -479,7 +482,7 @@ def test_no_foreign_strategy_where_the_group_s_own_gives_the_holders_their_queue
     first = progress(DUMPED_MS, "10.0.0.1", "", "", "")
     then = progress(DUMPED_MS + 10_000, "10.0.0.1", "", "", "10.0.0.2")
     shown = [row for row in (*first, *then) if row["queue_id"] in (None, 0, 3)]
-    result = compare(case(*shown))
+    result = compare(snapshot(*shown))
     assert {one.why for one in result.differences} == {UNEXPLAINED}
 
 
@@ -487,7 +490,7 @@ def test_a_queue_of_which_no_file_tells_is_no_difference() -> None:
     """A line on the topic was lost: who should hold its queues nobody knows."""
     shown = progress(DUMPED_MS, *("10.0.0.1",) * 2, *("10.0.0.2",) * 2)
     stray = {**shown[-1], "broker_name": "c"}
-    result = compare(case(*shown, stray))
+    result = compare(snapshot(*shown, stray))
     assert (result.verdict, result.reason) == (UNKNOWN, NOT_COVERED)
     assert "topicRoute -t T" in settled_by(result)
 
@@ -509,7 +512,7 @@ def test_a_queue_of_which_no_file_tells_is_no_difference() -> None:
 def test_a_foreign_strategy_is_the_last_explanation(
     live: tuple[str, ...], why: str, note: str
 ) -> None:
-    result = compare(case(*progress(DUMPED_MS, *live)))
+    result = compare(snapshot(*progress(DUMPED_MS, *live)))
     assert {one.why for one in result.differences} == {why}
     assert all(note in one.note for one in result.differences)
 
@@ -526,10 +529,10 @@ def test_a_change_that_no_log_dates_may_have_come_before_the_dump() -> None:
         "rule_id": "INGEST_TOPIC_CHANGE_NOT_LOGGED", "topic": "T",
         "first_ms": DUMPED_MS - 60_000, "last_ms": DUMPED_MS + 60_000,
     }  # fmt: skip
-    assert compare(case(*live, ownership=owned)).verdict == DIFFERS
-    assert compare(case(*live, ownership=owned, findings=[undated])).verdict == EQUAL
+    assert compare(snapshot(*live, ownership=owned)).verdict == DIFFERS
+    assert compare(snapshot(*live, ownership=owned, findings=[undated])).verdict == EQUAL
     later = undated | {"first_ms": DUMPED_MS + 1_000}
-    assert compare(case(*live, ownership=owned, findings=[later])).verdict == DIFFERS
+    assert compare(snapshot(*live, ownership=owned, findings=[later])).verdict == DIFFERS
 
 
 @pytest.mark.parametrize(
@@ -549,10 +552,10 @@ def test_whether_it_was_popped_before_a_change_of_mode_was_seen_nobody_knows(
         "last_ms": last_ms, "evidence": {"after": after},
     }  # fmt: skip
     wrong = status(B, JOINED_MS + 1_000_000, 2)
-    assert bool(compare(case(*wrong, *HEALTHY, findings=[changed])).differences) is differs
+    assert bool(compare(snapshot(*wrong, *HEALTHY, findings=[changed])).differences) is differs
     behind = logged_until(JOINED_MS + 1_000_000)
     late = progress(DUMPED_MS, "10.0.0.1", "10.0.0.1", "10.0.0.2", "10.9.9.9")
-    result = compare(case(*wrong, *late, findings=[changed], run=behind))
+    result = compare(snapshot(*wrong, *late, findings=[changed], run=behind))
     assert (result.reason, bool(result.differences)) == (LOG_ENDED, differs)
 
 
@@ -569,7 +572,7 @@ ROW: Row = {
 
 def found(seen_ms: int, *rows: Row, held: tuple[int, ...] = (0, 1, 2, 3)) -> Finding:
     """What is found if A holds these so long after B joined; it should have given up 2 and 3."""
-    group = case(*status(A, JOINED_MS + seen_ms, *held), propagation=list(rows))
+    group = snapshot(*status(A, JOINED_MS + seen_ms, *held), propagation=list(rows))
     result = compare(group)
     assert (result.verdict, result.differences) == (UNSTABLE, ())
     ((_, one),) = comparison_findings(group, result)
@@ -604,6 +607,6 @@ def test_nothing_is_said_where_nothing_differs() -> None:
 
 
 def test_what_is_seen_before_the_change_is_not_late() -> None:
-    group = case(*status(B, JOINED_MS - 100, 2, 3), propagation=[ROW])
+    group = snapshot(*status(B, JOINED_MS - 100, 2, 3), propagation=[ROW])
     ((_, one),) = comparison_findings(group, compare(group))
     assert "simulated" not in one.summary

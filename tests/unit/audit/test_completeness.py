@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import AuditRun, Finding, facts_by_kind
-from rebalance_core.audit.cluster_case import cluster_case
+from rebalance_core.audit.cluster_snapshot import cluster_snapshot
 from rebalance_core.audit.completeness import find_incomplete, unsure_findings
+from rebalance_core.audit.group_snapshot import AuditRun, Finding, facts_by_kind
 from rebalance_core.audit.incomplete_groups import missing_of_groups, missing_reason
-from tests.unit.audit.cases import judge_cluster
 from tests.unit.audit.group_rows import fact
+from tests.unit.audit.snapshots import judge_cluster
 
 HOUR = 3_600_000
 END = 100 * HOUR
@@ -51,8 +51,8 @@ def incomplete(
     """The run, and what is missing of the collection; ``down``: brokers that are."""
     event = {"event_ms": 0, "sequence": 0, "event_type": "BROKER_DOWN", "detail": "CLOSED"}
     gone: list[Any] = [event | {"broker_name": name} for name in down]
-    case = cluster_case(facts_by_kind(facts), dumps, gone, [], stale_hours=6.0)
-    return case.run, list(find_incomplete(case))
+    group = cluster_snapshot(facts_by_kind(facts), dumps, gone, [], stale_hours=6.0)
+    return group.run, list(find_incomplete(group))
 
 
 def summaries(facts: list[Any], dumps: list[Any], down: str = "") -> list[str]:

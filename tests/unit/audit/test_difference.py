@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.comparison import compare
 from rebalance_core.audit.comparison_findings import comparison_findings
 from rebalance_core.audit.difference import FOREIGN, STALE, UNEXPLAINED, Difference, classified
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.observations import ClientObservation, observations
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, CONSUMER_SUSPEND
@@ -16,9 +16,12 @@ from rebalance_core.model.verdicts import EQUAL, LANGUAGE, UNKNOWN
 from rebalance_core.protocol.mixed_group import MixedGroup
 from rebalance_core.protocol.shares import Divider
 from rebalance_core.strategies import allocate_group, parse_strategy
-from tests.unit.audit.cases import (
+from tests.unit.audit.group_rows import A, B, progress, status
+from tests.unit.audit.group_rows import snapshot as group_snapshot
+from tests.unit.audit.sharing import listed_by
+from tests.unit.audit.sharing import status as status_of
+from tests.unit.audit.snapshots import (
     Row,
-    case_of,
     commit,
     end,
     event,
@@ -28,12 +31,9 @@ from tests.unit.audit.cases import (
     listed_at,
     ms,
     of_member,
+    snapshot_of,
     topic,
 )
-from tests.unit.audit.group_rows import A, B, progress, status
-from tests.unit.audit.group_rows import case as group_case
-from tests.unit.audit.sharing import listed_by
-from tests.unit.audit.sharing import status as status_of
 
 CLIENTS = "10.0.0.1@1", "10.0.0.2@2", "10.0.0.3@3"
 EVENTS = (
@@ -45,9 +45,9 @@ EVENTS = (
 ROUNDS = 200, 201, 500, 900
 
 
-def dumped(rng: random.Random) -> GroupCase:
+def dumped(rng: random.Random) -> GroupSnapshot:
     """Four rounds of dumps in three epochs: each topic divided in its own way, some by chance."""
-    ledger = Prediction(case_of(*EVENTS))
+    ledger = Prediction(snapshot_of(*EVENTS))
     facts, listed = [], []
     for at in ROUNDS:
         source = f"dump{at}"
@@ -64,19 +64,19 @@ def dumped(rng: random.Random) -> GroupCase:
                          client_ip=holder.partition("@")[0]) | {"source": source}
                 )  # fmt: skip
         listed += listed_at("a", at, *rng.sample(CLIENTS, 2))
-    return case_of(*EVENTS, facts=facts, members=listed)
+    return snapshot_of(*EVENTS, facts=facts, members=listed)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_every_difference_is_judged_as_if_it_stood_alone(seed: int) -> None:
-    case = dumped(random.Random(seed))
-    observed, ledger = observations(case), Prediction(case)
-    together = compare(case).differences
+    group = dumped(random.Random(seed))
+    observed, ledger = observations(group), Prediction(group)
+    together = compare(group).differences
     alone = [
         one
         for each in together
         for one in classified([Difference(each.queue, each.predicted, each.live, each.asked,
-                                          each.at_ms, each.source)], observed, case, ledger)
+                                          each.at_ms, each.source)], observed, group, ledger)
     ]  # fmt: skip
     assert list(together) == alone, f"seed {seed}"
 
@@ -93,18 +93,18 @@ def test_observations_of_one_time_come_in_the_order_of_their_queues() -> None:
     facts = [*reversed(progress(5, *["10.0.0.1"] * 12)), *status(B, 5), *status(A, 5)]
     asked = [
         one.client_id if isinstance(one, ClientObservation) else one.queue.queue_id
-        for one in observations(group_case(*facts))
+        for one in observations(group_snapshot(*facts))
     ]
     assert asked == [A, B, *range(12)]
 
 
 def test_a_stale_holder_is_told_with_the_time_of_the_day() -> None:
-    case = case_of(*EVENTS, facts=[
+    group = snapshot_of(*EVENTS, facts=[
         fact("DUMP", 500, command="consumerStatus", client_id=CLIENTS[1]),
         fact("HELD_QUEUE", 500, dropped=False, topic="T", broker_name="a", queue_id=4,
              client_id=CLIENTS[1]),
     ])  # fmt: skip
-    notes = {one.note for one in compare(case).differences if one.live}
+    notes = {one.note for one in compare(group).differences if one.live}
     assert notes == {f"{CLIENTS[1]} should have given it up at 2026-11-18 11:11:40Z"}
 
 
@@ -118,8 +118,8 @@ def test_a_proxy_s_list_of_members_explains_what_a_client_behind_it_holds() -> N
             for row in status_of(who, at, pulled="a:0 a:1 a:2 a:3", retry="a")
         ),
     ]
-    case = case_of(topic(), join(x), join(y), members=listed_at("a", 499, x), facts=held)
-    found = {(one.asked, one.why, one.note) for one in compare(case).differences}
+    group = snapshot_of(topic(), join(x), join(y), members=listed_at("a", 499, x), facts=held)
+    found = {(one.asked, one.why, one.note) for one in compare(group).differences}
     assert found == {
         (x, STALE, f"a lists other members: {x}"),
         (y, STALE, f"p1 lists other members: {y}"),
@@ -127,11 +127,11 @@ def test_a_proxy_s_list_of_members_explains_what_a_client_behind_it_holds() -> N
 
 
 def test_queues_of_a_client_behind_a_proxy_show_no_holder() -> None:
-    def shown(*lists: Row) -> GroupCase:
+    def shown(*lists: Row) -> GroupSnapshot:
         nobody = fact("QUEUE_PROGRESS", 500, topic="T", broker_name="a", queue_id=0,
                       with_clients=True, client_ip="")  # fmt: skip
         dump = fact("DUMP", 500, command="consumerProgress")
-        return case_of(topic(), join(CLIENTS[0]), facts=[dump, nobody, *lists])
+        return snapshot_of(topic(), join(CLIENTS[0]), facts=[dump, nobody, *lists])
 
     assert len(compare(shown()).differences) == 1
     assert compare(shown(*listed_by("p1", 502, CLIENTS[0]))).differences == ()
@@ -149,22 +149,22 @@ def owners_shown(at: float, of_a: str, of_b: str) -> list[Row]:
     return rows
 
 
-def back_at_400(shown: list[Row]) -> GroupCase:
+def back_at_400(shown: list[Row]) -> GroupSnapshot:
     """Broker b was away from 200 to 400 s; each of its queues has 600 messages unread."""
     both = join("10.0.0.1@1#1"), join("10.0.0.2@2#2")
     gone = event(BROKER_DOWN, 200, broker_name="b"), event(BROKER_UP, 400, broker_name="b")
     ends = [end(number, 700, broker="b") for number in range(4)]
     commits = [commit(number, 100, broker="b") for number in range(4)]
     events = topic(), topic(broker="b"), *both, *gone
-    return case_of(*events, facts=shown, ends=ends, commits=commits)
+    return snapshot_of(*events, facts=shown, ends=ends, commits=commits)
 
 
 def test_members_that_divide_as_in_an_earlier_epoch() -> None:
     """rocketmq#9830: the broker is back, and its queues stay with nobody."""
-    case = back_at_400(owners_shown(900, "1122", "----"))
-    result = compare(case)
+    group = back_at_400(owners_shown(900, "1122", "----"))
+    result = compare(group)
     assert {one.why for one in result.differences} == {STALE}
-    ((rule, one),) = comparison_findings(case, result)
+    ((rule, one),) = comparison_findings(group, result)
     assert rule.rule_id == "OWNERSHIP_DIFFERS_STALE_VIEW"
     down = f"as in the epoch of BROKER_DOWN, {utc(ms(200))} to {utc(ms(400))}"
     assert down in one.summary
@@ -189,7 +189,7 @@ def test_two_changes_of_the_route_within_a_poll_the_second_of_which_freezes() ->
 
     def closed(first: float, second: float, shown: list[Row]) -> set[str]:
         perms = topic(perm=2, at=first), topic(broker="b", perm=2, at=second)
-        found = compare(case_of(*alone, *perms, facts=shown)).differences
+        found = compare(snapshot_of(*alone, *perms, facts=shown)).differences
         queues = [one.queue for one in found if one.queue.topic == "T"]
         return {f"{queue.broker_name}:{queue.queue_id}" for queue in queues}
 
@@ -212,8 +212,8 @@ def test_a_client_that_did_not_take_a_returned_broker_s_queues_is_late_for_now(
         topic(read=2), topic(broker="b", read=2), join(CLIENTS[0]),
         event(BROKER_DOWN, 500, broker_name="b"), event(BROKER_UP, returned, broker_name="b"),
     )  # fmt: skip
-    case = case_of(*events, facts=status_of(CLIENTS[0], 930, pulled="a:0 a:1", retry="a b"))
-    (found,) = compare(case).differences[:1]
+    group = snapshot_of(*events, facts=status_of(CLIENTS[0], 930, pulled="a:0 a:1", retry="a b"))
+    (found,) = compare(group).differences[:1]
     assert (found.why == STALE, found.cause.partition(" ")[0]) == (bool(cause), cause)
 
 
@@ -221,7 +221,7 @@ RING = "CONSISTENT_HASH(virtual_nodes=10)"
 OF_LANGUAGES = {CLIENTS[0]: "JAVA", CLIENTS[1]: "GO", CLIENTS[2]: "JAVA"}
 
 
-def shown_of(text: str, clients: tuple[str, ...], stated: str, *more: Row) -> GroupCase:
+def shown_of(text: str, clients: tuple[str, ...], stated: str, *more: Row) -> GroupSnapshot:
     """Java and Go members that are said to divide by a strategy, and hold what another text or
     shorter list of members gives each by its own client.
     """
@@ -229,7 +229,7 @@ def shown_of(text: str, clients: tuple[str, ...], stated: str, *more: Row) -> Gr
         topic(read=8), *(join(one, language=its, strategy=stated) for one, its in
                          OF_LANGUAGES.items()),
     )  # fmt: skip
-    queues = Prediction(case_of(*events)).queues("T", ms(900))
+    queues = Prediction(snapshot_of(*events)).queues("T", ms(900))
     members = [Divider(one, text, OF_LANGUAGES[one]) for one in clients]
     owners = MixedGroup(dict.fromkeys(members), clients, queues).owners
     dump = [fact("DUMP", 500, command="consumerProgress")]
@@ -238,7 +238,7 @@ def shown_of(text: str, clients: tuple[str, ...], stated: str, *more: Row) -> Gr
              client_ip=holders[0].partition("@")[0] if holders else "")
         for queue, holders in owners.items()
     ]  # fmt: skip
-    return case_of(*events, facts=dump, members=more)
+    return snapshot_of(*events, facts=dump, members=more)
 
 
 def test_another_strategy_is_told_where_each_divides_by_its_own_form_of_it() -> None:
@@ -265,7 +265,7 @@ def test_what_is_held_of_a_closed_topic_is_compared_where_that_was_run(
     held = status_of(client, 500, retry="a") if verdict == EQUAL else status_of(
         client, 500, pulled="a:0 a:1 a:2 a:3", retry="a")  # fmt: skip
     events = topic(), join(client, language=language), topic(perm=2, at=100)
-    result = compare(case_of(*events, facts=held))
+    result = compare(snapshot_of(*events, facts=held))
     assert (result.verdict, result.reason) == (verdict, LANGUAGE if verdict == UNKNOWN else "")
     assert result.differences == ()
 
@@ -277,7 +277,7 @@ def test_a_retry_queue_that_a_member_never_took_as_it_was_suspended(
     """A member learns of its retry topic up to 53 s after it joins."""
     paused = of_member(CONSUMER_SUSPEND, CLIENTS[0], suspended)
     facts = status_of(CLIENTS[0], 900, pulled="a:0")
-    case = case_of(topic(read=1), join(CLIENTS[0], at=10), paused, facts=facts)
-    (one,) = compare(case).differences
+    group = snapshot_of(topic(read=1), join(CLIENTS[0], at=10), paused, facts=facts)
+    (one,) = compare(group).differences
     assert (one.queue.topic, one.why) == ("%RETRY%g", why)
     assert ("is suspended since" in one.note) is (why == "SUSPENDED")

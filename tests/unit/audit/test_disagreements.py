@@ -10,7 +10,7 @@ from rebalance_core.audit.observations import ClientObservation, QueueObservatio
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import allocate_group, parse_strategy
-from tests.unit.audit.cases import case_of, join, leave, ms, topic
+from tests.unit.audit.snapshots import join, leave, ms, snapshot_of, topic
 
 QUEUES = [MessageQueue("T", "a", number) for number in range(8)]
 CLIENTS = [f"10.0.0.{number}@{number}#1" for number in range(1, 6)]
@@ -37,8 +37,8 @@ def test_what_differs_is_what_no_member_may_hold_by_any_view(seed: int) -> None:
         happened.append(change(one, at=CHANGED_S + number))
         members = [*(set(members) ^ {one})]
         by_view.append(_owners(members))
-    case = case_of(*happened, until=SEEN_S + 1)
-    prediction = Prediction(case)
+    group = snapshot_of(*happened, until=SEEN_S + 1)
+    prediction = Prediction(group)
     views = prediction.views(ms(SEEN_S), ms(SEEN_S))
     assert views is not None
     for queue in QUEUES:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import AuditRun, GroupCase, case_rows
 from rebalance_core.audit.findings import run_rules
+from rebalance_core.audit.group_snapshot import AuditRun, GroupSnapshot, snapshot_rows
 from rebalance_core.audit.known_issues import (
     KNOWN,
     Concerned,
@@ -20,8 +20,8 @@ from rebalance_core.audit.known_issues import (
 from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.model.errors import UsageError
 from tests.tree import TREE
-from tests.unit.audit.cases import case_of, join, judge_cluster, listed_at, topic
 from tests.unit.audit.group_rows import fact
+from tests.unit.audit.snapshots import join, judge_cluster, listed_at, snapshot_of, topic
 
 RULE_IDS = {rule.rule_id for rule in ALL_RULES}
 EACH = pytest.mark.parametrize("issue", known_issues(), ids=lambda issue: str(issue.id))
@@ -173,9 +173,9 @@ def test_ranges(version: str | None, first: str | None, last: str | None, within
 
 def test_a_finding_of_a_group_names_it_with_the_versions_seen() -> None:
     happened = [topic(), topic("U"), join("c1", "T"), join("c2", "U")]
-    case = case_of(*happened, members=listed_at("a", 900, "c1", "c2"))
-    run = replace(case.run, versions={"a": "5.3.3"})
-    rows = run_rules(replace(case, run=run))["findings"]
+    group = snapshot_of(*happened, members=listed_at("a", 900, "c1", "c2"))
+    run = replace(group.run, versions={"a": "5.3.3"})
+    rows = run_rules(replace(group, run=run))["findings"]
     (row,) = (row for row in rows if row["rule_id"] == "INCONSISTENT_SUBSCRIPTION")
     assert row["evidence"][KNOWN] == "apache/rocketmq#5473, broker 5.3.3"
     assert [r["rule_id"] for r in rows if "#5473" in r["evidence"].get(KNOWN, "")] == [
@@ -202,5 +202,5 @@ def test_what_any_dump_states_of_a_client_counts(turned: bool) -> None:
     later = {"language": None, "version": None, "observed_ms": 2_000}
     dumps = [{"client_id": "c", "source": "f"} | one for one in (stated, later)]
     rows: Any = {"observed_members": dumps[::-1] if turned else dumps}
-    found = of_group(GroupCase("C", "g", AuditRun(0, 9_000), case_rows(rows)))
+    found = of_group(GroupSnapshot("C", "g", AuditRun(0, 9_000), snapshot_rows(rows)))
     assert found.clients == {"c": ("JAVA", "5.2.0")}

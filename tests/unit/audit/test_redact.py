@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import AuditRun, GroupCase
 from rebalance_core.audit.findings import GroupRules, run_rules
+from rebalance_core.audit.group_snapshot import AuditRun, GroupSnapshot
 from rebalance_core.audit.redact import Redaction, pseudonym
-from tests.unit.audit.cases import Row
-from tests.unit.audit.group_rows import DUMPED_MS, case, fact, ledger, progress, status
+from tests.unit.audit.group_rows import DUMPED_MS, fact, ledger, progress, snapshot, status
+from tests.unit.audit.snapshots import Row
 
 HOST, OTHER, STRANGER = "shop-pod-1", "10.0.0.2", "10.9.9.9"
 CLIENTS = f"{HOST}@7#1", f"{OTHER}@worker@unit", f"{STRANGER}@ghost"
@@ -26,7 +26,7 @@ def renamed(rows: dict[str, list[Row]]) -> Any:
 
 
 @pytest.fixture
-def group() -> GroupCase:
+def group() -> GroupSnapshot:
     """Differences, a refused lock and an ingest finding that all tell of clients."""
     told = f"{CLIENTS[0]} at {HOST}:4711, {CLIENTS[1]}, not known here: {CLIENTS[2]} of [fe80::1]:9"
     ingested = {
@@ -41,14 +41,14 @@ def group() -> GroupCase:
         *status(CLIENTS[0], DUMPED_MS, 0), *status(CLIENTS[1], DUMPED_MS, 1, 2, 3), lock,
         *progress(DUMPED_MS, STRANGER, HOST, OTHER, OTHER),
     ]  # fmt: skip
-    return case(*facts, **renamed(ledger()), findings=[ingested])
+    return snapshot(*facts, **renamed(ledger()), findings=[ingested])
 
 
 def text_of(made: Mapping[str, Any]) -> str:
     return json.dumps(made)
 
 
-def test_nothing_judged_of_a_group_tells_of_its_clients(group: GroupCase) -> None:
+def test_nothing_judged_of_a_group_tells_of_its_clients(group: GroupSnapshot) -> None:
     runs = {"c": AuditRun(0, 10_000_000)}
     plain = GroupRules(runs)("c", "g", group.tables)
     assert plain == run_rules(group)

@@ -5,16 +5,25 @@ from dataclasses import replace
 
 import pytest
 
-from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.comparison import compare
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.findings import run_rules
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import DIFFERS, EQUAL, IDS_REWRITTEN, UNKNOWN
 from rebalance_core.strategies import parse_strategy
-from tests.unit.audit.cases import Row, broker_logs, case_of, join, leave, ms, queue_row, topic
+from tests.unit.audit.snapshots import (
+    Row,
+    broker_logs,
+    join,
+    leave,
+    ms,
+    queue_row,
+    snapshot_of,
+    topic,
+)
 
 HASHED = ("10.117.122.188@7#1", "10.137.54.235@7#2", "10.71.254.20@7#3", "10.9.80.3@7#4")
 NEAR = ("10.0.0.1@7#1", "10.0.0.2@7#2", "10.0.0.3@7#3", "10.0.0.4@7#4")
@@ -37,14 +46,14 @@ def shown(
     return rows
 
 
-def case(
+def snapshot(
     *rounds: list[Row], ids: Sequence[str], strategy: str = "AVG", events: Sequence[Event] = ()
-) -> GroupCase:
+) -> GroupSnapshot:
     topics = [topic(name, read=read) for name, read in QUEUES.items()]
     joins = [join(one, *QUEUES) for one in ids]
     owned = [row for of_round in rounds for row in of_round]
     settings = GroupSettings(strategy=strategy)
-    return case_of(*topics, *joins, *events, owned=owned, settings=settings)
+    return snapshot_of(*topics, *joins, *events, owned=owned, settings=settings)
 
 
 @pytest.mark.parametrize(("hashed", "verdict"), [(False, DIFFERS), (True, UNKNOWN)])
@@ -53,10 +62,10 @@ def test_two_members_that_changed_places_are_judged_by_the_ids_of_the_whole_clus
 ) -> None:
     """Two addresses alone look like those of any two networks."""
     two = HASHED[:2]
-    swapped = case(shown(two[::-1], 900), ids=two)
+    swapped = snapshot(shown(two[::-1], 900), ids=two)
     swapped = replace(swapped, run=replace(swapped.run, ids_hashed=hashed))
     assert compare(swapped).verdict == verdict
-    equal = case(shown(two, 900), ids=two)
+    equal = snapshot(shown(two, 900), ids=two)
     equal = replace(equal, run=replace(equal.run, ids_hashed=hashed))
     # by chance, where ids are hashed: who owned what before is as little known
     assert compare(equal).verdict == (UNKNOWN if hashed else EQUAL)
@@ -64,7 +73,7 @@ def test_two_members_that_changed_places_are_judged_by_the_ids_of_the_whole_clus
 
 def test_a_list_of_queues_does_not_go_by_ids() -> None:
     live = shown(HASHED[:2], 900)
-    listed = case(live, ids=HASHED[:2], strategy="CONFIG(queues=T/a/0)")
+    listed = snapshot(live, ids=HASHED[:2], strategy="CONFIG(queues=T/a/0)")
     hashed = replace(listed, run=replace(listed.run, ids_hashed=True))
     assert compare(listed).verdict == compare(hashed).verdict == DIFFERS
 
@@ -72,10 +81,10 @@ def test_a_list_of_queues_does_not_go_by_ids() -> None:
 @pytest.mark.parametrize("strategy", ["AVG", "AVG_BY_CIRCLE"])
 def test_another_order_of_hashed_ids_explains_all_topics(strategy: str) -> None:
     first, second, third, fourth = HASHED
-    right = case(shown(HASHED, 900, strategy), ids=HASHED, strategy=strategy)
+    right = snapshot(shown(HASHED, 900, strategy), ids=HASHED, strategy=strategy)
     assert compare(right).verdict == EQUAL
     live = shown([third, second, first, fourth], 900, strategy)
-    hashed = case(live, ids=HASHED, strategy=strategy)
+    hashed = snapshot(live, ids=HASHED, strategy=strategy)
     result = compare(hashed)
     assert (result.verdict, result.reason) == (UNKNOWN, IDS_REWRITTEN)
     rows = run_rules(hashed)["findings"]
@@ -91,7 +100,7 @@ def test_what_differed_before_a_log_ended_is_no_difference_of_hashed_ids_either(
 ) -> None:
     two = HASHED[:2]
     live = [*shown(two[::-1], 500), *shown(two[::-1], 900)]
-    hashed = case(live, ids=two)
+    hashed = snapshot(live, ids=two)
     logs = broker_logs(a=[LogSpan(ms(0), ms(log_ends), from_start=True)])
     run = replace(hashed.run, ids_hashed=True, coverage=Coverage(logs, known=True))
     judged = run_rules(replace(hashed, run=run))
@@ -104,16 +113,16 @@ def test_members_that_changed_places_in_one_round_differ() -> None:
     """Their ids are of one network, and one round shows no order."""
     first, second, third, fourth = NEAR
     for order in ([second, first, third, fourth], [second, third, first, fourth]):
-        assert compare(case(shown(order, 900), ids=NEAR)).verdict == DIFFERS
+        assert compare(snapshot(shown(order, 900), ids=NEAR)).verdict == DIFFERS
 
 
 def test_one_order_in_rounds_with_different_members_is_an_order() -> None:
     first, second, third, fourth = NEAR
     events = [leave(fourth, 500)]
     rounds = shown([third, second, first, fourth], 400), shown([third, second, first], 900)
-    assert compare(case(*rounds, ids=NEAR, events=events)).reason == IDS_REWRITTEN
+    assert compare(snapshot(*rounds, ids=NEAR, events=events)).reason == IDS_REWRITTEN
     another = shown([third, second, first, fourth], 400), shown([second, third, first], 900)
-    assert compare(case(*another, ids=NEAR, events=events)).verdict == DIFFERS
+    assert compare(snapshot(*another, ids=NEAR, events=events)).verdict == DIFFERS
 
 
 @pytest.mark.parametrize(
@@ -130,7 +139,7 @@ def test_what_an_order_does_not_explain_wholly_differs(fault: object) -> None:
     first, second, third, fourth = HASHED
     live = shown([third, second, first, fourth], 900)
     assert callable(fault)
-    assert compare(case(fault(live), ids=HASHED)).verdict == DIFFERS
+    assert compare(snapshot(fault(live), ids=HASHED)).verdict == DIFFERS
 
 
 def test_a_member_with_a_stale_list_differs() -> None:
@@ -138,18 +147,18 @@ def test_a_member_with_a_stale_list_differs() -> None:
     first = HASHED[0]
     live = [row for row in shown(HASHED, 900) if row["client_id"] != first]
     live += [row for row in shown(HASHED[:3], 900) if row["client_id"] == first]
-    assert compare(case(live, ids=HASHED)).verdict == DIFFERS
+    assert compare(snapshot(live, ids=HASHED)).verdict == DIFFERS
 
 
 @pytest.mark.parametrize("masked", ["10.0.0.1@***", "10.0.0.1@7#****", "xxx.xxx@7", "<ip>@7"])
 def test_masked_ids_never_differ(masked: str) -> None:
     """Several members may be one such id, and none stands where it stood."""
     ids = (masked, *NEAR[1:3])
-    result = compare(case(shown([ids[1], ids[0], ids[2]], 900), ids=ids))
+    result = compare(snapshot(shown([ids[1], ids[0], ids[2]], 900), ids=ids))
     assert (result.verdict, result.reason) == (UNKNOWN, IDS_REWRITTEN)
-    assert compare(case(shown(sorted(ids), 900), ids=ids)).verdict == EQUAL
+    assert compare(snapshot(shown(sorted(ids), 900), ids=ids)).verdict == EQUAL
 
 
 def test_a_strategy_that_hashes_ids_gives_no_order() -> None:
     live = shown([HASHED[2], HASHED[1], HASHED[0], HASHED[3]], 900)
-    assert compare(case(live, ids=HASHED, strategy="CONSISTENT_HASH")).verdict == DIFFERS
+    assert compare(snapshot(live, ids=HASHED, strategy="CONSISTENT_HASH")).verdict == DIFFERS

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import Finding, GroupCase
 from rebalance_core.audit.comparison import ComparisonResult, compare
 from rebalance_core.audit.comparison_findings import settling
 from rebalance_core.audit.coverage import ALWAYS, Coverage, LogSpan, coverage_of
 from rebalance_core.audit.evidence import unlogged
 from rebalance_core.audit.findings import run_rules
+from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot
 from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.audit.rules.left_behind import MAY_RUN
 from rebalance_core.audit.subjects import MEMBERS, gap_of
@@ -19,9 +19,8 @@ from rebalance_core.contracts.observed import CLOCK_UNSURE
 from rebalance_core.model.events import CONSUMER_LEAVE, CONSUMER_SUSPEND
 from rebalance_core.model.times import utc
 from rebalance_core.replay.masters import MasterOutage
-from tests.unit.audit.cases import (
+from tests.unit.audit.snapshots import (
     broker_logs,
-    case_of,
     client_logs,
     commit,
     end,
@@ -34,6 +33,7 @@ from tests.unit.audit.cases import (
     of_member,
     queue_row,
     settled_by,
+    snapshot_of,
     topic,
     why_unknown,
     with_rows,
@@ -42,24 +42,26 @@ from tests.unit.audit.cases import (
 A, B = "10.0.0.1@1", "10.0.0.2@2"
 
 
-def covered(case: GroupCase, *stretches: tuple[float, float], begins: bool = False) -> GroupCase:
-    """The case with a log of broker a from and to these seconds."""
+def covered(
+    group: GroupSnapshot, *stretches: tuple[float, float], begins: bool = False
+) -> GroupSnapshot:
+    """The snapshot with a log of broker a from and to these seconds."""
     of_log = tuple(LogSpan(ms(one), ms(other), begins) for one, other in stretches)
     return replace(
-        case, run=replace(case.run, coverage=Coverage(broker_logs(a=of_log), known=True))
+        group, run=replace(group.run, coverage=Coverage(broker_logs(a=of_log), known=True))
     )
 
 
-def found(case: GroupCase, rule_id: str) -> Any:
-    (row,) = (row for row in run_rules(case)["findings"] if row["rule_id"] == rule_id)
+def found(group: GroupSnapshot, rule_id: str) -> Any:
+    (row,) = (row for row in run_rules(group)["findings"] if row["rule_id"] == rule_id)
     return row
 
 
-def fell_back() -> GroupCase:
+def fell_back() -> GroupSnapshot:
     """A commit goes back at 600 s, and no event explains it."""
     went = fact("OFFSET_WENT_BACK", 600, topic="T", broker_name="a", queue_id=0,
                 client_host="10.0.0.1", highest_stored=9, lowest_asked=5)  # fmt: skip
-    return case_of(topic(), join(A), facts=[went], commits=[commit(0, 9)])
+    return snapshot_of(topic(), join(A), facts=[went], commits=[commit(0, 9)])
 
 
 def test_a_rule_of_error_or_warning_that_needs_nothing_rests_on_one_line_or_dump() -> None:
@@ -108,8 +110,8 @@ def test_offsets_that_went_on_when_no_log_tells_of_members(
 ) -> None:
     facts = [fact("NOT_ONLINE", 50, broker_name="a")] if denied else []
     commits = [commit(0, 9, at=at_s - 20), commit(0, 20, at=at_s)]
-    case = case_of(topic(), join(A), leave(A, 100), facts=facts, commits=commits)
-    result = compare(covered(case, (0, log_ends_s)))
+    group = snapshot_of(topic(), join(A), leave(A, 100), facts=facts, commits=commits)
+    result = compare(covered(group, (0, log_ends_s)))
     assert result.verdict == verdict
     assert ("broker.log of a" in settled_by(result)) is (verdict == "UNKNOWN")
 
@@ -123,9 +125,9 @@ def test_tables_without_coverage_are_judged_as_ever() -> None:
     assert found(fell_back(), "OFFSET_ROLLBACK")["severity"] == "WARNING"
 
 
-def idle(*members: Any) -> GroupCase:
+def idle(*members: Any) -> GroupSnapshot:
     """Two members for one queue."""
-    return case_of(topic(read=1), join(A), join(B), members=members)
+    return snapshot_of(topic(read=1), join(A), join(B), members=members)
 
 
 def test_who_is_a_member_at_the_end_is_told_by_a_list_or_by_a_log_from_the_start() -> None:
@@ -152,9 +154,9 @@ def test_what_is_so_since_the_dumps_needs_logs_from_the_lists_on(
 ) -> None:
     dump = fact("DUMP", 200, command="consumerConnection")
     lists = listed_at("a", 200, A, B)
-    case = case_of(topic(), join(A), join(B), facts=[dump], members=lists)
+    group = snapshot_of(topic(), join(A), join(B), facts=[dump], members=lists)
     since_ms = None if since_s is None else ms(since_s)
-    gap = gap_of(covered(case, (begins_s, 1000)), MEMBERS, Finding("", first_ms=since_ms))
+    gap = gap_of(covered(group, (begins_s, 1000)), MEMBERS, Finding("", first_ms=since_ms))
     assert (gap and gap.reason) == reason
 
 
@@ -167,8 +169,8 @@ def test_a_list_of_an_earlier_round_tells_who_is_there_with_the_log_since(
 ) -> None:
     """That of the last round was cut off, say."""
     dump = fact("DUMP", 800, command="consumerConnection")
-    case = case_of(topic(), join(A), facts=[dump], members=listed_at("a", at_s, A))
-    gap = gap_of(covered(case, (0, ends_s)), MEMBERS, Finding(""))
+    group = snapshot_of(topic(), join(A), facts=[dump], members=listed_at("a", at_s, A))
+    gap = gap_of(covered(group, (0, ends_s)), MEMBERS, Finding(""))
     assert (gap and gap.reason) == reason
 
 
@@ -186,8 +188,8 @@ def test_a_member_that_its_broker_lists_no_more_may_be_gone(
 ) -> None:
     """The newest list of the other broker, from before, still has it."""
     lists = [*listed_at("a", 800, *older), *listed_at("a", 840, *newer), *listed_at("b", 800, A)]
-    case = case_of(topic(), join(A), join(B), members=lists)
-    gap = unlogged(covered(case, (0, ends_s)))
+    group = snapshot_of(topic(), join(A), join(B), members=lists)
+    gap = unlogged(covered(group, (0, ends_s)))
     assert (gap and gap.reason) == reason
 
 
@@ -204,38 +206,40 @@ def progress(*holders: str, at: float = 900) -> list[Any]:
     ]  # fmt: skip
 
 
-def dumped(*holders: str) -> GroupCase:
-    case = case_of(topic(), join(A), facts=progress(*holders), members=listed_at("a", 890, A))
-    return covered(case, (0, 1000), begins=True)
+def dumped(*holders: str) -> GroupSnapshot:
+    group = snapshot_of(topic(), join(A), facts=progress(*holders), members=listed_at("a", 890, A))
+    return covered(group, (0, 1000), begins=True)
 
 
 def test_a_topic_whose_queues_a_dump_shows_is_there() -> None:
     """All lines on its creation are lost: it is frozen for want of a topic by the ledger alone."""
     lists = listed_at("a", 890, A)
-    absent = stored(covered(case_of(join(A), members=lists), (0, 1000), begins=True))
+    absent = stored(covered(snapshot_of(join(A), members=lists), (0, 1000), begins=True))
     assert found(absent, "FROZEN_GROUP")["severity"] == "ERROR"
-    shown = covered(case_of(join(A), facts=progress(A), members=lists), (0, 1000), begins=True)
+    shown = covered(snapshot_of(join(A), facts=progress(A), members=lists), (0, 1000), begins=True)
     row = found(shown, "FROZEN_GROUP")
     assert row["severity"] == "INFO"
     assert "dumps show queues of a topic on a that no other file names" in row["summary"]
     assert row["remedy"].startswith("Copy topics.json of a")
 
 
-def stored(case: GroupCase, at_s: float = 100) -> GroupCase:
-    """The case with a topics.json of broker a, copied then."""
-    coverage = replace(case.run.coverage, topic_stores={"a": ms(at_s)})
-    return replace(case, run=replace(case.run, coverage=coverage))
+def stored(group: GroupSnapshot, at_s: float = 100) -> GroupSnapshot:
+    """The snapshot with a topics.json of broker a, copied then."""
+    coverage = replace(group.run.coverage, topic_stores={"a": ms(at_s)})
+    return replace(group, run=replace(group.run, coverage=coverage))
 
 
 @pytest.mark.parametrize("begins", [True, False])
 def test_a_topic_that_no_file_shows_may_be_older_than_the_logs_or_its_line_is_lost(
     begins: bool,
 ) -> None:
-    case = covered(case_of(join(A), members=listed_at("a", 890, A)), (100, 1000), begins=begins)
-    assert found(stored(case), "FROZEN_GROUP")["severity"] == "ERROR"
-    unknown = replace(case.run, coverage=Coverage())
-    assert found(replace(case, run=unknown), "FROZEN_GROUP")["severity"] == "ERROR"
-    row = found(case, "FROZEN_GROUP")
+    group = covered(
+        snapshot_of(join(A), members=listed_at("a", 890, A)), (100, 1000), begins=begins
+    )
+    assert found(stored(group), "FROZEN_GROUP")["severity"] == "ERROR"
+    unknown = replace(group.run, coverage=Coverage())
+    assert found(replace(group, run=unknown), "FROZEN_GROUP")["severity"] == "ERROR"
+    row = found(group, "FROZEN_GROUP")
     assert row["severity"] == "INFO"
     assert "the topics.json of a was not collected" in row["summary"]
     assert row["remedy"].startswith("Copy topics.json of a")
@@ -247,14 +251,14 @@ def test_a_topic_of_which_a_later_dump_shows_more_queues_has_grown(
 ) -> None:
     where: Any = {"topic": "T", "broker_name": "a", "queue_id": 9}
     dumped = fact("QUEUE_PROGRESS", at_s, **where, consumer_offset=5, broker_offset=5)
-    case = case_of(topic(at=500), join(A), commits=[commit(9, 5)], facts=[dumped])
-    row = found(covered(case, (0, 1000), begins=True), "LEFTOVER_OFFSETS")
+    group = snapshot_of(topic(at=500), join(A), commits=[commit(9, 5)], facts=[dumped])
+    row = found(covered(group, (0, 1000), begins=True), "LEFTOVER_OFFSETS")
     assert row["severity"] == severity
 
 
-def shown(case: GroupCase) -> tuple[ComparisonResult, str]:
-    result = compare(case)
-    return result, settling(case, result) or ""
+def shown(group: GroupSnapshot) -> tuple[ComparisonResult, str]:
+    result = compare(group)
+    return result, settling(group, result) or ""
 
 
 def test_equal_needs_a_dump_of_every_queue() -> None:
@@ -269,9 +273,9 @@ def test_equal_needs_a_dump_of_every_queue() -> None:
 def test_lists_that_are_old_by_now_tell_who_was_there() -> None:
     """A file of a clock that is hours ahead makes all dumps old."""
     twice = join(A, channel="2", at=300)
-    case = covered(case_of(topic(), join(A), twice, members=listed_at("a", 500, A)), (0, 1000))
+    group = covered(snapshot_of(topic(), join(A), twice, members=listed_at("a", 500, A)), (0, 1000))
     for end_s in (1_000, 100_000):
-        gap = unlogged(replace(case, run=replace(case.run, end_ms=ms(end_s))))
+        gap = unlogged(replace(group, run=replace(group.run, end_ms=ms(end_s))))
         assert gap is not None
         assert gap.reason == "NOT_COVERED"
 
@@ -280,13 +284,13 @@ def test_lists_that_are_old_by_now_tell_who_was_there() -> None:
 def test_members_that_came_or_went_without_a_line_are_those_that_every_broker_lists(
     what: str,
 ) -> None:
-    case = dumped(*["10.0.0.1"] * 4)
+    group = dumped(*["10.0.0.1"] * 4)
     row = {"rule_id": f"INGEST_{what}_NOT_LOGGED", "first_ms": ms(500), "last_ms": ms(500)}
-    case = with_rows(case, findings=[row])
-    result = compare(case)
+    group = with_rows(group, findings=[row])
+    result = compare(group)
     assert (result.verdict, result.basis) == ("EQUAL", "DUMPS")
     for lists in ([], listed_at("a", 890, A, B), listed_at("a", 600, A)):
-        unlike = with_rows(case, observed_members=lists)
+        unlike = with_rows(group, observed_members=lists)
         result, settled = shown(unlike)
         assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
         assert settled.startswith("Collect broker.log of every broker")
@@ -294,16 +298,16 @@ def test_members_that_came_or_went_without_a_line_are_those_that_every_broker_li
 
 def test_whom_brokers_list_tells_of_no_difference_since_when_it_is_one() -> None:
     """What the other one held may be what a member left whose end is in no line."""
-    case = covered(dumped(*["10.0.0.9"] * 4))
-    result, settled = shown(case)
+    group = covered(dumped(*["10.0.0.9"] * 4))
+    result, settled = shown(group)
     assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
     assert settled.startswith("Copy the broker.log of a")
 
 
 def test_a_difference_needs_a_log_that_would_have_its_cause() -> None:
-    case = dumped(*["10.0.0.9"] * 4)
-    assert compare(case).verdict == "DIFFERS"
-    late = covered(case, (850, 1000))
+    group = dumped(*["10.0.0.9"] * 4)
+    assert compare(group).verdict == "DIFFERS"
+    late = covered(group, (850, 1000))
     result, settled = shown(late)
     assert (result.verdict, result.reason, result.differences) == ("UNKNOWN", "LOG_BEGINS", ())
     assert settled.startswith("Copy the older files of the broker.log of a")
@@ -323,8 +327,8 @@ def test_how_one_member_divides_does_not_tell_how_another_does(
     joins = join(A, strategy=one), join(B, strategy=other)
     lists = listed_at("a", 890, A, B)
     held = progress("10.0.0.1", "10.0.0.2", "10.0.0.1", "10.0.0.2")
-    case = covered(case_of(topic(), *joins, facts=held, members=lists), (0, 1000), begins=True)
-    judged = run_rules(case)
+    group = covered(snapshot_of(topic(), *joins, facts=held, members=lists), (0, 1000), begins=True)
+    judged = run_rules(group)
     (row,) = judged["group_verdicts"]
     assert row["verdict"] == verdict
     differing = [r for r in judged["findings"] if r["rule_id"].startswith("OWNERSHIP_DIFFERS")]
@@ -337,10 +341,10 @@ def test_how_one_member_divides_does_not_tell_how_another_does(
 
 
 def test_who_may_read_what_its_application_assigns_holds_against_nothing() -> None:
-    case = dumped(*["10.0.0.9"] * 4)
+    group = dumped(*["10.0.0.9"] * 4)
     row = {"rule_id": "INGEST_MAY_ASSIGN", "evidence": {"clients": A}, "severity": "INFO",
            "first_ms": None, "last_ms": None, "summary": "", "remedy": ""}  # fmt: skip
-    judged = run_rules(with_rows(case, findings=[row]))
+    judged = run_rules(with_rows(group, findings=[row]))
     assert {one["severity"] for one in judged["findings"]} == {"INFO"}
     assert judged["group_verdicts"][0]["verdict"] == "UNKNOWN"
 
@@ -348,22 +352,22 @@ def test_who_may_read_what_its_application_assigns_holds_against_nothing() -> No
 def test_a_member_that_says_otherwise_than_the_logs() -> None:
     own = listed_at("a", 900, A, asked_broker=None, subscriptions=["U"],
                     source=f"mqadmin/1-consumerStatus-g/{A}.txt:1")  # fmt: skip
-    case = case_of(topic(), join(A), facts=progress(*["10.0.0.1"] * 4), members=own)
-    assert compare(covered(case, (0, 1000), begins=True)).reason == "NOT_COVERED"
+    group = snapshot_of(topic(), join(A), facts=progress(*["10.0.0.1"] * 4), members=own)
+    assert compare(covered(group, (0, 1000), begins=True)).reason == "NOT_COVERED"
 
 
 def test_who_left_is_no_contradiction() -> None:
-    case = case_of(topic(), join(A), join(B), leave(B, 500), facts=progress(*["10.0.0.1"] * 4))
-    assert compare(covered(case, (0, 1000), begins=True)).verdict == "EQUAL"
+    group = snapshot_of(topic(), join(A), join(B), leave(B, 500), facts=progress(*["10.0.0.1"] * 4))
+    assert compare(covered(group, (0, 1000), begins=True)).verdict == "EQUAL"
 
 
 def test_a_queue_that_the_ledger_has_only_later_was_there_before_any_file_told() -> None:
-    case = case_of(topic(), topic(read=5, at=950), join(A), facts=[
+    group = snapshot_of(topic(), topic(read=5, at=950), join(A), facts=[
         fact("DUMP", 900, command="consumerProgress"),
         *(fact("QUEUE_PROGRESS", 900, topic="T", broker_name="a", queue_id=queue,
                client_ip="10.0.0.1", with_clients=True) for queue in range(5)),
     ])  # fmt: skip
-    result, settled = shown(case)
+    result, settled = shown(group)
     assert (result.verdict, result.reason) == ("UNKNOWN", "NOT_COVERED")
     assert settled.startswith("Dump topicRoute -t T")
 
@@ -372,11 +376,11 @@ def test_a_queue_that_the_ledger_has_only_later_was_there_before_any_file_told()
 def test_a_broker_that_lists_members_while_its_master_is_gone_was_back_before(
     up: float | None, verdict: str
 ) -> None:
-    case = dumped(*["10.0.0.9"] * 4)
-    case = with_rows(case, observed_members=listed_at("a", 880, A))
+    group = dumped(*["10.0.0.9"] * 4)
+    group = with_rows(group, observed_members=listed_at("a", 880, A))
     outage = MasterOutage(ms(500), None if up is None else ms(up), None)
-    case = replace(case, run=replace(case.run, masters={"a": (outage,)}))
-    assert compare(covered(case, (0, 1000), begins=True)).verdict == verdict
+    group = replace(group, run=replace(group.run, masters={"a": (outage,)}))
+    assert compare(covered(group, (0, 1000), begins=True)).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -392,10 +396,10 @@ def test_a_broker_that_lists_members_while_its_master_is_gone_was_back_before(
 def test_which_brokers_were_up_is_told_by_name_servers(
     stretches: list[tuple[float, float]], severity: str, reason: str | None
 ) -> None:
-    case = covered(fell_back(), (0, 1000), begins=True)
+    group = covered(fell_back(), (0, 1000), begins=True)
     stated = (LogSpan(ms(one), ms(other), one == 0) for one, other in stretches)
-    coverage = replace(case.run.coverage, name_servers=name_server_logs(*stated))
-    row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
+    coverage = replace(group.run.coverage, name_servers=name_server_logs(*stated))
+    row = found(replace(group, run=replace(group.run, coverage=coverage)), "OFFSET_ROLLBACK")
     assert (row["severity"], row["evidence"].get("not_covered")) == (severity, reason)
     assert ("namesrv.log" in row["remedy"]) is bool(reason)
 
@@ -407,9 +411,9 @@ def test_which_brokers_were_up_is_told_by_name_servers(
 def test_a_broker_that_was_down_since_no_line_tells_may_explain_it(
     broker: str, again: float, severity: str
 ) -> None:
-    case = covered(fell_back(), (0, 1000), begins=True)
+    group = covered(fell_back(), (0, 1000), begins=True)
     stops = {broker: ALWAYS.put(ms(10), ms(again) + 1, stop_unlogged(broker, ms(again)))}
-    row = found(replace(case, run=replace(case.run, stops=stops)), "OFFSET_ROLLBACK")
+    row = found(replace(group, run=replace(group.run, stops=stops)), "OFFSET_ROLLBACK")
     assert row["severity"] == severity
     assert ("no log has when it went" in row["summary"]) is (severity == "INFO")
 
@@ -423,8 +427,8 @@ def test_a_reset_may_have_been_followed_by_one_whose_line_is_missing(
 ) -> None:
     reset = fact("OFFSET_RESET", 500, topic="T", broker_name="a", queue_id=0, offset=90)
     looks = [commit(0, 30, at=400), commit(0, 35, at=530)]
-    case = case_of(topic(), join(A), facts=[reset], commits=looks)
-    assert found(covered(case, *stretches), "RESET_NOT_KEPT")["severity"] == severity
+    group = snapshot_of(topic(), join(A), facts=[reset], commits=looks)
+    assert found(covered(group, *stretches), "RESET_NOT_KEPT")["severity"] == severity
 
 
 @pytest.mark.parametrize(
@@ -459,17 +463,17 @@ def test_queues_that_a_suspended_member_leaves_rest_on_its_whole_log(
     """When a third one joins, the first queue of its new share is not one that it holds."""
     paused = of_member(CONSUMER_SUSPEND, B, 100)
     happened = topic(read=8), join(A), join(B), paused, join("10.0.0.3@3", at=400)
-    case = case_of(*happened, facts=[fact("DUMP", 900, command="consumerProgress")])
-    case = covered(case, (0, 1000), begins=True)
+    group = snapshot_of(*happened, facts=[fact("DUMP", 900, command="consumerProgress")])
+    group = covered(group, (0, 1000), begins=True)
     where = {CONSUMER_SUSPEND: "clients/c1/rocketmq_client.log:7"}
     stated = [
-        {**row, "source": where.get(row["event_type"])} for row in case.tables["cluster_events"]
+        {**row, "source": where.get(row["event_type"])} for row in group.tables["cluster_events"]
     ]
-    case = with_rows(case, cluster_events=stated)
+    group = with_rows(group, cluster_events=stated)
     of_log = tuple(LogSpan(ms(one), ms(other), False) for one, other in stretches)
-    coverage = replace(case.run.coverage, clients=client_logs(c1=of_log))
-    case = replace(case, run=replace(case.run, coverage=coverage))
-    row = found(case, "ORPHAN_QUEUES")
+    coverage = replace(group.run.coverage, clients=client_logs(c1=of_log))
+    group = replace(group, run=replace(group.run, coverage=coverage))
+    row = found(group, "ORPHAN_QUEUES")
     assert row["severity"] == severity
     assert ("rocketmq_client.log of c1" in row["summary"]) is (severity == "INFO")
 
@@ -481,18 +485,18 @@ def test_what_a_dump_shows_at_rest_needs_a_log_of_that_time(
     stretches: list[tuple[float, float]], severity: str
 ) -> None:
     held = [queue_row("T", "a", 0, 500, client_id=one, source="d") for one in (A, B)]
-    case = case_of(topic(), join(A), join(B), owned=held, members=listed_at("a", 900, A, B))
-    assert found(covered(case, *stretches, begins=True), "DOUBLE_OWNER")["severity"] == severity
+    group = snapshot_of(topic(), join(A), join(B), owned=held, members=listed_at("a", 900, A, B))
+    assert found(covered(group, *stretches, begins=True), "DOUBLE_OWNER")["severity"] == severity
 
 
 def test_a_copy_of_which_nothing_was_collected_may_be_the_master() -> None:
     dump = fact("DUMP", 900, command="consumerConnection")
     listed = listed_at("a", 900, A)
-    case = covered(case_of(topic(), join(A), members=listed, facts=[dump]), (0, 1000))
+    group = covered(snapshot_of(topic(), join(A), members=listed, facts=[dump]), (0, 1000))
     down = MasterOutage(ms(880), None, None)
-    run = replace(case.run, masters={"a": (down,)})
+    run = replace(group.run, masters={"a": (down,)})
     for missing, host in (((), None), (("a-1",), "a-1")):
-        gone = replace(case, run=replace(run, missing=frozenset(missing)))
+        gone = replace(group, run=replace(run, missing=frozenset(missing)))
         gap = gap_of(gone, MEMBERS, Finding(""))
         assert (gap and gap.where) == host
 
@@ -502,11 +506,11 @@ def test_a_group_without_a_dump_stands_as_at_the_end_of_all_logs(
     told_until: float, reason: str | None
 ) -> None:
     """Its master may be back since the broker's log ended, though it was down just before."""
-    case = covered(case_of(topic(), join(A)), (0, 900), begins=True)
+    group = covered(snapshot_of(topic(), join(A)), (0, 900), begins=True)
     stated = name_server_logs(LogSpan(0, ms(told_until), True))
-    run = replace(case.run, masters={"a": (MasterOutage(ms(890), None, None),)})
+    run = replace(group.run, masters={"a": (MasterOutage(ms(890), None, None),)})
     run = replace(run, coverage=replace(run.coverage, name_servers=stated))
-    gap = gap_of(replace(case, run=run), MEMBERS, Finding("", first_ms=ms(890)))
+    gap = gap_of(replace(group, run=run), MEMBERS, Finding("", first_ms=ms(890)))
     assert (gap and gap.reason) == reason
 
 
@@ -514,13 +518,13 @@ def test_a_state_that_has_ended_is_for_information_and_needs_no_more_evidence() 
     """What shows its end stands in the summary; it is no evidence that is missing."""
     happened = topic(), topic(name="U"), join(A, "T"), join(B, "T", "U")
     for stretch in ((0, 1000), (0, 500)):
-        case = case_of(*happened, leave(B, 800))
-        row = found(covered(case, stretch, begins=True), "INCONSISTENT_SUBSCRIPTION")
+        group = snapshot_of(*happened, leave(B, 800))
+        row = found(covered(group, stretch, begins=True), "INCONSISTENT_SUBSCRIPTION")
         assert (row["severity"], row["last_ms"]) == ("INFO", ms(800))
         assert row["summary"].endswith(f"; ended at {utc(ms(800))}: CONSUMER_LEAVE of {B}.")
         assert "not_covered" not in row["evidence"]
     standing = found(
-        covered(case_of(*happened), (0, 1000), begins=True), "INCONSISTENT_SUBSCRIPTION"
+        covered(snapshot_of(*happened), (0, 1000), begins=True), "INCONSISTENT_SUBSCRIPTION"
     )
     assert (standing["severity"], standing["last_ms"]) == ("ERROR", None)
 
@@ -540,26 +544,28 @@ def test_a_state_that_has_ended_is_for_information_and_needs_no_more_evidence() 
 def test_how_a_topic_is_set_up_at_the_end_needs_a_later_file(
     stretches: list[tuple[float, float]], stored: float, severity: str
 ) -> None:
-    case = case_of(topic(read=4, write=8, at=100), join(A), facts=[fact("DUMP", 890)])
-    case = covered(case, *stretches)
-    coverage = replace(case.run.coverage, topic_stores={"a": ms(stored)} if stored else {})
-    row = found(replace(case, run=replace(case.run, coverage=coverage)), "READ_FEWER_THAN_WRITTEN")
+    group = snapshot_of(topic(read=4, write=8, at=100), join(A), facts=[fact("DUMP", 890)])
+    group = covered(group, *stretches)
+    coverage = replace(group.run.coverage, topic_stores={"a": ms(stored)} if stored else {})
+    row = found(
+        replace(group, run=replace(group.run, coverage=coverage)), "READ_FEWER_THAN_WRITTEN"
+    )
     assert row["severity"] == severity
 
 
 def test_nothing_rests_on_a_broker_s_clock_that_is_off() -> None:
-    case = covered(fell_back(), (0, 1000))
-    coverage = replace(case.run.coverage, clock_off=True)
-    row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
+    group = covered(fell_back(), (0, 1000))
+    coverage = replace(group.run.coverage, clock_off=True)
+    row = found(replace(group, run=replace(group.run, coverage=coverage)), "OFFSET_ROLLBACK")
     assert (row["severity"], row["evidence"]["not_covered"]) == ("INFO", "NOT_COVERED")
     assert "collection.toml" in row["remedy"]
 
 
 @pytest.mark.parametrize(("broker", "severity"), [("a", "INFO"), ("b", "WARNING")])
 def test_the_clock_of_another_group_s_broker_does_not_matter(broker: str, severity: str) -> None:
-    case = covered(fell_back(), (0, 1000))
-    coverage = replace(case.run.coverage, clocks_off=frozenset({broker}))
-    row = found(replace(case, run=replace(case.run, coverage=coverage)), "OFFSET_ROLLBACK")
+    group = covered(fell_back(), (0, 1000))
+    coverage = replace(group.run.coverage, clocks_off=frozenset({broker}))
+    row = found(replace(group, run=replace(group.run, coverage=coverage)), "OFFSET_ROLLBACK")
     assert row["severity"] == severity
 
 
@@ -589,8 +595,8 @@ def test_clients_may_run_where_no_log_shows_that_brokers_refuse_their_pulls(
     """That no broker lists a member, and what waits, is so either way."""
     facts = [fact("GROUP_CONFIG", 0, 1000, broker_name="a"), fact("DUMP", 900),
              fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)]  # fmt: skip
-    case = case_of(topic(), facts=facts, commits=[commit(0, 4)], ends=[end(0, 9)])
-    row = found(covered(case, *stretches), "OFFLINE_WITH_LAG")
+    group = snapshot_of(topic(), facts=facts, commits=[commit(0, 4)], ends=[end(0, 9)])
+    row = found(covered(group, *stretches), "OFFLINE_WITH_LAG")
     assert row["severity"] == "WARNING"
     assert (row["remedy"] == MAY_RUN) is may_run
     assert row["summary"].startswith("No broker lists a member" if may_run else "No member since")
@@ -608,14 +614,14 @@ def test_whom_a_dump_alone_shows_to_be_gone_may_have_gone_at_any_time_before(
 ) -> None:
     went = fact("OFFSET_WENT_BACK", 600, topic="T", broker_name="a", queue_id=0,
                 client_host="10.0.0.1", highest_stored=9, lowest_asked=5)  # fmt: skip
-    case = case_of(topic(), join(A, at=5), join(B, at=came), leave(B, gone), facts=[went],
+    group = snapshot_of(topic(), join(A, at=5), join(B, at=came), leave(B, gone), facts=[went],
                    commits=[commit(0, 9)])  # fmt: skip
     where = {CONSUMER_LEAVE: source}
     stated = [
-        {**row, "source": where.get(row["event_type"])} for row in case.tables["cluster_events"]
+        {**row, "source": where.get(row["event_type"])} for row in group.tables["cluster_events"]
     ]
-    case = with_rows(case, cluster_events=stated)
-    row = found(covered(case, (0, 1000), begins=True), "OFFSET_ROLLBACK")
+    group = with_rows(group, cluster_events=stated)
+    row = found(covered(group, (0, 1000), begins=True), "OFFSET_ROLLBACK")
     assert row["severity"] == severity
 
 
@@ -627,19 +633,19 @@ def test_a_broker_of_which_nothing_was_collected_may_have_more_queues(
     missing: str, progress: bool, severity: str
 ) -> None:
     shown = [fact("QUEUE_PROGRESS", 900, topic="T", broker_name="a", queue_id=0)]
-    case = case_of(topic(read=1), join(A), join(B), members=listed_at("a", 900, A, B),
+    group = snapshot_of(topic(read=1), join(A), join(B), members=listed_at("a", 900, A, B),
                    facts=shown if progress else [])  # fmt: skip
-    case = covered(case, (0, 1000), begins=True)
-    case = replace(case, run=replace(case.run, missing=frozenset(missing)))
-    row = found(case, "IDLE_MEMBER")
+    group = covered(group, (0, 1000), begins=True)
+    group = replace(group, run=replace(group.run, missing=frozenset(missing)))
+    row = found(group, "IDLE_MEMBER")
     assert row["severity"] == severity
     assert ("the broker.log of b was not collected" in row["summary"]) is (severity == "INFO")
 
 
-def judged_by_clocks_that_are_off(case: GroupCase) -> dict[str, str]:
+def judged_by_clocks_that_are_off(group: GroupSnapshot) -> dict[str, str]:
     log = (LogSpan(ms(0), ms(1000), from_start=True),)
     coverage = Coverage(broker_logs(a=log), known=True, clock_off=True)
-    rows = run_rules(replace(case, run=replace(case.run, coverage=coverage)))["findings"]
+    rows = run_rules(replace(group, run=replace(group.run, coverage=coverage)))["findings"]
     return {row["rule_id"]: row["severity"] for row in rows}
 
 
@@ -652,6 +658,6 @@ def test_who_brokers_list_at_the_end_needs_no_broker_s_clock() -> None:
 
 def test_an_id_twice_in_a_list_needs_no_log() -> None:
     twice = listed_at("a", 900, f"{A}/10.0.0.1:1", f"{A}/10.0.0.1:2")
-    case = case_of(topic(), members=twice)
-    assert judged_by_clocks_that_are_off(case)["DUPLICATE_CLIENT_ID"] == "ERROR"
-    assert found(covered(case), "DUPLICATE_CLIENT_ID")["severity"] == "ERROR"
+    group = snapshot_of(topic(), members=twice)
+    assert judged_by_clocks_that_are_off(group)["DUPLICATE_CLIENT_ID"] == "ERROR"
+    assert found(covered(group), "DUPLICATE_CLIENT_ID")["severity"] == "ERROR"

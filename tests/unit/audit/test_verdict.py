@@ -8,16 +8,24 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit import findings as rule_runs
-from rebalance_core.audit.case import AuditRun, Finding, GroupCase
 from rebalance_core.audit.findings import run_rules
+from rebalance_core.audit.group_snapshot import AuditRun, Finding, GroupSnapshot
 from rebalance_core.audit.incomplete_groups import missing_reason
 from rebalance_core.audit.offsets import Offsets
 from rebalance_core.audit.outcome import Count, audit_outcome, render_metrics, verdict_of
 from rebalance_core.audit.rules import RULES
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import REASONS
-from tests.unit.audit.cases import case_of, commit, fact, join, leave, of_unknown_strategy, topic
-from tests.unit.audit.group_rows import DUMPED_MS, A, B, case, member, status
+from tests.unit.audit.group_rows import DUMPED_MS, A, B, member, snapshot, status
+from tests.unit.audit.snapshots import (
+    commit,
+    fact,
+    join,
+    leave,
+    of_unknown_strategy,
+    snapshot_of,
+    topic,
+)
 
 # What the findings come to, and the file for Prometheus.
 
@@ -107,15 +115,15 @@ def test_each_cluster_by_itself() -> None:
 # One group as rows: a rule or the comparison that fails costs its own group's answer only.
 
 
-def fails(_case: GroupCase) -> list[Finding]:
+def fails(_case: GroupSnapshot) -> list[Finding]:
     raise KeyError(A)
 
 
 @pytest.fixture
-def group() -> GroupCase:
+def group() -> GroupSnapshot:
     """A healthy group but for its two strategies."""
     mixed = [member(A, 0), member(B, 1_000_000) | {"strategy": "AVG_BY_CIRCLE"}]
-    return case(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS, 2, 3), memberships=mixed)
+    return snapshot(*status(A, DUMPED_MS, 0, 1), *status(B, DUMPED_MS, 2, 3), memberships=mixed)
 
 
 def rules_of(rows: Iterable[Any]) -> set[object]:
@@ -123,7 +131,7 @@ def rules_of(rows: Iterable[Any]) -> set[object]:
 
 
 def test_a_comparison_that_fails_is_a_finding_and_the_rules_go_on(
-    group: GroupCase, monkeypatch: pytest.MonkeyPatch
+    group: GroupSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rule_runs, "compare", fails)
     made = run_rules(group)
@@ -139,16 +147,16 @@ def test_a_comparison_that_fails_is_a_finding_and_the_rules_go_on(
 
 
 def test_findings_of_the_comparison_that_fail_are_caught_too(
-    group: GroupCase, monkeypatch: pytest.MonkeyPatch
+    group: GroupSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rule_runs, "comparison_findings", lambda case, result: fails(case))
+    monkeypatch.setattr(rule_runs, "comparison_findings", lambda group, result: fails(group))
     made = run_rules(group)
     assert made["group_verdicts"][0]["reason"] == "COMPARISON_FAILED"
     assert "RULE_FAILED" in rules_of(made["findings"])
 
 
 def test_a_rule_that_fails_is_a_finding_and_the_others_go_on(
-    group: GroupCase, monkeypatch: pytest.MonkeyPatch
+    group: GroupSnapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = [
         dataclasses.replace(rule, find=fails) if rule.rule_id == "IDLE_MEMBER" else rule
@@ -164,7 +172,7 @@ def test_a_rule_that_fails_is_a_finding_and_the_others_go_on(
 
 def test_who_should_own_what_is_not_judged_where_the_strategy_is_not_known() -> None:
     """Of a twin id, an idle member and queues without an owner only the twin is a fact."""
-    found = case_of(
+    found = snapshot_of(
         topic(read=2), join("x"), join("x", channel="other"), join("y"), join("z"),
         join("w"), leave("w", at=60),
     )  # fmt: skip
@@ -184,8 +192,8 @@ def test_a_broker_that_found_no_commit_tells_as_much_as_its_store() -> None:
     told = [fact("NOTHING_COMMITTED", 500, topic="T", broker_name="a", queue_id=n, log="go")
             for n in (0, 1)]  # fmt: skip
     for facts, said in (([], "unknown"), (told[:1], "unknown"), (told, "none")):
-        case = case_of(topic(), join("x"), facts=facts)
-        case = replace(case, run=replace(case.run, offsets_ms={}))  # no store was copied
-        assert Offsets(case).committed(queues) == said
-    case = case_of(topic(), join("x"), facts=told, commits=[commit(0, 5)])
-    assert Offsets(case).committed(queues) == "some"  # of the other one only
+        group = snapshot_of(topic(), join("x"), facts=facts)
+        group = replace(group, run=replace(group.run, offsets_ms={}))  # no store was copied
+        assert Offsets(group).committed(queues) == said
+    group = snapshot_of(topic(), join("x"), facts=told, commits=[commit(0, 5)])
+    assert Offsets(group).committed(queues) == "some"  # of the other one only

@@ -5,9 +5,9 @@ import sys
 from typing import get_args, get_type_hints
 
 from rebalance_core.contracts import ALL_TABLES, rows
-from rebalance_core.contracts.cases import CASE_TABLES
 from rebalance_core.contracts.document_facts import FACT_SUBJECTS
 from rebalance_core.contracts.observed import FACT_KINDS
+from rebalance_core.contracts.snapshot_tables import GROUP_TABLES
 from rebalance_core.ingest import evidence_types
 from tests.tree import TREE
 
@@ -29,7 +29,7 @@ def test_each_table_and_each_kind_of_fact_has_one() -> None:
     for table in ALL_TABLES.values():
         made = getattr(rows, "".join(map(str.title, table.name.split("_"))) + "Row")
         assert set(get_type_hints(made)) == set(table.column_names), table.name
-    assert set(get_type_hints(rows.CaseRows)) == CASE_TABLES.keys()
+    assert set(get_type_hints(rows.SnapshotRows)) == GROUP_TABLES.keys()
     assert set(get_type_hints(rows.FactsByKind)) == FACT_KINDS.keys()
     assert ALL_TABLES.keys() <= get_type_hints(rows.RowsByTable).keys()
 

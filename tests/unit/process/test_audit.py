@@ -29,8 +29,8 @@ from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.engine.table_writer import TableWriters, Written, read_written
 from rebalance_core.model.errors import InputRefused, OutputExists
 from rebalance_core.process.audit import AuditInputs, audit_and_write, audit_unwritten
-from rebalance_core.process.audit_cases import READ_TABLES, observed, read_observed
 from rebalance_core.process.audit_pass import redacted
+from rebalance_core.process.group_snapshots import READ_TABLES, observed, read_observed
 from rebalance_core.process.simulate import simulate, simulate_and_write
 from tests.recordings.fleets import ingested_fleet, table_of
 from tests.recordings.tables import replayed

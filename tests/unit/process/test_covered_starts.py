@@ -7,15 +7,15 @@ import pyarrow as pa
 import pytest
 
 from rebalance_core.audit.broker_states import unlogged_stops
-from rebalance_core.audit.case import AuditRun, facts_by_kind
 from rebalance_core.audit.coverage import ALWAYS, Coverage, LogSpan, Process, coverage_of
+from rebalance_core.audit.group_snapshot import AuditRun, facts_by_kind
 from rebalance_core.audit.unknowns import stop_unlogged
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.model.timeline import Timeline
 from rebalance_core.process.covered_starts import CoveredStarts
-from tests.unit.audit.cases import broker_logs, name_server_logs
 from tests.unit.audit.group_rows import fact
+from tests.unit.audit.snapshots import broker_logs, name_server_logs
 
 WHOLE = Coverage(broker_logs(a=[LogSpan(0, 900_000, from_start=True)]), known=True)
 

@@ -6,12 +6,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.process.undated_moves import EVER_BEFORE_MS, UndatedMoves
-from tests.unit.audit.cases import broker_logs
+from tests.unit.audit.snapshots import broker_logs
 
 BEGIN_MS, DUMPED_MS = 100_000, 900_000
 NO_LOG = Coverage({}, known=True)

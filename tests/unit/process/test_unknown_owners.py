@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.contracts import INGESTED_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.process.unknown_owners import UnknownOwners

@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rebalance_core.audit.case import AuditRun
 from rebalance_core.audit.coverage import UNSURE_MS, Coverage, LogSpan, coverage_of
+from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES
@@ -17,11 +17,11 @@ from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import ledger_pass
 from rebalance_core.engine.options import engine_options
 from rebalance_core.ingest.collection import OFFSETS
-from rebalance_core.process.audit_cases import READ_TABLES, observed, read_cluster_tables
 from rebalance_core.process.audit_pass import AuditPass, GroupFindings, audit_clusters
+from rebalance_core.process.group_snapshots import READ_TABLES, observed, read_cluster_tables
 from rebalance_core.process.widened_starts import WidenedStarts
 from tests.recordings.fleets import table_of
-from tests.unit.audit.cases import broker_logs
+from tests.unit.audit.snapshots import broker_logs
 
 BEGIN_MS = 1_790_000_000_000
 GROUP = {"cluster": "c", "consumer_group": "g"}

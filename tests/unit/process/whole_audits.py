@@ -5,18 +5,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.process.audit_cases import (
-    by_group,
-    case_tables,
-    cases_of,
-    read_cluster_tables,
-)
 from rebalance_core.process.audit_pass import audit_clusters, run_group_rules
 from rebalance_core.process.audited import AuditResult
+from rebalance_core.process.group_snapshots import (
+    by_group,
+    group_tables,
+    read_cluster_tables,
+    snapshots_of,
+)
 
 
 def audit_tables(tables: Mapping[str, pa.Table], **options: Any) -> AuditResult:
     """Judge every cluster, then every group; ``options`` are those of `audit_clusters`."""
     audited = audit_clusters(read_cluster_tables(tables), **options)
-    cases = cases_of(by_group(case_tables(tables)))
-    return audited.result(run_group_rules(audited.groups, cases))
+    snapshots = snapshots_of(by_group(group_tables(tables)))
+    return audited.result(run_group_rules(audited.groups, snapshots))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import AuditRun
+from rebalance_core.audit.group_snapshot import AuditRun
 from rebalance_core.audit.outcome import audit_outcome
 from rebalance_core.model.verdicts import SEVERITIES, WORST_FIRST
 from rebalance_core.report.audit_report import (

@@ -1,11 +1,10 @@
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.model.events import MASTER_DOWN, MASTER_UP, TOPIC_DELETED
-from tests.unit.audit.cases import (
+from tests.unit.audit.snapshots import (
     Row,
-    case_of,
     commit,
     end,
     event,
@@ -14,6 +13,7 @@ from tests.unit.audit.cases import (
     join,
     leave,
     severities,
+    snapshot_of,
     topic,
 )
 
@@ -27,14 +27,14 @@ def corrected(asked: int, given: int) -> Row:
     return fact("OFFSET_CORRECTED", 600, topic="T", broker_name="a", asked=asked, given=given)
 
 
-def of_version(version: str, case: GroupCase) -> GroupCase:
-    return replace(case, run=replace(case.run, versions={"a": version}))
+def of_version(version: str, group: GroupSnapshot) -> GroupSnapshot:
+    return replace(group, run=replace(group.run, versions={"a": version}))
 
 
 def test_the_end_went_back_and_the_commit_lies_above_it() -> None:
-    case = case_of(*ONE, commits=[commit(0, 14_568, at=890)], **LOST)
-    (one,) = findings_of(RULE, case)
-    assert severities(RULE, case) == ["ERROR"]
+    group = snapshot_of(*ONE, commits=[commit(0, 14_568, at=890)], **LOST)
+    (one,) = findings_of(RULE, group)
+    assert severities(RULE, group) == ["ERROR"]
     assert (one.topic, one.broker_name) == ("T", "a")
     assert "went back from 14600 to 900" in one.summary
     assert "up to 13668 messages above the end" in one.summary
@@ -52,30 +52,33 @@ def test_a_topic_that_was_deleted_and_made_again_on_all_brokers_is_one_finding()
     )
     ends = [end(0, high, at=at, broker=b) for b in "ab" for high, at in ((5_000, 300), (12, 900))]
     commits = [commit(0, 4_990, at=890, broker=b) for b in "ab"]
-    case = case_of(*anew, commits=commits, ends=ends)
-    (one,) = findings_of(RULE, case)
+    group = snapshot_of(*anew, commits=commits, ends=ends)
+    (one,) = findings_of(RULE, group)
     assert one.broker_name is None
     assert "T was deleted at" in one.summary
     assert "and made again at" in one.summary
     assert "store lost" not in one.summary
-    (gone,) = findings_of("TOPIC_GONE", case)
+    (gone,) = findings_of("TOPIC_GONE", group)
     assert one.evidence["deleted_from"] == gone.evidence["deleted_from"]
     # what fell before is no consequence of the deletion
     earlier = [end(0, high, at=at, broker="a") for high, at in ((5_000, 300), (12, 400))]
-    (one,) = findings_of(RULE, case_of(*anew, commits=commits[:1], ends=earlier))
+    (one,) = findings_of(RULE, snapshot_of(*anew, commits=commits[:1], ends=earlier))
     assert one.broker_name == "a"
     assert "store lost or topic made anew" in one.summary
 
 
 def test_where_the_broker_sends_the_group_is_told_by_its_log_else_by_its_version() -> None:
     above: dict[str, Any] = {"commits": [commit(0, 14_568, at=890)], **LOST}
-    plain, logged = case_of(*ONE, **above), case_of(*ONE, facts=[corrected(14_568, 0)], **above)
-    for case, words in (
+    plain, logged = (
+        snapshot_of(*ONE, **above),
+        snapshot_of(*ONE, facts=[corrected(14_568, 0)], **above),
+    )
+    for group, words in (
         (of_version("5.3.3", logged), "pulls from 14568 were sent to 0"),
         (of_version("5.3.3", plain), "to the end: what is stored is skipped"),
         (of_version("4.9.2", plain), "to 0: what is stored is read again"),
     ):
-        (one,) = findings_of(RULE, case)
+        (one,) = findings_of(RULE, group)
         assert words in one.summary
     (one,) = findings_of(RULE, of_version("3.2.6", plain))
     assert "sends" not in one.summary, "no rules of that version are known"
@@ -84,39 +87,41 @@ def test_where_the_broker_sends_the_group_is_told_by_its_log_else_by_its_version
 def test_what_consumer_progress_prints_is_an_end_too() -> None:
     where: Row = {"topic": "T", "broker_name": "a", "queue_id": 0}
     shown = fact("QUEUE_PROGRESS", 900, **where, broker_offset=900, consumer_offset=14_568)
-    case = case_of(*ONE, commits=[commit(0, 14_568, at=900)], facts=[shown])
-    assert severities(RULE, case) == ["ERROR"]
+    group = snapshot_of(*ONE, commits=[commit(0, 14_568, at=900)], facts=[shown])
+    assert severities(RULE, group) == ["ERROR"]
 
 
 def test_a_group_that_goes_on_is_healthy() -> None:
     commits = [commit(0, 10, at=400), commit(0, 20, at=950)]
     ends = [end(0, 12, at=300), end(0, 19, at=900)]
-    assert findings_of(RULE, case_of(*ONE, commits=commits, ends=ends)) == []
+    assert findings_of(RULE, snapshot_of(*ONE, commits=commits, ends=ends)) == []
     # the clock of a client may be behind
     ahead = [commit(0, 14, at=899, client="x")]
-    assert findings_of(RULE, case_of(*ONE, commits=ahead, ends=[end(0, 12)])) == []
+    assert findings_of(RULE, snapshot_of(*ONE, commits=ahead, ends=[end(0, 12)])) == []
 
 
 def test_nobody_is_online_or_the_commits_are_right_again() -> None:
     above: dict[str, Any] = {"commits": [commit(0, 14_568, at=890)], **LOST}
-    assert severities(RULE, case_of(*ONE, leave("x", 100), **above)) == ["WARNING"]
+    assert severities(RULE, snapshot_of(*ONE, leave("x", 100), **above)) == ["WARNING"]
     right: dict[str, Any] = {"commits": [commit(0, 14_568, at=290), commit(0, 880, at=890)], **LOST}
-    case = case_of(*ONE, **right)
-    (one,) = findings_of(RULE, case)
-    assert severities(RULE, case) == ["WARNING"]
+    group = snapshot_of(*ONE, **right)
+    (one,) = findings_of(RULE, group)
+    assert severities(RULE, group) == ["WARNING"]
     assert one.last_ms is not None
 
 
 def test_pulls_that_were_sent_back() -> None:
-    assert severities(RULE, case_of(*ONE, facts=[corrected(14_568, 0)])) == ["WARNING"]
-    assert severities(RULE, case_of(*ONE, facts=[corrected(100, 7)])) == ["INFO"]
-    assert findings_of(RULE, case_of(*ONE, facts=[corrected(0, 144)])) == []  # old messages went
+    assert severities(RULE, snapshot_of(*ONE, facts=[corrected(14_568, 0)])) == ["WARNING"]
+    assert severities(RULE, snapshot_of(*ONE, facts=[corrected(100, 7)])) == ["INFO"]
+    assert (
+        findings_of(RULE, snapshot_of(*ONE, facts=[corrected(0, 144)])) == []
+    )  # old messages went
 
 
 def test_a_slave_that_knows_an_older_copy_and_a_topic_that_was_deleted() -> None:
     down = event(MASTER_DOWN, 400, broker_name="a", detail="READABLE")
     up = event(MASTER_UP, 500, broker_name="a")
     fell: dict[str, Any] = {"ends": [end(0, 20, at=300), end(0, 18, at=450)]}
-    assert severities(RULE, case_of(*ONE, down, up, **fell)) == ["INFO"]
+    assert severities(RULE, snapshot_of(*ONE, down, up, **fell)) == ["INFO"]
     gone = event(TOPIC_DELETED, 950, topic="T", broker_name="a")
-    assert findings_of(RULE, case_of(*ONE, gone, **LOST)) == []
+    assert findings_of(RULE, snapshot_of(*ONE, gone, **LOST)) == []

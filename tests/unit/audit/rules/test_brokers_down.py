@@ -6,12 +6,21 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.broker_states import broker_outages
-from rebalance_core.audit.case import BrokerOutage, GroupCase, facts_by_kind
-from rebalance_core.audit.cluster_case import cluster_rows
 from rebalance_core.audit.cluster_findings import cluster_findings
+from rebalance_core.audit.cluster_snapshot import cluster_rows
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.findings import run_rules
-from tests.unit.audit.cases import case_of, commit, end, fact, join, ms, name_server_logs, topic
+from rebalance_core.audit.group_snapshot import BrokerOutage, GroupSnapshot, facts_by_kind
+from tests.unit.audit.snapshots import (
+    commit,
+    end,
+    fact,
+    join,
+    ms,
+    name_server_logs,
+    snapshot_of,
+    topic,
+)
 
 A, B = "a", "b"
 LISTED = fact("BROKER_IN_CLUSTER", 900, broker_name=A)
@@ -96,24 +105,24 @@ def test_an_outage_that_ended() -> None:
     assert len(outages(UP, *flap, facts=[*expected(A, B), restarted])) == 1
 
 
-def case(**outage: Any) -> GroupCase:
+def snapshot(**outage: Any) -> GroupSnapshot:
     """Group g reads T on a and b; b has been gone since 500 s."""
     ends = [end(0, 30), end(0, 90, broker=B, at=400)]
     commits = [commit(0, 30), commit(0, 50, broker=B, at=400)]
     both = topic(read=1), topic(read=1, broker=B)
-    one = case_of(*both, join("x"), ends=ends, commits=commits)
+    one = snapshot_of(*both, join("x"), ends=ends, commits=commits)
     gone = {B: (BrokerOutage(ms(500), outage.get("up_ms"), "as seen"),)}
     return replace(one, run=replace(one.run, outages=gone))
 
 
 def test_a_group_whose_queues_are_there_is_behind_by_an_unknown_number() -> None:
-    judged = run_rules(case())
+    judged = run_rules(snapshot())
     (row,) = (row for row in judged["findings"] if row["rule_id"] == "BROKER_DOWN")
     assert row["severity"] == "INFO"
     assert "1 queue cannot be read since" in row["summary"]
     assert (row["evidence"]["queues"], row["evidence"]["behind"]) == ("1", "40")
     assert judged["group_verdicts"][0]["behind"] is None
-    back = run_rules(case(up_ms=ms(600)))
+    back = run_rules(snapshot(up_ms=ms(600)))
     assert back["group_verdicts"][0]["behind"] == 40
     assert "BROKER_DOWN" not in {row["rule_id"] for row in back["findings"]}
 
@@ -127,7 +136,7 @@ def of_cluster(*turns: Any, facts: list[Any], groups: int = 2) -> list[Any]:
         [],
         [one | {"cluster": "c"} for one in turns],
     )
-    of_group = next(r for r in run_rules(case())["findings"] if r["rule_id"] == "BROKER_DOWN")
+    of_group = next(r for r in run_rules(snapshot())["findings"] if r["rule_id"] == "BROKER_DOWN")
     lost: Any = [{**of_group, "cluster": "c", "consumer_group": f"g{n}"} for n in range(groups)]
     found = cluster_findings(rows, 6.0, None).all_findings([], lost, {}, (), None)
     return [row for row in found if row["rule_id"] == "BROKER_DOWN"]

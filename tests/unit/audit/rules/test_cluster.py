@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.broker_states import down_brokers
-from rebalance_core.audit.case import facts_by_kind
 from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.audit.group_snapshot import facts_by_kind
 from rebalance_core.contracts.observed import STEADY
-from tests.unit.audit.cases import broker_logs, found_in_cluster, judge_cluster
 from tests.unit.audit.group_rows import fact
+from tests.unit.audit.snapshots import broker_logs, found_in_cluster, judge_cluster
 
 NO_FACTS = facts_by_kind([])
 DIFFER, FLAPS = "NAME_SERVERS_DIFFER", "BROKER_FLAPS"

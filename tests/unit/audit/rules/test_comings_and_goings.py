@@ -2,8 +2,8 @@
 
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, EXPIRED, Event
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import (
-    case_of,
+from tests.unit.audit.sharing import listed_by
+from tests.unit.audit.snapshots import (
     fact,
     findings_of,
     join,
@@ -12,9 +12,9 @@ from tests.unit.audit.cases import (
     ms,
     of_member,
     severities,
+    snapshot_of,
     topic,
 )
-from tests.unit.audit.sharing import listed_by
 
 EXPIRED_WHILE_ALIVE = "EXPIRED_WHILE_ALIVE"
 ID = "10.0.0.1@7#1"
@@ -26,18 +26,18 @@ def pause(client: str, at: float, back: float, detail: str | None = EXPIRED) -> 
 
 
 def test_a_process_that_came_back() -> None:
-    case = case_of(topic(), join(ID), join("y"), *pause(ID, 200, 224))
-    (one,) = findings_of(EXPIRED_WHILE_ALIVE, case)
+    group = snapshot_of(topic(), join(ID), join("y"), *pause(ID, 200, 224))
+    (one,) = findings_of(EXPIRED_WHILE_ALIVE, group)
     assert one.client_id == ID
     assert "back up to 24 s later" in one.summary
-    assert severities(EXPIRED_WHILE_ALIVE, case) == ["INFO"]
+    assert severities(EXPIRED_WHILE_ALIVE, group) == ["INFO"]
 
 
 def test_again_and_again() -> None:
     again = of_member(CONSUMER_LOST, ID, 400, f"{ID}:224", detail=EXPIRED)
     back = join(ID, at=500, channel=f"{ID}:500")
-    case = case_of(topic(), join(ID), join("y"), *pause(ID, 200, 224), again, back)
-    assert severities(EXPIRED_WHILE_ALIVE, case) == ["WARNING"]
+    group = snapshot_of(topic(), join(ID), join("y"), *pause(ID, 200, 224), again, back)
+    assert severities(EXPIRED_WHILE_ALIVE, group) == ["WARNING"]
 
 
 def test_one_pause_that_several_brokers_saw_is_one() -> None:
@@ -45,8 +45,8 @@ def test_one_pause_that_several_brokers_saw_is_one() -> None:
         of_member(CONSUMER_LOST, ID, 202, broker_name="a", detail=EXPIRED),
         of_member(CONSUMER_JOIN, ID, 225, broker_name="a"),
     ]
-    case = case_of(topic(), join(ID), join("y"), *pause(ID, 200, 224), *lived)
-    assert severities(EXPIRED_WHILE_ALIVE, case) == ["INFO"]
+    group = snapshot_of(topic(), join(ID), join("y"), *pause(ID, 200, 224), *lived)
+    assert severities(EXPIRED_WHILE_ALIVE, group) == ["INFO"]
 
 
 def test_a_closed_connection_another_process_and_a_fixed_name() -> None:
@@ -54,11 +54,12 @@ def test_a_closed_connection_another_process_and_a_fixed_name() -> None:
     new = [of_member(CONSUMER_LOST, ID, 200, detail=EXPIRED), join("10.0.0.1@8#2", at=224)]
     for happened in (closed, new):
         assert (
-            findings_of(EXPIRED_WHILE_ALIVE, case_of(topic(), join(ID), join("y"), *happened)) == []
+            findings_of(EXPIRED_WHILE_ALIVE, snapshot_of(topic(), join(ID), join("y"), *happened))
+            == []
         )
     for name in ("10.0.0.1@svc", "10.0.0.1@svc#1"):
         fixed = pause(name, 200, 224)
-        assert findings_of(EXPIRED_WHILE_ALIVE, case_of(topic(), join(name), *fixed)) == []
+        assert findings_of(EXPIRED_WHILE_ALIVE, snapshot_of(topic(), join(name), *fixed)) == []
 
 
 def test_one_broker_alone_and_the_interval_that_explains_it() -> None:
@@ -67,20 +68,20 @@ def test_one_broker_alone_and_the_interval_that_explains_it() -> None:
         of_member(CONSUMER_JOIN, ID, 220, broker_name="a"),
     ]
     happened = (topic(), join(ID), join("y"), *lived)
-    (one,) = findings_of(EXPIRED_WHILE_ALIVE, case_of(*happened))
+    (one,) = findings_of(EXPIRED_WHILE_ALIVE, snapshot_of(*happened))
     assert one.broker_name == "a"
     assert "given up 1 time by a although it lived" in one.summary
-    assert severities(EXPIRED_WHILE_ALIVE, case_of(*happened)) == ["INFO"]
+    assert severities(EXPIRED_WHILE_ALIVE, snapshot_of(*happened)) == ["INFO"]
     for interval, severity in (("200000", "WARNING"), ("60000", "INFO")):
         beats = [fact("HEARTBEAT_INTERVAL", 500, client_id=ID, interval_ms=interval)]
-        case = case_of(*happened, facts=beats)
-        assert severities(EXPIRED_WHILE_ALIVE, case) == [severity]
-        (one,) = findings_of(EXPIRED_WHILE_ALIVE, case)
+        group = snapshot_of(*happened, facts=beats)
+        assert severities(EXPIRED_WHILE_ALIVE, group) == [severity]
+        (one,) = findings_of(EXPIRED_WHILE_ALIVE, group)
         assert ("heartbeatBrokerInterval" in one.summary) == (severity == "WARNING")
         assert ("120 s" in (one.remedy or "")) == (severity == "WARNING")
         assert one.ended_by == ""
     beats = [fact("HEARTBEAT_INTERVAL", 500, client_id=ID, interval_ms="200000")]
-    gone = case_of(*happened, of_member(CONSUMER_LEAVE, ID, 600), facts=beats)
+    gone = snapshot_of(*happened, of_member(CONSUMER_LEAVE, ID, 600), facts=beats)
     (one,) = findings_of(EXPIRED_WHILE_ALIVE, gone)
     assert (one.ended_by, one.last_ms) == (f"{ID} went", ms(600))
 
@@ -99,10 +100,10 @@ def restarts(times: int, step: float, stay: float) -> list[Event]:
 
 
 def test_a_container_in_a_crash_loop() -> None:
-    case = case_of(*STEADY, *restarts(6, 60, 20))
-    (one,) = findings_of(MEMBER_FLAPS, case)
+    group = snapshot_of(*STEADY, *restarts(6, 60, 20))
+    (one,) = findings_of(MEMBER_FLAPS, group)
     assert "6 processes of 10.0.0.1 joined and went 6 times" in one.summary
-    assert severities(MEMBER_FLAPS, case) == ["WARNING"]
+    assert severities(MEMBER_FLAPS, group) == ["WARNING"]
 
 
 def test_a_connection_that_keeps_breaking() -> None:
@@ -111,18 +112,20 @@ def test_a_connection_that_keeps_breaking() -> None:
         at, channel = 20 + 40 * number, f"channel-{number}"
         happened.append(join("x", at=at, channel=channel))
         happened.append(of_member(CONSUMER_LOST, "x", at + 10, channel))
-    (one,) = findings_of(MEMBER_FLAPS, case_of(*STEADY, *happened))
+    (one,) = findings_of(MEMBER_FLAPS, snapshot_of(*STEADY, *happened))
     assert one.client_id == "x"
     assert "x connected anew and was gone again 5 times" in one.summary
 
 
 def test_long_ago_is_for_information() -> None:
-    assert severities(MEMBER_FLAPS, case_of(*STEADY, *restarts(6, 60, 20), until=9000)) == ["INFO"]
+    assert severities(MEMBER_FLAPS, snapshot_of(*STEADY, *restarts(6, 60, 20), until=9000)) == [
+        "INFO"
+    ]
 
 
 def test_restarts_that_stay_or_are_few_or_far_apart() -> None:
     for happened in (restarts(4, 60, 20), restarts(6, 200, 180), restarts(6, 4000, 20)):
-        assert findings_of(MEMBER_FLAPS, case_of(*STEADY, *happened, until=30_000)) == []
+        assert findings_of(MEMBER_FLAPS, snapshot_of(*STEADY, *happened, until=30_000)) == []
 
 
 def test_connections_of_one_process_that_overlap_are_one_stay() -> None:
@@ -131,7 +134,7 @@ def test_connections_of_one_process_that_overlap_are_one_stay() -> None:
         at, channel = 20 + 10 * number, f"channel-{number}"
         happened.append(join("x", at=at, channel=channel))
         happened.append(of_member(CONSUMER_LOST, "x", at + 15, channel))
-    assert findings_of(MEMBER_FLAPS, case_of(*STEADY, *happened)) == []
+    assert findings_of(MEMBER_FLAPS, snapshot_of(*STEADY, *happened)) == []
 
 
 MEMBERS_APART = "MEMBERS_APART"
@@ -140,9 +143,9 @@ AT_BROKERS = [*listed_at("a", 500, "x"), *listed_at("b", 501, "x")]
 
 
 def test_neither_side_lists_the_other_s_members() -> None:
-    case = case_of(*TWO, members=AT_BROKERS, facts=listed_by("p1", 502, "y"))
-    (one,) = findings_of(MEMBERS_APART, case)
-    assert severities(MEMBERS_APART, case) == ["ERROR"]
+    group = snapshot_of(*TWO, members=AT_BROKERS, facts=listed_by("p1", 502, "y"))
+    (one,) = findings_of(MEMBERS_APART, group)
+    assert severities(MEMBERS_APART, group) == ["ERROR"]
     assert "1 member at brokers (x) and 1 behind proxies (y)" in one.summary
     assert (one.first_ms, one.last_ms) == (ms(500), None)
 
@@ -150,29 +153,29 @@ def test_neither_side_lists_the_other_s_members() -> None:
 def test_later_all_are_on_one_side() -> None:
     later = [*listed_by("p1", 502, "y"), *listed_by("p1", 802, "x", "y")]
     nobody = fact("GROUP_AT_BROKER", 800, broker_name="a", members=0)
-    case = case_of(*TWO, members=AT_BROKERS, facts=[*later, nobody])
-    (one,) = findings_of(MEMBERS_APART, case)
-    assert severities(MEMBERS_APART, case) == ["INFO"]
+    group = snapshot_of(*TWO, members=AT_BROKERS, facts=[*later, nobody])
+    (one,) = findings_of(MEMBERS_APART, group)
+    assert severities(MEMBERS_APART, group) == ["INFO"]
     assert one.last_ms == ms(800)
 
 
 def test_grpc_clients_divide_nothing() -> None:
     mixed = topic(), join("x"), join("y", at=20, rebalance_mode="PROXY")
-    case = case_of(*mixed, members=listed_at("a", 500, "x"), facts=listed_by("p1", 502, "y"))
-    assert findings_of(MEMBERS_APART, case) == []
+    group = snapshot_of(*mixed, members=listed_at("a", 500, "x"), facts=listed_by("p1", 502, "y"))
+    assert findings_of(MEMBERS_APART, group) == []
 
 
 def test_a_proxy_inside_a_broker_lists_the_broker_s_members() -> None:
-    case = case_of(*TWO, members=AT_BROKERS, facts=listed_by("p1", 502, "x", "y"))
-    assert findings_of(MEMBERS_APART, case) == []
+    group = snapshot_of(*TWO, members=AT_BROKERS, facts=listed_by("p1", 502, "x", "y"))
+    assert findings_of(MEMBERS_APART, group) == []
 
 
 def test_sides_asked_at_different_times_and_broadcasting() -> None:
-    apart = case_of(*TWO, members=AT_BROKERS, facts=listed_by("p1", 800, "y"))
+    apart = snapshot_of(*TWO, members=AT_BROKERS, facts=listed_by("p1", 800, "y"))
     assert findings_of(MEMBERS_APART, apart) == []
     news = GroupSettings(message_model="BROADCASTING")
     model = "BROADCASTING"
     both = topic(), join("x", message_model=model), join("y", at=20, message_model=model)
     facts = listed_by("p1", 502, "y")
-    case = case_of(*both, members=AT_BROKERS, facts=facts, settings=news)
-    assert findings_of(MEMBERS_APART, case) == []
+    group = snapshot_of(*both, members=AT_BROKERS, facts=facts, settings=news)
+    assert findings_of(MEMBERS_APART, group) == []

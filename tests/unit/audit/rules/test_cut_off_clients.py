@@ -6,8 +6,13 @@ from typing import Any
 from rebalance_core.audit.coverage import CollectedLog, Coverage, LogSpan
 from rebalance_core.audit.unknowns import client_log
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
-from tests.unit.audit.cases import client_logs, found_in_cluster, judge_cluster, name_server_logs
 from tests.unit.audit.group_rows import fact
+from tests.unit.audit.snapshots import (
+    client_logs,
+    found_in_cluster,
+    judge_cluster,
+    name_server_logs,
+)
 
 # Go clients that hold queues of a broker whose address they do not have.
 

@@ -7,10 +7,9 @@ import pytest
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.model.events import CONSUMER_JOIN, OBSERVED, SUBSCRIBE, UNSUBSCRIBE
-from tests.unit.audit.cases import (
+from tests.unit.audit.snapshots import (
     Row,
     broker_logs,
-    case_of,
     end,
     event,
     fact,
@@ -20,6 +19,7 @@ from tests.unit.audit.cases import (
     ms,
     of_member,
     severities,
+    snapshot_of,
     topic,
     with_rows,
 )
@@ -31,7 +31,7 @@ TOPICS = topic("A"), topic("B")
 def test_members_with_different_topics() -> None:
     (one,) = findings_of(
         INCONSISTENT_SUBSCRIPTION,
-        case_of(*TOPICS, join("x", "A"), join("y", "B"),
+        snapshot_of(*TOPICS, join("x", "A"), join("y", "B"),
                 facts=[fact("NO_SUBSCRIPTION", 50, times=7, topic="A")]),
     )  # fmt: skip
     assert "x: A" in one.summary
@@ -43,13 +43,13 @@ def test_members_with_different_topics() -> None:
 def test_a_topic_subscribed_at_runtime_by_one_member() -> None:
     more = of_member(SUBSCRIBE, "x", 100, topic="B")
     assert severities(
-        INCONSISTENT_SUBSCRIPTION, case_of(*TOPICS, join("x", "A"), join("y", "A"), more)
+        INCONSISTENT_SUBSCRIPTION, snapshot_of(*TOPICS, join("x", "A"), join("y", "A"), more)
     ) == ["ERROR"]
 
 
 def test_what_nobody_knows_is_no_difference_and_leaves_no_queue_to_nobody() -> None:
     unknown = event(CONSUMER_JOIN, 10, "y", channel_id="y:1")
-    case = case_of(*TOPICS, join("x", "A"), unknown)
+    group = snapshot_of(*TOPICS, join("x", "A"), unknown)
     for rule in (
         INCONSISTENT_SUBSCRIPTION,
         "ORPHAN_QUEUES",
@@ -57,40 +57,42 @@ def test_what_nobody_knows_is_no_difference_and_leaves_no_queue_to_nobody() -> N
         "FROZEN_GROUP",
         "UNSUBSCRIBED_SHARE",
     ):
-        assert findings_of(rule, case) == []
-    different = case_of(*TOPICS, join("x", "A"), join("z", "B"), unknown)
+        assert findings_of(rule, group) == []
+    different = snapshot_of(*TOPICS, join("x", "A"), join("z", "B"), unknown)
     (one,) = findings_of(INCONSISTENT_SUBSCRIPTION, different)
     assert "not known" in one.summary
 
 
 def test_unsubscribed_at_runtime_is_another_rule() -> None:
     less = of_member(UNSUBSCRIBE, "y", 100, topic="B")
-    case = case_of(*TOPICS, join("x", "A", "B"), join("y", "A", "B"), less)
-    assert findings_of(INCONSISTENT_SUBSCRIPTION, case) == []
+    group = snapshot_of(*TOPICS, join("x", "A", "B"), join("y", "A", "B"), less)
+    assert findings_of(INCONSISTENT_SUBSCRIPTION, group) == []
 
 
 def test_all_members_dropping_a_topic_one_by_one_is_no_difference() -> None:
     less = [of_member(UNSUBSCRIBE, who, 100 + n, topic="B") for n, who in enumerate("xy")]
     late = join("z", "A", at=300)
-    case = case_of(*TOPICS, join("x", "A", "B"), join("y", "A", "B"), *less, late)
-    assert findings_of(INCONSISTENT_SUBSCRIPTION, case) == []
+    group = snapshot_of(*TOPICS, join("x", "A", "B"), join("y", "A", "B"), *less, late)
+    assert findings_of(INCONSISTENT_SUBSCRIPTION, group) == []
 
 
 def test_a_rolling_change_is_not_held_against_the_group() -> None:
-    case = case_of(*TOPICS, join("x", "A"), join("y", "A", "B", at=100), leave("x", 160))
-    assert findings_of(INCONSISTENT_SUBSCRIPTION, case) == []
+    group = snapshot_of(*TOPICS, join("x", "A"), join("y", "A", "B", at=100), leave("x", 160))
+    assert findings_of(INCONSISTENT_SUBSCRIPTION, group) == []
 
 
 def test_a_rolling_change_that_took_minutes_is_for_information() -> None:
     steps = [join(f"new{n}", "A", "B", at=100 + 60 * n) for n in range(4)]
     gone = [leave(f"old{n}", 110 + 60 * n) for n in range(4)]
     old = [join(f"old{n}", "A") for n in range(4)]
-    assert severities(INCONSISTENT_SUBSCRIPTION, case_of(*TOPICS, *old, *steps, *gone)) == ["INFO"]
+    assert severities(INCONSISTENT_SUBSCRIPTION, snapshot_of(*TOPICS, *old, *steps, *gone)) == [
+        "INFO"
+    ]
 
 
 def test_a_long_difference_that_is_over_is_for_information() -> None:
-    case = case_of(*TOPICS, join("x", "A"), join("y", "A", "B", at=100), leave("x", 600))
-    assert severities(INCONSISTENT_SUBSCRIPTION, case) == ["INFO"]
+    group = snapshot_of(*TOPICS, join("x", "A"), join("y", "A", "B", at=100), leave("x", 600))
+    assert severities(INCONSISTENT_SUBSCRIPTION, group) == ["INFO"]
 
 
 @pytest.mark.parametrize(
@@ -101,16 +103,16 @@ def test_a_long_difference_that_is_over_is_for_information() -> None:
 def test_one_may_have_unsubscribed_where_no_log_tells(
     begins: float, ends: float, detail: str | None, known: bool
 ) -> None:
-    case = case_of(
+    group = snapshot_of(
         *TOPICS, join("x", "A", "B"), join("y", "A", detail=detail), facts=[fact("DUMP", 950)]
     )
     log = (LogSpan(ms(begins), ms(ends), from_start=False),)
     coverage = Coverage(broker_logs(a=log), known=True)
-    case = replace(case, run=replace(case.run, coverage=coverage))
-    (one,) = findings_of(INCONSISTENT_SUBSCRIPTION, case)
+    group = replace(group, run=replace(group.run, coverage=coverage))
+    (one,) = findings_of(INCONSISTENT_SUBSCRIPTION, group)
     assert (one.first_ms is not None) is known
     assert ("whether one unsubscribed, no log tells" in one.summary) is not known
-    assert severities(INCONSISTENT_SUBSCRIPTION, case) == ["ERROR"]
+    assert severities(INCONSISTENT_SUBSCRIPTION, group) == ["ERROR"]
 
 
 @pytest.mark.parametrize(
@@ -121,13 +123,13 @@ def test_a_member_of_which_a_dump_alone_shows_the_join_may_have_unsubscribed(
     source: str, known: bool
 ) -> None:
     """Recorded: the lines of a join and of an unsubscribe() were lost."""
-    case = case_of(*TOPICS, join("x", "A", "B"), join("y", "A"), facts=[fact("DUMP", 950)])
-    events = [row | {"source": source} for row in case.tables["cluster_events"]]
-    case = with_rows(case, cluster_events=events)
+    group = snapshot_of(*TOPICS, join("x", "A", "B"), join("y", "A"), facts=[fact("DUMP", 950)])
+    events = [row | {"source": source} for row in group.tables["cluster_events"]]
+    group = with_rows(group, cluster_events=events)
     log = (LogSpan(ms(0), ms(1000), from_start=False),)
     coverage = Coverage(broker_logs(a=log), known=True)
-    case = replace(case, run=replace(case.run, coverage=coverage))
-    (one,) = findings_of(INCONSISTENT_SUBSCRIPTION, case)
+    group = replace(group, run=replace(group.run, coverage=coverage))
+    (one,) = findings_of(INCONSISTENT_SUBSCRIPTION, group)
     assert (one.first_ms is not None) is known
 
 
@@ -145,7 +147,7 @@ def flip(old: str, new: str, at: float, until: float | None = None, times: int =
 
 def test_clients_with_different_expressions() -> None:
     (one,) = findings_of(
-        INCONSISTENT_TAGS, case_of(*MEMBERS, facts=[said("x", "red"), said("y", "blue")])
+        INCONSISTENT_TAGS, snapshot_of(*MEMBERS, facts=[said("x", "red"), said("y", "blue")])
     )
     assert one.topic == "T"
     assert "'blue' of y" in one.summary
@@ -153,16 +155,16 @@ def test_clients_with_different_expressions() -> None:
 
 def test_they_differ_since_they_joined() -> None:
     facts = [said("x", "red", at=10), said("y", "blue", at=11)]
-    assert severities(INCONSISTENT_TAGS, case_of(*MEMBERS, facts=facts)) == ["ERROR"]
+    assert severities(INCONSISTENT_TAGS, snapshot_of(*MEMBERS, facts=facts)) == ["ERROR"]
     late = topic(), join("x"), join("y", at=985)
-    assert severities(INCONSISTENT_TAGS, case_of(*late, facts=facts)) == ["INFO"]
+    assert severities(INCONSISTENT_TAGS, snapshot_of(*late, facts=facts)) == ["INFO"]
 
 
 def test_the_order_of_tags_does_not_matter() -> None:
     assert (
         findings_of(
             INCONSISTENT_TAGS,
-            case_of(*MEMBERS, facts=[said("x", "a || b"), said("y", "b||a")]),
+            snapshot_of(*MEMBERS, facts=[said("x", "a || b"), said("y", "b||a")]),
         )
         == []
     )
@@ -170,23 +172,25 @@ def test_the_order_of_tags_does_not_matter() -> None:
 
 def test_a_client_that_is_gone_does_not_count() -> None:
     assert (
-        findings_of(INCONSISTENT_TAGS, case_of(*MEMBERS, facts=[said("x", "a"), said("old", "b")]))
+        findings_of(
+            INCONSISTENT_TAGS, snapshot_of(*MEMBERS, facts=[said("x", "a"), said("old", "b")])
+        )
         == []
     )
 
 
 def test_an_expression_that_flips() -> None:
     flips = [flip("a", "b", 100, 995, 30), flip("b", "a", 115, 980, 30)]
-    assert severities(INCONSISTENT_TAGS, case_of(*MEMBERS, facts=flips)) == ["ERROR"]
+    assert severities(INCONSISTENT_TAGS, snapshot_of(*MEMBERS, facts=flips)) == ["ERROR"]
 
 
 def test_flips_while_members_are_replaced_have_a_cause() -> None:
     flips = [flip("a", "b", 12, 15, 2), flip("b", "a", 13)]
-    assert severities(INCONSISTENT_TAGS, case_of(*MEMBERS, facts=flips)) == ["INFO"]
+    assert severities(INCONSISTENT_TAGS, snapshot_of(*MEMBERS, facts=flips)) == ["INFO"]
 
 
 def test_a_single_change_is_no_flip() -> None:
-    assert findings_of(INCONSISTENT_TAGS, case_of(*MEMBERS, facts=[flip("a", "b", 500)])) == []
+    assert findings_of(INCONSISTENT_TAGS, snapshot_of(*MEMBERS, facts=[flip("a", "b", 500)])) == []
 
 
 UNSUBSCRIBED_SHARE = "UNSUBSCRIBED_SHARE"
@@ -196,19 +200,19 @@ BOTH = join("x", "A", "B"), join("y", "A", "B")
 def test_the_share_of_a_member_that_unsubscribed() -> None:
     less = of_member(UNSUBSCRIBE, "y", 100, topic="B")
     ends = [end(n, 10, name="B") for n in range(4)]
-    (one,) = findings_of(UNSUBSCRIBED_SHARE, case_of(*TOPICS, *BOTH, less, ends=ends))
+    (one,) = findings_of(UNSUBSCRIBED_SHARE, snapshot_of(*TOPICS, *BOTH, less, ends=ends))
     assert (one.topic, one.client_id) == ("B", "y")
     assert "2 queues is read by nobody: a:2-3 (20 messages behind)" in one.summary
 
 
 def test_a_topic_that_all_dropped_is_nobody_s_share() -> None:
     less = [of_member(UNSUBSCRIBE, who, 100, topic="B") for who in "xy"]
-    assert findings_of(UNSUBSCRIBED_SHARE, case_of(*TOPICS, *BOTH, *less)) == []
+    assert findings_of(UNSUBSCRIBED_SHARE, snapshot_of(*TOPICS, *BOTH, *less)) == []
 
 
 def test_just_unsubscribed_may_still_settle() -> None:
     less = of_member(UNSUBSCRIBE, "y", 990, topic="B")
-    assert findings_of(UNSUBSCRIBED_SHARE, case_of(*TOPICS, *BOTH, less)) == []
+    assert findings_of(UNSUBSCRIBED_SHARE, snapshot_of(*TOPICS, *BOTH, less)) == []
 
 
 @pytest.mark.parametrize(("log_ends", "severity"), [(1000, "INFO"), (650, "ERROR"), (None, "INFO")])
@@ -217,12 +221,12 @@ def test_expressions_that_changed_back_and_forth_and_do_no_more(
 ) -> None:
     """It has ended where the broker's log goes on for three heartbeats without a change."""
     flips = [flip("red", "blue", 300, 600, 10), flip("blue", "red", 301, 601, 10)]
-    case = case_of(*MEMBERS, facts=flips)
+    group = snapshot_of(*MEMBERS, facts=flips)
     if log_ends is not None:
         log = (LogSpan(ms(0), ms(log_ends), from_start=True),)
         coverage = Coverage(broker_logs(a=log), known=True)
-        case = replace(case, run=replace(case.run, coverage=coverage))
-    (row,) = (r for r in run_rules(case)["findings"] if r["rule_id"] == INCONSISTENT_TAGS)
+        group = replace(group, run=replace(group.run, coverage=coverage))
+    (row,) = (r for r in run_rules(group)["findings"] if r["rule_id"] == INCONSISTENT_TAGS)
     assert row["severity"] == severity
     assert row["last_ms"] == (ms(601) if severity == "INFO" else None)
     assert ("ended at" in row["summary"]) is (severity == "INFO")

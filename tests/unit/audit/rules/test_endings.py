@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import GroupCase, Rule
+from rebalance_core.audit.group_snapshot import GroupSnapshot, Rule
 from rebalance_core.audit.rules import RULES
 from rebalance_core.model import events as kinds
 from rebalance_core.model.events import EXPIRED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.verdicts import INFO
-from tests.unit.audit.cases import (
+from tests.unit.audit.sharing import BROKER, PROXY, listed_by, mode
+from tests.unit.audit.snapshots import (
     Row,
-    case_of,
     commit,
     end,
     event,
@@ -30,14 +30,14 @@ from tests.unit.audit.cases import (
     ms,
     of_member,
     severities,
+    snapshot_of,
     topic,
 )
-from tests.unit.audit.sharing import BROKER, PROXY, listed_by, mode
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Events and rows of `case_of` as they were, and what came later."""
+    """Events and rows of `snapshot_of` as they were, and what came later."""
 
     events: tuple[Event, ...]
     later: tuple[Event, ...] = ()
@@ -46,17 +46,17 @@ class Trouble:
     own: dict[str, Any] = field(default_factory=dict)
     until: float = 1000
 
-    def before(self) -> GroupCase:
-        """Return the case as it was."""
-        return case_of(*self.events, **self.rows, **self.own)
+    def before(self) -> GroupSnapshot:
+        """Return the snapshot as it was."""
+        return snapshot_of(*self.events, **self.rows, **self.own)
 
-    def after(self) -> GroupCase:
-        """Return the case with the newer events and rows, none of which stands for an old one."""
+    def after(self) -> GroupSnapshot:
+        """Return the snapshot with the newer events and rows; none stands for an old one."""
         rows: dict[str, Any] = {
             name: [*self.rows.get(name, ()), *self.newer.get(name, ())]
             for name in self.rows.keys() | self.newer.keys()
         }
-        return case_of(*self.events, *self.later, until=self.until, **rows, **self.own)
+        return snapshot_of(*self.events, *self.later, until=self.until, **rows, **self.own)
 
 
 def seen(*rows: Row) -> dict[str, Any]:
@@ -642,8 +642,8 @@ OF_CLUSTERS = {"BROKER_DOWN"}
 """Of a group it is INFO; that of a cluster is in test_brokers_down.py."""
 
 
-def loud(rule: str, case: GroupCase) -> bool:
-    return bool({*severities(rule, case)} - {INFO})
+def loud(rule: str, group: GroupSnapshot) -> bool:
+    return bool({*severities(rule, group)} - {INFO})
 
 
 @pytest.mark.parametrize(
@@ -661,9 +661,9 @@ def test_a_newer_fact_ends_it(rule: str, trouble: Trouble) -> None:
 
 @pytest.mark.parametrize("rule", EVENTS)
 def test_what_happened_has_its_time(rule: str) -> None:
-    case = EVENTS[rule].before()
-    assert loud(rule, case)
-    assert all(one.last_ms is not None for one in findings_of(rule, case))
+    group = EVENTS[rule].before()
+    assert loud(rule, group)
+    assert all(one.last_ms is not None for one in findings_of(rule, group))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.rule_id)

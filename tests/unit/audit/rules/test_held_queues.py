@@ -2,12 +2,11 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.times import utc
-from tests.unit.audit.cases import (
+from tests.unit.audit.snapshots import (
     Row,
-    case_of,
     commit,
     end,
     fact,
@@ -16,6 +15,7 @@ from tests.unit.audit.cases import (
     leave,
     ms,
     severities,
+    snapshot_of,
     topic,
 )
 
@@ -31,8 +31,8 @@ def held(at: float, client: str = "x", number: int = 0, **own: Any) -> Row:
     return fact("HELD_QUEUE", at, **where, **usual | own)
 
 
-def group(*facts: Row) -> GroupCase:
-    return case_of(*ALONE, facts=facts)
+def group(*facts: Row) -> GroupSnapshot:
+    return snapshot_of(*ALONE, facts=facts)
 
 
 def test_messages_that_nothing_happens_with() -> None:
@@ -95,7 +95,7 @@ def test_queues_taken_anew_because_nothing_was_pulled() -> None:
     assert one.summary.startswith("x took 1 queue of its own anew, 2 times since ")
     assert (one.client_id, one.topic, one.broker_name, one.queue_id) == ("x", "T", "a", 0)
     assert (one.first_ms, one.last_ms, one.ended_by) == (ms(300), ms(420), "")
-    (gone,) = findings_of(EXPIRED, case_of(*ALONE, leave("x", 700), facts=facts))
+    (gone,) = findings_of(EXPIRED, snapshot_of(*ALONE, leave("x", 700), facts=facts))
     assert (gone.last_ms, gone.ended_by) == (ms(700), "x went")
     other = fact("PULL_EXPIRED", 500, queue_id=1, **where | {"client_id": None})
     assert [found.client_id for found in findings_of(EXPIRED, group(*facts, other))] == [None, "x"]
@@ -129,11 +129,11 @@ def test_no_listener_hangs_that_has_nothing_to_do_or_whose_dump_is_dated_late(ow
 def test_what_came_just_now_or_was_committed_later_waits_for_no_listener() -> None:
     hung = held(500, **HUNG)
     for ends, commits in (([end(0, 10, at=480)], []), ([], [commit(0, 11, at=510)])):
-        case = case_of(*ALONE, facts=[hung], ends=ends, commits=commits)
-        assert findings_of(BLOCKED, case) == []
+        group = snapshot_of(*ALONE, facts=[hung], ends=ends, commits=commits)
+        assert findings_of(BLOCKED, group) == []
     for ends, commits in (([end(0, 10, at=400)], []), ([], [commit(0, 10, at=510)])):
-        case = case_of(*ALONE, facts=[hung], ends=ends, commits=commits)
-        assert len(findings_of(BLOCKED, case)) == 1
+        group = snapshot_of(*ALONE, facts=[hung], ends=ends, commits=commits)
+        assert len(findings_of(BLOCKED, group)) == 1
 
 
 def test_a_listener_that_gets_on_by_the_newest_dump() -> None:
@@ -151,8 +151,8 @@ def test_an_orderly_listener_without_its_lock_and_a_pull_client_do_not_hang() ->
         (GroupSettings(ordered=True), True, 1),
         (GroupSettings(consumer_type="LITE_PULL"), False, 0),
     ):
-        case = case_of(*ALONE, facts=[held(500, locked=locked, **HUNG)], settings=settings)
-        assert len(findings_of(BLOCKED, case)) == count
+        group = snapshot_of(*ALONE, facts=[held(500, locked=locked, **HUNG)], settings=settings)
+        assert len(findings_of(BLOCKED, group)) == count
 
 
 def test_a_queue_that_is_pulled_or_no_longer_dropped_by_the_newest_dump() -> None:

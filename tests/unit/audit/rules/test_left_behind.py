@@ -7,9 +7,8 @@ import pytest
 
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, REQUEST_MODE, TOPIC_DELETED, Event
-from tests.unit.audit.cases import (
+from tests.unit.audit.snapshots import (
     Row,
-    case_of,
     client_logs,
     commit,
     end,
@@ -21,6 +20,7 @@ from tests.unit.audit.cases import (
     ms,
     of_member,
     severities,
+    snapshot_of,
     topic,
 )
 
@@ -32,16 +32,16 @@ BEHIND: dict[str, Any] = {"commits": [commit(0, 4)], "ends": [end(0, 9)]}
 
 def test_offsets_of_a_group_that_was_deleted() -> None:
     deleted = fact("GROUP_DELETED", 200, broker_name="a")
-    case = case_of(*GONE, facts=[deleted], **BEHIND)
-    (one,) = findings_of(LEFTOVER, case)
+    group = snapshot_of(*GONE, facts=[deleted], **BEHIND)
+    (one,) = findings_of(LEFTOVER, group)
     assert "keeps its offsets of 1 queue of T" in one.summary
-    assert findings_of(OFFLINE, case) == []
+    assert findings_of(OFFLINE, group) == []
 
 
 def test_how_a_group_that_is_offline_ended() -> None:
     def ended(*events: Event) -> dict[str, str]:
-        case = case_of(topic(), *events, facts=[CONFIG], **BEHIND)
-        (one,) = findings_of(OFFLINE, case)
+        group = snapshot_of(topic(), *events, facts=[CONFIG], **BEHIND)
+        (one,) = findings_of(OFFLINE, group)
         return {
             name: str(one.evidence[name]) for name in ("ended", "popped") if name in one.evidence
         }
@@ -59,7 +59,7 @@ def test_a_lag_of_what_was_popped_is_known_only_where_no_message_came_since() ->
     mode = event(REQUEST_MODE, -5, topic="T", broker_name="a", detail="POP(share_queue_num=1)")
 
     def known(*ends: Row) -> bool:
-        case = case_of(
+        group = snapshot_of(
             topic(),
             mode,
             join("x", rebalance_mode="BROKER"),
@@ -68,7 +68,7 @@ def test_a_lag_of_what_was_popped_is_known_only_where_no_message_came_since() ->
             commits=[commit(0, 4)],
             ends=ends,
         )
-        (one,) = findings_of(OFFLINE, case)
+        (one,) = findings_of(OFFLINE, group)
         return "ends" in one.evidence
 
     assert known(end(0, 9, at=90), end(0, 9, at=900))
@@ -78,17 +78,17 @@ def test_a_lag_of_what_was_popped_is_known_only_where_no_message_came_since() ->
 
 
 def test_a_configured_group_and_a_store_that_was_not_collected() -> None:
-    assert findings_of(LEFTOVER, case_of(*GONE, facts=[CONFIG], **BEHIND)) == []
-    assert findings_of(LEFTOVER, case_of(*GONE, stores=(), **BEHIND)) == []
+    assert findings_of(LEFTOVER, snapshot_of(*GONE, facts=[CONFIG], **BEHIND)) == []
+    assert findings_of(LEFTOVER, snapshot_of(*GONE, stores=(), **BEHIND)) == []
 
 
 def test_offsets_that_the_newest_copy_of_the_store_lacks_were_removed() -> None:
     """That they are gone shows only where the offset was last seen in a copy of that store."""
 
     def left(*copies: float, seen: float = 500, broker: str = "a") -> int:
-        case = case_of(topic(), join("x"), facts=[CONFIG], commits=[commit(7, 4, at=seen)])
+        group = snapshot_of(topic(), join("x"), facts=[CONFIG], commits=[commit(7, 4, at=seen)])
         coverage = Coverage(offset_stores={broker: tuple(ms(at) for at in copies)})
-        return len(findings_of(LEFTOVER, replace(case, run=replace(case.run, coverage=coverage))))
+        return len(findings_of(LEFTOVER, replace(group, run=replace(group.run, coverage=coverage))))
 
     assert left(500, 900) == 0
     assert left() == left(500) == left(500, 520) == 1
@@ -98,9 +98,11 @@ def test_offsets_that_the_newest_copy_of_the_store_lacks_were_removed() -> None:
 
 def test_offsets_of_a_deleted_topic() -> None:
     deleted = event(TOPIC_DELETED, 300, topic="T", broker_name="a")
-    case = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4)])
-    assert "the topic was deleted there" in findings_of(LEFTOVER, case)[0].summary
-    before = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4, at=250)])
+    group = snapshot_of(topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4)])
+    assert "the topic was deleted there" in findings_of(LEFTOVER, group)[0].summary
+    before = snapshot_of(
+        topic(), join("x"), deleted, facts=[CONFIG], commits=[commit(0, 4, at=250)]
+    )
     assert findings_of(LEFTOVER, before) == []
 
 
@@ -122,23 +124,23 @@ def test_what_clients_commit_of_a_deleted_topic_5_x_brokers_refuse(
 ) -> None:
     deleted = event(TOPIC_DELETED, 300, topic="T", broker_name="a")
     commits = [commit(0, 4, at=250), commit(0, 4, client="x")]
-    case = case_of(topic(), join("x"), deleted, facts=[CONFIG], commits=commits)
+    group = snapshot_of(topic(), join("x"), deleted, facts=[CONFIG], commits=commits)
     versions = {} if version is None else {"a": version}
-    case = replace(case, run=replace(case.run, versions=versions))
-    assert len(findings_of(LEFTOVER, case)) == found
+    group = replace(group, run=replace(group.run, versions=versions))
+    assert len(findings_of(LEFTOVER, group)) == found
 
 
 def test_queues_beyond_those_of_the_topic() -> None:
     extra: dict[str, Any] = {"facts": [CONFIG], "commits": [commit(7, 4)]}
-    assert severities(LEFTOVER, case_of(topic(), join("x"), **extra)) == ["WARNING"]
+    assert severities(LEFTOVER, snapshot_of(topic(), join("x"), **extra)) == ["WARNING"]
     scaled_in = topic(read=8), join("x"), topic(read=4, at=300)
-    assert severities(LEFTOVER, case_of(*scaled_in, **extra)) == ["INFO"]
+    assert severities(LEFTOVER, snapshot_of(*scaled_in, **extra)) == ["INFO"]
     inside: dict[str, Any] = {"facts": [CONFIG], "commits": [commit(3, 4)]}
-    assert findings_of(LEFTOVER, case_of(topic(), join("x"), **inside)) == []
+    assert findings_of(LEFTOVER, snapshot_of(topic(), join("x"), **inside)) == []
 
 
 def test_nobody_reads_and_messages_wait() -> None:
-    (one,) = findings_of(OFFLINE, case_of(*GONE, facts=[CONFIG], **BEHIND))
+    (one,) = findings_of(OFFLINE, snapshot_of(*GONE, facts=[CONFIG], **BEHIND))
     assert "5 messages not read: T 5" in one.summary
 
 
@@ -149,29 +151,31 @@ def test_what_was_committed_long_before_all_went_does_not_tell_what_is_left() ->
         (gone, 480, "INFO"), (gone, 495, "WARNING"), (lost, 380, "WARNING"), (lost, 300, "INFO"),
     ):  # fmt: skip
         own: dict[str, Any] = {"commits": [commit(0, 4, at=at)], "ends": [end(0, 9)]}
-        assert severities(OFFLINE, case_of(*events, facts=[CONFIG], **own)) == [severity]
+        assert severities(OFFLINE, snapshot_of(*events, facts=[CONFIG], **own)) == [severity]
 
 
 def test_offline_without_lag_just_gone_or_online() -> None:
     done: dict[str, Any] = {"facts": [CONFIG], "commits": [commit(0, 9)], "ends": [end(0, 9)]}
-    assert findings_of(OFFLINE, case_of(*GONE, **done)) == []
+    assert findings_of(OFFLINE, snapshot_of(*GONE, **done)) == []
     just = topic(), join("x"), leave("x", 999)
-    assert findings_of(OFFLINE, case_of(*just, facts=[CONFIG], **BEHIND)) == []
+    assert findings_of(OFFLINE, snapshot_of(*just, facts=[CONFIG], **BEHIND)) == []
     while_ago = topic(), join("x"), leave("x", 970)
-    assert severities(OFFLINE, case_of(*while_ago, facts=[CONFIG], **BEHIND)) == ["INFO"]
-    assert findings_of(OFFLINE, case_of(*GONE[:2], facts=[CONFIG], **BEHIND)) == []
+    assert severities(OFFLINE, snapshot_of(*while_ago, facts=[CONFIG], **BEHIND)) == ["INFO"]
+    assert findings_of(OFFLINE, snapshot_of(*GONE[:2], facts=[CONFIG], **BEHIND)) == []
 
 
 def test_a_group_that_was_never_online() -> None:
     nobody = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
-    assert severities(OFFLINE, case_of(topic(), facts=[CONFIG, nobody], **BEHIND)) == ["WARNING"]
-    assert severities(OFFLINE, case_of(topic(), facts=[CONFIG], **BEHIND)) == ["INFO"]
+    assert severities(OFFLINE, snapshot_of(topic(), facts=[CONFIG, nobody], **BEHIND)) == [
+        "WARNING"
+    ]
+    assert severities(OFFLINE, snapshot_of(topic(), facts=[CONFIG], **BEHIND)) == ["INFO"]
 
 
 def test_who_commits_and_never_came_by_any_line_may_run_on() -> None:
     nobody = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
     own: dict[str, Any] = {"commits": [commit(0, 4, client="x")], "ends": [end(0, 9)]}
-    assert severities(OFFLINE, case_of(topic(), facts=[CONFIG, nobody], **own)) == ["INFO"]
+    assert severities(OFFLINE, snapshot_of(topic(), facts=[CONFIG, nobody], **own)) == ["INFO"]
 
 
 def test_the_difference_that_consumer_progress_prints_is_enough() -> None:
@@ -181,15 +185,15 @@ def test_the_difference_that_consumer_progress_prints_is_enough() -> None:
         return fact("QUEUE_PROGRESS", 900, **where, **told, **own)
 
     def severity(*facts: Row) -> list[str]:
-        return severities(OFFLINE, case_of(*GONE, facts=[CONFIG, *facts]))
+        return severities(OFFLINE, snapshot_of(*GONE, facts=[CONFIG, *facts]))
 
     assert severity(behind(2009, 9)) == ["WARNING"]
     assert severity(behind(9, 9)) == severity(behind(9, 12)) == severity() == []
     assert severity(behind(2009, 9, names_cut=True)) == []
     made: dict[str, Any] = {"ends": [end(0, 0, at=5)]}  # the topic was new then
-    assert severities(OFFLINE, case_of(*GONE, facts=[CONFIG, behind(2009, 9)], **made))
+    assert severities(OFFLINE, snapshot_of(*GONE, facts=[CONFIG, behind(2009, 9)], **made))
     absent = fact("NOT_ONLINE", 900, broker_name="a")
-    alone = case_of(topic(), facts=[CONFIG, behind(2009, 9), absent])
+    alone = snapshot_of(topic(), facts=[CONFIG, behind(2009, 9), absent])
     assert severities(OFFLINE, alone) == ["WARNING"]
 
 
@@ -198,29 +202,29 @@ ONE = topic(), join("x")
 
 
 def test_members_of_a_group_that_no_broker_knows() -> None:
-    (one,) = findings_of(MISSING, case_of(*ONE))
+    (one,) = findings_of(MISSING, snapshot_of(*ONE))
     assert "none of a, which have its topics" in one.summary
 
 
 def test_clients_that_no_broker_lists() -> None:
     asked = fact("NO_MEMBER_LIST", 100, 990, 90, topic="T", client_id="x")
-    case = case_of(topic(), facts=[asked])
-    assert severities(MISSING, case) == ["ERROR"]
+    group = snapshot_of(topic(), facts=[asked])
+    assert severities(MISSING, group) == ["ERROR"]
 
 
 def test_a_client_whose_log_goes_on_without_the_group_was_mended() -> None:
     asked = fact("NO_MEMBER_LIST", 100, 600, 25, topic="T", client_id="x", log="app")
     for until, severity in ((900, "INFO"), (620, "ERROR")):
         log = [LogSpan(ms(0), ms(until), from_start=True)]
-        case = case_of(topic(), facts=[asked])
-        run = replace(case.run, coverage=Coverage(known=True, clients=client_logs(app=log)))
-        assert severities(MISSING, replace(case, run=run)) == [severity]
+        group = snapshot_of(topic(), facts=[asked])
+        run = replace(group.run, coverage=Coverage(known=True, clients=client_logs(app=log)))
+        assert severities(MISSING, replace(group, run=run)) == [severity]
 
 
 def test_configured_not_collected_or_just_begun() -> None:
-    assert findings_of(MISSING, case_of(*ONE, facts=[CONFIG])) == []
-    assert findings_of(MISSING, case_of(*ONE, stores=("b",))) == []
-    assert findings_of(MISSING, case_of(topic(), join("x", at=990))) == []
+    assert findings_of(MISSING, snapshot_of(*ONE, facts=[CONFIG])) == []
+    assert findings_of(MISSING, snapshot_of(*ONE, stores=("b",))) == []
+    assert findings_of(MISSING, snapshot_of(topic(), join("x", at=990))) == []
 
 
 def deleted(at: float = 300) -> Row:
@@ -229,9 +233,9 @@ def deleted(at: float = 300) -> Row:
 
 def test_a_group_that_came_back_by_itself() -> None:
     again = fact("GROUP_CREATED", 301, broker_name="a", by="auto")
-    (one,) = findings_of(BACK, case_of(*ONE, facts=[deleted(), again]))
+    (one,) = findings_of(BACK, snapshot_of(*ONE, facts=[deleted(), again]))
     assert "is back on a" in one.summary
-    assert severities(BACK, case_of(*ONE, facts=[deleted(), CONFIG])) == ["WARNING"]
+    assert severities(BACK, snapshot_of(*ONE, facts=[deleted(), CONFIG])) == ["WARNING"]
 
 
 def test_only_what_was_set_up_after_it_came_back_on_every_broker_is_meant() -> None:
@@ -244,12 +248,12 @@ def test_only_what_was_set_up_after_it_came_back_on_every_broker_is_meant() -> N
         ("ab", 350, "WARNING"),
     ):
         set_up = [fact("GROUP_UPDATED", at, broker_name=name) for name in brokers]
-        assert severities(BACK, case_of(*both, facts=[*facts, *set_up])) == [severity]
+        assert severities(BACK, snapshot_of(*both, facts=[*facts, *set_up])) == [severity]
 
 
 def test_created_by_hand_or_gone_for_good() -> None:
     again = fact("GROUP_CREATED", 400, broker_name="a", by="admin")
-    assert severities(BACK, case_of(*ONE, facts=[deleted(), again])) == ["INFO"]
-    assert findings_of(BACK, case_of(*ONE, facts=[deleted()])) == []
+    assert severities(BACK, snapshot_of(*ONE, facts=[deleted(), again])) == ["INFO"]
+    assert findings_of(BACK, snapshot_of(*ONE, facts=[deleted()])) == []
     before = fact("GROUP_CREATED", 100, broker_name="a", by="auto")
-    assert findings_of(BACK, case_of(*ONE, facts=[before, deleted()])) == []
+    assert findings_of(BACK, snapshot_of(*ONE, facts=[before, deleted()])) == []

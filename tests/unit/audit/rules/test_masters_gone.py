@@ -7,8 +7,7 @@ import pytest
 
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import (
-    case_of,
+from tests.unit.audit.snapshots import (
     commit,
     end,
     event,
@@ -16,6 +15,7 @@ from tests.unit.audit.cases import (
     join,
     ms,
     severities,
+    snapshot_of,
     topic,
 )
 
@@ -32,37 +32,41 @@ def up(at: float = 400) -> Event:
 
 
 def test_queues_that_nobody_could_read() -> None:
-    case = case_of(topic(), join("x"), down(), up())
-    (found,) = findings_of(NOT_READ, case)
+    group = snapshot_of(topic(), join("x"), down(), up())
+    (found,) = findings_of(NOT_READ, group)
     assert "4 queues of a could not be read for 5 min" in found.summary
     assert (found.first_ms, found.last_ms) == (ms(100), ms(400))
-    assert severities(NOT_READ, case) == ["WARNING"]
+    assert severities(NOT_READ, group) == ["WARNING"]
 
 
 def test_a_master_that_is_still_gone_is_an_error_with_its_backlog() -> None:
-    case = case_of(topic(read=1), join("x"), down(), ends=[end(0, 50)], commits=[commit(0, 20)])
-    (found,) = findings_of(NOT_READ, case)
+    group = snapshot_of(
+        topic(read=1), join("x"), down(), ends=[end(0, 50)], commits=[commit(0, 20)]
+    )
+    (found,) = findings_of(NOT_READ, group)
     assert "30 messages not read" in found.summary
-    assert (found.last_ms, severities(NOT_READ, case)) == (None, ["ERROR"])
+    assert (found.last_ms, severities(NOT_READ, group)) == (None, ["ERROR"])
 
 
 @pytest.mark.parametrize("mode", ["SLAVE_READ", "ACTING", None])
 def test_slaves_that_are_or_may_be_read_are_no_finding(mode: str | None) -> None:
-    assert findings_of(NOT_READ, case_of(topic(), join("x"), down(detail=mode), up())) == []
+    assert findings_of(NOT_READ, snapshot_of(topic(), join("x"), down(detail=mode), up())) == []
 
 
 def test_queues_without_a_member_are_nobody_s() -> None:
-    assert findings_of(NOT_READ, case_of(topic(), down(), up(), join("x", at=500))) == []
+    assert findings_of(NOT_READ, snapshot_of(topic(), down(), up(), join("x", at=500))) == []
 
 
 def test_orderly_queues_that_moved_without_a_master() -> None:
-    case = case_of(topic(), join("x"), down(), join("y", at=200), up(), settings=ORDERLY)
-    (found,) = findings_of(LOCKS, case)
+    group = snapshot_of(topic(), join("x"), down(), join("y", at=200), up(), settings=ORDERLY)
+    (found,) = findings_of(LOCKS, group)
     assert found.summary.startswith("2 orderly queues of a moved")
-    assert severities(LOCKS, case) == ["WARNING"]
-    lasting = case_of(topic(), join("x"), down(), join("y", at=200), settings=ORDERLY)
+    assert severities(LOCKS, group) == ["WARNING"]
+    lasting = snapshot_of(topic(), join("x"), down(), join("y", at=200), settings=ORDERLY)
     assert severities(LOCKS, lasting) == ["ERROR"]
-    unknown = case_of(topic(), join("x"), down(detail=None), join("y", at=200), settings=ORDERLY)
+    unknown = snapshot_of(
+        topic(), join("x"), down(detail=None), join("y", at=200), settings=ORDERLY
+    )
     assert "which no file shows" in findings_of(LOCKS, unknown)[0].summary
 
 
@@ -72,8 +76,8 @@ def test_orderly_queues_that_moved_without_a_master() -> None:
 )
 def test_locks_that_nobody_missed(mode: str, settings: GroupSettings, moves: bool) -> None:
     moved = [join("y", at=200)] if moves else []
-    case = case_of(topic(), join("x"), down(detail=mode), *moved, up(), settings=settings)
-    assert findings_of(LOCKS, case) == []
+    group = snapshot_of(topic(), join("x"), down(detail=mode), *moved, up(), settings=settings)
+    assert findings_of(LOCKS, group) == []
 
 
 @pytest.mark.parametrize(
@@ -86,22 +90,22 @@ def test_locks_that_nobody_missed(mode: str, settings: GroupSettings, moves: boo
     ],
 )
 def test_offsets_that_fell_with_the_role(commits: list[Any], fell: int) -> None:
-    case = case_of(topic(read=1), join("x"), down(detail="SLAVE_READ"), up(), commits=commits)
-    found = findings_of(FELL_BACK, case)
+    group = snapshot_of(topic(read=1), join("x"), down(detail="SLAVE_READ"), up(), commits=commits)
+    found = findings_of(FELL_BACK, group)
     assert [one.evidence["messages"] for one in found] == ([fell] if fell else [])
-    by_something_else = findings_of("OFFSET_ROLLBACK", case)
+    by_something_else = findings_of("OFFSET_ROLLBACK", group)
     assert bool(by_something_else) == (commits[0]["observed_ms"] == ms(600))
 
 
 def test_a_switch_within_a_second_is_no_time_without_a_master() -> None:
     switch = down(100), up(100.001)
-    case = case_of(
+    group = snapshot_of(
         topic(read=1), join("x"), *switch, commits=[commit(0, 42, 90), commit(0, 30, 130)]
     )
-    assert findings_of(NOT_READ, case) == []
-    (fell,) = findings_of(FELL_BACK, case)
+    assert findings_of(NOT_READ, group) == []
+    (fell,) = findings_of(FELL_BACK, group)
     assert "from 42 to 30" in fell.summary
-    assert findings_of("OFFSET_ROLLBACK", case) == []
+    assert findings_of("OFFSET_ROLLBACK", group) == []
 
 
 def test_a_copy_that_is_older_than_a_slave_s_is_a_warning() -> None:
@@ -109,6 +113,6 @@ def test_a_copy_that_is_older_than_a_slave_s_is_a_warning() -> None:
     switch = topic(read=1), join("x"), down(100), up(100.001)
     expected = [(30, "5.3.3", "WARNING"), (60, "5.3.3", "INFO"), (60, "4.8.0", "WARNING")]
     for seen, version, severity in expected:
-        case = case_of(*switch, commits=[commit(0, 42, seen), commit(0, 30, 130)])
-        case = replace(case, run=replace(case.run, versions={"a": version}))
-        assert severities(FELL_BACK, case) == [severity]
+        group = snapshot_of(*switch, commits=[commit(0, 42, seen), commit(0, 30, 130)])
+        group = replace(group, run=replace(group.run, versions={"a": version}))
+        assert severities(FELL_BACK, group) == [severity]

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.model.events import (
     BROKER_DOWN,
     BROKER_UP,
@@ -13,10 +13,9 @@ from rebalance_core.model.events import (
     Event,
 )
 from rebalance_core.model.times import utc
-from tests.unit.audit.cases import (
+from tests.unit.audit.snapshots import (
     Row,
     broker_logs,
-    case_of,
     client_logs,
     commit,
     end,
@@ -29,6 +28,7 @@ from tests.unit.audit.cases import (
     ms,
     of_member,
     severities,
+    snapshot_of,
     topic,
 )
 
@@ -38,52 +38,52 @@ SHORT = [*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "x")]
 
 
 def test_a_member_that_one_broker_does_not_know() -> None:
-    (one,) = findings_of(DIFFER, case_of(*TWO, members=SHORT))
+    (one,) = findings_of(DIFFER, snapshot_of(*TWO, members=SHORT))
     assert (one.broker_name, one.client_id) == ("b", "y")
-    assert severities(DIFFER, case_of(*TWO, members=SHORT)) == ["ERROR"]
+    assert severities(DIFFER, snapshot_of(*TWO, members=SHORT)) == ["ERROR"]
 
 
 def test_a_broker_that_says_that_nobody_is_online() -> None:
     empty = fact("GROUP_AT_BROKER", 501, broker_name="b", members=0)
     said = fact("NOT_ONLINE", 501, broker_name="b")
     members = listed_at("a", 500, "x", "y")
-    (one,) = findings_of(DIFFER, case_of(*TWO, members=members, facts=[empty, said]))
+    (one,) = findings_of(DIFFER, snapshot_of(*TWO, members=members, facts=[empty, said]))
     assert "b does not list 2 members" in one.summary
 
 
 def test_an_output_without_a_word_where_others_list_members_may_be_a_failure() -> None:
     empty = fact("GROUP_AT_BROKER", 501, broker_name="b", members=0)
     members = listed_at("a", 500, "x", "y")
-    assert findings_of(DIFFER, case_of(*TWO, members=members, facts=[empty])) == []
+    assert findings_of(DIFFER, snapshot_of(*TWO, members=members, facts=[empty])) == []
 
 
 def test_a_broker_without_a_topic_of_the_group() -> None:
     alone = topic(), join("x"), join("y")
-    assert findings_of(DIFFER, case_of(*alone, members=SHORT)) == []
+    assert findings_of(DIFFER, snapshot_of(*alone, members=SHORT)) == []
 
 
 def test_equal_lists_and_dumps_at_different_times() -> None:
     same = [*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "y", "x")]
-    assert findings_of(DIFFER, case_of(*TWO, members=same)) == []
+    assert findings_of(DIFFER, snapshot_of(*TWO, members=same)) == []
     apart = [*listed_at("a", 300, "x", "y"), *listed_at("b", 501, "x")]
-    assert findings_of(DIFFER, case_of(*TWO, members=apart)) == []
+    assert findings_of(DIFFER, snapshot_of(*TWO, members=apart)) == []
 
 
 def test_in_the_window_of_a_join_or_a_broker_s_return() -> None:
     late = topic(), topic(broker="b"), join("x"), join("y", at=490)
-    assert findings_of(DIFFER, case_of(*late, members=SHORT)) == []
+    assert findings_of(DIFFER, snapshot_of(*late, members=SHORT)) == []
     back = event(BROKER_DOWN, 200, broker_name="b"), event(BROKER_UP, 460, broker_name="b")
-    assert findings_of(DIFFER, case_of(*TWO, *back, members=SHORT)) == []
+    assert findings_of(DIFFER, snapshot_of(*TWO, *back, members=SHORT)) == []
 
 
 def test_lists_that_are_equal_again() -> None:
     same = [*listed_at("a", 800, "x", "y"), *listed_at("b", 801, "x", "y")]
-    assert severities(DIFFER, case_of(*TWO, members=[*SHORT, *same])) == ["INFO"]
+    assert severities(DIFFER, snapshot_of(*TWO, members=[*SHORT, *same])) == ["INFO"]
 
 
 def test_a_list_that_still_has_who_left_is_stale() -> None:
     """The broker dropped the event; who unregistered at another one is gone."""
-    left = case_of(*TWO, leave("y", 440), members=SHORT)
+    left = snapshot_of(*TWO, leave("y", 440), members=SHORT)
     (one,) = findings_of(DIFFER, left)
     assert severities(DIFFER, left) == ["ERROR"]
     assert (one.broker_name, one.client_id, one.first_ms) == ("a", "y", ms(440))
@@ -92,18 +92,18 @@ def test_a_list_that_still_has_who_left_is_stale() -> None:
     busy = replace(left, run=replace(left.run, overloads={"a": ((ms(442), ms(450)),)}))
     assert "it is overloaded" in findings_of(DIFFER, busy)[0].summary
     later = [*SHORT, *listed_at("a", 800, "x"), *listed_at("b", 801, "x")]
-    assert severities(DIFFER, case_of(*TWO, leave("y", 440), members=later)) == ["INFO"]
+    assert severities(DIFFER, snapshot_of(*TWO, leave("y", 440), members=later)) == ["INFO"]
     # a list of the very moment, or one that all brokers share, is no finding
-    assert findings_of(DIFFER, case_of(*TWO, leave("y", 498), members=SHORT)) == []
+    assert findings_of(DIFFER, snapshot_of(*TWO, leave("y", 498), members=SHORT)) == []
     both = [*listed_at("a", 500, "x", "y"), *listed_at("b", 501, "x", "y")]
-    assert findings_of(DIFFER, case_of(*TWO, leave("y", 440), members=both)) == []
+    assert findings_of(DIFFER, snapshot_of(*TWO, leave("y", 440), members=both)) == []
 
 
 def test_a_connection_that_one_broker_saw_close() -> None:
     def closed(at: float, broker: str = "b", *commits: Row) -> str:
         seen = fact("CONNECTION_CLOSED", at, broker_name=broker, client_id="y")
-        case = case_of(*TWO, members=SHORT, facts=[seen], commits=commits)
-        (one,) = findings_of(DIFFER, case)
+        group = snapshot_of(*TWO, members=SHORT, facts=[seen], commits=commits)
+        (one,) = findings_of(DIFFER, group)
         return str(one.broker_name)
 
     assert closed(440) == "a", "it is gone, and a does not know yet"
@@ -114,8 +114,8 @@ def test_a_connection_that_one_broker_saw_close() -> None:
 
 
 def test_a_client_that_was_not_in_its_list() -> None:
-    def said(at: float) -> GroupCase:
-        return case_of(*TWO, facts=[fact("NOT_IN_MEMBER_LIST", at, client_id="x", listed="y")])
+    def said(at: float) -> GroupSnapshot:
+        return snapshot_of(*TWO, facts=[fact("NOT_IN_MEMBER_LIST", at, client_id="x", listed="y")])
 
     assert severities(NOT_LISTED, said(600)) == ["WARNING"]
     assert severities(NOT_LISTED, said(60)) == ["INFO"]
@@ -123,8 +123,8 @@ def test_a_client_that_was_not_in_its_list() -> None:
 
 
 def test_members_missing_from_their_lists_are_one_finding_a_group() -> None:
-    def missed(*said: tuple[str, float]) -> GroupCase:
-        return case_of(
+    def missed(*said: tuple[str, float]) -> GroupSnapshot:
+        return snapshot_of(
             *TWO, facts=[fact("NOT_IN_MEMBER_LIST", at, client_id=who) for who, at in said]
         )
 
@@ -138,8 +138,8 @@ def test_members_missing_from_their_lists_are_one_finding_a_group() -> None:
 
 
 def test_no_list_for_long_or_for_a_moment() -> None:
-    def refused(at: float, until: float, times: int) -> GroupCase:
-        return case_of(*TWO, facts=[fact(NO_LIST, at, until, times, topic="T", client_id="x")])
+    def refused(at: float, until: float, times: int) -> GroupSnapshot:
+        return snapshot_of(*TWO, facts=[fact(NO_LIST, at, until, times, topic="T", client_id="x")])
 
     assert severities(NO_LIST, refused(300, 700, 20)) == ["WARNING"]
     assert severities(NO_LIST, refused(300, 340, 2)) == ["INFO"]
@@ -148,9 +148,9 @@ def test_no_list_for_long_or_for_a_moment() -> None:
 
 
 def test_a_retry_topic_that_does_not_exist() -> None:
-    def refused(*also: Event) -> GroupCase:
+    def refused(*also: Event) -> GroupSnapshot:
         told = fact(NO_LIST, 300, 700, 20, topic="%RETRY%g", client_id="x")
-        return case_of(*TWO, *also, facts=[told])
+        return snapshot_of(*TWO, *also, facts=[told])
 
     assert findings_of(NO_LIST, refused()) == []
     assert severities(NO_LIST, refused(topic("%RETRY%g"))) == ["WARNING"]
@@ -161,7 +161,7 @@ def test_a_member_that_the_broker_gave_up_itself() -> None:
     lost = event(CONSUMER_LOST, 100, "y", broker_name="b", detail=EXPIRED)
     back = event(CONSUMER_JOIN, 130, "y", broker_name="b")
     plain, gave_up, again = (
-        findings_of(DIFFER, case_of(*TWO, *events, members=SHORT))[0]
+        findings_of(DIFFER, snapshot_of(*TWO, *events, members=SHORT))[0]
         for events in ((), (lost,), (lost, back))
     )
     assert plain.summary.startswith("b does not list 1 member")
@@ -182,30 +182,32 @@ def commits(*offsets: int, name: str = "T", client: str | None = None) -> list[R
     ]
 
 
-def unseen(*rows: Row, facts: list[Row] = DENIED, members: list[Row] | None = None) -> GroupCase:
-    return case_of(
+def unseen(
+    *rows: Row, facts: list[Row] = DENIED, members: list[Row] | None = None
+) -> GroupSnapshot:
+    return snapshot_of(
         topic(), facts=facts, commits=rows, ends=[end(0, 500)], stores=(), members=members or ()
     )
 
 
 def test_offsets_that_advance_with_nobody_there() -> None:
-    case = unseen(*commits(10, 20, 30))
-    (one,) = findings_of(RULE, case)
-    assert severities(RULE, case) == ["WARNING"]
+    group = unseen(*commits(10, 20, 30))
+    (one,) = findings_of(RULE, group)
+    assert severities(RULE, group) == ["WARNING"]
     assert "Offsets of 1 queue of T advanced" in one.summary
     assert "a say that nobody is online" in one.summary
-    assert findings_of("OFFLINE_WITH_LAG", case) == []
+    assert findings_of("OFFLINE_WITH_LAG", group) == []
 
 
 def test_one_step_may_be_a_reset() -> None:
-    case = unseen(*commits(10, 20))
-    assert severities(RULE, case) == ["INFO"]
-    assert severities("OFFLINE_WITH_LAG", case) == ["WARNING"]
+    group = unseen(*commits(10, 20))
+    assert severities(RULE, group) == ["INFO"]
+    assert severities("OFFLINE_WITH_LAG", group) == ["WARNING"]
 
 
 def test_a_pop_retry_topic_tells_that_it_pops() -> None:
-    case = unseen(*commits(10, 20), *commits(1, 1, name="%RETRY%g_T"))
-    assert severities(RULE, case) == ["WARNING"]
+    group = unseen(*commits(10, 20), *commits(1, 1, name="%RETRY%g_T"))
+    assert severities(RULE, group) == ["WARNING"]
 
 
 def test_dumps_of_progress_count_as_well() -> None:
@@ -223,7 +225,7 @@ def test_groups_that_stand_still_or_have_members() -> None:
     assert findings_of(RULE, unseen(*commits(1, 2, 3, name="SCHEDULE_TOPIC_XXXX"))) == []
     listed = unseen(*commits(10, 20, 30), members=listed_at("a", 300, "x"))
     assert findings_of(RULE, listed) == []
-    gone = case_of(topic(), join("x"), leave("x", 400), commits=commits(10, 20, 30))
+    gone = snapshot_of(topic(), join("x"), leave("x", 400), commits=commits(10, 20, 30))
     assert findings_of(RULE, gone) == []
 
 
@@ -235,22 +237,22 @@ CONFIG = fact("GROUP_CONFIG", 0, 1000, broker_name="a")
 def given_up(
     *also: Event, end_of_it: Event = LOST, last: float = 990, facts: tuple[Row, ...] = (),
     members: list[Row] | None = None,
-) -> GroupCase:  # fmt: skip
+) -> GroupSnapshot:  # fmt: skip
     commits_of_x = [commit(0, 5, at=290, client="x"), commit(0, 6, at=last, client="x")]
-    return case_of(
+    return snapshot_of(
         topic(read=1), join("x"), end_of_it, *also,
         commits=commits_of_x, ends=[end(0, 50)], facts=(CONFIG, *facts), members=members or (),
     )  # fmt: skip
 
 
 def test_a_client_that_commits_after_it_was_lost_runs_and_nobody_lists_it() -> None:
-    case = given_up()
-    (one,) = findings_of(UNLISTED, case)
-    assert severities(UNLISTED, case) == ["ERROR"]
+    group = given_up()
+    (one,) = findings_of(UNLISTED, group)
+    assert severities(UNLISTED, group) == ["ERROR"]
     assert "x goes on" in one.summary
     assert "44 messages not read" in one.summary
     assert one.client_id == "x"
-    assert findings_of(OFFLINE, case) == []
+    assert findings_of(OFFLINE, group) == []
 
 
 def test_the_log_of_a_client_that_was_lost_goes_on() -> None:
@@ -265,27 +267,27 @@ def test_beside_members_it_reads_what_others_have() -> None:
 def test_who_was_lost_and_is_silent_or_left_or_came_back() -> None:
     silent, left = given_up(last=350), given_up(end_of_it=leave("x", 300))
     back, listed = given_up(join("x", at=400)), given_up(members=listed_at("a", 800, "x"))
-    for case in (silent, left, back, listed):
-        assert findings_of(UNLISTED, case) == []
+    for group in (silent, left, back, listed):
+        assert findings_of(UNLISTED, group) == []
     assert severities(OFFLINE, silent) == ["WARNING"]
 
 
 def test_who_went_on_and_stopped_may_still_run() -> None:
-    case = given_up(last=600)
-    assert severities(UNLISTED, case) == ["INFO"]
-    (offline,) = findings_of(OFFLINE, case)
+    group = given_up(last=600)
+    assert severities(UNLISTED, group) == ["INFO"]
+    (offline,) = findings_of(OFFLINE, group)
     assert "delete nothing" in str(offline.remedy)
 
 
 def test_after_the_end_of_a_broker_s_log_nothing_proves_that_it_is_not_listed() -> None:
-    case = given_up()
+    group = given_up()
     logs = broker_logs(a=[LogSpan(ms(0), ms(320), from_start=True)])
-    ended = replace(case, run=replace(case.run, coverage=Coverage(logs, known=True)))
+    ended = replace(group, run=replace(group.run, coverage=Coverage(logs, known=True)))
     assert findings_of(UNLISTED, ended) == []
 
 
 def test_pulls_that_a_broker_refuses_while_nobody_is_a_member() -> None:
-    def refused(at: float, until: float) -> GroupCase:
+    def refused(at: float, until: float) -> GroupSnapshot:
         return given_up(last=295, facts=(fact("GROUP_NOT_KNOWN", at, until, 20, broker_name="a"),))
 
     (one,) = findings_of(UNLISTED, refused(940, 997))
@@ -293,20 +295,20 @@ def test_pulls_that_a_broker_refuses_while_nobody_is_a_member() -> None:
     assert "a from" in one.summary
     assert findings_of(OFFLINE, refused(940, 997)) == []
     assert findings_of(UNLISTED, refused(301, 301)) == []  # a pull that the broker still held
-    online = case_of(topic(), join("x"), facts=[fact("GROUP_NOT_KNOWN", 940, broker_name="a")])
+    online = snapshot_of(topic(), join("x"), facts=[fact("GROUP_NOT_KNOWN", 940, broker_name="a")])
     assert findings_of(UNLISTED, online) == []
     for torn, severity in ((False, "ERROR"), (True, "INFO")):  # its lines may show members
         log = (LogSpan(0, ms(1_000), from_start=True, torn=torn),)
-        case = refused(940, 997)
-        run = replace(case.run, coverage=Coverage(broker_logs(a=log), known=True))
-        assert severities(UNLISTED, replace(case, run=run)) == [severity]
+        group = refused(940, 997)
+        run = replace(group.run, coverage=Coverage(broker_logs(a=log), known=True))
+        assert severities(UNLISTED, replace(group, run=run)) == [severity]
 
 
-def with_log(case: GroupCase, until: float) -> GroupCase:
-    """The case with a log in clients/app that has lines until these seconds."""
+def with_log(group: GroupSnapshot, until: float) -> GroupSnapshot:
+    """The snapshot with a log in clients/app that has lines until these seconds."""
     log = [LogSpan(ms(0), ms(until), from_start=True)]
     return replace(
-        case, run=replace(case.run, coverage=Coverage(known=True, clients=client_logs(app=log)))
+        group, run=replace(group.run, coverage=Coverage(known=True, clients=client_logs(app=log)))
     )
 
 
@@ -315,33 +317,37 @@ NOT_THERE = fact("NOT_IN_MEMBER_LIST", 600, client_id="x", listed="y", log="app"
 
 
 def test_no_list_is_over_where_the_client_s_log_goes_on_without() -> None:
-    (one,) = findings_of(NO_LIST, with_log(case_of(*TWO, facts=[NONE_FOR_LONG]), 900))
+    (one,) = findings_of(NO_LIST, with_log(snapshot_of(*TWO, facts=[NONE_FOR_LONG]), 900))
     assert (one.last_ms, "clients/app goes on until" in one.ended_by) == (ms(600), True)
-    ends_with_it = with_log(case_of(*TWO, facts=[NONE_FOR_LONG]), 620)
+    ends_with_it = with_log(snapshot_of(*TWO, facts=[NONE_FOR_LONG]), 620)
     assert severities(NO_LIST, ends_with_it) == ["WARNING"]
-    assert severities(NO_LIST, with_log(case_of(*TWO, facts=[NONE_FOR_LONG]), 900)) == ["INFO"]
+    assert severities(NO_LIST, with_log(snapshot_of(*TWO, facts=[NONE_FOR_LONG]), 900)) == ["INFO"]
 
 
 def test_no_list_is_over_where_the_client_went_or_commits_on() -> None:
-    gone = case_of(*TWO, leave("x", 700), facts=[NONE_FOR_LONG])
+    gone = snapshot_of(*TWO, leave("x", 700), facts=[NONE_FOR_LONG])
     assert [one.ended_by for one in findings_of(NO_LIST, gone)] == ["x went"]
-    other = case_of(*TWO, leave("y", 700), facts=[NONE_FOR_LONG])
+    other = snapshot_of(*TWO, leave("y", 700), facts=[NONE_FOR_LONG])
     assert severities(NO_LIST, other) == ["WARNING"]
     commits = [commit(0, 5, at=900, client="x")]
-    assert severities(NO_LIST, case_of(*TWO, facts=[NONE_FOR_LONG], commits=commits)) == ["INFO"]
+    assert severities(NO_LIST, snapshot_of(*TWO, facts=[NONE_FOR_LONG], commits=commits)) == [
+        "INFO"
+    ]
     soon = [commit(0, 5, at=630, client="x"), commit(1, 5, at=900, client="y")]
-    assert severities(NO_LIST, case_of(*TWO, facts=[NONE_FOR_LONG], commits=soon)) == ["WARNING"]
+    assert severities(NO_LIST, snapshot_of(*TWO, facts=[NONE_FOR_LONG], commits=soon)) == [
+        "WARNING"
+    ]
 
 
 def test_no_list_lasts_while_one_of_two_clients_has_none() -> None:
     still = fact(NO_LIST, 300, 900, 30, topic="T", client_id="y", log="app-2")
-    case = with_log(case_of(*TWO, facts=[NONE_FOR_LONG, still]), 900)
-    assert severities(NO_LIST, case) == ["WARNING"]
+    group = with_log(snapshot_of(*TWO, facts=[NONE_FOR_LONG, still]), 900)
+    assert severities(NO_LIST, group) == ["WARNING"]
 
 
 def test_a_client_that_all_brokers_list_later_is_in_its_list() -> None:
-    def listed(*members: Row) -> GroupCase:
-        return case_of(*TWO, facts=[NOT_THERE], members=members)
+    def listed(*members: Row) -> GroupSnapshot:
+        return snapshot_of(*TWO, facts=[NOT_THERE], members=members)
 
     both = [*listed_at("a", 800, "x", "y"), *listed_at("b", 801, "x", "y")]
     (one,) = findings_of(NOT_LISTED, listed(*both))

@@ -4,14 +4,13 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import Finding, GroupCase
 from rebalance_core.audit.findings import run_rules
+from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.times import utc
-from tests.unit.audit.cases import (
+from tests.unit.audit.snapshots import (
     Row,
-    case_of,
     end,
     fact,
     findings_of,
@@ -21,12 +20,13 @@ from tests.unit.audit.cases import (
     ms,
     of_unknown_strategy,
     severities,
+    snapshot_of,
     topic,
 )
 
 
-def members(**own: Any) -> GroupCase:
-    return case_of(topic(), join("x"), join("y", **own))
+def members(**own: Any) -> GroupSnapshot:
+    return snapshot_of(topic(), join("x"), join("y", **own))
 
 
 def test_strategies() -> None:
@@ -37,12 +37,14 @@ def test_strategies() -> None:
 
 def test_config_lists_differ_by_design() -> None:
     lists = [join(who, strategy=f"CONFIG(queues=T/a/{n})") for n, who in enumerate("xy")]
-    assert findings_of("MIXED_STRATEGIES", case_of(topic(), *lists)) == []
+    assert findings_of("MIXED_STRATEGIES", snapshot_of(topic(), *lists)) == []
 
 
 def test_a_short_mixture_that_is_over() -> None:
-    case = case_of(topic(), join("x"), join("y", at=50, strategy="AVG_BY_CIRCLE"), leave("x", 60))
-    assert findings_of("MIXED_STRATEGIES", case) == []
+    group = snapshot_of(
+        topic(), join("x"), join("y", at=50, strategy="AVG_BY_CIRCLE"), leave("x", 60)
+    )
+    assert findings_of("MIXED_STRATEGIES", group) == []
 
 
 def test_versions_warn_only_across_lines() -> None:
@@ -69,17 +71,20 @@ def config(allowed: bool) -> Row:
 
 
 def test_a_configuration_that_forbids_it() -> None:
-    (one,) = findings_of(REFUSED, case_of(topic(), member(), settings=ALL, facts=[config(False)]))
+    (one,) = findings_of(
+        REFUSED, snapshot_of(topic(), member(), settings=ALL, facts=[config(False)])
+    )
     assert "a forbid it" in one.summary
     assert (
-        findings_of(REFUSED, case_of(topic(), member(), settings=ALL, facts=[config(True)])) == []
+        findings_of(REFUSED, snapshot_of(topic(), member(), settings=ALL, facts=[config(True)]))
+        == []
     )
-    assert findings_of(REFUSED, case_of(topic(), join("x"), facts=[config(False)])) == []
+    assert findings_of(REFUSED, snapshot_of(topic(), join("x"), facts=[config(False)])) == []
 
 
 def test_pulls_that_were_refused() -> None:
     said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="x")
-    assert "refused 50 times" in findings_of(REFUSED, case_of(topic(), facts=[said]))[0].summary
+    assert "refused 50 times" in findings_of(REFUSED, snapshot_of(topic(), facts=[said]))[0].summary
 
 
 def configured(broker: str, at: float, until: float, allowed: bool) -> Row:
@@ -93,8 +98,8 @@ def test_refusals_that_every_broker_ended_by_allowing_it() -> None:
 
     def judged(*configurations: Row) -> Any:
         facts = [said, *before, *configurations]
-        case = case_of(*both, settings=ALL, facts=facts, stores=())
-        (row,) = (row for row in run_rules(case)["findings"] if row["rule_id"] == REFUSED)
+        group = snapshot_of(*both, settings=ALL, facts=facts, stores=())
+        (row,) = (row for row in run_rules(group)["findings"] if row["rule_id"] == REFUSED)
         return row
 
     healed = judged(configured("a", 300, 900, True), configured("b", 400, 900, True))
@@ -107,27 +112,29 @@ def test_refusals_that_every_broker_ended_by_allowing_it() -> None:
 
 def test_refusals_that_ended_with_the_members_that_broadcast() -> None:
     said = fact("BROADCAST_REFUSED", 100, 200, 50, client_id="h@1")
-    case = case_of(topic(), member(), leave("h@1", 300), settings=ALL, facts=[said])
-    assert severities(REFUSED, case) == ["INFO"]
-    back = case_of(topic(), member(), leave("h@1", 300), member(at=400), settings=ALL, facts=[said])
+    group = snapshot_of(topic(), member(), leave("h@1", 300), settings=ALL, facts=[said])
+    assert severities(REFUSED, group) == ["INFO"]
+    back = snapshot_of(
+        topic(), member(), leave("h@1", 300), member(at=400), settings=ALL, facts=[said]
+    )
     assert severities(REFUSED, back) == ["ERROR"]
 
 
 def test_a_new_member_without_a_store() -> None:
-    case = case_of(topic(read=1), member(), settings=ALL, ends=[end(0, 50, low=20, at=50)])
-    assert severities(START, case) == ["INFO"]
-    assert "left out 30 messages" in findings_of(START, case)[0].summary
+    group = snapshot_of(topic(read=1), member(), settings=ALL, ends=[end(0, 50, low=20, at=50)])
+    assert severities(START, group) == ["INFO"]
+    assert "left out 30 messages" in findings_of(START, group)[0].summary
 
 
 def test_a_member_whose_id_changed_lost_its_store() -> None:
     again = member(), leave("h@1", 200), member("h@2", 300)
-    case = case_of(topic(read=1), *again, settings=ALL, ends=[end(0, 50, low=20, at=50)])
-    assert severities(START, case) == ["WARNING"]
+    group = snapshot_of(topic(read=1), *again, settings=ALL, ends=[end(0, 50, low=20, at=50)])
+    assert severities(START, group) == ["WARNING"]
 
 
 def test_nothing_was_left_out() -> None:
-    case = case_of(topic(read=1), member(), settings=ALL, ends=[end(0, 0, at=50)])
-    assert findings_of(START, case) == []
+    group = snapshot_of(topic(read=1), member(), settings=ALL, ends=[end(0, 0, at=50)])
+    assert findings_of(START, group) == []
 
 
 RULE = "MIXED_LANGUAGES"
@@ -138,7 +145,7 @@ RUST, DOTNET, PHP = ("RUST", "5.3.1"), ("DOTNET", "4.9.7"), ("PHP", "4.9.7")
 
 def of_languages(
     *languages: tuple[str, str], strategy: str = "AVG", **topics: tuple[str, ...]
-) -> GroupCase:
+) -> GroupSnapshot:
     """Members m0, m1 … of these languages and versions; they read T, or what ``topics`` say."""
     names = [f"m{place}" for place, _ in enumerate(languages)]
     rows = [
@@ -147,12 +154,12 @@ def of_languages(
         for row in listed_at("a", 500, name, language=language, version=version)
     ]
     joins = (join(name, *topics.get(name, ()), strategy=strategy) for name in names)
-    return case_of(topic(read=8), *joins, members=rows)
+    return snapshot_of(topic(read=8), *joins, members=rows)
 
 
 def found(*languages: tuple[str, str], **own: Any) -> tuple[str, Finding]:
-    case = of_languages(*languages, **own)
-    (severity,), (one,) = severities(RULE, case), findings_of(RULE, case)
+    group = of_languages(*languages, **own)
+    (severity,), (one,) = severities(RULE, group), findings_of(RULE, group)
     return severity, one
 
 
@@ -162,8 +169,8 @@ def test_by_avg_all_whose_clients_were_run_divide_alike(other: tuple[str, str]) 
     assert severity == "INFO"
     assert "By AVG they divide the 8 queues at hand alike." in one.summary
     for unknown in ("WARNING", "INFO"):  # no known one fits; no dump is there to fit one to
-        case = of_unknown_strategy(of_languages(JAVA, other), unknown)
-        assert severities(RULE, case) == [unknown]
+        group = of_unknown_strategy(of_languages(JAVA, other), unknown)
+        assert severities(RULE, group) == [unknown]
 
 
 def test_a_go_member_on_a_ring_of_its_own() -> None:
@@ -211,17 +218,17 @@ def test_a_java_client_of_3_4_9_is_that_for_node() -> None:
 
 def test_languages_of_who_is_gone_do_not_count() -> None:
     rows = [*listed_at("a", 500, "x"), *listed_at("a", 500, "y", language="GO")]
-    assert findings_of(RULE, case_of(topic(), join("x"), members=rows)) == []
+    assert findings_of(RULE, snapshot_of(topic(), join("x"), members=rows)) == []
 
 
 def test_who_was_listed_before_all_went_is_gone() -> None:
     members = [dict(row) for row in of_languages(JAVA, GO).tables["observed_members"]]
     events = [join("m0"), join("m1"), leave("m0", 600), leave("m1", 600)]
-    assert findings_of(RULE, case_of(topic(read=8), *events, members=members)) == []
+    assert findings_of(RULE, snapshot_of(topic(read=8), *events, members=members)) == []
 
 
 def test_of_members_that_only_a_list_shows_nothing_is_sure() -> None:
     members = [dict(row) for row in of_languages(JAVA, GO).tables["observed_members"]]
-    assert severities(RULE, case_of(topic(read=8), members=members)) == ["INFO"]
-    unknown = case_of(join("m0"), join("m1"), members=members)
+    assert severities(RULE, snapshot_of(topic(read=8), members=members)) == ["INFO"]
+    unknown = snapshot_of(join("m0"), join("m1"), members=members)
     assert severities(RULE, unknown) == ["INFO"]

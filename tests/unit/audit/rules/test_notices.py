@@ -6,9 +6,8 @@ import pytest
 
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, CONSUMER_LOST, UNSUBSCRIBE
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import (
+from tests.unit.audit.snapshots import (
     Row,
-    case_of,
     event,
     fact,
     findings_of,
@@ -17,6 +16,7 @@ from tests.unit.audit.cases import (
     ms,
     of_member,
     severities,
+    snapshot_of,
     topic,
 )
 
@@ -29,9 +29,9 @@ def config(broker: str, switch: str, at: float = 1000) -> Row:
 
 
 def test_a_group_that_is_not_told_of_changes_is_named_with_what_it_means() -> None:
-    case = case_of(topic(), join("x"), facts=[config("a", "false"), config("b", "true")])
-    (one,) = findings_of(NOTICES_OFF, case)
-    assert severities(NOTICES_OFF, case) == ["INFO"]
+    group = snapshot_of(topic(), join("x"), facts=[config("a", "false"), config("b", "true")])
+    (one,) = findings_of(NOTICES_OFF, group)
+    assert severities(NOTICES_OFF, group) == ["INFO"]
     assert "see it in a pass of their own, up to 23 s later" in one.summary
     assert "A member whose connection closes is told of all the same." in one.summary
     assert (one.broker_name, one.evidence) == ("a", {"brokers": "a"})
@@ -50,14 +50,15 @@ def test_nothing_is_said_where_members_are_told_or_need_not_be(
     facts: list[Row], settings: GroupSettings
 ) -> None:
     assert (
-        findings_of(NOTICES_OFF, case_of(topic(), join("x"), facts=facts, settings=settings)) == []
+        findings_of(NOTICES_OFF, snapshot_of(topic(), join("x"), facts=facts, settings=settings))
+        == []
     )
 
 
 def test_brokers_that_tell_nobody_and_slow_clients_are_named() -> None:
-    case = case_of(topic(), join("x", wait_interval_ms=60_000))
+    group = snapshot_of(topic(), join("x", wait_interval_ms=60_000))
     off = {"a": ("OFF",), "b": ("OFF", "ON"), "elsewhere": ("OFF",)}
-    (one,) = findings_of(NOTICES_OFF, replace(case, run=replace(case.run, notices=off)))
+    (one,) = findings_of(NOTICES_OFF, replace(group, run=replace(group.run, notices=off)))
     assert "at a for the whole broker: " in one.summary
     assert "up to 63 s later" in one.summary
     assert "is told of all the same" not in one.summary
@@ -71,19 +72,21 @@ def test_heartbeats_rarer_than_brokers_wait_are_a_warning(
     beat_ms: int | None, of_group_ms: int, found: int
 ) -> None:
     its = GroupSettings(heartbeat_broker_interval_ms=of_group_ms)
-    case = case_of(topic(), join("x", heartbeat_broker_interval_ms=beat_ms), settings=its)
-    assert severities("RARE_HEARTBEATS", case) == ["WARNING"] * found
+    group = snapshot_of(topic(), join("x", heartbeat_broker_interval_ms=beat_ms), settings=its)
+    assert severities("RARE_HEARTBEATS", group) == ["WARNING"] * found
 
 
 def test_rare_heartbeats_of_a_client_that_went_are_over() -> None:
     rare = join("x", heartbeat_broker_interval_ms=200_000)
-    assert severities("RARE_HEARTBEATS", case_of(topic(), rare, leave("x", 500))) == ["INFO"]
+    assert severities("RARE_HEARTBEATS", snapshot_of(topic(), rare, leave("x", 500))) == ["INFO"]
 
 
 def test_a_window_without_moves_is_that_of_the_slowest_client() -> None:
-    slow = case_of(topic(), join("x", poll_name_server_interval_ms=90_000), topic(at=100, read=9))
+    slow = snapshot_of(
+        topic(), join("x", poll_name_server_interval_ms=90_000), topic(at=100, read=9)
+    )
     assert slow.settled_by[1] - ms(100) == 113_000
-    quiet = case_of(
+    quiet = snapshot_of(
         topic(), join("x"), join("y", "U", at=50), settings=GroupSettings(notified=False)
     )
     assert quiet.settled_by[1] - ms(50) == 23_000
@@ -100,29 +103,29 @@ def told(at: float, until: float, times: int, broker: str | None = "a") -> Row:
 
 
 def test_members_that_subscribe_differently() -> None:
-    case = case_of(*TOPICS, *UNLIKE, facts=[told(10, 990, 66)])
-    (one,) = findings_of(REBALANCE_STORM, case)
+    group = snapshot_of(*TOPICS, *UNLIKE, facts=[told(10, 990, 66)])
+    (one,) = findings_of(REBALANCE_STORM, group)
     assert one.last_ms is None
     assert one.broker_name == "a"
     assert "explain 4 at most; members subscribe different topics" in one.summary
-    assert severities(REBALANCE_STORM, case) == ["WARNING"]
+    assert severities(REBALANCE_STORM, group) == ["WARNING"]
 
 
 def test_a_client_whose_clock_may_be_off_tells_of_one_notice_twice() -> None:
     drops = [fact("TOPIC_DROPPED", 10, 990, 33, topic="T", broker_name="a")]
     for facts, unknown, severity in (([], True, "INFO"), ([], False, "WARNING"),
                                      (drops, True, "WARNING")):  # fmt: skip
-        case = case_of(*TOPICS, *UNLIKE, facts=[told(10, 990, 66), *facts])
-        coverage = replace(case.run.coverage, client_clock_unknown=unknown)
-        case = replace(case, run=replace(case.run, coverage=coverage))
-        (one,) = findings_of(REBALANCE_STORM, case)
-        assert severities(REBALANCE_STORM, case) == [severity]
+        group = snapshot_of(*TOPICS, *UNLIKE, facts=[told(10, 990, 66), *facts])
+        coverage = replace(group.run.coverage, client_clock_unknown=unknown)
+        group = replace(group, run=replace(group.run, coverage=coverage))
+        (one,) = findings_of(REBALANCE_STORM, group)
+        assert severities(REBALANCE_STORM, group) == [severity]
         assert (one.unknown is not None) is (severity == "INFO")
 
 
 def test_the_brokers_log_alone_shows_it() -> None:
     drops = [fact("TOPIC_DROPPED", 10, 990, 33, topic=name, broker_name="a") for name in "TU"]
-    (one,) = findings_of(REBALANCE_STORM, case_of(*TOPICS, *UNLIKE, facts=drops))
+    (one,) = findings_of(REBALANCE_STORM, snapshot_of(*TOPICS, *UNLIKE, facts=drops))
     assert one.evidence["seconds_with_change"] == "33"
     assert "took T, U out of the group's table 66 times" in one.summary
 
@@ -130,43 +133,48 @@ def test_the_brokers_log_alone_shows_it() -> None:
 def test_a_member_that_unsubscribed() -> None:
     gone = of_member(UNSUBSCRIBE, "y", 100, topic="U")
     both = join("x", "T", "U"), join("y", "T", "U")
-    (one,) = findings_of(REBALANCE_STORM, case_of(*TOPICS, *both, gone, facts=[told(10, 990, 40)]))
+    (one,) = findings_of(
+        REBALANCE_STORM, snapshot_of(*TOPICS, *both, gone, facts=[told(10, 990, 40)])
+    )
     assert "y unsubscribed U, which others subscribe" in one.summary
 
 
 def test_a_storm_that_nothing_explains() -> None:
-    (one,) = findings_of(REBALANCE_STORM, case_of(*TOPICS, *ALIKE, facts=[told(10, 990, 40, None)]))
+    (one,) = findings_of(
+        REBALANCE_STORM, snapshot_of(*TOPICS, *ALIKE, facts=[told(10, 990, 40, None)])
+    )
     assert one.broker_name == "10.0.0.1:10911"
     assert "no event and no subscription explains it" in one.summary
 
 
 def test_one_that_is_over_is_for_information() -> None:
-    case = case_of(*TOPICS, *ALIKE, facts=[told(10, 600, 40)])
-    assert severities(REBALANCE_STORM, case) == ["INFO"]
-    assert findings_of(REBALANCE_STORM, case)[0].last_ms is not None
+    group = snapshot_of(*TOPICS, *ALIKE, facts=[told(10, 600, 40)])
+    assert severities(REBALANCE_STORM, group) == ["INFO"]
+    assert findings_of(REBALANCE_STORM, group)[0].last_ms is not None
 
 
 def test_comings_and_goings_explain_as_many() -> None:
     happened = [join(f"c{n}", "T", at=20 + 10 * n) for n in range(20)]
     happened += [leave(f"c{n}", 300 + 10 * n) for n in range(20)]
     assert (
-        findings_of(REBALANCE_STORM, case_of(*TOPICS, *happened, facts=[told(20, 500, 80)])) == []
+        findings_of(REBALANCE_STORM, snapshot_of(*TOPICS, *happened, facts=[told(20, 500, 80)]))
+        == []
     )
-    assert severities(REBALANCE_STORM, case_of(*TOPICS, *happened, facts=[told(20, 500, 90)])) == [
-        "INFO"
-    ]
+    assert severities(
+        REBALANCE_STORM, snapshot_of(*TOPICS, *happened, facts=[told(20, 500, 90)])
+    ) == ["INFO"]
 
 
 def test_a_broker_that_comes_back_is_told_by_each_member() -> None:
     back = event(BROKER_DOWN, 100, broker_name="a"), event(BROKER_UP, 300, broker_name="a")
-    case = case_of(*TOPICS, *ALIKE, *back, facts=[told(300, 330, 5)])
-    assert findings_of(REBALANCE_STORM, case) == []
+    group = snapshot_of(*TOPICS, *ALIKE, *back, facts=[told(300, 330, 5)])
+    assert findings_of(REBALANCE_STORM, group) == []
 
 
 def test_few_or_rare_ones_are_no_storm() -> None:
     lost = of_member(CONSUMER_LOST, "y", 500)
     for quiet in (told(10, 40, 8), told(10, 990, 12)):
-        assert findings_of(REBALANCE_STORM, case_of(*TOPICS, *ALIKE, lost, facts=[quiet])) == []
+        assert findings_of(REBALANCE_STORM, snapshot_of(*TOPICS, *ALIKE, lost, facts=[quiet])) == []
 
 
 # Pulls that brokers refuse until a heartbeat brings the newer subscription.
@@ -181,19 +189,19 @@ def refused(seconds: float, times: int, broker: str = "a", at: float = 500) -> R
 
 def test_how_late_the_first_messages_are() -> None:
     (one,) = findings_of(
-        SUBSCRIPTION_NOT_LATEST, case_of(*MEMBERS, facts=[refused(29, 10), refused(8, 3, "b")])
+        SUBSCRIPTION_NOT_LATEST, snapshot_of(*MEMBERS, facts=[refused(29, 10), refused(8, 3, "b")])
     )
     assert "a, b refused pulls" in one.summary
     assert "the longest time 29 s" in one.summary
     assert "at a; the first messages" in one.summary
     assert "heartbeats are lost" not in one.summary
-    assert severities(SUBSCRIPTION_NOT_LATEST, case_of(*MEMBERS, facts=[refused(29, 10)])) == [
+    assert severities(SUBSCRIPTION_NOT_LATEST, snapshot_of(*MEMBERS, facts=[refused(29, 10)])) == [
         "INFO"
     ]
 
 
 def test_longer_than_a_heartbeat_is_said() -> None:
-    (one,) = findings_of(SUBSCRIPTION_NOT_LATEST, case_of(*MEMBERS, facts=[refused(90, 30)]))
+    (one,) = findings_of(SUBSCRIPTION_NOT_LATEST, snapshot_of(*MEMBERS, facts=[refused(90, 30)]))
     assert "a heartbeat should have ended it in 30 s" in one.summary
 
 
@@ -201,8 +209,10 @@ def test_moments_are_nothing() -> None:
     """A pull or two at each change, minutes apart."""
     assert (
         findings_of(
-            SUBSCRIPTION_NOT_LATEST, case_of(*MEMBERS, facts=[refused(0, 1), refused(4, 2)])
+            SUBSCRIPTION_NOT_LATEST, snapshot_of(*MEMBERS, facts=[refused(0, 1), refused(4, 2)])
         )
         == []
     )
-    assert findings_of(SUBSCRIPTION_NOT_LATEST, case_of(*MEMBERS, facts=[refused(120, 6)])) == []
+    assert (
+        findings_of(SUBSCRIPTION_NOT_LATEST, snapshot_of(*MEMBERS, facts=[refused(120, 6)])) == []
+    )

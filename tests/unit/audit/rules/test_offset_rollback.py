@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.findings import run_rules
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.model.times import utc
-from tests.unit.audit.cases import (
+from tests.unit.audit.snapshots import (
     Row,
-    case_of,
     commit,
     fact,
     findings_of,
@@ -21,6 +20,7 @@ from tests.unit.audit.cases import (
     judge_cluster,
     ms,
     severities,
+    snapshot_of,
     topic,
 )
 
@@ -34,11 +34,11 @@ def logged(at: float) -> Row:
 
 
 def test_a_commit_that_went_back() -> None:
-    (one,) = findings_of(OFFSET_ROLLBACK, case_of(*TWO, facts=[logged(600)]))
+    (one,) = findings_of(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=[logged(600)]))
     assert "from 30 to 10" in one.summary
     assert "20 messages are read again" in one.summary
     assert one.evidence["committed_by"] == "1.2.3.4:5"
-    assert severities(OFFSET_ROLLBACK, case_of(*TWO, facts=[logged(600)])) == ["WARNING"]
+    assert severities(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=[logged(600)])) == ["WARNING"]
 
 
 def test_the_largest_of_several_falls_and_their_sum(tmp_path: Path) -> None:
@@ -57,20 +57,20 @@ def test_the_largest_of_several_falls_and_their_sum(tmp_path: Path) -> None:
     (tmp_path / "collection.toml").write_text('cluster = "C"\n')
     rows = ingest_collection(tmp_path).tables["observed_facts"]
     went_back = [row for row in rows if row["kind"] == "OFFSET_WENT_BACK"]
-    (one,) = findings_of(OFFSET_ROLLBACK, case_of(*TWO, facts=went_back))
+    (one,) = findings_of(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=went_back))
     assert "most from 300 to 278" in one.summary
     assert "22 messages are read again, 46 in all 4 falls" in one.summary
 
 
 def test_a_fall_that_a_broker_logged_is_not_counted_again_where_its_store_shows_it() -> None:
     fell = [commit(1, 30, at=500), commit(1, 10, at=605)]
-    (one,) = findings_of(OFFSET_ROLLBACK, case_of(*TWO, facts=[logged(600)], commits=fell))
+    (one,) = findings_of(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=[logged(600)], commits=fell))
     assert "20 messages are read again;" in one.summary
 
 
 def test_what_the_brokers_went_through_is_named() -> None:
-    case = case_of(*TWO, facts=[logged(600)])
-    (plain,) = findings_of(OFFSET_ROLLBACK, case)
+    group = snapshot_of(*TWO, facts=[logged(600)])
+    (plain,) = findings_of(OFFSET_ROLLBACK, group)
     assert "none of the events that this program reads explains it." in plain.summary
     facts = [fact("BROKER_STARTED", at, broker_name="a") for at in (530, 900)]
     gone: Any = {
@@ -83,29 +83,30 @@ def test_what_the_brokers_went_through_is_named() -> None:
     of_b = [fact("BROKER_STARTED", 600, broker_name="b")]
     run, _ = judge_cluster([*facts, *of_b], [], [gone], 6)
     (near,) = findings_of(
-        OFFSET_ROLLBACK, replace(case, run=replace(case.run, moments=run.moments))
+        OFFSET_ROLLBACK, replace(group, run=replace(group.run, moments=run.moments))
     )
     when = utc(ms(530)), utc(ms(610))
     assert f"(within two minutes: a started at {when[0]}, a went at {when[1]})" in near.summary
 
 
 def test_after_a_logged_event_it_has_a_cause() -> None:
-    assert severities(OFFSET_ROLLBACK, case_of(*TWO, facts=[logged(60)])) == ["INFO"]
+    assert severities(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=[logged(60)])) == ["INFO"]
 
 
 def test_duplicate_ids_explain_it() -> None:
     duplicate = topic(), join("x"), join("x", channel="x:2")
-    (one,) = findings_of(OFFSET_ROLLBACK, case_of(*duplicate, facts=[logged(600)]))
+    (one,) = findings_of(OFFSET_ROLLBACK, snapshot_of(*duplicate, facts=[logged(600)]))
     assert "the duplicate client id x" in one.summary
     assert one.severity == "INFO"
 
 
 def test_looks_at_the_store_that_fall() -> None:
     fell = [commit(0, 30, at=500), commit(0, 10, at=700)]
-    assert severities(OFFSET_ROLLBACK, case_of(*TWO, commits=fell)) == ["WARNING"]
+    assert severities(OFFSET_ROLLBACK, snapshot_of(*TWO, commits=fell)) == ["WARNING"]
     assert (
         findings_of(
-            OFFSET_ROLLBACK, case_of(*TWO, commits=[commit(0, 10, at=500), commit(0, 30, at=700)])
+            OFFSET_ROLLBACK,
+            snapshot_of(*TWO, commits=[commit(0, 10, at=500), commit(0, 30, at=700)]),
         )
         == []
     )
@@ -113,20 +114,20 @@ def test_looks_at_the_store_that_fall() -> None:
 
 def test_a_store_that_is_older_than_the_log() -> None:
     near = [commit(0, 30, at=500, client="x"), commit(0, 10, at=505)]
-    assert findings_of(OFFSET_ROLLBACK, case_of(*TWO, commits=near)) == []
+    assert findings_of(OFFSET_ROLLBACK, snapshot_of(*TWO, commits=near)) == []
 
 
 def test_a_client_s_log_and_a_store_have_two_clocks() -> None:
     far = [commit(0, 30, at=500, client="x"), commit(0, 10, at=700)]
-    case = case_of(*TWO, commits=far)
-    assert severities(OFFSET_ROLLBACK, case) == ["WARNING"]
+    group = snapshot_of(*TWO, commits=far)
+    assert severities(OFFSET_ROLLBACK, group) == ["WARNING"]
     unknown = Coverage(known=False, client_clock_unknown=True)
-    judged = run_rules(replace(case, run=replace(case.run, coverage=unknown)))
+    judged = run_rules(replace(group, run=replace(group.run, coverage=unknown)))
     (one,) = (row for row in judged["findings"] if row["rule_id"] == OFFSET_ROLLBACK)
     assert one["severity"] == "INFO"
     assert "not sure: the clock of a client may be off" in one["summary"]
     same = [commit(0, 30, at=500, client="x"), commit(0, 10, at=700, client="x")]
-    assert severities(OFFSET_ROLLBACK, case_of(*TWO, commits=same)) == ["WARNING"]
+    assert severities(OFFSET_ROLLBACK, snapshot_of(*TWO, commits=same)) == ["WARNING"]
 
 
 # RESET_NOT_KEPT: a reset that a broker took and that no later commit shows.
@@ -138,25 +139,25 @@ def reset(at: float, offset: int) -> Row:
     return fact("OFFSET_RESET", at, topic="T", broker_name="a", queue_id=0, offset=offset)
 
 
-def case(to: int, *commits: tuple[int, float]) -> GroupCase:
+def snapshot(to: int, *commits: tuple[int, float]) -> GroupSnapshot:
     looks = [commit(0, offset, at=at) for offset, at in commits]
-    return case_of(topic(), join("x"), commits=looks, facts=[reset(500, to)])
+    return snapshot_of(topic(), join("x"), commits=looks, facts=[reset(500, to)])
 
 
 def test_a_commit_below_an_offset_that_was_to_be_skipped_to() -> None:
-    (one,) = findings_of(RESET_NOT_KEPT, case(90, (30, 400), (35, 530)))
+    (one,) = findings_of(RESET_NOT_KEPT, snapshot(90, (30, 400), (35, 530)))
     assert "most from 30, set to 90, committed 35" in one.summary
-    assert severities(RESET_NOT_KEPT, case(90, (30, 400), (35, 530))) == ["WARNING"]
+    assert severities(RESET_NOT_KEPT, snapshot(90, (30, 400), (35, 530))) == ["WARNING"]
 
 
 def test_a_group_that_was_to_go_back_and_did_not_may_have_read_again() -> None:
-    assert severities(RESET_NOT_KEPT, case(10, (30, 400), (35, 530))) == ["INFO"]
-    assert severities(RESET_NOT_KEPT, case(10, (30, 400), (35, 700))) == []
+    assert severities(RESET_NOT_KEPT, snapshot(10, (30, 400), (35, 530))) == ["INFO"]
+    assert severities(RESET_NOT_KEPT, snapshot(10, (30, 400), (35, 700))) == []
 
 
 def test_a_reset_that_was_kept() -> None:
-    assert findings_of(RESET_NOT_KEPT, case(90, (30, 400), (91, 530), (35, 900))) == []
-    assert findings_of(RESET_NOT_KEPT, case(10, (30, 400), (12, 530), (35, 700))) == []
+    assert findings_of(RESET_NOT_KEPT, snapshot(90, (30, 400), (91, 530), (35, 900))) == []
+    assert findings_of(RESET_NOT_KEPT, snapshot(10, (30, 400), (12, 530), (35, 700))) == []
 
 
 @pytest.mark.parametrize(
@@ -167,27 +168,27 @@ def test_a_second_reset_makes_up_for_the_first_where_a_look_shows_it(
     later: tuple[int, float] | None, severity: str
 ) -> None:
     looks = [(30, 200.0), (35, 400.0), *([later] if later else ())]
-    case = case_of(
+    group = snapshot_of(
         topic(),
         join("x"),
         commits=[commit(0, offset, at=at) for offset, at in looks],
         facts=[reset(300, 90), reset(600, 90)],
     )
-    assert severities(RESET_NOT_KEPT, case) == [severity]
+    assert severities(RESET_NOT_KEPT, group) == [severity]
 
 
 def test_nothing_is_said_without_a_commit_before_and_a_look_after_it() -> None:
-    assert findings_of(RESET_NOT_KEPT, case(90, (35, 530))) == []
-    assert findings_of(RESET_NOT_KEPT, case(90, (30, 400))) == []
+    assert findings_of(RESET_NOT_KEPT, snapshot(90, (35, 530))) == []
+    assert findings_of(RESET_NOT_KEPT, snapshot(90, (30, 400))) == []
     # the store that was copied may be older than the reset
-    assert findings_of(RESET_NOT_KEPT, case(90, (30, 400), (30, 505))) == []
+    assert findings_of(RESET_NOT_KEPT, snapshot(90, (30, 400), (30, 505))) == []
 
 
 def test_what_a_client_commits_is_no_look_at_the_broker() -> None:
     looks = [commit(0, 30, at=400), commit(0, 35, at=530, client="x")]
     assert (
         findings_of(
-            RESET_NOT_KEPT, case_of(topic(), join("x"), commits=looks, facts=[reset(500, 90)])
+            RESET_NOT_KEPT, snapshot_of(topic(), join("x"), commits=looks, facts=[reset(500, 90)])
         )
         == []
     )
@@ -227,5 +228,5 @@ def test_a_fall_that_a_broker_logged_is_not_found_again_when_it_is_seen_late() -
         commit(0, 20, at=521, client="y"),
         commit(0, 20, at=990, client="y"),
     ]
-    (one,) = findings_of(OFFSET_ROLLBACK, case_of(*TWO, facts=[went], commits=commits))
+    (one,) = findings_of(OFFSET_ROLLBACK, snapshot_of(*TWO, facts=[went], commits=commits))
     assert (one.first_ms, one.last_ms) == (ms(500), ms(520))

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.findings import run_rules
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.model.events import CONSUMER_LOST, Event
 from rebalance_core.model.group_settings import GroupSettings
-from tests.unit.audit.cases import (
+from tests.unit.audit.sharing import PROXY
+from tests.unit.audit.snapshots import (
     Row,
-    case_of,
     fact,
     findings_of,
     join,
@@ -20,9 +20,9 @@ from tests.unit.audit.cases import (
     ms,
     of_member,
     severities,
+    snapshot_of,
     topic,
 )
-from tests.unit.audit.sharing import PROXY
 
 STUCK, WAIT = "STUCK_ORDER_LOCK", "LOCK_WAIT"
 ORDERLY = GroupSettings(ordered=True)
@@ -36,8 +36,8 @@ def refused(at: float, until: float, owner: str = "x", number: int = 2, times: i
 
 def group(
     *facts: Row, events: tuple[Event, ...] = EVENTS, members: Iterable[Row] = ()
-) -> GroupCase:
-    return case_of(*events, settings=ORDERLY, facts=facts, members=members)
+) -> GroupSnapshot:
+    return snapshot_of(*events, settings=ORDERLY, facts=facts, members=members)
 
 
 def test_a_lock_that_is_refused_long_after_the_hand_over() -> None:
@@ -51,9 +51,9 @@ def test_a_ghost_that_is_no_member() -> None:
 
 
 def test_waiting_for_a_hand_over_is_normal() -> None:
-    case = group(refused(101, 150))
-    assert findings_of(STUCK, case) == []
-    (one,) = findings_of(WAIT, case)
+    snapshot = group(refused(101, 150))
+    assert findings_of(STUCK, snapshot) == []
+    (one,) = findings_of(WAIT, snapshot)
     assert "explained by CONSUMER_JOIN of y" in one.summary
 
 
@@ -75,10 +75,10 @@ def test_of_equal_waits_the_first_queue_is_named_in_any_order_of_the_facts() -> 
 
 
 def test_two_hand_overs_in_one_line_of_refusals() -> None:
-    case = group(
+    snapshot = group(
         refused(101, 640), events=(*EVENTS, leave("y", 500), join("y", at=600, channel="n"))
     )
-    assert findings_of(STUCK, case) == []
+    assert findings_of(STUCK, snapshot) == []
 
 
 def test_a_lock_that_an_owner_has_in_a_later_dump_is_stuck_no_more() -> None:
@@ -160,9 +160,9 @@ def test_what_a_client_that_was_killed_had_popped() -> None:
         snapshot(175, 164, None, queue=2),
         snapshot(500, 496, None),
     ]
-    case = case_of(*MEMBERS, LOST, settings=PROXY, facts=facts)
-    (one,) = findings_of(RULE, case)
-    assert severities(RULE, case) == ["WARNING"]
+    group = snapshot_of(*MEMBERS, LOST, settings=PROXY, facts=facts)
+    (one,) = findings_of(RULE, group)
+    assert severities(RULE, group) == ["WARNING"]
     assert "2 FIFO queues of T (a:0-1) stood still" in one.summary
     assert "for 129 s" in one.summary
     assert (one.client_id, one.first_ms, one.last_ms) == ("y", ms(100), ms(229))
@@ -170,20 +170,20 @@ def test_what_a_client_that_was_killed_had_popped() -> None:
 
 def test_a_message_that_is_just_being_consumed() -> None:
     facts = [snapshot(175, 170, 230)]
-    assert findings_of(RULE, case_of(*MEMBERS, settings=PROXY, facts=facts)) == []
-    assert findings_of(RULE, case_of(*MEMBERS, LOST, settings=PROXY, facts=facts)) == []
+    assert findings_of(RULE, snapshot_of(*MEMBERS, settings=PROXY, facts=facts)) == []
+    assert findings_of(RULE, snapshot_of(*MEMBERS, LOST, settings=PROXY, facts=facts)) == []
 
 
 def test_a_time_that_is_over_or_all_acknowledged() -> None:
     facts = [snapshot(175, 100, 160), snapshot(175, 100, None, queue=1)]
-    assert findings_of(RULE, case_of(*MEMBERS, LOST, settings=PROXY, facts=facts)) == []
+    assert findings_of(RULE, snapshot_of(*MEMBERS, LOST, settings=PROXY, facts=facts)) == []
 
 
 def test_two_snapshots_of_one_pop() -> None:
     facts = [snapshot(200, 100, 240), snapshot(300, 100, 330)]
-    case = case_of(*MEMBERS, settings=PROXY, facts=facts)
-    (one,) = findings_of(RULE, case)
-    assert severities(RULE, case) == ["WARNING"]
+    group = snapshot_of(*MEMBERS, settings=PROXY, facts=facts)
+    (one,) = findings_of(RULE, group)
+    assert severities(RULE, group) == ["WARNING"]
     assert "for 180 s at least" in one.summary or "for 3 min at least" in one.summary
     assert "slow, or gone" in one.summary
     assert (one.queue_id, one.first_ms, one.last_ms) == (0, ms(100), None)
@@ -191,9 +191,9 @@ def test_two_snapshots_of_one_pop() -> None:
 
 def test_one_snapshot_and_nobody_lost() -> None:
     facts = [snapshot(200, 100, 240)]
-    case = case_of(*MEMBERS, settings=PROXY, facts=facts)
-    assert severities(RULE, case) == ["INFO"]
-    over = case_of(*MEMBERS, settings=PROXY, facts=[*facts, snapshot(400, 399, None)])
+    group = snapshot_of(*MEMBERS, settings=PROXY, facts=facts)
+    assert severities(RULE, group) == ["INFO"]
+    over = snapshot_of(*MEMBERS, settings=PROXY, facts=[*facts, snapshot(400, 399, None)])
     assert [one.last_ms for one in findings_of(RULE, over)] == [ms(400)]
 
 
@@ -201,7 +201,7 @@ def test_a_loss_that_cannot_be_it() -> None:
     """y joined after the pop, or was lost long after the snapshot."""
     facts = [snapshot(200, 100, 240)]
     late = topic(), join("x"), join("y", at=150), LOST
-    assert severities(RULE, case_of(*late, settings=PROXY, facts=facts)) == ["INFO"]
+    assert severities(RULE, snapshot_of(*late, settings=PROXY, facts=facts)) == ["INFO"]
     much_later = of_member(CONSUMER_LOST, "y", 600)
-    case = case_of(*MEMBERS, much_later, settings=PROXY, facts=facts)
-    assert severities(RULE, case) == ["INFO"]
+    group = snapshot_of(*MEMBERS, much_later, settings=PROXY, facts=facts)
+    assert severities(RULE, group) == ["INFO"]

@@ -5,9 +5,8 @@ import pytest
 from rebalance_core.audit.findings import run_rules
 from rebalance_core.model.events import CONSUMER_LOST, CONSUMER_SUSPEND, Event
 from rebalance_core.model.times import utc
-from tests.unit.audit.cases import (
+from tests.unit.audit.snapshots import (
     Row,
-    case_of,
     commit,
     end,
     fact,
@@ -19,6 +18,7 @@ from tests.unit.audit.cases import (
     of_member,
     queue_row,
     severities,
+    snapshot_of,
     topic,
 )
 
@@ -31,61 +31,64 @@ def held(client: str, at: float, number: int = 0) -> Row:
 
 
 def test_two_ids_hold_a_queue() -> None:
-    (one,) = findings_of(DOUBLE_OWNER, case_of(topic(), *MIXED))
+    (one,) = findings_of(DOUBLE_OWNER, snapshot_of(topic(), *MIXED))
     assert "1 queue of T (a:1)" in one.summary
     assert one.queue_id == 1
 
 
 def test_one_id_twice() -> None:
-    case = case_of(topic(), join("x"), join("x", channel="x:2"))
-    assert "by x (2 processes)" in findings_of(DOUBLE_OWNER, case)[0].summary
+    group = snapshot_of(topic(), join("x"), join("x", channel="x:2"))
+    assert "by x (2 processes)" in findings_of(DOUBLE_OWNER, group)[0].summary
 
 
 def test_broadcasting_and_a_change_under_way() -> None:
     each = join("x", message_model="BROADCASTING"), join("y", message_model="BROADCASTING")
-    assert findings_of(DOUBLE_OWNER, case_of(topic(), *each)) == []
+    assert findings_of(DOUBLE_OWNER, snapshot_of(topic(), *each)) == []
     late = join("x", at=998), join("x", at=998, channel="x:2")
-    assert findings_of(DOUBLE_OWNER, case_of(topic(), *late)) == []
+    assert findings_of(DOUBLE_OWNER, snapshot_of(topic(), *late)) == []
 
 
 def test_a_suspended_holder_reads_nothing() -> None:
     paused = of_member(CONSUMER_SUSPEND, "x", 50)
-    assert findings_of(DOUBLE_OWNER, case_of(topic(), join("x"), paused, join("y", at=100))) == []
+    assert (
+        findings_of(DOUBLE_OWNER, snapshot_of(topic(), join("x"), paused, join("y", at=100))) == []
+    )
 
 
 def test_dumps_that_show_two_owners_at_rest() -> None:
-    case = case_of(topic(), join("x"), join("y"), owned=[held("x", 500), held("y", 500)])
-    assert severities(DOUBLE_OWNER, case) == ["ERROR"]
-    assert "as dumps show, by x, y" in findings_of(DOUBLE_OWNER, case)[0].summary
+    group = snapshot_of(topic(), join("x"), join("y"), owned=[held("x", 500), held("y", 500)])
+    assert severities(DOUBLE_OWNER, group) == ["ERROR"]
+    assert "as dumps show, by x, y" in findings_of(DOUBLE_OWNER, group)[0].summary
 
 
 @pytest.mark.parametrize(("dumped", "severity"), [(900, "INFO"), (700, "ERROR")])
 def test_what_dumps_showed_is_over_when_one_of_the_two_went(dumped: int, severity: str) -> None:
     seen, dump = [held("x", 500), held("y", 500)], fact("DUMP", dumped, command="consumerStatus")
     happened = topic(), join("x"), join("y"), leave("y", 800)
-    case = case_of(*happened, owned=seen, facts=[dump])
-    (one,) = findings_of(DOUBLE_OWNER, case)
-    assert severities(DOUBLE_OWNER, case) == [severity]
+    group = snapshot_of(*happened, owned=seen, facts=[dump])
+    (one,) = findings_of(DOUBLE_OWNER, group)
+    assert severities(DOUBLE_OWNER, group) == [severity]
     assert one.last_ms == (ms(800) if severity == "INFO" else None)
 
 
 def test_a_client_that_is_seen_again_after_another() -> None:
     observations = [held("x", 500), held("y", 520), held("x", 540)]
-    assert severities(DOUBLE_OWNER, case_of(topic(), join("x"), join("y"), owned=observations)) == [
-        "ERROR"
-    ]
+    assert severities(
+        DOUBLE_OWNER, snapshot_of(topic(), join("x"), join("y"), owned=observations)
+    ) == ["ERROR"]
     handed_over = [held("x", 500), held("y", 520), held("y", 540)]
     assert (
-        findings_of(DOUBLE_OWNER, case_of(topic(), join("x"), join("y"), owned=handed_over)) == []
+        findings_of(DOUBLE_OWNER, snapshot_of(topic(), join("x"), join("y"), owned=handed_over))
+        == []
     )
 
 
 def test_dumps_before_and_after_a_change() -> None:
     observations = [held("y", 500), held("x", 520)]
-    case = case_of(topic(), join("y"), join("x", at=510), owned=observations)
-    assert findings_of(DOUBLE_OWNER, case) == []
+    group = snapshot_of(topic(), join("y"), join("x", at=510), owned=observations)
+    assert findings_of(DOUBLE_OWNER, group) == []
     apart = [held("x", 500), held("y", 700)]
-    assert findings_of(DOUBLE_OWNER, case_of(topic(), join("x"), join("y"), owned=apart)) == []
+    assert findings_of(DOUBLE_OWNER, snapshot_of(topic(), join("x"), join("y"), owned=apart)) == []
 
 
 DUPLICATE, HALF_OPEN, MANY = "DUPLICATE_CLIENT_ID", "HALF_OPEN_DUPLICATE", "MEMBERS_MULTIPLIED"
@@ -97,56 +100,56 @@ def lost(channel: str, at: float) -> Event:
 
 
 def test_two_processes_of_one_id() -> None:
-    case = case_of(*TWICE)
-    (one,) = findings_of(DUPLICATE, case)
+    group = snapshot_of(*TWICE)
+    (one,) = findings_of(DUPLICATE, group)
     assert one.client_id == "x"
     assert "T a:0-1 read twice" in one.summary
     assert "T a:2 read by nobody" in one.summary
-    assert findings_of(HALF_OPEN, case) == []
+    assert findings_of(HALF_OPEN, group) == []
 
 
 def test_an_older_channel_that_goes_in_time_is_a_reconnect() -> None:
-    case = case_of(*TWICE, lost("x:1", 200))
-    assert findings_of(DUPLICATE, case) == []
-    assert severities(HALF_OPEN, case) == ["INFO"]
+    group = snapshot_of(*TWICE, lost("x:1", 200))
+    assert findings_of(DUPLICATE, group) == []
+    assert severities(HALF_OPEN, group) == ["INFO"]
 
 
 def test_a_newer_process_that_goes_was_a_duplicate() -> None:
-    case = case_of(*TWICE, lost("x:2", 200))
-    assert severities(DUPLICATE, case) == ["INFO"]
-    assert findings_of(HALF_OPEN, case) == []
+    group = snapshot_of(*TWICE, lost("x:2", 200))
+    assert severities(DUPLICATE, group) == ["INFO"]
+    assert findings_of(HALF_OPEN, group) == []
 
 
 def test_the_address_still_listed_says_which_one_went() -> None:
     members = listed_at("a", 300, "x/x:1", "y")
-    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 200), members=members)) == ["INFO"]
+    assert severities(DUPLICATE, snapshot_of(*TWICE, lost("x:1", 200), members=members)) == ["INFO"]
 
 
 def test_an_older_channel_that_stays_too_long_is_a_duplicate() -> None:
-    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 400))) == ["INFO"]
+    assert severities(DUPLICATE, snapshot_of(*TWICE, lost("x:1", 400))) == ["INFO"]
 
 
 def test_two_addresses_at_every_broker() -> None:
     members = [*listed_at("a", 500, "x/1", "x/2", "y"), *listed_at("b", 501, "x/3", "x/4", "y")]
-    (one,) = findings_of(DUPLICATE, case_of(topic(), join("x"), join("y"), members=members))
+    (one,) = findings_of(DUPLICATE, snapshot_of(topic(), join("x"), join("y"), members=members))
     assert one.evidence["addresses"] == "3, 4"
 
 
 def test_the_address_after_a_broker_restart_is_no_second_one() -> None:
     members = [*listed_at("a", 500, "x/1", "y/5"), *listed_at("a", 560, "x/2", "y/6")]
-    case = case_of(topic(), join("x"), join("y"), members=members)
-    assert [findings_of(rule, case) for rule in (DUPLICATE, MANY)] == [[], []]
+    group = snapshot_of(topic(), join("x"), join("y"), members=members)
+    assert [findings_of(rule, group) for rule in (DUPLICATE, MANY)] == [[], []]
 
 
 def test_a_thawed_broker_lists_everybody_many_times() -> None:
     many = [f"{who}/{n}" for who in "xy" for n in range(5)]
     crowd = [*listed_at("a", 500, *many), *listed_at("b", 501, "x", "y")]
-    case = case_of(topic(), join("x"), join("y"), members=crowd)
-    assert findings_of(DUPLICATE, case) == []
-    (one,) = findings_of(MANY, case)
+    group = snapshot_of(topic(), join("x"), join("y"), members=crowd)
+    assert findings_of(DUPLICATE, group) == []
+    (one,) = findings_of(MANY, group)
     assert "a listed 2 members 10 times" in one.summary
     calm = listed_at("a", 800, "x", "y")
-    resolved = case_of(topic(), join("x"), join("y"), members=[*crowd, *calm])
+    resolved = snapshot_of(topic(), join("x"), join("y"), members=[*crowd, *calm])
     assert severities(MANY, resolved) == ["INFO"]
 
 
@@ -160,27 +163,27 @@ def test_the_extra_entries_of_every_member_have_to_go(
     many = [f"{who}/{n}" for who in "xy" for n in range(5)]
     looks = [(500, many), (700, many), (900, later)]
     crowd = [row for at, texts in looks for row in listed_at("a", at, *texts)]
-    case = case_of(topic(), join("x"), join("y"), members=crowd)
-    assert severities(MANY, case) == [severity]
+    group = snapshot_of(topic(), join("x"), join("y"), members=crowd)
+    assert severities(MANY, group) == [severity]
 
 
 def test_a_log_in_which_everybody_multiplies() -> None:
     again = [join(who, at=100, channel=f"{who}:{n}") for who in "xy" for n in range(3)]
-    case = case_of(topic(), join("x"), join("y"), *again)
-    assert findings_of(DUPLICATE, case) == []
-    assert severities(MANY, case) == ["WARNING"]
+    group = snapshot_of(topic(), join("x"), join("y"), *again)
+    assert findings_of(DUPLICATE, group) == []
+    assert severities(MANY, group) == ["WARNING"]
 
 
 def test_broadcasting_duplicates_share_a_local_store() -> None:
     own = [join("x", at=10 + n, channel=f"x:{n}", message_model="BROADCASTING") for n in range(2)]
-    assert severities(DUPLICATE, case_of(topic(), *own)) == ["WARNING"]
+    assert severities(DUPLICATE, snapshot_of(topic(), *own)) == ["WARNING"]
 
 
 def test_entries_that_stay_are_a_warning() -> None:
     many = [f"{who}/{n}" for who in "xy" for n in range(5)]
     crowd = [row for at in (300, 700) for row in listed_at("a", at, *many)]
-    case = case_of(topic(), join("x"), join("y"), members=crowd)
-    assert severities(MANY, case) == ["WARNING"]
+    group = snapshot_of(topic(), join("x"), join("y"), members=crowd)
+    assert severities(MANY, group) == ["WARNING"]
 
 
 def test_connections_of_one_host_with_an_id_of_address_and_process() -> None:
@@ -188,14 +191,14 @@ def test_connections_of_one_host_with_an_id_of_address_and_process() -> None:
     own, other = "10.0.0.5@77", "10.0.0.6@77"
     for client_id, what in ((own, "2 connections use"), (other, "2 processes use")):
         twice = [join(client_id, channel=f"10.0.0.5:{port}") for port in (1, 2)]
-        (one,) = findings_of(DUPLICATE, case_of(topic(), *twice))
+        (one,) = findings_of(DUPLICATE, snapshot_of(topic(), *twice))
         assert one.summary.startswith(what)
         assert ("instance name" in str(one.remedy)) == (client_id == own)
 
 
 def test_listed_connections_of_one_host() -> None:
     members = listed_at("a", 500, "10.0.0.5@77/10.0.0.5:1", "10.0.0.5@77/10.0.0.5:2")
-    (one,) = findings_of(DUPLICATE, case_of(topic(), join("10.0.0.5@77"), members=members))
+    (one,) = findings_of(DUPLICATE, snapshot_of(topic(), join("10.0.0.5@77"), members=members))
     assert "instance name" in str(one.remedy)
 
 
@@ -204,20 +207,20 @@ def test_an_id_that_one_broker_lists_many_times_like_all_others_is_no_duplicate(
     listed = [*listed_at("a", 400, *"xxyy"), *listed_at("b", 400, "x", "y")]
     for number, row in enumerate(listed):
         row["client_addr"] = f"10.0.0.1:{number}"
-    case = case_of(*TWICE, members=listed)
-    assert findings_of(DUPLICATE, case) == []
-    assert len(findings_of(MANY, case)) == 1
+    group = snapshot_of(*TWICE, members=listed)
+    assert findings_of(DUPLICATE, group) == []
+    assert len(findings_of(MANY, group)) == 1
 
 
 ORPHAN_QUEUES = "ORPHAN_QUEUES"
 
 
 def test_queues_nobody_holds_by_topic() -> None:
-    case = case_of(
+    group = snapshot_of(
         topic("A"), topic("B"), join("x", "A"), join("y", "A", "B"),
         ends=[end(n, 9, name="B") for n in range(4)], commits=[commit(0, 4, name="B")],
     )  # fmt: skip
-    (one,) = findings_of(ORPHAN_QUEUES, case)
+    (one,) = findings_of(ORPHAN_QUEUES, group)
     assert one.topic == "B"
     assert "2 queues of B (a:0-1)" in one.summary
     assert "14 messages behind" in one.summary
@@ -226,41 +229,43 @@ def test_queues_nobody_holds_by_topic() -> None:
 
 def test_retry_queues_are_a_warning() -> None:
     duplicate = join("x"), join("x", channel="x:2"), join("y")
-    case = case_of(topic(), topic(broker="b"), *duplicate)
-    assert sorted(severities(ORPHAN_QUEUES, case)) == ["ERROR", "WARNING"]
+    group = snapshot_of(topic(), topic(broker="b"), *duplicate)
+    assert sorted(severities(ORPHAN_QUEUES, group)) == ["ERROR", "WARNING"]
 
 
 def test_a_change_that_has_not_settled() -> None:
-    case = case_of(topic("A"), topic("B"), join("x", "A", "B"), join("y", "A", at=998))
-    assert findings_of(ORPHAN_QUEUES, case) == []
+    group = snapshot_of(topic("A"), topic("B"), join("x", "A", "B"), join("y", "A", at=998))
+    assert findings_of(ORPHAN_QUEUES, group) == []
 
 
 def test_an_offline_group_has_no_orphans() -> None:
-    assert findings_of(ORPHAN_QUEUES, case_of(topic(), join("x"), leave("x", 100))) == []
+    assert findings_of(ORPHAN_QUEUES, snapshot_of(topic(), join("x"), leave("x", 100))) == []
 
 
 def test_a_group_back_after_a_long_time_offline() -> None:
-    case = case_of(topic(), join("x"), leave("x", 100), join("x", at=900, channel="n"))
-    assert findings_of(ORPHAN_QUEUES, case) == []
+    group = snapshot_of(topic(), join("x"), leave("x", 100), join("x", at=900, channel="n"))
+    assert findings_of(ORPHAN_QUEUES, group) == []
 
 
 def test_long_orphaned_and_read_again() -> None:
-    case = case_of(topic("A"), topic("B"), join("x", "A"), join("y", "A", "B"), leave("x", 500))
-    assert severities(ORPHAN_QUEUES, case) == ["INFO"]
+    group = snapshot_of(
+        topic("A"), topic("B"), join("x", "A"), join("y", "A", "B"), leave("x", 500)
+    )
+    assert severities(ORPHAN_QUEUES, group) == ["INFO"]
 
 
 def test_config_and_machine_room_have_their_own_rules() -> None:
-    case = case_of(topic(), join("x", strategy="CONFIG(queues=T/a/0)"))
-    assert findings_of(ORPHAN_QUEUES, case) == []
+    group = snapshot_of(topic(), join("x", strategy="CONFIG(queues=T/a/0)"))
+    assert findings_of(ORPHAN_QUEUES, group) == []
 
 
 def test_lists_that_have_an_id_once_again_end_what_lists_showed() -> None:
     """Seen by lists alone, or logged without the line by which one of the two went."""
     twice, once = listed_at("a", 500, "x/1", "x/2", "y"), listed_at("a", 700, "x/1", "y")
     for happened in ((topic(), join("x"), join("y")), TWICE):
-        still = case_of(*happened, members=twice)
+        still = snapshot_of(*happened, members=twice)
         assert severities(DUPLICATE, still) == ["ERROR"]
-        ended = case_of(*happened, members=[*twice, *once])
+        ended = snapshot_of(*happened, members=[*twice, *once])
         (one,) = (row for row in run_rules(ended)["findings"] if row["rule_id"] == DUPLICATE)
         assert (one["severity"], one["last_ms"]) == ("INFO", ms(700))
         assert f"ended at {utc(ms(700))}: a lists it once" in one["summary"]
@@ -268,6 +273,6 @@ def test_lists_that_have_an_id_once_again_end_what_lists_showed() -> None:
 
 def test_a_list_that_is_newer_than_the_end_in_the_log_shows_that_it_has_not_ended() -> None:
     later = listed_at("a", 500, "x/1", "x/2", "y")
-    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 400), members=later)) == ["ERROR"]
+    assert severities(DUPLICATE, snapshot_of(*TWICE, lost("x:1", 400), members=later)) == ["ERROR"]
     before = listed_at("a", 350, "x/1", "x/2", "y")
-    assert severities(DUPLICATE, case_of(*TWICE, lost("x:1", 400), members=before)) == ["INFO"]
+    assert severities(DUPLICATE, snapshot_of(*TWICE, lost("x:1", 400), members=before)) == ["INFO"]

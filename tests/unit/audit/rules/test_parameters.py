@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from rebalance_core.audit.case import GroupCase
 from rebalance_core.audit.coverage import Coverage
 from rebalance_core.audit.findings import run_rules
-from tests.unit.audit.cases import case_of, end, findings_of, join, severities, topic
+from rebalance_core.audit.group_snapshot import GroupSnapshot
+from tests.unit.audit.snapshots import end, findings_of, join, severities, snapshot_of, topic
 
 
-def reading(*lists: str) -> GroupCase:
+def reading(*lists: str) -> GroupSnapshot:
     members = [join(f"c{n}", strategy=f"CONFIG(queues={text})") for n, text in enumerate(lists)]
-    return case_of(topic(read=3), *members, ends=[end(n, 5) for n in range(3)])
+    return snapshot_of(topic(read=3), *members, ends=[end(n, 5) for n in range(3)])
 
 
 def test_a_queue_in_no_list() -> None:
@@ -27,8 +27,8 @@ def test_a_queue_in_two_lists() -> None:
 
 def test_an_overlap_with_a_member_that_came_just_now() -> None:
     strategy = "CONFIG(queues=T/a/0)"
-    case = case_of(topic(), join("x", strategy=strategy), join("y", strategy=strategy, at=999))
-    assert findings_of("CONFIG_OVERLAP", case) == []
+    group = snapshot_of(topic(), join("x", strategy=strategy), join("y", strategy=strategy, at=999))
+    assert findings_of("CONFIG_OVERLAP", group) == []
 
 
 def test_a_queue_that_does_not_exist() -> None:
@@ -47,17 +47,17 @@ def test_the_retry_topic_is_read_only_if_listed() -> None:
 
 
 def test_other_strategies_have_no_lists() -> None:
-    case = case_of(topic(), join("x"), join("y", strategy="CONFIG(queues=T/a/0)"))
+    group = snapshot_of(topic(), join("x"), join("y", strategy="CONFIG(queues=T/a/0)"))
     for rule in ("CONFIG_GAP", "CONFIG_OVERLAP", "CONFIG_FOREIGN_QUEUE", "CONFIG_RETRY_UNREAD"):
-        assert findings_of(rule, case) == []
+        assert findings_of(rule, group) == []
 
 
 RULE = "MACHINE_ROOM_UNMATCHED"
 
 
-def reading_rooms(rooms: str, *brokers: str) -> GroupCase:
+def reading_rooms(rooms: str, *brokers: str) -> GroupSnapshot:
     topics = [topic(broker=name, read=2) for name in brokers]
-    return case_of(*topics, join("x", strategy=f"MACHINE_ROOM(consumer_idcs={rooms})"))
+    return snapshot_of(*topics, join("x", strategy=f"MACHINE_ROOM(consumer_idcs={rooms})"))
 
 
 def test_queues_of_rooms_that_nobody_names() -> None:
@@ -69,13 +69,13 @@ def test_queues_of_rooms_that_nobody_names() -> None:
 
 def test_all_rooms_named_and_other_strategies() -> None:
     assert findings_of(RULE, reading_rooms("r1|r2", "r1@a", "r2@b")) == []
-    assert findings_of(RULE, case_of(topic(broker="plain"), join("x"))) == []
+    assert findings_of(RULE, snapshot_of(topic(broker="plain"), join("x"))) == []
 
 
 def test_lists_made_by_hand_need_no_broker_s_clock() -> None:
     lists = [join(f"c{n}", strategy=f"CONFIG(queues=T/a/{n})") for n in range(2)]
     other = join("x", "U", strategy="CONFIG(queues=T/a/0)")
-    case = case_of(topic(read=3), *lists, other, ends=[end(n, 5) for n in range(3)])
-    case = replace(case, run=replace(case.run, coverage=Coverage(clock_off=True)))
-    severity = {row["rule_id"]: row["severity"] for row in run_rules(case)["findings"]}
+    group = snapshot_of(topic(read=3), *lists, other, ends=[end(n, 5) for n in range(3)])
+    group = replace(group, run=replace(group.run, coverage=Coverage(clock_off=True)))
+    severity = {row["rule_id"]: row["severity"] for row in run_rules(group)["findings"]}
     assert (severity["CONFIG_GAP"], severity["INCONSISTENT_SUBSCRIPTION"]) == ("ERROR", "INFO")

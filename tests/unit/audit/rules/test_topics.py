@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from rebalance_core.audit.case import GroupCase
+from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.model.events import TOPIC_DELETED, Event
-from tests.unit.audit.cases import (
+from tests.unit.audit.snapshots import (
     Row,
-    case_of,
     end,
     event,
     fact,
@@ -14,12 +13,13 @@ from tests.unit.audit.cases import (
     join,
     leave,
     severities,
+    snapshot_of,
     topic,
 )
 
 
-def group(**own: Any) -> GroupCase:
-    return case_of(topic(**own), join("x"), ends=[end(n, 7) for n in range(8)])
+def group(**own: Any) -> GroupSnapshot:
+    return snapshot_of(topic(**own), join("x"), ends=[end(n, 7) for n in range(8)])
 
 
 def test_queues_that_are_written_and_not_read() -> None:
@@ -30,18 +30,18 @@ def test_queues_that_are_written_and_not_read() -> None:
 
 def test_a_broker_that_is_not_readable_or_not_written() -> None:
     assert findings_of("READ_FEWER_THAN_WRITTEN", group(read=2, write=4, perm=2)) == []
-    empty = case_of(topic(read=2, write=4, perm=4), join("x"))
+    empty = snapshot_of(topic(read=2, write=4, perm=4), join("x"))
     assert findings_of("READ_FEWER_THAN_WRITTEN", empty) == []
 
 
 def test_a_change_under_way_is_for_information() -> None:
-    case = case_of(topic(read=4), join("x"), topic(read=2, write=4, at=980))
-    assert severities("READ_FEWER_THAN_WRITTEN", case) == ["INFO"]
+    group = snapshot_of(topic(read=4), join("x"), topic(read=2, write=4, at=980))
+    assert severities("READ_FEWER_THAN_WRITTEN", group) == ["INFO"]
 
 
 def test_a_topic_nobody_subscribes_is_not_the_group_s() -> None:
-    case = case_of(topic(), topic("Other", read=1, write=4), join("x"))
-    assert findings_of("READ_FEWER_THAN_WRITTEN", case) == []
+    group = snapshot_of(topic(), topic("Other", read=1, write=4), join("x"))
+    assert findings_of("READ_FEWER_THAN_WRITTEN", group) == []
 
 
 def test_queues_that_are_read_and_not_written() -> None:
@@ -51,8 +51,8 @@ def test_queues_that_are_read_and_not_written() -> None:
 
 
 def test_a_broker_that_cannot_be_written() -> None:
-    case = case_of(topic(), topic(broker="b", read=2, perm=4), join("x"))
-    (one,) = findings_of("READ_ONLY_BROKER_COUNTED", case)
+    snapshot = snapshot_of(topic(), topic(broker="b", read=2, perm=4), join("x"))
+    (one,) = findings_of("READ_ONLY_BROKER_COUNTED", snapshot)
     assert "2 queues there hold whole shares: x 2" in one.summary
     assert findings_of("READ_ONLY_BROKER_COUNTED", group(read=2)) == []
 
@@ -63,14 +63,14 @@ TWO = topic(), join("x"), join("y")
 
 
 def test_more_members_than_retry_queues() -> None:
-    (one,) = findings_of(IMBALANCE, case_of(*TWO, ends=[end(0, 3, name=RETRY)]))
+    (one,) = findings_of(IMBALANCE, snapshot_of(*TWO, ends=[end(0, 3, name=RETRY)]))
     assert "2 members share 1 retry queue" in one.summary
     assert "3 messages waiting" in one.summary
 
 
 def test_no_retry_waits_or_enough_queues() -> None:
-    assert findings_of(IMBALANCE, case_of(*TWO, ends=[end(0, 0, name=RETRY)])) == []
-    assert findings_of(IMBALANCE, case_of(*TWO, topic(broker="b"))) == []
+    assert findings_of(IMBALANCE, snapshot_of(*TWO, ends=[end(0, 0, name=RETRY)])) == []
+    assert findings_of(IMBALANCE, snapshot_of(*TWO, topic(broker="b"))) == []
 
 
 def config(queues: int) -> Row:
@@ -80,12 +80,12 @@ def config(queues: int) -> Row:
 def test_retries_go_to_queues_nobody_reads() -> None:
     retry = topic(RETRY, read=1)
     (one,) = findings_of(
-        UNREAD, case_of(*TWO, retry, facts=[config(4)], ends=[end(2, 6, name=RETRY)])
+        UNREAD, snapshot_of(*TWO, retry, facts=[config(4)], ends=[end(2, 6, name=RETRY)])
     )
     assert "4 queues (retryQueueNums)" in one.summary
     assert "6 messages in the rest" in one.summary
-    assert findings_of(UNREAD, case_of(*TWO, retry, facts=[config(1)])) == []
-    assert findings_of(UNREAD, case_of(*TWO, facts=[config(4)])) == []
+    assert findings_of(UNREAD, snapshot_of(*TWO, retry, facts=[config(1)])) == []
+    assert findings_of(UNREAD, snapshot_of(*TWO, facts=[config(4)])) == []
 
 
 RULE = "TOPIC_GONE"
@@ -96,46 +96,46 @@ def deleted(at: float, broker: str = "a") -> Event:
 
 
 def test_the_topic_of_a_member() -> None:
-    (one,) = findings_of(RULE, case_of(topic(), join("x"), deleted(100)))
+    (one,) = findings_of(RULE, snapshot_of(topic(), join("x"), deleted(100)))
     assert "T, subscribed by x, was deleted from a" in one.summary
 
 
 def test_the_topic_of_the_last_members() -> None:
-    case = case_of(topic(), join("x"), leave("x", 50), deleted(100))
-    assert severities(RULE, case) == ["WARNING"]
+    group = snapshot_of(topic(), join("x"), leave("x", 50), deleted(100))
+    assert severities(RULE, group) == ["WARNING"]
 
 
 def test_a_route_that_still_has_it() -> None:
-    case = case_of(topic(), topic(broker="b"), join("x"), leave("x", 50), deleted(100),
+    group = snapshot_of(topic(), topic(broker="b"), join("x"), leave("x", 50), deleted(100),
                    topic(at=900))  # fmt: skip
-    (one,) = findings_of(RULE, case)
+    (one,) = findings_of(RULE, group)
     assert "b still has it; a has it again, or the route does" in one.summary
 
 
 def test_created_again_for_members_that_run() -> None:
     two = topic(), topic(broker="b"), join("x")
-    assert severities(RULE, case_of(*two, deleted(100))) == ["WARNING"]
-    assert severities(RULE, case_of(*two, deleted(100), topic(at=200))) == ["INFO"]
+    assert severities(RULE, snapshot_of(*two, deleted(100))) == ["WARNING"]
+    assert severities(RULE, snapshot_of(*two, deleted(100), topic(at=200))) == ["INFO"]
 
 
 def test_broker_after_broker_the_last_one_too() -> None:
     """Members keep the queues of the last broker, so nothing of theirs ends with it."""
     two = topic(), topic(broker="b"), join("x"), deleted(100), deleted(130, "b")
     for made in ((), (topic(at=200), topic(broker="b", at=201)), (topic(broker="b", at=200),)):
-        (one,) = findings_of(RULE, case_of(*two, *made))
+        (one,) = findings_of(RULE, snapshot_of(*two, *made))
         assert "was deleted from a, b at" in one.summary
-    assert severities(RULE, case_of(*two, topic(at=200), topic(broker="b", at=201))) == ["INFO"]
+    assert severities(RULE, snapshot_of(*two, topic(at=200), topic(broker="b", at=201))) == ["INFO"]
     changed = topic(), topic(broker="b"), join("x"), deleted(100), topic(broker="b", perm=4, at=130)
-    (one,) = findings_of(RULE, case_of(*changed))
+    (one,) = findings_of(RULE, snapshot_of(*changed))
     assert "was deleted from a at" in one.summary
 
 
 def test_a_deletion_before_the_group_had_the_topic() -> None:
     made = topic(), topic("U"), deleted(5), topic(at=6)
-    assert findings_of(RULE, case_of(*made, join("x", at=10))) == []
-    assert findings_of(RULE, case_of(*made, join("x", "U", at=1), join("y", at=10))) == []
+    assert findings_of(RULE, snapshot_of(*made, join("x", at=10))) == []
+    assert findings_of(RULE, snapshot_of(*made, join("x", "U", at=1), join("y", at=10))) == []
 
 
 def test_a_topic_that_nobody_asked_for() -> None:
     other = event(TOPIC_DELETED, 100, topic="Other", broker_name="a")
-    assert findings_of(RULE, case_of(topic(), topic("Other"), join("x"), other)) == []
+    assert findings_of(RULE, snapshot_of(topic(), topic("Other"), join("x"), other)) == []

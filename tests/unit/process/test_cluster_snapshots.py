@@ -8,11 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from rebalance_core.audit.cluster_case import CLUSTER_KINDS
-from rebalance_core.contracts.cases import BROKER_EVENTS
+from rebalance_core.audit.cluster_snapshot import CLUSTER_KINDS
+from rebalance_core.contracts.snapshot_tables import BROKER_EVENTS
 from rebalance_core.contracts.table import rows_of_arrow
 from rebalance_core.model import events
-from rebalance_core.process.audit_cases import ClusterTables, cluster_tables_of, read_cluster_tables
+from rebalance_core.process.group_snapshots import (
+    ClusterTables,
+    cluster_tables_of,
+    read_cluster_tables,
+)
 from tests.recordings.fleets import FLEET, ingested_fleet
 
 

@@ -16,9 +16,9 @@ from rebalance_core.audit.broker_states import (
     signs_of_life,
     unlogged_stops,
 )
-from rebalance_core.audit.case import AuditRun, ClusterCase, grouped
 from rebalance_core.audit.completeness import missing_brokers
 from rebalance_core.audit.coverage import coverage_of, name_servers_tell
+from rebalance_core.audit.group_snapshot import AuditRun, ClusterSnapshot, grouped
 from rebalance_core.model.events import BROKER_EVENTS, NOTICES
 from rebalance_core.model.times import HOUR_MS
 
@@ -121,7 +121,7 @@ def _collected(span: SpansRow) -> ObservedFactsRow:
     }
 
 
-def cluster_case(
+def cluster_snapshot(
     facts: FactsByKind,
     dumps: Iterable[NewestDumpsRow],
     broker_events: Iterable[BrokerEventsRow],
@@ -129,7 +129,7 @@ def cluster_case(
     *,
     stale_hours: float,
     not_before_ms: int | None = None,
-) -> ClusterCase:
+) -> ClusterSnapshot:
     """Return what rules on the cluster read, with the run that rules on its groups read.
 
     Args:
@@ -158,8 +158,8 @@ def cluster_case(
     )
     turns = [row for row in broker_events if row["event_type"] != NOTICES]
     run = _with_brokers(run, facts, dumps, turns, rows)
-    case = ClusterCase(run, facts, turns, rows, dumps, not_before_ms)
-    return replace(case, run=replace(run, missing=frozenset(missing_brokers(case))))
+    group = ClusterSnapshot(run, facts, turns, rows, dumps, not_before_ms)
+    return replace(group, run=replace(run, missing=frozenset(missing_brokers(group))))
 
 
 def _period(facts: FactsByKind, dumps: Iterable[NewestDumpsRow], stale_hours: float) -> AuditRun:
@@ -204,8 +204,8 @@ def _with_brokers(
 
     Args:
         run: the run so far.
-        facts: as of `cluster_case`.
-        dumps: as of `cluster_case`.
+        facts: as of `cluster_snapshot`.
+        dumps: as of `cluster_snapshot`.
         turns: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
         coverage: rows of the table.
     """

@@ -38,7 +38,7 @@ QUEUE_OFFSETS = replace(
 )
 """Those of topics that the group reads or has offsets of."""
 
-CASE_TABLES: dict[str, Table] = {
+GROUP_TABLES: dict[str, Table] = {
     table.name: table
     for table in (
         inputs.CLUSTER_EVENTS,

@@ -1,22 +1,22 @@
-"""Small cases: a few events are replayed into the ledger, facts and dumps are written by hand."""
+"""Small snapshots of groups: a ledger replayed from a few events, facts and dumps by hand."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from rebalance_core.audit.case import (
-    AuditRun,
-    ClusterCase,
-    Finding,
-    GroupCase,
-    case_rows,
-    facts_by_kind,
-)
-from rebalance_core.audit.cluster_case import cluster_case
 from rebalance_core.audit.cluster_findings import run_cluster_rules
+from rebalance_core.audit.cluster_snapshot import cluster_snapshot
 from rebalance_core.audit.comparison import ComparisonResult
 from rebalance_core.audit.confidence import borne_out_in_cluster
 from rebalance_core.audit.coverage import CollectedLog, Coverage, LogSpan
+from rebalance_core.audit.group_snapshot import (
+    AuditRun,
+    ClusterSnapshot,
+    Finding,
+    GroupSnapshot,
+    facts_by_kind,
+    snapshot_rows,
+)
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.audit.unknowns import broker_log, client_log, name_server_log
 from rebalance_core.model import events as kinds
@@ -146,7 +146,7 @@ def name_server_logs(*spans: LogSpan) -> CollectedLog:
     return CollectedLog(name_server_log(), spans)
 
 
-def case_of(
+def snapshot_of(
     *happened: Event,
     until: float = 1000,
     settings: GroupSettings | None = None,
@@ -156,8 +156,8 @@ def case_of(
     ends: Iterable[Row] = (),
     commits: Iterable[Row] | None = (),
     stores: Iterable[str] = ("a", "b"),
-) -> GroupCase:
-    """The case of group ``g`` in a collection of ``until`` seconds."""
+) -> GroupSnapshot:
+    """The snapshot of group ``g`` in a collection of ``until`` seconds."""
     settings = settings or GroupSettings()
     happened = tuple(
         Event(**{name: getattr(one, name) for name in COLUMNS} | {"sequence": number})
@@ -193,26 +193,26 @@ def case_of(
     }
     masters = MasterOutages(happened).by_broker
     run = AuditRun(BEGIN_MS, ms(until), store_ms=dict.fromkeys(stores, ms(until)), masters=masters)
-    return GroupCase("c", GROUP, run, case_rows(tables))
+    return GroupSnapshot("c", GROUP, run, snapshot_rows(tables))
 
 
-def with_rows(case: GroupCase, **tables: Iterable[Row]) -> GroupCase:
-    """The case with these rows instead of those that it has of the tables."""
-    rows: Any = {**case.tables, **{name: list(rows) for name, rows in tables.items()}}
-    return replace(case, tables=rows)
+def with_rows(group: GroupSnapshot, **tables: Iterable[Row]) -> GroupSnapshot:
+    """The snapshot with these rows instead of those that it has of the tables."""
+    rows: Any = {**group.tables, **{name: list(rows) for name, rows in tables.items()}}
+    return replace(group, tables=rows)
 
 
-def of_unknown_strategy(case: GroupCase, severity: str = "WARNING") -> GroupCase:
-    """The case with ingest's word that it does not know how the group divides."""
+def of_unknown_strategy(group: GroupSnapshot, severity: str = "WARNING") -> GroupSnapshot:
+    """The snapshot with ingest's word that it does not know how the group divides."""
     row = {"rule_id": UNKNOWN_STRATEGY, "severity": severity}
-    return with_rows(case, findings=[row])
+    return with_rows(group, findings=[row])
 
 
-def findings_of(rule_id: str, case: GroupCase) -> list[Finding]:
+def findings_of(rule_id: str, group: GroupSnapshot) -> list[Finding]:
     """The findings of one rule."""
     find = rules_by_id()[rule_id].find
     assert find is not None, f"{rule_id} is found elsewhere"
-    return list(find(case))
+    return list(find(group))
 
 
 def judge_cluster(
@@ -224,7 +224,7 @@ def judge_cluster(
     coverage: Iterable[Row] = (),
 ) -> tuple[AuditRun, list[Row]]:
     """The run of a cluster, and the findings on it as a whole as rows."""
-    case = cluster_case(
+    group = cluster_snapshot(
         facts_by_kind(facts),
         dumps,
         events,
@@ -232,8 +232,8 @@ def judge_cluster(
         stale_hours=stale_hours,
         not_before_ms=not_before_ms,
     )
-    rows: list[Row] = [*run_cluster_rules(case)]
-    return case.run, rows
+    rows: list[Row] = [*run_cluster_rules(group)]
+    return group.run, rows
 
 
 def found_in_cluster(
@@ -245,10 +245,10 @@ def found_in_cluster(
 ) -> list[Finding]:
     """The findings of one rule on a cluster, as far as they are borne out."""
     run = AuditRun(0, 0, coverage=covered or Coverage())
-    case = ClusterCase(run, facts_by_kind(facts), list(events), list(coverage))
+    group = ClusterSnapshot(run, facts_by_kind(facts), list(events), list(coverage))
     rule = rules_by_id()[rule_id]
     assert rule.find_in_cluster is not None, f"{rule_id} is none on a cluster"
-    return list(borne_out_in_cluster(rule, rule.find_in_cluster(case)))
+    return list(borne_out_in_cluster(rule, rule.find_in_cluster(group)))
 
 
 def why_unknown(result: ComparisonResult) -> str:
@@ -261,7 +261,7 @@ def settled_by(result: ComparisonResult) -> str:
     return "" if result.unknown is None else result.unknown.remedy
 
 
-def severities(rule_id: str, case: GroupCase) -> list[str]:
+def severities(rule_id: str, group: GroupSnapshot) -> list[str]:
     """The severities of one rule's findings; INFO where one lacks evidence by itself, or is of a
     state that has ended.
     """
@@ -270,7 +270,7 @@ def severities(rule_id: str, case: GroupCase) -> list[str]:
         "INFO"
         if one.unknown or (one.last_ms and (rule.state or one.ended_by))
         else one.severity or rule.severity
-        for one in findings_of(rule_id, case)
+        for one in findings_of(rule_id, group)
     ]
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.audit.case import case_rows
-from rebalance_core.audit.cluster_case import CLUSTER_KINDS, ClusterRows, cluster_rows
+from rebalance_core.audit.cluster_snapshot import CLUSTER_KINDS, ClusterRows, cluster_rows
+from rebalance_core.audit.group_snapshot import snapshot_rows
 from rebalance_core.checks.input_tables import ArrowTables, read_tables
 from rebalance_core.checks.packed_rows import PackedTables
 from rebalance_core.checks.row_checks import check_tables
@@ -24,8 +24,8 @@ from rebalance_core.contracts import (
     OBSERVED_TABLES,
     SIMULATED_TABLES,
 )
-from rebalance_core.contracts.cases import BROKER_EVENTS, NEWEST_DUMPS, SPANS
 from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.contracts.snapshot_tables import BROKER_EVENTS, NEWEST_DUMPS, SPANS
 from rebalance_core.contracts.table import TECHNICAL, rows_of_arrow
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, of_types, subscribed
 from rebalance_core.kernels.codes import encode
@@ -35,7 +35,7 @@ from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
 from rebalance_core.storage.place import Location
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import CaseRows, ObservedFactsRow
+    from rebalance_core.contracts.rows import ObservedFactsRow, SnapshotRows
 
 # What an audit compares with: the observed tables, and the findings of an ingest.
 
@@ -86,7 +86,7 @@ _DUMP = ("cluster", "broker_name", "command")
 
 @dataclass(frozen=True, eq=False)
 class ClusterTables(PackedTables):
-    """The rows that belong to no group's case; they grow with brokers, not with groups.
+    """The rows that belong to no group; they grow with brokers, not with groups.
 
     Attributes:
         spans: cluster, and first_ms and last_ms of its events.
@@ -265,7 +265,7 @@ def _states(last: pa.Table, gone: Bools, gone_ms: Ints, deleted_ms: Ints) -> pa.
 # What a fleet has most of, offsets, is thinned first: of a queue the first and the last
 # observation, of its commits the first two, the last and those at which the offset fell.
 
-Case = tuple[str, str, "CaseRows"]
+GroupKeyedRows = tuple[str, str, "SnapshotRows"]
 
 _TOPIC = ("cluster", "topic")
 _QUEUE = ("topic", "broker_name", "queue_id")
@@ -279,8 +279,8 @@ def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]
     return list(zip(clusters.to_pylist(), groups.to_pylist(), strict=True))
 
 
-def cases_of(grouped: GroupedRows) -> Iterator[Case]:
-    """The case of every group, from rows of `by_group`; those of some are in memory as dicts."""
+def snapshots_of(grouped: GroupedRows) -> Iterator[GroupKeyedRows]:
+    """Yield the rows of every group from `by_group`; those of some are in memory as dicts."""
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):
         tables = grouped.of(begin, end)
         # a giant group's rows are large: each table goes as its dicts come
@@ -288,11 +288,11 @@ def cases_of(grouped: GroupedRows) -> Iterator[Case]:
         first = {name: grouped.first[name] - grouped.first[name][begin] for name in rows}
         for at, (cluster, group) in enumerate(names_of(grouped, begin, end), begin):
             of_group = {name: rows[name][first[name][at] : first[name][at + 1]] for name in rows}
-            yield cluster, group, case_rows(of_group)
+            yield cluster, group, snapshot_rows(of_group)
 
 
-def case_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The tables of which a group's case is made; each has cluster and consumer_group."""
+def group_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The tables of which a group's snapshot is made; each has cluster and consumer_group."""
     cluster_events = tables["cluster_events"]
     found = {"cluster_events": of_types(cluster_events, events.GROUP_EVENTS)}
     if "consumer_groups" in tables:

@@ -1,4 +1,4 @@
-"""The cases of groups against their rules, stated plainly, on random tables."""
+"""The snapshots of groups against their rules, stated plainly, on random tables."""
 
 import random
 from collections import defaultdict
@@ -13,13 +13,13 @@ from rebalance_core.contracts import ALL_TABLES, OBSERVED_TABLES, SIMULATED_TABL
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.model import events
 from rebalance_core.model.queue import retry_topic
-from rebalance_core.process import audit_cases as module
-from rebalance_core.process.audit_cases import (
+from rebalance_core.process import group_snapshots as module
+from rebalance_core.process.group_snapshots import (
     by_group,
-    case_tables,
-    cases_of,
     ends_of_queues,
+    group_tables,
     missing_routes,
+    snapshots_of,
     topic_states,
     turning_commits,
 )
@@ -225,8 +225,10 @@ def test_every_group_gets_its_rows(
         for row in tables[name]
         if row.get("consumer_group")
     }
-    cases = cases_of(by_group(case_tables(arrow)))
-    found: dict[tuple[str, str], Any] = {(cluster, group): rows for cluster, group, rows in cases}
+    snapshots = snapshots_of(by_group(group_tables(arrow)))
+    found: dict[tuple[str, str], Any] = {
+        (cluster, group): rows for cluster, group, rows in snapshots
+    }
     assert found.keys() == named
     for (cluster, group), rows in found.items():
         place = {"cluster": cluster, "consumer_group": group}
@@ -255,7 +257,7 @@ def test_the_random_tables_have_what_is_tested() -> None:
 
 def test_no_row_at_all() -> None:
     tables = {name: table_of(name, []) for name in random_tables(0)}
-    assert list(cases_of(by_group(case_tables(tables)))) == []
+    assert list(snapshots_of(by_group(group_tables(tables)))) == []
 
 
 def test_an_end_that_went_back_is_kept_with_the_one_before() -> None:

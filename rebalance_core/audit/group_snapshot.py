@@ -12,10 +12,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar, cast
 
 from rebalance_core.audit.coverage import Coverage, Process
-from rebalance_core.contracts.cases import CASE_TABLES
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
 from rebalance_core.contracts.ledger import BROKER, QUEUE
 from rebalance_core.contracts.observed import FACT_KINDS
+from rebalance_core.contracts.snapshot_tables import GROUP_TABLES
 from rebalance_core.model import times
 from rebalance_core.model.events import (
     CONSUMER_EVENTS,
@@ -37,19 +37,19 @@ from rebalance_core.strategies.pop import WHOLE_BROKER
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         BrokerEventsRow,
-        CaseQueueOffsetsRow,
-        CaseRows,
         ClusterEventsRow,
         ConsumerEventsRow,
         ConsumerGroupsRow,
         CoverageRow,
         EpochsRow,
         FactsByKind,
+        GroupQueueOffsetsRow,
         MembershipsRow,
         NewestDumpsRow,
         ObservedFactsRow,
         OwnershipRow,
         RequestModesRow,
+        SnapshotRows,
     )
 
 # All that is known of one group in the period that is audited.
@@ -132,9 +132,9 @@ class AuditRun:
     changed_unseen: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 
 
-def case_rows(tables: Mapping[str, Iterable[Mapping[str, object]]]) -> CaseRows:
+def snapshot_rows(tables: Mapping[str, Iterable[Mapping[str, object]]]) -> SnapshotRows:
     """The rows on one group, those of a table that is not there none."""
-    return cast("CaseRows", {name: list(tables.get(name, ())) for name in CASE_TABLES})
+    return cast("SnapshotRows", {name: list(tables.get(name, ())) for name in GROUP_TABLES})
 
 
 def facts_by_kind(rows: Iterable[ObservedFactsRow]) -> FactsByKind:
@@ -146,8 +146,8 @@ def facts_by_kind(rows: Iterable[ObservedFactsRow]) -> FactsByKind:
 
 
 @dataclass(frozen=True)
-class GroupCase:
-    """The rows of one group, by table of `CASE_TABLES`.
+class GroupSnapshot:
+    """The rows of one group, by table of `GROUP_TABLES`.
 
     ``findings`` are ingest's on the group; there is ``propagation`` if its changes were simulated
     over time.
@@ -156,7 +156,7 @@ class GroupCase:
     cluster: str
     consumer_group: str
     run: AuditRun
-    tables: CaseRows = field(default_factory=lambda: case_rows({}))
+    tables: SnapshotRows = field(default_factory=lambda: snapshot_rows({}))
 
     @cached_property
     def facts(self) -> FactsByKind:
@@ -165,7 +165,7 @@ class GroupCase:
         return facts_by_kind(sorted(rows, key=lambda row: (row["first_ms"], row["source"])))
 
     @cached_property
-    def ends(self) -> dict[tuple[str, str, int], list[CaseQueueOffsetsRow]]:
+    def ends(self) -> dict[tuple[str, str, int], list[GroupQueueOffsetsRow]]:
         """The rows of queue_offsets by topic, broker name and queue id."""
         return grouped(
             self.tables["queue_offsets"],
@@ -271,12 +271,12 @@ class GroupCase:
 
 
 @dataclass(frozen=True)
-class ClusterCase:
+class ClusterSnapshot:
     """The rows on one cluster as a whole.
 
     Attributes:
         run: the audit run's knowledge of the cluster.
-        facts: by kind, those of `cluster_case.CLUSTER_KINDS`.
+        facts: by kind, those of `cluster_snapshot.CLUSTER_KINDS`.
         broker_events: BROKER_UP and BROKER_DOWN, MASTER_UP and MASTER_DOWN.
         coverage: rows of ``coverage``; none: the files cover all the time.
         dumps: the newest dump by command and broker.
@@ -334,7 +334,7 @@ class Subject:
 
     name: str
     meaning: str
-    timelines: Callable[[GroupCase, Finding], Iterable[Timeline[Process]]]
+    timelines: Callable[[GroupSnapshot, Finding], Iterable[Timeline[Process]]]
     when: Literal["BEGIN", "END", "SPAN"] = "END"
     before_ms: int = 0
 
@@ -404,13 +404,13 @@ class Rule:
     meaning: str
     seen_by: str
     remedy: str
-    find: Callable[[GroupCase], Iterable[Finding]] | None = None
+    find: Callable[[GroupSnapshot], Iterable[Finding]] | None = None
     by_owners: bool = False
     about: str = ""
     files: tuple[str, ...] = ()
     reads: tuple[Subject, ...] = ()
     state: bool = False
-    find_in_cluster: Callable[[ClusterCase], Iterable[Finding]] | None = None
+    find_in_cluster: Callable[[ClusterSnapshot], Iterable[Finding]] | None = None
 
 
 # How findings name durations, lists and queues.
