@@ -1,4 +1,4 @@
-"""Blocks of the pages that say `on Spark` run in a session."""
+"""Blocks of the pages that are marked `on Spark` run in a session, page by page, in order."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rebalance_core.cli.main import main
-from tests.docs.pages import Block, Folder, blocks_of
+from tests.docs.pages import Block, Folder, blocks_of, missing
 from tests.docs.test_blocks import ENGLISH
 from tests.tree import TREE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BLOCKS = [block for page in ENGLISH for block in blocks_of(page) if "on Spark" in block.marks]
+ALL = {str(page.relative_to(TREE)): blocks_of(page) for page in ENGLISH}
+PAGES = {
+    name: blocks
+    for name, blocks in ALL.items()
+    if any("on Spark" in block.marks for block in blocks)
+}
 DEMO = TREE / "rebalance_core/bundled/demo/join-leave/tables"
 
 
@@ -25,14 +30,21 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {"tables": DEMO, "rebalance-demo": folder}
 
 
+def on_spark(block: Block | None) -> bool:
+    return block is not None and "on Spark" in block.marks
+
+
 def test_pages_have_such_blocks() -> None:
-    assert len(BLOCKS) >= 3
-    assert {block.kind for block in BLOCKS} == {"python"}
+    marked = [block for blocks in PAGES.values() for block in blocks if on_spark(block)]
+    assert len(PAGES) >= 3
+    assert {block.kind for block in marked} == {"python"}
+    shown = [b for b in PAGES["docs/tutorial-spark.md"] if b.kind == "data" and on_spark(b.follows)]
+    assert len(shown) == 3
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.place)
+@pytest.mark.parametrize("name", PAGES)
 def test_blocks_on_spark(
-    block: Block,
+    name: str,
     ready: dict[str, Path],
     spark: "SparkSession",
     tmp_path: Path,
@@ -41,7 +53,13 @@ def test_blocks_on_spark(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     folder = Folder(tmp_path, ready, lambda: "".join(capsys.readouterr()))
-    code, _ = block.replaced(block.text)
-    for name, there in {**ready, "out": tmp_path / "out"}.items():
-        code = code.replace(f'"{name}', f'"{there}')  # the JVM has a working folder of its own
-    folder.execute(replace(block, text=code, marks={}), spark=spark)
+    for block in PAGES[name]:
+        if on_spark(block):
+            code, _ = block.replaced(block.text)
+            for word, there in {**ready, "out": tmp_path / "out"}.items():
+                code = code.replace(f'"{word}', f'"{there}')  # the JVM has a folder of its own
+            folder.read()
+            folder.execute(replace(block, text=code, marks={}), spark=spark)
+        elif block.kind == "data" and on_spark(block.follows):
+            line = missing(block.text.splitlines(), folder.printed)
+            assert line is None, f"{block.place}: not printed: {line!r}, but\n{folder.printed}"
