@@ -12,7 +12,7 @@ from rebalance_core.model.verdicts import INFO
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import FindingsRow
 
-Says = Callable[["FindingsRow", "FindingsRow"], bool]
+Condition = Callable[["FindingsRow", "FindingsRow"], bool]
 """True if a finding's own evidence names the cause: the cause, then the finding."""
 
 Subject = Literal["consumer_group", "topic"]
@@ -29,18 +29,18 @@ class Link:
         cause: the rule of the cause.
         consequence: the rule of what follows from it.
         same: columns that both have in common, beside the cluster.
-        says: what else has to hold.
+        condition: what else has to hold.
         quiet: the cause is INFO where it is over, and sure all the same.
     """
 
     cause: str
     consequence: str
     same: tuple[Subject, ...]
-    says: Says
+    condition: Condition
     quiet: bool = False
 
 
-def _gives(reason: str) -> Says:
+def _gives(reason: str) -> Condition:
     """True if the consequence gives this reason."""
     return lambda cause, finding: finding["evidence"].get("reason") == reason
 
@@ -57,7 +57,7 @@ def _held_by_several(cause: FindingsRow, finding: FindingsRow) -> bool:
     return not twins and "as dumps show" not in finding["summary"]
 
 
-def _storm_of(words: str) -> Says:
+def _storm_of(words: str) -> Condition:
     """True if a storm names the cause: `words` with the columns of the cause."""
     return lambda cause, finding: words.format_map(cause) in finding["evidence"].get("causes", "")
 
@@ -74,14 +74,14 @@ def _predicted(cause: FindingsRow, finding: FindingsRow) -> bool:
     return client_id is None or client_id in finding["evidence"].get("predicted", "")
 
 
-def _equal(*names: str) -> Says:
+def _equal(*names: str) -> Condition:
     """True if both state the same of their topic."""
 
-    def says(cause: FindingsRow, finding: FindingsRow) -> bool:
+    def condition(cause: FindingsRow, finding: FindingsRow) -> bool:
         stated = [[one["evidence"].get(name) for name in names] for one in (cause, finding)]
         return stated[0] == stated[1] and None not in stated[0]
 
-    return says
+    return condition
 
 
 def _set_up(rule_id: str, *names: str) -> Link:
@@ -162,7 +162,7 @@ def with_causes(findings: Iterable[FindingsRow]) -> list[FindingsRow]:
 
 def _fitting(link: Link, causes: Iterable[FindingsRow], row: FindingsRow) -> set[str | None]:
     """The fingerprints of the causes that fit; of the same rule the first alone, never its own."""
-    fitting = (one for one in causes if _may_cause(link, one, row) and link.says(one, row))
+    fitting = (one for one in causes if _may_cause(link, one, row) and link.condition(one, row))
     if link.cause != link.consequence:
         return {one["fingerprint"] for one in fitting}
     first = next(fitting, row)

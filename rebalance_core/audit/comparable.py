@@ -20,7 +20,7 @@ from rebalance_core.audit.topic_settings import unreadable_topics
 from rebalance_core.model import verdicts
 from rebalance_core.model.clients import profile_of_row
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
+from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_REPORTED
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow
@@ -50,7 +50,7 @@ def why_unobserved(group: GroupSnapshot) -> str:
     """Return the reason why no observation of the group can be compared."""
     if all(row["message_model"] == BROADCASTING for row in group.members):
         return verdicts.BROADCASTING
-    return OWNERS_NOT_TOLD if _none_answered(group) else verdicts.NO_DUMP
+    return OWNERS_NOT_REPORTED if _none_answered(group) else verdicts.NO_DUMP
 
 
 def predictable_times(group: GroupSnapshot, times_ms: Iterable[int]) -> set[int]:

@@ -61,7 +61,7 @@ class ComparisonResult:
         unasked: brokers of the group that no consumerConnection of the last round asked.
         unsettled: what differed in the last round inside a window, the latest after its change.
         unheld: queues that nobody holds, by consumerProgress alone, whatever the strategy.
-        untold: members of the last round that did not tell their queues; None: all did.
+        unanswered_round: members of the last round that did not tell their queues; None: all did.
         unknown: what the comparison rests on and no file shows, where that is why it is UNKNOWN.
         basis: one of `model.verdicts.BASES`.
     """
@@ -75,7 +75,7 @@ class ComparisonResult:
     unasked: tuple[str, ...] = ()
     unsettled: Unsettled | None = None
     unheld: tuple[UnownedQueue, ...] = ()
-    untold: UnansweredRound | None = None
+    unanswered_round: UnansweredRound | None = None
     unknown: Unknown | None = None
     basis: verdicts.Basis = verdicts.LEDGER
 
@@ -149,7 +149,7 @@ def _judged(group: GroupSnapshot) -> ComparisonResult:
     if result.reason not in NOT_MODELLED and not depends_on_missing(group):
         found = unowned_queues(group, prediction, observed)
     silent = unanswered_round(group, prediction, observed)
-    return replace(result, unheld=tuple(found), untold=silent)
+    return replace(result, unheld=tuple(found), unanswered_round=silent)
 
 
 def _compared(

@@ -15,13 +15,13 @@ from rebalance_core.audit.group_snapshot import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.observations import NOT_READ, NOT_TOLD, unanswered, unread
+from rebalance_core.audit.observations import NOT_READ, QUEUES_NOT_REPORTED, unanswered, unread
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.rewritten_ids import HASHED, divides_by_hashes
 from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.model import verdicts
 from rebalance_core.model.events import BROKER_DOWN
-from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_TOLD
+from rebalance_core.model.verdicts import NOT_TOLD as OWNERS_NOT_REPORTED
 
 _SEEN_BY = "the comparison"
 _DIFFERS: dict[str, tuple[verdicts.Severity, str]] = {
@@ -102,7 +102,7 @@ COMPARISON_RULES: dict[str, Rule] = {
         reads=(CAUSES,),
     ),
     "UNHELD": NOT_READ,
-    "UNTOLD": NOT_TOLD,
+    "UNREPORTED": QUEUES_NOT_REPORTED,
 }
 
 
@@ -150,8 +150,8 @@ def comparison_findings(
             ),
         )
     yield from ((NOT_READ, one) for one in unread(group, result.unheld))
-    if result.untold is not None:
-        yield NOT_TOLD, unanswered(group, result.untold)
+    if result.unanswered_round is not None:
+        yield QUEUES_NOT_REPORTED, unanswered(group, result.unanswered_round)
     alike = grouped(result.differences, lambda one: (one.why, one.queue.topic))
     offsets = Offsets(group)
     for (why, topic), differences in sorted(alike.items()):
@@ -160,8 +160,8 @@ def comparison_findings(
 
 _SETTLED_BY = {
     verdicts.NO_DUMP: "Dump consumerProgress -s true -g {group}, and consumerStatus -g {group}.",
-    OWNERS_NOT_TOLD: "Dump consumerStatus -g {group} while its members answer; clients that tell "
-    "nobody which queues they hold have it in their own logs alone.",
+    OWNERS_NOT_REPORTED: "Dump consumerStatus -g {group} while its members answer; clients that "
+    "tell nobody which queues they hold have it in their own logs alone.",
     verdicts.ASSIGNED: "Nothing: the applications know which queues they assigned.",
     verdicts.STALE_DUMP: "Dump consumerProgress -s true -g {group} again.",
     verdicts.INCOMPLETE: "Copy the broker.log of {brokers}.",

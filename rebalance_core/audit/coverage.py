@@ -95,8 +95,8 @@ class CollectedLog:
         before = STOPPED if known else self.file.begins(first.from_ms)
         timeline = ALWAYS.put(-EVER_MS, first.from_ms, before)
         for one, other in pairwise(self.spans):
-            hole = self.file.silent(one.to_ms, other.from_ms)
-            value = STOPPED if other.from_start else hole
+            gap = self.file.silent(one.to_ms, other.from_ms)
+            value = STOPPED if other.from_start else gap
             timeline = timeline.put(one.to_ms + 1, other.from_ms, value)
         after = STOPPED if self.down else self.file.ended(last.to_ms)
         return timeline.put(last.to_ms + LOG_SILENT_MS + 1, EVER_MS, after)

@@ -28,7 +28,7 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.protocol.mixed_group import MixedGroup
 from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
-from rebalance_core.protocol.shares import Divider
+from rebalance_core.protocol.shares import MemberStrategy
 from rebalance_core.strategies import allocate_group, custom, parse_strategy
 from rebalance_core.strategies.registry import CANDIDATES, DEFAULT_VERSION
 
@@ -170,7 +170,7 @@ class Allocations:
         self, strategy: str, queues: Sequence[MessageQueue], clients: Sequence[str]
     ) -> Owners:
         members = [
-            Divider(
+            MemberStrategy(
                 client_id, strategy, self._languages.get(client_id),
                 self._versions.get(client_id, DEFAULT_VERSION),
             )

@@ -422,7 +422,7 @@ NOT_READ = Rule(
     "Restart the members one by one, and look for the cause in the group's other findings.",
     reads=(CAUSES,),
 )
-NOT_TOLD = Rule(
+QUEUES_NOT_REPORTED = Rule(
     "QUEUES_NOT_TOLD",
     INFO,
     "Listed members did not tell mqadmin which queues they hold. mqadmin stops at the first that "
@@ -475,11 +475,11 @@ def unowned_queues(
     held = _held_by_clients(observed)
     progress = {(queue_of(row), row["first_ms"]): row for row in group.facts["QUEUE_PROGRESS"]}
     offsets = Offsets(group)
-    looks: dict[MessageQueue, list[QueueObservation]] = {}
+    by_queue: dict[MessageQueue, list[QueueObservation]] = {}
     for one in observed:
         if isinstance(one, QueueObservation):
-            looks.setdefault(one.queue, []).append(one)
-    for queue, seen in sorted(looks.items()):
+            by_queue.setdefault(one.queue, []).append(one)
+    for queue, seen in sorted(by_queue.items()):
         newest, before = seen[-1], seen[-2] if len(seen) > 1 else None
         row = progress.get((queue, newest.at_ms))
         if newest.address or newest.at_ms < since_ms or queue in held or row is None:

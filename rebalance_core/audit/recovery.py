@@ -125,14 +125,14 @@ def went_after(group: GroupSnapshot, client_id: str | None, last_ms: int) -> int
     """
     if client_id is None:
         last = group.last_epoch
-        stays: list[int | None] = (
+        memberships: list[int | None] = (
             [last["from_ms"]] if last is not None and last["status"] == EMPTY else []
         )
     else:
         rows = group.tables["memberships"]
-        stays = [row["to_ms"] for row in rows if row["client_id"] == client_id]
-    ends = [ms for ms in stays if ms is not None]
-    if not ends or len(ends) < len(stays) or max(ends) < last_ms - SEEN_BEFORE_LOGGED_MS:
+        memberships = [row["to_ms"] for row in rows if row["client_id"] == client_id]
+    ends = [ms for ms in memberships if ms is not None]
+    if not ends or len(ends) < len(memberships) or max(ends) < last_ms - SEEN_BEFORE_LOGGED_MS:
         return None
     return max(last_ms, *ends)
 

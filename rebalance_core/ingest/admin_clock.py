@@ -248,7 +248,7 @@ def _of_commits(
         at_ms = file.written_ms or 0
         late_ms = ANSWERED_MS if file.kind == ADMIN else OFFSET_FLUSH_MS + ANSWERED_MS
         folder = folders.get(file.place) if folders else None
-        if folder is not None and not folder.speaks(at_ms):
+        if folder is not None and not folder.is_authoritative(at_ms):
             continue
         for name, shown in counted[file.name].witnessed.items():
             if folder is not None:

@@ -56,8 +56,8 @@ class BrokerFolder:
     turns: tuple[tuple[int, bool, str], ...] = ()
     by_turns: bool = False
 
-    def speaks(self, at_ms: int | None) -> bool:
-        """True if what it says of that time counts as the broker's."""
+    def is_authoritative(self, at_ms: int | None) -> bool:
+        """True if its statements of that time count as the broker's."""
         if at_ms is None or not self.turns:
             return self.authoritative
         return [master for since_ms, master, _ in self.turns if since_ms <= at_ms][-1]

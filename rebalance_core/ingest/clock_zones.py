@@ -116,7 +116,7 @@ def nearest_zone(gap_ms: int, slack_ms: int) -> int:
     return shift if abs(shift) >= LEAST_MS and abs(gap_ms - shift) <= slack_ms else 0
 
 
-def in_step(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStats]:
+def corrected_stats(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStats]:
     """The counts with the times of the files corrected."""
     moved = []
     for one in stats:

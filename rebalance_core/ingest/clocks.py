@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from rebalance_core.ingest.admin_clock import DUMPS, STORES, ClockOff, LogClocks, clocks_off
 from rebalance_core.ingest.broker_folders import BrokerFolder, broker_folders
 from rebalance_core.ingest.clock_offsets import ClockShifts, clock_shifts
-from rebalance_core.ingest.clock_zones import Shifts, in_step, zone_shifts
+from rebalance_core.ingest.clock_zones import Shifts, corrected_stats, zone_shifts
 from rebalance_core.ingest.collection import (
     ADMIN,
     CONFIG_STORES,
@@ -51,7 +51,7 @@ def in_time(
     stated = filter(is_on_cluster, of_cluster)
     folders, _ = broker_folders(collection.broker_folders, stated, expected, end_ms)
     shifts = zone_shifts(collection, read)
-    zoned = in_step(read, shifts)
+    zoned = corrected_stats(read, shifts)
     clocks = clock_shifts(collection, zoned)
     off = _naming_off(collection, zoned, clocks, folders)
     naming = next((one for one in off.values() if one.behind_ms), None)
@@ -69,7 +69,7 @@ def in_time(
             for one in read
         ]
         shifts = zone_shifts(collection, shown)
-        zoned = in_step(read, shifts)
+        zoned = corrected_stats(read, shifts)
     clocks = replace(clocks, heads={**clocks.heads, **moved}, copies=off)
     files = tuple(
         replace(f, written_ms=f.written_ms + moved[f.name])
@@ -77,7 +77,9 @@ def in_time(
         else f
         for f in collection.files
     )
-    return InTime(replace(collection, files=files), in_step(zoned, clocks.heads), shifts, clocks)
+    return InTime(
+        replace(collection, files=files), corrected_stats(zoned, clocks.heads), shifts, clocks
+    )
 
 
 def _naming_off(

@@ -23,7 +23,7 @@ from rebalance_core.ingest.evidence import Evidence, is_on_cluster
 from rebalance_core.ingest.masters import MasterTurn, Replicas, master_turns, modes_at_end
 from rebalance_core.ingest.parse.broker_log import MEMORY_RATIO
 from rebalance_core.ingest.parse.java_text import plain_version
-from rebalance_core.ingest.store_copies import BrokerStore, rocksdb_stores, stated_once
+from rebalance_core.ingest.store_copies import BrokerStore, rocksdb_stores, without_repeats
 from rebalance_core.model.times import MINUTE_MS, SECOND_MS
 from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.broker_offset_reply import PAGE_CACHE_CHECK
@@ -79,7 +79,7 @@ class BrokerHistory:
             return
         elif piece.kind == "broker_starting" and folder is not None:
             self.starts.setdefault(folder.place, set()).add((piece.at_ms, piece.source))
-            if folder.speaks(piece.at_ms):
+            if folder.is_authoritative(piece.at_ms):
                 masks = self.permissions.setdefault(folder.broker_name, set())
                 masks.add((piece.at_ms, piece.values["perm"]))
         elif piece.kind == "broker_stopping" and folder is not None:
@@ -100,7 +100,7 @@ class BrokerHistory:
     ) -> None:
         """Note a store that was read whole: what it has no entry of was not there."""
         at_ms = self.end_ms if piece.at_ms is None else piece.at_ms
-        if folder is None or not folder.speaks(at_ms):
+        if folder is None or not folder.is_authoritative(at_ms):
             return
         store = folder.broker_name, at_ms, piece.source
         if piece.kind == "request_modes":
@@ -283,10 +283,10 @@ class ClusterContext:
         # an address that no folder has is the master's, or one without files
         return dict(self.addresses) | placed
 
-    def answerer(self, broker: str, at_ms: int) -> str:
+    def acting_master_place(self, broker: str, at_ms: int) -> str:
         """Place of the process that is the master at that time, of those that are so by turns."""
         replicas = [f for f in self.folders.values() if f.broker_name == broker and f.by_turns]
-        return next((folder.place for folder in replicas if folder.speaks(at_ms)), broker)
+        return next((folder.place for folder in replicas if folder.is_authoritative(at_ms)), broker)
 
     def tells_since(self, at_ms: int) -> bool:
         """True if whatever happened at any broker since then stands in a log that was collected."""
@@ -542,10 +542,10 @@ def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Ev
         if folder is None:
             listed = piece.kind == "member" and piece.source.startswith(DUMPS)
             at_ms = context.time_of(piece)
-            yield _at(context.answerer(piece.place, at_ms), piece) if listed else piece
+            yield _at(context.acting_master_place(piece.place, at_ms), piece) if listed else piece
         elif _of_process(piece.kind):
             yield _at(folder.place, piece)
-        elif folder.speaks(piece.at_ms) or piece.kind == "dump":
+        elif folder.is_authoritative(piece.at_ms) or piece.kind == "dump":
             yield _at(folder.broker_name, piece)
 
 
@@ -555,7 +555,7 @@ def of_masters(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[
     for piece in pieces:
         folder = by_place.get(piece.place)
         if folder is not None and folder.by_turns and _of_process(piece.kind):
-            if folder.speaks(context.time_of(piece)):
+            if folder.is_authoritative(context.time_of(piece)):
                 yield _at(folder.broker_name, piece)
         elif piece.place not in context.slave_places:
             yield piece
@@ -576,7 +576,7 @@ def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterato
         folder = _folder(piece, context)
         if folder is None:
             yield piece
-        elif folder.speaks(piece.at_ms):
+        elif folder.is_authoritative(piece.at_ms):
             yield _at(folder.broker_name, piece)
 
 
@@ -585,7 +585,7 @@ def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evid
 
     What exportMetadata says of one broker counts where its store cannot be copied.
     """
-    for piece in stated_once(pieces):
+    for piece in without_repeats(pieces):
         if piece.kind in EXPORTED:
             if piece.place in context.in_rocksdb:
                 yield replace(piece, kind=EXPORTED[piece.kind])

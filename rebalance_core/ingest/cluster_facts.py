@@ -340,7 +340,7 @@ def _registered(
     """
     last: dict[tuple[str, str], tuple[ClusterEvidence, bool]] = {}
     joined: dict[tuple[str, str], BrokerRegisteredPiece] = {}
-    untold: dict[tuple[str, str], int] = {}
+    previous_ms: dict[tuple[str, str], int] = {}
     for piece in without_graceful_stops(ordered):
         if piece.kind in ("broker_registered", "broker_address", "broker_known"):
             broker = registered(piece, context.addresses)
@@ -351,7 +351,7 @@ def _registered(
             if piece.kind == "broker_registered":
                 before = joined.get(key)
                 if before is not None and before.values["address"] == piece.values["address"]:
-                    untold[key] = context.time_of(before)
+                    previous_ms[key] = context.time_of(before)
                 joined[key] = piece
         elif piece.kind == "broker_removed":
             last[piece.place, piece.values["broker"]] = (piece, False)
@@ -362,8 +362,8 @@ def _registered(
                 last |= {key: (piece, False) for key in last if key[0] == piece.place}
     for (place, broker), (piece, is_there) in sorted(last.items()):
         details = {"name": name_server(collection, place), "registered": is_there}
-        if (place, broker) in untold:
-            details["untold_ms"] = untold[place, broker]
+        if (place, broker) in previous_ms:
+            details["untold_ms"] = previous_ms[place, broker]
         at_ms = context.time_of(piece)
         rows.add("BROKER_REGISTERED", at_ms, piece.source, details, broker_name=broker)
 

@@ -29,7 +29,7 @@ from rebalance_core.model.times import MINUTE_MS
 from rebalance_core.model.verdicts import INFO, WARNING
 from rebalance_core.model.versions import nearest_version
 from rebalance_core.protocol.client_reports import tells_queues
-from rebalance_core.protocol.shares import Divider, shares_of
+from rebalance_core.protocol.shares import MemberStrategy, shares_of
 from rebalance_core.strategies import custom, make_strategy, parse_strategy
 from rebalance_core.strategies.machine_room_nearby import NEARBY, MachineRoomNearby
 from rebalance_core.strategies.registry import CANDIDATES, parameters_of
@@ -97,7 +97,9 @@ def group_strategies(
     shown = _shown(pieces, context)
     strategies = GroupStrategies(group=given)
     rooms = _rooms(shown.results[c] for c in shown.results if shown.names.get(c) == MACHINE_ROOM)
-    alive = {client_id for client_id in presence.stays if presence.channels(client_id, shown.at_ms)}
+    alive = {
+        client_id for client_id in presence.memberships if presence.channels(client_id, shown.at_ms)
+    }
     if (
         rooms
         and _name(given) != MACHINE_ROOM
@@ -122,7 +124,7 @@ def group_strategies(
     of_all = given is not None and {given}.issuperset(strategies.members.values())
     if _name(strategies.group) == CONFIG and not of_all:
         # a list is its member's own: whose list nothing shows has none of the others'
-        for client_id in presence.stays.keys() - strategies.members.keys():
+        for client_id in presence.memberships.keys() - strategies.members.keys():
             strategies.unknown.setdefault(client_id, CONFIG)
     return strategies
 
@@ -296,7 +298,7 @@ def fit_strategy(
         (clients, owners)
         for clients, owners in whole
         if any(
-            owner and Divider(owner, text, languages.get(owner)).share_known
+            owner and MemberStrategy(owner, text, languages.get(owner)).share_known
             for owner in owners.values()
             for text in (assumed, *CANDIDATES)
         )
@@ -446,7 +448,7 @@ def _dumps(
         if tuple(dumped) in cut:
             continue
         clients = presence.clients(at_ms - QUIET_MS, at_ms)
-        process_ids = [c for c in presence.stays for _ in presence.channels(c, at_ms)]
+        process_ids = [c for c in presence.memberships for _ in presence.channels(c, at_ms)]
         by_address = {client.partition("@")[0]: client for client in clients}
         if connected - {row.values["broker_name"] for row in rows}:
             continue
@@ -505,7 +507,7 @@ def _explains(
     """
     texts = {GO: of_go or text}
     members = [
-        Divider(client_id, texts.get(language or "", text), language)
+        MemberStrategy(client_id, texts.get(language or "", text), language)
         for client_id, language in ((one, languages.get(one)) for one in clients)
     ]
     unknown = {one.client_id for one in members if not one.share_known}

@@ -213,7 +213,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
     findings += may_assign(group, client_side, on_group, versions)
     findings += _of_static_topics(group, events, context)
     findings += _of_lite_topics(group, events, context)
-    findings += _release_not_told(group, {c: n for c, n in libraries.items() if c not in releases})
+    findings += _release_unknown(group, {c: n for c, n in libraries.items() if c not in releases})
     findings += _taken_as_java(group, languages)
     findings += _not_modelled(group, stated)
     clients = {row["client_id"] for row in events if row["event_type"] == CONSUMER_JOIN}
@@ -373,7 +373,7 @@ def _in_order(events: list[Event]) -> list[Event]:
     return events
 
 
-def _release_not_told(group: str, libraries: Mapping[str, str]) -> Iterator[Finding]:
+def _release_unknown(group: str, libraries: Mapping[str, str]) -> Iterator[Finding]:
     """One finding for all members that are no Java clients."""
     if libraries:
         names = ", ".join(sorted({*libraries.values()}))

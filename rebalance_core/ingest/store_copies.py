@@ -34,7 +34,7 @@ _Span = tuple[int, int]
 AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
-def stated_once(pieces: Iterable[AnyEvidence]) -> list[AnyEvidence]:
+def without_repeats(pieces: Iterable[AnyEvidence]) -> list[AnyEvidence]:
     """The evidence without what an earlier file of the same log has stated already.
 
     What one file states twice stays twice. Two pieces of a log that were rotated share at most the

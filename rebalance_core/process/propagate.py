@@ -81,10 +81,10 @@ def propagate(
     found: dict[str, list[pa.RecordBatch]] = {name: [] for name in WRITTEN}
     with dealt_groups(runtime, inputs, options) as dealt:
         dealt.refuse(BadRowLimits(max_bad_share=1.0))
-        looked = SurveyStats()
-        for name, batch in dealt.survey(dealt.rows, looked):
+        surveyed = SurveyStats()
+        for name, batch in dealt.survey(dealt.rows, surveyed):
             found[name].append(batch)
-        for name, batch in add_up(dealt.played(looked), PropagationFacts()):
+        for name, batch in add_up(dealt.played(surveyed), PropagationFacts()):
             found[name].append(batch)
     tables = {**PROPAGATION_TABLES, REJECTED.name: REJECTED}
     return {
@@ -128,19 +128,19 @@ def propagate_and_write(
     with dealt_groups(runtime, inputs, options, partitions, warn) as dealt:
         dealt.refuse(limits)
         with runtime.keep(dealt.rows, dealt.survey, SurveyStats) as kept:
-            looked = kept.facts()
-            refuse_rejected(dealt.checked.counts, looked.rejected, limits)
+            surveyed = kept.facts()
+            refuse_rejected(dealt.checked.counts, surveyed.rejected, limits)
             if before_writing is not None:
                 before_writing()
             with runtime.tables(output, WRITTEN) as tables:
                 kept.write(tables, [REJECTED.name])
-                played = dealt.played(looked, progress)
+                played = dealt.played(surveyed, progress)
                 facts = tables.write(played, add_up, PropagationFacts, PLAYED)
                 written = tables.finish()
     return Written(
         tables=written,
-        facts=survey_facts(looked.surveys) | facts.totals(),
-        rejected=looked.rejected.codes,
+        facts=survey_facts(surveyed.surveys) | facts.totals(),
+        rejected=surveyed.rejected.codes,
         inputs=dealt.checked.counts,
     )
 
@@ -158,16 +158,16 @@ def propagation_forecast(
 
     Plays and writes nothing; `survey_facts` are empty where the rows are refused.
     """
-    looked = SurveyStats()
+    surveyed = SurveyStats()
 
     def rejected() -> Rejections:
-        looked.merge(runtime.run(dealt.rows, dealt.survey, SurveyStats))
-        return looked.rejected
+        surveyed.merge(runtime.run(dealt.rows, dealt.survey, SurveyStats))
+        return surveyed.rejected
 
     with dealt_groups(runtime, inputs, options, warn=warn) as dealt:
         counts, known = dealt.checked.counts, dealt.checked.rejections
         forecast = row_forecast(counts, known, limits, dealt.refuse_no_group, rejected)
-    return forecast, {} if forecast.refusal is not None else survey_facts(looked.surveys)
+    return forecast, {} if forecast.refusal is not None else survey_facts(surveyed.surveys)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +199,9 @@ class DealtGroups:
         """Raise `model.errors.InputRefused` unless a group is wanted."""
         refuse_no_group(self.options.group, self.checked.stats(Interests))
 
-    def played(self, looked: SurveyStats, progress: Progress | None = None) -> Rows:
+    def played(self, surveyed: SurveyStats, progress: Progress | None = None) -> Rows:
         """What `add_up` takes, of all groups that were looked over."""
-        pieces = looked.pieces(self.options)
+        pieces = surveyed.pieces(self.options)
         futures = Futures(self.groups, self.options, pieces)
         return self.runtime.exchange(
             self.rows,

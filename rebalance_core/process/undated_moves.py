@@ -63,7 +63,7 @@ class UndatedMoves:
         spans: dict[Group, list[Span]] = {}
         shown = _without_a_line(tables)
         groups = {(row["cluster"], row["consumer_group"]) for row in shown}
-        looks, made = _looks(tables, groups)
+        list_times, made = _list_times(tables, groups)
         came, gone = _stays(tables, groups)
         for row in shown:
             group = (row["cluster"], row["consumer_group"])
@@ -75,7 +75,7 @@ class UndatedMoves:
                 came_ms = EVER_BEFORE_MS
                 if row["event_type"] in (CONSUMER_LEAVE, CONSUMER_LOST):
                     came_ms = max(before, default=EVER_BEFORE_MS)
-                lists = looks.get(group, [])
+                lists = list_times.get(group, [])
                 spans.setdefault(group, []).extend(_open_span(row, run, lists, made_ms, came_ms))
         self._of_members = {group: of for group, of in spans.items() if of}
         findings = tables.get("findings")
@@ -217,17 +217,17 @@ def _stays(
     return came, gone
 
 
-def _looks(
+def _list_times(
     tables: Mapping[str, pa.Table], groups: set[Group]
 ) -> tuple[dict[Group, list[int]], dict[str, int]]:
     """When the members of each group were looked at, in order; and when by file."""
-    looks: dict[Group, set[int]] = {}
+    list_times: dict[Group, set[int]] = {}
     made: dict[str, int] = {}
     if groups and "observed_members" in tables:
         rows = tables["observed_members"].select(_LOOK)
         for row in rows.group_by([*_LOOK]).aggregate([]).to_pylist():
             group = row["cluster"], row["consumer_group"]
             if group in groups:
-                looks.setdefault(group, set()).add(row["observed_ms"])
+                list_times.setdefault(group, set()).add(row["observed_ms"])
                 made[file_of(row["source"])] = row["observed_ms"]
-    return {group: sorted(times) for group, times in looks.items()}, made
+    return {group: sorted(times) for group, times in list_times.items()}, made

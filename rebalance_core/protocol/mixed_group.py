@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rebalance_core.model.queue import MessageQueue, sort_client_ids, sort_queues
-from rebalance_core.protocol.shares import MORE_QUEUES, Divider, Owners, shares_of
+from rebalance_core.protocol.shares import MORE_QUEUES, MemberStrategy, Owners, shares_of
 from rebalance_core.strategies.registry import CANDIDATES
 
 
@@ -19,12 +19,12 @@ class MixedGroup:
         queues: of all topics.
     """
 
-    members: Mapping[Divider, frozenset[str] | None]
+    members: Mapping[MemberStrategy, frozenset[str] | None]
     client_ids: Sequence[str]
     queues: Sequence[MessageQueue]
 
     @cached_property
-    def unsure(self) -> list[Divider]:
+    def unsure(self) -> list[MemberStrategy]:
         """Return the members of which it is not known which queues they take."""
         ordered = sorted(self.queues), sorted(self.client_ids)
         alike = ordered == (sort_queues(self.queues), sort_client_ids(self.client_ids))
@@ -35,7 +35,7 @@ class MixedGroup:
         ]
 
     @cached_property
-    def _shares(self) -> dict[str, dict[Divider, list[MessageQueue] | None]]:
+    def _shares(self) -> dict[str, dict[MemberStrategy, list[MessageQueue] | None]]:
         """By topic the share of each member that subscribes it and whose rules are known."""
         topics: dict[str, list[MessageQueue]] = {}
         for queue in self.queues:
@@ -49,7 +49,7 @@ class MixedGroup:
             for topic, queues in topics.items()
         }
 
-    def _readers(self, topic: str) -> list[Divider]:
+    def _readers(self, topic: str) -> list[MemberStrategy]:
         return [one for one, topics in self.members.items() if topics is None or topic in topics]
 
     @property
@@ -81,7 +81,7 @@ class MixedGroup:
             for language, version in sorted(versions.items(), key=str)
         ]
 
-    def _as_of(self, members: Mapping[Divider, frozenset[str] | None]) -> Owners:
+    def _as_of(self, members: Mapping[MemberStrategy, frozenset[str] | None]) -> Owners:
         return MixedGroup(members, self.client_ids, self.queues).owners
 
     @property

@@ -20,8 +20,8 @@ MORE_QUEUES = range(64)
 Owners = dict[MessageQueue, tuple[str, ...]]
 
 
-class Divider(NamedTuple):
-    """A member that divides by itself.
+class MemberStrategy(NamedTuple):
+    """A member that divides by itself, with what it divides by.
 
     Attributes:
         client_id: Its id.
@@ -52,8 +52,8 @@ class Divider(NamedTuple):
 
 
 def shares_of(
-    members: Iterable[Divider], queues: Iterable[MessageQueue], client_ids: Iterable[str]
-) -> dict[Divider, list[MessageQueue] | None]:
+    members: Iterable[MemberStrategy], queues: Iterable[MessageQueue], client_ids: Iterable[str]
+) -> dict[MemberStrategy, list[MessageQueue] | None]:
     """The share of each member of the queues of one topic, in the order of its client.
 
     Args:
@@ -66,7 +66,8 @@ def shares_of(
 
     >>> queues = [MessageQueue("T", "a", n) for n in range(4)]
     >>> ring = "CONSISTENT_HASH(virtual_nodes=10)"
-    >>> shares = shares_of([Divider("x", ring, "JAVA"), Divider("y", ring, "GO")], queues, "xy")
+    >>> members = [MemberStrategy("x", ring, "JAVA"), MemberStrategy("y", ring, "GO")]
+    >>> shares = shares_of(members, queues, "xy")
     >>> [[queue.queue_id for queue in share] for share in shares.values()]
     [[0, 1, 3], [0, 1, 2]]
     """
@@ -74,7 +75,7 @@ def shares_of(
     # code points are in the order of their UTF-8
     by_bytes = sorted(queues), sorted(client_ids)
     as_java = sort_queues(queues), sort_client_ids(client_ids)
-    shares: dict[Divider, list[MessageQueue] | None] = {}
+    shares: dict[MemberStrategy, list[MessageQueue] | None] = {}
     for member in members:
         profile = member.profile
         strategy = parse_strategy(

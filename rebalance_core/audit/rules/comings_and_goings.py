@@ -39,7 +39,7 @@ FLAPS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class Membership:
     """One process of a client id, from its join until it left or was lost."""
 
     client_id: str
@@ -52,17 +52,17 @@ def find_flapping_members(group: GroupSnapshot) -> Iterator[Finding]:
 
     A short stay ended before the group had surely settled after its begin.
     """
-    for host, stays in sorted(_short_stays(group).items()):
-        run: list[Stay] = []
-        for stay in stays:
-            if run and stay.from_ms - run[-1].to_ms > HOUR_MS:
+    for host, memberships in sorted(_short_memberships(group).items()):
+        run: list[Membership] = []
+        for membership in memberships:
+            if run and membership.from_ms - run[-1].to_ms > HOUR_MS:
                 yield from _finding(group, host, run)
                 run = []
-            run.append(stay)
+            run.append(membership)
         yield from _finding(group, host, run)
 
 
-def _short_stays(group: GroupSnapshot) -> dict[str, list[Stay]]:
+def _short_memberships(group: GroupSnapshot) -> dict[str, list[Membership]]:
     """Host (what a client id has before @) -> its short stays in order.
 
     Lives of one client id that overlap are one: connections that no line of its join ties together.
@@ -79,31 +79,35 @@ def _short_stays(group: GroupSnapshot) -> dict[str, list[Stay]]:
             of_id[-1][1] = None if before is None or to_ms is None else max(before, to_ms)
         else:
             of_id.append([from_ms, to_ms])
-    stays: dict[str, list[Stay]] = {}
+    memberships: dict[str, list[Membership]] = {}
     for client_id, spans in merged.items():
         for from_ms, to_ms in spans:
             if from_ms is not None and to_ms is not None and to_ms - from_ms <= PERSISTENT_MS:
                 host = client_id.partition("@")[0]
-                stays.setdefault(host, []).append(Stay(client_id, from_ms, to_ms))
-    return {host: sorted(of_host, key=lambda stay: stay.from_ms) for host, of_host in stays.items()}
+                memberships.setdefault(host, []).append(Membership(client_id, from_ms, to_ms))
+    return {
+        host: sorted(of_host, key=lambda membership: membership.from_ms)
+        for host, of_host in memberships.items()
+    }
 
 
-def _finding(group: GroupSnapshot, host: str, stays: list[Stay]) -> Iterator[Finding]:
-    if len(stays) < FLAPS:
+def _finding(group: GroupSnapshot, host: str, memberships: list[Membership]) -> Iterator[Finding]:
+    if len(memberships) < FLAPS:
         return
-    first_ms, last_ms = stays[0].from_ms, stays[-1].to_ms
+    first_ms, last_ms = memberships[0].from_ms, memberships[-1].to_ms
     over = group.run.end_ms - last_ms > HOUR_MS
-    ids = sorted({stay.client_id for stay in stays})
+    ids = sorted({membership.client_id for membership in memberships})
+    times = plural(len(memberships), "time")
     what = (
-        f"{ids[0]} connected anew and was gone again {plural(len(stays), 'time')}"
+        f"{ids[0]} connected anew and was gone again {times}"
         if len(ids) == 1
-        else f"{plural(len(ids), 'process')} of {host} joined and went {plural(len(stays), 'time')}"
+        else f"{plural(len(ids), 'process')} of {host} joined and went {times}"
     )
-    longest = max(stay.to_ms - stay.from_ms for stay in stays)
+    longest = max(membership.to_ms - membership.from_ms for membership in memberships)
     yield Finding(
         f"{what} from {utc(first_ms)} to {utc(last_ms)}, each for {lasting(longest)} at most: "
         "all members divide the queues anew each time.",
-        {"host": host, "stays": str(len(stays)), "client_ids": listed(ids)},
+        {"host": host, "stays": str(len(memberships)), "client_ids": listed(ids)},
         client_id=ids[0] if len(ids) == 1 else None,
         first_ms=first_ms,
         last_ms=last_ms,

@@ -336,11 +336,13 @@ def _how_it_ended(
 
 def _ends_stand_still(group: GroupSnapshot, since: int, queues: Collection[MessageQueue]) -> bool:
     """True if two looks at each of the queues, from the last one before, show the same end."""
-    looks: dict[MessageQueue, list[tuple[int, int]]] = {}
+    ends_by_queue: dict[MessageQueue, list[tuple[int, int]]] = {}
     for row in group.tables["queue_offsets"]:
-        looks.setdefault(dumps.queue_of(row), []).append((row["observed_ms"], row["max_offset"]))
+        ends_by_queue.setdefault(dumps.queue_of(row), []).append(
+            (row["observed_ms"], row["max_offset"])
+        )
     for queue in queues:
-        seen = sorted(looks.get(queue, ()))
+        seen = sorted(ends_by_queue.get(queue, ()))
         first = max(0, sum(at_ms <= since for at_ms, _ in seen) - 1)
         if len(seen) - first < 2 or seen[first][1] != seen[-1][1]:
             return False

@@ -76,9 +76,9 @@ def find_differ(group: GroupSnapshot) -> Iterator[Finding]:
     for broker, seen in sorted(missing.items()):
         again = whole.get(broker, 0)
         yield _finding(group, broker, seen, again if again > seen[-1][0] else None)
-    for broker, looks in sorted(stale.items()):
+    for broker, rounds in sorted(stale.items()):
         again = fresh_list.get(broker, 0)
-        yield _stale(group, broker, looks, again if again > looks[-1][0] else None)
+        yield _stale(group, broker, rounds, again if again > rounds[-1][0] else None)
 
 
 def _lists(together: Iterable[Answer]) -> dict[str, set[str]]:
@@ -206,10 +206,13 @@ def _finding(
 
 
 def _stale(
-    group: GroupSnapshot, broker: str, looks: list[tuple[int, dict[str, int]]], again_ms: int | None
+    group: GroupSnapshot,
+    broker: str,
+    rounds: list[tuple[int, dict[str, int]]],
+    again_ms: int | None,
 ) -> Finding:
-    left = {one: ms for _, gone in looks for one, ms in gone.items()}
-    first, last, seen_ms = min(left.values()), max(left.values()), looks[-1][0]
+    left = {one: ms for _, gone in rounds for one, ms in gone.items()}
+    first, last, seen_ms = min(left.values()), max(left.values()), rounds[-1][0]
     until = "" if first == last else f" to {utc(last)}"
     dropped = [
         span
@@ -227,7 +230,7 @@ def _stale(
         f"{utc(first)}{until}, as other brokers know: {listed(sorted(left), 5)} (dumps of "
         f"{utc(seen_ms)}). It lets them go by {utc(last + STALE_MS)}; until then members "
         f"that ask it leave their shares to nobody.{overloaded}",
-        {"stale": listed(sorted(left)), "rounds_of_dumps": str(len(looks))},
+        {"stale": listed(sorted(left)), "rounds_of_dumps": str(len(rounds))},
         broker_name=broker,
         client_id=min(left) if len(left) == 1 else None,
         first_ms=first,

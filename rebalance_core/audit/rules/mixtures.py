@@ -30,7 +30,7 @@ from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.client_libraries import ALI_ONS
 from rebalance_core.protocol.mixed_group import MixedGroup
-from rebalance_core.protocol.shares import Divider, Owners
+from rebalance_core.protocol.shares import MemberStrategy, Owners
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow, PullStartsRow
@@ -285,13 +285,13 @@ def _group_of(group: GroupSnapshot, of_client: Mapping[str, str], at_ms: int | N
     stated = stated_strategies(group)
     rows = group.members if at_ms is None else group.tables["memberships"]
     present = [row for row in rows if not is_proxied(row) and (at_ms is None or holds(row, at_ms))]
-    members: dict[str, tuple[Divider, frozenset[str] | None]] = {}
+    members: dict[str, tuple[MemberStrategy, frozenset[str] | None]] = {}
     for row in present:
         client_id = row["client_id"]
         if row["message_model"] != BROADCASTING and client_id not in members:
             topics = None if row["subscriptions"] is None else frozenset(row["subscriptions"])
             language, version = of_client.get(client_id), str(row["version"])
-            members[client_id] = (Divider(client_id, stated(row), language, version), topics)
+            members[client_id] = (MemberStrategy(client_id, stated(row), language, version), topics)
     prediction = Prediction(group)
     topics_read = {topic for row in present for topic in known_topics(row)}
     queues = sort_queues(

@@ -161,10 +161,10 @@ def notifications(group: GroupSnapshot) -> list[Notifications]:
     A heartbeat that takes a topic out of the group's table is answered with CHANGE as well, so
     that a storm shows without any client's log.
     """
-    return [*_told(group), *_dropped(group)]
+    return [*_notified(group), *_dropped(group)]
 
 
-def _told(group: GroupSnapshot) -> Iterator[Notifications]:
+def _notified(group: GroupSnapshot) -> Iterator[Notifications]:
     for fact in group.facts["NOTIFIED"]:
         address = fact["details"].get("address", "")
         yield _episode(group, fact["broker_name"] or address, [fact], SECONDS_OF_ONE)

@@ -230,8 +230,8 @@ def _seen(group: GroupSnapshot) -> list[Held]:
     Over since one of them went, where one did before the newest dump.
     """
     idle = suspended_clients(group)
-    stays = sorted(group.tables["memberships"], key=lambda row: _end(group, row))
-    ends = {row["client_id"]: row["to_ms"] for row in stays}
+    memberships = sorted(group.tables["memberships"], key=lambda row: _end(group, row))
+    ends = {row["client_id"]: row["to_ms"] for row in memberships}
     newest_ms = newest_dump_ms(group) or 0
     observations: dict[MessageQueue, list[ObservedOwnershipRow]] = {}
     for row in fresh(group, group.tables["observed_ownership"], seen_ms):

@@ -287,12 +287,12 @@ def _unwanted(group: GroupSnapshot, row: PullStartsRow) -> int:
     """
     end = row["max_offset"] or 0
     came_ms = group.epochs[0]["from_ms"]
-    looks = _ends_seen(group, row)
-    later = [look for look in looks if look[0] >= came_ms]
+    ends_seen = _ends_seen(group, row)
+    later = [look for look in ends_seen if look[0] >= came_ms]
     end = min(end, min(later)[1]) if later else end
     if asked_from(group, row["client_id"]) == FROM_TIMESTAMP:
         since = group.settings.get("consume_timestamp_ms")
-        before = [seen for at_ms, seen in looks if since is not None and at_ms <= since]
+        before = [seen for at_ms, seen in ends_seen if since is not None and at_ms <= since]
         end = min(end, max(before, default=0))
     return int(end - begin(row))
 
@@ -313,7 +313,7 @@ def find_failed(group: GroupSnapshot) -> Iterator[Finding]:
     judged = [(row, end(row)) for row in rows]
     lasting = {row["topic"] for row, over in judged if over is None}
     shown = [pair for pair in judged if pair[1] is None or pair[0]["topic"] not in lasting]
-    found = grouped(shown, lambda pair: (pair[0]["topic"], not _came_untold(group, pair[0])))
+    found = grouped(shown, lambda pair: (pair[0]["topic"], not _topic_undated(group, pair[0])))
     for (topic, sure), pairs in sorted(found.items()):
         over = last_of(recovery for _, recovery in pairs)
         yield _failed(topic, [row for row, _ in pairs], over, sure=sure)
@@ -339,11 +339,11 @@ def _ends_of_failures(group: GroupSnapshot) -> Callable[[PullStartsRow], Recover
             for fact in held.get(key, ())
             if fact["first_ms"] > failed_ms and not flag(fact["details"].get("dropped"))
         ]
-        looks = sorted(offsets.get(queue, ()))
-        before = max((offset for ms, offset in looks if ms <= failed_ms), default=-1)
+        ends_seen = sorted(offsets.get(queue, ()))
+        before = max((offset for ms, offset in ends_seen if ms <= failed_ms), default=-1)
         shown += [
             Recovery(ms, f"{offset} is committed on {name}")
-            for ms, offset in looks
+            for ms, offset in ends_seen
             if ms > failed_ms and offset > before
         ]
         stays = (one["to_ms"] for one in owned.get(key, ()))
@@ -362,7 +362,7 @@ def _name(queue: MessageQueue) -> str:
     return f"{queue.topic} {queue.broker_name}:{queue.queue_id}"
 
 
-def _came_untold(group: GroupSnapshot, row: PullStartsRow) -> bool:
+def _topic_undated(group: GroupSnapshot, row: PullStartsRow) -> bool:
     """True if a dump or store alone shows the topic on the broker, later: it may have been there
     at the start.
     """

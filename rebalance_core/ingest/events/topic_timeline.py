@@ -124,7 +124,9 @@ def _answering(piece: Evidence, context: ClusterContext) -> CommitsEvidence | No
         return next(filter(_of_commits, own_evidence((piece,), context)), None)
     name = folder.broker_name
     if folder.by_turns:
-        return replace(piece, place=name) if folder.speaks(context.time_of(piece)) else None
+        return (
+            replace(piece, place=name) if folder.is_authoritative(context.time_of(piece)) else None
+        )
     if not context.is_masterless(name, context.time_of(piece)):
         return replace(piece, place=name) if folder.authoritative else None
     slaves = [one for one in context.folders.values() if one.slave and one.broker_name == name]

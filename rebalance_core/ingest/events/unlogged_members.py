@@ -52,54 +52,55 @@ if TYPE_CHECKING:
 
 
 class Presence:
-    """Stays of the members of one group: client id, channel, first and last moment."""
+    """Memberships of the members of one group: client id, channel, first and last moment."""
 
     def __init__(self, events: Iterable[Event]) -> None:
-        self.stays: dict[str, list[tuple[str | None, int, int | None]]] = {}
+        self.memberships: dict[str, list[tuple[str | None, int, int | None]]] = {}
         for row in sorted(events, key=event_order):
-            stays = self.stays.setdefault(row["client_id"], [])
+            memberships = self.memberships.setdefault(row["client_id"], [])
             channel = row.get("channel_id")
             if row["event_type"] == CONSUMER_JOIN:
-                stays.append((channel, row["event_ms"], None))
+                memberships.append((channel, row["event_ms"], None))
             elif row["event_type"] in (CONSUMER_LEAVE, CONSUMER_LOST):
-                for index, (name, since, until) in enumerate(stays):
+                for index, (name, since, until) in enumerate(memberships):
                     if name == channel and until is None:
-                        stays[index] = (name, since, row["event_ms"])
+                        memberships[index] = (name, since, row["event_ms"])
 
     def channels(self, client_id: str, at_ms: int) -> list[str | None]:
         """Channels of the client's processes that are there at that moment."""
         return [
             name
-            for name, since, until in self.stays.get(client_id, ())
+            for name, since, until in self.memberships.get(client_id, ())
             if since <= at_ms and (until is None or at_ms < until)
         ]
 
     def processes(self, at_ms: int) -> int:
         """Count the processes that are there at that moment."""
-        return sum(len(self.channels(client_id, at_ms)) for client_id in self.stays)
+        return sum(len(self.channels(client_id, at_ms)) for client_id in self.memberships)
 
     def clients(self, from_ms: int, to_ms: int) -> list[str]:
         """Client ids that were there all the time between."""
         return sorted(
             client_id
-            for client_id, stays in self.stays.items()
+            for client_id, memberships in self.memberships.items()
             if any(
-                since <= from_ms and (until is None or to_ms < until) for _, since, until in stays
+                since <= from_ms and (until is None or to_ms < until)
+                for _, since, until in memberships
             )
         )
 
-    def touched(self, client_id: str, from_ms: int, to_ms: int) -> bool:
+    def present_between(self, client_id: str, from_ms: int, to_ms: int) -> bool:
         """True if the client came, went or was there between."""
         return any(
             since <= to_ms and (until is None or from_ms <= until)
-            for _, since, until in self.stays.get(client_id, ())
+            for _, since, until in self.memberships.get(client_id, ())
         )
 
     def of_instance(self, instance: str | None, at_ms: int) -> str | None:
         """The member whose id has that instance name (``ip@instance…``), if there is one."""
         members = [
             client_id
-            for client_id in self.stays
+            for client_id in self.memberships
             if instance
             and client_id.partition("@")[2].startswith(instance)
             and self.channels(client_id, at_ms)
@@ -391,15 +392,15 @@ def unlogged_joins(
         if not client_id or client_id in added:
             continue
         at_ms = context.time_of(piece)
-        if presence.touched(client_id, at_ms - DUMP_MS, at_ms + DUMP_MS):
+        if presence.present_between(client_id, at_ms - DUMP_MS, at_ms + DUMP_MS):
             continue
-        if client_id in presence.stays and piece.kind != "member":
+        if client_id in presence.memberships and piece.kind != "member":
             continue
         if piece.kind == "member" and (piece.place, piece.values["client_addr"]) in logged:
             continue
         added.add(client_id)
         when = at_ms if piece.kind == "heartbeat" else started.get(client_id)
-        if client_id in presence.stays or (when is None and _is_new(piece, at_ms, context)):
+        if client_id in presence.memberships or (when is None and _is_new(piece, at_ms, context)):
             when = at_ms
         rows.append(_join(group, piece, client_id, when, context))
         if piece.kind == "heartbeat":

@@ -54,7 +54,7 @@ class _Change:
 
 
 @dataclass
-class _Stay:
+class _Membership:
     """One process of the group: its join, until when it was there, and what changed meanwhile."""
 
     join: Event
@@ -82,7 +82,7 @@ class _Stay:
         """True if it was there."""
         return bool(self.join["event_ms"] <= at_ms < self.until_ms)
 
-    def meets(self, other: _Stay) -> bool:
+    def meets(self, other: _Membership) -> bool:
         """True if both were there at some time."""
         begin = max(self.join["event_ms"], other.join["event_ms"])
         return bool(begin < min(self.until_ms, other.until_ms))
@@ -115,36 +115,42 @@ def unlogged_subscriptions(
         context: of the cluster.
     """
     events = sorted(events, key=event_order)
-    stays = _stays(events, by_silence)
-    logged = {change.number for stay in stays for change in stay.changes}
+    memberships = _memberships(events, by_silence)
+    logged = {change.number for membership in memberships for change in membership.changes}
     statements, held = _statements(pieces, context), _held(group, events, pieces, context)
     connections = [piece for piece in pieces if piece.kind == "group_connection"]
     sources: dict[str, str] = {}
     unknown: dict[str, str] = {}
     known: dict[Topics, list[int]] = {}
-    for number, stay in enumerate(stays):
-        if stay.topics is not None:
-            known.setdefault(stay.topics, []).append(number)
-    for number in [number for number, stay in enumerate(stays) if stay.topics is None]:
-        stay = stays[number]
-        stated = [one for one in statements.get(stay.client_id, ()) if stay.covers(one[0])]
-        seen = {one[1] for one in held.get(stay.client_id, ()) if stay.covers(one[0])}
-        others = ((one, (stays[n] for n in numbers)) for one, numbers in known.items())
+    for number, membership in enumerate(memberships):
+        if membership.topics is not None:
+            known.setdefault(membership.topics, []).append(number)
+    for number in [
+        number for number, membership in enumerate(memberships) if membership.topics is None
+    ]:
+        membership = memberships[number]
+        stated = [
+            one for one in statements.get(membership.client_id, ()) if membership.covers(one[0])
+        ]
+        seen = {one[1] for one in held.get(membership.client_id, ()) if membership.covers(one[0])}
+        others = ((one, (memberships[n] for n in numbers)) for one, numbers in known.items())
         topics = (
-            stated[0][1:] if stated else _of_group(stay, others, connections, Topics(seen), context)
+            stated[0][1:]
+            if stated
+            else _of_group(membership, others, connections, Topics(seen), context)
         )
         if topics is not None:
-            stay.join["subscriptions"] = sorted(topics[0])
+            membership.join["subscriptions"] = sorted(topics[0])
             insort(known.setdefault(topics[0], []), number)
-            _change(group, stay, stated)
-            sources[stay.client_id] = topics[1]
+            _change(group, membership, stated)
+            sources[membership.client_id] = topics[1]
         elif context.given.get(group, {}).get("subscriptions") is None:
-            unknown[stay.client_id] = stay.join["source"]
-    for stay in stays:
-        shown = held.get(stay.client_id, [])
-        _withdraw(stay, statements.get(stay.client_id, []), shown, sources, context)
-        _subscribe_held(group, stay, stays, shown, sources)
-    changes = [change for stay in stays for change in stay.changes]
+            unknown[membership.client_id] = membership.join["source"]
+    for membership in memberships:
+        shown = held.get(membership.client_id, [])
+        _withdraw(membership, statements.get(membership.client_id, []), shown, sources, context)
+        _subscribe_held(group, membership, memberships, shown, sources)
+    changes = [change for membership in memberships for change in membership.changes]
     withdrawn = logged - {change.number for change in changes}
     kept = [row for number, row in enumerate(events) if number not in withdrawn]
     added = [change.row for change in changes if change.number is None]
@@ -154,21 +160,21 @@ def unlogged_subscriptions(
     ]
 
 
-def _stays(events: Iterable[Event], by_silence: Collection[int]) -> list[_Stay]:
-    stays: list[_Stay] = []
-    live: dict[tuple[str, str | None], _Stay] = {}
+def _memberships(events: Iterable[Event], by_silence: Collection[int]) -> list[_Membership]:
+    memberships: list[_Membership] = []
+    live: dict[tuple[str, str | None], _Membership] = {}
     for number, row in enumerate(events):
         member = (row["client_id"], row.get("channel_id"))
         if row["event_type"] == CONSUMER_JOIN:
             if member in live:
                 live[member].until_ms = row["event_ms"]
-            live[member] = _Stay(row)
-            stays.append(live[member])
+            live[member] = _Membership(row)
+            memberships.append(live[member])
         elif member in live and row["event_type"] in (CONSUMER_LEAVE, CONSUMER_LOST):
             live.pop(member).until_ms = row["event_ms"]
         elif member in live:
             live[member].changes.append(_Change(row, number, row.get(ORDER) in by_silence))
-    return stays
+    return memberships
 
 
 def _statements(
@@ -233,8 +239,8 @@ def _held(
 
 
 def _of_group(
-    stay: _Stay,
-    others: Iterable[tuple[Topics, Iterable[_Stay]]],
+    membership: _Membership,
+    others: Iterable[tuple[Topics, Iterable[_Membership]]],
     connections: Iterable[GroupConnectionPiece],
     seen: Topics,
     context: ClusterContext,
@@ -242,19 +248,19 @@ def _of_group(
     """Return the group's one subscription while the member is there, and a source; None: several.
 
     Args:
-        stay: the member's.
-        others: stays of members whose topics are known, in order of time, by these topics.
+        membership: the member's.
+        others: memberships of members whose topics are known, in order of time, by these topics.
         connections: the group's ``consumerConnection``.
         seen: topics of which the member holds queues.
         context: of the cluster.
     """
     sets: dict[Topics, str] = {}
     for topics, members in others:
-        met = next((other for other in members if stay.meets(other)), None)
+        met = next((other for other in members if membership.meets(other)), None)
         if met is not None:
             sets[topics] = met.join["source"]
     for piece in connections:
-        if stay.covers(context.time_of(piece)):
+        if membership.covers(context.time_of(piece)):
             listed = piece.values["subscriptions"] or ()
             topics = Topics(t for t, _ in listed if not is_retry_topic(t))
             if topics:
@@ -262,19 +268,19 @@ def _of_group(
     fitting = [one for one in sets.items() if seen <= one[0]]
     if len(fitting) == 1:
         return fitting[0]
-    return (seen, stay.join["source"]) if seen and not fitting else None
+    return (seen, membership.join["source"]) if seen and not fitting else None
 
 
-def _change(group: str, stay: _Stay, stated: list[tuple[int, Topics, str]]) -> None:
+def _change(group: str, membership: _Membership, stated: list[tuple[int, Topics, str]]) -> None:
     """Add the changes of a member that states other topics later than at first."""
     for (_, before, _), (at_ms, topics, source) in pairwise(stated):
         for kind, names in ((SUBSCRIBE, topics - before), (UNSUBSCRIBE, before - topics)):
             for topic in sorted(names):
-                stay.changes.append(_change_of(group, kind, at_ms, source, stay, topic))
+                membership.changes.append(_change_of(group, kind, at_ms, source, membership, topic))
 
 
 def _withdraw(
-    stay: _Stay,
+    membership: _Membership,
     statements: list[tuple[int, Topics, str]],
     held: list[tuple[int, str, str]],
     sources: dict[str, str],
@@ -286,26 +292,26 @@ def _withdraw(
     """
     statements = [one for one in statements if not context.all_logs_had_ended(one[0])]
     held = [one for one in held if not context.all_logs_had_ended(one[0])]
-    for change in [change for change in stay.changes if change.by_silence]:
-        if change not in stay.changes:
+    for change in [change for change in membership.changes if change.by_silence]:
+        if change not in membership.changes:
             continue
-        of_topic = [one for one in stay.changes if one.row["topic"] == change.row["topic"]]
+        of_topic = [one for one in membership.changes if one.row["topic"] == change.row["topic"]]
         at = of_topic.index(change)
-        source = _contradiction(change, stay, statements, held)
+        source = _contradiction(change, membership, statements, held)
         if source is None:  # one that the member's own next line takes back was none either
             own = (one.row for one in of_topic[at + 1 : at + 2] if not one.by_silence)
             logged = (r["source"] for r in own if not context.all_logs_had_ended(r["event_ms"]))
             source = next(logged, None)
         if source is not None:
             for one in of_topic[at : at + 2]:  # the next one would change nothing
-                stay.changes.remove(one)
-            sources[stay.client_id] = source
+                membership.changes.remove(one)
+            sources[membership.client_id] = source
 
 
 def _subscribe_held(
     group: str,
-    stay: _Stay,
-    stays: list[_Stay],
+    membership: _Membership,
+    memberships: list[_Membership],
     held: list[tuple[int, str, str]],
     sources: dict[str, str],
 ) -> None:
@@ -314,24 +320,24 @@ def _subscribe_held(
     Who subscribes nothing reads the queues that its application names.
     """
     for at_ms, topic, source in held:
-        if stay.topics and stay.covers(at_ms) and topic not in stay.ever:
-            when = _since(stay, stays, topic, at_ms)
-            stay.changes.append(_change_of(group, SUBSCRIBE, when, source, stay, topic))
-            sources[stay.client_id] = source
+        if membership.topics and membership.covers(at_ms) and topic not in membership.ever:
+            when = _since(membership, memberships, topic, at_ms)
+            membership.changes.append(_change_of(group, SUBSCRIBE, when, source, membership, topic))
+            sources[membership.client_id] = source
 
 
 def _contradiction(
     change: _Change,
-    stay: _Stay,
+    membership: _Membership,
     statements: Iterable[tuple[int, Topics, str]],
     held: Iterable[tuple[int, str, str]],
 ) -> str | None:
     """Where the member shows later that its subscription did not change so; None: nowhere."""
     row = change.row
     topic, ended, changed_ms = row["topic"], row["event_type"] == UNSUBSCRIBE, row["event_ms"]
-    others = (one.row for one in stay.changes if one is not change)
+    others = (one.row for one in membership.changes if one is not change)
     after = [other["event_ms"] for other in others if other["topic"] == topic]
-    until_ms = min([ms for ms in after if ms >= changed_ms] + [stay.until_ms])
+    until_ms = min([ms for ms in after if ms >= changed_ms] + [membership.until_ms])
     shown = [(at_ms, topic in topics, source) for at_ms, topics, source in statements]
     shown += [(at_ms, True, source) for at_ms, name, source in held if name == topic]
     return next(
@@ -344,11 +350,13 @@ def _contradiction(
     )
 
 
-def _since(stay: _Stay, stays: Iterable[_Stay], topic: str, seen_ms: int) -> int:
+def _since(
+    membership: _Membership, memberships: Iterable[_Membership], topic: str, seen_ms: int
+) -> int:
     """Since when a member subscribes a topic that it is seen to hold: as others of the group."""
-    joined_ms = int(stay.join["event_ms"])
+    joined_ms = int(membership.join["event_ms"])
     moments = [max(joined_ms, seen_ms - HEARTBEAT_SEEN_MS)]
-    for other in filter(stay.meets, stays):
+    for other in filter(membership.meets, memberships):
         rows = [other.join] if topic in (other.topics or ()) else []
         changes = (change.row for change in other.changes)
         rows += [r for r in changes if r["event_type"] == SUBSCRIBE and r["topic"] == topic]
@@ -356,14 +364,16 @@ def _since(stay: _Stay, stays: Iterable[_Stay], topic: str, seen_ms: int) -> int
     return min(moments)
 
 
-def _change_of(group: str, kind: str, at_ms: int, source: str, stay: _Stay, topic: str) -> _Change:
+def _change_of(
+    group: str, kind: str, at_ms: int, source: str, membership: _Membership, topic: str
+) -> _Change:
     row = event(
         kind,
         at_ms,
         source,
         consumer_group=group,
-        client_id=stay.client_id,
-        channel_id=stay.join.get("channel_id"),
+        client_id=membership.client_id,
+        channel_id=membership.join.get("channel_id"),
         topic=topic,
     )
     return _Change(row)

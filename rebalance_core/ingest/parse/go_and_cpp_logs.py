@@ -68,7 +68,7 @@ class Translator:
     def __init__(self) -> None:
         self._clients: set[str] = set()
         self._groups: set[str] = set()
-        self._told: set[tuple[str, str]] = set()
+        self._named_groups: set[tuple[str, str]] = set()
 
     def line(self, text: str) -> Translated | None:
         """Read what the line states; None: it is of neither client."""
@@ -107,7 +107,7 @@ class Translator:
                 return java + said[len(words) :]
         if said == NO_BROKER.strip() and queue:
             return NO_BROKER + queue
-        if client and group and (client, group) not in self._told:
+        if client and group and (client, group) not in self._named_groups:
             return self._language("GO", client, group)
         return said
 
@@ -119,7 +119,7 @@ class Translator:
             client = named.get("client") or ""
             self._groups.add(named["group"])
             self._clients |= {client} - {""}
-            if client and (client, named["group"]) not in self._told:
+            if client and (client, named["group"]) not in self._named_groups:
                 return self._language("CPP", client, named["group"])
         elif (found := _CPP_COMMIT.match(said)) and len(self._groups) == 1:
             (group,) = self._groups
@@ -127,7 +127,7 @@ class Translator:
         return said
 
     def _language(self, language: str, client: str, group: str) -> str:
-        self._told.add((client, group))
+        self._named_groups.add((client, group))
         return f"{LANGUAGE}{language}, clientId={client}, group={group}"
 
     def _commit(self, group: str, queue: str, offset: object) -> str:

@@ -23,7 +23,7 @@ from rebalance_core.planning.movement import member_of
 from rebalance_core.planning.strategies import PlanningStrategy, by_topic
 from rebalance_core.planning.table_keys import MOST_QUEUES, one_of, whole
 from rebalance_core.protocol.mixed_group import MixedGroup
-from rebalance_core.protocol.shares import Divider
+from rebalance_core.protocol.shares import MemberStrategy
 from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.shared_topics import SharedTopic, shared_topics
@@ -228,7 +228,9 @@ class PlannedGroup:
         if len(languages) < 2 or not divides or not self.strategy.of_rocketmq:
             return None
         members = {
-            Divider(client_id, str(self.strategy), self.languages.get(client_id, JAVA)): topics
+            MemberStrategy(
+                client_id, str(self.strategy), self.languages.get(client_id, JAVA)
+            ): topics
             for client_id, topics in self.processes
         }
         queues = [queue for of_topic in self.queues.values() for queue in of_topic]

@@ -135,7 +135,7 @@ def test_the_reasons_of_links_are_those_that_orphans_give() -> None:
         assert one["reason"] in source
         lost = finding("ORPHAN_QUEUES", one)
         links = [link for link in LINKS if link.consequence == lost["rule_id"]]
-        assert any(link.says(SPLIT, lost) for link in links), one
+        assert any(link.condition(SPLIT, lost) for link in links), one
     storm = getsource(notices._causes)
     assert "members subscribe different topics" in storm
     assert "{one.client_id} unsubscribed {one.topic}" in storm

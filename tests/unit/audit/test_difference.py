@@ -14,7 +14,7 @@ from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, CONSUMER_SUSPEND
 from rebalance_core.model.times import utc
 from rebalance_core.model.verdicts import EQUAL, LANGUAGE, UNKNOWN
 from rebalance_core.protocol.mixed_group import MixedGroup
-from rebalance_core.protocol.shares import Divider
+from rebalance_core.protocol.shares import MemberStrategy
 from rebalance_core.strategies import allocate_group, parse_strategy
 from tests.unit.audit.group_rows import A, B, progress, status
 from tests.unit.audit.group_rows import snapshot as group_snapshot
@@ -230,7 +230,7 @@ def shown_of(text: str, clients: tuple[str, ...], stated: str, *more: Row) -> Gr
                          OF_LANGUAGES.items()),
     )  # fmt: skip
     queues = Prediction(snapshot_of(*events)).queues("T", ms(900))
-    members = [Divider(one, text, OF_LANGUAGES[one]) for one in clients]
+    members = [MemberStrategy(one, text, OF_LANGUAGES[one]) for one in clients]
     owners = MixedGroup(dict.fromkeys(members), clients, queues).owners
     dump = [fact("DUMP", 500, command="consumerProgress")]
     dump += [

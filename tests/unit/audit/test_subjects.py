@@ -426,8 +426,8 @@ def test_a_reset_may_have_been_followed_by_one_whose_line_is_missing(
     stretches: list[tuple[float, float]], severity: str
 ) -> None:
     reset = fact("OFFSET_RESET", 500, topic="T", broker_name="a", queue_id=0, offset=90)
-    looks = [commit(0, 30, at=400), commit(0, 35, at=530)]
-    group = snapshot_of(topic(), join(A), facts=[reset], commits=looks)
+    observations = [commit(0, 30, at=400), commit(0, 35, at=530)]
+    group = snapshot_of(topic(), join(A), facts=[reset], commits=observations)
     assert found(covered(group, *stretches), "RESET_NOT_KEPT")["severity"] == severity
 
 

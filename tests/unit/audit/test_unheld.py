@@ -31,7 +31,7 @@ C = "10.0.0.3@3#3"
 HELD = "10.0.0.1", "10.0.0.1", "10.0.0.2"
 
 
-def look(at_ms: int, *addresses: str, committed: int = 20, end: int = 700) -> list[Row]:
+def round_of_dumps(at_ms: int, *addresses: str, committed: int = 20, end: int = 700) -> list[Row]:
     """consumerProgress -s with offsets: what nobody holds stands at `committed`."""
     offsets = {"broker_offset": str(end)}
     rows = progress(at_ms, *addresses)
@@ -57,7 +57,9 @@ def found(group: GroupSnapshot, rule_id: str = "QUEUES_NOT_READ") -> list[Findin
 
 @pytest.mark.parametrize("findings", [[], UNKNOWN_STRATEGY])
 def test_a_queue_of_nobody_with_messages_is_a_fact_whatever_the_strategy(findings: Any) -> None:
-    group = snapshot(*look(DUMPED_MS, *HELD, ""), observed_members=listed(A, B), findings=findings)
+    group = snapshot(
+        *round_of_dumps(DUMPED_MS, *HELD, ""), observed_members=listed(A, B), findings=findings
+    )
     (one,) = found(group)
     assert "b:3 of T: no holder (dump of 1970-01-01 02:30:00Z), 680 messages behind" in one.summary
     assert (one.severity, one.topic, one.queue_id, one.first_ms) == (None, "T", 3, DUMPED_MS)
@@ -65,7 +67,7 @@ def test_a_queue_of_nobody_with_messages_is_a_fact_whatever_the_strategy(finding
 
 
 def test_queues_of_one_topic_are_one_finding() -> None:
-    (one,) = found(snapshot(*look(DUMPED_MS, "10.0.0.1", "", "10.0.0.2", "")))
+    (one,) = found(snapshot(*round_of_dumps(DUMPED_MS, "10.0.0.1", "", "10.0.0.2", "")))
     assert one.summary.startswith("b:1,3 of T: no holder")
     assert "1,360 messages" in one.summary
 
@@ -73,11 +75,14 @@ def test_queues_of_one_topic_are_one_finding() -> None:
 @pytest.mark.parametrize(
     "rows",
     [
-        look(DUMPED_MS, *HELD, "", committed=700),
-        look(DUMPED_MS, *HELD, "10.0.0.2"),
-        [*look(DUMPED_MS - 60_000, *HELD, ""), *look(DUMPED_MS, *HELD, "10.0.0.2")],
-        look(JOINED_MS + 2_000, *HELD, ""),
-        [*look(DUMPED_MS, *HELD, ""), *status(B, DUMPED_MS + 500, 2, 3)],
+        round_of_dumps(DUMPED_MS, *HELD, "", committed=700),
+        round_of_dumps(DUMPED_MS, *HELD, "10.0.0.2"),
+        [
+            *round_of_dumps(DUMPED_MS - 60_000, *HELD, ""),
+            *round_of_dumps(DUMPED_MS, *HELD, "10.0.0.2"),
+        ],
+        round_of_dumps(JOINED_MS + 2_000, *HELD, ""),
+        [*round_of_dumps(DUMPED_MS, *HELD, ""), *status(B, DUMPED_MS + 500, 2, 3)],
     ],
     ids=["nothing waits", "held", "held again", "in a window", "its client has it"],
 )
@@ -87,12 +92,12 @@ def test_what_is_no_such_fact(rows: list[Row]) -> None:
 
 def test_a_dump_that_is_too_old_says_nothing_of_the_present() -> None:
     late = replace(RUN, end_ms=DUMPED_MS + RUN.stale_ms + 1)
-    assert found(snapshot(*look(DUMPED_MS, *HELD, ""), run=late)) == []
+    assert found(snapshot(*round_of_dumps(DUMPED_MS, *HELD, ""), run=late)) == []
 
 
 def test_without_a_broker_a_change_may_be_unknown() -> None:
     missing = replace(RUN, missing=frozenset({"b"}))
-    assert found(snapshot(*look(DUMPED_MS, *HELD, ""), run=missing)) == []
+    assert found(snapshot(*round_of_dumps(DUMPED_MS, *HELD, ""), run=missing)) == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +106,7 @@ def test_without_a_broker_a_change_may_be_unknown() -> None:
 def test_after_the_end_of_a_log_a_change_may_be_unknown(ends_ms: int, severity: str | None) -> None:
     logs = broker_logs(b=[LogSpan(0, ends_ms, from_start=True)])
     given = snapshot(
-        *look(DUMPED_MS, *HELD, ""), run=replace(RUN, coverage=Coverage(logs, known=True))
+        *round_of_dumps(DUMPED_MS, *HELD, ""), run=replace(RUN, coverage=Coverage(logs, known=True))
     )
     findings = comparison_findings(given, compare(given))
     rule, finding = next((r, f) for r, f in findings if r.rule_id == "QUEUES_NOT_READ")
@@ -115,18 +120,18 @@ def commit(offset: int, at_ms: int) -> Row:
 
 
 def test_one_look_counts_where_no_commit_moves_and_two_always() -> None:
-    one_look = look(DUMPED_MS, *HELD, "")
+    one_round = round_of_dumps(DUMPED_MS, *HELD, "")
     for moved in (commit(30, DUMPED_MS + 5_000), commit(10, DUMPED_MS - 5_000)):
-        assert found(snapshot(*one_look, committed_offsets=[moved])) == []
+        assert found(snapshot(*one_round, committed_offsets=[moved])) == []
     for still in (commit(20, DUMPED_MS + 5_000), commit(10, DUMPED_MS - 600_000)):
-        assert found(snapshot(*one_look, committed_offsets=[still]))
-    two = [*look(DUMPED_MS - 60_000, *HELD, ""), *one_look]
+        assert found(snapshot(*one_round, committed_offsets=[still]))
+    two = [*round_of_dumps(DUMPED_MS - 60_000, *HELD, ""), *one_round]
     (one,) = found(snapshot(*two, committed_offsets=[commit(30, DUMPED_MS + 5_000)]))
     assert one.first_ms == DUMPED_MS - 60_000
 
 
 def test_who_waits_for_an_order_lock_is_not_nobody_yet() -> None:
-    joined = look(JOINED_MS + 55_000, *HELD, "")
+    joined = round_of_dumps(JOINED_MS + 55_000, *HELD, "")
     assert found(snapshot(*joined))
     assert found(snapshot(*joined, consumer_groups=[{"ordered": True}])) == []
 
@@ -134,17 +139,19 @@ def test_who_waits_for_an_order_lock_is_not_nobody_yet() -> None:
 def test_a_topic_that_cannot_be_read_or_is_popped_has_no_holders() -> None:
     closed = {"topic": "T", "broker_name": "b", "event_type": "TOPIC_CONFIG", "perm": 2,
               "read_queue_nums": 4, "event_ms": 0}  # fmt: skip
-    rows = look(DUMPED_MS, *HELD, "")
+    rows = round_of_dumps(DUMPED_MS, *HELD, "")
     assert found(snapshot(*rows, topics=[closed])) == []
     assert found(snapshot(*rows, topics=[closed | {"perm": 6}]))
 
 
 def test_a_topic_without_any_holder_that_is_read_is_popped() -> None:
     """Of popped queues no dump names a holder, and no file may name the topic's mode."""
-    nobody = look(DUMPED_MS, "", "", "", "")
+    nobody = round_of_dumps(DUMPED_MS, "", "", "", "")
     assert compare(snapshot(*nobody)).verdict == DIFFERS
     assert found(snapshot(*nobody))
-    retry = [row | {"topic": "%RETRY%g_T"} for row in look(DUMPED_MS, "", committed=700)[1:]]
+    retry = [
+        row | {"topic": "%RETRY%g_T"} for row in round_of_dumps(DUMPED_MS, "", committed=700)[1:]
+    ]
     moving = [commit(30, DUMPED_MS + 5_000)]
     for popped in (snapshot(*nobody, *retry), snapshot(*nobody, committed_offsets=moving)):
         assert compare(popped).differences == ()
@@ -153,7 +160,10 @@ def test_a_topic_without_any_holder_that_is_read_is_popped() -> None:
 
 def test_a_retry_topic_is_a_warning() -> None:
     retry = "%RETRY%g"
-    rows = [row | {"topic": retry} if row["topic"] else row for row in look(DUMPED_MS, *HELD, "")]
+    rows = [
+        row | {"topic": retry} if row["topic"] else row
+        for row in round_of_dumps(DUMPED_MS, *HELD, "")
+    ]
     owned = [{**row, "topic": retry} for row in snapshot().tables["ownership"]]
     (one,) = found(snapshot(*rows, ownership=owned))
     assert one.severity == "WARNING"
@@ -161,7 +171,7 @@ def test_a_retry_topic_is_a_warning() -> None:
 
 def test_who_does_not_answer_leaves_no_queue_to_nobody() -> None:
     """mqadmin stops at the first member that does not answer: N/A for all that come after it."""
-    nobody = look(DUMPED_MS, "", "", "", "")
+    nobody = round_of_dumps(DUMPED_MS, "", "", "", "")
     answered = status(A, DUMPED_MS + 500, 0, 1)
     group = snapshot(*nobody, *answered, observed_members=listed(A, B, language="CPP"))
     assert compare(group).verdict == EQUAL
@@ -181,44 +191,46 @@ def test_who_does_not_answer_leaves_no_queue_to_nobody() -> None:
 
 
 def test_where_nobody_answers_nothing_is_compared() -> None:
-    group = snapshot(*look(DUMPED_MS, "", "", "", ""), observed_members=listed(A, B))
+    group = snapshot(*round_of_dumps(DUMPED_MS, "", "", "", ""), observed_members=listed(A, B))
     result = compare(group)
     assert (result.verdict, result.reason, found(group)) == (UNKNOWN, NOT_TOLD, [])
 
 
 def test_who_says_that_it_holds_nothing_was_asked() -> None:
     """An idle member names no queue in consumerProgress, which is no silence."""
-    idle = snapshot(*look(DUMPED_MS, *HELD, ""), *status(C, DUMPED_MS + 500),
+    idle = snapshot(*round_of_dumps(DUMPED_MS, *HELD, ""), *status(C, DUMPED_MS + 500),
                 observed_members=listed(A, B, C),
                 memberships=[member(A, 0), member(B, JOINED_MS), member(C, 0)])  # fmt: skip
     assert found(idle)
-    silent = snapshot(*look(DUMPED_MS, *HELD, ""), observed_members=listed(A, B, C))
+    silent = snapshot(*round_of_dumps(DUMPED_MS, *HELD, ""), observed_members=listed(A, B, C))
     assert found(silent) == []
 
 
 def test_an_answer_of_another_round_is_none_of_this() -> None:
     """A Go client answers in one round and not in the next, a minute later."""
     earlier = [*status(A, DUMPED_MS - 60_000, 0, 1), *status(C, DUMPED_MS - 60_000)]
-    now = [*look(DUMPED_MS, *HELD, ""), *status(A, DUMPED_MS + 500, 0, 1)]
+    now = [*round_of_dumps(DUMPED_MS, *HELD, ""), *status(A, DUMPED_MS + 500, 0, 1)]
     assert found(snapshot(*earlier, *now, observed_members=listed(A, B, C))) == []
 
 
 def test_of_two_members_at_one_address_one_may_be_silent() -> None:
     beside = "10.0.0.2@9#9"
-    group = snapshot(*look(DUMPED_MS, *HELD, ""), observed_members=listed(A, B, beside))
+    group = snapshot(*round_of_dumps(DUMPED_MS, *HELD, ""), observed_members=listed(A, B, beside))
     assert found(group) == []
 
 
 def test_who_left_meanwhile_is_not_waited_for() -> None:
     left = [member(A, 0), member(B, JOINED_MS), member(C, 0, DUMPED_MS - 400_000)]
     lists = listed(A, B, C, at_ms=DUMPED_MS - 500_000)
-    assert found(snapshot(*look(DUMPED_MS, *HELD, ""), observed_members=lists, memberships=left))
+    assert found(
+        snapshot(*round_of_dumps(DUMPED_MS, *HELD, ""), observed_members=lists, memberships=left)
+    )
 
 
 def test_an_answer_that_ends_before_its_queues_tells_none() -> None:
     (cut,) = status(B, DUMPED_MS + 500)
     cut["details"] = cut["details"] | {"queues_told": "false"}
-    held = look(DUMPED_MS, *HELD, "10.0.0.2")
+    held = round_of_dumps(DUMPED_MS, *HELD, "10.0.0.2")
     assert compare(snapshot(*held, cut)).verdict == EQUAL
     whole = cut | {"details": cut["details"] | {"queues_told": "true"}}
     assert compare(snapshot(*held, whole)).verdict == DIFFERS
@@ -226,7 +238,7 @@ def test_an_answer_that_ends_before_its_queues_tells_none() -> None:
 
 def test_a_queue_without_a_commit_says_so() -> None:
     """What rocketmq-client-go#993 is known by."""
-    rows = look(DUMPED_MS, *HELD, "", committed=0)
+    rows = round_of_dumps(DUMPED_MS, *HELD, "", committed=0)
     (one,) = found(snapshot(*rows))
     assert one.evidence["committed"] == "none"
     (one,) = found(snapshot(*rows, committed_offsets=[commit(0, 5)]))
@@ -252,11 +264,11 @@ def test_what_go_clients_let_go_of_is_no_difference() -> None:
 def test_of_several_lists_of_a_broker_the_newest_counts() -> None:
     """Laid end to end they would be a list that no broker gave: A, B, B, B gives B queue 1."""
     before = [row for ms in (50_000, 25_000) for row in listed(B, at_ms=DUMPED_MS - ms)]
-    wrong = look(DUMPED_MS, "10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2")
+    wrong = round_of_dumps(DUMPED_MS, "10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2")
     (one,) = compare(snapshot(*wrong, observed_members=[*before, *listed(A, B)])).differences
     assert (one.why, one.note) == ("UNEXPLAINED", "")
     both = listed(A, B, at_ms=DUMPED_MS - 50_000)
-    alone = look(DUMPED_MS, "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.2")
+    alone = round_of_dumps(DUMPED_MS, "10.0.0.2", "10.0.0.2", "10.0.0.2", "10.0.0.2")
     (one, _) = compare(snapshot(*alone, observed_members=[*both, *listed(B)])).differences
     assert (one.why, one.note) == ("STALE_VIEW", f"b lists other members: {B}")
 

@@ -179,8 +179,8 @@ def test_of_two_masters_the_one_that_started_last_speaks_for_the_broker() -> Non
     assert (old.place, old.slave, old.role_known, old.authoritative) == (
         "brokers/b", False, True, False,
     )  # fmt: skip
-    assert [old.speaks(at_ms) for at_ms in (3_999, 4_000, None)] == [True, False, False]
-    assert found["new"].speaks(None)
+    assert [old.is_authoritative(at_ms) for at_ms in (3_999, 4_000, None)] == [True, False, False]
+    assert found["new"].is_authoritative(None)
 
 
 def made(folder: str, address: str, at_ms: int, *, slave: bool) -> Any:
@@ -200,15 +200,29 @@ def test_under_a_controller_each_folder_speaks_while_its_process_is_the_master()
     ]  # fmt: skip
     found = folders("x y", *pieces)
     times = (500, 2_500, 5_500, 6_500, 7_500, 8_500)
-    assert [found["x"].speaks(at) for at in times] == [True, True, False, False, False, True]
-    assert [found["y"].speaks(at) for at in times] == [False, False, True, True, True, False]
+    assert [found["x"].is_authoritative(at) for at in times] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        True,
+    ]
+    assert [found["y"].is_authoritative(at) for at in times] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
     assert (found["x"].place, found["x"].slave, found["x"].authoritative) == ("b", False, True)
     assert (found["y"].place, found["y"].slave, found["y"].authoritative) == (
         "brokers/y", True, False,
     )  # fmt: skip
     assert all(folder.by_turns for folder in found.values())
     alone = folders("y", *(piece for piece in pieces if piece.place == "y"))["y"]
-    assert [alone.speaks(at) for at in (500, 4_000, 6_000)] == [False, False, True]
+    assert [alone.is_authoritative(at) for at in (500, 4_000, 6_000)] == [False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -225,5 +239,5 @@ def test_a_slave_that_took_over_speaks_though_no_line_of_its_own_says_so(switch:
     ]  # fmt: skip
     found = folders("x y", *pieces, switch)
     assert (found["y"].place, found["y"].authoritative) == ("b", True)
-    assert [found["y"].speaks(at) for at in (4_000, 6_000)] == [False, True]
-    assert [found["x"].speaks(at) for at in (4_000, 6_000)] == [True, False]
+    assert [found["y"].is_authoritative(at) for at in (4_000, 6_000)] == [False, True]
+    assert [found["x"].is_authoritative(at) for at in (4_000, 6_000)] == [True, False]

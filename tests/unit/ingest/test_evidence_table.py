@@ -18,7 +18,7 @@ from rebalance_core.ingest.fact import Unread
 from rebalance_core.ingest.file_reader import ADMIN_PARSERS
 from rebalance_core.ingest.group_tables import group_tables
 from rebalance_core.ingest.in_process import read_file, reader_of
-from rebalance_core.ingest.store_copies import FILE_BITS, stated_once
+from rebalance_core.ingest.store_copies import FILE_BITS, without_repeats
 from rebalance_core.ingest.whole_cluster import context_of
 from tests.unit.ingest import made_up_fact
 
@@ -79,7 +79,7 @@ def test_what_is_equal_is_one_object() -> None:
 def test_a_copied_log_is_one_log_for_pieces_that_travelled() -> None:
     sent = [*lines(10)]
     copied = [replace(piece, position=piece.position + (1 << FILE_BITS)) for piece in sent]
-    assert stated_once(pieces_of(evidence_batches([*sent, *copied]))) == sent
+    assert without_repeats(pieces_of(evidence_batches([*sent, *copied]))) == sent
 
 
 def test_a_group_s_lines_take_little_memory() -> None:

@@ -75,18 +75,18 @@ OF_RETRY = (seen(RETRY, 80_000, 0, 9), seen(RETRY, 300_000, 2, 11))
 def starts(
     settings: dict[str, Any],
     *more: dict[str, Any],
-    looks: tuple[dict[str, Any], ...] = LOOKS,
+    observations: tuple[dict[str, Any], ...] = LOOKS,
     commits: tuple[dict[str, Any], ...] = (),
     found: tuple[dict[str, Any], ...] = (),
 ) -> list[dict[str, Any]]:
     """The rows of `pull_starts` that an audit writes of one group: x, then y take over."""
-    return audited(tables_of(settings, *more, looks=looks, commits=commits), found)
+    return audited(tables_of(settings, *more, observations=observations, commits=commits), found)
 
 
 def tables_of(
     settings: dict[str, Any],
     *more: dict[str, Any],
-    looks: tuple[dict[str, Any], ...] = LOOKS,
+    observations: tuple[dict[str, Any], ...] = LOOKS,
     commits: tuple[dict[str, Any], ...] = (),
 ) -> Any:
     made = {"cluster": "c", "event_ms": BEGIN_MS, "sequence": 0, "event_type": "TOPIC_CONFIG"}
@@ -95,7 +95,7 @@ def tables_of(
     return {
         "cluster_events": [made, joins("x", 100_000), left, joins("y", 150_000, sequence=1), *more],
         "consumer_groups": [{**GROUP, **settings}],
-        "queue_offsets": list(looks),
+        "queue_offsets": list(observations),
         "committed_offsets": list(commits),
     }
 
@@ -250,12 +250,14 @@ def moved(rows: tuple[dict[str, Any], ...], by_ms: int) -> tuple[dict[str, Any],
 @pytest.mark.parametrize("case", DATED)
 @pytest.mark.parametrize("mode", ["LAST", "HALFWAY"])
 def test_bounds_cover_the_start_at_every_time_of_the_observations(case: str, mode: str) -> None:
-    looks, commits = DATED[case].get("looks", LOOKS), DATED[case].get("commits", ())
-    errors = {row["observed_ms"] - BEGIN_MS: ERROR_MS for row in (*looks, *commits)}
-    rows = widened(MODES[mode], errors, looks=looks, commits=commits)
+    observations, commits = DATED[case].get("looks", LOOKS), DATED[case].get("commits", ())
+    errors = {row["observed_ms"] - BEGIN_MS: ERROR_MS for row in (*observations, *commits)}
+    rows = widened(MODES[mode], errors, looks=observations, commits=commits)
     assert rows
     for by_ms in range(-ERROR_MS, ERROR_MS + 1, 15_000):
-        others = widened(MODES[mode], {}, looks=moved(looks, by_ms), commits=moved(commits, by_ms))
+        others = widened(
+            MODES[mode], {}, looks=moved(observations, by_ms), commits=moved(commits, by_ms)
+        )
         for mine, other in zip(rows, others, strict=True):
             low, high = mine["start_offset_low"], mine["start_offset_high"]
             for offset in ("start_offset_low", "start_offset", "start_offset_high"):

@@ -41,10 +41,10 @@ def commits() -> list[Row]:
 
 
 def test_offsets_never_go_back_and_the_minimum_follows(
-    looks: dict[tuple[Any, ...], list[Row]],
+    observations: dict[tuple[Any, ...], list[Row]],
 ) -> None:
     expired = grown = 0
-    for rows in looks.values():
+    for rows in observations.values():
         for row in rows:
             assert 0 <= row["min_offset"] <= row["max_offset"]
         for before, after in pairwise(rows):
@@ -52,22 +52,24 @@ def test_offsets_never_go_back_and_the_minimum_follows(
             assert before["max_offset"] <= after["max_offset"]
         grown += rows[0]["max_offset"] < rows[-1]["max_offset"]
         expired += rows[-1]["min_offset"] > 0
-    assert grown > 0.6 * len(looks)
-    assert 0.3 * len(looks) < expired < len(looks)  # and young or silent queues begin at 0
+    assert grown > 0.6 * len(observations)
+    assert (
+        0.3 * len(observations) < expired < len(observations)
+    )  # and young or silent queues begin at 0
 
 
-def test_looks_are_at_the_plan_s_moments(looks: dict[tuple[Any, ...], list[Row]]) -> None:
-    seen = {row["observed_ms"] for rows in looks.values() for row in rows}
+def test_looks_are_at_the_plan_s_moments(observations: dict[tuple[Any, ...], list[Row]]) -> None:
+    seen = {row["observed_ms"] for rows in observations.values() for row in rows}
     assert seen == set(PLAN.moments)
-    assert any(is_retry_topic(topic) for _, topic, _, _ in looks)
+    assert any(is_retry_topic(topic) for _, topic, _, _ in observations)
 
 
 def test_commits_lie_between_the_offsets_of_their_moment(
-    looks: dict[tuple[Any, ...], list[Row]], commits: list[Row]
+    observations: dict[tuple[Any, ...], list[Row]], commits: list[Row]
 ) -> None:
     offsets = {
         (*queue, row["observed_ms"]): (row["min_offset"], row["max_offset"])
-        for queue, rows in looks.items()
+        for queue, rows in observations.items()
         for row in rows
     }
     behind = 0

@@ -140,8 +140,8 @@ def reset(at: float, offset: int) -> Row:
 
 
 def snapshot(to: int, *commits: tuple[int, float]) -> GroupSnapshot:
-    looks = [commit(0, offset, at=at) for offset, at in commits]
-    return snapshot_of(topic(), join("x"), commits=looks, facts=[reset(500, to)])
+    observations = [commit(0, offset, at=at) for offset, at in commits]
+    return snapshot_of(topic(), join("x"), commits=observations, facts=[reset(500, to)])
 
 
 def test_a_commit_below_an_offset_that_was_to_be_skipped_to() -> None:
@@ -167,11 +167,11 @@ def test_a_reset_that_was_kept() -> None:
 def test_a_second_reset_makes_up_for_the_first_where_a_look_shows_it(
     later: tuple[int, float] | None, severity: str
 ) -> None:
-    looks = [(30, 200.0), (35, 400.0), *([later] if later else ())]
+    observations = [(30, 200.0), (35, 400.0), *([later] if later else ())]
     group = snapshot_of(
         topic(),
         join("x"),
-        commits=[commit(0, offset, at=at) for offset, at in looks],
+        commits=[commit(0, offset, at=at) for offset, at in observations],
         facts=[reset(300, 90), reset(600, 90)],
     )
     assert severities(RESET_NOT_KEPT, group) == [severity]
@@ -185,10 +185,11 @@ def test_nothing_is_said_without_a_commit_before_and_a_look_after_it() -> None:
 
 
 def test_what_a_client_commits_is_no_look_at_the_broker() -> None:
-    looks = [commit(0, 30, at=400), commit(0, 35, at=530, client="x")]
+    observations = [commit(0, 30, at=400), commit(0, 35, at=530, client="x")]
     assert (
         findings_of(
-            RESET_NOT_KEPT, snapshot_of(topic(), join("x"), commits=looks, facts=[reset(500, 90)])
+            RESET_NOT_KEPT,
+            snapshot_of(topic(), join("x"), commits=observations, facts=[reset(500, 90)]),
         )
         == []
     )

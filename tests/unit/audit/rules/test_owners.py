@@ -161,8 +161,8 @@ def test_the_extra_entries_of_every_member_have_to_go(
     later: tuple[str, ...], severity: str
 ) -> None:
     many = [f"{who}/{n}" for who in "xy" for n in range(5)]
-    looks = [(500, many), (700, many), (900, later)]
-    crowd = [row for at, texts in looks for row in listed_at("a", at, *texts)]
+    observations = [(500, many), (700, many), (900, later)]
+    crowd = [row for at, texts in observations for row in listed_at("a", at, *texts)]
     group = snapshot_of(topic(), join("x"), join("y"), members=crowd)
     assert severities(MANY, group) == [severity]
 

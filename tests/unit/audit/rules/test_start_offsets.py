@@ -110,8 +110,8 @@ def test_a_start_that_fails() -> None:
 def test_a_failed_start_that_a_newer_fact_ends() -> None:
     failing = topic(read=1), join("x", strategy="CONFIG(queues=T/a/0|T/a/9)", at=100)
 
-    def ended(*looks: Row, **own: Any) -> str:
-        (one,) = findings_of(FAILED, snapshot_of(*failing, commits=looks, **own))
+    def ended(*observations: Row, **own: Any) -> str:
+        (one,) = findings_of(FAILED, snapshot_of(*failing, commits=observations, **own))
         return one.ended_by
 
     assert ended() == ""
