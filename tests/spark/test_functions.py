@@ -16,7 +16,7 @@ from rebalance_core.kernels import functions as kernels
 from rebalance_core.kernels.function_columns import QUEUES
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue
-from rebalance_core.spark import functions, series
+from rebalance_core.spark import InputTables, functions, series
 from rebalance_core.spark.functions import (
     ALLOCATION_TYPE,
     DIFFERENCE_TYPE,
@@ -42,6 +42,7 @@ OWNED = (
     " client_ids: ARRAY<STRING>>>, error STRING"
 )
 COLUMNS = ("strategy", "queues", "client_ids")
+DEMO = "rebalance_core/bundled/demo/join-leave/tables"
 FORMS = ("arrow", "pandas")
 
 
@@ -321,23 +322,18 @@ def test_the_pandas_form_keeps_every_value(asked: DataFrame) -> None:
     assert numbers.tolist() == [1, None, 2**62 + 1]
 
 
-# docs/spark.md
-
-
-def pipeline() -> str:
-    """The worked pipeline of the page."""
-    page = (TREE / "docs/spark.md").read_text("utf-8")
-    (block,) = re.findall(r"^```python\n(.*?rmq_assignment_diff.*?)^```$", page, re.M | re.S)
-    return str(block)
-
-
-def test_the_pipeline_of_the_page_gives_simulate_s_ledger(
+def test_the_sql_of_the_notebook_gives_simulate_s_ledger(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(TREE)
-    block = pipeline()
-    assert len([line for line in block.splitlines() if line.strip()]) <= 25  # the imports too
-    exec(compile(block, "docs/spark.md", "exec"), {"spark": spark})
+    notebook = (TREE / "notebooks/own_frames.py").read_text("utf-8")
+    statements = re.findall(r'^spark\.sql\("""(.*?)"""\)', notebook, re.M | re.S)
+    assert len(statements) == 3
+    functions.register(spark)
+    for name, table in InputTables.read(spark, DEMO).tables().items():
+        table.createOrReplaceTempView(name)
+    for statement in statements:
+        spark.sql(statement)
     ledger = replayed("join-leave")
     key = "cluster STRING, consumer_group STRING, epoch INT, topic STRING, broker_name STRING,"
     for name, table, ddl in (

@@ -23,7 +23,7 @@ def test_every_finding_has_a_page_whose_links_lead_to_pages() -> None:
     [
         ("", "", "[a](spark.md#connect)", "[a](spark.md#connect)"),
         ("", "", "[a](../README.md#install)", "[a](readme.md#install)"),
-        ("decisions", "", "[a](../../CONTRIBUTING.md)", "[a](../contributing.md)"),
+        ("rules", "", "[a](../../CONTRIBUTING.md)", "[a](../contributing.md)"),
         ("", "", "[`a.py`](../scripts/setup.py)", "`a.py`"),
         (
             "",
@@ -31,7 +31,7 @@ def test_every_finding_has_a_page_whose_links_lead_to_pages() -> None:
             "[a](../scripts/setup.py)",
             "[a](https://host/x/blob/main/scripts/setup.py)",
         ),
-        ("", "", "[a](decisions/)", "a"),
+        ("", "", "[a](pictures/)", "a"),
     ],
 )
 def test_links_that_leave_the_folder_are_followed(
