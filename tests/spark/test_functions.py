@@ -330,8 +330,8 @@ def test_the_sql_of_the_notebook_gives_simulate_s_ledger(
     statements = re.findall(r'^spark\.sql\("""(.*?)"""\)', notebook, re.M | re.S)
     assert len(statements) == 3
     functions.register(spark)
-    for name, table in InputTables.read(spark, DEMO).tables().items():
-        table.createOrReplaceTempView(name)
+    for view, frame in InputTables.read(spark, DEMO).tables().items():
+        frame.createOrReplaceTempView(view)
     for statement in statements:
         spark.sql(statement)
     ledger = replayed("join-leave")
