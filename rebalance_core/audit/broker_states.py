@@ -41,13 +41,12 @@ REMOVED = "it was removed from the name servers, and has not registered again"
 
 
 _MOMENTS = {
-    "BROKER_STARTED": "started",
     "BROKER_UP": "registered with the name servers",
     "BROKER_DOWN": "went",
     "MASTER_DOWN": "lost its master",
     "MASTER_UP": "got a master",
 }
-"""What a fact or event says of its broker."""
+"""What an event says of its broker."""
 
 
 def down_brokers(events: Iterable[BrokerEventsRow]) -> frozenset[str]:
@@ -231,17 +230,32 @@ def _registered(rows: Iterable[BrokerEventsRow], covered: Coverage, at_ms: int) 
 def moments(
     facts: FactsByKind, broker_events: Iterable[BrokerEventsRow]
 ) -> dict[str, tuple[tuple[int, str], ...]]:
-    """By broker what it, its replicas and the name servers logged of it, by time."""
+    """By broker what it, its replicas and the name servers logged of it, by time; by proxy its
+    starts.
+    """
     logged: list[tuple[str, int, str]] = []
+    address: dict[str, str] = {}
+    for row in sorted(facts["BROKER_STARTED"], key=lambda row: row["first_ms"]):
+        folder, now = row["source"].rpartition("/")[0], row["details"].get("address", "")
+        before = address.get(folder)
+        moved = f" with another address ({before} → {now})" if before and now != before else ""
+        logged.append((row["broker_name"], row["first_ms"], f"started{moved if now else ''}"))
+        address[folder] = now or address.get(folder, "")
     logged += [
-        (row["broker_name"], row["first_ms"], row["kind"]) for row in facts["BROKER_STARTED"]
+        (row["broker_name"], row["event_ms"], _MOMENTS[row["event_type"]])
+        for row in broker_events
+        if row["event_type"] in _MOMENTS
     ]
-    logged += [(row["broker_name"], row["event_ms"], row["event_type"]) for row in broker_events]
+    started: dict[str, int] = {}
+    for start in sorted(facts["PROXY_STARTED"], key=lambda row: row["first_ms"]):
+        proxy, at_ms = start["details"]["proxy"], start["first_ms"]
+        if at_ms - started.get(proxy, -MINUTE_MS) >= MINUTE_MS:  # a start has several lines
+            logged.append((proxy, at_ms, "restarted" if proxy in started else "started"))
+        started[proxy] = at_ms
     found: dict[str, set[tuple[int, str]]] = {}
-    for broker, at_ms, kind in logged:
-        if kind in _MOMENTS:
-            found.setdefault(broker, set()).add((at_ms, _MOMENTS[kind]))
-    return {broker: tuple(sorted(moments)) for broker, moments in found.items()}
+    for server, at_ms, what in logged:
+        found.setdefault(server, set()).add((at_ms, what))
+    return {server: tuple(sorted(moments)) for server, moments in found.items()}
 
 
 def signs_of_life(

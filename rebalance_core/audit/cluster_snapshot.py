@@ -51,11 +51,12 @@ CLUSTER_KINDS = (
     "HEARTBEAT_FAILED",
     "NO_BROKER_ADDRESS",
     "BROKER_STARTED",
+    "PROXY_STARTED",
     "CHANNEL_EVENTS_DROPPED",
 )
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
 and broker that it did not reach; NO_BROKER_ADDRESS: one for each queue that it did not pull;
-BROKER_STARTED: one for each start."""
+BROKER_STARTED, PROXY_STARTED: one for each start."""
 
 
 @dataclass(frozen=True)
@@ -240,5 +241,6 @@ def _with_brokers(
         slaves=frozenset(with_slaves | masters.keys()),
         stops=unlogged_stops(turns, facts),
         moments=moments(facts, turns),
+        proxies=frozenset(row["details"]["proxy"] for row in facts["PROXY_STARTED"]),
         outages=broker_outages(events, facts, signs, covered, heard_to_the_end=heard_to_the_end),
     )

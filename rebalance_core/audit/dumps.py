@@ -128,8 +128,24 @@ def flag(text: str | None) -> bool:
     return text is not None and text.lower() == "true"
 
 
-OF_A_CLIENT: tuple[Literal["NO_MEMBER_LIST", "NOT_IN_MEMBER_LIST"], ...] = (
+OF_A_CLIENT: tuple[
+    Literal[
+        "NO_MEMBER_LIST",
+        "NOT_IN_MEMBER_LIST",
+        "REQUEST_FAILED",
+        "BROADCAST_REFUSED",
+        "NOTHING_COMMITTED",
+        "PULL_EXPIRED",
+        "POP_TIMED_OUT",
+    ],
+    ...,
+] = (
     "NO_MEMBER_LIST",
     "NOT_IN_MEMBER_LIST",
+    "REQUEST_FAILED",
+    "BROADCAST_REFUSED",
+    "NOTHING_COMMITTED",
+    "PULL_EXPIRED",
+    "POP_TIMED_OUT",
 )
-"""Kinds of facts that a client states when it divides a topic of the group."""
+"""Kinds of facts that only a running client's own log states of the group."""

@@ -105,8 +105,10 @@ class AuditRun:
             are not in it.
         stops: by broker when it ran and when not, unknown between two starts or registrations
             without a line of a stop.
-        moments: by broker what it, its replicas and the name servers logged of it, by time.
+        moments: by broker what it, its replicas and the name servers logged of it, by time; by
+            proxy its starts.
         outages: by broker its outages of more than a minute, and the one that lasts.
+        proxies: proxies of which a log has a start.
         ids_hashed: the addresses of the clients look hashed: ids sort otherwise than they did.
         changed_unseen: by topic from when to when it changed, and no log has the moment.
     """
@@ -128,6 +130,7 @@ class AuditRun:
     stops: Mapping[str, Timeline[Process]] = field(default_factory=dict)
     moments: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     outages: Mapping[str, tuple[BrokerOutage, ...]] = field(default_factory=dict)
+    proxies: frozenset[str] = frozenset()
     ids_hashed: bool = False
     changed_unseen: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
 

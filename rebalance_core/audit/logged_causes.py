@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from rebalance_core.audit.evidence import group_brokers
 from rebalance_core.audit.group_snapshot import PERSISTENT_MS, GroupSnapshot, listed
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LEAVE, CONSUMER_LOST, OBSERVED
-from rebalance_core.model.times import utc
+from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, utc
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ClusterEventsRow, EpochsRow
@@ -28,6 +30,35 @@ def cause_before(group: GroupSnapshot, at_ms: int, within_ms: int = PERSISTENT_M
             if not is_initial(group, epoch):
                 return cause_text(group, epoch)
     return None
+
+
+NEIGHBOUR_MS = 2 * MINUTE_MS
+"""What servers log so near to something may have to do with it."""
+
+
+def logged_near(
+    group: GroupSnapshot,
+    servers: Iterable[str],
+    first_ms: int,
+    last_ms: int,
+    within_ms: int = NEIGHBOUR_MS,
+) -> set[tuple[int, str]]:
+    """When and what these brokers and proxies logged so near to this time."""
+    return {
+        (at_ms, f"{server} {what} at {utc(at_ms)}")
+        for server in servers
+        for at_ms, what in group.run.moments.get(server, ())
+        if first_ms - within_ms <= at_ms <= last_ms + within_ms
+    }
+
+
+def servers_near(group: GroupSnapshot, at_ms: int, most: int = 4) -> str:
+    """What the group's brokers and the proxies logged within a heartbeat's time, in words; empty:
+    nothing that this program reads.
+    """
+    servers = group_brokers(group) | group.run.proxies
+    near = sorted(logged_near(group, servers, at_ms, at_ms, HEARTBEAT_MS))
+    return listed([words for _, words in near], most) if near else ""
 
 
 def window_around(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rebalance_core.audit.dumps import OF_A_CLIENT, number, queue_of
 from rebalance_core.audit.group_snapshot import PERSISTENT_MS, GroupSnapshot
@@ -17,7 +17,26 @@ from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS
 from rebalance_core.model.verdicts import EMPTY
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import ConsumerEventsRow
+    from rebalance_core.contracts.rows import (
+        BroadcastRefusedFact,
+        ConsumerEventsRow,
+        NoMemberListFact,
+        NothingCommittedFact,
+        NotInMemberListFact,
+        PopTimedOutFact,
+        PullExpiredFact,
+        RequestFailedFact,
+    )
+
+    SignOfLife: TypeAlias = (
+        NoMemberListFact
+        | NotInMemberListFact
+        | RequestFailedFact
+        | BroadcastRefusedFact
+        | NothingCommittedFact
+        | PullExpiredFact
+        | PopTimedOutFact
+    )
 
 
 RETURN_MS = 3 * HEARTBEAT_MS
@@ -145,18 +164,24 @@ class Unlisted:
         clients: by client id when brokers gave it up, and its last commit or line; epoch ms.
         refused: by broker the first and last pull of the group that it refused, as it knows no
             member; epoch ms.
+        logs: by folder of a client's log, whose client no other file names, since when the group
+            has no member and the last line on the group; epoch ms.
+        reasons: what the servers asked answered, or the network did, the newest first.
         last_ms: the last of these signs.
         goes_on: they last until the end of what was collected.
     """
 
     clients: Mapping[str, tuple[int, int]]
     refused: Mapping[str, tuple[int, int]]
+    logs: Mapping[str, tuple[int, int]]
+    reasons: tuple[str, ...]
     last_ms: int
     goes_on: bool
 
 
 def unlisted_readers(group: GroupSnapshot) -> Unlisted | None:
-    """Return clients that go on after brokers lost them, and pulls while the group has no member.
+    """Return clients that go on after brokers lost them, and pulls and lines of clients' logs while
+    the group has no member.
 
     Signs after the log of a broker ended prove nothing: it may list the client again.
     """
@@ -174,10 +199,45 @@ def unlisted_readers(group: GroupSnapshot) -> Unlisted | None:
             begin_ms = max(first_ms, since_ms)
             known = refused.get(broker, (begin_ms, last_ms))
             refused[broker] = (min(begin_ms, known[0]), max(last_ms, known[1]))
-    if not clients and not refused:
+    logs = _logs_without_members(group, clients, until_ms)
+    spans = (*clients.values(), *refused.values(), *logs.values())
+    if not spans:
         return None
-    last_ms = max(last for _, last in (*clients.values(), *refused.values()))
-    return Unlisted(clients, refused, last_ms, last_ms >= until_ms - PERSISTENT_MS)
+    last_ms = max(last for _, last in spans)
+    goes_on = last_ms >= until_ms - PERSISTENT_MS
+    reasons = _reasons(group, min(since for since, _ in spans))
+    return Unlisted(clients, refused, logs, reasons, last_ms, goes_on)
+
+
+def _logs_without_members(
+    group: GroupSnapshot, clients: Container[str], until_ms: int
+) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for fact in signs_of_clients(group):
+        last_ms = min(fact["last_ms"], until_ms)
+        since_ms = _nobody_since(group, last_ms)
+        if since_ms is None or fact["client_id"] in clients or fact["first_ms"] > until_ms:
+            continue
+        if last_ms > max(since_ms, group.run.start_ms) + RETURN_MS:
+            log = fact["details"]["log"]
+            found[log] = since_ms, max(last_ms, found.get(log, (0, 0))[1])
+    return found
+
+
+def signs_of_clients(group: GroupSnapshot) -> list[SignOfLife]:
+    """What the logs of running clients state of the group."""
+    return [fact for kind in OF_A_CLIENT for fact in group.facts[kind]]
+
+
+def _reasons(group: GroupSnapshot, since_ms: int) -> tuple[str, ...]:
+    failed = [fact for fact in group.facts["REQUEST_FAILED"] if fact["last_ms"] >= since_ms]
+    newest = sorted(failed, key=lambda fact: fact["last_ms"], reverse=True)
+    return tuple(dict.fromkeys(map(_reason, newest)))
+
+
+def _reason(fact: RequestFailedFact) -> str:
+    address, reason = fact["details"]["address"], fact["details"]["reason"]
+    return reason if not address or address in reason else f"{address}: {reason}"
 
 
 def _given_up(group: GroupSnapshot) -> dict[str, int]:
@@ -206,10 +266,9 @@ def _last_sign(group: GroupSnapshot, client_id: str, until_ms: int) -> int:
         if row["client_id"] == client_id
     ]
     signs += [
-        fact["last_ms"]
-        for kind in OF_A_CLIENT
-        for fact in group.facts[kind]
-        if fact["client_id"] == client_id
+        min(fact["last_ms"], until_ms)
+        for fact in signs_of_clients(group)
+        if fact["client_id"] == client_id and fact["first_ms"] <= until_ms
     ]
     return max((ms for ms in signs if ms <= until_ms), default=0)
 

@@ -37,6 +37,11 @@ def lacks_configuration(group: GroupSnapshot, broker_name: str) -> bool:
     return broker_name in group.run.store_ms and broker_name not in configurations(group)
 
 
+def is_configured_nowhere(group: GroupSnapshot) -> bool:
+    """True if stores of brokers were collected and none has the group."""
+    return bool(group.run.store_ms) and not configurations(group)
+
+
 def perm_of(row: GroupTopicsRow) -> int:
     """Permission of a TOPIC_CONFIG row."""
     return DEFAULT_PERM if row["perm"] is None else row["perm"]

@@ -130,7 +130,8 @@ BROKER_LOG = (
         fields("broker, address"),
         rows=(
             FactKind(
-                "BROKER_STARTED", "the broker is up: a restart", MOMENTS, about=("broker_name",)
+                "BROKER_STARTED", "the broker is up: a restart", MOMENTS, about=("broker_name",),
+                details=fields("address (its own; empty if no line has it)"),
             ),
         ),
     ),
@@ -416,6 +417,9 @@ PROXY_LOG = (
     LogFact(
         "proxy_starting", PROXY, CLUSTER,
         "the proxy starts; its consumer table is empty",
+        rows=(
+            FactKind("PROXY_STARTED", "the proxy starts", MOMENTS, details=fields("proxy")),
+        ),
     ),
     LogFact(
         "proxy_mode", PROXY, CLUSTER,
@@ -602,9 +606,21 @@ CLIENT_LOG = (
     ),
     LogFact(
         "pull_refused", CLIENT, CLUSTER,
-        "a broker refused a pull ([REJECTREQUEST]): a slave not to be read",
-        fields("address"),
+        "a broker refused a pull; the line names no group",
+        fields("address, reason? (other than [REJECTREQUEST]: a slave not to be read)"),
         thinning=ONE_A_MINUTE,
+    ),
+    trouble(
+        "request_failed", CLIENT, GROUP,
+        fields("group, request, reason, address"),
+        "REQUEST_FAILED",
+        "a server refused a client's request or did not answer it; times are minutes",
+        thinning=ONE_A_MINUTE,
+        with_pid=True,
+        details=fields(
+            "request (PULL, MEMBER_LIST, COMMIT), reason (the server's words), address (of the "
+            "server; empty if the line has none), log"
+        ),
     ),
     trouble(
         "broadcast_refused", CLIENT, GROUP,

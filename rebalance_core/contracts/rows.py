@@ -1896,6 +1896,12 @@ class ConnectionClosedFact(Fact):
     details: Mapping[str, str]
 
 
+class BrokerStartedDetails(TypedDict):
+    """Details of BROKER_STARTED."""
+
+    address: str
+
+
 class BrokerStartedFact(Fact):
     """A row of BROKER_STARTED."""
 
@@ -1904,7 +1910,7 @@ class BrokerStartedFact(Fact):
     broker_name: str
     queue_id: int | None
     client_id: str | None
-    details: Mapping[str, str]
+    details: BrokerStartedDetails
 
 
 class ChannelEventsDroppedDetails(TypedDict):
@@ -2242,6 +2248,26 @@ class NothingCommittedFact(Fact):
     details: NothingCommittedDetails
 
 
+class RequestFailedDetails(TypedDict):
+    """Details of REQUEST_FAILED."""
+
+    request: str
+    reason: str
+    address: str
+    log: str
+
+
+class RequestFailedFact(Fact):
+    """A row of REQUEST_FAILED."""
+
+    kind: Literal["REQUEST_FAILED"]
+    topic: str | None
+    broker_name: str | None
+    queue_id: int | None
+    client_id: str | None
+    details: RequestFailedDetails
+
+
 class BroadcastRefusedDetails(TypedDict):
     """Details of BROADCAST_REFUSED."""
 
@@ -2349,6 +2375,23 @@ class MissingRouteFact(Fact):
     details: MissingRouteDetails
 
 
+class ProxyStartedDetails(TypedDict):
+    """Details of PROXY_STARTED."""
+
+    proxy: str
+
+
+class ProxyStartedFact(Fact):
+    """A row of PROXY_STARTED."""
+
+    kind: Literal["PROXY_STARTED"]
+    topic: str | None
+    broker_name: str | None
+    queue_id: int | None
+    client_id: str | None
+    details: ProxyStartedDetails
+
+
 class FactsByKind(TypedDict):
     """The facts on one group, by kind."""
 
@@ -2405,9 +2448,11 @@ class FactsByKind(TypedDict):
     HEARTBEAT_FAILED: Sequence[HeartbeatFailedFact]
     NO_BROKER_ADDRESS: Sequence[NoBrokerAddressFact]
     NOTHING_COMMITTED: Sequence[NothingCommittedFact]
+    REQUEST_FAILED: Sequence[RequestFailedFact]
     BROADCAST_REFUSED: Sequence[BroadcastRefusedFact]
     NO_ASSIGNMENT: Sequence[NoAssignmentFact]
     STRATEGY_UNSUPPORTED: Sequence[StrategyUnsupportedFact]
     POP_TIMED_OUT: Sequence[PopTimedOutFact]
     POP_FORBIDDEN: Sequence[PopForbiddenFact]
     MISSING_ROUTE: Sequence[MissingRouteFact]
+    PROXY_STARTED: Sequence[ProxyStartedFact]

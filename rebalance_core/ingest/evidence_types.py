@@ -565,6 +565,17 @@ class PullRefusedValues(TypedDict):
     """Values of pull_refused."""
 
     address: str
+    reason: NotRequired[str]
+
+
+class RequestFailedValues(TypedDict):
+    """Values of request_failed."""
+
+    group: str
+    request: str
+    reason: str
+    address: str
+    pid: NotRequired[str]
 
 
 class BroadcastRefusedValues(TypedDict):
@@ -1196,6 +1207,7 @@ HeartbeatFailedPiece: TypeAlias = Piece[Literal["heartbeat_failed"], HeartbeatFa
 NoBrokerPiece: TypeAlias = Piece[Literal["no_broker"], NoBrokerValues]
 NothingCommittedPiece: TypeAlias = Piece[Literal["nothing_committed"], NothingCommittedValues]
 PullRefusedPiece: TypeAlias = Piece[Literal["pull_refused"], PullRefusedValues]
+RequestFailedPiece: TypeAlias = Piece[Literal["request_failed"], RequestFailedValues]
 BroadcastRefusedPiece: TypeAlias = Piece[Literal["broadcast_refused"], BroadcastRefusedValues]
 NoAssignmentPiece: TypeAlias = Piece[Literal["no_assignment"], NoAssignmentValues]
 StrategyUnsupportedPiece: TypeAlias = Piece[

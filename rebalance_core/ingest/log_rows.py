@@ -15,6 +15,7 @@ from rebalance_core.contracts.fact_declaration import (
 )
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.contracts.observed import FACT_KINDS
+from rebalance_core.ingest.collection import PROXIES
 from rebalance_core.ingest.events.connections import ProcessNames
 from rebalance_core.ingest.evidence import Evidence, is_on_group
 from rebalance_core.model.queue import is_retry_topic
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         NotifiedPiece,
         NotInMemberListPiece,
         OffsetWentBackPiece,
+        ProxyStartingPiece,
         SubscriptionChangedPiece,
     )
 
@@ -290,7 +292,15 @@ def _notified(rows: FactRows, piece: NotifiedPiece, at_ms: int, clients: Clients
     rows.add("NOTIFIED", at_ms, piece.source, {"address": address}, broker_name=broker)
 
 
+def _proxy_started(
+    rows: FactRows, piece: ProxyStartingPiece, at_ms: int, _: Clients | None
+) -> None:
+    proxy = {"proxy": piece.place.removeprefix(PROXIES)}
+    rows.add("PROXY_STARTED", at_ms, piece.source, proxy)
+
+
 READERS: dict[str, FactReader] = {
+    "proxy_starting": _proxy_started,
     "heartbeat": _topics,
     "consumer_data": _topics,
     "subscription_changed": _changed,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import (
         BrokerCopyFailedPiece,
         ClusterEvidence,
+        PullRefusedValues,
         RouteBrokerValues,
     )
 
@@ -353,7 +354,7 @@ class SlaveModes:
             self._acted.setdefault(folder.broker_name, []).append(at_ms)
         elif piece.kind == "name_server_property":
             self._supports.append((at_ms, piece.values["value"].strip() == "true"))
-        elif piece.kind == "pull_refused" and piece.values["address"] in replicas.slaves:
+        elif piece.kind == "pull_refused" and _is_of_slave(piece.values, replicas):
             name = replicas.names.get(piece.values["address"])
             self._refused.setdefault(name or "", []).append(at_ms)
 
@@ -542,3 +543,8 @@ def _in_registry(piece: ClusterEvidence, replicas: Replicas) -> str | None:
     if piece.kind == "broker_registered" or piece.kind == "broker_address":
         return registered(piece, replicas.names)
     return None
+
+
+def _is_of_slave(refusal: PullRefusedValues, replicas: Replicas) -> bool:
+    """True if a slave refused the pull as it is not to be read, not for another reason."""
+    return "reason" not in refusal and refusal["address"] in replicas.slaves

@@ -20,11 +20,13 @@ from rebalance_core.audit.group_snapshot import (
     plural,
 )
 from rebalance_core.audit.listings import Answer
+from rebalance_core.audit.logged_causes import servers_near
 from rebalance_core.audit.offsets import backlog, messages
 from rebalance_core.audit.outsiders import Unlisted
 from rebalance_core.audit.recovery import Recovery, went_after
 from rebalance_core.audit.subjects import EVENTS, EVENTS_OR_DENIED, MEMBERS, ROUTES
 from rebalance_core.audit.subscriptions import is_broadcasting, is_proxied
+from rebalance_core.audit.topic_settings import is_configured_nowhere
 from rebalance_core.model.events import CONSUMER_JOIN, CONSUMER_LOST, EXPIRED
 from rebalance_core.model.times import CHANNEL_EXPIRY_MS, HOUR_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
@@ -343,27 +345,59 @@ def find_unlisted(group: GroupSnapshot) -> Iterator[Finding]:
     unlisted = outsiders.unlisted_readers(group)
     if unlisted is None or dumps.is_system_group(group.consumer_group):
         return
+    if not unlisted.clients and not unlisted.refused and is_configured_nowhere(group):
+        return  # GROUP_NOT_CONFIGURED
     behind = sum(backlog(group).values())
     waits = unlisted.goes_on and not group.members and behind > 0
     left = f"; {messages(behind)} not read" if waits else ""
     ids = sorted(unlisted.clients)
-    signs = [*unlisted.clients.values(), *unlisted.refused.values()]
+    signs = [*unlisted.clients.values(), *unlisted.refused.values(), *unlisted.logs.values()]
+    since_ms = min(first for first, _ in signs)
+    near = servers_near(group, since_ms)
+    fails = f"; requests fail: {listed(unlisted.reasons, 2)}" if unlisted.reasons else ""
+    logged = f"; within 30 s of that: {near}" if near else ""
     yield Finding(
-        f"{_who(group, unlisted)}{_refusals(unlisted)}: heartbeats do not arrive{left}.",
-        {"clients": listed(ids) or "unknown", "refused_by": listed(sorted(unlisted.refused))},
+        f"{_who(group, unlisted)}{logged}{_refusals(unlisted)}{fails}: heartbeats do not "
+        f"arrive{left}.",
+        {
+            "clients": listed(ids) or "unknown",
+            "refused_by": listed(sorted(unlisted.refused)),
+            "logs": listed(sorted(unlisted.logs)),
+            "reasons": listed(unlisted.reasons),
+            "servers": near,
+        },
+        remedy=_asks_old_address(unlisted, near),
         severity=ERROR if waits else WARNING,
         client_id=ids[0] if len(ids) == 1 else None,
-        first_ms=min(first for first, _ in signs),
+        first_ms=since_ms,
         last_ms=None if unlisted.goes_on else unlisted.last_ms,
         unknown=None if unlisted.clients else unlogged_group(group),
         ended_by="" if unlisted.goes_on else "it gave no sign of life after that",
     )
 
 
+def _asks_old_address(unlisted: Unlisted, near: str) -> str | None:
+    """What to do if a request that fails goes to an address that a broker has left."""
+    left = [words.partition(" → ")[0] for words in near.split("with another address (")[1:]]
+    if not any(address in reason for address in left for reason in unlisted.reasons):
+        return None
+    return (
+        f"Restart the client: it goes on asking {listed(left, 3)}, which no broker has any more. "
+        "Give brokers addresses that outlive a restart (a name, or a Service of their own). Do "
+        "not delete the group: it is in use."
+    )
+
+
 def _who(group: GroupSnapshot, unlisted: Unlisted) -> str:
-    if not unlisted.clients:
-        return f"Somebody pulls for {group.consumer_group}, of which no broker lists a member"
+    if not unlisted.clients and not unlisted.logs:
+        return f"Clients pull for {group.consumer_group}, of which no broker lists a member"
     names = [
+        f"the client whose log is clients/{log} {'goes on' if unlisted.goes_on else 'went on'} "
+        f"(its log speaks of the group until {utc(last_ms)}) and no broker lists a member since "
+        f"{utc(since_ms)}"
+        for log, (since_ms, last_ms) in sorted(unlisted.logs.items())
+    ]
+    names += [
         f"{client_id} {'goes on' if unlisted.goes_on else 'went on'} (commits or log until "
         f"{utc(last_ms)}) and no broker lists it since {utc(lost_ms)}"
         for client_id, (lost_ms, last_ms) in sorted(unlisted.clients.items())
@@ -396,12 +430,14 @@ UNSEEN_MEMBERS = Rule(
 UNLISTED = Rule(
     "RUNNING_NOT_LISTED",
     WARNING,
-    "A client of the group runs and is no member: brokers lost it, but it commits or logs on, or "
-    "pulls are refused because no member is registered (CODE 24). ERROR where nobody else reads "
-    "and messages wait.",
-    "CONSUMER_LOST, later committed_offsets and log lines, GROUP_NOT_KNOWN",
-    "Restart the client (HEARTBEAT_FAILED in its log names a broker that it cannot reach) and "
-    "check the network to the brokers. Do not delete the group: it is in use.",
+    "A client of the group runs and is no member: brokers lost it or never listed it, but it "
+    "commits or its log goes on, or pulls are refused because no member is registered (CODE 24). "
+    "ERROR where no member reads and messages wait.",
+    "CONSUMER_LOST and epochs (EMPTY); later committed_offsets, NO_MEMBER_LIST, REQUEST_FAILED and "
+    "other lines of clients' logs; GROUP_NOT_KNOWN",
+    "Mend what the servers give as the reason, else restart the client (HEARTBEAT_FAILED in its "
+    "log names a broker that it cannot reach) and check the network to the brokers. Do not delete "
+    "the group: it is in use.",
     find_unlisted,
     reads=(EVENTS,),
 )

@@ -15,6 +15,7 @@ from rebalance_core.audit.group_snapshot import (
     plural,
     queue_names,
 )
+from rebalance_core.audit.logged_causes import servers_near
 from rebalance_core.audit.offsets import Offsets, backlog, messages
 from rebalance_core.audit.recovery import recovery
 from rebalance_core.audit.stretches import has_settled
@@ -23,6 +24,7 @@ from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.audit.topic_settings import (
     configs,
     configurations,
+    is_configured_nowhere,
     is_deleted,
     lacks_configuration,
     subscribed_topics,
@@ -30,7 +32,7 @@ from rebalance_core.audit.topic_settings import (
 from rebalance_core.audit.unknowns import NOT_ASKED
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, TOPIC_CONFIG
 from rebalance_core.model.queue import MessageQueue, is_retry_topic, is_system_topic
-from rebalance_core.model.times import MINUTE_MS, OFFSET_PERSIST_MS, utc
+from rebalance_core.model.times import DAY_MS, MINUTE_MS, OFFSET_PERSIST_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.model.versions import nearest_version
 
@@ -163,9 +165,16 @@ BACK = Rule(
 
 RESTART_MS = MINUTE_MS
 """A group that is away for less than this is most likely being restarted."""
+ABANDONED_MS = DAY_MS
+"""A group without a client for a day by whole logs is no longer used: jobs that run once a day have
+had their turn."""
 MAY_RUN = (
     "See whether its clients still run (RUNNING_NOT_LISTED) and restart them; until that is known "
     "delete nothing."
+)
+MAY_BE_DELETED = (
+    "Start its consumers, or delete the group (deleteSubGroup -r true) if it is no longer used. "
+    "Messages are lost when they expire (fileReservedTime)."
 )
 
 
@@ -279,7 +288,7 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
         return
     if last is not None and not has_settled(group, last["epoch"]):
         return
-    if group.run.store_ms and not configurations(group):
+    if is_configured_nowhere(group):
         return  # LEFTOVER_OFFSETS
     since = last["from_ms"] if last is not None else group.run.start_ms
     if any(row["observed_ms"] > since for row in listings.listed_members(group)):
@@ -301,17 +310,34 @@ def find_offline(group: GroupSnapshot) -> Iterator[Finding]:
         parts = [f"{topic} {count}" for topic, count in sorted(topics.items())]
         # a client that pulls and is listed nowhere is refused, and brokers log that
         may_pull = logs_gap(group, end_of(group) - PERSISTENT_MS, None) is not None
+        lost = sorted(_lost_at(group, since))
+        near = servers_near(group, since) if lost else ""
         who = f"No member since {utc(since) if last is not None else 'before the logs begin'}"
+        why = [f"brokers lost {listed(lost, 3)}"] * bool(lost)
+        why += [f"within 30 s: {near}"] * bool(near)
+        who += f" ({'; '.join(why)})" if why else ""
+        abandoned = last is not None and group.run.end_ms - since >= ABANDONED_MS
+        no_client = abandoned and unlisted is None and logs_gap(group, since, None) is None
+        remedy = MAY_RUN if near or may_pull or unlisted else None
         yield Finding(
             f"{'No broker lists a member' if may_pull and last is None else who}, and "
             f"{messages(sum(topics.values()))} not read: {listed(parts, 5)}.",
-            {"behind": listed(parts)} | ended,
+            {"behind": listed(parts)} | ended | ({"servers": near} if near else {}),
             severity=None if sure or unasked else INFO,
             topic=next(iter(topics)) if len(topics) == 1 else None,
             first_ms=since,
-            remedy=MAY_RUN if may_pull or unlisted is not None else None,
+            remedy=MAY_BE_DELETED if no_client else remedy,
             unknown=NOT_ASKED if unasked else None,
         )
+
+
+def _lost_at(group: GroupSnapshot, at_ms: int) -> set[str]:
+    """Members that went at this time without leaving."""
+    return {
+        row["client_id"]
+        for row in group.consumer_events
+        if row["event_type"] == CONSUMER_LOST and row["event_ms"] == at_ms
+    }
 
 
 def _how_it_ended(
@@ -384,8 +410,8 @@ LEFTOVER = Rule(
     "Offsets are stored for a group, topic or queue that no longer exists. Whoever creates it "
     "again starts from them and skips or replays messages.",
     "committed_offsets, GROUP_CONFIG, GROUP_DELETED, topics",
-    "If the group or topic will not come back, remove its offsets (deleteSubGroup -r true). "
-    "Before re-using a name, reset its offsets (resetOffsetByTime).",
+    "If the group or topic will not come back and no client of the group runs, remove its offsets "
+    "(deleteSubGroup -r true). Before re-using a name, reset its offsets (resetOffsetByTime).",
     find_leftover,
     files=("consumer_offset_json", "subscription_group_json"),
     reads=(TOPICS, MEMBERS),
@@ -395,8 +421,8 @@ OFFLINE = Rule(
     WARNING,
     "The group has offsets, messages come in, and no member is online to read them.",
     "epochs (EMPTY), committed_offsets, queue_offsets, QUEUE_PROGRESS",
-    "Start its consumers, or delete the group (deleteSubGroup -r true) if it is no longer used. "
-    "Messages are lost when they expire (fileReservedTime).",
+    "Start its consumers; messages are lost when they expire (fileReservedTime). Before the group "
+    "is deleted, make sure that no client of it runs: this collection does not show that.",
     find_offline,
     files=("topicStatus", "consumerProgress"),
     reads=(MEMBERS_OR_DENIED,),

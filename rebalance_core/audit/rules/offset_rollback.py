@@ -17,7 +17,7 @@ from rebalance_core.audit.group_snapshot import (
     plural,
     queue_names,
 )
-from rebalance_core.audit.logged_causes import explained
+from rebalance_core.audit.logged_causes import explained, logged_near
 from rebalance_core.audit.subjects import CAUSES, EVENTS
 from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.audit.unknowns import CLIENT_CLOCK_UNKNOWN
@@ -169,23 +169,15 @@ def _commits(group: GroupSnapshot) -> dict[MessageQueue, list[CommittedOffsetsRo
     return grouped(rows, queue_of)
 
 
-NEIGHBOUR_MS = 2 * MINUTE_MS
-"""What is logged so near to a fall of offsets may have to do with it."""
-
-
 def _unexplained(group: GroupSnapshot, falls: list[CommitRollback]) -> str:
     """Say that nothing explains the falls, and what the brokers went through at the time."""
-    near = sorted(
-        {
-            (at_ms, f"{broker} {what} at {utc(at_ms)}")
-            for fall in falls
-            for broker in [fall.queue.broker_name]
-            for at_ms, what in group.run.moments.get(broker, ())
-            if fall.first_ms - NEIGHBOUR_MS <= at_ms <= fall.last_ms + NEIGHBOUR_MS
-        }
-    )
+    near = {
+        one
+        for fall in falls
+        for one in logged_near(group, [fall.queue.broker_name], fall.first_ms, fall.last_ms)
+    }
     none = "; none of the events that this program reads explains it"
-    shown = listed([words for _, words in near], 4)
+    shown = listed([words for _, words in sorted(near)], 4)
     return f"{none} (within two minutes: {shown})" if near else none
 
 

@@ -111,7 +111,7 @@ class ProcessNames:
         self._places: dict[str, str] = {}
         self._mentions: dict[tuple[str, object], list[tuple[int, str]]] = {}
         for piece in filter(is_on_group, pieces):
-            if piece.kind in ("heartbeat", "allocated"):
+            if piece.kind in ("heartbeat", "allocated", "client_language"):
                 key = (piece.place, piece.values.get("pid"))
                 mention = (context.time_of(piece), piece.values["client_id"])
                 self._mentions.setdefault(key, []).append(mention)

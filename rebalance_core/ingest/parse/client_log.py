@@ -7,7 +7,8 @@ from collections.abc import Callable
 from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse import java_text, lock_and_pop_logs, log_lines
+from rebalance_core.ingest.parse import failed_requests, java_text, lock_and_pop_logs, log_lines
+from rebalance_core.ingest.parse.failed_requests import EXCEPTIONS, LIST_FAILED
 from rebalance_core.ingest.parse.go_and_cpp_logs import LANGUAGE, NO_BROKER, NO_OFFSET
 from rebalance_core.ingest.parse.java_text import whole
 from rebalance_core.ingest.parse.lock_and_pop_logs import FORBIDDEN, pop_forbidden
@@ -98,7 +99,7 @@ def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact 
     group = before.rpartition("consumer group[")[2]
     if not group or group == before:
         return (log_lines.not_read(text, source, BROADCAST),)
-    failed, clock.failed_pull = clock.failed_pull, None
+    failed, clock.failed = clock.failed, None
     if failed is None:
         return ()
     values = {"group": group}
@@ -116,7 +117,7 @@ def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unr
     prints none.
     """
     address = text.rpartition(" BROKER: ")[2].strip()
-    failed, clock.failed_pull = clock.failed_pull, None
+    failed, clock.failed = clock.failed, None
     if failed is None or ":" not in address or " " in address:
         return ()
     return (Fact("pull_refused", failed.at_ms, {"address": address}, source),)
@@ -140,6 +141,7 @@ def _no_offset(message: str) -> LineFields:
 
 TROUBLE_TEMPLATES: tuple[Template, ...] = (
     ("no_broker", NO_BROKER, _no_broker),
+    ("request_failed", failed_requests.FAILED, failed_requests.request_failed),
     ("nothing_committed", NO_OFFSET, _no_offset),
     ("not_in_member_list", _NOT_LISTED, _not_listed),
     ("pull_expired", _EXPIRED, _pull_expired),
@@ -152,6 +154,7 @@ TROUBLE_WORDS = (
     *(words for _, words, _ in TROUBLE_TEMPLATES),
     NO_LIST,
     *PULL_FAILED,
+    LIST_FAILED,
     BROADCAST,
     REJECTED,
 )
@@ -290,6 +293,7 @@ TEMPLATES: tuple[Template, ...] = (
 _BEGINNINGS = tuple(words for _, words, _ in TEMPLATES)
 HEARTBEAT = "HeartbeatData [clientID="
 WORDS = (*_BEGINNINGS, HEARTBEAT, _TRUNCATED, *TROUBLE_WORDS, *lock_and_pop_logs.CLIENT_WORDS)
+"""Words of which a line has some that states anything; `EXCEPTIONS` any application's log has."""
 
 
 def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
@@ -302,10 +306,12 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
             return pull_refused(text, source, clock)
         if FORBIDDEN in text:
             return pop_forbidden(text, source, clock)
+        if text.startswith(EXCEPTIONS):
+            return failed_requests.exception_below(text, source, clock)
         return log_lines.headless(WORDS, text, source)
     message = line.message
-    if message.startswith(PULL_FAILED):
-        clock.failed_pull = line
+    if message.startswith((*PULL_FAILED, LIST_FAILED)):
+        clock.failed = line
     if message.startswith(HEARTBEAT):
         facts = _heartbeat(line, text, source)
     elif message.startswith(REBALANCE):

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from rebalance_core.ingest.parse.failed_requests import COMMIT, MEMBER_LIST, PULL, translated
+
 GO = re.compile(
     r'\{(?=.*"msg" ?: ?")(?=.*"level" ?: ?"(?:debug|info|warn|warning|error|fatal|panic)")'
     r'|time="[^"]+" level=[a-z]+ msg='
@@ -42,6 +44,12 @@ NO_BROKER = "no broker found for mq "
 
 NO_OFFSET = "no committed offset, Group: "
 """Of a Go client: the broker answered QUERY_NOT_FOUND, the group has committed nothing there."""
+_FAILED = {
+    "get consumer list of group from broker error": MEMBER_LIST,
+    "pull message from broker error": PULL,
+    "update offset to broker error": COMMIT,
+}
+"""Of a Go client: a request that a server refused or did not answer, with why in underlayError."""
 _FETCH_FAILED = "fetch offset of mq from broker error"
 _NOT_FOUND = "broker response code: 22,"
 
@@ -61,8 +69,9 @@ class Translated(NamedTuple):
 class Translator:
     """Reads the lines of one client's log in order.
 
-    A commit names no client, and in C++ no group: they are those that lines before it named, if
-    these named one only. The first line that names a client with a group states its language.
+    A commit names no client, and in C++ no group, nor does a failed pull in Go: they are those that
+    lines before it named, if these named one only. The first line that names a client with a group
+    states its language.
     """
 
     def __init__(self) -> None:
@@ -88,10 +97,15 @@ class Translator:
         topic, queue = str(fields.get("topic") or ""), _queue_of(fields)
         client = str(fields.get("clientID") or "")
         self._clients |= {client} - {""}
+        self._groups |= {group} - {""}
         if said == "update offset to broker success" and queue:
             return self._commit(group, queue, fields.get("offset"))
         if said == "do balance in group failed, get consumer id list failed":
             return f"doRebalance, {group} {topic}, get consumer id list failed"
+        if said in _FAILED and (group or len(self._groups) == 1):
+            asked = str(fields.get("broker") or fields.get("brokerAddr") or "")
+            why = str(fields.get("underlayError") or "")
+            return translated(_FAILED[said], group or next(iter(self._groups)), asked, why)
         if said == "[BUG] ConsumerId not in cidAll":
             listed = ", ".join(_listed(fields.get("cidAll")))
             who = fields.get("consumerId") or ""

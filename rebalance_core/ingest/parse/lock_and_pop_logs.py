@@ -121,7 +121,7 @@ def pop_forbidden(text: str, source: str, clock: ClientClock) -> tuple[Fact | Un
     The line has the time of the failed pop before it; where that is not known, as at the beginning
     of a split, it states nothing.
     """
-    failed, clock.failed_pull = clock.failed_pull, None
+    failed, clock.failed = clock.failed, None
     if failed is None:
         return log_lines.NOT_OURS
     values = {"address": text.partition(FORBIDDEN)[2].partition("BROKER: ")[2].strip()}

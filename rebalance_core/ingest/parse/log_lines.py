@@ -209,13 +209,13 @@ class ClientClock:
     """Both clocks of a client log: GMT+8 for 5.1+ lines, the host's zone for older ones.
 
     Attributes:
-        failed_pull: the last line on a failed pull; the lines of its exception have no time.
+        failed: the last line on a failed request; the lines of its exception have no time.
     """
 
     def __init__(self, local: Clock) -> None:
         self.local = local
         self.fixed = Clock(SERVER_ZONE)
-        self.failed_pull: LogLine | None = None
+        self.failed: LogLine | None = None
 
 
 def server_line(text: str, clock: Clock) -> LogLine | None:

@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.coverage import Coverage, LogSpan
+from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.model.events import CONSUMER_LOST, EXPIRED, REQUEST_MODE, TOPIC_DELETED, Event
+from rebalance_core.model.times import utc
 from tests.unit.audit.snapshots import (
     Row,
+    broker_logs,
     client_logs,
     commit,
     end,
@@ -16,6 +19,7 @@ from tests.unit.audit.snapshots import (
     fact,
     findings_of,
     join,
+    judge_cluster,
     leave,
     ms,
     of_member,
@@ -36,6 +40,37 @@ def test_offsets_of_a_group_that_was_deleted() -> None:
     (one,) = findings_of(LEFTOVER, group)
     assert "keeps its offsets of 1 queue of T" in one.summary
     assert findings_of(OFFLINE, group) == []
+
+
+def test_no_remedy_deletes_a_group_before_whole_logs_show_a_day_without_clients() -> None:
+    def remedy(days: float, missing: float = 0) -> str:
+        until = 100 + days * 86_400
+        config = fact("GROUP_CONFIG", 0, until, broker_name="a")
+        ends, commits = [end(0, 9, at=until)], [commit(0, 4, at=until)]
+        group = snapshot_of(*GONE, facts=[config], until=until, ends=ends, commits=commits)
+        spans = (
+            LogSpan(0, ms(40_000), from_start=True),
+            LogSpan(ms(40_000 + missing), ms(until), from_start=False),
+        )
+        covered = Coverage(broker_logs(a=spans), known=True)
+        (one,) = findings_of(OFFLINE, replace(group, run=replace(group.run, coverage=covered)))
+        return one.remedy or rules_by_id()[OFFLINE].remedy
+
+    assert "deleteSubGroup" in remedy(1.1)
+    assert "deleteSubGroup" not in remedy(0.9)
+    assert "deleteSubGroup" not in remedy(1.1, missing=3_600)
+
+
+def test_what_servers_went_through_when_the_last_member_went_is_named() -> None:
+    lost = of_member(CONSUMER_LOST, "x", 100)
+    group = snapshot_of(topic(), join("x"), lost, facts=[CONFIG], **BEHIND)
+    starts = [fact("PROXY_STARTED", at, proxy="p1") for at in (-500, 100, 101)]
+    run, _ = judge_cluster(starts)
+    run = replace(group.run, moments=run.moments, proxies=run.proxies)
+    (one,) = findings_of(OFFLINE, replace(group, run=run))
+    when = utc(ms(100))
+    assert f"(brokers lost x; within 30 s: p1 restarted at {when})" in one.summary
+    assert "delete nothing" in (one.remedy or "")
 
 
 def test_how_a_group_that_is_offline_ended() -> None:

@@ -1,9 +1,13 @@
 """Lists of members that differ, and members that nobody saw."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.model.events import (
     BROKER_DOWN,
     BROKER_UP,
@@ -23,6 +27,7 @@ from tests.unit.audit.snapshots import (
     fact,
     findings_of,
     join,
+    judge_cluster,
     leave,
     listed_at,
     ms,
@@ -291,7 +296,7 @@ def test_pulls_that_a_broker_refuses_while_nobody_is_a_member() -> None:
         return given_up(last=295, facts=(fact("GROUP_NOT_KNOWN", at, until, 20, broker_name="a"),))
 
     (one,) = findings_of(UNLISTED, refused(940, 997))
-    assert "Somebody pulls for g" in one.summary
+    assert "Clients pull for g" in one.summary
     assert "a from" in one.summary
     assert findings_of(OFFLINE, refused(940, 997)) == []
     assert findings_of(UNLISTED, refused(301, 301)) == []  # a pull that the broker still held
@@ -302,6 +307,73 @@ def test_pulls_that_a_broker_refuses_while_nobody_is_a_member() -> None:
         group = refused(940, 997)
         run = replace(group.run, coverage=Coverage(broker_logs(a=log), known=True))
         assert severities(UNLISTED, replace(group, run=run)) == [severity]
+
+
+def no_list(at: float, until: float, **own: Any) -> Row:
+    return fact("NO_MEMBER_LIST", at, until, 30, topic="T", log="app", **own)
+
+
+def failed(reason: str, at: float = 310, until: float = 990, **own: Any) -> Row:
+    named = {"request": "PULL", "reason": reason, "address": "", "log": "app"} | own
+    return fact("REQUEST_FAILED", at, until, 30, **named)
+
+
+def test_a_log_that_names_no_client_is_a_sign_of_life_all_the_same() -> None:
+    group = given_up(end_of_it=leave("x", 300), last=295, facts=(no_list(290, 990),))
+    (one,) = findings_of(UNLISTED, group)
+    assert severities(UNLISTED, group) == ["INFO"], "a broker whose log is missing may list it"
+    logs = Coverage(broker_logs(a=[LogSpan(0, ms(1_000), from_start=True)]), known=True)
+    covered = replace(group, run=replace(group.run, coverage=logs))
+    assert severities(UNLISTED, covered) == ["ERROR"]
+    assert "the client whose log is clients/app goes on" in one.summary
+    assert one.evidence["logs"] == "app"
+    assert findings_of(OFFLINE, group) == []
+
+
+def test_the_log_of_a_client_that_never_was_a_member() -> None:
+    group = snapshot_of(
+        topic(), facts=[CONFIG, failed("CODE 1: no permission")], commits=[commit(0, 4, at=5)],
+        ends=[end(0, 9)],
+    )  # fmt: skip
+    (one,) = findings_of(UNLISTED, group)
+    assert "requests fail: CODE 1: no permission" in one.summary
+    assert "Do not delete the group" in rules_by_id()[UNLISTED].remedy
+    refused = failed("CODE 26: subscription group [g] does not exist")
+    unconfigured = snapshot_of(topic(), facts=[no_list(310, 990), refused])
+    assert findings_of(UNLISTED, unconfigured) == []
+    assert len(findings_of("GROUP_NOT_CONFIGURED", unconfigured)) == 1
+
+
+def test_a_log_of_a_group_with_members_or_that_ends_with_them_is_none() -> None:
+    assert findings_of(UNLISTED, given_up(join("y"), last=295, facts=(no_list(310, 990),))) == []
+    soon = given_up(end_of_it=leave("x", 300), last=295, facts=(no_list(290, 380),))
+    assert findings_of(UNLISTED, soon) == []
+    assert severities(OFFLINE, soon) == ["WARNING"]
+
+
+@pytest.mark.parametrize(("asked", "old"), [("10.0.0.1:1", True), ("10.0.0.9:1", False)])
+def test_a_client_that_asks_an_address_that_its_broker_has_left(asked: str, old: bool) -> None:
+    starts = [
+        fact("BROKER_STARTED", at, broker_name="a", address=address)
+        for at, address in ((-500, "10.0.0.1:1"), (310, "10.0.0.2:1"))
+    ]
+    run, _ = judge_cluster(starts)
+    group = given_up(last=295, facts=(no_list(310, 990, client_id="x"), failed(f"dial {asked}")))
+    (one,) = findings_of(UNLISTED, replace(group, run=replace(group.run, moments=run.moments)))
+    where = f"a started with another address (10.0.0.1:1 → 10.0.0.2:1) at {utc(ms(310))}"
+    assert f"within 30 s of that: {where}" in one.summary
+    assert ("goes on asking 10.0.0.1:1, which no broker has" in (one.remedy or "")) is old
+
+
+def test_two_folders_of_one_broker_have_two_addresses() -> None:
+    """A master and a slave by turns each keep their own."""
+    starts = [
+        fact("BROKER_STARTED", at, broker_name="a", address=address)
+        | {"source": f"brokers/{folder}/broker.log:1"}
+        for at, folder, address in ((1, "a1", "1.1.1.1:1"), (2, "a2", "2.2.2.2:1"))
+    ]
+    run, _ = judge_cluster(starts)
+    assert [what for _, what in run.moments["a"]] == ["started", "started"]
 
 
 def with_log(group: GroupSnapshot, until: float) -> GroupSnapshot:

@@ -1,0 +1,83 @@
+"""Requests of clients that failed, with the server's words: the exceptions that a client's log has
+below the line of the request.
+"""
+
+import re
+
+from rebalance_core.ingest.fact import Fact, Unread
+from rebalance_core.ingest.parse import log_lines
+from rebalance_core.ingest.parse.java_text import INT_MAX, between, whole
+from rebalance_core.ingest.parse.log_lines import ClientClock, LineFields
+
+PULL, MEMBER_LIST, COMMIT = "PULL", "MEMBER_LIST", "COMMIT"
+"""Which request failed."""
+LIST_FAILED = "getConsumerIdListByGroup exception, "
+"""MQClientInstance.findConsumerIdList: before the address that was asked and the group."""
+FAILED = "request of a client failed: "
+"""Of a Go client's line, as `go_and_cpp_logs.Translator` writes it; no client's words."""
+REFUSED, UNANSWERED = "MQBrokerException: CODE: ", "Exception: "
+EXCEPTIONS = (
+    "org.apache.rocketmq.client.exception." + REFUSED,
+    "org.apache.rocketmq.remoting.exception.Remoting",
+)
+"""How the line of an exception begins: a server refused, or did not answer."""
+REASON_CHARACTERS = 200
+_GROUP = re.compile(
+    r"^subscription group no permission, (?P<disabled>\S+)$"
+    r"|^subscription group \[(?P<missing>[^]]+)\] does not exist"
+    r"|^the consumer group\[(?P<named>[^]]+)\] "
+)
+"""What PullMessageProcessor and PopMessageProcessor answer that names the group."""
+_HELP = re.compile(r",? ?See https?://\S.*$|, period in queue.*$")
+"""The page that brokers refer to, and how long a queue of requests was in each case."""
+_LOCAL_PORT = re.compile(r"(?<=\d):\d+(?=->)")
+
+
+def reason_of(words: str) -> str:
+    """What a server or the network gave as the reason, the same for the same reason."""
+    return _LOCAL_PORT.sub("", _HELP.sub("", words.strip()))[:REASON_CHARACTERS]
+
+
+def exception_below(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
+    """``…MQBrokerException: CODE: {}  DESC: {} BROKER: {}`` or ``…Remoting…Exception: {}``.
+
+    The time is that of the request's line. The group stands there (5.x, and of lists of members),
+    or in the server's words; without it a pull that a broker refused is of its address alone,
+    which 4.9 does not print.
+    """
+    failed, clock.failed = clock.failed, None
+    if failed is None:
+        return log_lines.NOT_OURS
+    _, _, said = text.rstrip().partition(UNANSWERED)
+    code, described, words = said.removeprefix("CODE: ").partition("  DESC: ")
+    refused = bool(described) and whole(code, INT_MAX) is not None
+    words, _, address = (words if refused else said).partition(" BROKER: ")
+    reason = reason_of(f"CODE {code}: {words}" if refused else words)
+    request, group = PULL, failed.message.partition(", group=")[2].partition(",")[0]
+    if failed.message.startswith(LIST_FAILED):
+        asked, _, group = failed.message.removeprefix(LIST_FAILED).partition(" ")
+        request, address = MEMBER_LIST, asked
+    named = _GROUP.match(words)
+    group = group or (named[named.lastgroup or 0] if named else "")
+    if group:
+        values = {"group": group, "request": request, "reason": reason, "address": address}
+        values |= {} if failed.pid is None else {"pid": failed.pid}
+        return (Fact("request_failed", failed.at_ms, values, source),)
+    if refused and address:
+        values = {"address": address, "reason": reason}
+        return (Fact("pull_refused", failed.at_ms, values, source),)
+    return log_lines.NOT_OURS
+
+
+def translated(request: str, group: str, address: str, reason: str) -> str:
+    """Return a Go client's line as one that `request_failed` reads."""
+    return f"{FAILED}{request}, group={group}, address={address}, reason={reason_of(reason)}"
+
+
+def request_failed(message: str) -> LineFields:
+    """Read the line of a Go client, as `translated` writes it; an address may be empty."""
+    marks = (FAILED, ", group=", ", address=", ", reason=", "")
+    pieces = between(message, *marks)
+    if pieces is None or not pieces[1]:
+        return None
+    return dict(zip(("request", "group", "address", "reason"), pieces, strict=True))
