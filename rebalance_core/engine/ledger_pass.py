@@ -2,9 +2,8 @@
 
 import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, NotRequired, Required, TypedDict, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from rebalance_core.checks.conform import with_text
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES, Table
 from rebalance_core.contracts.table import RAW, SOURCE, columns
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out, joining
+from rebalance_core.engine.group_history import event_of, history_of, strategy_for
 from rebalance_core.engine.mates import Group, joins_of, mates_of
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
 from rebalance_core.engine.routing import Part
@@ -25,66 +25,8 @@ from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
 from rebalance_core.kernels.shared_loads import sharing_of
 from rebalance_core.kernels.table_columns import EVENTS
-from rebalance_core.model.events import Event
-from rebalance_core.model.group_settings import GroupSettings
-from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.group_replay import GroupLedger, rejected_row, replay_group
-from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
-from rebalance_core.replay.topic_shares import StrategyKey
-from rebalance_core.strategies import AllocationStrategy, parse_strategy
-
-if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import (
-        ClusterEventsRow,
-        CommittedOffsetsRow,
-        ConsumerGroupsRow,
-        QueueOffsetsRow,
-    )
-
-    class EventRow(ClusterEventsRow):
-        """A row of `cluster_events`, with where and how it stands in the input."""
-
-        _source: NotRequired[str | None]
-        _raw: NotRequired[str | None]
-
-    class _HistoryRows(TypedDict, total=False):
-        cluster_events: Required[list[EventRow]]
-        consumer_groups: list[ConsumerGroupsRow]
-        queue_offsets: list[QueueOffsetsRow]
-        committed_offsets: list[CommittedOffsetsRow]
-
-
-# Rows of one group, as Arrow hands them over, to the replay's history.
-
-_SETTING_FIELDS = tuple(f.name for f in fields(GroupSettings))
-
-
-def strategy_for(key: StrategyKey) -> AllocationStrategy:
-    """The strategy of a (text, client version); a quarantined input has only valid ones."""
-    return parse_strategy(key[0], version=key[1])
-
-
-def history_of(tables: Mapping[str, pa.Table], options: EngineOptions) -> GroupHistory:
-    """The history of the group whose rows these are.
-
-    Args:
-        tables: the rows of one group, by table.
-        options: they say whether there are tables of offsets, so that no row means something.
-    """
-    events = with_text(INPUT_TABLES["cluster_events"], tables["cluster_events"])
-    given = {**tables, "cluster_events": events}
-    rows = cast("_HistoryRows", {name: table.to_pylist() for name, table in given.items()})
-    first = rows["cluster_events"][0]
-    offsets = tuple(map(_queue_offset, rows.get("queue_offsets", [])))
-    commits = tuple(map(_committed_offset, rows.get("committed_offsets", [])))
-    return GroupHistory(
-        cluster=first["cluster"],
-        consumer_group=cast("str", first["consumer_group"]),  # fan_out gives each row its group
-        settings=_settings(rows.get("consumer_groups", [])),
-        events=tuple(map(event_of, rows["cluster_events"])),
-        queue_offsets=offsets if options.queue_offsets_given else None,
-        committed_offsets=commits if options.committed_offsets_given else None,
-    )
+from rebalance_core.replay.history import GroupHistory
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,66 +68,6 @@ class HistoriesWithMates:
     def _alone(self, group: Group) -> GroupHistory:
         number = self.numbers[group]
         return history_of(self.rows.of(number, number + 1), self.options)
-
-
-def _settings(rows: "Iterable[ConsumerGroupsRow]") -> GroupSettings:
-    given: dict[str, Any] = {
-        name: value
-        for row in rows
-        for name, value in row.items()
-        if name in _SETTING_FIELDS and value is not None
-    }
-    if "subscriptions" in given:
-        given["subscriptions"] = tuple(given["subscriptions"])
-    return GroupSettings(**given)
-
-
-def event_of(row: "EventRow") -> Event:
-    """The event of one row of cluster_events."""
-    subscriptions = row["subscriptions"]
-    return Event(
-        event_ms=row["event_ms"],
-        sequence=row["sequence"],
-        event_type=row["event_type"],
-        client_id=row["client_id"],
-        channel_id=row["channel_id"],
-        topic=row["topic"],
-        broker_name=row["broker_name"],
-        read_queue_nums=row["read_queue_nums"],
-        write_queue_nums=row["write_queue_nums"],
-        perm=row["perm"],
-        subscriptions=None if subscriptions is None else tuple(subscriptions),
-        strategy=row["strategy"],
-        detail=row["detail"],
-        version=row["version"],
-        message_model=row["message_model"],
-        consume_from_where=row["consume_from_where"],
-        rebalance_mode=row["rebalance_mode"],
-        language=row["language"],
-        wait_interval_ms=row["wait_interval_ms"],
-        min_interval_ms=row["min_interval_ms"],
-        poll_name_server_interval_ms=row["poll_name_server_interval_ms"],
-        heartbeat_broker_interval_ms=row["heartbeat_broker_interval_ms"],
-        persist_consumer_offset_interval_ms=row["persist_consumer_offset_interval_ms"],
-        source=row.get(SOURCE),
-        raw=row.get(RAW),
-    )
-
-
-def _queue(row: "QueueOffsetsRow | CommittedOffsetsRow") -> MessageQueue:
-    return MessageQueue(row["topic"], row["broker_name"], row["queue_id"])
-
-
-def _queue_offset(row: "QueueOffsetsRow") -> QueueOffset:
-    return QueueOffset(
-        _queue(row), row["observed_ms"], row["min_offset"], row["max_offset"], row["head_cached"]
-    )
-
-
-def _committed_offset(row: "CommittedOffsetsRow") -> CommittedOffset:
-    return CommittedOffset(
-        _queue(row), row["client_id"], row["observed_ms"], row["committed_offset"]
-    )
 
 
 # Groups made ready for every table: prepared once, and the rows of the replay.

@@ -11,10 +11,10 @@ from rebalance_core.checks.packed_rows import pack, unpack
 from rebalance_core.contracts import LEDGER_TABLES, planning
 from rebalance_core.contracts.table import Table
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, GroupedRows, fan_out
+from rebalance_core.engine.group_history import history_of
 from rebalance_core.engine.ledger_pass import (
     HistoriesWithMates,
     LedgerRows,
-    history_of,
     prepare_tables,
     rows_of,
 )

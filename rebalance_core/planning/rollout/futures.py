@@ -13,7 +13,7 @@ from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.clockwork.script import Script
 from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.contracts.propagation import HANDOVERS
-from rebalance_core.engine.ledger_pass import event_of
+from rebalance_core.engine.group_history import event_of
 from rebalance_core.engine.propagation import PropagationOptions, is_unknown, played
 from rebalance_core.kernels.segments import Ints
 from rebalance_core.model import events
@@ -27,7 +27,7 @@ from rebalance_core.planning.sweep.transitions import CLOCK, with_rates_going_on
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
 
 if TYPE_CHECKING:
-    from rebalance_core.engine.ledger_pass import EventRow
+    from rebalance_core.engine.group_history import EventRow
 
 # A group at rest: what is there at the end of a history, as if it had been there all along.
 

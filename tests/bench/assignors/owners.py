@@ -16,7 +16,7 @@ from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.cli.run.session import QUICK_SETTINGS
 from rebalance_core.engine.fan_out import fan_out
-from rebalance_core.engine.ledger_pass import strategy_for
+from rebalance_core.engine.group_history import strategy_for
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.kernels.cell_holders import ABSENT, Block
 from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
