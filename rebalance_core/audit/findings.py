@@ -83,7 +83,7 @@ def _compared(group: GroupSnapshot) -> tuple[ComparisonResult, Findings]:
         return result, found
     except Exception as error:  # one group must not cost the audit of 10,000 groups
         return ComparisonResult(verdicts.UNKNOWN, verdicts.COMPARISON_FAILED), [
-            _failed("The comparison", group, error)
+            rule_failed("The comparison", group, error)
         ]
 
 
@@ -110,10 +110,11 @@ def _by_rule(rule: Rule, group: GroupSnapshot, verdict: str) -> Findings:
     try:
         return [(rule, one) for one in borne_out(rule, group, rule.find(group), verdict)]
     except Exception as error:  # as above
-        return [_failed(rule.rule_id, group, error)]
+        return [rule_failed(rule.rule_id, group, error)]
 
 
-def _failed(what: str, group: GroupSnapshot, error: Exception) -> tuple[Rule, Finding]:
+def rule_failed(what: str, group: GroupSnapshot, error: Exception) -> tuple[Rule, Finding]:
+    """The finding on a rule that raised an error."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     return RULE_FAILED, Finding(
         f"{what} failed on {group.consumer_group}: {type(error).__name__}: {error}",
@@ -151,7 +152,7 @@ def _standing(group: GroupSnapshot) -> tuple[Standing, Findings]:
             standing["changed_ms"] = last["from_ms"]
         return standing, []
     except Exception as error:  # as below
-        return standing, [_failed("The group's row", group, error)]
+        return standing, [rule_failed("The group's row", group, error)]
 
 
 def _behind(group: GroupSnapshot) -> int | None:

@@ -392,6 +392,7 @@ class Rule:
         find: the findings of one group; None: the comparison or `find_in_cluster` makes it.
         find_in_cluster: the findings of the cluster as a whole.
         by_owners: it asks who should own what: silent on groups whose strategy is not known.
+        by_absence: it finds that something is nowhere, which a single file never shows.
         about: `BROKER` or `QUEUE` where each finding is about one, which then is part of its
             fingerprint; empty: one that names a broker or queue names the only one of several.
         files: kinds of files (as `_run.json` calls them; of mqadmin's output the command) that it
@@ -409,6 +410,7 @@ class Rule:
     remedy: str
     find: Callable[[GroupSnapshot], Iterable[Finding]] | None = None
     by_owners: bool = False
+    by_absence: bool = False
     about: str = ""
     files: tuple[str, ...] = ()
     reads: tuple[Subject, ...] = ()

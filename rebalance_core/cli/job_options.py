@@ -441,6 +441,26 @@ class ExplainOptions(JobOptions):
             mistakes.append("--group G is missing: the consumer group")
 
 
+# read
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(JobOptions):
+    """The options of `read`."""
+
+    MEANINGLESS: ClassVar = ("allow_plugins", "overwrite", "break_lock", "master", "run_on")
+
+    files: tuple[str, ...] = option(
+        "FILE",
+        "answers of mqadmin or the dashboard, stores and logs, each read by itself; - is standard "
+        "input; required",
+        name="files", many="append", required=True,
+    )  # fmt: skip
+    group: str | None = option(
+        "G", "the consumer group, where neither the file nor its name has it; default: by the file"
+    )
+
+
 # demo, collect
 
 

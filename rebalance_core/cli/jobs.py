@@ -132,6 +132,14 @@ JOBS: dict[str, Job] = dict(
             "--runs out/nights --output out/history --owners owners.toml",
         ),
         _job(
+            "read",
+            job_options.ReadOptions,
+            "what one file shows by itself: a pasted answer of mqadmin or the dashboard, a store "
+            "or a log; exit 3 if something is wrong; no Spark",
+            "progress.txt",
+            "--group orders - < pasted.txt",
+        ),
+        _job(
             "explain",
             job_options.ExplainOptions,
             "why a queue is with this client at this time, or a client's pass by steps; no Spark",

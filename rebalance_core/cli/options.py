@@ -290,7 +290,8 @@ class JobOptions:
                 keywords |= {"nargs": "+"} if declared.many == "extend" else {}
             typed = _typed(name, declared)
             if not typed.startswith("-"):  # a word by its place, which may be left out
-                keywords = {"help": text, "metavar": declared.metavar, "nargs": "?"}
+                nargs = "*" if declared.many else "?"
+                keywords = {"help": text, "metavar": declared.metavar, "nargs": nargs}
                 typed = name
             target.add_argument(typed, **keywords)
 

@@ -471,6 +471,21 @@ def _unpacked(file: CollectedFile, head: bytes) -> bytes:
         return b""
 
 
+def with_wrapping(file: CollectedFile, head: bytes) -> CollectedFile:
+    """The log, with how its lines were kept.
+
+    Args:
+        file: the log.
+        head: its first bytes, compressed if the file is.
+
+    Raises:
+        Unreadable: its lines are of several containers.
+    """
+    encoding, of_client = encoding_of(_unpacked(file, head)), file.kind == CLIENT_LOG
+    wrapping = wrapping_of(first_lines(file, head), client=of_client, encoding=encoding)
+    return replace(file, wrapping=wrapping)
+
+
 def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
     """The first time in a log, as RocketMQ writes it; empty if its first lines hold none.
 
@@ -730,17 +745,14 @@ class _Listing:
             what = other(name)
             return UnusedFile(name, what) if what else _refuse(name, UNKNOWN_FILE, _unknown(name))
         self._seen.add(real)
-        refusal = _refusal_of_content(file, head)
+        refusal = refusal_of_content(file, head)
         if refusal is not None or not file.is_log:
             if file.kind == ADMIN and file.arguments[0] in NAMING_COMMANDS:
                 self.heads[name] = head
             return refusal or file
         lines = first_lines(file, head)
         try:
-            of_client = file.kind == CLIENT_LOG
-            encoding = encoding_of(_unpacked(file, head))
-            wrapping = wrapping_of(lines, client=of_client, encoding=encoding)
-            file = replace(file, wrapping=wrapping)
+            file = with_wrapping(file, head)
             self.begins[name] = first_time(file, lines)
         except Unreadable as error:
             return _refuse(name, error.code, error.message)
@@ -778,7 +790,8 @@ def _client_of(name: str, size: int, head: bytes) -> CollectedFile | None:
     return None
 
 
-def _refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
+def refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
+    """Return why the file is not read, by its first bytes: it is no text, or too large."""
     if file.gzipped:
         if not head.startswith(b"\x1f\x8b"):
             return _refuse(file.name, "WRONG_FILE", "is named .gz and is not compressed by gzip")

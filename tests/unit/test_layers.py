@@ -187,6 +187,7 @@ def test_the_command_line_needs_nothing_installed() -> None:
         "ingest --collection IN --output OUT",
         "audit --input IN --output OUT",
         "explain --ledger IN --group g --queue T/a/0 --at 1795231709901",
+        "read --group g FILE -",
         "plan --input IN --output OUT",
         "producers --input IN --output OUT",
         "history --runs IN --output OUT",
@@ -204,7 +205,7 @@ assert not [name for name in sys.modules if name.startswith("pyspark.")]
 
 JOBS = {
     "audit", "collect", "demo", "explain", "generate", "history", "ingest", "plan", "producers",
-    "propagate", "simulate",
+    "propagate", "read", "simulate",
 }  # fmt: skip
 OF_ALL_JOBS = ("in_python.py",)
 """Files that run jobs for Python's callers."""

@@ -425,6 +425,7 @@ UNSEEN_MEMBERS = Rule(
     "Collect the proxies too (their logs, and consumerConnection -b <proxy's remoting address>). "
     "Nothing is wrong if the offsets were reset by hand.",
     find_unseen_members,
+    by_absence=True,
     reads=(EVENTS_OR_DENIED,),
 )
 UNLISTED = Rule(

@@ -413,6 +413,7 @@ LEFTOVER = Rule(
     "If the group or topic will not come back and no client of the group runs, remove its offsets "
     "(deleteSubGroup -r true). Before re-using a name, reset its offsets (resetOffsetByTime).",
     find_leftover,
+    by_absence=True,
     files=("consumer_offset_json", "subscription_group_json"),
     reads=(TOPICS, MEMBERS),
 )
@@ -424,6 +425,7 @@ OFFLINE = Rule(
     "Start its consumers; messages are lost when they expire (fileReservedTime). Before the group "
     "is deleted, make sure that no client of it runs: this collection does not show that.",
     find_offline,
+    by_absence=True,
     files=("topicStatus", "consumerProgress"),
     reads=(MEMBERS_OR_DENIED,),
 )

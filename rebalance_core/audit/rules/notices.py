@@ -295,6 +295,7 @@ REBALANCE_STORM = Rule(
     "Give all members the same topics. If no subscription differs, check the connections between "
     "the members and the broker named: each new channel causes a CHANGE.",
     find_rebalance_storm,
+    by_absence=True,
     files=("client_log", "broker_log"),
     reads=(CAUSES,),
 )

@@ -303,6 +303,7 @@ UNREAD = Rule(
     "Raise the read queues of %RETRY%<group> on the broker named (updateTopic -r), or lower "
     "retryQueueNums (updateSubGroup -q).",
     find_unread,
+    by_absence=True,
     about=BROKER,
     reads=(TOPICS,),
 )

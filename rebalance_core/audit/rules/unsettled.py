@@ -194,6 +194,7 @@ FROZEN_GROUP = Rule(
     "Create the topic or restore its read permission; for rooms, name brokers and clients so that "
     "each has a room; or unsubscribe the topic in all members.",
     find_frozen_group,
+    by_absence=True,
     reads=(TOPICS, MEMBERS),
 )
 

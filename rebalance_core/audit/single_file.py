@@ -1,0 +1,162 @@
+"""What one file shows of a group by itself: what it lists, and what the rules find in it.
+
+The rules and the rows are the audit's, without a ledger but for who was a member when. Rules that
+ask who should own a queue, or find that something is nowhere, are left out; what the others find
+stands although other files would have to bear it out: whoever reads one file knows that it is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.audit.confidence import borne_out
+from rebalance_core.audit.dumps import flag, number, queue_of
+from rebalance_core.audit.finding_rows import finding_row
+from rebalance_core.audit.findings import rule_failed
+from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot, Rule
+from rebalance_core.audit.observations import NOT_READ, observations, unowned_queues, unread
+from rebalance_core.audit.prediction import Prediction
+from rebalance_core.audit.rules import RULES
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.system_groups import is_system_group
+from rebalance_core.model.verdicts import UNKNOWN, WARNING
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsBegun
+
+
+ASK_MEMBERS = (
+    "Ask each broker for its members (consumerConnection -b) and each member for its queues "
+    "(consumerStatus): they show why."
+)
+
+ASK_WHO_READS = (
+    "Ask each broker for its members (consumerConnection -b). No queue has a holder if none is "
+    "online or answers, and also if the group is BROADCASTING, pops or reads through a proxy."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A member as a broker lists it, or as it answers itself; None: the file does not have it."""
+
+    client_id: str
+    client_addr: str | None
+    language: str | None
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueShown:
+    """A queue as consumerProgress shows it.
+
+    Attributes:
+        client: the holder's address, as far as the answer has it; None: it shows no holder.
+        unread: the end less the commit; below zero: the commit lies above the end, or the two were
+            read at different moments.
+    """
+
+    topic: str
+    broker_name: str
+    queue_id: int
+    broker_offset: int
+    consumer_offset: int
+    unread: int
+    client: str | None
+
+
+@dataclass(frozen=True)
+class GroupShown:
+    """What one file lists of a group.
+
+    Attributes:
+        consumer_group: its name.
+        connections: of its members.
+        subscriptions: topics that the answers list, without retry topics.
+        message_models: as the answers have them.
+        queues: of consumerProgress, in order.
+        with_clients: the answer has a column for the holders of queues.
+        held: how many queues a client says it holds; None: no client was asked.
+        popped: of how many it says that it pops.
+        committed: queues that have a commit, of stores and logs.
+        findings: of the rules, without the cluster.
+    """
+
+    consumer_group: str
+    connections: tuple[Connection, ...]
+    subscriptions: tuple[str, ...]
+    message_models: tuple[str, ...]
+    queues: tuple[QueueShown, ...]
+    with_clients: bool
+    held: int | None
+    popped: int
+    committed: int
+    findings: tuple[FindingsBegun, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """The same for a program."""
+        return asdict(self)
+
+
+def shown(group: GroupSnapshot) -> GroupShown:
+    """What a file shows of one group, whose rows are of this file alone."""
+    listed = group.tables["observed_members"]
+    progress = group.facts["QUEUE_PROGRESS"]
+    topics = {topic for row in listed for topic in row["subscriptions"] or ()}
+    asked = any(row["details"]["command"] == "consumerStatus" for row in group.facts["DUMP"])
+    return GroupShown(
+        group.consumer_group,
+        tuple(
+            Connection(row["client_id"], row["client_addr"], row["language"], row["version"])
+            for row in listed
+        ),
+        tuple(sorted(topic for topic in topics if not is_retry_topic(topic))),
+        tuple(sorted({row["message_model"] for row in listed if row["message_model"]})),
+        tuple(sorted(_queues(group), key=lambda one: (one.topic, one.broker_name, one.queue_id))),
+        any(flag(row["details"].get("with_clients")) for row in progress),
+        len(group.facts["HELD_QUEUE"]) if asked and listed else None,
+        len(group.facts["POP_QUEUE"]),
+        len({queue_of(row) for row in group.tables["committed_offsets"]}),
+        tuple(_findings(group)),
+    )
+
+
+def _queues(group: GroupSnapshot) -> Iterator[QueueShown]:
+    for row in group.facts["QUEUE_PROGRESS"]:
+        details, queue = row["details"], queue_of(row)
+        end, commit = number(details["broker_offset"], 0), number(details["consumer_offset"], 0)
+        yield QueueShown(*queue, end, commit, end - commit, details.get("client_ip") or None)
+
+
+def _findings(group: GroupSnapshot) -> Iterator[FindingsBegun]:
+    if is_system_group(group.consumer_group):
+        return
+    found = [(NOT_READ, one) for one in _without_holder(group)]
+    for rule in RULES:
+        if rule.find is not None and not (rule.by_owners or rule.by_absence):
+            found += _by_rule(rule, group)
+    yield from (finding_row(rule, one, group.consumer_group) for rule, one in found)
+
+
+def _without_holder(group: GroupSnapshot) -> Iterator[Finding]:
+    """Queues that an answer shows without a holder; where none has one, they may have readers."""
+    held = any(row["details"].get("client_ip") for row in group.facts["QUEUE_PROGRESS"])
+    for one in unread(group, unowned_queues(group, Prediction(group), observations(group))):
+        if held:
+            yield replace(one, remedy=ASK_MEMBERS)
+        else:
+            yield replace(one, severity=WARNING, remedy=ASK_WHO_READS)
+
+
+def _by_rule(rule: Rule, group: GroupSnapshot) -> list[tuple[Rule, Finding]]:
+    assert rule.find is not None
+    try:
+        found = list(rule.find(group))
+        known = list(borne_out(rule, group, found, UNKNOWN))
+        pairs = zip(found, known, strict=True)
+        # what other files would have to show is no reason for silence; that a state ended is
+        return [(rule, one if "not_covered" in sure.evidence else sure) for one, sure in pairs]
+    except Exception as error:  # one rule must not cost what the file shows besides
+        return [rule_failed(rule.rule_id, group, error)]

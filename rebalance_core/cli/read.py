@@ -1,0 +1,356 @@
+"""`read`: what each of some files is, and what it shows by itself."""
+
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from rebalance_core.cli.job_options import ReadOptions
+from rebalance_core.cli.jobs import JobReport
+from rebalance_core.cli.settings import assumptions, settings_of
+from rebalance_core.cli.terminal import DRY_RUN, ExitCode, counted, joined, utc
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    CLIENT_LOG,
+    LOCAL_OFFSETS,
+    LOCK_LOG,
+    MEMBERS,
+    NAMESRV_LOG,
+    PROXY_CONFIG,
+    PROXY_LOG,
+    ROCKSDB_SIGN,
+    STORE_LISTING,
+    STORES,
+)
+from rebalance_core.ingest.pasted import (
+    PROGRESS,
+    STATUS,
+    UNNAMED_BROKER,
+    UNNAMED_CLIENT,
+    UNNAMED_GROUP,
+    UNNAMED_TOPIC,
+    NotRecognised,
+    PastedFile,
+    recognise,
+)
+from rebalance_core.model.errors import InputRefused
+from rebalance_core.model.file_statuses import READ
+from rebalance_core.model.times import SECOND_MS
+from rebalance_core.model.verdicts import INFO, WORST_FIRST
+from rebalance_core.process.read import FileShown, read_alone
+
+if TYPE_CHECKING:
+    from rebalance_core.audit.single_file import GroupShown
+    from rebalance_core.contracts.rows import FindingsBegun
+    from rebalance_core.ingest.collection_settings import Assumptions
+
+STANDARD_INPUT = "-"
+_CODE_TWICE = re.compile(r"CODE (\d+) (?=CODE: \1\b)")
+WIDTH = 100
+GROUPS_SHOWN, QUEUES_SHOWN, FINDINGS_SHOWN, BROKERS_SHOWN = 3, 8, 5, 12
+_KINDS = {
+    BROKER_LOG: "a broker's log",
+    LOCK_LOG: "a broker's lock.log",
+    CLIENT_LOG: "a client's log",
+    NAMESRV_LOG: "a name server's log",
+    PROXY_LOG: "a proxy's log",
+    PROXY_CONFIG: "a proxy's rmq-proxy.json",
+    LOCAL_OFFSETS: "the offsets that a BROADCASTING client stores",
+    STORE_LISTING: "a listing of a broker's store",
+    ROCKSDB_SIGN: "a file of a broker's RocksDB",
+    **{kind: f"a broker's {name}" for name, kind in STORES.items()},
+}
+READABLE = (
+    "answers of mqadmin (consumerConnection, consumerProgress, consumerStatus, topicRoute, "
+    "topicStatus, clusterList, exportMetadata), the same of the dashboard as JSON, topics.json, "
+    "subscriptionGroup.json, consumerOffset.json, messageRequestMode.json, "
+    "consumerOrderInfo.json, and logs of brokers, name servers, proxies and clients"
+)
+_UNNAMED = {
+    UNNAMED_BROKER: "the broker",
+    UNNAMED_GROUP: "the group",
+    UNNAMED_TOPIC: "the topic",
+    UNNAMED_CLIENT: "the client",
+}
+_NOT_SHOWN = {
+    MEMBERS: "which queues each member holds (consumerProgress -s true), what each one "
+    "subscribes (consumerStatus), and whom other brokers list",
+    PROGRESS: "who is connected (consumerConnection -b) and what each member subscribes "
+    "(consumerStatus)",
+    STATUS: "the other members (consumerConnection -b) and the ends of the queues "
+    "(consumerProgress)",
+    CLIENT_LOG: "the group's other members and what brokers answered them (consumerConnection -b, "
+    "broker.log)",
+    BROKER_LOG: "what other brokers saw, and which queues members hold (consumerProgress -s true)",
+}
+_NOT_SHOWN_BY_OTHERS = (
+    "who the members are (consumerConnection -b), which queues they hold and what is unread "
+    "(consumerProgress -s true)"
+)
+
+
+def run(options: ReadOptions) -> JobReport:
+    """Run the job; the report for stdout."""
+    assumed = assumptions(settings_of(options))
+    if options.dry_run:
+        facts = {"job": "read", "dry_run": True, "exit_code": 0, "files": list(options.files)}
+        return JobReport(joined([*DRY_RUN, *(f"reads {name}" for name in options.files)]), facts)
+    files, texts = list[dict[str, Any]](), list[list[str]]()
+    closing = dict[str, None]()
+    for name in options.files:
+        facts, lines, not_shown = _read(name, assumed, options.group)
+        files.append(facts)
+        texts.append(lines)
+        closing |= dict.fromkeys([not_shown] if not_shown else [])
+    unread = [one for one in files if one["reason"] is not None]
+    if len(unread) == len(files):
+        raise InputRefused(_refusal(unread))
+    code = ExitCode.DIFFERENCES if any(one["wrong"] for one in files) else ExitCode.OK
+    if unread and code == ExitCode.OK:
+        code = ExitCode.INPUT_REFUSED
+    last = [_wrapped(f"This alone does not show {one}.", 0) for one in closing]
+    text = joined([line for lines in (*texts, *last) for line in (*lines, "")][:-1])
+    found = {"job": "read", "files": files, "not_shown": list(closing)}
+    return JobReport(text, found, code)
+
+
+def _refusal(unread: Sequence[Mapping[str, Any]]) -> str:
+    lines = [f"{one['file']} {one['reason']}" for one in unread]
+    return "\n".join([*lines, f"what can be read: {READABLE}"])
+
+
+def _read(
+    name: str, assumed: "Assumptions", group: str | None
+) -> tuple[dict[str, Any], list[str], str]:
+    """What one file shows, for a program and for a person, and what it does not show."""
+    shown_as = "standard input" if name == STANDARD_INPUT else name
+    with _opened(name) as path:
+        try:
+            written_ms = int(path.stat().st_mtime * SECOND_MS) if path.exists() else 0
+            label = "stdin" if name == STANDARD_INPUT else name
+            pasted = recognise(path, label, written_ms, assumed, group)
+            shown = read_alone(pasted, assumed)
+            if shown.record["status"] != READ and not shown.error:
+                raise NotRecognised(shown.record["reason"] or "states nothing")
+        except NotRecognised as error:
+            reason = str(error)
+            facts = {"file": shown_as, "kind": None, "reason": reason, "wrong": False}
+            return facts, _wrapped(f"{shown_as} {reason}", 0), ""
+    facts = _facts(shown_as, pasted, shown)
+    command = pasted.file.arguments[0] if pasted.file.kind == ADMIN else pasted.file.kind
+    lines = _wrapped(f"{shown_as}: {_what(pasted)}{_extent(pasted, shown)}", 0)
+    return (
+        facts,
+        [*lines, *_lines(pasted, shown, shown_as)],
+        _NOT_SHOWN.get(command, _NOT_SHOWN_BY_OTHERS),
+    )
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[Path]:
+    """The file, or a copy of standard input for as long as it is read."""
+    if name != STANDARD_INPUT:
+        yield Path(name)
+        return
+    with tempfile.TemporaryDirectory(prefix="rebalance-read-") as folder:
+        path = Path(folder) / "stdin"
+        path.write_bytes(sys.stdin.buffer.read() if sys.stdin is not None else b"")
+        yield path
+
+
+def _facts(name: str, pasted: PastedFile, shown: FileShown) -> dict[str, Any]:
+    file, record = pasted.file, shown.record
+    findings = [*shown.findings, *(f for group in shown.groups for f in group.findings)]
+    wrong = bool(shown.error) or not shown.online or any(map(_is_wrong, findings))
+    return {
+        "file": name,
+        "kind": file.kind,
+        "command": file.arguments[0] if file.kind == ADMIN else None,
+        "of_dashboard": pasted.of_dashboard,
+        "reason": None,
+        "wrong": wrong,
+        "error": shown.error or None,
+        "online": shown.online,
+        "lines": record["lines"],
+        "understood": record["understood"],
+        "partial": record["reason"] or None,
+        "topics": [asdict(one) for one in shown.topics],
+        "brokers": [asdict(one) for one in shown.brokers],
+        "queue_ends": {"queues": shown.queues[0], "messages": shown.queues[1]},
+        "groups": [group.facts() for group in shown.groups],
+        "findings": list(shown.findings),
+    }
+
+
+def _is_wrong(finding: "FindingsBegun") -> bool:
+    return finding["severity"] != INFO
+
+
+# The same for a person.
+
+
+def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
+    texts = []
+    if shown.record["rejected"]:
+        texts.append(f"not all of it was understood: {shown.record['reason']}")
+    if shown.error:
+        texts.append(f"mqadmin failed: {_CODE_TWICE.sub('', shown.error)}")
+    if not shown.online:
+        texts.append("the answer is that no member of the group is online (CODE 206)")
+    if len(shown.groups) <= GROUPS_SHOWN:
+        texts += [text for group in shown.groups for text in _group_texts(group, pasted)]
+    else:
+        texts.append(f"it names {len(shown.groups):,} groups")
+    if not shown.record["facts"] and not pasted.file.is_log and shown.online and not shown.error:
+        texts.append("it lists nothing")
+    texts += _cluster_texts(shown)
+    found = [("", one) for one in shown.findings]
+    for group in shown.groups:
+        about = f"{group.consumer_group}: " if len(shown.groups) > 1 else ""
+        found += [(about, one) for one in group.findings]
+    words = {pasted.file.name: shown_as, **_UNNAMED}
+    texts = [_renamed(text, words) for text in texts]
+    return [*(line for text in texts for line in _wrapped(text, 2)), *_finding_lines(found, words)]
+
+
+def _what(pasted: PastedFile) -> str:
+    """What the file is, and of what."""
+    file = pasted.file
+    if file.kind != ADMIN:
+        return _KINDS[file.kind]
+    command, argument, *client = file.arguments
+    asked = "the dashboard's answer as of" if pasted.of_dashboard else "the answer of mqadmin"
+    what = f"{asked} {command}"
+    if command == MEMBERS:
+        argument = argument.removesuffix(f"-{pasted.dumped_brokers[0]}")
+    elif command == PROGRESS:
+        argument = file.group
+    of_client = f" of the client {client[0]}" if client and client[0] != UNNAMED_CLIENT else ""
+    if argument in (UNNAMED_GROUP, UNNAMED_TOPIC):
+        noun = "topic" if argument == UNNAMED_TOPIC else "group"
+        option = " (--group)" if noun == "group" else ""
+        return f"{what} of a {noun} that it does not name{option}{of_client}"
+    unsure = ", which is the group, or group and broker (--group)" if pasted.group_unsure else ""
+    return f"{what} {argument}".rstrip() + unsure + of_client
+
+
+def _extent(pasted: PastedFile, shown: FileShown) -> str:
+    record = shown.record
+    if not pasted.file.is_log:
+        return ""
+    span = f", from {utc(record['first_ms'])} to {utc(record['last_ms'])}"
+    facts = f", {record['facts']:,} of {record['lines']:,} lines state something of consumers"
+    if not record["facts"]:
+        return f", of {record['lines']:,} lines, and none states anything that is read"
+    return (span if record["first_ms"] is not None else "") + facts
+
+
+def _cluster_texts(shown: FileShown) -> Iterator[str]:
+    """What the file states of topics and brokers."""
+    for one in shown.brokers[:BROKERS_SHOWN]:
+        yield f"{one.broker_name} {one.broker_id}: {one.address}, {one.version}"
+    if len(shown.brokers) > BROKERS_SHOWN:
+        yield f"and {len(shown.brokers) - BROKERS_SHOWN} more"
+    if len(shown.topics) > BROKERS_SHOWN:
+        yield f"it states the queues of {len({one.topic for one in shown.topics}):,} topics"
+    else:
+        for topic in shown.topics:
+            read = counted(topic.read_queue_nums or 0, "queue")
+            write = f"{topic.write_queue_nums} to write"
+            yield f"{topic.topic} on {topic.broker_name}: {read} to read, {write}"
+    queues, messages = shown.queues
+    if queues:
+        yield f"{counted(queues, 'queue')} with {counted(messages, 'message')} stored"
+
+
+def _group_texts(group: "GroupShown", pasted: PastedFile) -> Iterator[str]:
+    if pasted.file.kind != ADMIN:
+        committed = f", commits of {counted(group.committed, 'queue')}" * bool(group.committed)
+        yield f"group {group.consumer_group}{committed}"
+    if group.connections and pasted.file.arguments[0:1] == (MEMBERS,):
+        ids = {one.client_id for one in group.connections}
+        several = f" of {counted(len(ids), 'client id')}" * (len(ids) < len(group.connections))
+        kinds = Counter(
+            " ".join(filter(None, (one.language, one.version))) for one in group.connections
+        )
+        clients = ", ".join(f"{count} {kind}".strip() for kind, count in kinds.most_common())
+        yield f"{counted(len(group.connections), 'connection')}{several}: {clients}"
+    if group.subscriptions:
+        models = f" ({', '.join(group.message_models)})" if group.message_models else ""
+        yield f"subscribed: {', '.join(group.subscriptions)}{models}"
+    if group.held is not None:
+        pops = f" and pops {counted(group.popped, 'queue')}" if group.popped else ""
+        yield f"it holds {counted(group.held, 'queue')}{pops}"
+    if group.queues:
+        yield from _queue_texts(group)
+
+
+def _queue_texts(group: "GroupShown") -> Iterator[str]:
+    topics = sorted({one.topic for one in group.queues})
+    holders = Counter(one.client for one in group.queues if one.client)
+    held = ", ".join(f"{client} ({count})" for client, count in sorted(holders.items()))
+    without = len(group.queues) - holders.total()
+    parts = [f"held by {held}"] * bool(held) + [f"{without} without a holder"] * bool(without)
+    who = f": {', '.join(parts)}" if group.with_clients else "; no column names holders (-s true)"
+    yield f"{counted(len(group.queues), 'queue')} of {', '.join(topics)}{who}"
+    unread = [one for one in group.queues if one.unread > 0]
+    total = sum(one.unread for one in unread)
+    if not total:
+        yield "no queue has unread messages"
+        return
+    unread.sort(key=lambda one: -one.unread)
+    texts = [f"{o.topic} {o.broker_name}:{o.queue_id} {o.unread:,}" for o in unread[:QUEUES_SHOWN]]
+    more = f" and {len(unread) - QUEUES_SHOWN} more" if len(unread) > QUEUES_SHOWN else ""
+    yield f"{total:,} messages unread in {counted(len(unread), 'queue')}: {', '.join(texts)}{more}"
+
+
+def _finding_lines(
+    found: Sequence[tuple[str, "FindingsBegun"]], words: Mapping[str, str]
+) -> list[str]:
+    """The findings, the gravest first; of each rule the first ones.
+
+    Args:
+        found: each with the words that name its group, if several are shown.
+        words: what is shown for names that ingest gave.
+    """
+    rules: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for about, one in found:
+        texts = _renamed(about + one["summary"], words), _renamed(one["remedy"], words)
+        rules.setdefault((one["severity"], one["rule_id"]), []).append(texts)
+    lines = []
+    for (severity, rule_id), of_rule in sorted(
+        rules.items(), key=lambda item: WORST_FIRST.index(item[0][0])
+    ):
+        lines += ["", f"  {severity:<8} {rule_id}"]
+        shown = of_rule[:FINDINGS_SHOWN]
+        for at, (summary, remedy) in enumerate(shown):
+            lines += _wrapped(summary, 11)
+            if at + 1 == len(shown) or shown[at + 1][1] != remedy:
+                lines += _wrapped(f"-> {remedy}", 11)
+        if len(of_rule) > len(shown):
+            lines += _wrapped(f"and {len(of_rule) - len(shown)} more", 11)
+    return lines
+
+
+def _renamed(text: str, words: Mapping[str, str]) -> str:
+    for name, word in words.items():
+        text = text.replace(name, word)
+    return text
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    return wrap(
+        text,
+        WIDTH,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

@@ -1,0 +1,357 @@
+"""One file without a collection around it: an answer, a store or a log, recognised by its name, the
+command line above it, or what it holds.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path, PurePath
+
+from rebalance_core.ingest.collection import (
+    ADMIN,
+    BROKER_LOG,
+    CLIENT_LOG,
+    EVERYTHING,
+    GIVEN_GROUPS,
+    LOCK_LOG,
+    MEMBERS,
+    NAMESRV_LOG,
+    PROXIES,
+    PROXY_CONFIG,
+    PROXY_LOG,
+    STORES,
+    CollectedFile,
+    Collection,
+    identify,
+    refusal_of_content,
+    with_wrapping,
+)
+from rebalance_core.ingest.collection_settings import Assumptions, CollectionSettings
+from rebalance_core.ingest.evidence import group_of_rows
+from rebalance_core.ingest.fact import STRAY_LINE, Fact, Stated, Unread, Unreadable
+from rebalance_core.ingest.fact_subjects import answers
+from rebalance_core.ingest.file_reader import ADMIN_PARSERS, STORE_PARSERS
+from rebalance_core.ingest.in_process import reader_of
+from rebalance_core.ingest.log_block import lines_in
+from rebalance_core.ingest.parse.dashboard_json import dashboard_answer
+from rebalance_core.ingest.parse.encodings import decoded
+from rebalance_core.ingest.parse.log_lines import blocks_of
+from rebalance_core.ingest.parse.mqadmin_consumers import client_of_output
+from rebalance_core.model.queue import RETRY_TOPIC_PREFIX, is_retry_topic
+
+UNNAMED_CLUSTER, UNNAMED_GROUP = "unnamed-cluster", "unnamed-group"
+UNNAMED_TOPIC, UNNAMED_BROKER = "unnamed-topic", "unnamed-broker"
+UNNAMED_CLIENT = "unnamed@client"
+"""Stand for the names that neither the file nor its name has."""
+
+PROGRESS, STATUS = "consumerProgress", "consumerStatus"
+_HEAD = 1024**2
+"""Bytes of a log by which its kind is recognised: more than a process logs while it starts."""
+_HOMES = {
+    CLIENT_LOG: f"clients/{UNNAMED_CLIENT}/rocketmq_client.log",
+    BROKER_LOG: f"brokers/{UNNAMED_BROKER}/broker.log",
+    NAMESRV_LOG: "namesrv/namesrv.log",
+    PROXY_LOG: f"{PROXIES}{UNNAMED_BROKER}/proxy.log",
+    LOCK_LOG: f"brokers/{UNNAMED_BROKER}/lock.log",
+    **{kind: f"brokers/{UNNAMED_BROKER}/config/{name}" for name, kind in STORES.items()},
+    PROXY_CONFIG: f"{PROXIES}{UNNAMED_BROKER}/rmq-proxy.json",
+}
+"""Where in a collection a file lies that its content shows to be of a kind."""
+_FOLDERS = ("mqadmin", "namesrv", "brokers", "clients", "proxy")
+_BY_CONTENT = (
+    MEMBERS, PROGRESS, STATUS, "topicStatus", "topicRoute", "clusterList", "exportMetadata",
+    "getBrokerConfig",
+)  # fmt: skip
+"""Commands whose answers show which command gave them. A topicList is a list of any words."""
+_OF_ANY_COMMAND = ("admin_error", "no_output")
+"""Facts that the parser of each command makes of an answer."""
+_FACT, _OWN_LINES = 3, 2
+"""What counts for a kind of file: each fact, and lines that mostly have the head of its log. A
+failure counts less than either: logs of applications quote those of their questions."""
+_COMMAND = re.compile(r"mqadmin(?:\.cmd|\.sh)?[\"']? +([A-Za-z]+)([^\n]*)")
+_OPTION = re.compile(r"(?<=\s)(--?[A-Za-z]+)[ =]+(\"[^\"]*\"|'[^']*'|[^\s-]\S*)")
+_GROUP, _TOPIC, _CLIENT = ("-g", "--groupName"), ("-t", "--topicName"), ("-i", "--clientId")
+_NOT_ONLINE = re.compile(r"consumer group\[([^\]\n]+)\] not online")
+
+
+class NotRecognised(Exception):
+    """Why a file cannot be read, in words that follow its name."""
+
+
+@dataclass(frozen=True)
+class PastedFile(Collection):
+    """A collection of one file, which lies anywhere.
+
+    Attributes:
+        path: where.
+        shown: how messages name it.
+        of_dashboard: it is an answer of the dashboard or console, in JSON.
+        group_unsure: the name of a list of members has a group, or a group and a broker: nothing
+            tells where the one ends.
+    """
+
+    path: Path = Path()
+    shown: str = ""
+    of_dashboard: bool = False
+    group_unsure: bool = False
+
+    @property
+    def file(self) -> CollectedFile:
+        """The one file."""
+        return self.files[0]
+
+    def path_of(self, file: CollectedFile) -> Path:
+        """Return where the file lies."""
+        return self.path
+
+
+def recognise(
+    path: Path, shown: str, written_ms: int, assumed: Assumptions, group: str | None = None
+) -> PastedFile:
+    """Find out what one file is; its name and a command line in it are believed where what it
+    holds bears them out.
+
+    Args:
+        path: of the file.
+        shown: how messages name it.
+        written_ms: when an answer was given, unless the file's name has the time.
+        assumed: its time zone is that of local times.
+        group: whose answer it is; None: the file or its name tells.
+
+    Raises:
+        NotRecognised: it cannot be opened, is no text, or holds nothing that ingest reads.
+    """
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as opened:
+            head = opened.read(_HEAD)
+    except OSError as error:
+        raise NotRecognised(f"cannot be opened: {error.strerror or error}") from error
+    return _Recognition(path, shown, size, head, written_ms, assumed, group).found()
+
+
+@dataclass(frozen=True)
+class _Recognition:
+    """One file that may be of several kinds."""
+
+    path: Path
+    shown: str
+    size: int
+    head: bytes
+    written_ms: int
+    assumed: Assumptions
+    group: str | None
+
+    def found(self) -> PastedFile:
+        """The file as what it is."""
+        if not self.head.strip():
+            raise NotRecognised("is empty")
+        for file in self._asked():
+            score, pasted = self._read_as(file)
+            if score > 0:
+                return pasted
+        trials = [self._read_as(file) for file in self._any_kind()]
+        score, pasted = max(trials, key=lambda trial: trial[0])
+        if score > 0:
+            return pasted
+        refusal = refusal_of_content(pasted.file, self.head)
+        raise NotRecognised(_reason(refusal) if refusal else self._why_not())
+
+    def _asked(self) -> Iterator[CollectedFile]:
+        """What the file is by its name, and by the command line that was copied with it."""
+        yield from self._named()
+        yield from self._commanded()
+
+    def _named(self) -> Iterator[CollectedFile]:
+        """What the file may be by its path in a collection, or by its own name."""
+        parts = PurePath(self.shown).parts
+        names = ["/".join(parts[n:]) for n, part in enumerate(parts[:-1]) if part in _FOLDERS]
+        for folder in _FOLDERS:
+            host = "" if folder == "mqadmin" else f"{UNNAMED_BROKER}/"
+            names += [f"{folder}/{host}{parts[-1]}", f"{folder}/{host}config/{parts[-1]}"]
+        for name in names:
+            file = identify(name, self.size)
+            if file is not None and file.kind != GIVEN_GROUPS:
+                yield file
+        stem = re.sub(r"\.(?:txt|json|log|out)$", "", parts[-1])
+        for command in ADMIN_PARSERS:
+            begin, word, end = stem.partition(command)
+            if word and not begin[-1:].isalpha() and not end[:1].isalpha():
+                yield self._answer(command, end.lstrip("-_. "))
+
+    def _commanded(self) -> Iterator[CollectedFile]:
+        """What the command line says that was copied with its answer."""
+        for command, rest in _COMMAND.findall(self._text)[:1]:
+            given = {name: value.strip("\"'") for name, value in _OPTION.findall(f" {rest}")}
+            group, topic, client = (
+                next((given[name] for name in names if name in given), "")
+                for names in (_GROUP, _TOPIC, _CLIENT)
+            )
+            argument = topic if command.startswith("topic") else group
+            if command in ADMIN_PARSERS:
+                yield self._answer(command, argument, client if command == STATUS else "")
+
+    def _any_kind(self) -> Iterator[CollectedFile]:
+        """Everything that its content may show the file to be."""
+        gzipped = ".gz" if self.shown.endswith(".gz") else ""
+        for kind, home in _HOMES.items():
+            file = identify(home + gzipped, self.size) or identify(home, self.size)
+            assert file is not None, kind
+            yield file
+        for command in _BY_CONTENT:
+            yield self._answer(command, "")
+
+    @cached_property
+    def _text(self) -> str:
+        return decoded(self.head)
+
+    def _answer(self, command: str, argument: str, client: str = "") -> CollectedFile:
+        name = f"mqadmin/{PurePath(self.shown).name}"
+        arguments = (command, argument, client) if client else (command, argument)
+        return CollectedFile(name, ADMIN, size=self.size, arguments=arguments)
+
+    def _read_as(self, file: CollectedFile) -> tuple[int, PastedFile]:
+        """How much more of the file is understood than refused, as a file of this kind."""
+        settings = CollectionSettings(UNNAMED_CLUSTER)
+        pasted = PastedFile(
+            self.path.parent, settings, (file,), (), path=self.path, shown=self.shown
+        )
+        if refusal_of_content(file, self.head) is not None:
+            return 0, pasted
+        if file.is_log:
+            return self._read_as_log(pasted)
+        if file.kind == ADMIN:
+            return self._read_as_answer(pasted)
+        results = STORE_PARSERS[file.kind](self._whole, file.name)
+        written_ms = file.written_ms or self.written_ms
+        empty = not results and PurePath(file.name).name in self.shown
+        return _score(results) or int(empty), replace(
+            pasted, files=(replace(file, written_ms=written_ms, newest=True),)
+        )
+
+    @cached_property
+    def _whole(self) -> str:
+        return decoded(self.path.read_bytes())
+
+    def _read_as_log(self, pasted: PastedFile) -> tuple[int, PastedFile]:
+        try:
+            file = with_wrapping(pasted.file, self.head)
+        except Unreadable:
+            return 0, pasted
+        pasted = replace(pasted, files=(file,))
+        reader = reader_of(pasted, file, self.assumed)
+        try:
+            with self.path.open("rb") as opened:
+                blocks = blocks_of(
+                    opened, file.size, gzipped=file.gzipped, encoding=file.wrapping.encoding
+                )
+                for _ in reader.read_lines(lines_in(next(iter(blocks))), 0):
+                    pass
+        except (Unreadable, StopIteration):
+            return 0, pasted
+        stats = reader.stats
+        return _FACT * stats.facts + _OWN_LINES * (2 * stats.understood > stats.lines), pasted
+
+    def _read_as_answer(self, pasted: PastedFile) -> tuple[int, PastedFile]:
+        """The answer with the names of what was asked for, as far as they are known."""
+        file = pasted.file
+        command, argument, *client = file.arguments
+        file = replace(file, written_ms=file.written_ms or self.written_ms)
+        of_dashboard = dashboard_answer(command, self._whole, file.name)
+        results = of_dashboard or ADMIN_PARSERS[command](self._whole, file.name)
+        group = self.group or ""
+        brokers, unsure = tuple[str, ...](), False
+        if command == MEMBERS:
+            group, broker, unsure = self._member_list(argument, results)
+            brokers = (broker,)
+            argument = f"{group}-{broker}"
+        elif command == PROGRESS:
+            file = replace(file, group=group or self._group_of_progress(argument, results))
+        elif command == STATUS:
+            argument = group or argument or _group_of_client(results) or UNNAMED_GROUP
+            found = client_of_output(self._whole, results) or (client[0] if client else "")
+            client = [found if "@" in found else UNNAMED_CLIENT] if _is_of_client(results) else []
+        elif command.startswith("topic"):
+            argument = argument or UNNAMED_TOPIC
+        file = replace(file, arguments=(command, argument, *client))
+        return _score(results), replace(
+            pasted,
+            files=(file,),
+            dumped_brokers=brokers,
+            of_dashboard=of_dashboard is not None,
+            group_unsure=unsure,
+        )
+
+    def _member_list(
+        self, argument: str, results: Iterable[Fact | Unread]
+    ) -> tuple[str, str, bool]:
+        """Group and broker of a list of members, by its name and by the retry topic in it.
+
+        True, if the group may end in the broker.
+        """
+        lists = (f for f in answers(results) if f.kind in ("member", "group_connection"))
+        topics = [topic for fact in lists for topic, _ in fact.values["subscriptions"]]
+        retry = [t.removeprefix(RETRY_TOPIC_PREFIX) for t in topics if is_retry_topic(t)]
+        denied = _NOT_ONLINE.search(self._whole)
+        known = (self.group, denied and denied[1], *retry)
+        group = next((one for one in known if one and argument.startswith(f"{one}-")), None)
+        if group is not None:
+            return group, argument.removeprefix(f"{group}-"), False
+        group = next((one for one in known if one), None)
+        unsure = group is None and "-" in argument
+        return group or argument or UNNAMED_GROUP, UNNAMED_BROKER, unsure
+
+    def _group_of_progress(self, argument: str, results: Iterable[Fact | Unread]) -> str:
+        """The group of a list of queues; empty: the list is of all groups."""
+        queues = [fact for fact in answers(results) if fact.kind == "queue_progress"]
+        if argument in EVERYTHING:
+            return UNNAMED_GROUP if queues else ""
+        topic = queues[0].values["topic"] if queues else ""
+        return group_of_rows(argument, with_clients=True, topic=topic)
+
+    def _why_not(self) -> str:
+        try:
+            document = json.loads(self._text)
+        except (ValueError, RecursionError):
+            document = None
+        if isinstance(document, dict) and {"status", "data"} <= document.keys():
+            why = document.get("errMsg")
+            return (
+                f"is a failure of the dashboard: {why}"
+                if why
+                else "is an answer of the dashboard that lists nothing"
+            )
+        command = next((file.arguments[0] for file in self._asked() if file.kind == ADMIN), "")
+        if command:
+            return f"is an answer of {command}, and nothing in it is read"
+        first = next((line.strip() for line in self._text.splitlines() if line.strip()), "")
+        return f"is nothing that ingest reads; it begins {first[:80]!r}"
+
+
+def _score(results: Iterable[Fact | Unread]) -> int:
+    """How much more was understood than refused; an answer that is a failure counts a little."""
+    results = [one for one in results if isinstance(one, Stated) or one.code != STRAY_LINE]
+    stated = [piece for piece in results if isinstance(piece, Stated)]
+    shown = sum(piece.kind not in _OF_ANY_COMMAND for piece in stated)
+    refused = len(results) - len(stated)
+    return _FACT * (shown - refused) if shown else len(stated) - refused
+
+
+def _reason(refusal: Unread) -> str:
+    return refusal.message.partition("' ")[2] or refusal.message
+
+
+def _is_of_client(results: Iterable[Fact | Unread]) -> bool:
+    return any(fact.kind == "client" for fact in answers(results))
+
+
+def _group_of_client(results: Iterable[Fact | Unread]) -> str:
+    """The group of what a client says of itself, by its retry topic."""
+    topics = (
+        str(piece.values["topic"])
+        for piece in results
+        if isinstance(piece, Stated) and piece.kind == "client_subscription"
+    )
+    return next((t.removeprefix(RETRY_TOPIC_PREFIX) for t in topics if is_retry_topic(t)), "")

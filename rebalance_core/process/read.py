@@ -1,0 +1,197 @@
+"""What one file shows by itself: read as ingest reads it, judged by the audit's rules, written
+nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+
+from rebalance_core.audit.cluster_snapshot import cluster_snapshot
+from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE, COVERAGE_UNKNOWN
+from rebalance_core.audit.confidence import borne_out_in_cluster
+from rebalance_core.audit.finding_rows import finding_row
+from rebalance_core.audit.group_snapshot import AuditRun, GroupSnapshot, facts_by_kind
+from rebalance_core.audit.rules import CLUSTER_RULES
+from rebalance_core.audit.single_file import GroupShown, shown
+from rebalance_core.checks.input_tables import ArrowTables
+from rebalance_core.checks.row_checks import check_tables
+from rebalance_core.contracts import INGESTED_TABLES, INPUT_TABLES
+from rebalance_core.contracts.table import batch_of_rows
+from rebalance_core.engine.fan_out import fan_out
+from rebalance_core.engine.group_history import history_of, strategy_for
+from rebalance_core.ingest.collection import CLIENT_LOG
+from rebalance_core.ingest.collection_settings import Assumptions
+from rebalance_core.ingest.in_process import read_collection, understood
+from rebalance_core.ingest.pasted import PastedFile
+from rebalance_core.ingest.rows import by_name
+from rebalance_core.model.events import TOPIC_CONFIG
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.process.group_snapshots import (
+    READ_TABLES,
+    by_group,
+    group_tables,
+    names_of,
+    read_cluster_tables,
+    snapshots_of,
+    topic_states,
+)
+from rebalance_core.replay.group_replay import GroupLedger
+from rebalance_core.replay.metrics import Row
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import FindingsBegun, SnapshotRows
+    from rebalance_core.ingest.file_record import FileRecord
+
+STALE_HOURS = 1e6
+"""No answer is old beside itself."""
+_OF_A_COLLECTION = (COLLECTION_INCOMPLETE, COVERAGE_UNKNOWN)
+"""Rules that ask which files are there."""
+_LIFE = ("epochs", "memberships")
+"""Ledger tables that say who was a member when; owners rest on what other files show."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicShown:
+    """How a topic is set up on a broker, by its last line or row in the file."""
+
+    topic: str
+    broker_name: str
+    read_queue_nums: int | None
+    write_queue_nums: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerShown:
+    """A broker as clusterList lists it."""
+
+    broker_name: str
+    broker_id: str
+    address: str
+    version: str
+
+
+@dataclass(frozen=True)
+class FileShown:
+    """What one file shows.
+
+    Attributes:
+        record: how it was understood.
+        error: the failure that an answer consists of; empty: none.
+        online: False where the broker answered that no member of the group is online.
+        groups: those that it names.
+        topics: as it states them, without retry topics.
+        brokers: as clusterList lists them.
+        queues: how many queues it states the end of, and how many messages these hold.
+        findings: on the cluster as a whole, without the cluster.
+    """
+
+    record: FileRecord
+    error: str
+    online: bool
+    groups: tuple[GroupShown, ...]
+    topics: tuple[TopicShown, ...]
+    brokers: tuple[BrokerShown, ...]
+    queues: tuple[int, int]
+    findings: tuple[FindingsBegun, ...]
+
+
+def read_alone(pasted: PastedFile, assumed: Assumptions) -> FileShown:
+    """Read one file, and judge what it shows by itself.
+
+    Args:
+        pasted: of `ingest.pasted.recognise`.
+        assumed: what is taken for granted where the file does not say it.
+    """
+    ingested = read_collection(pasted, assumed)
+    rows = by_name(ingested.tables)
+    tables = {
+        name: pa.Table.from_batches([batch_of_rows(table, rows.get(name, []))])
+        for name, table in INGESTED_TABLES.items()
+    }
+    if pasted.file.is_log:  # it has no ends but those with which topics began
+        tables["queue_offsets"] = tables["queue_offsets"].slice(0, 0)
+    wanted = {name: tables[name] for name in (*INPUT_TABLES, *READ_TABLES)}
+    checked = {**tables, **check_tables(ArrowTables(wanted)).tables}
+    clusters = read_cluster_tables(checked).by_cluster()
+    run, found = AuditRun(0, 0), list["FindingsBegun"]()
+    for known in clusters.values():
+        snapshot = cluster_snapshot(
+            facts_by_kind(known.facts),
+            known.dumps,
+            known.broker_events,
+            known.coverage,
+            stale_hours=STALE_HOURS,
+        )
+        run = snapshot.run
+        for rule in CLUSTER_RULES:
+            if rule.find_in_cluster is not None and rule not in _OF_A_COLLECTION:
+                alone = borne_out_in_cluster(rule, rule.find_in_cluster(snapshot))
+                found += [finding_row(rule, one) for one in alone]
+    facts = facts_by_kind(ingested.tables["observed_facts"])
+    errors = (row["details"]["error"] for row in facts["DUMP"])
+    ends = {
+        (row["topic"], row["broker_name"], row["queue_id"]): row["max_offset"] - row["min_offset"]
+        for row in checked["queue_offsets"].to_pylist()
+    }
+    return FileShown(
+        understood(pasted, ingested.stats)[0],
+        next(filter(None, errors), ""),
+        not facts["NOT_ONLINE"],
+        tuple(map(shown, _snapshots(checked, run, one_client=pasted.file.kind == CLIENT_LOG))),
+        tuple(_topics(checked["cluster_events"])),
+        tuple(
+            BrokerShown(
+                row["broker_name"] or "",
+                row["details"]["broker_id"],
+                row["details"]["addr"],
+                row["details"]["version"],
+            )
+            for row in facts["BROKER_IN_CLUSTER"]
+        ),
+        (len(ends), sum(ends.values())),
+        tuple(found),
+    )
+
+
+def _topics(cluster_events: pa.Table) -> Iterator[TopicShown]:
+    for row in topic_states(cluster_events).sort_by("topic").to_pylist():
+        if row["event_type"] == TOPIC_CONFIG and not is_retry_topic(row["topic"]):
+            yield TopicShown(
+                row["topic"], row["broker_name"], row["read_queue_nums"], row["write_queue_nums"]
+            )
+
+
+def _snapshots(
+    tables: Mapping[str, pa.Table], run: AuditRun, *, one_client: bool
+) -> Iterator[GroupSnapshot]:
+    """The snapshot of each group, with who its members were.
+
+    ``one_client``: the file is a client's log, which does not say when a process before ended: of
+    several that it had only the last one counts.
+    """
+    grouped, lives = by_group(group_tables(tables)), _lives(tables)
+    for life in lives.values() if one_client else ():
+        last = max(life["memberships"], key=lambda row: row["from_ms"], default=None)
+        life["memberships"] = [
+            row for row in life["memberships"] if last and row["client_id"] == last["client_id"]
+        ]
+    for cluster, group, rows in snapshots_of(grouped):
+        yield GroupSnapshot(
+            cluster, group, run, cast("SnapshotRows", {**rows, **lives.get(group, {})})
+        )
+
+
+def _lives(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, list[Row]]]:
+    """By group the rows of `_LIFE`, of groups with members."""
+    if not len(tables["cluster_events"]):
+        return {}
+    fanned = fan_out({name: tables[name] for name in ("cluster_events", "consumer_groups")})
+    lives = {}
+    for place, (_, group) in enumerate(names_of(fanned, 0, len(fanned))):
+        ledger = GroupLedger(history_of(fanned.of(place, place + 1)), strategy_for)
+        lives[group] = {name: ledger.rows(name) for name in _LIFE}
+    return lives

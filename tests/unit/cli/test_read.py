@@ -1,0 +1,311 @@
+"""`rebalance read`: what one file is, and what it shows by itself."""
+
+import gzip
+import io
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rebalance_core.cli.main import main
+
+CONNECTION = """\
+#ClientId                            #ClientAddr            #Language  #Version
+172.17.0.1@170                       10.31.79.1:59606       JAVA       V4_5_1
+172.17.0.1@170                       10.31.79.2:48864       JAVA       V4_5_1
+172.17.0.1@173                       10.31.79.3:48861       JAVA       V4_5_1
+
+Below is subscription:
+#Topic               #SubExpression
+%RETRY%G             *
+T                    *
+
+ConsumeType: CONSUME_PASSIVELY
+MessageModel: CLUSTERING
+ConsumeFromWhere: CONSUME_FROM_LAST_OFFSET
+"""
+ONCE = CONNECTION.replace("172.17.0.1@170                       10.31.79.2", "10.0.0.9@9"
+                          "                           10.31.79.2")  # fmt: skip
+HEAD = (
+    "#Topic  #Broker Name  #QID  #Broker Offset  #Consumer Offset  #Client IP  #Diff  #Inflight"
+    "  #LastTime\n"
+)
+END = "\nConsume TPS: 0.28\nConsume Diff Total: 1600\nConsume Inflight Total: 0\n"
+ROW = "{}  {}  {}  {}  {}  {}  {}  0  2024-05-06 01:59:57\n"
+
+
+def progress(*rows: tuple[str, int, int, int, str]) -> str:
+    """The answer of ``consumerProgress -s true`` on rows of broker, queue, end, commit, holder."""
+    lines = [
+        ROW.format("T", broker, queue, end, commit, holder, end - commit)
+        for broker, queue, end, commit, holder in rows
+    ]
+    return HEAD + "".join(lines) + END
+
+
+N_A = progress(
+    ("broker-a", 0, 1000, 1000, "10.0.0.1"),
+    ("broker-a", 1, 1000, 1000, "10.0.0.2"),
+    ("broker-b", 0, 1000, 200, "N/A"),
+    ("broker-b", 1, 1000, 200, "N/A"),
+)
+HELD = progress(("broker-a", 0, 1000, 1000, "10.0.0.1"), ("broker-a", 1, 1000, 900, "10.0.0.2"))
+
+
+class Reading:
+    """Runs `read` on files, and returns the exit code, the text or the JSON object."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder, self._capsys = folder, capsys
+
+    def file(self, name: str, content: str | bytes) -> str:
+        """Write a file; its path."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(path)
+
+    def text(self, *words: str) -> tuple[int, str]:
+        """Return how it ends, and its summary on one line."""
+        code = main("read", list(words))
+        printed = self._capsys.readouterr()
+        return code, " ".join((printed.out + printed.err).split())
+
+    def facts(self, *words: str) -> tuple[int, dict[str, Any]]:
+        """Return how it ends, and its JSON object."""
+        code = main("read", [*words, "--json"])
+        facts: dict[str, Any] = json.loads(self._capsys.readouterr().out)
+        assert facts["exit_code"] == code
+        return code, facts
+
+    def rules(self, *words: str) -> list[str]:
+        """Return the rules of the findings in the first file."""
+        one = self.facts(*words)[1]["files"][0]
+        found = [*one["findings"], *(f for group in one["groups"] for f in group["findings"])]
+        return [finding["rule_id"] for finding in found]
+
+
+@pytest.fixture
+def reading(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Reading:
+    """Reads files of a folder of its own."""
+    return Reading(tmp_path, capsys)
+
+
+def test_an_id_that_a_broker_lists_from_two_addresses(reading: Reading) -> None:
+    file = reading.file("paste.txt", CONNECTION)
+    code, text = reading.text(file)
+    assert code == 3
+    assert "the answer of mqadmin consumerConnection G" in text
+    assert "3 connections of 2 client ids: 3 JAVA 4.5.1 subscribed: T (CLUSTERING)" in text
+    assert "ERROR DUPLICATE_CLIENT_ID the broker lists the client id 172.17.0.1@170" in text
+    assert "10.31.79.1:59606, 10.31.79.2:48864" in text
+    assert text.count("This alone does not show which queues each member holds") == 1
+    assert "collected" not in text  # not a word on files that are missing
+    assert reading.text(reading.file("once.txt", ONCE))[0] == 0
+
+
+def test_queues_without_a_holder_and_their_difference(reading: Reading) -> None:
+    code, text = reading.text(reading.file("1714960800000-consumerProgress-s-G.txt", N_A))
+    assert code == 3
+    assert "the answer of mqadmin consumerProgress G 4 queues of T: " in text
+    assert "held by 10.0.0.1 (1), 10.0.0.2 (1), 2 without a holder" in text
+    assert "1,600 messages unread in 2 queues: T broker-b:0 800, T broker-b:1 800" in text
+    assert "ERROR QUEUES_NOT_READ broker-b:0-1 of T: no holder" in text
+    assert "OFFLINE" not in text  # whether members are listed, no line of it says
+    assert "This alone does not show who is connected (consumerConnection -b)" in text
+    code, text = reading.text(reading.file("held.txt", HELD))
+    assert (code, "100 messages unread in 1 queue: T broker-a:1 100" in text) == (0, True)
+
+
+def test_where_no_queue_has_a_holder_the_group_may_be_read_otherwise(reading: Reading) -> None:
+    nobody = progress(("broker-a", 0, 9, 1, "N/A"), ("broker-a", 1, 9, 1, "N/A"))
+    code, text = reading.text(reading.file("nobody.txt", nobody))
+    assert code == 3
+    assert "WARNING QUEUES_NOT_READ" in text
+    assert "also if the group is BROADCASTING, pops or reads through a proxy" in text
+
+
+def test_commits_above_the_end(reading: Reading) -> None:
+    above = progress(*(("broker-a", queue, 1290000, 163105120, "10.0.0.1") for queue in range(2)))
+    assert reading.rules(reading.file("above.txt", above)) == ["COMMITS_ABOVE_END"]
+    code, text = reading.text(reading.file("above.txt", above))
+    assert (code, "lie up to 161815120 messages above the end" in text) == (3, True)
+
+
+def dashboard(data: object, error: str | None = None) -> str:
+    """An answer of the dashboard."""
+    return json.dumps({"status": -1 if error else 0, "data": data, "errMsg": error})
+
+
+def queue(number: int, commit: int, client: str | None) -> dict[str, object]:
+    """A queue as the dashboard shows it, with 40 messages."""
+    return {
+        "brokerName": "broker-a",
+        "queueId": number,
+        "brokerOffset": 40,
+        "consumerOffset": commit,
+        "clientInfo": client,
+        "lastTimestamp": 1709535591000,
+    }
+
+
+def test_answers_of_the_dashboard(reading: Reading) -> None:
+    queues = [queue(0, 40, "10.54.3.2@1#11"), queue(1, 10, None)]
+    topics = [{"topic": "T", "diffTotal": 30, "lastTimestamp": 1, "queueStatInfoList": queues}]
+    file = reading.file("paste.json", dashboard(topics))
+    code, text = reading.text("--group", "G", file)
+    assert code == 3
+    assert "the dashboard's answer as of consumerProgress G" in text
+    assert "2 queues of T: held by 10.54.3.2 (1), 1 without a holder" in text
+    offline = "CODE: 206  DESC: the consumer group[G-1] not online BROKER: 10.70.1.11:10911"
+    code, text = reading.text(reading.file("offline.json", dashboard(None, offline)))
+    assert code == 3
+    assert "consumerConnection G-1 the answer is that no member of the group is online" in text
+    code, text = reading.text(reading.file("empty.json", dashboard([])))
+    assert (code, "is an answer of the dashboard that lists nothing" in text) == (4, True)
+
+
+def test_standard_input_as_copied_from_a_terminal(
+    reading: Reading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = "[root@mq-1 bin]$ "
+    asked = f"{prompt}sh mqadmin consumerProgress -n 10.0.0.1:9876 -g cg-orders -s true\n"
+    text = (asked + N_A + prompt).replace("\n", "\r\n")
+    for pasted in (text.encode(), b"\xef\xbb\xbf" + text.encode(), text.encode("utf-16")):
+        stdin = SimpleNamespace(buffer=io.BytesIO(pasted))
+        monkeypatch.setattr("sys.stdin", stdin)
+        code, shown = reading.text("-")
+        assert code == 3
+        assert "standard input: the answer of mqadmin consumerProgress cg-orders" in shown
+        assert "1,600 messages unread" in shown
+
+
+def test_the_group_that_a_file_does_not_name(reading: Reading) -> None:
+    file = reading.file("paste.txt", N_A)
+    assert "of a group that it does not name (--group)" in reading.text(file)[1]
+    code, facts = reading.facts("--group", "cg", file)
+    (one,) = facts["files"]
+    assert (code, facts["job"], facts["status"]) == (3, "read", "DIFFERENCES")
+    assert (one["command"], one["wrong"], one["reason"]) == ("consumerProgress", True, None)
+    (group,) = one["groups"]
+    assert group["consumer_group"] == "cg"
+    assert [row["unread"] for row in group["queues"]] == [0, 0, 800, 800]
+    assert [row["client"] for row in group["queues"]] == ["10.0.0.1", "10.0.0.2", None, None]
+
+
+def test_a_failure_of_mqadmin(reading: Reading) -> None:
+    why = (
+        "org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: No topic route "
+        "info in name server for the topic: %RETRY%g\n\tat org.apache.rocketmq.X.y(X.java:1)\n"
+    )
+    code, text = reading.text(reading.file("1-consumerStatus-g.txt", why))
+    assert code == 3
+    assert "mqadmin failed: org.apache.rocketmq.client.exception.MQClientException CODE: 17" in text
+
+
+def test_a_queue_that_mqadmin_says_may_be_blocked(reading: Reading) -> None:
+    listed = (
+        "#Index     #ClientId             #Version   #ConsumerRunningInfoFile\n"
+        "1          10.40.3.88@sync1      V3_2_6     1483105100000/10.40.3.88@sync1\n"
+        "Same subscription in the same group of consumer\nRebalance OK\n"
+        "10.40.3.88@sync1 MessageQueue [topic=B, brokerName=broker-a, queueId=0] can't consume for "
+        "a while, maybe blocked, 597688ms\n"
+    )
+    file = reading.file("1483105100000-consumerStatus-GID_sync.txt", listed)
+    assert reading.rules(file) == ["CONSUMER_BLOCKED"]
+
+
+BROKER_LOG = """\
+2026-11-21 11:27:00 INFO main - brokerName=broker-a
+2026-11-21 11:28:50 INFO AdminBrokerThread_1 - create new topic [TopicConfig [topicName=orders, \
+readQueueNums=4, writeQueueNums=4, perm=RW-, topicFilterType=SINGLE_TAG, topicSysFlag=0, \
+order=false, attributes={}]]
+2026-11-21 11:28:55 INFO HeartbeatThread_2 - new consumer connected, group: g CONSUME_PASSIVELY \
+CLUSTERING channel: ClientChannelInfo [channel=[id: 0x86dde5d6, L:/10.0.0.1:10911 - \
+R:/10.0.0.2:41414], clientId=10.0.0.2@20078#2063471432709, language=JAVA, version=479, \
+lastUpdateTimestamp=1795231735135]
+"""
+
+
+def test_a_log_states_nothing_of_owners(reading: Reading) -> None:
+    name = "brokers/broker-a/broker.log.gz"
+    for file in (reading.file("my.log", BROKER_LOG),
+                 reading.file(name, gzip.compress(BROKER_LOG.encode()))):  # fmt: skip
+        code, text = reading.text(file)
+        assert (code, "a broker's log, from 2026-11-21 03:28:5" in text) == (0, True)
+        assert "group g orders on the broker" in text or "group g orders on broker-a" in text
+        assert "4 queues to read, 4 to write" in text
+        assert reading.rules(file) == []
+
+
+def test_a_log_that_quotes_failures_is_no_failure(reading: Reading) -> None:
+    quoted = "org.apache.rocketmq.client.exception.MQBrokerException: CODE: 26  DESC: none"
+    line = "2024-05-06 08:00:59,000 WARN RocketmqClient - something else happened\n"
+    code, text = reading.text(reading.file("rocketmq_client.log", 9 * line + quoted + "\n" + line))
+    assert code == 0
+    assert "a client's log, of 11 lines, and none states anything that is read" in text
+
+
+def test_stores_and_lists_of_topics_and_brokers(reading: Reading) -> None:
+    offsets = '{"offsetTable":{"T@g":{0:1,1:2}}}'
+    code, text = reading.text(reading.file("consumerOffset.json", offsets))
+    assert (code, "a broker's consumerOffset.json group g, commits of 2 queues" in text) == (
+        0,
+        True,
+    )
+    code, text = reading.text(reading.file("any.json", offsets))
+    assert (code, "a broker's consumerOffset.json" in text) == (0, True)
+    code, text = reading.text(reading.file("config/consumerOffset.json", '{"offsetTable":{}}'))
+    assert (code, "it lists nothing" in text) == (0, True)
+    route = {
+        "brokerDatas": [
+            {"brokerAddrs": {"0": "10.0.0.1:1"}, "brokerName": "b", "cluster": "c"}
+        ],
+        "filterServerTable": {},
+        "queueDatas": [
+            {"brokerName": "b", "perm": 6, "readQueueNums": 4, "topicSysFlag": 0,
+             "writeQueueNums": 8}
+        ],
+    }  # fmt: skip
+    code, text = reading.text(reading.file("1-topicRoute-T.txt", json.dumps(route)))
+    assert (code, "T on b: 4 queues to read, 8 to write" in text) == (0, True)
+
+
+def test_several_files_each_by_itself(reading: Reading) -> None:
+    good, bad = reading.file("good.txt", ONCE), reading.file("bad.txt", N_A)
+    unknown = reading.file("song.txt", "La la la\n")
+    code, text = reading.text(good, bad)
+    assert code == 3
+    assert text.index("consumerConnection G") < text.index("consumerProgress")
+    assert text.count("This alone does not show") == 2
+    code, text = reading.text(good, unknown)
+    assert code == 4  # what was not read may be what is wrong
+    assert "song.txt is nothing that ingest reads; it begins 'La la la'" in text
+    assert reading.text(bad, unknown)[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"La la la", "is nothing that ingest reads; it begins 'La la la'"),
+        (b"", "is empty"),
+        (bytes(range(256)) * 9, "holds binary data"),
+        (b"#Topic #Consumer Group #Accumulation\n", "is nothing that ingest reads"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_what_can(
+    reading: Reading, content: bytes, why: str
+) -> None:
+    code, text = reading.text(reading.file("unknown.txt", content))
+    assert code == 4
+    assert why in text
+    assert "what can be read: answers of mqadmin (consumerConnection" in text
+
+
+def test_no_file_and_a_missing_file(reading: Reading, tmp_path: Path) -> None:
+    assert reading.text()[0] == 2
+    code, text = reading.text(str(tmp_path / "none.txt"))
+    assert (code, "none.txt cannot be opened: No such file" in text) == (4, True)
+    assert reading.text(str(tmp_path / "none.txt"), "--dry-run")[0] == 0
