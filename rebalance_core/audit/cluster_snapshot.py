@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rebalance_core.audit.broker_states import (
     broker_outages,
@@ -152,7 +152,8 @@ def cluster_snapshot(
             for row in facts["BROKER_IN_CLUSTER"]
             if row["details"].get("version")
         },
-        offsets_ms=_first_offsets(facts) if facts["COLLECTED"] else None,
+        offsets_ms=_offset_copies(facts, "first_ms") if facts["COLLECTED"] else None,
+        offsets_until_ms=_offset_copies(facts, "last_ms"),
         overloads=_overloads(facts),
         notices=notices(broker_events),
         ids_hashed=any(row["details"].get("hashed") == "true" for row in facts["COLLECTED"]),
@@ -178,9 +179,9 @@ def _newest(rows: Iterable[GroupConfigsFact]) -> dict[str, int]:
     return newest
 
 
-def _first_offsets(facts: FactsByKind) -> dict[str, int]:
+def _offset_copies(facts: FactsByKind, at: Literal["first_ms", "last_ms"]) -> dict[str, int]:
     return {
-        row["broker_name"]: row["first_ms"]
+        row["broker_name"]: row[at]
         for row in facts["BROKER_FILE"]
         if row["details"]["name"] == "consumerOffset.json"
     }

@@ -16,6 +16,7 @@ from rebalance_core.audit.group_snapshot import AuditRun, Finding, GroupSnapshot
 from rebalance_core.audit.known_issues import Acceptance, accept, of_group, with_known
 from rebalance_core.audit.offsets import Offsets, backlog
 from rebalance_core.audit.orphans import orphans
+from rebalance_core.audit.progress import progress_of
 from rebalance_core.audit.redact import Redaction
 from rebalance_core.audit.registry import RULE_FAILED
 from rebalance_core.audit.rules import RULES
@@ -125,6 +126,7 @@ def rule_failed(what: str, group: GroupSnapshot, error: Exception) -> tuple[Rule
 def _verdict_row(
     group: GroupSnapshot, result: ComparisonResult, standing: Standing
 ) -> GroupVerdictsBegun:
+    progress = progress_of(group)
     return {
         **standing,
         "consumer_group": group.consumer_group,
@@ -138,6 +140,8 @@ def _verdict_row(
         "settled_by": settling(group, result),
         "dumps": len(group.facts["DUMP"]),
         "basis": result.basis,
+        "progress": progress.word,
+        "progress_reason": progress.reason or None,
     }
 
 

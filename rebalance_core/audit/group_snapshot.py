@@ -96,6 +96,7 @@ class AuditRun:
         versions: of the brokers, where a file tells.
         offsets_ms: when the first consumerOffset.json of a broker was copied, where one was; None:
             the tables are of no collection, and what they do not have was not committed.
+        offsets_until_ms: when its last one was copied, by broker.
         overloads: by broker, from when to when it dropped events of its connections.
         down: brokers that are down at the end.
         coverage: of which times the brokers' logs tell.
@@ -121,6 +122,7 @@ class AuditRun:
     masters: Mapping[str, tuple[MasterOutage, ...]] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     offsets_ms: Mapping[str, int] | None = None
+    offsets_until_ms: Mapping[str, int] = field(default_factory=dict)
     overloads: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
     coverage: Coverage = field(default_factory=Coverage)

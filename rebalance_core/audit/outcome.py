@@ -21,7 +21,9 @@ from rebalance_core.model.verdicts import (
     FINDINGS,
     INCOMPLETE,
     INFO,
+    OFFLINE,
     OK,
+    PROGRESS,
     RUN_VERDICTS,
     SEVERITIES,
     UNKNOWN,
@@ -163,6 +165,7 @@ class AuditOutcome:
         counts: findings by rule, severity and acceptance.
         groups: groups by verdict of the comparison, RocketMQ's own left out; by_dumps: how many of
             them rest on the last round of dumps alone.
+        progress: the same groups by whether they read what they hold, those offline left out.
         causes: what is open by its gravest severity: a finding with what follows from it is one.
         clusters: each cluster by itself; empty in that of one.
     """
@@ -177,6 +180,7 @@ class AuditOutcome:
     groups: Mapping[str, int]
     causes: Mapping[str, int] = field(default_factory=dict)
     by_dumps: int = 0
+    progress: Mapping[str, int] = field(default_factory=dict)
     clusters: Sequence[Self] = field(default=())
 
     def record(self) -> AuditRecord:
@@ -194,6 +198,7 @@ class AuditOutcome:
             "end_ms": self.end_ms,
             "groups": dict(sorted(self.groups.items())),
             "by_dumps": self.by_dumps,
+            "progress": dict(self.progress),
             "findings": dict(sorted(findings.items())),
             "causes": dict(self.causes),
         }
@@ -253,9 +258,15 @@ def _outcome(
         counts=counts,
         groups=dict(sorted(Counter(row["verdict"] for row in judged).items())),
         by_dumps=sum(row["basis"] == DUMPS and row["verdict"] != UNKNOWN for row in judged),
+        progress=_progress(judged),
         causes=count_causes(findings),
         clusters=clusters,
     )
+
+
+def _progress(judged: Sequence[GroupVerdictsRow]) -> dict[str, int]:
+    counts = Counter(row["progress"] for row in judged if row["verdict"] != OFFLINE)
+    return {word: counts[word] for word in PROGRESS if counts[word]}
 
 
 def _by_cluster(rows: Iterable[OfCluster]) -> dict[str, list[OfCluster]]:
@@ -292,6 +303,11 @@ def render_metrics(clusters: Sequence[AuditOutcome], finished_ms: int) -> str:
         "groups",
         "Consumer groups by what the comparison of predicted and live ownership gave.",
         lambda one: (({"verdict": name}, n) for name, n in sorted(one.groups.items())),
+    )
+    metric(
+        "groups_progress",
+        "Consumer groups with members by whether they read what they hold.",
+        lambda one: (({"progress": name}, n) for name, n in one.progress.items()),
     )
     metric(
         "verdict",

@@ -6,8 +6,9 @@ from rebalance_core.audit.causes import LINKS
 from rebalance_core.audit.group_snapshot import BROKER, QUEUE, Rule
 from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.audit.subjects import SUBJECTS
+from rebalance_core.contracts.progress import PROGRESS_REASONS
 from rebalance_core.ingest.rows import FINDING_IDS, OF_A_BROKER
-from rebalance_core.model.verdicts import REASONS, VERDICTS
+from rebalance_core.model.verdicts import PROGRESS, REASONS, SEEN_ONCE, VERDICTS
 
 NOT_SEEN = (
     (
@@ -77,6 +78,18 @@ def rules_page() -> str:
         "| reason of `UNKNOWN` | meaning |",
         "|---|---|",
         *(f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items()),
+        "",
+        "EQUAL is a statement on owners alone. `progress` says whether the group reads what it "
+        "holds, by its rows of `queue_progress`; the worst word of its queues counts:",
+        "",
+        "| progress | meaning |",
+        "|---|---|",
+        *(f"| `{word}` | {meaning} |" for word, meaning in PROGRESS.items()),
+        "",
+        "| why it is not known, or a bound | meaning |",
+        "|---|---|",
+        *(f"| `{reason}` | {meaning} |" for reason, meaning in PROGRESS_REASONS.items()),
+        f"| `{SEEN_ONCE}` | messages are unread, and one look at the commit shows no movement |",
         "",
         "Where members share queues (`pop_reach`), a client's `#Consumer Pop Detail#` is compared "
         "with what it may pop, its process queues with what it pulls. Without a `consumerStatus` "

@@ -345,6 +345,9 @@ CAUSES = Subject(
 COMMITS = Subject(
     "COMMITS", "what was committed before: an earlier consumerOffset.json", _commits, "BEGIN"
 )
+COMMITTED = Subject(
+    "COMMITTED", "what is committed at the end: a whole consumerOffset.json of then", _commits
+)
 SUBJECTS = (
     MEMBERS,
     LISTED_MEMBERS,
@@ -357,6 +360,7 @@ SUBJECTS = (
     ROUTES,
     CAUSES,
     COMMITS,
+    COMMITTED,
 )
 """Every subject, in the order of the documentation."""
 

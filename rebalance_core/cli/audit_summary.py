@@ -18,7 +18,17 @@ from rebalance_core.cli.terminal import ExitCode, RowReport
 from rebalance_core.contracts import AUDITED_TABLES
 from rebalance_core.contracts.ledger import by_cause
 from rebalance_core.engine.options import RowForecast
-from rebalance_core.model.verdicts import INFO, RUN_VERDICTS, SEVERITIES, WORST_FIRST
+from rebalance_core.model.verdicts import (
+    FALLS_BEHIND,
+    IDLE,
+    INFO,
+    MOVES,
+    RUN_VERDICTS,
+    SEVERITIES,
+    STANDS_STILL,
+    UNKNOWN,
+    WORST_FIRST,
+)
 
 if TYPE_CHECKING:
     from rebalance_core.audit.changes import ListedChanges
@@ -89,6 +99,7 @@ def render_audit(facts: Mapping[str, Any]) -> str:
         f"({terminal.took(facts)})",
         "",
         "groups    " + (_counts(facts["groups"]) or "none") + _by_dumps(facts["by_dumps"]),
+        *_progress(facts["progress"]),
         "findings  " + (_counts(_severities(facts["findings"]), facts["causes"]) or "none"),
     ]
     several = len(facts["clusters"]) > 1
@@ -111,6 +122,21 @@ def render_audit(facts: Mapping[str, Any]) -> str:
     if grave > shown:
         lines += ["", f"  and {grave - shown} more: report.html, or the table findings"]
     return terminal.joined(lines)
+
+
+_PROGRESS = {
+    MOVES: ("moves", "move"),
+    STANDS_STILL: ("stands still", "stand still"),
+    FALLS_BEHIND: ("falls behind", "fall behind"),
+    IDLE: ("is idle", "are idle"),
+    UNKNOWN: ("unknown", "unknown"),
+}
+
+
+def _progress(counts: Mapping[str, int]) -> list[str]:
+    """Say how many groups read what they hold; no line without a group that has members."""
+    words = (f"{n:,} {_PROGRESS[word][n != 1]}" for word, n in counts.items())
+    return ["reading   " + ", ".join(words)] if counts else []
 
 
 def _by_dumps(count: int) -> str:

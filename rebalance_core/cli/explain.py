@@ -18,6 +18,7 @@ from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import joined, warn
 from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.contracts.ledger import FINDINGS
+from rebalance_core.contracts.progress import QUEUE_PROGRESS
 from rebalance_core.explain.answer import Explanation
 from rebalance_core.explain.client_pass import client_pass
 from rebalance_core.explain.explainer import Explainer, queue_text
@@ -30,12 +31,17 @@ from rebalance_core.storage.run_folder import counted_rows, read_run
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import ConsumerLoadRow, EpochsRow, PopMetricsRow
+    from rebalance_core.contracts.rows import (
+        ConsumerLoadRow,
+        EpochsRow,
+        PopMetricsRow,
+        QueueProgressRow,
+    )
 
 # The few rows of a ledger that `explain` needs, read from its Parquet folders without Spark.
 
 QUEUE_COLUMNS = MessageQueue._fields
-TABLES = (*LEDGER_TABLES, FINDINGS.name)
+TABLES = (*LEDGER_TABLES, FINDINGS.name, QUEUE_PROGRESS.name)
 """What is read of the folder."""
 ASSUMED, NOT_READ = "INGEST_ASSUMED", "QUEUES_NOT_READ"
 _DOUBTS = (ASSUMED, "INGEST_STRATEGY_INFERRED", "INGEST_STRATEGY_UNKNOWN", NOT_READ)
@@ -226,6 +232,15 @@ class LedgerFolder:
             and (row["rule_id"] != NOT_READ or row["first_ms"] <= at_ms + MINUTE_MS)
         )
 
+    def progress(self, cluster: str, group: str, queue: MessageQueue) -> QueueProgressRow | None:
+        """Return how far the group has read the queue; None in a ledger of `simulate`."""
+        if not self.has(QUEUE_PROGRESS.name):
+            return None
+        of_queue = _of_group(cluster, group)
+        for column, value in zip(QUEUE_COLUMNS, queue, strict=True):
+            of_queue = of_queue & (ds.field(column) == value)
+        return next(iter(self.rows(QUEUE_PROGRESS.name, of_queue)), None)
+
     def _no_queue(
         self,
         of_group: ds.Expression,
@@ -311,7 +326,11 @@ def run(options: ExplainOptions) -> JobReport:
             f"{utc(options.at_ms)}; members share the topic then"
         ) from None
     doubts = ledger.doubts(cluster, options.group, options.queue, options.at_ms)
-    explanation = replace(explanation, notes=(*explanation.notes, *doubts))
+    explanation = replace(
+        explanation,
+        notes=(*explanation.notes, *doubts),
+        progress=ledger.progress(cluster, options.group, options.queue),
+    )
     if options.dry_run:
         text = f"would explain {queue_text(options.queue)} of {options.group} in {cluster}"
         facts = {"job": "explain", "dry_run": True, "exit_code": 0, "cluster": cluster}

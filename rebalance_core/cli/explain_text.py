@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rebalance_core.cli.terminal import joined
+from rebalance_core.contracts.progress import PROGRESS_REASONS
 from rebalance_core.explain.answer import (
     Acquisition,
     EpochCause,
@@ -16,8 +18,11 @@ from rebalance_core.explain.answer import (
     Taker,
 )
 from rebalance_core.explain.explainer import queue_text
-from rebalance_core.model.times import SECOND_MS, utc_ms
+from rebalance_core.model.times import SECOND_MS, utc, utc_ms
 from rebalance_core.protocol.start_offset import STORED
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import QueueProgressRow
 
 LONGEST_LIST = 40
 AROUND = 2
@@ -46,9 +51,28 @@ def render_explanation(explanation: Explanation) -> str:
         lines += ["", f"Why nobody {what}", *_reason_lines(explanation.nobody)]
     if explanation.notes:
         lines += ["", "Notes", *(f"  {note}" for note in explanation.notes)]
+    if explanation.progress is not None:
+        lines += ["", *_progress_lines(explanation.progress)]
     if explanation.agrees is False:
         lines += ["", _differing(explanation)]
     return joined(lines)
+
+
+def _progress_lines(row: "QueueProgressRow") -> Iterator[str]:
+    """How far the group has read the queue, as the audit saw it last."""
+    yield "At the end of the audit"
+    parts = []
+    for words, offset, at_ms in (
+        ("committed", row["committed"], row["committed_ms"]),
+        ("end", row["end_offset"], row["end_ms"]),
+    ):
+        seen = "" if at_ms is None else f" at {utc(at_ms)}"
+        parts.append(f"{words} {'unknown' if offset is None else offset}{seen}")
+    unread = "unread unknown" if row["unread"] is None else f"{row['unread']:,} unread"
+    why = f" ({PROGRESS_REASONS[row['reason']]})" if row["reason"] else ""
+    yield f"  {', '.join(parts)}: {unread}{why}"
+    if row["still_since_ms"] is not None:
+        yield f"  the commit stands still since {utc(row['still_since_ms'])} while messages come"
 
 
 def _differing(explanation: Explanation) -> str:

@@ -16,6 +16,7 @@ from rebalance_core.contracts.ledger import (
 from rebalance_core.contracts.observed import COVERAGE, OBSERVED_TABLES
 from rebalance_core.contracts.planning import PLAN_INPUT_TABLES, PLAN_OUTPUT_TABLES, SEARCH_TABLES
 from rebalance_core.contracts.producers import PRODUCER_INPUT_TABLES, PRODUCER_OUTPUT_TABLES
+from rebalance_core.contracts.progress import PROGRESS_TABLES
 from rebalance_core.contracts.propagation import PROPAGATION_TABLES
 from rebalance_core.contracts.table import Column, Table
 
@@ -31,7 +32,11 @@ INGESTED_TABLES: dict[str, Table] = (
 """Everything `ingest` writes."""
 
 AUDITED_TABLES: dict[str, Table] = (
-    LEDGER_TABLES | FINDING_TABLES | {GROUP_VERDICTS.name: GROUP_VERDICTS} | COVERAGE_TABLES
+    LEDGER_TABLES
+    | PROGRESS_TABLES
+    | FINDING_TABLES
+    | {GROUP_VERDICTS.name: GROUP_VERDICTS}
+    | COVERAGE_TABLES
 )
 """Everything `audit` writes."""
 
@@ -63,6 +68,7 @@ __all__ = [
     "PLAN_OUTPUT_TABLES",
     "PRODUCER_INPUT_TABLES",
     "PRODUCER_OUTPUT_TABLES",
+    "PROGRESS_TABLES",
     "PROPAGATION_TABLES",
     "REJECTED",
     "SEARCH_TABLES",

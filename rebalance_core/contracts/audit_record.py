@@ -16,6 +16,7 @@ class AuditRecord(TypedDict):
     end_ms: int
     groups: dict[str, int]
     by_dumps: int
+    progress: dict[str, int]
     findings: dict[str, dict[str, int]]
     causes: dict[str, int]
     clusters: NotRequired[dict[str, "AuditRecord"]]

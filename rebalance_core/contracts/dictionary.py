@@ -18,7 +18,12 @@ SECTIONS = (
     ("Input tables", contracts.INPUT_TABLES),
     ("Ledger tables", contracts.LEDGER_TABLES),
     ("Observed tables", contracts.OBSERVED_TABLES | contracts.COVERAGE_TABLES),
-    ("Findings and verdicts", contracts.FINDING_TABLES | {GROUP_VERDICTS.name: GROUP_VERDICTS}),
+    (
+        "Findings and verdicts",
+        contracts.FINDING_TABLES
+        | {GROUP_VERDICTS.name: GROUP_VERDICTS}
+        | contracts.PROGRESS_TABLES,
+    ),
     ("Planning tables", contracts.PLAN_INPUT_TABLES | contracts.PLAN_OUTPUT_TABLES | SEARCHED),
     ("Tables of producers", contracts.PRODUCER_INPUT_TABLES | contracts.PRODUCER_OUTPUT_TABLES),
     ("Tables of simulated time", contracts.PROPAGATION_TABLES),

@@ -11,6 +11,7 @@ from rebalance_core.model.group_settings import MESSAGE_MODELS, REBALANCE_MODES
 from rebalance_core.model.verdicts import (
     BASES,
     EPOCH_STATUSES,
+    PROGRESS,
     SEVERITIES,
     START_STATUSES,
     VERDICTS,
@@ -68,9 +69,12 @@ GROUP_VERDICTS = Table(
         changed_ms? BIGINT start of the last epoch; null: no ledger
         dumps INT dumps of the group collected
         basis STRING {allowed} what shows who the members are
+        progress STRING {allowed}
+        progress_reason? STRING why that is UNKNOWN: SEEN_ONCE, BROADCASTING or as queue_progress
         """,
         verdict=tuple(VERDICTS),
         basis=tuple(BASES),
+        progress=tuple(PROGRESS),
     ),
     key=("cluster", "consumer_group"),
 )

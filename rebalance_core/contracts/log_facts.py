@@ -549,6 +549,37 @@ CLIENT_LOG = (
         about=("client_id",),
         details=fields("listed (how many), log"),
     ),
+    trouble(
+        "flow_controlled", CLIENT, GROUP,
+        fields("group, topic, broker_name, queue_id: int, reason (COUNT, SIZE, SPAN)"),
+        "FLOW_CONTROLLED",
+        "a client pulls no more of a queue until it has finished messages in its cache",
+        thinning=ONE_A_MINUTE,
+        with_pid=True,
+        about=QUEUE,
+        details=fields("reason, log"),
+    ),
+    trouble(
+        "start_refused", CLIENT, GROUP,
+        fields(
+            "group, topic, broker_name, queue_id: int, "
+            "reason (LOCK_FAILED, NO_OFFSET, OFFSET_FAILED)"
+        ),
+        "START_REFUSED",
+        "a pass did not take over a queue that is the client's by its allocation",
+        with_pid=True,
+        about=QUEUE,
+        details=fields("reason, log"),
+    ),
+    trouble(
+        "offset_illegal", CLIENT, GROUP,
+        fields("group, topic, broker_name, queue_id: int, asked: int, given: int"),
+        "OFFSET_ILLEGAL",
+        "a broker lacks the offset that a client asked for, and sent it to another",
+        with_pid=True,
+        about=QUEUE,
+        details=fields("asked, given, log"),
+    ),
     LogFact(
         "pull_expired", CLIENT, GROUP,
         "not pulled for pullMaxIdleTime (120 s), given up by the pass that finds "

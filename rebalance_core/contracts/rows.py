@@ -415,6 +415,27 @@ class RejectedRow(TypedDict):
     issues: Sequence[Issue]
 
 
+class QueueProgressRow(TypedDict):
+    """A row of `queue_progress`."""
+
+    cluster: str
+    consumer_group: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str | None
+    committed: int | None
+    committed_ms: int | None
+    end_offset: int | None
+    end_ms: int | None
+    unread: int | None
+    commit_rate: float | None
+    end_rate: float | None
+    still_since_ms: int | None
+    expires_ms: int | None
+    reason: Literal["NO_COMMIT", "NO_END", "END_BELOW_COMMIT", "READ_APART", None]
+
+
 class FindingsBegun(TypedDict):
     """What is known first of a row of `findings`."""
 
@@ -459,6 +480,8 @@ class GroupVerdictsBegun(TypedDict):
     changed_ms: int | None
     dumps: int
     basis: Literal["LEDGER", "DUMPS"]
+    progress: Literal["MOVES", "STANDS_STILL", "FALLS_BEHIND", "IDLE", "UNKNOWN"]
+    progress_reason: str | None
 
 
 class GroupVerdictsRow(GroupVerdictsBegun):
@@ -1211,6 +1234,29 @@ class GroupTopicsRow(TypedDict):
     deleted_ms: int | None
 
 
+class GroupQueueProgressRow(TypedDict):
+    """A row of `queue_progress`."""
+
+    cluster: str
+    consumer_group: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str | None
+    committed: int | None
+    committed_ms: int | None
+    end_offset: int | None
+    end_ms: int | None
+    unread: int | None
+    commit_rate: float | None
+    end_rate: float | None
+    still_since_ms: int | None
+    expires_ms: int | None
+    reason: Literal["NO_COMMIT", "NO_END", "END_BELOW_COMMIT", "READ_APART", None]
+    unread_before: int | None
+    unread_before_ms: int | None
+
+
 class SnapshotRows(TypedDict):
     """The rows on one group, by table."""
 
@@ -1234,6 +1280,7 @@ class SnapshotRows(TypedDict):
     observed_facts: Sequence[ObservedFactsRow]
     findings: Sequence[FindingsRow]
     propagation: Sequence[PropagationRow]
+    queue_progress: Sequence[GroupQueueProgressRow]
 
 
 class RowsByTable(TypedDict, total=False):
@@ -1257,6 +1304,7 @@ class RowsByTable(TypedDict, total=False):
     pop_metrics: Sequence[PopMetricsRow]
     queue_states: Sequence[QueueStatesRow]
     rejected: Sequence[RejectedRow]
+    queue_progress: Sequence[QueueProgressRow]
     findings: Sequence[FindingsRow]
     group_verdicts: Sequence[GroupVerdictsRow]
     coverage: Sequence[CoverageRow]
@@ -2178,6 +2226,61 @@ class NotInMemberListFact(Fact):
     details: NotInMemberListDetails
 
 
+class FlowControlledDetails(TypedDict):
+    """Details of FLOW_CONTROLLED."""
+
+    reason: str
+    log: str
+
+
+class FlowControlledFact(Fact):
+    """A row of FLOW_CONTROLLED."""
+
+    kind: Literal["FLOW_CONTROLLED"]
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str | None
+    details: FlowControlledDetails
+
+
+class StartRefusedDetails(TypedDict):
+    """Details of START_REFUSED."""
+
+    reason: str
+    log: str
+
+
+class StartRefusedFact(Fact):
+    """A row of START_REFUSED."""
+
+    kind: Literal["START_REFUSED"]
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str | None
+    details: StartRefusedDetails
+
+
+class OffsetIllegalDetails(TypedDict):
+    """Details of OFFSET_ILLEGAL."""
+
+    asked: str
+    given: str
+    log: str
+
+
+class OffsetIllegalFact(Fact):
+    """A row of OFFSET_ILLEGAL."""
+
+    kind: Literal["OFFSET_ILLEGAL"]
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str | None
+    details: OffsetIllegalDetails
+
+
 class PullExpiredDetails(TypedDict):
     """Details of PULL_EXPIRED."""
 
@@ -2444,6 +2547,9 @@ class FactsByKind(TypedDict):
     NOTIFIED: Sequence[NotifiedFact]
     NO_MEMBER_LIST: Sequence[NoMemberListFact]
     NOT_IN_MEMBER_LIST: Sequence[NotInMemberListFact]
+    FLOW_CONTROLLED: Sequence[FlowControlledFact]
+    START_REFUSED: Sequence[StartRefusedFact]
+    OFFSET_ILLEGAL: Sequence[OffsetIllegalFact]
     PULL_EXPIRED: Sequence[PullExpiredFact]
     HEARTBEAT_FAILED: Sequence[HeartbeatFailedFact]
     NO_BROKER_ADDRESS: Sequence[NoBrokerAddressFact]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from rebalance_core.contracts import inputs
 from rebalance_core.contracts.ledger import FINDINGS, SIMULATED_TABLES
 from rebalance_core.contracts.observed import OBSERVED_TABLES
+from rebalance_core.contracts.progress import SNAPSHOT_PROGRESS
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.contracts.table import Table, columns
 from rebalance_core.model import events
@@ -50,6 +51,7 @@ GROUP_TABLES: dict[str, Table] = {
         *OBSERVED_TABLES.values(),
         FINDINGS,
         PROPAGATION,
+        SNAPSHOT_PROGRESS,
     )
 }
 """By name; of `cluster_events` the group's alone, of others the rows that name it."""

@@ -21,7 +21,7 @@ from rebalance_core.strategies.pop import WHOLE_BROKER, pop_formula, pops_whole_
 from rebalance_core.strategies.registry import NAME_IT
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import MembershipsRow, PullStartsRow
+    from rebalance_core.contracts.rows import MembershipsRow, PullStartsRow, QueueProgressRow
 
 # Why a client holds a queue or may take from it, or why nobody does: a sentence and a formula.
 
@@ -524,3 +524,5 @@ class Explanation:
     notes: tuple[str, ...] = field(default=())
     sharing: Sharers | None = None
     """How members share the queue; then it has no holder, and ``agrees`` is about its topic."""
+    progress: QueueProgressRow | None = None
+    """How far the group has read it at the end of an audit; None: no audit says so."""

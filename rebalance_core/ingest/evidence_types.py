@@ -518,6 +518,40 @@ class NotInMemberListValues(TypedDict):
     listed: int
 
 
+class FlowControlledValues(TypedDict):
+    """Values of flow_controlled."""
+
+    group: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    reason: str
+    pid: NotRequired[str]
+
+
+class StartRefusedValues(TypedDict):
+    """Values of start_refused."""
+
+    group: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    reason: str
+    pid: NotRequired[str]
+
+
+class OffsetIllegalValues(TypedDict):
+    """Values of offset_illegal."""
+
+    group: str
+    topic: str
+    broker_name: str
+    queue_id: int
+    asked: int
+    given: int
+    pid: NotRequired[str]
+
+
 class PullExpiredValues(TypedDict):
     """Values of pull_expired."""
 
@@ -1201,6 +1235,9 @@ OrderLockPiece: TypeAlias = Piece[Literal["order_lock"], OrderLockValues]
 NotifiedPiece: TypeAlias = Piece[Literal["notified"], NotifiedValues]
 NoMemberListPiece: TypeAlias = Piece[Literal["no_member_list"], NoMemberListValues]
 NotInMemberListPiece: TypeAlias = Piece[Literal["not_in_member_list"], NotInMemberListValues]
+FlowControlledPiece: TypeAlias = Piece[Literal["flow_controlled"], FlowControlledValues]
+StartRefusedPiece: TypeAlias = Piece[Literal["start_refused"], StartRefusedValues]
+OffsetIllegalPiece: TypeAlias = Piece[Literal["offset_illegal"], OffsetIllegalValues]
 PullExpiredPiece: TypeAlias = Piece[Literal["pull_expired"], PullExpiredValues]
 AllocationFailedPiece: TypeAlias = Piece[Literal["allocation_failed"], AllocationFailedValues]
 HeartbeatFailedPiece: TypeAlias = Piece[Literal["heartbeat_failed"], HeartbeatFailedValues]

@@ -118,6 +118,9 @@ LOCK_RENEWAL_MS = 20_000
 """ProcessQueue.REBALANCE_LOCK_INTERVAL (rocketmq.client.rebalance.lockInterval): lockAll."""
 PULL_MAX_IDLE_MS = 120_000
 """ProcessQueue.PULL_MAX_IDLE_TIME: a queue not pulled for so long counts as expired."""
+STANDSTILL_MS = PULL_MAX_IDLE_MS
+"""A commit that does not move for so long, while messages come, stands still: clients commit every
+5 s, and by then they themselves give up a queue that they do not pull."""
 REBALANCE_LATER_MS = 500
 """RebalanceImpl.updateProcessQueueTableInRebalance (5.0+): rebalanceLater after a refused lock."""
 FIRST_PULL_DELAY_MS = 500

@@ -55,6 +55,23 @@ BASES: dict[Basis, str] = {
 }
 """What shows who the members are that a verdict counts with."""
 
+MOVES: Final = "MOVES"
+STANDS_STILL: Final = "STANDS_STILL"
+FALLS_BEHIND: Final = "FALLS_BEHIND"
+IDLE: Final = "IDLE"
+Progress = Literal["MOVES", "STANDS_STILL", "FALLS_BEHIND", "IDLE", "UNKNOWN"]
+PROGRESS: dict[Progress, str] = {
+    MOVES: "the group reads: commits move, or nothing is unread",
+    STANDS_STILL: "of a queue the commit does not move while the end grows",
+    FALLS_BEHIND: "more messages are unread than before: commits move slower than ends",
+    IDLE: "nothing is unread, and nothing came",
+    UNKNOWN: "the files do not show it; `progress_reason` says why",
+}
+"""Whether a group reads what its queues hold."""
+SEEN_ONCE: Final = "SEEN_ONCE"
+"""Why progress is not known, beside the reasons of `queue_progress`: messages are unread, and one
+look at the commit shows no movement."""
+
 NO_DUMP: Final = "NO_DUMP"
 NOT_TOLD: Final = "NOT_TOLD"
 ASSIGNED: Final = "ASSIGNED"

@@ -20,7 +20,6 @@ from rebalance_core.contracts import (
     AUDITED_TABLES,
     INGESTED_TABLES,
     INPUT_TABLES,
-    LEDGER_TABLES,
     REJECTED,
 )
 from rebalance_core.contracts.observed import COVERAGE
@@ -48,7 +47,13 @@ from rebalance_core.ingest.collection import Collection
 from rebalance_core.ingest.collection_settings import Assumptions
 from rebalance_core.ingest.in_process import read_collection
 from rebalance_core.ingest.rows import by_name
-from rebalance_core.process.audit_pass import AuditedClusters, AuditPart, AuditPass, audit_clusters
+from rebalance_core.process.audit_pass import (
+    STREAMED_TABLES,
+    AuditedClusters,
+    AuditPart,
+    AuditPass,
+    audit_clusters,
+)
 from rebalance_core.process.audited import AuditResult, AuditWritten
 from rebalance_core.process.group_snapshots import (
     READ_TABLES,
@@ -275,7 +280,7 @@ def audit_and_write(
             runtime, checked, options, rule_options, progress, inputs.rejected
         )
         with runtime.tables(output, AUDITED_TABLES) as tables:
-            part = tables.write(rows, work, AuditPart, LEDGER_TABLES)
+            part = tables.write(rows, work, AuditPart, STREAMED_TABLES)
             refuse_rejected(counts, part.facts.rejected, config.bad_rows, hidden)
             result = audited.result(part.group_findings.rows(), options)
             for name, found in result.tables(findings_per_rule).items():

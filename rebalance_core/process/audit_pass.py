@@ -20,7 +20,12 @@ from rebalance_core.audit.group_snapshot import grouped
 from rebalance_core.audit.incomplete_groups import MissingGroups
 from rebalance_core.audit.known_issues import Acceptance
 from rebalance_core.checks.packed_rows import pack, unpack
-from rebalance_core.contracts import AUDITED_TABLES, LEDGER_TABLES, SIMULATED_TABLES
+from rebalance_core.contracts import (
+    AUDITED_TABLES,
+    LEDGER_TABLES,
+    PROGRESS_TABLES,
+    SIMULATED_TABLES,
+)
 from rebalance_core.contracts.table import batch_of_rows, rows_of_arrow
 from rebalance_core.engine.fan_out import GroupedRows, fan_out
 from rebalance_core.engine.ledger_pass import (
@@ -42,6 +47,7 @@ from rebalance_core.process.group_snapshots import (
     names_of,
     snapshots_of,
 )
+from rebalance_core.process.queue_progress import with_holders
 from rebalance_core.process.undated_moves import UndatedMoves, changed_unseen
 from rebalance_core.process.unknown_owners import UnknownOwners
 from rebalance_core.process.widened_starts import WidenedStarts
@@ -120,7 +126,7 @@ def _without_messages(issues: pa.ListArray) -> pa.Array:
 
 # Clusters judged first, then every group: what both need, and what is made of both.
 
-FINDINGS = "findings"
+FINDINGS, PROGRESS = "findings", "queue_progress"
 FOUND_TABLES = (FINDINGS, "group_verdicts")
 """The tables of which a judge makes rows."""
 
@@ -298,6 +304,10 @@ class GroupFindings:
         return cast("FoundRows", found)
 
 
+STREAMED_TABLES = LEDGER_TABLES | PROGRESS_TABLES
+"""Tables that are written as their rows are made."""
+
+
 class AuditPart:
     """The notes on some groups beside the rows of their ledger."""
 
@@ -319,7 +329,7 @@ class AuditPart:
         """
         for name, rows in made:
             self.facts.add(name, rows)
-            if name in LEDGER_TABLES:
+            if name in STREAMED_TABLES:
                 yield name, rows if salt is None else redacted(rows, salt)
 
 
@@ -378,26 +388,40 @@ class AuditPass:
             shown = ((name, known(name, rows)) for name, rows in noted)
             yield from within(shown, self.options)
             after = place[names_of(fanned, end - 1, end)[0]] + 1
-            group_findings.add(self._findings_of(snapshots, begin, after, ledger))
+            yield from self._judged(snapshots, begin, after, ledger, group_findings)
             begin = after
             if progress is not None:
                 progress(begin, len(snapshots))
-        group_findings.add(self._findings_of(snapshots, begin, len(snapshots), {}))
+        yield from self._judged(snapshots, begin, len(snapshots), {}, group_findings)
 
-    def _findings_of(
-        self, snapshots: GroupedRows, begin: int, end: int, ledger: dict[str, list[pa.Table]]
-    ) -> FoundRows:
-        """Find faults of a range of groups; those without a consumer event have no ledger.
+    def _judged(
+        self,
+        snapshots: GroupedRows,
+        begin: int,
+        end: int,
+        ledger: dict[str, list[pa.Table]],
+        group_findings: GroupFindings,
+    ) -> LedgerRows:
+        """Find faults of a range of groups, and the rows of how far they have read.
 
-        ``ledger`` is emptied: its rows are in the snapshots from here on.
+        Groups without a consumer event have no ledger. ``ledger`` is emptied: its rows are there
+        in the snapshots from here on.
         """
         if begin == end:
-            return {"findings": [], "group_verdicts": []}
+            return
         tables = snapshots.of(begin, end)
         tables |= {name: pa.concat_tables(ledger.pop(name)) for name in [*ledger]}
+        progress = with_holders(tables[PROGRESS], tables.get("ownership"))
+        tables[PROGRESS] = progress
         of_groups = by_group(tables)
         del tables
-        return run_group_rules(self.rules, snapshots_of(of_groups), self.options.group)
+        group_findings.add(run_group_rules(self.rules, snapshots_of(of_groups), self.options.group))
+        shown = progress.select(PROGRESS_TABLES[PROGRESS].column_names)
+        if self.options.group is not None:
+            wanted = pc.match_like(shown["consumer_group"], group_pattern(self.options))
+            shown = shown.filter(wanted)
+        for batch in shown.combine_chunks().to_batches():
+            yield PROGRESS, batch
 
 
 def _noted(

@@ -32,6 +32,7 @@ from rebalance_core.kernels.codes import encode
 from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.model import events
 from rebalance_core.model.queue import POP_RETRY_MARKS, RETRY_TOPIC_PREFIX
+from rebalance_core.process.queue_progress import queue_progress
 from rebalance_core.storage.place import Location
 
 if TYPE_CHECKING:
@@ -301,6 +302,7 @@ def group_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
         found["committed_offsets"] = turning_commits(tables["committed_offsets"])
     topics = topics_of_groups(tables)
     found["topics"] = _joined(topic_states(cluster_events), topics)
+    found["queue_progress"] = queue_progress(tables, topics)
     if "queue_offsets" in tables:
         found["queue_offsets"] = _joined(ends_of_queues(tables["queue_offsets"]), topics)
     for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings", PROPAGATION.name):

@@ -31,6 +31,7 @@ class GroupRow:
         errors: open findings of that severity; warnings: the same.
         built_in: it belongs to RocketMQ's own brokers, proxies or tools, and is not judged.
         basis: one of `model.verdicts.BASES`.
+        progress: one of `model.verdicts.PROGRESS`; progress_reason: of UNKNOWN why.
     """
 
     cluster: str
@@ -47,6 +48,8 @@ class GroupRow:
     warnings: int = 0
     built_in: bool = False
     basis: str | None = None
+    progress: str = UNKNOWN
+    progress_reason: str | None = None
 
     @property
     def name(self) -> GroupName:
@@ -98,6 +101,8 @@ def _group_row(row: "GroupVerdictsRow", found: Mapping[tuple[str, str, str], int
         errors=found.get((*name, ERROR), 0),
         warnings=found.get((*name, WARNING), 0),
         basis=row["basis"],
+        progress=row["progress"],
+        progress_reason=row["progress_reason"],
     )
 
 

@@ -374,6 +374,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {"time": time_tag, "utc": utc, "duration": duration, "count": _count}
     environment.filters["rule"] = _broken
+    environment.filters["amount"] = _amount
     environment.globals["shape"] = shape
     return environment
 
@@ -385,6 +386,10 @@ def _read_template(name: str) -> str:
 
 def _shown(value: object) -> object:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _amount(number: int | None) -> str:
+    return "–" if number is None else f"{number:,}"
 
 
 def _broken(rule_id: str) -> Markup:

@@ -16,6 +16,7 @@ from rebalance_core.audit.rules import (
     client_logs,
     cluster,
     comings_and_goings,
+    consumption,
     differing_subscriptions,
     held_queues,
     left_behind,
@@ -94,6 +95,9 @@ RULES: tuple[Rule, ...] = (
     held_queues.NOT_PULLING,
     held_queues.EXPIRED,
     notices.SUBSCRIPTION_NOT_LATEST,
+    consumption.STANDS_STILL,
+    consumption.FALLS,
+    consumption.NEVER_COMMITTED,
     # offsets
     start_offsets.SKIPPED,
     start_offsets.REPLAYED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from rebalance_core.audit.dumps import number, queue_of
 from rebalance_core.audit.group_snapshot import (
@@ -29,7 +29,13 @@ from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.protocol.first_pull import first_pull_correction
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import CommittedOffsetsRow, OffsetCorrectedFact
+    from rebalance_core.contracts.rows import (
+        CommittedOffsetsRow,
+        OffsetCorrectedFact,
+        OffsetIllegalFact,
+    )
+
+    SentFact: TypeAlias = OffsetCorrectedFact | OffsetIllegalFact
 
 TopicBroker = tuple[str, str]
 """Topic and broker."""
@@ -140,13 +146,30 @@ def _above(
     return found
 
 
-def _sent_back(group: GroupSnapshot) -> dict[TopicBroker, list[OffsetCorrectedFact]]:
-    """Pulls from beyond the end that brokers sent back; those from below the minimum go forward."""
-    sent: dict[TopicBroker, list[OffsetCorrectedFact]] = {}
-    for fact in group.facts["OFFSET_CORRECTED"]:
-        if number(fact["details"].get("asked")) > number(fact["details"].get("given")):
+def _sent_back(group: GroupSnapshot) -> dict[TopicBroker, list[SentFact]]:
+    """Pulls from beyond the end that brokers sent back; those from below the minimum go forward.
+
+    Clients log them by queue; what clients of a place log is not taken from its broker's log, too.
+    """
+    sent: dict[TopicBroker, list[SentFact]] = {}
+    for fact in group.facts["OFFSET_ILLEGAL"]:
+        if _is_back(fact):
             sent.setdefault((fact["topic"], fact["broker_name"]), []).append(fact)
+    logged = set(sent)
+    for corrected in group.facts["OFFSET_CORRECTED"]:
+        place = corrected["topic"], corrected["broker_name"]
+        if place not in logged and _is_back(corrected):
+            sent.setdefault(place, []).append(corrected)
     return sent
+
+
+def _is_back(fact: SentFact) -> bool:
+    return number(fact["details"].get("asked")) > number(fact["details"].get("given"))
+
+
+def _given_up(sent: Iterable[SentFact]) -> set[MessageQueue]:
+    """Queues that clients, by their own logs, gave up for an offset that the broker lacks."""
+    return {queue_of(fact) for fact in sent if fact["kind"] == "OFFSET_ILLEGAL"}
 
 
 def _finding(
@@ -154,7 +177,7 @@ def _finding(
     places: Sequence[TopicBroker],
     falls: dict[MessageQueue, EndOffsetFall],
     above: dict[MessageQueue, Above],
-    sent: list[OffsetCorrectedFact],
+    sent: list[SentFact],
     anew: Mapping[str, int],
 ) -> Finding:
     topic, broker = places[0]
@@ -179,7 +202,10 @@ def _finding(
         parts.append(target)
     expected = len(places) == 1 and _is_expected(group, broker, falls)
     settled = (
-        not above and not falls and all(number(fact["details"].get("given")) > 0 for fact in sent)
+        not above
+        and not falls
+        and not _given_up(sent)
+        and all(number(fact["details"].get("given")) > 0 for fact in sent)
     )
     severity: Severity = ERROR if above and group.members else WARNING
     if not above and (expected or settled):
@@ -190,7 +216,7 @@ def _finding(
         f"{listed(name for _, name in places)}: {'; '.join(parts)}.",
         ({"deleted_from": listed(sorted(deletions_of(group, topic)))} if anew else {})
         | {
-            "queues": _names({*falls, *above}) or "unknown",
+            "queues": _names({*falls, *above, *_given_up(sent)}) or "unknown",
             "asked": listed(sorted({f["details"]["asked"] for f in sent}), 5) or "unknown",
             "given": listed(sorted({f["details"]["given"] for f in sent}), 5) or "unknown",
         },
@@ -230,16 +256,19 @@ def _sent_to(
     group: GroupSnapshot,
     places: Sequence[TopicBroker],
     above: dict[MessageQueue, Above],
-    sent: list[OffsetCorrectedFact],
+    sent: list[SentFact],
 ) -> str:
     """Where pulls from beyond the end are sent: by the log, else by the broker's version."""
     if sent:
         asked = sorted(number(fact["details"].get("asked")) for fact in sent)
         given = sorted({number(fact["details"].get("given")) for fact in sent})
         span = f"{asked[0]}" if asked[0] == asked[-1] else f"{asked[0]} to {asked[-1]}"
+        given_up = _given_up(sent)
+        where = f" of {places[0][0]} {_names(given_up)}" if given_up else ""
+        lost = f"; the store lost what lay between, or {places[0][0]} was made anew"
         return (
-            f"pulls from {span} were sent to {listed([str(one) for one in given], 3)} at "
-            f"{utc(sent[0]['first_ms'])}"
+            f"pulls{where} from {span} were sent to {listed([str(one) for one in given], 3)} at "
+            f"{utc(sent[0]['first_ms'])}{lost if given_up and not above else ''}"
         )
     versions = {group.run.versions.get(broker) for _, broker in places}
     version = versions.pop()
@@ -291,7 +320,7 @@ RULE = Rule(
     "the topic was made anew. Readers are sent to 0 and read again (4.9.0 to 4.9.3, a queue from "
     "0), or to the end and skip what is stored. ERROR while commits of an online group lie above; "
     "INFO where a pull was only sent to the end.",
-    "queue_offsets, committed_offsets, QUEUE_PROGRESS, OFFSET_CORRECTED",
+    "queue_offsets, committed_offsets, QUEUE_PROGRESS, OFFSET_CORRECTED, OFFSET_ILLEGAL",
     "Find out what happened to the broker's store, and set the group's offsets there "
     "(resetOffsetByTime).",
     find,

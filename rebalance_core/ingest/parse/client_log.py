@@ -7,7 +7,13 @@ from collections.abc import Callable
 from rebalance_core.contracts.fact_declaration import PROCESS_ID
 from rebalance_core.contracts.log_facts import LOG_FACTS
 from rebalance_core.ingest.fact import Fact, Unread
-from rebalance_core.ingest.parse import failed_requests, java_text, lock_and_pop_logs, log_lines
+from rebalance_core.ingest.parse import (
+    failed_requests,
+    java_text,
+    lock_and_pop_logs,
+    log_lines,
+    pull_logs,
+)
 from rebalance_core.ingest.parse.failed_requests import EXCEPTIONS, LIST_FAILED
 from rebalance_core.ingest.parse.go_and_cpp_logs import LANGUAGE, NO_BROKER, NO_OFFSET
 from rebalance_core.ingest.parse.java_text import whole
@@ -288,6 +294,7 @@ TEMPLATES: tuple[Template, ...] = (
     ("order_lock", "message queue lock ", _order_lock),
     ("order_lock", "the message queue lock ", _order_lock),
     *TROUBLE_TEMPLATES,
+    *pull_logs.PULL_TEMPLATES,
     *lock_and_pop_logs.CLIENT_TEMPLATES,
 )
 _BEGINNINGS = tuple(words for _, words, _ in TEMPLATES)
@@ -355,6 +362,9 @@ def _rebalance(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ..
         if fields is None:
             return (log_lines.not_read(text, source, NO_LIST),)
         return (Fact("no_member_list", line.at_ms, fields, source),)
+    refused = pull_logs.start_refused(line.message)
+    if refused is not None and refused is not log_lines.NOTHING:
+        return (Fact("start_refused", line.at_ms, refused, source),)
     pieces = java_text.between(line.message, REBALANCE, _TRUNCATED, "")
     if pieces is None:
         return ()

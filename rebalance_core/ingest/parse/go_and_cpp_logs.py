@@ -116,6 +116,9 @@ class Translator:
         if said == _FETCH_FAILED and queue and group:
             why = str(fields.get("underlayError") or "")
             return f"{NO_OFFSET}{group} {queue}" if why.startswith(_NOT_FOUND) else said
+        if flow := _FLOW_CONTROL.match(said):
+            found = _PULL_REQUEST.search(f"{said} {fields.get('PullRequest') or ''}")
+            return _flow_control(flow[0], found) if found else said
         for words, java in _STATES:
             if said.startswith(words):
                 return java + said[len(words) :]
@@ -150,6 +153,24 @@ class Translator:
             f"[persistAll] Group: {group} ClientId: {client} updateConsumeOffsetToBroker "
             f"{queue} {offset}"
         )
+
+
+_FLOW_CONTROL = re.compile(
+    r"the cached message (?:count|size) exceeds the threshold|the queue's messages,? span too long"
+)
+_PULL_REQUEST = re.compile(
+    r"\[ConsumerGroup: (?P<group>[^,]+), Topic: (?P<topic>[^,]+), "
+    r"MessageQueue: (?P<queue>brokerName=[^,]+, queueId=\d+),"
+)
+
+
+def _flow_control(words: str, request: re.Match[str]) -> str:
+    said = words if words.startswith("the cached") else "the queue's messages, span too long,"
+    queue = f"MessageQueue [topic={request['topic']}, {request['queue']}]"
+    return (
+        f"{said} so do flow control, pullRequest=PullRequest [consumerGroup={request['group']}, "
+        f"messageQueue={queue}, nextOffset=0]"
+    )
 
 
 _STATES = (

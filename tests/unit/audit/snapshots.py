@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
 from rebalance_core.audit.cluster_findings import run_cluster_rules
 from rebalance_core.audit.cluster_snapshot import cluster_snapshot
 from rebalance_core.audit.comparison import ComparisonResult
@@ -19,10 +21,13 @@ from rebalance_core.audit.group_snapshot import (
 )
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.audit.unknowns import broker_log, client_log, name_server_log
+from rebalance_core.contracts import ALL_TABLES
+from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.model import events as kinds
 from rebalance_core.model.events import GROUP_EVENTS, TOPIC_EVENTS, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.process.queue_progress import queue_progress
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
 from rebalance_core.replay.masters import MasterOutages
@@ -191,6 +196,7 @@ def snapshot_of(
         "queue_offsets": ends,
         "committed_offsets": commits or [],
     }
+    tables["queue_progress"] = _progress_rows(tables)
     masters = MasterOutages(happened).by_broker
     run = AuditRun(BEGIN_MS, ms(until), store_ms=dict.fromkeys(stores, ms(until)), masters=masters)
     return GroupSnapshot("c", GROUP, run, snapshot_rows(tables))
@@ -272,6 +278,32 @@ def severities(rule_id: str, group: GroupSnapshot) -> list[str]:
         else one.severity or rule.severity
         for one in findings_of(rule_id, group)
     ]
+
+
+def _progress_rows(tables: dict[str, Any]) -> list[Row]:
+    """The group's rows of queue_progress, as an audit makes them of its other rows."""
+    asked = [row for row in tables["observed_facts"] if row["kind"] == "QUEUE_PROGRESS"]
+    rows = {
+        "committed_offsets": tables["committed_offsets"],
+        "queue_offsets": [row | {"head_cached": None} for row in tables["queue_offsets"]],
+        "observed_facts": [{"cluster": "c", "consumer_group": GROUP} | row for row in asked],
+    }
+    given = {
+        name: pa.Table.from_batches([batch_of_rows(ALL_TABLES[name], of_table)])
+        for name, of_table in rows.items()
+    }
+    read = sorted({row["topic"] for row in tables["ownership"]})
+    names = ["cluster", "consumer_group", "topic"]
+    topics = pa.table([["c"] * len(read), [GROUP] * len(read), pa.array(read, pa.string())], names)
+    made: list[Row] = queue_progress(given, topics).to_pylist()
+    owned: dict[Any, set[str]] = {}
+    for row in tables["ownership"]:
+        if row["to_ms"] is None and row["client_id"] is not None:
+            owned.setdefault(_queue(row), set()).add(row["client_id"])
+    for row in made:
+        holders = owned.get(_queue(row), set())
+        row["client_id"] = min(holders) if len(holders) == 1 else None
+    return made
 
 
 def _end(row: Row) -> QueueOffset:

@@ -63,7 +63,13 @@ def test_the_verdict_and_whether_the_job_fails(
 def test_metrics_are_in_the_text_format_and_escape_names() -> None:
     found = [finding('a"b\\\n', "ERROR")]
     verdicts: Any = [
-        {"cluster": 'a"b\\\n', "verdict": "EQUAL", "consumer_group": "g", "basis": "LEDGER"}
+        {
+            "cluster": 'a"b\\\n',
+            "verdict": "EQUAL",
+            "consumer_group": "g",
+            "basis": "LEDGER",
+            "progress": "MOVES",
+        }
     ] * 3
     runs = {'a"b\\\n': AuditRun(0, 1_000_500)}
     text = render_metrics(audit_outcome(found, verdicts, runs, "ERROR").clusters, 2_000_000)
@@ -74,23 +80,37 @@ def test_metrics_are_in_the_text_format_and_escape_names() -> None:
         'accepted="false"} 1'
     ) in lines
     assert 'rebalance_audit_groups{cluster="a\\"b\\\\\\n",verdict="EQUAL"} 3' in lines
+    assert 'rebalance_audit_groups_progress{cluster="a\\"b\\\\\\n",progress="MOVES"} 3' in lines
     assert [line[-1] for line in lines if "rebalance_audit_verdict{" in line] == list("0010")
     assert any(line.endswith("} 1000") for line in lines)
     named = [line.split()[2] for line in lines if line.startswith("# TYPE")]
-    assert len(named) == len(set(named)) == 5
+    assert len(named) == len(set(named)) == 6
 
 
 def test_each_cluster_by_itself() -> None:
     found = [finding("a", "ERROR"), finding("b, c", "WARNING"), finding("b, c", "INFO")]
     verdicts: Any = [
-        {"cluster": "a", "verdict": "DIFFERS", "consumer_group": "g", "basis": "LEDGER"},
+        {
+            "cluster": "a",
+            "verdict": "DIFFERS",
+            "consumer_group": "g",
+            "basis": "LEDGER",
+            "progress": "MOVES",
+        },
         {
             "cluster": "a",
             "verdict": "OFFLINE",
             "consumer_group": "TOOLS_CONSUMER",
             "basis": "DUMPS",
+            "progress": "UNKNOWN",
         },
-        {"cluster": "d", "verdict": "EQUAL", "consumer_group": "g", "basis": "DUMPS"},
+        {
+            "cluster": "d",
+            "verdict": "EQUAL",
+            "consumer_group": "g",
+            "basis": "DUMPS",
+            "progress": "MOVES",
+        },
     ]
     runs = {"a": AuditRun(1_000, 5_000), "b, c": AuditRun(2_000, 9_000)}
     whole = audit_outcome(found, verdicts, runs, "ERROR")
@@ -107,7 +127,7 @@ def test_each_cluster_by_itself() -> None:
     labels = {line.partition('cluster="')[2].partition('",')[0].partition('"}')[0]
               for line in lines if not line.startswith("#")}  # fmt: skip
     assert labels == {"a", "b, c", "d"}
-    assert sum(line.startswith("# TYPE") for line in lines) == 5
+    assert sum(line.startswith("# TYPE") for line in lines) == 6
     assert 'rebalance_audit_verdict{cluster="b, c",verdict="FINDINGS"} 1' in lines
     assert 'rebalance_audit_collection_end_seconds{cluster="a"} 5' in lines
 

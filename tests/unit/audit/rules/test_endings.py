@@ -69,6 +69,11 @@ ORDERLY = GroupSettings(ordered=True)
 QUEUE: Row = {"topic": "T", "broker_name": "a", "queue_id": 0}
 GONE = (topic(), join("x"), leave("x", 100))
 CONFIG = fact("GROUP_CONFIG", 0, 1000, broker_name="a")
+STUCK = {
+    "commits": [commit(0, 70, at=300), commit(0, 70, at=900)],
+    "ends": [end(0, 90, at=400), end(0, 290, at=900)],
+}
+NOTHING_READ = {"ends": [end(0, 90, at=100), end(0, 290, at=900)]}
 BEHIND = {"commits": [commit(0, 4)], "ends": [end(0, 9)]}
 TOPICS = [f"T{n}" for n in range(4)]
 SKEWED = [join(f"c{n}", *TOPICS) for n in range(4)]
@@ -463,6 +468,14 @@ STATES: dict[str, list[Trouble]] = {
             ((), (answered("x", 900),)),
             ((), (held("y", 900, 2, locked=True),)),
         )
+    ],
+    "COMMIT_STANDS_STILL": [
+        Trouble(ONE, (), STUCK, {"commits": [commit(0, 71, at=950)]}),
+        Trouble(ONE, (leave("x", 960),), STUCK),
+    ],
+    "NEVER_COMMITTED": [
+        Trouble(ONE, (), NOTHING_READ, {"commits": [commit(0, 71, at=950)]}),
+        Trouble(ONE, (leave("x", 960),), NOTHING_READ),
     ],
     "CONSUMER_BLOCKED": [
         Trouble(ONE, later, seen(held("x", 300), held("x", 400)), seen(*newer))

@@ -1,0 +1,92 @@
+"""Whether a group reads what its queues hold: one word for the group, from `queue_progress`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.subscriptions import is_broadcasting
+from rebalance_core.contracts.progress import NO_COMMIT, NO_END, READ_APART
+from rebalance_core.model.queue import is_retry_topic, is_system_topic
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS
+from rebalance_core.model.verdicts import (
+    BROADCASTING,
+    FALLS_BEHIND,
+    IDLE,
+    MOVES,
+    SEEN_ONCE,
+    STANDS_STILL,
+    UNKNOWN,
+    Progress,
+)
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import GroupQueueProgressRow
+
+FALLING_MS: Final = 10 * MINUTE_MS
+"""A group whose unread messages grow for so long falls behind; shorter is a burst."""
+BURST_MS: Final = MINUTE_MS
+"""What comes in so long may be on its way: clients commit every 5 s and log it once a minute."""
+
+
+class GroupProgress(NamedTuple):
+    """How a group gets on with its queues.
+
+    Attributes:
+        word: One of `PROGRESS`.
+        reason: Of UNKNOWN why; else empty.
+    """
+
+    word: Progress
+    reason: str = ""
+
+
+def progress_rows(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
+    """The group's rows of `queue_progress`, but those of RocketMQ's own topics."""
+    rows = group.tables["queue_progress"]
+    return [row for row in rows if not is_system_topic(row["topic"])]
+
+
+def stands_still(row: GroupQueueProgressRow) -> bool:
+    """Return whether the commit of the queue stands still while its end grows."""
+    return row["still_since_ms"] is not None
+
+
+def falls_behind(row: GroupQueueProgressRow) -> bool:
+    """Return whether more messages of the queue are unread than before, beyond a burst."""
+    before, before_ms, unread = row["unread_before"], row["unread_before_ms"], row["unread"]
+    end_ms, rate, read = row["end_ms"], row["end_rate"], row["commit_rate"]
+    if before is None or before_ms is None or unread is None or end_ms is None:
+        return False
+    if rate is None or read is None or read >= rate or row["reason"] is not None:
+        return False
+    burst = rate * BURST_MS / SECOND_MS
+    return end_ms - before_ms >= FALLING_MS and unread - before > max(burst, 1)
+
+
+def is_idle(row: GroupQueueProgressRow) -> bool:
+    """Return whether nothing of the queue is unread, and nothing came."""
+    return row["unread"] == 0 and not row["end_rate"]
+
+
+def progress_of(group: GroupSnapshot) -> GroupProgress:
+    """Return how the group gets on: the worst word of its queues."""
+    if is_broadcasting(group):
+        return GroupProgress(UNKNOWN, BROADCASTING)
+    rows = [row for row in progress_rows(group) if not is_retry_topic(row["topic"])]
+    if any(map(stands_still, rows)):
+        return GroupProgress(STANDS_STILL)
+    if any(map(falls_behind, rows)):
+        return GroupProgress(FALLS_BEHIND)
+    if any(row["commit_rate"] for row in rows):
+        return GroupProgress(MOVES)
+    read = [row for row in rows if row["committed"] is not None]
+    if not read:
+        return GroupProgress(UNKNOWN, NO_COMMIT)
+    if any(row["end_offset"] is None for row in read):
+        return GroupProgress(UNKNOWN, NO_END)
+    if any(row["reason"] == READ_APART for row in read):
+        return GroupProgress(UNKNOWN, READ_APART)
+    if all(row["unread"] == 0 for row in read):
+        return GroupProgress(MOVES if any(row["end_rate"] for row in read) else IDLE)
+    return GroupProgress(UNKNOWN, SEEN_ONCE)

@@ -1,0 +1,62 @@
+"""The table of how far each group has read each queue."""
+
+from dataclasses import replace
+from typing import Final
+
+from rebalance_core.contracts.table import QUEUE_KEY, Table, columns
+
+NO_COMMIT: Final = "NO_COMMIT"
+NO_END: Final = "NO_END"
+END_BELOW_COMMIT: Final = "END_BELOW_COMMIT"
+READ_APART: Final = "READ_APART"
+PROGRESS_REASONS = {
+    NO_COMMIT: "no file has a commit of the group on the queue",
+    NO_END: "no file has the queue's end",
+    END_BELOW_COMMIT: "the end is below the commit: they were read at different moments, or the "
+    "store was lost",
+    READ_APART: "end and commit were read more than a minute apart: unread is a bound",
+}
+"""Why a figure of `queue_progress` is unknown or is a bound."""
+
+_PROGRESS = """
+    cluster STRING the RocketMQ cluster
+    consumer_group STRING the group
+    topic STRING the topic
+    broker_name STRING the broker
+    queue_id INT the queue id on that broker
+    client_id? STRING who holds it at the end; null: no member, several, or not known
+    committed? BIGINT the newest offset that the group committed
+    committed_ms? BIGINT when it was seen last
+    end_offset? BIGINT the next offset to be written
+    end_ms? BIGINT when it was seen
+    unread? BIGINT messages from the commit to the end, 0 at least; null: not known
+    commit_rate? DOUBLE messages a second, over the longest time by one clock without a fall
+    end_rate? DOUBLE messages a second, as above
+    still_since_ms? BIGINT since when the commit stands still while the end grows
+    expires_ms? BIGINT when the oldest unread message may be deleted; null: not known
+    reason? STRING {allowed}
+    """
+
+QUEUE_PROGRESS = Table(
+    "queue_progress",
+    "How far a group has read a queue at the end, and how fast commit and end move. A broadcasting "
+    "group has no row: its members keep their offsets themselves.",
+    columns(_PROGRESS, reason=tuple(PROGRESS_REASONS)),
+    key=("cluster", "consumer_group", *QUEUE_KEY),
+)
+
+PROGRESS_TABLES: dict[str, Table] = {QUEUE_PROGRESS.name: QUEUE_PROGRESS}
+
+SNAPSHOT_PROGRESS = replace(
+    QUEUE_PROGRESS,
+    columns=(
+        *QUEUE_PROGRESS.columns,
+        *columns(
+            """
+            unread_before? BIGINT at most so many were unread when the end was seen first
+            unread_before_ms? BIGINT when that was
+            """
+        ),
+    ),
+)
+"""As the snapshot of a group has it."""

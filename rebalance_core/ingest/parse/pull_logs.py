@@ -1,0 +1,83 @@
+"""Lines of a client's log on queues that it holds and does not pull, and offsets that it was sent
+to (rocketmq.md §4.4, §13).
+
+The client pulls no more of a queue while its cache is full: of too many messages, of too large
+ones, or of offsets too far apart, because one message is not finished. It takes over no queue
+without a lock or an offset to begin at.
+"""
+
+from rebalance_core.ingest.parse import java_text, log_lines
+from rebalance_core.ingest.parse.java_text import between, whole
+from rebalance_core.ingest.parse.log_lines import LineFields, Template
+from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
+
+COUNT_EXCEEDED = "the cached message count exceeds the threshold "
+SIZE_EXCEEDED = "the cached message size exceeds the threshold "
+BUFFER_FULL = "the consumer message buffer is full, so do flow control"
+SPAN_EXCEEDED = "the queue's messages, span too long, so do flow control"
+_FLOW_CONTROL = {
+    COUNT_EXCEEDED: COUNT,
+    SIZE_EXCEEDED: SIZE,
+    BUFFER_FULL: COUNT,
+    SPAN_EXCEEDED: SPAN,
+}
+_REQUEST = "PullRequest [consumerGroup="
+_ILLEGAL = "the pull request offset illegal, "
+
+LOCK_FAILED, NO_OFFSET, OFFSET_FAILED = "LOCK_FAILED", "NO_OFFSET", "OFFSET_FAILED"
+_REFUSED = (
+    (", add a new mq failed, ", ", because lock failed", LOCK_FAILED),
+    (", add new mq failed, ", ", because lock failed", LOCK_FAILED),
+    (", add new mq failed, ", "", NO_OFFSET),
+    (", compute offset failed, ", "", OFFSET_FAILED),
+)
+"""How the line of a pass goes on, how it ends, and why the queue was not taken over."""
+
+
+def _of_request(message: str) -> LineFields:
+    """The group and queue of the ``PullRequest`` in a line."""
+    pieces = between(message[message.find(_REQUEST) :], _REQUEST, ", messageQueue=", "")
+    queues = java_text.message_queues(pieces[1]) if pieces else []
+    if pieces is None or not pieces[0] or len(queues) != 1:
+        return None
+    topic, broker, queue_id = queues[0]
+    return {"group": pieces[0], "topic": topic, "broker_name": broker, "queue_id": queue_id}
+
+
+def _flow_controlled(message: str) -> LineFields:
+    if _REQUEST not in message:
+        return log_lines.NOTHING  # a lite pull consumer's line, which names no queue
+    fields = _of_request(message)
+    words = next(words for words in _FLOW_CONTROL if message.startswith(words))
+    return None if fields is None else {**fields, "reason": _FLOW_CONTROL[words]}
+
+
+def _offset_illegal(message: str) -> LineFields:
+    fields = _of_request(message)
+    asked = between(message[message.find(", nextOffset=") :], ", nextOffset=", "]")
+    given = between(message[message.find(", nextBeginOffset=") :], ", nextBeginOffset=", ",")
+    if fields is None or asked is None or given is None:
+        return None
+    offsets = [whole(piece[0], java_text.LONG_MAX) for piece in (asked, given)]
+    if None in offsets:
+        return None
+    return {**fields, "asked": offsets[0], "given": offsets[1]}
+
+
+def start_refused(message: str) -> LineFields:
+    """Read why a pass did not take a queue over: ``doRebalance, {group}, add new mq failed, …``."""
+    for words, end, reason in _REFUSED:
+        pieces = between(message, "doRebalance, ", words, end) if words in message else None
+        queues = java_text.message_queues(pieces[1]) if pieces else []
+        if pieces and pieces[0] and len(queues) == 1:
+            topic, broker, queue_id = queues[0]
+            named = {"topic": topic, "broker_name": broker, "queue_id": queue_id}
+            return {"group": pieces[0], **named, "reason": reason}
+    return log_lines.NOTHING
+
+
+PULL_TEMPLATES: tuple[Template, ...] = (
+    *(("flow_controlled", words, _flow_controlled) for words in _FLOW_CONTROL),
+    ("offset_illegal", _ILLEGAL, _offset_illegal),
+)
+PULL_WORDS = tuple(words for _, words, _ in PULL_TEMPLATES)

@@ -1,0 +1,385 @@
+"""How far groups have read their queues: newest commits and ends, their rates, standstills.
+
+Everything that carries an offset is one observation: copies of consumerOffset.json, commits in
+clients' logs, consumerProgress, topicStatus, ends in stores. mqadmin reads the two offsets of one
+answer at different moments, so the difference of a busy group flickers, and may be negative: that
+is noise, and unread is never below 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from rebalance_core.contracts.progress import (
+    END_BELOW_COMMIT,
+    NO_COMMIT,
+    NO_END,
+    READ_APART,
+    SNAPSHOT_PROGRESS,
+)
+from rebalance_core.engine.fan_out import GROUP
+from rebalance_core.kernels.codes import encode
+from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run, ranges
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.times import MINUTE_MS, STANDSTILL_MS
+
+Floats: TypeAlias = NDArray[np.float64]
+_QUEUE = ("topic", "broker_name", "queue_id")
+_STORE, _MQADMIN = "", "mqadmin"
+"""Whose clock dates an observation that no client's log has."""
+_FLICKER_MS = 10_000
+"""Two looks so close together may have been read in the other order: no fall between them."""
+_NEVER = np.iinfo(np.int64).min
+_LATER = np.iinfo(np.int64).max
+
+
+class _Seen(NamedTuple):
+    """Observations of one offset, sorted by what they are of, then by time and offset.
+
+    Attributes:
+        of: what each is of, a code.
+        at_ms: when it was made.
+        offset: what it shows.
+        clock: a code of the clock that dates it.
+    """
+
+    of: Ints
+    at_ms: Ints
+    offset: Ints
+    clock: Ints
+
+    @classmethod
+    def sorted(cls, of: Ints, at_ms: Ints, offset: Ints, clock: Ints) -> tuple[_Seen, Ints]:
+        """Sort them; also their order."""
+        order = np.lexsort((offset, at_ms, of))
+        return cls(of[order], at_ms[order], offset[order], clock[order]), order
+
+    def spans(self, count: int) -> tuple[Ints, Ints]:
+        """Where those of each code begin and end."""
+        codes = np.arange(count)
+        return self.of.searchsorted(codes), self.of.searchsorted(codes, side="right")
+
+    def rates(self, count: int) -> tuple[Floats, Bools]:
+        """Return messages a second over the longest time by one clock, and which have such a time.
+
+        What was before a fall does not count, nor that a new queue was empty.
+        """
+        order = np.lexsort((self.offset, self.at_ms, self.clock, self.of))
+        order = order[self.offset[order] > 0]
+        of, at_ms, offset = self.of[order], self.at_ms[order], self.offset[order]
+        clock = self.clock[order]
+        falls = (np.roll(offset, 1) > offset) & (at_ms - np.roll(at_ms, 1) > _FLICKER_MS)
+        begins = first_of_run(of, clock) | falls
+        begin = np.maximum.accumulate(np.where(begins, np.arange(len(of)), 0))
+        last = np.flatnonzero(last_of_run(of, clock))
+        first = begin[last]
+        lasted = at_ms[last] - at_ms[first]
+        by_length = np.lexsort((lasted, of[last]))
+        longest = by_length[last_of_run(of[last][by_length])]
+        first, last, lasted = first[longest], last[longest], lasted[longest]
+        rate, known = np.zeros(count), np.zeros(count, np.bool_)
+        timed = lasted > 0
+        moved = np.maximum(offset[last] - offset[first], 0)[timed]
+        rate[of[last][timed]] = moved * 1000 / lasted[timed]
+        known[of[last][timed]] = True
+        return rate, known
+
+
+def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table:
+    """Return the rows of `SNAPSHOT_PROGRESS` without holders, of all groups but broadcasting ones.
+
+    Args:
+        tables: ``committed_offsets``, ``queue_offsets``, ``observed_facts`` and
+            ``consumer_groups``, as far as there are any.
+        topics: cluster, consumer_group and topic of what groups read.
+    """
+    commits, ends = _commits(tables), _ends(tables)
+    clusters, (of_commit, of_end, of_topic) = encode(
+        *(t["cluster"] for t in (commits, ends, topics))
+    )
+    names, (topic_c, topic_e, topic_t) = encode(*(t["topic"] for t in (commits, ends, topics)))
+    groups, (group_c, group_t) = encode(*(t["consumer_group"] for t in (commits, topics)))
+    brokers, (broker_c, broker_e) = encode(*(t["broker_name"] for t in (commits, ends)))
+    _, (clock,) = encode(commits["clock"])
+    numbers = [t["queue_id"].to_numpy().astype(np.int64) for t in (commits, ends)]
+    both = [np.concatenate(pair) for pair in ((of_commit, of_end), (topic_c, topic_e))]
+    broker, number = np.concatenate((broker_c, broker_e)), np.concatenate(numbers)
+    place, queue = _dense(*both, broker, number)
+    queue_c, queue_e = queue[: len(commits)], queue[len(commits) :]
+    # a group reads each queue of its topics that has an end, and those that it committed
+    by_topic = _pairs(
+        of_end * len(names) + topic_e, queue_e, of_topic * len(names) + topic_t, group_t
+    )
+    pair, row_c = np.unique(
+        np.concatenate((queue_c * len(groups) + group_c, by_topic[0] * len(groups) + by_topic[1])),
+        return_inverse=True,
+    )
+    of_queue, of_group = np.divmod(pair, max(1, len(groups)))
+    commit, _ = _Seen.sorted(
+        row_c[: len(commits)],
+        commits["at_ms"].to_numpy(),
+        commits["offset"].to_numpy(),
+        clock,
+    )
+    end, order = _Seen.sorted(
+        queue_e, ends["at_ms"].to_numpy(), ends["offset"].to_numpy(), np.zeros_like(queue_e)
+    )
+    low = ends["low"].to_numpy()[order]
+    at = place[of_queue]
+    columns = {
+        "cluster": clusters.take(pa.array(both[0][at])),
+        "consumer_group": groups.take(pa.array(of_group)),
+        "topic": names.take(pa.array(both[1][at])),
+        "broker_name": brokers.take(pa.array(broker[at])),
+        "queue_id": pa.array(number[at].astype(np.int32)),
+        "client_id": pa.nulls(len(pair), pa.string()),
+        **_figures(commit, end, low, of_queue, int(queue.max(initial=-1)) + 1),
+        "expires_ms": pa.nulls(len(pair), pa.int64()),
+    }
+    rows = pa.table({name: columns[name] for name in SNAPSHOT_PROGRESS.column_names})
+    rows = rows.cast(SNAPSHOT_PROGRESS.arrow_schema())
+    return _not_broadcasting(rows, tables)
+
+
+def with_holders(progress: pa.Table, ownership: pa.Table | None) -> pa.Table:
+    """Return the rows with who holds each queue at the end, by open rows of ``ownership``."""
+    if ownership is None or not len(progress):
+        return progress
+    held = ownership.filter(
+        pc.and_(pc.is_null(ownership["to_ms"]), pc.is_valid(ownership["client_id"]))
+    )
+    keys = [*GROUP, *_QUEUE]
+    one = held.group_by(keys).aggregate([("client_id", "min"), ("client_id", "max")])
+    one = one.filter(pc.equal(one["client_id_min"], one["client_id_max"]))
+    numbered = progress.select(keys).append_column("_row", pa.array(range(len(progress))))
+    joined = numbered.join(one.select([*keys, "client_id_min"]), keys=keys, join_type="left outer")
+    holders = joined.sort_by("_row")["client_id_min"].combine_chunks()
+    place = progress.column_names.index("client_id")
+    return progress.set_column(place, progress.schema.field(place), holders)
+
+
+def _figures(
+    commit: _Seen, end: _Seen, low: Ints, of_queue: Ints, queues: int
+) -> dict[str, pa.Array]:
+    """Every column that follows from the observations, by row."""
+    rows = len(of_queue)
+    begin, after = commit.spans(rows)
+    committed, committed_ms, has_commit = _last(commit, begin, after)
+    begin_e, after_e = (of[of_queue] for of in end.spans(queues))
+    ended, ended_ms, has_end = _last(end, begin_e, after_e)
+    lowest = low[after_e - 1] if len(low) else np.zeros(rows, np.int64)
+    both = has_commit & has_end
+    unread = np.maximum(ended - np.maximum(committed, lowest), 0)
+    below = both & (ended < committed)
+    apart = both & (abs(ended_ms - committed_ms) > MINUTE_MS)
+    reason = np.select(
+        (~has_commit, ~has_end, below, apart),
+        (NO_COMMIT, NO_END, END_BELOW_COMMIT, READ_APART),
+        "",
+    )
+    commit_rate, commit_timed = commit.rates(rows)
+    end_rate, end_timed = end.rates(queues)
+    since, still = _still(commit, end, (begin, after), (begin_e, after_e))
+    before, before_ms, compared = _before(commit, end, (begin, after), (begin_e, after_e), both)
+    return {
+        "committed": pa.array(committed, mask=~has_commit),
+        "committed_ms": pa.array(committed_ms, mask=~has_commit),
+        "end_offset": pa.array(ended, mask=~has_end),
+        "end_ms": pa.array(ended_ms, mask=~has_end),
+        "unread": pa.array(unread, mask=~both),
+        "commit_rate": pa.array(commit_rate, mask=~commit_timed),
+        "end_rate": pa.array(end_rate[of_queue], mask=~end_timed[of_queue]),
+        "still_since_ms": pa.array(since, mask=~still),
+        "reason": pa.array(reason.tolist(), pa.string(), mask=reason == ""),
+        "unread_before": pa.array(before, mask=~compared),
+        "unread_before_ms": pa.array(before_ms, mask=~compared),
+    }
+
+
+def _last(seen: _Seen, begin: Ints, after: Ints) -> tuple[Ints, Ints, Bools]:
+    """The last offset of each span, when it was seen, and which spans have one."""
+    there = after > begin
+    if not len(seen.of):
+        nothing = np.zeros(len(begin), np.int64)
+        return nothing, nothing, there
+    last = after - 1
+    return seen.offset[last], seen.at_ms[last], there
+
+
+def _still(
+    commit: _Seen, end: _Seen, commits: tuple[Ints, Ints], ends: tuple[Ints, Ints]
+) -> tuple[Ints, Bools]:
+    """Since when each commit stands still while the end grows, and which do.
+
+    A commit that two observations show unchanged stands still from when the end was surely above
+    it. The end has grown if it was at the commit before, or if two looks at it differ.
+    """
+    begin, after = commits
+    since, still = np.zeros(len(begin), np.int64), np.zeros(len(begin), np.bool_)
+    if not len(commit.of) or not len(end.of):
+        return since, still
+    new = first_of_run(commit.of, commit.offset)
+    run = np.maximum.accumulate(np.where(new, np.arange(len(new)), 0))
+    last, there = after - 1, after > begin
+    first = np.where(there, run[last], 0)
+    lasted = commit.at_ms[last] - commit.at_ms[first]
+    rows = np.flatnonzero(there & (lasted >= STANDSTILL_MS) & (ends[1] > ends[0]))
+    if not len(rows):
+        return since, still
+    counts = (ends[1] - ends[0])[rows]
+    at = ranges(ends[0][rows], counts)
+    starts = np.cumsum(counts) - counts
+    until = commit.at_ms[last][rows]
+    stays = commit.offset[last][rows]
+    above = end.offset[at] > stays.repeat(counts)
+    looked = end.at_ms[at] <= (until + MINUTE_MS).repeat(counts)
+    idle_ms = np.maximum.reduceat(np.where(looked & ~above, end.at_ms[at], _NEVER), starts)
+    waits = looked & above & (end.at_ms[at] > idle_ms.repeat(counts))
+    waits_ms = np.minimum.reduceat(np.where(waits, end.at_ms[at], _LATER), starts)
+    least = np.minimum.reduceat(np.where(waits, end.offset[at], _LATER), starts)
+    most = np.maximum.reduceat(np.where(waits, end.offset[at], _NEVER), starts)
+    grown = (most > least) | (idle_ms > _NEVER) & (most > stays)
+    from_ms = np.maximum(commit.at_ms[first][rows], idle_ms)
+    surely = np.maximum(from_ms, np.minimum(waits_ms, until)) + STANDSTILL_MS <= until
+    since[rows] = from_ms
+    still[rows] = grown & surely
+    return since, still
+
+
+def _before(
+    commit: _Seen,
+    end: _Seen,
+    commits: tuple[Ints, Ints],
+    ends: tuple[Ints, Ints],
+    both: Bools,
+) -> tuple[Ints, Ints, Bools]:
+    """At most how many messages were unread at the first end that a commit precedes, and when.
+
+    ``both``: which rows have a commit and an end.
+    """
+    before, at_ms = (np.zeros(len(both), np.int64) for _ in range(2))
+    compared = np.zeros(len(both), np.bool_)
+    rows = np.flatnonzero(both)
+    if not len(rows):
+        return before, at_ms, compared
+    counts = (ends[1] - ends[0])[rows]
+    at = ranges(ends[0][rows], counts)
+    starts = np.cumsum(counts) - counts
+    first_commit = commit.at_ms[commits[0][rows]]
+    early = end.at_ms[at] < first_commit.repeat(counts)
+    first = np.add.reduceat(early, starts)
+    known = first < counts
+    rows, first = rows[known], (ends[0][rows] + first)[known]
+    if not len(rows):
+        return before, at_ms, compared
+    seen_ms = end.at_ms[first]
+    counts = (commits[1] - commits[0])[rows]
+    at = ranges(commits[0][rows], counts)
+    earlier = commit.at_ms[at] <= seen_ms.repeat(counts)
+    place = commits[0][rows] + np.add.reduceat(earlier, np.cumsum(counts) - counts) - 1
+    before[rows] = np.maximum(end.offset[first] - commit.offset[place], 0)
+    at_ms[rows] = seen_ms
+    compared[rows] = True
+    return before, at_ms, compared
+
+
+def _commits(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Every commit seen: group, queue, at_ms, offset, clock."""
+    keys = [*GROUP, *_QUEUE]
+    names = [*keys, "at_ms", "offset", "clock"]
+    parts = []
+    if "committed_offsets" in tables:
+        rows = tables["committed_offsets"]
+        clock = pc.fill_null(rows["client_id"].cast(pa.string()), _STORE)
+        columns = [*(rows[name] for name in keys), rows["observed_ms"], rows["committed_offset"]]
+        parts.append(pa.table([*columns, clock], names))
+    facts = _progress_facts(tables)
+    if facts is not None:
+        # mqadmin prints 0 for a queue without a commit
+        offset = _number(facts, "consumer_offset")
+        columns = [*(facts[name] for name in keys), facts["first_ms"], offset]
+        columns.append(pa.array([_MQADMIN] * len(facts)))
+        parts.append(pa.table(columns, names).filter(pc.greater(offset, 0)))
+    return _together(parts, names, ("cluster", "consumer_group", "topic", "broker_name", "clock"))
+
+
+def _ends(tables: Mapping[str, pa.Table]) -> pa.Table:
+    """Every end seen: queue, at_ms, offset, low."""
+    keys = ["cluster", *_QUEUE]
+    names = [*keys, "at_ms", "offset", "low"]
+    parts = []
+    if "queue_offsets" in tables:
+        rows = tables["queue_offsets"]
+        columns = [rows[name] for name in (*keys, "observed_ms", "max_offset", "min_offset")]
+        parts.append(pa.table(columns, names))
+    facts = _progress_facts(tables)
+    if facts is not None:
+        offset = _number(facts, "broker_offset")
+        columns = [*(facts[name] for name in keys), facts["first_ms"], offset]
+        columns.append(pa.array(np.zeros(len(facts), np.int64)))
+        parts.append(pa.table(columns, names).filter(pc.is_valid(offset)))
+    return _together(parts, names, ("cluster", "topic", "broker_name"))
+
+
+def _progress_facts(tables: Mapping[str, pa.Table]) -> pa.Table | None:
+    """Rows of consumerProgress of which no name was cut."""
+    if "observed_facts" not in tables:
+        return None
+    facts = tables["observed_facts"]
+    facts = facts.filter(pc.equal(facts["kind"], "QUEUE_PROGRESS"))
+    whole = pc.fill_null(pc.not_equal(_detail(facts, "names_cut"), "true"), fill_value=True)
+    named = [pc.is_valid(facts[name]) for name in ("consumer_group", *_QUEUE)]
+    for there in named:
+        whole = pc.and_(whole, there)
+    return facts.filter(whole)
+
+
+def _detail(facts: pa.Table, name: str) -> pa.ChunkedArray:
+    return pc.map_lookup(facts["details"], pa.scalar(name), "first")
+
+
+def _number(facts: pa.Table, name: str) -> pa.ChunkedArray:
+    text = _detail(facts, name)
+    digits = pc.match_substring_regex(text, r"^\d{1,18}$")
+    return pc.if_else(digits, text, None).cast(pa.int64())
+
+
+def _together(parts: list[pa.Table], names: list[str], texts: tuple[str, ...]) -> pa.Table:
+    schema = pa.schema((n, pa.string() if n in texts else pa.int64()) for n in names)
+    parts = [part.cast(schema) for part in parts]
+    return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
+
+
+def _dense(*keys: Ints) -> tuple[Ints, Ints]:
+    """A place of each distinct combination, and each row's number among them."""
+    order = np.lexsort(keys[::-1])
+    new = first_of_run(*(key[order] for key in keys))
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = new.cumsum() - 1
+    return order[new], numbers
+
+
+def _pairs(topic_of: Ints, queue: Ints, topics: Ints, group: Ints) -> tuple[Ints, Ints]:
+    """Each queue with each group that reads its topic."""
+    queue, first = np.unique(queue, return_index=True)
+    topic_of = topic_of[first]
+    order = np.argsort(topics, kind="stable")
+    topics, group = topics[order], group[order]
+    begin = topics.searchsorted(topic_of)
+    counts = topics.searchsorted(topic_of, side="right") - begin
+    return queue.repeat(counts), group[ranges(begin, counts)]
+
+
+def _not_broadcasting(rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
+    if "consumer_groups" not in tables or not len(rows):
+        return rows
+    groups = tables["consumer_groups"]
+    model = pc.fill_null(groups["message_model"].cast(pa.string()), "")
+    of_all = groups.filter(pc.equal(model, BROADCASTING)).select(list(GROUP))
+    return rows.join(of_all, keys=list(GROUP), join_type="left anti") if len(of_all) else rows

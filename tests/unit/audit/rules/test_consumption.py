@@ -1,0 +1,191 @@
+"""Queues that a member holds and does not read, or reads too slowly."""
+
+from typing import Any
+
+import pytest
+
+from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.progress import progress_of
+from rebalance_core.model.group_settings import BROADCASTING, GroupSettings
+from tests.unit.audit.snapshots import (
+    Row,
+    commit,
+    end,
+    fact,
+    findings_of,
+    join,
+    leave,
+    severities,
+    snapshot_of,
+    topic,
+    with_rows,
+)
+
+STILL, FALLS, NEVER = "COMMIT_STANDS_STILL", "FALLS_BEHIND", "NEVER_COMMITTED"
+TWO = topic(read=2), join("x")
+OTHER = [commit(1, 50, at=100), commit(1, 300, at=900)], [end(1, 60, at=100), end(1, 300, at=900)]
+"""Commits and ends of queue 1, which is read."""
+
+
+def held(
+    commits: list[Row], ends: list[Row], *happened: Any, other: bool = True, **more: Any
+) -> GroupSnapshot:
+    """Queue 0 with these observations beside queue 1, which is read."""
+    commits, ends = commits + OTHER[0] * other, ends + OTHER[1] * other
+    return snapshot_of(*TWO, *happened, commits=commits, ends=ends, **more)
+
+
+def stuck(**more: Any) -> GroupSnapshot:
+    commits = [commit(0, 40, at=100), commit(0, 70, at=300), commit(0, 70, at=900)]
+    return held(commits, [end(0, 40, at=100), end(0, 90, at=400), end(0, 290, at=900)], **more)
+
+
+def test_a_commit_that_does_not_move_while_messages_come_is_found() -> None:
+    group = stuck()
+    (one,) = findings_of(STILL, group)
+    assert severities(STILL, group) == ["WARNING"]
+    assert "The commit of 1 queue has not moved since" in one.summary
+    assert "220 messages unread in T a:0" in one.summary
+    assert (one.client_id, one.first_ms) == ("x", 1_795_000_300_000)
+    assert progress_of(group).word == "STANDS_STILL"
+
+
+def test_it_is_an_error_if_every_queue_that_gets_messages_stands_still() -> None:
+    ends = [end(0, 90, at=400), end(0, 290, at=900)]
+    group = held([commit(0, 70, at=300), commit(0, 70, at=900)], ends, other=False)
+    assert severities(STILL, group) == ["ERROR"]
+
+
+@pytest.mark.parametrize(
+    ("commits", "ends"),
+    [
+        # the end has not grown: nothing came
+        ([(70, 300), (70, 900)], [(90, 400), (90, 900)]),
+        # the commit was at the end shortly before
+        ([(70, 300), (70, 900)], [(70, 880), (290, 900)]),
+        # seen once
+        ([(70, 900)], [(90, 400), (290, 900)]),
+        # it moved in between
+        ([(70, 300), (80, 600), (80, 650)], [(90, 400), (290, 900)]),
+        # two minutes have not passed
+        ([(70, 800), (70, 900)], [(90, 750), (290, 900)]),
+        # a fast group: the difference flickers, and is negative at times
+        ([(70, 300), (200, 600), (290, 900)], [(65, 300), (210, 600), (285, 900)]),
+        # the end is older than the standstill
+        ([(70, 300), (70, 900)], [(60, 100), (70, 290)]),
+    ],
+)
+def test_what_moves_or_has_nothing_to_read_does_not_stand_still(
+    commits: list[tuple[int, int]], ends: list[tuple[int, int]]
+) -> None:
+    group = held(
+        [commit(0, offset, at=at) for offset, at in commits],
+        [end(0, offset, at=at) for offset, at in ends],
+    )
+    assert findings_of(STILL, group) == []
+    assert progress_of(group).word == "MOVES"
+
+
+def test_without_a_member_no_queue_is_held() -> None:
+    commits = [commit(0, 70, at=300), commit(0, 70, at=900)]
+    ends = [end(0, 90, at=400), end(0, 290, at=900)]
+    group = snapshot_of(*TWO, leave("x", 200), commits=commits, ends=ends)
+    assert findings_of(STILL, group) == []
+    assert progress_of(group).word == "STANDS_STILL"
+
+
+def test_mqadmin_alone_shows_it_by_two_answers() -> None:
+    rows = [
+        fact(
+            "QUEUE_PROGRESS", at, topic="T", broker_name="a", queue_id=0,
+            broker_offset=high, consumer_offset=70, names_cut="false", with_clients="true",
+        )
+        for at, high in ((300, 90), (900, 290))
+    ]  # fmt: skip
+    (one,) = findings_of(STILL, held([], [], facts=rows))
+    assert "220 messages unread" in one.summary
+    # mqadmin prints 0 where nothing was committed
+    for row in rows:
+        row["details"]["consumer_offset"] = "0"
+    assert findings_of(STILL, held([], [], facts=rows)) == []
+
+
+def test_what_files_show_of_the_cause_is_named() -> None:
+    (one,) = findings_of(STILL, stuck())
+    assert "no file shows why" in one.summary
+    config = fact("GROUP_CONFIG", 800, broker_name="a", consume_enable="false")
+    (one,) = findings_of(STILL, stuck(facts=[config]))
+    assert "a has consumeEnable=false for the group" in one.summary
+    assert "updateSubGroup" in (one.remedy or "")
+    answer: dict[str, Any] = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
+    cached = fact("HELD_QUEUE", 890, **answer, commit_offset="70", cached_messages="25")
+    (one,) = findings_of(STILL, stuck(facts=[cached]))
+    assert "messages from offset 70 on in its cache" in one.summary
+    finished = fact("HELD_QUEUE", 890, **answer, commit_offset="70", cached_messages="0")
+    (one,) = findings_of(STILL, stuck(facts=[finished]))
+    assert "no file shows why" in one.summary
+    members = [row | {"suspended": True} for row in stuck().tables["memberships"]]
+    (one,) = findings_of(STILL, with_rows(stuck(), memberships=members))
+    assert "x is suspended" in one.summary
+
+
+def test_a_group_that_reads_less_than_comes_falls_behind() -> None:
+    commits = [commit(0, 10, at=100), commit(0, 110, at=900)]
+    group = held(commits, [end(0, 20, at=100), end(0, 820, at=900)])
+    (one,) = findings_of(FALLS, group)
+    assert severities(FALLS, group) == ["INFO"]
+    assert "get 1 messages a second and the group reads 0.125" in one.summary
+    assert "710 messages unread, 10 messages at most" in one.summary
+    assert progress_of(group).word == "FALLS_BEHIND"
+
+
+@pytest.mark.parametrize(
+    ("commits", "ends"),
+    [
+        # as much comes as is read
+        ([(10, 100), (810, 900)], [(20, 100), (820, 900)]),
+        # for less than ten minutes
+        ([(10, 500), (110, 900)], [(20, 500), (820, 900)]),
+        # not more than comes in a minute
+        ([(10, 100), (765, 900)], [(20, 100), (820, 900)]),
+        # the commit was seen long before the end
+        ([(10, 100), (110, 200)], [(20, 100), (820, 900)]),
+    ],
+)
+def test_a_burst_or_a_bound_is_not_behind(
+    commits: list[tuple[int, int]], ends: list[tuple[int, int]]
+) -> None:
+    group = held(
+        [commit(0, offset, at=at) for offset, at in commits],
+        [end(0, offset, at=at) for offset, at in ends],
+    )
+    assert findings_of(FALLS, group) == []
+
+
+def test_a_member_that_never_commits_is_named() -> None:
+    group = held([], [end(0, 20, at=100), end(0, 820, at=900)])
+    (one,) = findings_of(NEVER, group)
+    assert "Members hold 1 queue since" in one.summary
+    assert "T a:0" in one.summary
+    # nothing came since, or another file has a commit
+    assert findings_of(NEVER, held([], [end(0, 820, at=100), end(0, 820, at=900)])) == []
+    assert findings_of(NEVER, held([commit(0, 1)], [end(0, 20, at=100), end(0, 820)])) == []
+
+
+def test_members_of_a_broadcasting_group_keep_their_offsets_themselves() -> None:
+    settings = GroupSettings(message_model=BROADCASTING)
+    group = stuck(settings=settings)
+    for rule in (STILL, FALLS, NEVER):
+        assert findings_of(rule, group) == []
+    assert progress_of(group) == ("UNKNOWN", "BROADCASTING")
+
+
+def test_progress_of_a_group_without_movement() -> None:
+    idle = held([commit(0, 70, at=900)], [end(0, 70, at=900)], other=False)
+    assert progress_of(idle).word == "IDLE"
+    seen_once = held([commit(0, 60, at=900)], [end(0, 70, at=900)], other=False)
+    assert progress_of(seen_once) == ("UNKNOWN", "SEEN_ONCE")
+    assert progress_of(held([], [end(0, 70)], other=False)) == ("UNKNOWN", "NO_COMMIT")
+    assert progress_of(held([commit(0, 60)], [], other=False)) == ("UNKNOWN", "NO_END")
+    apart = held([commit(0, 60, at=100)], [end(0, 70, at=900)], other=False)
+    assert progress_of(apart) == ("UNKNOWN", "READ_APART")

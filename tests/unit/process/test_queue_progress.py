@@ -1,0 +1,224 @@
+"""`queue_progress` against its rules, stated plainly, on random observations."""
+
+import random
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rebalance_core.contracts import ALL_TABLES, PROGRESS_TABLES
+from rebalance_core.contracts.table import batch_of_rows
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.model.times import MINUTE_MS, STANDSTILL_MS
+from rebalance_core.process.queue_progress import queue_progress, with_holders
+
+Row = dict[str, Any]
+QUEUES = [("T", "a", 0), ("T", "b", 0), ("T", "a", 1), ("U", "a", 0)]
+GROUPS = "g", "h"
+BEGIN_MS = 1_795_000_000_000
+FLICKER_MS = 10_000
+
+
+def table_of(name: str, rows: list[Row]) -> pa.Table:
+    return pa.Table.from_batches([batch_of_rows(ALL_TABLES[name], rows)])
+
+
+def named(queue: tuple[str, str, int], **more: Any) -> Row:
+    topic, broker, number = queue
+    return {"cluster": "c", "topic": topic, "broker_name": broker, "queue_id": number} | more
+
+
+def random_rows(draw: random.Random) -> tuple[list[Row], list[Row], list[Row]]:
+    """Commits, ends and answers of consumerProgress, of which some stand still or fall."""
+    commits, ends, asked = [], [], []
+    seconds = draw.choice([30, 100, 400])
+    for queue in QUEUES:
+        high = 0
+        for step in range(draw.randrange(4)):
+            high = max(0, high + draw.choice([0, 5, 60, -20]))
+            at_ms = BEGIN_MS + step * seconds * 1000 + draw.randrange(3000)
+            ends.append(
+                named(
+                    queue, observed_ms=at_ms, min_offset=min(high, draw.choice([0, 0, 3])),
+                    max_offset=high, head_cached=None,
+                )
+            )  # fmt: skip
+        for group in GROUPS:
+            low = draw.randrange(30)
+            for step in range(draw.randrange(5)):
+                low = max(0, low + draw.choice([0, 0, 0, 9, -4]))
+                at_ms = BEGIN_MS + step * seconds * 1000 + draw.randrange(3000)
+                client = draw.choice([None, None, "x"])
+                if draw.random() < 0.7:
+                    row = {"observed_ms": at_ms, "committed_offset": low, "client_id": client}
+                    commits.append(named(queue, consumer_group=group, **row))
+                else:
+                    details = {"broker_offset": str(low + 7), "consumer_offset": str(low)}
+                    details["names_cut"] = draw.choice(["false", "false", "true"])
+                    asked.append(
+                        named(
+                            queue, consumer_group=group, kind="QUEUE_PROGRESS", first_ms=at_ms,
+                            last_ms=at_ms, times=1, details=details, client_id=None, source="f:1",
+                        )
+                    )  # fmt: skip
+    return commits, ends, asked
+
+
+def plainly(
+    commits: list[Row], ends: list[Row], asked: list[Row], read: set[tuple[str, str]]
+) -> dict[Any, Row]:
+    """The rows by group and queue, one observation after the other."""
+    whole = [row for row in asked if row["details"]["names_cut"] == "false"]
+    seen: dict[Any, list[tuple[int, int, str]]] = {}
+    for row in commits:
+        key = row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]
+        of = seen.setdefault(key, [])
+        of.append((row["observed_ms"], row["committed_offset"], row["client_id"] or ""))
+    high: dict[Any, list[tuple[int, int, int]]] = {}
+    for row in ends:
+        queue = row["topic"], row["broker_name"], row["queue_id"]
+        high.setdefault(queue, []).append(
+            (row["observed_ms"], row["max_offset"], row["min_offset"])
+        )
+    for row in whole:
+        queue = row["topic"], row["broker_name"], row["queue_id"]
+        offset, at_ms = int(row["details"]["consumer_offset"]), row["first_ms"]
+        if offset:
+            seen.setdefault((row["consumer_group"], *queue), []).append((at_ms, offset, "mqadmin"))
+        high.setdefault(queue, []).append((at_ms, int(row["details"]["broker_offset"]), 0))
+    keys = set(seen) | {(g, *q) for q in high for g in GROUPS if (g, q[0]) in read}
+    return {key: of_queue(sorted(seen.get(key, [])), sorted(high.get(key[1:], []))) for key in keys}
+
+
+def of_queue(seen: list[tuple[int, int, str]], high: list[tuple[int, int, int]]) -> Row:
+    row: Row = dict.fromkeys(
+        ("committed", "committed_ms", "end_offset", "end_ms", "unread", "still_since_ms", "reason")
+    )
+    if seen:
+        row["committed_ms"], row["committed"], _ = seen[-1]
+    if high:
+        row["end_ms"], row["end_offset"], low = high[-1]
+    row["commit_rate"] = longest_rate([(c, t, v) for t, v, c in seen])
+    row["end_rate"] = longest_rate([("", t, v) for t, v, _ in high])
+    if not seen or not high:
+        row["reason"] = "NO_END" if seen else "NO_COMMIT"
+        return row
+    row["unread"] = max(row["end_offset"] - max(row["committed"], low), 0)
+    if row["end_offset"] < row["committed"]:
+        row["reason"] = "END_BELOW_COMMIT"
+    elif abs(row["end_ms"] - row["committed_ms"]) > MINUTE_MS:
+        row["reason"] = "READ_APART"
+    row["still_since_ms"] = still_since([(t, v) for t, v, _ in seen], [(t, v) for t, v, _ in high])
+    return row
+
+
+def longest_rate(looks: list[tuple[str, int, int]]) -> float | None:
+    best, rate = 0, None
+    for clock in sorted({clock for clock, _, offset in looks if offset > 0}):
+        mine = sorted((t, v) for c, t, v in looks if c == clock and v > 0)
+        first = mine[0]
+        for before, after in pairwise(mine):
+            if after[1] < before[1] and after[0] - before[0] > FLICKER_MS:
+                first = after
+        lasted = mine[-1][0] - first[0]
+        if lasted > 0 and lasted >= best:
+            best, rate = lasted, max(mine[-1][1] - first[1], 0) * 1000 / lasted
+    return rate
+
+
+def still_since(seen: list[tuple[int, int]], high: list[tuple[int, int]]) -> int | None:
+    until, offset = seen[-1]
+    begin = until
+    for at_ms, earlier in reversed(seen):
+        if earlier != offset:
+            break
+        begin = at_ms
+    looked = [(t, v) for t, v in high if t <= until + MINUTE_MS]
+    idle = [t for t, v in looked if v <= offset]
+    above = [(t, v) for t, v in looked if v > offset and (not idle or t > idle[-1])]
+    if not above:
+        return None
+    since = max(begin, idle[-1]) if idle else begin
+    grown = bool(idle) or max(v for _, v in above) > min(v for _, v in above)
+    waited = until - max(since, min(above[0][0], until))
+    return since if grown and waited >= STANDSTILL_MS else None
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_observations(seed: int) -> None:
+    draw = random.Random(seed)
+    commits, ends, asked = random_rows(draw)
+    read = {("g", "T"), ("h", "U")}
+    tables = {
+        "committed_offsets": table_of("committed_offsets", commits),
+        "queue_offsets": table_of("queue_offsets", ends),
+        "observed_facts": table_of("observed_facts", asked),
+    }
+    names = ["cluster", "consumer_group", "topic"]
+    topics = pa.table([["c", "c"], ["g", "h"], ["T", "U"]], names)
+    made = {
+        (row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]): row
+        for row in queue_progress(tables, topics).to_pylist()
+    }
+    expected = plainly(commits, ends, asked, read)
+    assert made.keys() == expected.keys()
+    for key, row in expected.items():
+        for name, value in row.items():
+            assert made[key][name] == pytest.approx(value), (key, name)
+
+
+def test_some_seed_stands_still_and_some_rate_ends_at_a_fall() -> None:
+    """The random rows reach what the test above is for."""
+    found = set()
+    for seed in range(60):
+        rows = plainly(*random_rows(random.Random(seed)), {("g", "T"), ("h", "U")})
+        found |= {row["reason"] for row in rows.values()}
+        found |= {"still" for row in rows.values() if row["still_since_ms"] is not None}
+    assert found == {None, "still", "NO_END", "NO_COMMIT", "END_BELOW_COMMIT", "READ_APART"}
+
+
+def test_without_any_offset_there_is_no_row() -> None:
+    names = ["cluster", "consumer_group", "topic"]
+    rows = queue_progress({}, pa.table([["c"], ["g"], ["T"]], names))
+    assert rows.num_rows == 0
+    assert rows.column_names[: len(PROGRESS_TABLES["queue_progress"].columns)] == list(
+        PROGRESS_TABLES["queue_progress"].column_names
+    )
+
+
+def test_a_broadcasting_group_has_no_row() -> None:
+    commit = named(QUEUES[0], consumer_group="g", observed_ms=1, committed_offset=1, client_id="x")
+    settings = dict.fromkeys(ALL_TABLES["consumer_groups"].column_names)
+    settings |= {"cluster": "c", "consumer_group": "g", "message_model": BROADCASTING}
+    tables = {
+        "committed_offsets": table_of("committed_offsets", [commit]),
+        "consumer_groups": table_of("consumer_groups", [settings]),
+    }
+    topics = pa.table([["c"], ["g"], ["T"]], ["cluster", "consumer_group", "topic"])
+    assert queue_progress(tables, topics).num_rows == 0
+
+
+def test_the_holder_is_the_one_member_that_holds_it_at_the_end() -> None:
+    commits = [
+        named(queue, consumer_group="g", observed_ms=1, committed_offset=1, client_id=None)
+        for queue in QUEUES
+    ]
+    tables = {"committed_offsets": table_of("committed_offsets", commits)}
+    topics = pa.table([["c"], ["g"], ["T"]], ["cluster", "consumer_group", "topic"])
+    rows = queue_progress(tables, topics)
+    numbers = {"from_epoch": 0, "from_ms": 0, "holders": 1, "to_epoch": None}
+    owned = [
+        named(queue, consumer_group="g", client_id=client, to_ms=to_ms, **numbers)
+        for queue, client, to_ms in (
+            (QUEUES[0], "x", None),
+            (QUEUES[0], "y", 5),
+            (QUEUES[1], "x", None),
+            (QUEUES[1], "y", None),
+            (QUEUES[2], None, None),
+        )
+    ]
+    held = with_holders(rows, table_of("ownership", owned)).to_pylist()
+    by_queue = {(row["topic"], row["broker_name"], row["queue_id"]): row for row in held}
+    assert [by_queue[queue]["client_id"] for queue in QUEUES] == ["x", None, None, None]
+    assert with_holders(rows, None).equals(rows)
