@@ -12,12 +12,12 @@ from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
 from rebalance_core.cli.terminal import RowReport, table
-from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.propagation_parts import CAUSES_JOINED_BY
 from rebalance_core.engine.options import RowForecast
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model import events
 from rebalance_core.process.propagate import WRITTEN, propagate_and_write, propagation_forecast
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.propagation_parts import CAUSES_JOINED_BY
 
 
 def run(options: PropagateOptions) -> JobReport:

@@ -13,21 +13,21 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
-from rebalance_core.clockwork.batch import play_seeds, reason_of
-from rebalance_core.clockwork.batch.beginnings import Beginnings
-from rebalance_core.clockwork.batch.left_to_loop import REGULAR
-from rebalance_core.clockwork.measured import Measured, broadcasts, measured
-from rebalance_core.clockwork.options import MS_US, ClockOptions
-from rebalance_core.clockwork.script import Script
-from rebalance_core.clockwork.script_of import script_of
-from rebalance_core.clockwork.ticks import Ticks
-from rebalance_core.clockwork.timer_periods import NEVER
 from rebalance_core.contracts import REJECTED
 from rebalance_core.model.clients import profile_at
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.replay.group_replay import rejected_row
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.measured import Measured, broadcasts, measured
+from rebalance_core.timing.options import MS_US, ClockOptions
+from rebalance_core.timing.ticks import Ticks
+from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timer_periods import NEVER
+from rebalance_core.timing.vectorized import play_seeds, reason_of
+from rebalance_core.timing.vectorized.checkpoints import Beginnings
+from rebalance_core.timing.vectorized.reference_only import REGULAR
 
 # What may be chosen about simulated time.
 

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.clockwork.options import MS_US
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import RAW, SOURCE, TABLE
 from rebalance_core.engine.fan_out import GROUP, chunks, joining
@@ -28,6 +27,7 @@ from rebalance_core.planning.sweep.plan_edits import (
 )
 from rebalance_core.planning.sweep.transitions import SharedBeginnings
 from rebalance_core.planning.variants import first_edits
+from rebalance_core.timing.options import MS_US
 
 COMMITS = "committed_offsets"
 _COLUMNS = INPUT_TABLES[EVENTS].column_names

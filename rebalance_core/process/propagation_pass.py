@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from rebalance_core.checks.packed_rows import by_key
 from rebalance_core.checks.rejections import Rejections
-from rebalance_core.clockwork.propagation_parts import propagation
-from rebalance_core.clockwork.totals import propagation_totals
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION, PROPAGATION_TOTALS
 from rebalance_core.engine import routing
@@ -34,6 +32,8 @@ from rebalance_core.engine.propagation import (
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.process.runtime import Part, Sent, TableRows
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.propagation_parts import propagation
+from rebalance_core.timing.totals import propagation_totals
 
 _PARTIAL, _TOTALS = "partial", "totals"
 _NO_REJECTED = REJECTED.arrow_schema().empty_table()

@@ -70,7 +70,7 @@ BENCHES = (
     Bench("producers", "tests.bench.passes.producers"),
     Bench(
         "futures",
-        "tests.bench.passes.clockwork",
+        "tests.bench.passes.timing",
         ("--seeds", "200"),
         ("--seeds", "1000"),
     ),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rebalance_core.clockwork.messages import ONE_MORE, ONE_MORE_ORDERLY
+from rebalance_core.timing.messages import ONE_MORE, ONE_MORE_ORDERLY
 from tests.recordings.rollouts.copies import GAPS_MS, LEAVES, OVERLAP, STAYS, HandOver, of_kinds
 
 pytestmark = pytest.mark.conformance

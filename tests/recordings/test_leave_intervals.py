@@ -5,7 +5,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from rebalance_core.clockwork.delays import (
+from rebalance_core.timing.delays import (
     LEAVE_BEGIN_TOGETHER,
     NOTICE,
     NOTICE_TOGETHER,

@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 
-from rebalance_core.clockwork.batch import play_seeds
-from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.script_of import script_of
-from rebalance_core.clockwork.windows import windows_of
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.vectorized import play_seeds
+from rebalance_core.timing.windows import windows_of
 from tests.recordings.tables import DATA, Row, Tables, histories, ledger_of
 from tests.recordings.truth import RETRY, TOLERANCE_MS, Queue, read_truth
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rebalance_core.clockwork.batch.left_to_loop import REGULAR, reason_of
-from rebalance_core.clockwork.script_of import script_of
+from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.vectorized.reference_only import REGULAR, reason_of
 from tests.recordings.rollouts.compared import (
     Compared,
     all_compared,

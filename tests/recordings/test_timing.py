@@ -1,4 +1,4 @@
-"""What members did and when, against what the clockwork says they may do.
+"""What members did and when, against what the simulated time allows.
 
 ``make fidelity`` compares every recording with 1,000 futures and writes
 docs/fidelity-figures.md; here are fewer futures of fewer recordings, and the page is held to what
@@ -11,9 +11,9 @@ from statistics import mean
 import numpy as np
 import pytest
 
-from rebalance_core.clockwork.batch import play_seeds
-from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.script_of import script_of
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.vectorized import play_seeds
 from tests.recordings.recorded_events import REPLICATED
 from tests.recordings.tables import DATA, derived_tables, histories, rows
 from tests.recordings.timings import thawed

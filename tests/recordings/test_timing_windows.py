@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch import play_seeds
-from rebalance_core.clockwork.delays import LONGEST_LEAD_MS, TOPIC_VISIBLE
-from rebalance_core.clockwork.options import HALF_SECOND_MS, ClockOptions
-from rebalance_core.clockwork.script_of import script_of
-from rebalance_core.clockwork.timer_periods import FIRST_HEARTBEAT_US
-from rebalance_core.clockwork.windows import windows_of
 from rebalance_core.model import events
 from rebalance_core.model.group_settings import LITE_PULL, PULL
 from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.delays import LONGEST_LEAD_MS, TOPIC_VISIBLE
+from rebalance_core.timing.options import HALF_SECOND_MS, ClockOptions
+from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timer_periods import FIRST_HEARTBEAT_US
+from rebalance_core.timing.vectorized import play_seeds
+from rebalance_core.timing.windows import windows_of
 from tests.recordings.tables import (
     RECORDINGS,
     Row,

@@ -32,7 +32,7 @@ LAYERS: tuple[dict[str, tuple[str, ...]], ...] = (
         "producers": ("numpy", "pyarrow"),
         "synthetic": ("numpy", "pyarrow"),
     },
-    {"clockwork": ("numpy", "pyarrow")},
+    {"timing": ("numpy", "pyarrow")},
     {"engine": ("numpy", "pyarrow")},
     {
         "planning": ("numpy", "pyarrow"),
@@ -230,7 +230,7 @@ def job_of(module: str) -> str:
 
 
 HEAVY = (
-    "planning", "replay", "audit", "synthetic", "kernels", "engine", "ingest", "clockwork",
+    "planning", "replay", "audit", "synthetic", "kernels", "engine", "ingest", "timing",
     "client", "protocol", "strategies",
 )  # fmt: skip
 

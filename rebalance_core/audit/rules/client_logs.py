@@ -27,12 +27,12 @@ from rebalance_core.audit.subscriptions import (
     is_popped,
     version_of,
 )
-from rebalance_core.clockwork.timer_periods import MIN_INTERVAL
 from rebalance_core.model.events import BROKER_DOWN, BROKER_UP, MASTER_DOWN, MASTER_UP
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import HEARTBEAT_MS, MINUTE_MS, ROUTE_POLL_MS, SECOND_MS, utc
 from rebalance_core.model.verdicts import INFO, WARNING, Severity
 from rebalance_core.model.versions import parse_version
+from rebalance_core.timing.timer_periods import MIN_INTERVAL
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (

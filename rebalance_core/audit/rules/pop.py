@@ -31,7 +31,6 @@ from rebalance_core.audit.subscriptions import (
     version_of,
 )
 from rebalance_core.audit.topic_settings import configs, subscribed_topics
-from rebalance_core.clockwork.timer_periods import MIN_INTERVAL
 from rebalance_core.model.clients import is_java
 from rebalance_core.model.group_settings import BROADCASTING, BROKER_REBALANCE, PUSH
 from rebalance_core.model.queue import pop_retry_topics
@@ -40,6 +39,7 @@ from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 from rebalance_core.model.versions import parse_version
 from rebalance_core.protocol.query_assignment import QUERY_ASSIGNMENT
 from rebalance_core.protocol.settling_windows import OWN_PASS_MS
+from rebalance_core.timing.timer_periods import MIN_INTERVAL
 
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (

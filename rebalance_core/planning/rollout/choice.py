@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rebalance_core.clockwork.message_facts import MILLI
 from rebalance_core.contracts.planning import ROLLOUT_PLANS
 from rebalance_core.kernels.segments import Bools
 from rebalance_core.model.errors import InputRefused
@@ -16,6 +15,7 @@ from rebalance_core.model.times import HOUR_MS, SECOND_MS
 from rebalance_core.planning.rollout.futures import Figures, Rollouts, Slice, chained, together
 from rebalance_core.planning.rollout.search import Budgets, Prices, Search, named_budgets
 from rebalance_core.planning.scenario.deploys import Turn
+from rebalance_core.timing.message_facts import MILLI
 
 Row = dict[str, Any]
 

@@ -8,10 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.clockwork.measured import Measured
-from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.script import Script
-from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.engine.group_history import event_of
 from rebalance_core.engine.propagation import PropagationOptions, is_unknown, played
@@ -25,6 +21,10 @@ from rebalance_core.planning.scenario.deploys import Turn
 from rebalance_core.planning.scenario.scenario import Scenario, group_edits, queues_in
 from rebalance_core.planning.sweep.transitions import CLOCK, with_rates_going_on
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.measured import Measured
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.timeline_builder import script_of
 
 if TYPE_CHECKING:
     from rebalance_core.engine.group_history import EventRow

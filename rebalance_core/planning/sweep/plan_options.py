@@ -26,7 +26,7 @@ class SweepOptions:
     ``group`` is a glob of the groups wanted, ``partitions`` as of `simulate`. ``plan_ownership``
     has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted. The same
     groups are simulated over time, in ``futures`` futures; 0: none is. ``handler_ms`` and
-    ``start_up_ms`` are as of `clockwork.options.ClockOptions`.
+    ``start_up_ms`` are as of `timing.options.ClockOptions`.
     """
 
     include_retry_topics: bool = True

@@ -14,16 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rebalance_core.clockwork.batch.beginnings import Beginnings
-from rebalance_core.clockwork.measured import Measured
-from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
-from rebalance_core.clockwork.propagation_parts import propagation
 from rebalance_core.contracts.propagation import HANDOVERS
 from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.propagation import PropagationOptions, played
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import HOUR_MS, SECOND_MS
 from rebalance_core.replay.history import GroupHistory, QueueOffset
+from rebalance_core.timing.measured import Measured
+from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
+from rebalance_core.timing.propagation_parts import propagation
+from rebalance_core.timing.vectorized.checkpoints import Beginnings
 
 TRANSITIONS = "transitions"
 """The pass, beside those of `passes`."""
@@ -140,7 +140,7 @@ def transition_row(
         futures: how many; the seeds 0 to futures - 1.
         first_ms: steps before do not count; -1: all do.
         clock: what is assumed.
-        beginnings: as of `clockwork.batch.play.play_seeds`.
+        beginnings: as of `timing.vectorized.play.play_seeds`.
     """
     slices = _slices(history, futures, clock, beginnings)
     counted = pc.field("change_ms") >= first_ms

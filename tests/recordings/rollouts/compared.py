@@ -11,8 +11,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.message_facts import MILLI
 from rebalance_core.engine.propagation import PropagationOptions, played
+from rebalance_core.timing.message_facts import MILLI
 from tests.recordings.rollouts.runs import FIGURES, NAMES, Given, Run, recorded
 
 SEEDS = 1_000

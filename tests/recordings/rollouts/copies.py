@@ -1,6 +1,6 @@
 """Queues that were handed over and the messages that the taker read again, out of the tables.
 
-``python -m tests.recordings.rollouts.copies`` prints what the shares of `clockwork.messages` rest
+``python -m tests.recordings.rollouts.copies`` prints what the shares of `timing.messages` rest
 on: ``owners.csv`` (each process queue table, every 20 ms), ``copies.csv`` (each message read again)
 and the times at which members ended. What was in work, and what both read while both had the queue,
 is left out: the simulation counts these by themselves.

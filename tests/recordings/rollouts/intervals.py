@@ -1,6 +1,6 @@
 """What members that leave together did between their ``shutdown()`` and its end.
 
-``python -m tests.recordings.rollouts.intervals`` prints what the constants of `clockwork.draws`
+``python -m tests.recordings.rollouts.intervals`` prints what the constants of `timing.draws`
 for such leaves rest on: of the orderly group, from ``owners.csv`` (each process queue table, every
 20 ms) and the times at which ``shutdown()`` was called.
 """

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from rebalance_core.clockwork.options import ClockOptions
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.options import ClockOptions
 from tests.recordings.tables import histories, rows
 
 RUNS = Path(__file__).parent / "runs"

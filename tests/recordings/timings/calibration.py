@@ -1,6 +1,6 @@
 """``python -m tests.recordings.timings.calibration``: what the delays of `delays.py` rest on.
 
-Samples of the half of the changes that calibrates; `rebalance_core/clockwork/delays.py` has their
+Samples of the half of the changes that calibrates; `rebalance_core/timing/delays.py` has their
 quantiles, widened at both ends.
 """
 

@@ -11,12 +11,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.batch import play_seeds
-from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.ownership_log import OwnershipLog
-from rebalance_core.clockwork.script import Script
-from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.ownership_log import OwnershipLog
+from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.vectorized import play_seeds
 from tests.recordings.recorded_events import REPLICATED
 from tests.recordings.tables import (
     DATA,

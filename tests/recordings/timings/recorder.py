@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from rebalance_core.clockwork.script import ProcessStop, Script, WatcherKnowledge
+from rebalance_core.timing.group_timeline import ProcessStop, Script, WatcherKnowledge
 from tests.recordings.tables import DATA, Row, Tables
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.clockwork.ownership_log import OwnershipLog
-from rebalance_core.clockwork.script import Script
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.ownership_log import OwnershipLog
 from tests.recordings.timings.actions import Action
 from tests.recordings.timings.changes import Change
 from tests.recordings.truth import Queue

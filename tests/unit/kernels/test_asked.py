@@ -24,10 +24,10 @@ from tests.own_pieces import (
     ThrowsForThree,
     upstream_hash,
 )
-from tests.unit.clockwork.test_batch_equals_loop import quietly
 from tests.unit.kernels.fleets import build, reasons_of
 from tests.unit.kernels.random_groups import TRAITS, fleets, groups
 from tests.unit.kernels.test_equality import WAYS, Tally, Way, compare
+from tests.unit.timing.test_vectorized_equals_reference import quietly
 
 pytestmark = pytest.mark.usefixtures("own_pieces")
 

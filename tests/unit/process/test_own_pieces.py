@@ -15,22 +15,22 @@ from hypothesis import strategies as st
 import rebalance_core
 from rebalance_core import MessageQueue
 from rebalance_core.cli.main import main
-from rebalance_core.clockwork.batch import play_seeds, reason_of
-from rebalance_core.clockwork.batch.left_to_loop import REGULAR
-from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
-from rebalance_core.clockwork.options import ClockOptions
-from rebalance_core.clockwork.script_of import script_of
 from rebalance_core.engine.options import REFERENCE, VECTORIZED
 from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.model.errors import UsageError
 from rebalance_core.process.propagate import propagate
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.reference.play import play_seeds_one_by_one
+from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.vectorized import play_seeds, reason_of
+from rebalance_core.timing.vectorized.reference_only import REGULAR
 from tests.own_pieces import NamesMore, OwnAverage, Sticky, ThrowsForThree
 from tests.recordings.tables import DATA
-from tests.unit.clockwork.futures import rows_of
-from tests.unit.clockwork.test_batch_equals_loop import OPTIONS, VERSIONS, awake, quietly
 from tests.unit.kernels.fleets import replay_rows
 from tests.unit.kernels.random_groups import groups
+from tests.unit.timing.futures import rows_of
+from tests.unit.timing.test_vectorized_equals_reference import OPTIONS, VERSIONS, awake, quietly
 
 pytestmark = pytest.mark.usefixtures("own_pieces")
 

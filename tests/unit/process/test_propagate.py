@@ -8,7 +8,6 @@ import pytest
 
 from rebalance_core.checks.input_tables import ArrowTables, read_input_tables
 from rebalance_core.checks.row_limits import BadRowLimits
-from rebalance_core.clockwork.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.contracts import REJECTED
 from rebalance_core.contracts.propagation import HANDOVERS, PROPAGATION
 from rebalance_core.engine import propagation
@@ -16,6 +15,7 @@ from rebalance_core.engine.propagation import PropagationOptions
 from rebalance_core.process import propagation_pass
 from rebalance_core.process.propagate import propagate, propagation_forecast
 from rebalance_core.process.simulate import simulate
+from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
 from tests.unit.process.propagation_inputs import lost_at_one_broker, unknown_member, write_tables
 
 FEW = PropagationOptions(seeds=12, handover_seeds=5)

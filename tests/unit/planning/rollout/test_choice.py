@@ -19,8 +19,8 @@ from rebalance_core.planning.rollout.futures import (
 from rebalance_core.planning.rollout.search import Budgets, Prices, RolloutPlan, Search
 from rebalance_core.planning.rollout.words import recommendation
 from rebalance_core.planning.scenario.deploys import Pace
-from tests.unit.clockwork.futures import joins, two_brokers
 from tests.unit.replay.histories import history
+from tests.unit.timing.futures import joins, two_brokers
 
 PLANS = tuple(RolloutPlan(1, 0, pause_ms=1_000 * number) for number in range(16))
 

@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 from rebalance_core.checks.input_tables import read_input_tables
-from rebalance_core.clockwork.loop.play import play_seeds_one_by_one
-from rebalance_core.clockwork.measured import measured
-from rebalance_core.clockwork.ticks import Ticks
 from rebalance_core.model import events
 from rebalance_core.planning.rollout.futures import (
     Rollouts,
@@ -20,9 +17,12 @@ from rebalance_core.planning.rollout.futures import (
 from rebalance_core.planning.rollout.search import RolloutPlan, Search
 from rebalance_core.process.propagate import group_histories
 from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.measured import measured
+from rebalance_core.timing.reference.play import play_seeds_one_by_one
+from rebalance_core.timing.ticks import Ticks
 from tests.tree import TREE
-from tests.unit.clockwork.futures import happens, joins, two_brokers
 from tests.unit.replay.histories import event, history, topic
+from tests.unit.timing.futures import happens, joins, two_brokers
 
 STEADY = TREE / "rebalance_core/bundled/demo/steady/tables"
 PLANS = (

@@ -1,7 +1,0 @@
-"""How a change spreads through a group: timers, views and locks over time, in many futures.
-
-`script` says what happens to a group; `loop` plays one future of it event by event, `batch` plays
-many at once, with the same result; `holdings`, `handovers` and `measured` turn both into
-hand-overs. Every random number is a hash (`draws`) of its seed, of whose it is and of what it is
-for, so that nothing depends on the order of the work. Times are microseconds since the epoch.
-"""

@@ -1,0 +1,381 @@
+"""The parts of a script. Queues, topics, brokers and lives are numbered within it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from rebalance_core.model.events import Event
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.intervals import DEFAULT_INTERVALS, Intervals
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.replay.member import Member
+from rebalance_core.timing.delays import OUT_OF_STEP
+from rebalance_core.timing.draws import entity_of
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStop:
+    """A stretch in which a process stood still: stopped, or in a long garbage collection.
+
+    Attributes:
+        life: number of its life in the script.
+        since_us: microseconds since the epoch.
+        until_us: when it went on.
+    """
+
+    life: int
+    since_us: int
+    until_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatcherKnowledge:
+    """Knowledge of whoever watched a cluster: a recorder, who did all of it himself.
+
+    No input table has it.
+
+    A broker's start in the log is then when name servers heard of it, to the millisecond, and no
+    process was put out of step but by its stops.
+
+    Attributes:
+        stops: all that there were. They hold up passes, and count for nothing where a group is not
+            followed, from four minutes after a change to the next one.
+    """
+
+    stops: tuple[ProcessStop, ...] = ()
+
+    def due_us(self, life: int, at_us: int) -> int:
+        """Return when a process does what is due at a time."""
+        held_up = (s.until_us for s in self.stops if s.life == life and s.since_us <= at_us)
+        return max((until_us for until_us in held_up if until_us > at_us), default=at_us)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTime:
+    """When an event happened, as far as its log tells.
+
+    Attributes:
+        event_us: the logged time, microseconds since the epoch; of one logged to the second, the
+            second's begin.
+        to_the_second: it happened within the second that begins there.
+        entity: whose the draw within that second is: one for all events of a group then, so that
+            they keep their order.
+    """
+
+    event_us: int
+    to_the_second: bool
+    entity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a process went.
+
+    Attributes:
+        moment: when.
+        graceful: it unregistered and gave back its order locks.
+        notified: brokers tell the others; False: the scan found it.
+    """
+
+    moment: LoggedTime
+    graceful: bool
+    notified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One broker alone sees a process, which lives on, come back or go.
+
+    Attributes:
+        moment: when.
+        broker: its number.
+        listed: the broker lists the process from now on; False: no more.
+        notified: the broker tells the others; False: its scan found the process gone.
+    """
+
+    moment: LoggedTime
+    broker: int
+    listed: bool
+    notified: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """One stay of one process in the group.
+
+    Attributes:
+        index: its number in the script.
+        entity: whose its draws are.
+        client_id: as members list it.
+        channel_id: of the process, None for a nameless one.
+        joined: when its join was logged.
+        observed: it had been there before the log began.
+        only_broker: the number of the one broker that saw it; None: all.
+        ghost: an entry in a member list that no process of its own stands behind.
+        first_brokers: those it registers with at its join, in Java order.
+        states: what it subscribes and whether it is suspended, from each moment on.
+        sightings: what one broker alone saw of it after its join.
+        ending: None while it stays.
+        intervals: of its timers.
+    """
+
+    index: int
+    entity: int
+    client_id: str
+    channel_id: str | None
+    joined: LoggedTime
+    observed: bool
+    only_broker: int | None
+    ghost: bool
+    first_brokers: tuple[int, ...]
+    states: tuple[tuple[LoggedTime, Member], ...]
+    sightings: tuple[Sighting, ...] = ()
+    ending: Ending | None = None
+    intervals: Intervals = DEFAULT_INTERVALS
+
+    @property
+    def instance(self) -> tuple[str, str | None]:
+        """Client id and connection."""
+        return self.client_id, self.channel_id
+
+    @property
+    def is_notified(self) -> bool:
+        """False for a client that takes no notice of what brokers tell it."""
+        return self.states[0][1].profile.notified
+
+
+def sharing_of(
+    lives: Sequence[Life], mates: Sequence[Script]
+) -> tuple[tuple[tuple[int, Life], ...], ...]:
+    """By life: (number of a mate, its first life in the same client instance) as many as share it.
+
+    An MQClientInstance is one client id on one connection (rocketmq.md §1.1).
+    """
+    by_instance: list[dict[tuple[str, str | None], list[Life]]] = []
+    for mate in mates:
+        by_instance.append({})
+        for life in mate.lives:
+            if not life.ghost:
+                by_instance[-1].setdefault(life.instance, []).append(life)
+    return tuple(
+        tuple(
+            (number, first)
+            for number, instances in enumerate(by_instance)
+            if not life.ghost
+            and (
+                first := next((e for e in instances.get(life.instance, ()) if _meet(life, e)), None)
+            )
+        )
+        for life in lives
+    )
+
+
+def with_shared_timers(lives: Sequence[Life], mates: Sequence[Script]) -> tuple[Life, ...]:
+    """The lives with the timers of their instances: they are those of whoever created each."""
+    found = []
+    for life, shared in zip(lives, sharing_of(lives, mates), strict=True):
+        intervals = min((life, *(each for _, each in shared)), key=came_first).intervals
+        timers = {
+            name: getattr(intervals, name)
+            for name in (
+                "poll_name_server_interval_ms",
+                "heartbeat_broker_interval_ms",
+                "persist_consumer_offset_interval_ms",
+            )
+        }
+        found.append(replace(life, intervals=replace(life.intervals, **timers)))
+    return tuple(found)
+
+
+def _meet(one: Life, other: Life) -> bool:
+    """Both are there at some time."""
+    return all(
+        a.ending is None or a.ending.moment.event_us > b.joined.event_us
+        for a, b in ((one, other), (other, one))
+    )
+
+
+def came_first(life: Life) -> tuple[int, int]:
+    """Sort key: who created an instance; of one time, whose draws are less."""
+    return life.joined.event_us, life.entity
+
+
+@dataclass(frozen=True, slots=True)
+class RouteVersion:
+    """A topic's route from a moment on.
+
+    Attributes:
+        moment: of the events that made it; None: from before the log.
+        entity: whose the draw of its way to the name server is.
+        queues: numbers of the readable queues, in Java order (mqAll).
+        brokers: numbers of the brokers in it, in Java order: a pass asks one of them.
+        hearing: numbers of those that heartbeats go to: slaves, too.
+        masterless: brokers in it that it has no master of, whom nobody asks for order locks.
+        gone: no broker is left, so no client ever adopts it.
+    """
+
+    moment: LoggedTime | None
+    entity: int
+    queues: tuple[int, ...]
+    brokers: tuple[int, ...]
+    hearing: tuple[int, ...]
+    masterless: tuple[int, ...]
+    gone: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLife:
+    """A broker's stay: its member list begins empty.
+
+    Attributes:
+        broker: its number.
+        up: None: from before the log.
+        down: None: to the end.
+        host_lost: it ended without closing connections, at the latest two minutes before.
+    """
+
+    broker: int
+    up: LoggedTime | None
+    down: LoggedTime | None = None
+    host_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LocklessSpan:
+    """A stretch in which a broker gives no order lock: it has no master.
+
+    Of no length where a slave takes over, and where the master is back: the locks given are gone.
+    """
+
+    broker: int
+    since: LoggedTime
+    until: LoggedTime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeSwitch:
+    """How a broker tells members of changes from a moment on: ``mode`` is of `NOTICE_MODES`."""
+
+    broker: int
+    since: LoggedTime
+    mode: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptChange:
+    """An epoch of the replay whose way through the group is simulated.
+
+    Attributes:
+        epoch: its number.
+        change_ms: epoch ms, as in the ledger.
+        earliest_us: its actions may come so early: a join is logged after the first registration,
+            and passes suffer from a lost host before anybody notices it.
+        begin_us: the same within its own window: after the event of the change before it.
+        end_us: simulated until here.
+        causes: event types.
+    """
+
+    epoch: int
+    change_ms: int
+    earliest_us: int
+    begin_us: int
+    end_us: int
+    causes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Script:
+    """The events of one group.
+
+    Attributes:
+        cluster: its cluster.
+        consumer_group: its name.
+        settings: the group's.
+        brokers: names, in Java order; then the masters of `masters`.
+        topics: names, in Java order; retry topics and topics that are popped are left out.
+        queues: every queue that is ever readable, sorted as clients sort.
+        lives: processes in order of their joins.
+        routes: by topic number, its versions in order.
+        broker_lives: in order of time.
+        lockless: stretches without order locks.
+        changes: in order of time.
+        initial: queues by life that are held before the first change.
+        masters: numbers of masters that come or go, by that of their broker
+            (`broker_replicas.BrokerReplicas`).
+        popped: topics left out because some member pops them.
+        unknown_members: events that name a process that is not there.
+        known: what somebody knows beside the log; None: nobody does.
+        notices: how brokers tell members of changes, in order of time; before, at once.
+        mates: the scripts of other groups that share client instances with it.
+    """
+
+    cluster: str
+    consumer_group: str
+    settings: GroupSettings
+    brokers: tuple[str, ...]
+    topics: tuple[str, ...]
+    queues: tuple[MessageQueue, ...]
+    lives: tuple[Life, ...]
+    routes: tuple[tuple[RouteVersion, ...], ...]
+    broker_lives: tuple[BrokerLife, ...]
+    lockless: tuple[LocklessSpan, ...]
+    changes: tuple[ScriptChange, ...]
+    initial: tuple[frozenset[int], ...]
+    masters: Mapping[int, int] = field(default_factory=dict, hash=False)
+    popped: tuple[str, ...] = ()
+    unknown_members: tuple[Event, ...] = ()
+    known: WatcherKnowledge | None = None
+    notices: tuple[NoticeSwitch, ...] = ()
+    mates: tuple[Script, ...] = ()
+
+    @property
+    def out_of_step(self) -> float:
+        """Share of members whose clocks something unlogged may move at a change."""
+        return OUT_OF_STEP if self.known is None else 0.0
+
+    @cached_property
+    def begin_us(self) -> int:
+        """Nothing that happens comes earlier; `changes` must not be empty."""
+        return min(change.earliest_us for change in self.changes)
+
+    @cached_property
+    def sharing(self) -> tuple[tuple[tuple[int, Life], ...], ...]:
+        """`sharing_of` its lives."""
+        return sharing_of(self.lives, self.mates)
+
+    @cached_property
+    def together(self) -> tuple[Script, ...]:
+        """It, and its mates, each with those of all of these that share instances with it."""
+        alone = [replace(script, mates=()) for script in (self, *self.mates)]
+        found = [self]
+        for mate in alone[1:]:
+            others = [each for each in alone if each is not mate]
+            sharing = sharing_of(mate.lives, others)
+            numbers = sorted({number for shared in sharing for number, _ in shared})
+            mates = tuple(others[number] for number in numbers)
+            found.append(replace(mate, mates=mates, lives=with_shared_timers(mate.lives, mates)))
+        return tuple(found)
+
+    @property
+    def broker_names(self) -> tuple[str, ...]:
+        """In Java order; a name's place is the broker's number."""
+        return self.brokers[: len(self.brokers) - len(self.masters)]
+
+    @cached_property
+    def broker_entities(self) -> tuple[int, ...]:
+        """Return the entity that owns the draws of each broker."""
+        return tuple(entity_of(self.cluster, "broker", name) for name in self.brokers)
+
+    @cached_property
+    def topic_of_queue(self) -> tuple[int, ...]:
+        """The topic's number of each queue."""
+        number = {topic: index for index, topic in enumerate(self.topics)}
+        return tuple(number[queue.topic] for queue in self.queues)
+
+    @cached_property
+    def broker_of_queue(self) -> tuple[int, ...]:
+        """The broker's number of each queue."""
+        number = {broker: index for index, broker in enumerate(self.brokers)}
+        return tuple(number[queue.broker_name] for queue in self.queues)

@@ -1,0 +1,231 @@
+"""Queues passed from one holder to the next: gaps and overlaps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from rebalance_core.kernels.segments import NONE, Bools, Ints, first_of_run, last_of_run
+from rebalance_core.kernels.segments import running_max as _running_max
+from rebalance_core.model.group_settings import PUSH
+from rebalance_core.model.times import FIRST_PULL_DELAY_MS
+from rebalance_core.model.versions import parse_version
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.holdings import MeasuredHoldings
+from rebalance_core.timing.options import MS_US
+from rebalance_core.timing.readable_spans import ReadableSpans
+from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
+from rebalance_core.timing.windows import Windows
+
+NO_TIME = -(1 << 62)
+"""Of a drop or start that is not there."""
+FIRST_PULL_WAITS = (5,)
+"""From 5.0 on RebalanceImpl dispatches pull requests with a delay (rocketmq.md §4.3)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Handovers:
+    """Equally long columns.
+
+    Attributes:
+        seed: the place of the seed.
+        change: the place of the change that it belongs to.
+        queue: the number of the queue.
+        giver: the row in the holdings of who had it; -1: nobody.
+        taker: the row of who took it; -1: nobody.
+        drop_ms: `NO_TIME`: nobody had it, or it was not given up before the group was at rest.
+        start_ms: `NO_TIME`: nobody took it.
+        gap_ms: how long it was readable and nobody had it.
+        unread_ms: how long it was readable and nobody read it: to the first pull of who took it.
+        overlap_ms: how long both had it.
+    """
+
+    seed: Ints
+    change: Ints
+    queue: Ints
+    giver: Ints
+    taker: Ints
+    drop_ms: Ints
+    start_ms: Ints
+    gap_ms: Ints
+    unread_ms: Ints
+    overlap_ms: Ints
+
+    @property
+    def between_two(self) -> Bools:
+        """Somebody had it and somebody took it."""
+        return (self.giver >= 0) & (self.taker >= 0)
+
+    def take(self, rows: Ints | Bools) -> Handovers:
+        """Some of the rows."""
+        return Handovers(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+def first_pulls_ms(script: Script) -> Ints:
+    """(lives,) how long after taking a queue each pulls first: push clients from 5.0 on wait."""
+    push = script.settings.consumer_type == PUSH
+    versions = [parse_version(life.states[0][1].rules_version) for life in script.lives]
+    waits = [push and version >= FIRST_PULL_WAITS for version in versions]
+    return np.array(waits, np.int64) * FIRST_PULL_DELAY_MS
+
+
+def handovers_of(
+    held: MeasuredHoldings, readable: ReadableSpans, windows: Windows, first_pull_ms: Ints
+) -> Handovers:
+    """The hand-overs between holdings, in no order.
+
+    A queue comes from the one who, of all that took it earlier, had it last. It comes from nobody
+    where the queue changed meanwhile (it was away, or nobody was to read it), or the group came to
+    rest without an owner; its former owner then has a row that ends with nobody.
+
+    ``first_pull_ms``: by life, see `first_pulls_ms`.
+    """
+    if not len(held.seed) or not len(windows.change_ms):
+        return _rows()
+    ends = _Ends.of(held, readable, windows)
+    before = _before(held)
+    taken = held.start_us > BEFORE_ALL
+    passed = taken & (before >= 0) & _connected(ends, before)
+    given_up = _last_givers(held, before, taken & ~passed)
+    given_up = given_up[ends.drop_change[given_up] >= 0]
+    parts = (
+        _passed(ends, windows, np.flatnonzero(passed), before[passed], first_pull_ms),
+        _from_nobody(ends, readable, windows, np.flatnonzero(taken & ~passed), first_pull_ms),
+        _to_nobody(ends, readable, windows, given_up[held.drop_us[given_up] < NEVER]),
+    )
+    names = [field.name for field in fields(Handovers)]
+    return Handovers(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+
+@dataclass(frozen=True, eq=False)
+class _Ends:
+    """The known bounds of the start and the drop of each holding."""
+
+    held: MeasuredHoldings
+    start_ms: Ints
+    drop_ms: Ints
+    start_change: Ints
+    drop_change: Ints
+    start_place: Ints
+    drop_place: Ints
+    start_run: Ints
+    drop_run: Ints
+
+    @classmethod
+    def of(cls, held: MeasuredHoldings, readable: ReadableSpans, windows: Windows) -> _Ends:
+        start_ms, drop_ms = held.start_us // MS_US, held.drop_us // MS_US
+        start_change = windows.change_of(held.start_us)
+        drop_change = windows.change_of(held.drop_us)
+        return cls(
+            held=held,
+            start_ms=start_ms,
+            drop_ms=drop_ms,
+            start_change=start_change,
+            drop_change=drop_change,
+            start_place=readable.at(held.queue, start_ms).place,
+            drop_place=readable.at(held.queue, drop_ms).place,
+            start_run=windows.run[start_change],
+            drop_run=windows.run[drop_change],
+        )
+
+
+def _before(held: MeasuredHoldings) -> Ints:
+    """For each holding the earlier one of its queue that ended last; -1: none."""
+    first = first_of_run(held.queue, held.seed)
+    ended = held.drop_us < NEVER
+    finite = held.drop_us[ended] // MS_US
+    high = int(finite.max(initial=0)) + 1
+    clipped = np.where(ended, held.drop_us // MS_US, high)
+    longest = clipped == _running_max(clipped, np.cumsum(first))
+    latest = np.maximum.accumulate(np.where(longest, np.arange(len(first)), NONE))
+    before = np.full(len(first), NONE, np.int64)
+    before[1:] = latest[:-1]
+    before[first] = NONE
+    return before
+
+
+def _last_givers(held: MeasuredHoldings, before: Ints, broken: Bools) -> Ints:
+    """Whom nobody followed: who came before each row that is broken off, and the last ones."""
+    last = np.flatnonzero(last_of_run(held.queue, held.seed))
+    earlier = before[last]
+    latest = np.where((earlier >= 0) & (held.drop_us[earlier] > held.drop_us[last]), earlier, last)
+    cut = before[broken]
+    return np.unique(np.concatenate([cut[cut >= 0], latest]))
+
+
+def _connected(ends: _Ends, before: Ints) -> Bools:
+    """The holding before is still on, or its end and this start see the same queue and run."""
+    overlap = ends.held.drop_us[before] > ends.held.start_us
+    same_place = ends.drop_place[before] == ends.start_place
+    same_run = (ends.drop_run[before] == ends.start_run) & (ends.drop_change[before] >= 0)
+    connected: Bools = overlap | (same_place & same_run)
+    return connected
+
+
+def _passed(
+    ends: _Ends, windows: Windows, taker: Ints, giver: Ints, first_pull_ms: Ints
+) -> Handovers:
+    change = ends.start_change[taker]
+    rest_ms = windows.run_end_ms[change]
+    start, drop = ends.start_ms[taker], ends.drop_ms[giver]
+    readable = ends.start_place[taker] % 2 == 0
+    pulled = start + first_pull_ms[ends.held.life[taker]]
+    both_until = np.minimum(np.minimum(drop, ends.drop_ms[taker]), rest_ms)
+    return _rows(
+        seed=ends.held.seed[taker],
+        change=change,
+        queue=ends.held.queue[taker],
+        giver=giver,
+        taker=taker,
+        drop_ms=np.where(drop > rest_ms, NO_TIME, drop),
+        start_ms=start,
+        gap_ms=np.where(readable, np.maximum(start - drop, 0), 0),
+        unread_ms=np.where(readable, np.maximum(pulled - drop, 0), 0),
+        overlap_ms=np.maximum(both_until - start, 0),
+    )
+
+
+def _from_nobody(
+    ends: _Ends, readable: ReadableSpans, windows: Windows, taker: Ints, first_pull_ms: Ints
+) -> Handovers:
+    change, start = ends.start_change[taker], ends.start_ms[taker]
+    found = readable.at(ends.held.queue[taker], start)
+    since = np.maximum(readable.begin(found.stretch), windows.run_change_ms[change])
+    pulled = start + first_pull_ms[ends.held.life[taker]]
+    return _rows(
+        seed=ends.held.seed[taker],
+        change=change,
+        queue=ends.held.queue[taker],
+        taker=taker,
+        start_ms=start,
+        gap_ms=np.where(found.inside, np.maximum(start - since, 0), 0),
+        unread_ms=np.where(found.inside, np.maximum(pulled - since, 0), 0),
+    )
+
+
+def _to_nobody(ends: _Ends, readable: ReadableSpans, windows: Windows, giver: Ints) -> Handovers:
+    change, drop = ends.drop_change[giver], ends.drop_ms[giver]
+    found = readable.at(ends.held.queue[giver], drop)
+    until = np.minimum(readable.end(found.stretch), windows.run_end_ms[change])
+    return _rows(
+        seed=ends.held.seed[giver],
+        change=change,
+        queue=ends.held.queue[giver],
+        giver=giver,
+        drop_ms=drop,
+        gap_ms=np.where(found.inside, np.maximum(until - drop, 0), 0),
+        unread_ms=np.where(found.inside, np.maximum(until - drop, 0), 0),
+    )
+
+
+def _rows(**columns: Ints) -> Handovers:
+    """Rows with these columns; what is not given is nobody, no time or 0."""
+    count = len(columns.get("seed", ()))
+    absent = {"giver": NONE, "taker": NONE, "drop_ms": NO_TIME, "start_ms": NO_TIME}
+    return Handovers(
+        **{
+            field.name: columns.get(field.name, np.full(count, absent.get(field.name, 0), np.int64))
+            for field in fields(Handovers)
+        }
+    )

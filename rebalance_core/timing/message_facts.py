@@ -1,0 +1,96 @@
+"""What was observed of queues, and how fast messages come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.kernels.segments import Bools, Ints, pointers
+from rebalance_core.replay.history import GroupHistory
+from rebalance_core.timing.group_timeline import Script
+
+Floats = NDArray[np.float64]
+
+MILLI = 1_000
+"""Messages are counted in thousandths until they are summed."""
+UNKNOWN: Final = -1
+
+
+@dataclass(frozen=True, eq=False)
+class OffsetsByQueue:
+    """Observations of the queues of a script, by queue, then time.
+
+    Attributes:
+        first: (queues + 1,) where the rows of each queue begin.
+        observed_ms: when.
+        offset: what.
+    """
+
+    first: Ints
+    observed_ms: Ints
+    offset: Ints
+
+    @classmethod
+    def of(cls, queues: int, rows: list[tuple[int, int, int]]) -> OffsetsByQueue:
+        """Rows (queue, observed_ms, offset)."""
+        table = np.array(sorted(rows), np.int64).reshape(-1, 3)
+        counts = np.bincount(table[:, 0], minlength=queues)
+        return cls(pointers(counts), table[:, 1], table[:, 2])
+
+    def last_before(self, queue: Ints, at_ms: Ints) -> Ints:
+        """The last row of each queue at or before a time; one before its first: none."""
+        if not len(self.observed_ms):
+            return self.first[queue] - 1
+        low = int(self.observed_ms.min())
+        height = int(self.observed_ms.max()) - low + 3
+        owner = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+        keys = owner * height + self.observed_ms - low + 1
+        wanted = queue * height + np.clip(at_ms - low + 1, 0, height - 1)
+        return np.searchsorted(keys, wanted, side="right") - 1
+
+
+@dataclass(frozen=True, eq=False)
+class MessageFacts:
+    """Facts about the messages in the queues of a group."""
+
+    written: OffsetsByQueue
+    stored: OffsetsByQueue
+
+    @classmethod
+    def of(cls, script: Script, history: GroupHistory) -> MessageFacts:
+        """Out of the observations in a history."""
+        number = {queue: place for place, queue in enumerate(script.queues)}
+        written = [
+            (number[each.queue], each.observed_ms, each.max_offset)
+            for each in history.queue_offsets or ()
+            if each.queue in number
+        ]
+        stored = [
+            (number[each.queue], each.observed_ms, each.committed_offset)
+            for each in history.committed_offsets or ()
+            if each.queue in number and each.committed_offset >= 0
+        ]
+        count = len(number)
+        return cls(OffsetsByQueue.of(count, written), OffsetsByQueue.of(count, stored))
+
+    def rate(self, queue: Ints, at_ms: Ints) -> Floats:
+        """Messages per ms between the observations around a time; NaN: not known."""
+        log = self.written
+        found = np.full(len(queue), np.nan)
+        if not len(log.observed_ms):
+            return found
+        before = log.last_before(queue, at_ms)
+        both = np.flatnonzero((before >= log.first[queue]) & (before + 1 < log.first[queue + 1]))
+        older = before[both]
+        came = (log.offset[older + 1] - log.offset[older]).astype(np.float64)
+        found[both] = came / (log.observed_ms[older + 1] - log.observed_ms[older])
+        found[found < 0] = np.nan
+        return found
+
+    def has_stored(self, queue: Ints, at_ms: Ints) -> Bools:
+        """An offset of the group was seen at the broker before."""
+        found: Bools = self.stored.last_before(queue, at_ms) >= self.stored.first[queue]
+        return found

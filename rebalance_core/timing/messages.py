@@ -1,0 +1,194 @@
+"""How many messages the new owner of a queue reads again, and how long messages wait.
+
+Each pull request carries what its client has consumed (``commitOffset``), so the offset at the
+broker is about one message old where messages come, and up to 5 s old where none does. The
+shares are of recorded rolling restarts (``python -m tests.recordings.rollouts.copies``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.model.group_settings import PUSH
+from rebalance_core.model.times import FIRST_PULL_DELAY_MS
+from rebalance_core.model.versions import parse_version
+from rebalance_core.timing.draws import DRAW_BITS, Timer, all_below, uniforms
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.handovers import FIRST_PULL_WAITS, Handovers
+from rebalance_core.timing.holdings import MeasuredHoldings
+from rebalance_core.timing.message_facts import MILLI, UNKNOWN, Floats, MessageFacts
+from rebalance_core.timing.options import MS_US, ClockOptions
+from rebalance_core.timing.ticks import Ticks
+from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
+
+CONSUME_THREADS = 20
+"""DefaultMQPushConsumer.consumeThreadMin: handlers of a concurrent client that run at once."""
+ONE_MORE = ((1, 1.0), (50, 0.55), (300, 0.4), (1_000, 0.1))
+"""(gap ms, share): where the taker asks before the drop, or so soon after it, the giver's last
+message is not committed yet in so many hand-overs of a concurrent group between members that stay.
+
+Beside what was in work. Who leaves gracefully commits all the rest.
+"""
+ONE_MORE_ORDERLY = 0.06
+"""The same of an orderly group, after any gap."""
+_LATE_AFTER_MS = 1_000
+"""A message that waits longer is late."""
+
+
+@dataclass(frozen=True, eq=False)
+class Consumption:
+    """How messages of a group's queues come and are read, a place for each of some hand-overs.
+
+    Attributes:
+        rate: messages per ms; NaN: not known.
+        speed: at which one owner can read a queue, messages per ms; inf: at once.
+        handler_ms: of one message.
+        first_pull_ms: from taking a queue to the first pull.
+    """
+
+    rate: Floats
+    speed: float
+    handler_ms: int
+    first_pull_ms: int
+
+    @classmethod
+    def of(
+        cls, moved: Handovers, facts: MessageFacts, script: Script, options: ClockOptions,
+        change_ms: Ints,
+    ) -> Consumption:  # fmt: skip
+        """As the observations around each change and the options have it."""
+        at_once = 1 if script.settings.ordered else CONSUME_THREADS
+        handler_ms = options.handler_ms
+        settings = script.settings
+        waits = (
+            settings.consumer_type == PUSH
+            and parse_version(settings.client_version) >= FIRST_PULL_WAITS
+        )
+        return cls(
+            rate=facts.rate(moved.queue, change_ms[moved.change]),
+            speed=at_once / handler_ms if handler_ms else np.inf,
+            handler_ms=handler_ms,
+            first_pull_ms=FIRST_PULL_DELAY_MS if waits else 0,
+        )
+
+    def read(self, since_ms: Ints, gap_ms: Ints) -> Floats:
+        """Messages read so long after a queue was taken that nobody had for a time before."""
+        reads_ms = np.maximum(since_ms - self.first_pull_ms, 0)
+        waits = self.rate * (since_ms + gap_ms)
+        if self.speed == np.inf:
+            return np.where(reads_ms > 0, waits, 0.0)
+        return np.minimum(reads_ms * self.speed, waits)
+
+
+def replayed_milli(
+    moved: Handovers, held: MeasuredHoldings, reading: Consumption, ticks: Ticks
+) -> Ints:
+    """Thousandths of messages that the new owner reads again; `UNKNOWN` where that is not known.
+
+    What the old owner read while both had the queue; what it had in work, on average handler time x
+    rate; what it had not committed yet when it was lost, or when the new one asked.
+
+    Args:
+        moved: hand-overs.
+        held: the holdings that they name.
+        reading: of these hand-overs.
+        ticks: of the script, for the seeds of the holdings.
+    """
+    found = np.full(len(moved.seed), UNKNOWN, np.int64)
+    known = moved.between_two & ~np.isnan(reading.rate)
+    rows = np.flatnonzero(known)
+    giver, rate = moved.giver[rows], reading.rate[rows]
+    queue = moved.queue[rows]
+    again = _read_by_both(moved, held, reading)[rows]
+    again += _whole(rate * reading.handler_ms, _draws(held, giver, ticks, Timer.IN_WORK, queue))
+    lives = ticks.script.lives
+    endings = [life.ending for life in lives]
+    killed = np.array([each is not None and not each.graceful for each in endings], np.bool_)
+    life, seed, drop = held.life[giver], held.seed[giver], held.drop_us[giver]
+    gone = drop == ticks.ended[life, seed]
+    lost = killed[life] & gone
+    since_ms = (drop - held.start_us[giver]) // MS_US
+    draws = _draws(held, giver, ticks, Timer.COMMIT_AGE, queue)
+    persists = np.array([e.intervals.persist_consumer_offset_interval_ms for e in lives], np.int64)
+    persist_ms = persists[life]
+    age_ms = all_below(draws, persist_ms)
+    if ticks.shared.any():  # one tick commits for all groups of an instance
+        one_tick_ms = ticks.commit_age_us(life, seed, drop) // MS_US
+        age_ms = np.where(ticks.shared[life], one_tick_ms, age_ms)
+    age_ms = np.minimum(age_ms, since_ms)
+    come = rate * age_ms
+    uncommitted = np.where(rate < reading.speed, np.minimum(come, 1.0), come)
+    share = _share_of_one_more(moved.gap_ms[rows], ticks.script.settings.ordered)
+    # where none comes in so long, the timer has committed the last one
+    share = np.where(gone, 0.0, share * np.minimum(rate * persist_ms, 1))
+    draws = _draws(held, giver, ticks, Timer.ONE_MORE, queue)
+    again += _whole(np.where(lost, uncommitted, share), draws)
+    found[rows] = np.rint(MILLI * again).astype(np.int64)
+    return found
+
+
+def _read_by_both(moved: Handovers, held: MeasuredHoldings, reading: Consumption) -> Floats:
+    """Messages that the old owner read while both had the queue: it may have been behind."""
+    overlap = moved.overlap_ms
+    waited_ms = np.zeros(len(held.seed), np.int64)
+    taken = moved.taker >= 0
+    waited_ms[moved.taker[taken]] = moved.gap_ms[taken]
+    begun = np.where(moved.giver >= 0, held.start_us[moved.giver], BEFORE_ALL)
+    since_ms = np.where(begun > BEFORE_ALL, moved.start_ms - begun // MS_US, _LONG_MS)
+    since_ms = np.where((overlap > 0) & (since_ms >= 0), since_ms, _LONG_MS)
+    gap_ms = np.where(begun > BEFORE_ALL, waited_ms[moved.giver], 0)
+    both = reading.read(since_ms + overlap, gap_ms) - reading.read(since_ms, gap_ms)
+    return np.where(since_ms == _LONG_MS, reading.rate * overlap, both)
+
+
+_LONG_MS = NEVER // MS_US
+"""Whoever has a queue so long is not behind."""
+
+
+def _share_of_one_more(gap_ms: Ints, ordered: bool) -> Floats:
+    """How often a giver that stays has not committed its last message in time."""
+    if ordered:
+        return np.full(len(gap_ms), ONE_MORE_ORDERLY)
+    share = np.zeros(len(gap_ms))
+    for longest_ms, of_handovers in reversed(ONE_MORE):
+        share[gap_ms < longest_ms] = of_handovers
+    return share
+
+
+def _whole(messages: Floats, draws: NDArray[np.uint64]) -> Floats:
+    """Whole numbers of messages that are so many on average."""
+    least = np.floor(messages)
+    share = np.rint((messages - least) * (1 << DRAW_BITS)).astype(np.uint64)
+    return np.asarray(least + (draws < share), np.float64)
+
+
+def _draws(
+    held: MeasuredHoldings, giver: Ints, ticks: Ticks, timer: Timer, queue: Ints
+) -> NDArray[np.uint64]:
+    """One draw for each queue that a holder gave up."""
+    entities = np.array([life.entity for life in ticks.script.lives], np.uint64)
+    entity = entities[held.life[giver]] if len(giver) else np.empty(0, np.uint64)
+    return uniforms(ticks.seeds[held.seed[giver]], entity, timer, queue)
+
+
+def late_ms(moved: Handovers, reading: Consumption) -> Floats:
+    """Return how long the oldest unread message of each queue is older than a second; NaN: not
+    known.
+
+    It came, on average, half a message's distance after the old owner had gone, and is read at the
+    first pull of the new one, which then has what came meanwhile to catch up with.
+    """
+    taken = moved.taker >= 0
+    pulled_ms = np.where(taken, reading.first_pull_ms, 0)
+    over_ms = np.maximum(moved.gap_ms + pulled_ms - _LATE_AFTER_MS, 0.0)
+    over_ms[moved.gap_ms == 0] = 0.0
+    rate = reading.rate
+    with np.errstate(divide="ignore", invalid="ignore"):
+        come = np.where(rate * over_ms < 1, rate * over_ms**2 / 2, over_ms - 0.5 / rate)
+        keeps_up = np.where(rate < reading.speed, 1.0 / (1.0 - rate / reading.speed), np.nan)
+    found = np.where(taken, come * keeps_up, come)
+    return np.where(over_ms > 0, found, 0.0)

@@ -1,0 +1,40 @@
+"""Names of what happens to a broker's member list: the draws of its notices belong to them."""
+
+from enum import StrEnum
+
+from rebalance_core.timing.draws import entity_of
+
+_BITS = (1 << 62) - 1
+
+
+class Operation(StrEnum):
+    """Why a broker notifies the group of a change."""
+
+    JOINS = "joins"
+    """A process registers as it joins."""
+    AGAIN = "again"
+    """It registers with a broker that is new or came back; once in each life of the broker."""
+    GOES = "goes"
+    """It unregisters, or its connection ends."""
+    SUBSCRIBES = "subscribes"
+    """A heartbeat with other topics, sent at once; numbered by the state of the process."""
+    TICKS = "ticks"
+    """A heartbeat with other topics, by the timer; numbered by the tick."""
+    CHANGES = "changes"
+    """A heartbeat with other topics, after a pass that changed something; numbered by the pass."""
+
+
+def operation_id(
+    entity: int, broker_name: str, broker_life: int, operation: Operation, number: int = 0
+) -> int:
+    """The tick of the draws ``NOTICE`` and ``NOTICE_LOST`` of an operation, below 2 ** 63.
+
+    Args:
+        entity: of the process that registers, goes or sends the heartbeat.
+        broker_name: where.
+        broker_life: number of the broker's life in the script.
+        operation: what for.
+        number: distinguishes operations of one kind; see `Operation`.
+    """
+    base = entity_of("op", str(entity), broker_name, str(broker_life), operation)
+    return (base & _BITS) + number

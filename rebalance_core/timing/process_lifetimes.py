@@ -1,0 +1,128 @@
+"""Who was in the group, from when to when, with what: lives from consumer events."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from rebalance_core.model import events
+from rebalance_core.model.clients import client_intervals
+from rebalance_core.model.events import Event
+from rebalance_core.replay.group_state import GroupState
+from rebalance_core.replay.member import Member, ProcessKey
+from rebalance_core.timing.broker_replicas import BrokerReplicas
+from rebalance_core.timing.draws import entity_of
+from rebalance_core.timing.group_timeline import (
+    Ending,
+    Life,
+    LoggedTime,
+    Sighting,
+)
+
+
+@dataclass(slots=True)
+class LifeBook:
+    """Lives as their events come; give it each event after the group's state has taken it."""
+
+    cluster: str
+    consumer_group: str
+    replicas: BrokerReplicas
+    moment_of: Callable[[Event], LoggedTime]
+    lives: list[Life] = field(default_factory=list)
+    _open: dict[ProcessKey, int] = field(default_factory=dict)
+    _stays: dict[ProcessKey, int] = field(default_factory=dict)
+    _new: list[int] = field(default_factory=list)
+
+    def take(self, event: Event, state: GroupState) -> None:
+        """Take a consumer event that the state knew the member of."""
+        assert event.client_id is not None
+        key = (event.client_id, event.channel_id)
+        ends = event.event_type in (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
+        if key not in self._open:
+            self._begin(key, event, state)
+        elif event.broker_name is not None and (ends or event.event_type == events.CONSUMER_JOIN):
+            self._see(key, event, state, listed=not ends)
+        elif ends:
+            self._end(key, event, state)
+        else:
+            self._change(key, self.moment_of(event), state.members[key])
+
+    def end_instant(self, state: GroupState) -> None:
+        """Whoever joined in this instant registers with the brokers of all its events."""
+        for index in self._new:
+            life = self.lives[index]
+            if life.only_broker is None:
+                names = _reachable(state, life.states[0][1])
+                masterless = state.routes.masterless
+                known = chain(*(self.replicas.hearing(name, masterless) for name in names))
+                self.lives[index] = replace(life, first_brokers=tuple(sorted(known)))
+        self._new.clear()
+
+    def _begin(self, key: ProcessKey, event: Event, state: GroupState) -> None:
+        client_id, channel_id = key
+        only = self._one_broker(event, state)
+        stay = self._stays[key] = self._stays.get(key, -1) + 1
+        moment, member = self.moment_of(event), state.members[key]
+        self._open[key] = len(self.lives)
+        self._new.append(len(self.lives))
+        self.lives.append(
+            Life(
+                index=len(self.lives),
+                entity=entity_of(
+                    self.cluster, self.consumer_group, client_id, channel_id, str(stay)
+                ),
+                client_id=client_id,
+                channel_id=channel_id,
+                joined=moment,
+                observed=event.detail == events.OBSERVED,
+                only_broker=only,
+                ghost=only is not None and self._lives_elsewhere(key),
+                first_brokers=() if only is None else (only,),
+                states=((moment, member),),
+                intervals=client_intervals(state.settings, event),
+            )
+        )
+
+    def _lives_elsewhere(self, key: ProcessKey) -> bool:
+        return any(client_id == key[0] and (client_id, channel) != key
+                   for client_id, channel in self._open)  # fmt: skip
+
+    def _one_broker(self, event: Event, state: GroupState) -> int | None:
+        name = event.broker_name
+        return None if name is None else self.replicas.asked(name, state.routes.masterless)
+
+    def _see(self, key: ProcessKey, event: Event, state: GroupState, *, listed: bool) -> None:
+        broker = self._one_broker(event, state)
+        if broker is not None:
+            index = self._open[key]
+            life = self.lives[index]
+            notifies = event.detail != events.EXPIRED and _is_told(event, state)
+            seen = Sighting(self.moment_of(event), broker, listed, notifies)
+            self.lives[index] = replace(life, sightings=(*life.sightings, seen))
+
+    def _end(self, key: ProcessKey, event: Event, state: GroupState) -> None:
+        index = self._open.pop(key)
+        graceful = event.event_type == events.CONSUMER_LEAVE
+        notifies = event.detail != events.EXPIRED and _is_told(event, state)
+        ending = Ending(self.moment_of(event), graceful, notifies)
+        self.lives[index] = replace(self.lives[index], ending=ending)
+
+    def _change(self, key: ProcessKey, moment: LoggedTime, member: Member) -> None:
+        index = self._open[key]
+        life = self.lives[index]
+        if life.states[-1][1] != member:
+            self.lives[index] = replace(life, states=(*life.states, (moment, member)))
+
+
+def _is_told(event: Event, state: GroupState) -> bool:
+    """The group's switch is on; a channel that closes is told all the same (rocketmq.md §6.2)."""
+    return state.settings.notified or event.event_type == events.CONSUMER_LOST
+
+
+def _reachable(state: GroupState, member: Member) -> Collection[str]:
+    """Brokers that are up and in a route that the member reads."""
+    return {
+        broker
+        for topic in member.subscriptions
+        for broker in state.routes.brokers_of(topic)
+        if broker not in state.routes.down
+    }

@@ -1,0 +1,131 @@
+"""What some seeds say of each change, such that the parts of all seeds add up exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.contracts.propagation import PROPAGATION
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.handovers import Handovers
+from rebalance_core.timing.message_facts import MILLI, UNKNOWN
+from rebalance_core.timing.owner_times import OwnerTimes
+
+CAUSES_JOINED_BY = " + "
+MS_PER_SECOND = 1_000
+
+_NUMBERS = pa.list_(pa.int64())
+PARTIAL_SCHEMA: Final = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("consumer_group", pa.string()),
+        ("change_ms", pa.int64()),
+        ("cause", pa.string()),
+        ("convergence_ms", _NUMBERS),
+        ("convergence_seeds", _NUMBERS),
+        ("gap_ms", _NUMBERS),
+        ("gap_queues", _NUMBERS),
+        ("orphan_queue_ms", pa.int64()),
+        ("double_queue_ms", pa.int64()),
+        ("replayed_milli", pa.int64()),
+        ("rates_unknown", pa.int64()),
+    ]
+)
+"""One row a change and part: how many seeds converged in, and how many queues had a gap of, each
+number of milliseconds; sums; and how many hand-overs are missing in that of messages."""
+_SUMS = ("orphan_queue_ms", "double_queue_ms", "replayed_milli", "rates_unknown")
+_SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
+
+
+def partial_of(script: Script, times: OwnerTimes, moved: Handovers, replayed: Ints) -> pa.Table:
+    """The part of some seeds, of `PARTIAL_SCHEMA`.
+
+    Args:
+        script: that was played.
+        times: of every change and seed.
+        moved: hand-overs of all of these seeds.
+        replayed: of each hand-over, as `replayed_milli` gives it.
+    """
+    passed = moved.between_two
+    unknown = passed & (replayed == UNKNOWN)
+    known = passed & ~unknown
+    count = len(script.changes)
+    gaps = _gaps_by_change(moved.change[passed], moved.unread_ms[passed], count)
+    messages = np.zeros(count, np.int64)
+    np.add.at(messages, moved.change[known], replayed[known])
+    missing = np.bincount(moved.change[unknown], minlength=count)
+    rows = []
+    for number, change in enumerate(script.changes):
+        ms, seeds = np.unique(times.convergence_ms[number], return_counts=True)
+        values = (
+            script.cluster,
+            script.consumer_group,
+            change.change_ms,
+            CAUSES_JOINED_BY.join(change.causes),
+            ms.tolist(),
+            seeds.tolist(),
+            *gaps[number],
+            int(times.orphan_ms[number].sum()),
+            int(times.double_ms[number].sum()),
+            int(messages[number]),
+            int(missing[number]),
+        )
+        rows.append(dict(zip(PARTIAL_SCHEMA.names, values, strict=True)))
+    return pa.Table.from_pylist(rows, PARTIAL_SCHEMA)
+
+
+def _gaps_by_change(change: Ints, gap_ms: Ints, count: int) -> list[tuple[list[int], list[int]]]:
+    height = int(gap_ms.max(initial=0)) + 1
+    cells, queues = np.unique(change * height + gap_ms, return_counts=True)
+    bounds = np.searchsorted(cells, np.arange(count + 1) * height)
+    return [
+        ((cells[low:high] - number * height).tolist(), queues[low:high].tolist())
+        for number, (low, high) in enumerate(pairwise(bounds))
+    ]
+
+
+def propagation(partials: Iterable[pa.Table]) -> pa.Table:
+    """The rows of ``propagation`` out of the parts of all seeds, whatever the parts are.
+
+    Quantiles are by nearest rank: the smallest value that so many per cent do not exceed.
+    """
+    by_change: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for part in partials:
+        for row in part.to_pylist():
+            key = tuple(row[name] for name in PARTIAL_SCHEMA.names[:4])
+            by_change.setdefault(key, []).append(row)
+    rows = [_row(key, parts) for key, parts in sorted(by_change.items())]
+    return pa.Table.from_pylist(rows, PROPAGATION.arrow_schema())
+
+
+def _row(key: tuple[Any, ...], parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    seeds = sum(sum(part["convergence_seeds"]) for part in parts)
+    total = {name: sum(part[name] for part in parts) for name in _SUMS}
+    known = not total["rates_unknown"]
+    return {
+        **dict(zip(PARTIAL_SCHEMA.names, key, strict=False)),
+        **_quantiles("convergence_ms", "convergence_seeds", parts),
+        **_quantiles("gap_ms", "gap_queues", parts),
+        "orphan_queue_seconds": total["orphan_queue_ms"] / (MS_PER_SECOND * seeds),
+        "double_queue_seconds": total["double_queue_ms"] / (MS_PER_SECOND * seeds),
+        "replayed_messages": total["replayed_milli"] / (MILLI * seeds) if known else None,
+    }
+
+
+def _quantiles(name: str, counts: str, parts: Sequence[dict[str, Any]]) -> dict[str, int]:
+    values = np.concatenate([np.array(part[name], np.int64) for part in parts])
+    weights = np.concatenate([np.array(part[counts], np.int64) for part in parts])
+    order = np.argsort(values, kind="stable")
+    values, reached = values[order], np.cumsum(weights[order])
+    if not len(values):
+        return {f"{name}_{suffix}": 0 for suffix, _ in _SHARES}
+    found = {}
+    for suffix, percent in _SHARES:
+        rank = -(-int(reached[-1]) * percent // 100)
+        found[f"{name}_{suffix}"] = int(values[np.searchsorted(reached, max(1, rank))])
+    return found

@@ -1,0 +1,160 @@
+"""Which queues a member should have, and when: readable ones of topics that a member reads."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.timing.group_timeline import LoggedTime, Script
+from rebalance_core.timing.options import MS_US
+
+FIRST_MS = -(1 << 61)
+LAST_MS = 1 << 61
+"""Of stretches that are open: before and after every event."""
+
+Stretch = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadableAt:
+    """Where queues are at a time each.
+
+    Attributes:
+        stretch: the last stretch that had begun; of another queue, or -1: none had.
+        place: equal for two times of one queue if it did not change in between; even: inside.
+        inside: the queue is readable and a member reads it.
+    """
+
+    stretch: Ints
+    place: Ints
+    inside: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class ReadableSpans:
+    """Stretches by queue, sorted; two of one queue never touch.
+
+    Attributes:
+        first: (queues + 1,) where the stretches of each queue begin.
+        begin_ms: (stretches,) since when.
+        end_ms: (stretches,) until when, exclusive.
+    """
+
+    first: Ints
+    begin_ms: Ints
+    end_ms: Ints
+
+    def at(self, queue: Ints, at_ms: Ints) -> ReadableAt:
+        """Return where each queue is at a time."""
+        if not len(self.begin_ms):
+            nowhere = np.full(len(queue), -1, np.int64)
+            return ReadableAt(nowhere, nowhere, np.zeros(len(queue), np.bool_))
+        begins, low, last = self._begins
+        wanted = queue * (last - low + 1) + np.clip(at_ms, low, last) - low
+        stretch = np.searchsorted(begins, wanted, side="right") - 1
+        begun = stretch >= self.first[queue]
+        inside = begun & (at_ms < self.end_ms[stretch])
+        return ReadableAt(stretch, 2 * stretch + ~inside, inside)
+
+    @cached_property
+    def _begins(self) -> tuple[Ints, int, int]:
+        """Return a rising number of each stretch, and the bounds of the times in them."""
+        finite = self.begin_ms[self.begin_ms > FIRST_MS]
+        last = int(finite.max(initial=0))
+        low = int(finite.min(initial=last)) - 1
+        owner = np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+        return owner * (last - low + 1) + np.clip(self.begin_ms, low, last) - low, low, last
+
+    def begin(self, stretch: Ints) -> Ints:
+        """Return when stretches begin; any number that `at` gives will do."""
+        return self.begin_ms[stretch] if len(self.begin_ms) else np.zeros(len(stretch), np.int64)
+
+    def end(self, stretch: Ints) -> Ints:
+        """Return when stretches end; any number that `at` gives will do."""
+        return self.end_ms[stretch] if len(self.end_ms) else np.zeros(len(stretch), np.int64)
+
+    def mask(self, at_ms: int) -> Bools:
+        """(queues,) True for those that are in a stretch at this time."""
+        queues = np.arange(len(self.first) - 1)
+        return self.at(queues, np.full(len(queues), at_ms, np.int64)).inside
+
+
+def readable_of(script: Script) -> ReadableSpans:
+    """The stretches of every queue of a script, by the times of the log.
+
+    A topic counts while a live member subscribes it; once no member is left, those of its last
+    members do, as in the ledger.
+    """
+    wanted = _wanted(script)
+    by_queue: list[list[Stretch]] = [[] for _ in script.queues]
+    for topic, versions in enumerate(script.routes):
+        ends = [*(_ms(version.moment) for version in versions[1:]), LAST_MS]
+        for version, end in zip(versions, ends, strict=True):
+            since = _ms(version.moment)
+            for begin, until in wanted[topic]:
+                clipped = max(begin, since), min(until, end)
+                if clipped[0] < clipped[1]:
+                    for queue in version.queues:
+                        by_queue[queue].append(clipped)
+    joined = [list(_joined(stretches)) for stretches in by_queue]
+    first = np.zeros(len(joined) + 1, np.int64)
+    np.cumsum([len(each) for each in joined], out=first[1:])
+    flat = np.array([each for stretches in joined for each in stretches], np.int64).reshape(-1, 2)
+    return ReadableSpans(first, flat[:, 0], flat[:, 1])
+
+
+def _wanted(script: Script) -> list[list[Stretch]]:
+    """By topic: when some live member subscribes it, or the last ones that lived did."""
+    numbers = {topic: number for number, topic in enumerate(script.topics)}
+    steps: list[tuple[int, int, frozenset[str] | None]] = []
+    for life in script.lives:
+        if life.ghost:
+            continue
+        steps += [(_ms(at), life.index, member.subscriptions) for at, member in life.states]
+        if life.ending is not None:
+            steps.append((_ms(life.ending.moment), life.index, None))
+    steps.sort(key=lambda step: (step[0], step[2] is None))
+    living: dict[int, frozenset[str]] = {}
+    found: list[list[Stretch]] = [[] for _ in script.topics]
+    before, since = frozenset[str](), 0
+    for place, (at, life_index, topics) in enumerate(steps):
+        if topics is None:
+            living.pop(life_index, None)
+        else:
+            living[life_index] = topics
+        if place + 1 < len(steps) and steps[place + 1][0] == at:
+            continue
+        now = frozenset[str]().union(*living.values()) if living else before
+        if now != before:
+            _close(found, numbers, before, since, at)
+            before, since = now, at
+    _close(found, numbers, before, since, LAST_MS)
+    return found
+
+
+def _close(
+    found: list[list[Stretch]], numbers: dict[str, int], topics: frozenset[str], since: int, to: int
+) -> None:
+    for topic in topics:
+        if topic in numbers:
+            found[numbers[topic]].append((since, to))
+
+
+def _joined(stretches: list[Stretch]) -> Iterator[Stretch]:
+    """The stretches in order, those that touch as one."""
+    open_begin = open_end = None
+    for begin, end in sorted(stretches):
+        if open_end is not None and begin <= open_end:
+            open_end = max(open_end, end)
+            continue
+        if open_begin is not None and open_end is not None:
+            yield open_begin, open_end
+        open_begin, open_end = begin, end
+    if open_begin is not None and open_end is not None:
+        yield open_begin, open_end
+
+
+def _ms(moment: LoggedTime | None) -> int:
+    return FIRST_MS if moment is None else moment.event_us // MS_US

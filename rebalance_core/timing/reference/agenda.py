@@ -1,0 +1,62 @@
+"""When a client's next pass is put on the agenda (rocketmq.md §3.1)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from rebalance_core.timing.reference.event_queue import Kind
+from rebalance_core.timing.reference.world import OWN, WOKEN, Client, World
+from rebalance_core.timing.timer_periods import (
+    MIN_INTERVAL,
+)
+
+
+def wake(world: World, client: Client) -> None:
+    """``rebalanceImmediately``: the next pass begins as soon as the clock of passes allows."""
+    client.clock.wake(world.now_us)
+    schedule_pass(world, client)
+
+
+def wake_instance(world: World, life: int) -> None:
+    """A RebalanceService runs passes of all groups of its instance, whosever notice it is."""
+    _wake_life(world, life)
+    wake_others(world, life, world.now_us)
+
+
+def wake_others(world: World, life: int, at_us: int) -> None:
+    """Put a wake-up of the other groups in the instance of a life on the agenda."""
+    for other, index, comes_to in world.together.get(life, ()):
+        woken = partial(_wake_life, other, index)
+        world.agenda.put(comes_to(at_us), Kind.NOTICE, woken, process=index)
+
+
+def _wake_life(world: World, life: int) -> None:
+    client = world.clients.get(life)
+    if client is not None:
+        wake(world, client)
+
+
+def schedule_pass(world: World, client: Client) -> None:
+    """Put the next pass on the agenda; what stood there before begins nothing any more."""
+    if not client.in_pass and (not client.member.suspended or passes_while_suspended(client)):
+        due, at_us = partial(_begin_if_due, world, client), client.clock.next_us
+        if world.script.known is not None:
+            at_us = world.script.known.due_us(client.index, at_us)
+        world.agenda.put(at_us, Kind.PASS, due, process=client.index)
+
+
+def passes_while_suspended(client: Client) -> bool:
+    """Before 5.2 passes that do nothing keep a suspended client's clock (rocketmq.md §3.2)."""
+    return client.version < MIN_INTERVAL
+
+
+def _begin_if_due(world: World, client: Client) -> None:
+    clock = client.clock
+    if clock.next_us > world.now_us or client.in_pass or world.idle or not world.runs(client):
+        return
+    if not client.member.suspended:
+        own_us = clock.last_end_us + clock.wait_us
+        world.begin_pass(world, client, OWN if own_us <= world.now_us else WOKEN)
+    elif passes_while_suspended(client):
+        clock.begin(world.now_us)
+        schedule_pass(world, client)

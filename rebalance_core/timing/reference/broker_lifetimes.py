@@ -1,0 +1,54 @@
+"""Brokers and masters that come and go, as the script has it."""
+
+from functools import partial
+
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.reference.event_queue import Kind
+from rebalance_core.timing.reference.world import LoopBroker, World
+
+
+def brokers_at_first(script: Script) -> list[LoopBroker]:
+    """Every broker as it was before the log."""
+    first = {life.broker: life.up is None for life in reversed(script.broker_lives)}
+    numbers: dict[int, int] = {}
+    for number, life in enumerate(script.broker_lives):
+        numbers.setdefault(life.broker, number)
+    return [LoopBroker(b, numbers[b], first[b]) for b in range(len(script.brokers))]
+
+
+def schedule_brokers(world: World) -> None:
+    """Put what happens to brokers on the agenda."""
+    script, future = world.script, world.future
+    for number, life in enumerate(script.broker_lives):
+        broker, (up_us, down_us) = world.brokers[life.broker], future.broker_lives[number]
+        if life.up is not None:
+            _put(world, up_us, broker, partial(_up, broker, number))
+        if life.down is not None:
+            _put(world, down_us, broker, partial(_down, broker, silent=life.host_lost))
+    for stretch, (since_us, until_us) in zip(script.lockless, future.lockless, strict=True):
+        broker = world.brokers[stretch.broker]
+        _put(world, since_us, broker, partial(_master, broker, present=False))
+        if stretch.until is not None:
+            _put(world, until_us, broker, partial(_master, broker, present=True))
+
+
+def _put(world: World, at_us: int, broker: LoopBroker, action: partial[None]) -> None:
+    world.agenda.put(at_us, Kind.SCRIPT, action, broker=broker.number)
+
+
+def _up(broker: LoopBroker, life: int) -> None:
+    """A broker that starts knows no member of the group."""
+    broker.up, broker.silent, broker.life = True, False, life
+    broker.forget_group()
+
+
+def _down(broker: LoopBroker, *, silent: bool) -> None:
+    """A process that ends closes its connections; a host that is lost answers nothing any more."""
+    broker.up, broker.silent = False, silent
+    broker.forget_group()
+
+
+def _master(broker: LoopBroker, *, present: bool) -> None:
+    """Only a master gives order locks, and they are in its memory alone."""
+    broker.lockless = not present
+    broker.locks.clear()

@@ -1,0 +1,137 @@
+"""`Ticks` of one seed as plain numbers."""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+
+import numpy as np
+
+from rebalance_core.model.events import ON
+from rebalance_core.model.times import NOTICE_BATCH_MS
+from rebalance_core.timing.delays import ROUTE_ANSWER
+from rebalance_core.timing.draws import Timer, below, uniform
+from rebalance_core.timing.group_timeline import Life, Script
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.ticks import Ticks
+from rebalance_core.timing.timer_periods import (
+    FIRST_HEARTBEAT_US,
+    FIRST_LOCK_RENEWAL_US,
+    FIRST_POLL_US,
+    LOCK_RENEWAL_US,
+    POLL_US,
+)
+
+
+class Future:
+    """Times of one future that no pass can change; microseconds since the epoch."""
+
+    def __init__(self, script: Script, seed: int, options: ClockOptions) -> None:
+        self.script, self.seed, self.options = script, seed, options
+        self.ticks = ticks = Ticks(script, np.array([seed], np.int64), options)
+        self.created: list[int] = ticks.created[:, 0].tolist()
+        self.timers_start: list[int] = ticks.timers_start[:, 0].tolist()
+        self._beats_start: list[int] = ticks.beats_start[:, 0].tolist()
+        self._own_start: list[int] = ticks.own_start[:, 0].tolist()
+        self.joined: list[int] = ticks.joined[:, 0].tolist()
+        self.ended: list[int] = ticks.ended[:, 0].tolist()
+        self.unlocked: list[int] = ticks.unlocked[:, 0].tolist()
+        self.notice_late: list[int] = ticks.notice_late[:, 0].tolist()
+        self.stopped: list[int] = ticks.stopped[:, 0].tolist()
+        self.registered: list[list[int]] = ticks.registered[:, :, 0].tolist()
+        self.unregistered: list[list[int]] = ticks.unregistered[:, :, 0].tolist()
+        self.first_pass_end: list[int] = ticks.first_pass_end[:, 0].tolist()
+        self.pass_length: list[int] = ticks.pass_length[:, 0].tolist()
+        self._poll: list[int] = ticks.periods.poll[:, 0].tolist()
+        self._beat: list[int] = ticks.periods.beat[:, 0].tolist()
+        self.wait: list[int] = ticks.periods.wait[:, 0].tolist()
+        self.min_interval: list[int] = ticks.periods.least[:, 0].tolist()
+        self._route_lag: list[int] = ticks.route_lag[:, 0].tolist()
+        self._visible: list[list[int]] = [
+            ticks.route_visible_us[topic][:, 0].tolist() for topic in range(len(script.topics))
+        ]
+
+    @cached_property
+    def broker_lives(self) -> list[tuple[int, int]]:
+        """By broker life: since when it is up, and until when."""
+        return [(int(up[0]), int(down[0])) for up, down in self.ticks.broker_lives_us]
+
+    @cached_property
+    def lockless(self) -> list[tuple[int, int]]:
+        """By stretch without order locks: since when, and until when."""
+        return [(int(since[0]), int(until[0])) for since, until in self.ticks.lockless_us]
+
+    def notices(self, broker: int, at_us: int) -> str:
+        """Return how a broker notifies members of changes at a time: one of `NOTICE_MODES`."""
+        found = ON
+        for switch, since in zip(self.script.notices, self.ticks.notices_us, strict=True):
+            if switch.broker == broker and since[0] <= at_us:
+                found = switch.mode
+        return found
+
+    def next_batch_us(self, broker: int, life: int, at_us: int) -> int:
+        """Return when a broker that gathers its notices sends them next."""
+        period = NOTICE_BATCH_MS * 1_000
+        entity = self.script.broker_entities[broker]
+        draw = uniform(self.seed, entity, Timer.NOTICE_BATCH, life)
+        return at_us + (below(draw, period) - at_us) % period
+
+    def sightings_us(self, life: Life) -> list[int]:
+        """Return when each sighting of a life happened."""
+        return [int(at[0]) for at in self.ticks.sightings_us(life)]
+
+    def states_us(self, life: Life) -> list[int]:
+        """Since when each state of a life holds."""
+        return [int(since[0]) for since in self.ticks.states_us(life)]
+
+    def visible_to_brokers_us(self, topic: int) -> list[int]:
+        """Since when the name servers of brokers answer with each version of a route."""
+        return self._visible[topic]
+
+    def brokers_poll_us(self, broker: int, life: int, at_us: int) -> int | None:
+        """A broker's last route poll until a time; None: its process had none yet.
+
+        It polls as often as a client. Logs have when it registered, up to 10 s after its start, so
+        the phase is not known.
+        """
+        draw = uniform(self.seed, self.script.broker_entities[broker], Timer.BROKER_POLL, life)
+        polled_us = at_us - (at_us - below(draw, POLL_US)) % POLL_US
+        return polled_us if polled_us >= self.broker_lives[life][0] else None
+
+    @cache  # noqa: B019 - lives as long as the future
+    def visible_us(self, life: int, topic: int) -> list[int]:
+        """Since when the name server of one client answers with each version of a route."""
+        return [at + self._route_lag[life] for at in self._visible[topic]]
+
+    def poll_us(self, life: int, number: int) -> int:
+        """Tick of a route poll."""
+        return self.timers_start[life] + FIRST_POLL_US + number * self._poll[life]
+
+    def poll_answered_us(self, life: int, number: int) -> int:
+        """Return when the answer of a route poll is in use."""
+        entity = self.script.lives[life].entity
+        draw = uniform(self.seed, entity, Timer.ROUTE_ANSWER, number)
+        return self.poll_us(life, number) + ROUTE_ANSWER.of(draw)
+
+    def polls_before(self, life: int, at_us: int) -> int:
+        """Return how many route polls have their tick before a time."""
+        return _ticks_before(self.timers_start[life] + FIRST_POLL_US, self._poll[life], at_us)
+
+    def heartbeat_us(self, life: int, number: int) -> int:
+        """Tick of a heartbeat."""
+        return self._beats_start[life] + FIRST_HEARTBEAT_US + number * self._beat[life]
+
+    def heartbeats_before(self, life: int, at_us: int) -> int:
+        """Return how many heartbeats have their tick before a time."""
+        return _ticks_before(self._beats_start[life] + FIRST_HEARTBEAT_US, self._beat[life], at_us)
+
+    def lock_renewal_us(self, life: int, number: int) -> int:
+        """Tick of lockAll."""
+        return self._own_start[life] + FIRST_LOCK_RENEWAL_US + number * LOCK_RENEWAL_US
+
+    def lock_renewals_before(self, life: int, at_us: int) -> int:
+        """Return how many rounds of lockAll have their tick before a time."""
+        return _ticks_before(self._own_start[life] + FIRST_LOCK_RENEWAL_US, LOCK_RENEWAL_US, at_us)
+
+
+def _ticks_before(first_us: int, period_us: int, at_us: int) -> int:
+    return max(0, -((first_us - at_us) // period_us))

@@ -1,0 +1,81 @@
+"""Heartbeats: every 30 s, and after a pass that changed something (rocketmq.md §4.4, §6.1, §6.2).
+
+Upstream: ``MQClientInstance.sendHeartbeatToAllBroker``.
+"""
+
+from functools import partial
+
+from rebalance_core.timing.operations import Operation
+from rebalance_core.timing.options import SECOND_US
+from rebalance_core.timing.reference.event_queue import Kind
+from rebalance_core.timing.reference.known_routes import known_brokers
+from rebalance_core.timing.reference.membership import register, subscribe
+from rebalance_core.timing.reference.world import Client, LoopBroker, World
+
+REQUEST_TIMEOUT_US = 3 * SECOND_US
+"""ClientConfig.mqClientApiTimeout: a request to a host that is lost."""
+CONCURRENT_HEARTBEAT = (5, 5, 0)
+
+
+def heartbeat(world: World, client: Client, operation: Operation, number: int) -> None:
+    """One heartbeat to each broker of the routes that the client knows."""
+    for broker in heard_by(world, client):
+        if broker.lists(client.index):
+            subscribe(world, client, broker, operation, number)
+        else:
+            register(world, client, broker)
+
+
+def heard_by(world: World, client: Client) -> list[LoopBroker]:
+    """Brokers that a heartbeat of the client reaches; those it is about to join hear of it then."""
+    reached = (world.brokers[number] for number in known_brokers(world, client))
+    return [broker for broker in reached if hears(broker, client)]
+
+
+def blocked_us(world: World, client: Client) -> int:
+    """Return how long a heartbeat waits for hosts that are lost, one after the other.
+
+    With ``enableConcurrentHeartbeat`` (5.5) it asks all brokers at once.
+    """
+    silent = sum(world.brokers[number].silent for number in known_brokers(world, client))
+    if world.future.options.concurrent_heartbeat and client.version >= CONCURRENT_HEARTBEAT:
+        silent = min(silent, 1)
+    return silent * REQUEST_TIMEOUT_US
+
+
+def hears(broker: LoopBroker, client: Client) -> bool:
+    """The broker is there for the client."""
+    number = broker.number
+    return broker.up and number in client.reachable and number not in client.joining
+
+
+def schedule_heartbeat(world: World, client: Client, from_us: int) -> None:
+    """Put the client's first heartbeat tick from a time on, on the agenda."""
+    _schedule(world, client, world.future.heartbeats_before(client.index, from_us))
+
+
+def _schedule(world: World, client: Client, number: int) -> None:
+    at_us = world.future.heartbeat_us(client.index, number)
+    tick = partial(_tick, world, client, number, world.stretch)
+    world.agenda.put(at_us, Kind.HEARTBEAT, tick, process=client.index)
+
+
+def _tick(world: World, client: Client, number: int, stretch: int) -> None:
+    """The timer's heartbeat; lost hosts hold up whatever else the scheduler thread has to do."""
+    if not world.ticks(client, stretch):
+        return
+    if client.scheduler_free_us > world.now_us:
+        again = partial(_tick, world, client, number, stretch)
+        world.agenda.put(client.scheduler_free_us, Kind.HEARTBEAT, again, process=client.index)
+        return
+    client.scheduler_free_us = world.now_us + blocked_us(world, client)
+    if not client.leaving:
+        heartbeat(world, client, Operation.TICKS, number)
+    _schedule(world, client, number + 1)
+
+
+def register_silently(world: World, client: Client) -> None:
+    """Leave behind what the heartbeats of an idle stretch do: every broker lists the client."""
+    for broker in heard_by(world, client):
+        if not broker.lists(client.index):
+            broker.entries[client.index] = client.index

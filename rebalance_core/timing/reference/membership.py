@@ -1,0 +1,136 @@
+"""Member lists, and which members a broker notifies that its list changed (rocketmq.md §6.2).
+
+Upstream: ``ConsumerManager``, ``ConsumerGroupInfo``, ``DefaultConsumerIdsChangeListener``.
+"""
+
+from functools import partial
+
+from rebalance_core.model.events import BATCHED, OFF
+from rebalance_core.model.group_settings import BROADCASTING
+from rebalance_core.replay.member import Member
+from rebalance_core.timing.delays import NOTICE
+from rebalance_core.timing.draws import DRAW_BITS, Timer
+from rebalance_core.timing.group_timeline import Life
+from rebalance_core.timing.operations import Operation, operation_id
+from rebalance_core.timing.reference.agenda import wake_instance
+from rebalance_core.timing.reference.event_queue import Kind
+from rebalance_core.timing.reference.world import Client, LoopBroker, World
+
+BROADCASTING_IS_SILENT = (5, 3, 1)
+"""From then on a broker tells a BROADCASTING group nothing."""
+NEWEST_NOTICE_WINS = (5, 3, 3)
+"""From then on a newer notification stops the loop of an older one."""
+
+
+def member_list(world: World, broker: LoopBroker) -> tuple[str, ...] | None:
+    """GET_CONSUMER_LIST_BY_GROUP: one id an entry; None from a broker that is down or knows nobody.
+
+    ``ConsumerManageProcessor``: an empty list is an error, which the client takes for no answer.
+    """
+    if not broker.up or not broker.entries:
+        return None
+    return tuple(world.script.lives[life].client_id for life in broker.entries)
+
+
+def join(world: World, life: Life, number: int) -> None:
+    """A broker sees a process, or a ghost of one, for the first time."""
+    broker, client = world.brokers[number], world.clients.get(life.index)
+    if client is not None:
+        client.joining.discard(number)
+    if not broker.up or (client is None and not life.ghost):
+        return
+    broker.entries[life.index] = _unlisted(world, life, broker) if life.ghost else life.index
+    member = life.states[0][1] if client is None else client.member
+    broker.topics = member.subscriptions
+    _tell(world, broker, life, member, Operation.JOINS)
+
+
+def _unlisted(world: World, ghost: Life, broker: LoopBroker) -> int | None:
+    """The process that a ghost is the new connection of: one that the broker does not list."""
+    for client in world.clients.values():
+        if client.life.client_id == ghost.client_id and not broker.lists(client.index):
+            return client.index
+    return None
+
+
+def register(world: World, client: Client, broker: LoopBroker) -> None:
+    """A broker that is new, or came back, hears of a client for the first time in its life."""
+    broker.entries[client.index] = client.index
+    broker.topics = client.member.subscriptions
+    _tell(world, broker, client.life, client.member, Operation.AGAIN)
+
+
+def subscribe(
+    world: World, client: Client, broker: LoopBroker, operation: Operation, number: int
+) -> None:
+    """A heartbeat of a member that is listed: the topics it names become the group's.
+
+    ``ConsumerGroupInfo.updateSubscription``: a topic that is new, or missing, is told to everybody.
+    """
+    topics, broker.topics = broker.topics, client.member.subscriptions
+    if topics is not None and topics != broker.topics:
+        _tell(world, broker, client.life, client.member, operation, number)
+
+
+def unregister(world: World, life: Life, broker: LoopBroker, *, notify: bool) -> None:
+    """A broker's list loses a process and its connections; scans tell nobody."""
+    listed = [entry for entry, client in broker.entries.items() if life.index in (entry, client)]
+    if not listed:
+        return
+    for entry in listed:
+        del broker.entries[entry]
+    if notify:
+        _tell(world, broker, life, life.states[-1][1], Operation.GOES)
+
+
+def _tell(
+    world: World,
+    broker: LoopBroker,
+    life: Life,
+    member: Member,
+    operation: Operation,
+    number: int = 0,
+) -> None:
+    """NOTIFY_CONSUMER_IDS_CHANGED to everybody in the list, the newcomer included."""
+    version = world.broker_version
+    if member.message_model == BROADCASTING and version >= BROADCASTING_IS_SILENT:
+        return
+    closes = operation == Operation.GOES  # what the group's switch forbids, no life is told of
+    mode = world.future.notices(broker.number, world.now_us)
+    if mode == OFF or not (closes or world.script.settings.notified):
+        return
+    sent_us, batch = world.now_us, None
+    if mode == BATCHED:
+        sent_us = world.future.next_batch_us(broker.number, broker.life, world.now_us)
+        broker.batch += 1
+        batch = broker.batch, broker.life
+    broker.told_us = sent_us
+    name = world.script.brokers[broker.number]
+    tick = operation_id(life.entity, name, broker.life, operation, number)
+    lost = round(world.future.options.lost_notices * (1 << DRAW_BITS))
+    for target in sorted({client for client in broker.entries.values() if client is not None}):
+        entity = world.script.lives[target].entity
+        if not world.script.lives[target].is_notified:
+            continue
+        if lost and world.draw(entity, Timer.NOTICE_LOST, tick) < lost:
+            continue
+        woken_us = sent_us + NOTICE.of(world.draw(entity, Timer.NOTICE, tick))
+        if woken_us >= world.future.ended[target]:
+            woken_us += world.future.notice_late[target]
+        world.agenda.put(
+            woken_us,
+            Kind.NOTICE,
+            partial(_deliver, world, broker, sent_us, target, batch),
+            process=target,
+            broker=broker.number,
+        )
+
+
+def _deliver(
+    world: World, broker: LoopBroker, sent_us: int, target: int, batch: tuple[int, int] | None
+) -> None:
+    if batch is not None and batch != (broker.batch, broker.life):
+        return
+    if world.broker_version >= NEWEST_NOTICE_WINS and broker.told_us > sent_us:
+        return
+    wake_instance(world, target)

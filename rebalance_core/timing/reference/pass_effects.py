@@ -1,0 +1,183 @@
+"""What a pass leaves behind: queues given up and taken, locks asked for, the next pass.
+
+A consumer that takes order locks runs its pass in two steps, since others run meanwhile: it
+gives up queues first and asks for the locks of new ones later (rocketmq.md §4, §7).
+"""
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+
+from rebalance_core.client.pass_record import PassRecord, PassView
+from rebalance_core.client.rebalance_pass import run_pass
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.timing import delays
+from rebalance_core.timing.draws import Timer
+from rebalance_core.timing.group_timeline import RouteVersion
+from rebalance_core.timing.operations import Operation
+from rebalance_core.timing.ownership_log import GIVEN_UP, TAKEN
+from rebalance_core.timing.reference import heartbeats, known_routes
+from rebalance_core.timing.reference.agenda import schedule_pass, wake_instance, wake_others
+from rebalance_core.timing.reference.event_queue import Kind
+from rebalance_core.timing.reference.order_locks import (
+    broker_answers,
+    granted,
+    release_after_pass,
+)
+from rebalance_core.timing.reference.world import Client, World
+
+COLD_PASSES = 2
+"""So many passes of a new process are slow to take queues."""
+SLOW_PASSES = 4
+"""So many may be slow to give them up: those that find no route, or no list with them, count."""
+
+
+@dataclass(slots=True)
+class RunningPass:
+    """A pass under way.
+
+    Attributes:
+        client: whose.
+        number: counted over all passes of the client.
+        begin_us: when it began.
+        end_us: when it ends, as far as that is known.
+        timed_out_us: what it waited for hosts that are lost.
+        resumed: it is ``resume()``'s, which leaves the clock of passes alone.
+        routes: what the client knew of its topics then; in Java's order of the topics.
+        fetched: route versions that it asks for, by topic number, in use from its end on.
+        view: what it decides on, once it has asked.
+    """
+
+    client: Client
+    number: int
+    begin_us: int
+    end_us: int
+    resumed: bool
+    routes: dict[str, RouteVersion | None]
+    fetched: dict[int, int]
+    view: PassView
+    timed_out_us: int = 0
+
+
+def act(
+    world: World,
+    one: RunningPass,
+    record: PassRecord,
+    *,
+    gone: set[MessageQueue],
+    new: set[MessageQueue],
+) -> None:
+    """Carry out what a pass has decided, when it comes to it.
+
+    What CONFIG adds in the pass of one topic and drops in that of another is neither.
+    """
+    client, index = one.client, one.client.index
+    asked_us = one.begin_us + one.timed_out_us
+    number = math.inf if client.life.observed else one.number
+    slow = number < SLOW_PASSES or world.future.ticks.shared[index]
+    delay = delays.COLD_DROP_AFTER if slow else delays.DROP_AFTER
+    last_us = drop_us = asked_us + delay.of(draw_of(world, one, Timer.DROP_AFTER))
+    if new or record.locks:
+        delay = delays.COLD_ADD_AFTER if number < COLD_PASSES else delays.ADD_AFTER
+        last_us = drop_us + delay.of(draw_of(world, one, Timer.ADD_AFTER))
+    tail = delays.PASS_TAIL.of(draw_of(world, one, Timer.PASS_TAIL))
+    one.end_us = max(one.end_us, last_us + tail)
+    give_up = partial(_give_up, world, client, gone)
+    world.agenda.put(drop_us, Kind.RELEASE, give_up, process=index)
+    release_after_pass(world, client, record, gone, drop_us)
+    if record.locks:
+        ask = partial(_ask_for_locks, world, one, record)
+        world.agenda.put(last_us, Kind.REQUEST, ask, process=index)
+    else:
+        take = partial(_take, world, client, new)
+        world.agenda.put(last_us, Kind.REQUEST, take, process=index)
+        end(world, one, record, heartbeat_due=record.heartbeats > 0)
+
+
+def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
+    """The second step of a pass that takes order locks; a ``shutdown()`` waits for it.
+
+    No client gives back what is locked after `unlock_all`: brokers keep it for 60 s.
+    """
+    client = one.client
+    if not (client.leaving or world.lives(client)):
+        return
+    before = set(client.process.table)
+    known = [route.masterless for route in one.routes.values() if route is not None]
+    answers = broker_answers(world, masterless=set(chain(*known)))
+    record = run_pass(client.process, one.view, answers)
+    new = client.process.table.keys() - before
+    granted(world, client, record, new)
+    if not new:  # offsets, first pulls and all that follows a lock are left out
+        one.end_us = max(one.begin_us + client.clock.length_us, world.now_us)
+    _take(world, client, new)
+    due = dropped.heartbeats + record.heartbeats > 0
+    end(world, one, record, heartbeat_due=due)
+
+
+def end(world: World, one: RunningPass, record: PassRecord, *, heartbeat_due: bool) -> None:
+    """Leave behind what the pass does: the next wait, a heartbeat, routes, another pass soon."""
+    client, clock = one.client, one.client.clock
+    end_us = one.end_us + (heartbeats.blocked_us(world, client) if heartbeat_due else 0)
+    client.in_pass = False
+    if one.resumed:
+        clock.busy_until_us = end_us
+    else:
+        clock.last_end_us = end_us
+        if record.balanced is False:
+            clock.unbalanced()
+            if clock.min_interval_us:
+                wake_others(world, client.index, end_us)
+    after: list[tuple[Kind, int, Callable[[], None]]] = [
+        (Kind.NOTICE, later_ms * 1_000, partial(_wake, world, client))
+        for later_ms in record.rebalance_later_ms
+    ]
+    if one.fetched:
+        after.append((Kind.POLL, 0, partial(known_routes.adopt, client, one.fetched)))
+    if heartbeat_due:
+        after.append((Kind.HEARTBEAT, 0, partial(_heartbeat, world, one)))
+    for kind, delay_us, action in after:
+        world.agenda.put(end_us + delay_us, kind, action, process=client.index)
+    schedule_pass(world, client)
+
+
+def _give_up(world: World, client: Client, queues: Collection[MessageQueue]) -> None:
+    for number in _numbers(world, client, queues):
+        if number in client.held:
+            client.held.discard(number)
+            if not client.leaving:
+                world.rows.append((client.index, number, world.now_us, GIVEN_UP))
+
+
+def _take(world: World, client: Client, queues: Collection[MessageQueue]) -> None:
+    for number in _numbers(world, client, queues):
+        client.held.add(number)
+        if not client.leaving:
+            world.rows.append((client.index, number, world.now_us, TAKEN))
+
+
+def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> list[int]:
+    """Return the numbers of queues in routes; a pull consumer takes what CONFIG names,
+    there or not.
+    """
+    if not (client.leaving or world.lives(client)):
+        return []
+    numbers = map(world.queue_numbers.get, queues)
+    return sorted(number for number in numbers if number is not None)
+
+
+def _heartbeat(world: World, one: RunningPass) -> None:
+    if world.lives(one.client):
+        heartbeats.heartbeat(world, one.client, Operation.CHANGES, one.number)
+
+
+def _wake(world: World, client: Client) -> None:
+    if world.runs(client):
+        wake_instance(world, client.index)
+
+
+def draw_of(world: World, one: RunningPass, timer: int) -> int:
+    """A draw of one pass."""
+    return world.draw(one.client.life.entity, timer, one.number)

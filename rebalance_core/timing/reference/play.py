@@ -1,0 +1,153 @@
+"""One future of a script, or several one by one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from rebalance_core.timing.draws import DRAW_BITS, Timer, below
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.ownership_log import OwnershipLog, ownership_log
+from rebalance_core.timing.reference import broker_lifetimes, processes
+from rebalance_core.timing.reference.agenda import schedule_pass
+from rebalance_core.timing.reference.event_queue import EventQueue, Kind
+from rebalance_core.timing.reference.future import Future
+from rebalance_core.timing.reference.heartbeats import register_silently
+from rebalance_core.timing.reference.known_routes import catch_up
+from rebalance_core.timing.reference.order_locks import remember_renewals
+from rebalance_core.timing.reference.pass_clock import WAIT_US
+from rebalance_core.timing.reference.rebalancing import begin_pass
+from rebalance_core.timing.reference.world import Client, PassBegun, World
+from rebalance_core.timing.stretches import stretches_of
+from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
+
+
+@dataclass(frozen=True)
+class Played:
+    """One future.
+
+    Attributes:
+        log: who took and gave up which queue when.
+        passes: every pass that was followed, in order of their begins; idle ones between changes
+            that are far apart are counted and not followed.
+    """
+
+    log: OwnershipLog
+    passes: tuple[PassBegun, ...]
+
+
+def play(script: Script, seed: int, options: ClockOptions) -> OwnershipLog:
+    """Play one future. Cost: a heap operation an event, an allocation a pass and topic.
+
+    Args:
+        script: what happens to the group.
+        seed: of the future.
+        options: what was asked for.
+    """
+    return play_with_passes(script, seed, options).log
+
+
+def play_seeds_one_by_one(
+    script: Script, seeds: Sequence[int], options: ClockOptions
+) -> OwnershipLog:
+    """`play` of every seed; the log's column ``seed`` is the place in ``seeds``."""
+    rows = [
+        (place, *row)
+        for place, seed in enumerate(seeds)
+        for row in _played(script, seed, options).rows
+    ]
+    return ownership_log(rows)
+
+
+def play_with_passes(script: Script, seed: int, options: ClockOptions) -> Played:
+    """`play`, and the passes that led to its log."""
+    world = _played(script, seed, options)
+    return Played(ownership_log([(0, *row) for row in world.rows]), tuple(world.passes))
+
+
+def _played(script: Script, seed: int, options: ClockOptions) -> World:
+    """Play a group, with those that share its client instances beside it."""
+    agenda = EventQueue()
+    scripts = script.together if script.changes else (script,)
+    worlds = [_world(each, seed, options, agenda) for each in scripts]
+    processes.join_instances(worlds)
+    if script.changes:
+        agenda.run_until(NEVER)
+    return worlds[0]
+
+
+def _world(script: Script, seed: int, options: ClockOptions, agenda: EventQueue) -> World:
+    """One group, and everything that its script has, on the agenda."""
+    future = Future(script, seed, options)
+    world = World(script, future, agenda, broker_lifetimes.brokers_at_first(script), begin_pass)
+    broker_lifetimes.schedule_brokers(world)
+    for life in script.lives:
+        processes.schedule_life(world, life)
+    ended_us = BEFORE_ALL
+    for stretch in stretches_of(script):
+        _put(world, stretch.begin_us, partial(_begin_stretch, world, ended_us))
+        at_us = stretch.begin_us
+        for number in stretch.changes:
+            if number > 0 and rested(script, number):
+                at_us = max(at_us, script.changes[number].begin_us)
+                _put(world, at_us, partial(_put_out_of_step, world, number))
+        ended_us = stretch.end_us
+        _put(world, max(at_us, ended_us), partial(_end_stretch, world))
+    return world
+
+
+def _put(world: World, at_us: int, action: Callable[[], None]) -> None:
+    world.agenda.put(at_us, Kind.STRETCH, action)
+
+
+def _begin_stretch(world: World, ended_us: int) -> None:
+    if ended_us == BEFORE_ALL:
+        processes.place_observed(world)
+    _take_up(world, ended_us)
+
+
+def _end_stretch(world: World) -> None:
+    world.idle = True
+
+
+def _take_up(world: World, since_us: int) -> None:
+    """A stretch begins: what ran by itself since the last one is made up for."""
+    clients = [world.clients[index] for index in sorted(world.clients)]
+    for client in clients:
+        if not client.in_pass:
+            client.clock.skip_idle(world.now_us)
+        _beat(world, client, since_us)
+        catch_up(world, client, world.now_us)
+    remember_renewals(world, clients, since_us)
+    world.idle, world.stretch = False, world.stretch + 1
+    for client in clients:
+        processes.schedule_timers(world, client)
+
+
+def rested(script: Script, number: int) -> bool:
+    """Long enough after the change before it that every pass that it woke has been."""
+    changes = script.changes
+    return changes[number].begin_us - changes[number - 1].begin_us >= WAIT_US
+
+
+def _put_out_of_step(world: World, number: int) -> None:
+    """A stopped process, a long garbage collection: some clocks of passes stand anywhere."""
+    share = round(world.script.out_of_step * (1 << DRAW_BITS))
+    for client in world.clients.values():
+        clock, entity = client.clock, client.life.entity
+        at_rest = clock.woken_us is None and not client.in_pass and not client.member.suspended
+        if client.leaving or not at_rest or clock.last_end_us > world.now_us:
+            continue
+        if world.draw(entity, Timer.OUT_OF_STEP, number) < share:
+            since = below(world.draw(entity, Timer.PASS_PHASE, number + 2), clock.wait_us)
+            clock.last_end_us = world.now_us - since
+            schedule_pass(world, client)
+
+
+def _beat(world: World, client: Client, since_us: int) -> None:
+    """The heartbeats since then: the last of them reached the brokers that were known."""
+    number = world.future.heartbeats_before(client.index, world.now_us + 1) - 1
+    at_us = world.future.heartbeat_us(client.index, number)
+    if number >= 0 and at_us > since_us > BEFORE_ALL:
+        catch_up(world, client, at_us)
+        register_silently(world, client)

@@ -1,0 +1,130 @@
+"""One pass of one client: when it begins, whom it asks and what it decides (rocketmq.md §3).
+
+What it decides is `run_pass`'s business, on what the client knows and one broker answers; what
+comes of it is that of `act`.
+"""
+
+from functools import partial
+
+from rebalance_core.client.pass_record import PassView
+from rebalance_core.client.process import ClientProcess
+from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN, run_pass
+from rebalance_core.model.group_settings import BROKER_STRATEGIES
+from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.timing import draws
+from rebalance_core.timing.draws import Timer
+from rebalance_core.timing.group_timeline import RouteVersion
+from rebalance_core.timing.reference import heartbeats, known_routes, membership
+from rebalance_core.timing.reference.event_queue import Kind
+from rebalance_core.timing.reference.order_locks import (
+    broker_answers,
+    note_backlog,
+)
+from rebalance_core.timing.reference.pass_effects import RunningPass, act, draw_of, end
+from rebalance_core.timing.reference.world import RESUMED, Client, LoopBroker, PassBegun, World
+from rebalance_core.timing.timer_periods import MIN_INTERVAL
+
+SAMPLE_AFTER_US = 1_000
+"""When a pass has the member list, from its begin; no shorter than the shortest DROP_AFTER."""
+CHANNEL_AFTER_US = 2_000
+"""From 5.2 on: when a broker that a pass asked has the client's heartbeat (onChannelActive)."""
+CHANNEL_ACTIVE = MIN_INTERVAL  # ISSUE #7296 came with 5.2, too
+
+
+def begin_pass(world: World, client: Client, trigger: str) -> None:
+    """A pass begins: it takes the routes that the client knows, and asks for members next."""
+    now_us, clock = world.now_us, client.clock
+    resumed = trigger == RESUMED
+    number = clock.begin_resumed() if resumed else clock.begin(now_us)
+    client.in_pass = True
+    world.passes.append(PassBegun(client.index, number, now_us, trigger))
+    topics = sorted(client.member.subscriptions, key=java_string_key)
+    one = RunningPass(
+        client=client,
+        number=number,
+        begin_us=now_us,
+        end_us=now_us + clock.length_us,
+        resumed=resumed,
+        routes={topic: known_routes.known_route(world, client, topic) for topic in topics},
+        fetched=_fetched(world, client),
+        view=PassView({}, {}),
+    )
+    decide = partial(_decide, world, one)
+    world.agenda.put(now_us + SAMPLE_AFTER_US, Kind.PASS, decide, process=client.index)
+
+
+def _fetched(world: World, client: Client) -> dict[int, int]:
+    """``findConsumerIdList`` fetches a route that is not known; 5.5 gives up before it asks."""
+    if client.process.is_broadcasting or client.version >= EMPTY_IS_UNKNOWN:
+        return {}
+    unknown = [
+        topic for topic in known_routes.subscribed(world, client) if topic not in client.known
+    ]
+    found = {topic: known_routes.visible(world, client, topic, world.now_us) for topic in unknown}
+    return {topic: version for topic, version in found.items() if version is not None}
+
+
+def _decide(world: World, one: RunningPass) -> None:
+    """The members are known: what is given up is decided, and without locks what is taken."""
+    client = one.client
+    if not (client.leaving or world.lives(client)):
+        return
+    queues: dict[str, tuple[MessageQueue, ...] | None] = {}
+    members: dict[str, tuple[str, ...] | None] = {}
+    divides = client.member.asks_broker(world.script.settings)
+    for topic, route in one.routes.items():
+        broker = _asked(world, one, topic, route)
+        if divides and broker is not None:
+            route = known_routes.brokers_route(world, broker, topic)
+        queues[topic] = (
+            None if route is None else tuple(map(world.script.queues.__getitem__, route.queues))
+        )
+        members[topic] = None if broker is None else membership.member_list(world, broker)
+        if broker is not None and broker.up and not broker.entries and client.process.lets_go:
+            members[topic] = ()
+    one.view = PassView(queues, members)
+    locks = client.process.locks_on_addition
+    one.end_us += one.timed_out_us
+    note_backlog(world, client)
+    before = set(client.process.table)
+    record = run_pass(client.process, one.view, broker_answers(world, no_locks=locks))
+    after = set(client.process.table)
+    if before != after or record.locks:
+        act(world, one, record, gone=before - after, new=after - before)
+    else:
+        end(world, one, record, heartbeat_due=record.heartbeats > 0)
+
+
+def _asked(
+    world: World, one: RunningPass, topic: str, route: RouteVersion | None
+) -> LoopBroker | None:
+    """One broker of the route, any of them; no other is asked in this pass."""
+    client = one.client
+    if route is None or client.process.is_broadcasting:
+        return None
+    if not route.queues and client.version >= EMPTY_IS_UNKNOWN:
+        return None
+    if client.member.asks_broker(world.script.settings) and not brokers_know(client.process):
+        return None
+    draw = draw_of(world, one, Timer.SAMPLE + world.topic_numbers[topic])
+    broker = world.brokers[route.brokers[draws.below(draw, len(route.brokers))]]
+    if broker.silent:
+        one.timed_out_us += heartbeats.REQUEST_TIMEOUT_US
+    if client.version >= CHANNEL_ACTIVE and not broker.lists(client.index):
+        world.agenda.put(
+            one.begin_us + CHANNEL_AFTER_US, Kind.MEMBERSHIP,
+            partial(_channel_active, world, client, broker),
+            process=client.index, broker=broker.number,
+        )  # fmt: skip
+    return broker
+
+
+def brokers_know(process: ClientProcess) -> bool:
+    """``QueryAssignmentProcessor`` knows no others and answers null (rocketmq.md §14)."""
+    return process.strategy.name in BROKER_STRATEGIES
+
+
+def _channel_active(world: World, client: Client, broker: LoopBroker) -> None:
+    """``onChannelActive``: a broker that a request went to gets a heartbeat at once."""
+    if world.lives(client) and heartbeats.hears(broker, client) and not broker.lists(client.index):
+        membership.register(world, client, broker)

@@ -1,0 +1,204 @@
+"""What there is at one moment of one future: brokers, clients, and the log so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from rebalance_core.client.broker_answers import QueueAnswers
+from rebalance_core.client.process import ClientProcess
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.replay.member import Member
+from rebalance_core.timing.draws import uniform
+from rebalance_core.timing.group_timeline import Life, Script
+from rebalance_core.timing.reference.event_queue import EventQueue
+from rebalance_core.timing.reference.future import Future
+from rebalance_core.timing.reference.pass_clock import PassClock
+
+OWN, WOKEN, RESUMED = "own", "woken", "resumed"
+"""Why a pass begins: the client's own wait is over, somebody woke it, the application resumed."""
+
+
+@dataclass(slots=True)
+class OrderLock:
+    """``RebalanceLockManager.LockEntry``: who has a queue, and since when it was not renewed."""
+
+    client_id: str
+    renewed_us: int
+
+
+@dataclass(slots=True)
+class LoopBroker:
+    """One broker, and what it knows of the group.
+
+    Attributes:
+        number: in the script.
+        life: number of its life in the script.
+        up: its process runs and can be reached.
+        silent: it is not up, and every request to it has to time out.
+        lockless: nobody gives order locks for it.
+        entries: its member list: lives, and the client that each entry's connection leads to,
+            None for a connection nobody reads.
+        topics: what it takes the group to subscribe; None: it has not heard yet.
+        told_us: when it last told the group of a change.
+        batch: counts what it gathered to tell at once: of several changes the last one is told.
+        locks: by queue.
+    """
+
+    number: int
+    life: int
+    up: bool
+    silent: bool = False
+    lockless: bool = False
+    entries: dict[int, int | None] = field(default_factory=dict)
+    topics: frozenset[str] | None = None
+    told_us: int = -1
+    batch: int = 0
+    locks: dict[int, OrderLock] = field(default_factory=dict)
+
+    def lists(self, life: int) -> bool:
+        """Some entry leads to this client."""
+        return life in self.entries or life in self.entries.values()
+
+    def forget_group(self) -> None:
+        """A broker that starts knows nobody and no lock."""
+        self.entries.clear()
+        self.locks.clear()
+        self.topics = None
+
+
+@dataclass(slots=True)
+class Client:
+    """One process of the group.
+
+    Attributes:
+        life: of the script.
+        member: what it subscribes now, and whether it is suspended.
+        process: what its passes change.
+        clock: of its passes.
+        known: number of the route's version that it knows, by topic.
+        held: queues that it holds, as the log has it: a pass's effects take a while.
+        reachable: brokers that its requests reach.
+        joining: brokers that it is about to register with as it joins.
+        in_pass: a pass has begun and its outcome is not known yet.
+        leaving: its ``shutdown()`` has begun: it reads nothing any more, but its passes go on.
+        scheduler_free_us: until then its one scheduler thread is blocked.
+        next_poll: number of the first route poll that has not been looked at.
+    """
+
+    life: Life
+    member: Member
+    process: ClientProcess
+    clock: PassClock
+    known: dict[int, int] = field(default_factory=dict)
+    held: set[int] = field(default_factory=set)
+    reachable: set[int] = field(default_factory=set)
+    joining: set[int] = field(default_factory=set)
+    in_pass: bool = False
+    leaving: bool = False
+    scheduler_free_us: int = 0
+    next_poll: int = 0
+
+    @property
+    def index(self) -> int:
+        """The number of its life."""
+        return self.life.index
+
+    @property
+    def version(self) -> Version:
+        """The client's version."""
+        return self.process.version
+
+
+@dataclass(frozen=True, slots=True)
+class PassBegun:
+    """One pass, for those who look for what went on.
+
+    Attributes:
+        life: whose.
+        number: counted over all passes of the process.
+        begin_us: when it began.
+        trigger: `OWN`, `WOKEN` or `RESUMED`.
+    """
+
+    life: int
+    number: int
+    begin_us: int
+    trigger: str
+
+
+@dataclass
+class World:
+    """One future at one moment.
+
+    Attributes:
+        script: what happens.
+        future: times that no pass can change.
+        agenda: what comes next.
+        brokers: by number.
+        begin_pass: begins a pass of a client whose clock says so.
+        clients: living processes by the number of their life.
+        idle: nothing is followed between two changes that are far apart.
+        stretch: counts those that are followed; timers of an older one have been made up for.
+        rows: (life, queue, at_us, delta) of the log so far.
+        passes: that began so far.
+        together: by life: (world, life) of other groups in its instance, and when a wake-up at a
+            time comes to it.
+    """
+
+    script: Script
+    future: Future
+    agenda: EventQueue
+    brokers: list[LoopBroker]
+    begin_pass: Callable[[World, Client, str], None]
+    clients: dict[int, Client] = field(default_factory=dict)
+    idle: bool = True
+    stretch: int = 0
+    rows: list[tuple[int, int, int, int]] = field(default_factory=list)
+    passes: list[PassBegun] = field(default_factory=list)
+    together: dict[int, list[tuple[World, int, Callable[[int], int]]]] = field(
+        default_factory=dict, repr=False
+    )
+
+    @property
+    def now_us(self) -> int:
+        """The moment."""
+        return self.agenda.now_us
+
+    def draw(self, entity: int, timer: int, tick: int = 0) -> int:
+        """A draw of this future."""
+        return uniform(self.future.seed, entity, timer, tick)
+
+    def ticks(self, client: Client, stretch: int) -> bool:
+        """A timer that was put on the agenda in a stretch still runs."""
+        return not self.idle and stretch == self.stretch and self.runs(client)
+
+    def runs(self, client: Client) -> bool:
+        """The process is still there, if only to come to its end."""
+        return self.clients.get(client.index) is client
+
+    def lives(self, client: Client) -> bool:
+        """The process is there, and reads what it holds."""
+        return self.runs(client) and not client.leaving
+
+    @cached_property
+    def topic_numbers(self) -> dict[str, int]:
+        """Topic -> its number; topics that never have a route have none."""
+        return {topic: number for number, topic in enumerate(self.script.topics)}
+
+    @cached_property
+    def queue_numbers(self) -> dict[MessageQueue, int]:
+        """Queue -> its number."""
+        return {queue: number for number, queue in enumerate(self.script.queues)}
+
+    @cached_property
+    def queue_answers(self) -> dict[MessageQueue, QueueAnswers]:
+        """Every queue has a committed offset, so that every addition finds where to begin."""
+        return dict.fromkeys(self.script.queues, QueueAnswers(0, 0, 0))
+
+    @cached_property
+    def broker_version(self) -> Version:
+        """The version of the group's brokers."""
+        return parse_version(self.script.settings.broker_version)

@@ -1,0 +1,127 @@
+"""The routes of a group's topics over time, and the lives of the brokers in them."""
+
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from rebalance_core.model import events
+from rebalance_core.model.events import Event
+from rebalance_core.model.queue import MessageQueue, java_string_key
+from rebalance_core.protocol.routes import Routes
+from rebalance_core.timing.broker_replicas import BrokerReplicas
+from rebalance_core.timing.group_timeline import (
+    BrokerLife,
+    LocklessSpan,
+    LoggedTime,
+    NoticeSwitch,
+    RouteVersion,
+)
+
+_MASTER = "MASTER"
+
+
+NamedRoute = tuple[RouteVersion, tuple[MessageQueue, ...]]
+"""A route version before its queues have numbers, and these queues."""
+
+
+@dataclass(slots=True)
+class RouteBook:
+    """Versions of the routes as instants go by; only versions that differ are kept."""
+
+    topics: frozenset[str]
+    replicas: BrokerReplicas
+    versions: dict[str, list[NamedRoute]] = field(default_factory=dict)
+
+    def take(self, moment: LoggedTime, routes: Routes) -> None:
+        """Take the routes as they are after an instant."""
+        for topic in self.topics & routes.configs.keys() | self.versions.keys():
+            names = sorted(routes.brokers_of(topic) - routes.down, key=java_string_key)
+            hearing = [self.replicas.hearing(name, routes.masterless) for name in names]
+            queues = tuple(routes.readable_queues(topic))
+            known = self.versions.setdefault(topic, [])
+            route = RouteVersion(
+                moment,
+                entity=0,
+                queues=(),
+                brokers=tuple(self.replicas.asked(name, routes.masterless) for name in names),
+                hearing=tuple(chain(*hearing)),
+                masterless=tuple(
+                    self.replicas.numbers[name] for name in names if name in routes.lockless
+                ),
+                gone=not names,
+            )
+            last, last_queues = known[-1] if known else (None, ())
+            if last is None or (replace(last, moment=moment), last_queues) != (route, queues):
+                known.append((route, queues))
+
+    def reads(self, broker_name: str) -> bool:
+        """Some topic is on the broker."""
+        number = self.replicas.numbers.get(broker_name)
+        return any(number in each[-1][0].hearing for each in self.versions.values())
+
+
+@dataclass(slots=True)
+class BrokerBook:
+    """Lives of brokers and their stretches without a master, from their events."""
+
+    replicas: BrokerReplicas
+    lives: list[BrokerLife] = field(default_factory=list)
+    lockless: list[LocklessSpan] = field(default_factory=list)
+    notices: list[NoticeSwitch] = field(default_factory=list)
+    _locks_by: dict[int, str | None] = field(default_factory=dict)
+    """Who gives order locks for each broker: `_MASTER`, `ACTING`, None: no process."""
+
+    def __post_init__(self) -> None:
+        numbers = (*self.replicas.numbers.values(), *self.replicas.masters.values())
+        self.lives = [BrokerLife(number, None) for number in numbers]
+        self._locks_by = dict.fromkeys(self.replicas.numbers.values(), _MASTER)
+
+    def take(self, event: Event, moment: LoggedTime) -> None:
+        """Take a broker or master event; others, and brokers without queues, pass by."""
+        broker = self.replicas.numbers.get(event.broker_name or "")
+        if broker is None:
+            return
+        master = self.replicas.masters.get(broker)
+        match event.event_type:
+            case events.BROKER_DOWN:
+                self._down(broker, moment, event.detail == events.EXPIRED)
+                self._down(master, moment, event.detail == events.EXPIRED)
+            case events.BROKER_UP:
+                self._up(broker, moment)
+                if self._locks_by[broker] == _MASTER:
+                    self._up(master, moment)
+            case events.MASTER_DOWN:
+                self._down(master, moment, host_lost=False)
+                self._locks_go_to(
+                    events.ACTING if event.detail == events.ACTING else None, broker, moment
+                )
+            case events.NOTICES:
+                numbers = (broker,) if master is None else (broker, master)
+                mode = event.detail or events.ON
+                self.notices += [NoticeSwitch(number, moment, mode) for number in numbers]
+            case events.MASTER_UP:
+                if self._life(broker).down is None:
+                    self._up(master, moment)
+                self._locks_go_to(_MASTER, broker, moment)
+
+    def _up(self, number: int | None, moment: LoggedTime) -> None:
+        if number is not None and self._life(number).down is not None:
+            self.lives.append(BrokerLife(number, moment))
+
+    def _down(self, number: int | None, moment: LoggedTime, host_lost: bool) -> None:
+        life = None if number is None else self._life(number)
+        if life is not None and life.down is None:
+            self.lives[self.lives.index(life)] = replace(life, down=moment, host_lost=host_lost)
+
+    def _locks_go_to(self, giver: str | None, broker: int, moment: LoggedTime) -> None:
+        """Another process gives locks, or none does; what was given before is gone."""
+        before, self._locks_by[broker] = self._locks_by[broker], giver
+        if before == giver:
+            return
+        if before is not None:
+            self.lockless.append(LocklessSpan(broker, moment, None if giver is None else moment))
+            return
+        begun = next(each for each in reversed(self.lockless) if each.broker == broker)
+        self.lockless[self.lockless.index(begun)] = replace(begun, until=moment)
+
+    def _life(self, number: int) -> BrokerLife:
+        return next(life for life in reversed(self.lives) if life.broker == number)

@@ -1,0 +1,296 @@
+"""Groups that share client instances: a notice to one runs passes of all (rocketmq.md §3.1).
+
+An MQClientInstance has one RebalanceService and one scheduler for all groups of its client id. What
+another group's brokers and ``start()`` tell it does not depend on any pass, as long as its brokers
+stay: so it is known before the group is played, and the vectorized engine plays one group. What its
+passes cause is not (`wakes_by_passes`): there the reference engine plays all groups of the
+instances together.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import pairwise, takewhile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.model.events import BATCHED
+from rebalance_core.model.group_settings import BROADCASTING, PUSH
+from rebalance_core.model.versions import parse_version
+from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_hash
+from rebalance_core.replay.member import ProcessKey
+from rebalance_core.timing import delays, draws, operations
+from rebalance_core.timing.draws import Timer
+from rebalance_core.timing.group_timeline import Life, Script
+from rebalance_core.timing.operations import Operation
+from rebalance_core.timing.options import SECOND_US
+from rebalance_core.timing.reference.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
+from rebalance_core.timing.ticks import Ticks
+from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
+
+CONSUMER_BUCKETS = 16
+"""MQClientInstance.consumerTable, a ConcurrentHashMap: a pass of the service walks it."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Sent:
+    """The notices that one broker sends the members of another group after one operation.
+
+    Attributes:
+        broker: number of the broker in that group's script.
+        at_us: (S,) when; `NEVER`: not at all.
+        newer_us: (S,) when it sends the next, which may keep this one back.
+        tick: of its draws.
+    """
+
+    broker: int
+    at_us: Times
+    newer_us: Times
+    tick: int
+
+
+class MateWakes:
+    """When other groups of their client instances wake the processes of a group.
+
+    Args:
+        ticks: of the group.
+    """
+
+    def __init__(self, ticks: Ticks) -> None:
+        self._ticks, self._lives = ticks, dict[ProcessKey, list[int]]()
+        for life in ticks.script.lives:
+            if not life.ghost:
+                self._lives.setdefault(life.instance, []).append(life.index)
+        observed = np.array([life.observed for life in ticks.script.lives], bool)
+        comes = np.minimum(ticks.created, ticks.registered.min(axis=1, initial=NEVER))
+        comes[observed] = BEFORE_ALL
+        self._comes = comes
+        walk = ConcurrentMapOrder[str](java_hash, CONSUMER_BUCKETS)
+        for script in sorted((ticks.script, *ticks.script.mates), key=_first_join):
+            walk.add(script.consumer_group)
+        before = set(takewhile(lambda name: name != ticks.script.consumer_group, walk))
+        self._mates = [_Mate(mate, mate.script.consumer_group in before) for mate in ticks.mates]
+
+    def between(self, since_us: int, until_us: int) -> Iterator[tuple[int, Times]]:
+        """(life, (S,) when it is woken) of what happens from a time on, and before another."""
+        for mate in self._mates:
+            present_lives = (life for life in mate.ticks.script.lives if not life.ghost)
+            for life in (life for life in present_lives if life.instance in self._lives):
+                for at_us in mate.wakes(life, since_us, until_us):
+                    yield from self._woken(life, mate.passed_on(life, at_us))
+
+    def links(self, mate: Script) -> Iterator[tuple[int, int, Callable[[int], int]]]:
+        """(life of the mate, life of the group, when a wake-up comes to it) of a single future.
+
+        Args:
+            mate: one of those of the script, as `Script.together` has them.
+        """
+        (same_group,) = (
+            each for each in self._mates if each.ticks.script.consumer_group == mate.consumer_group
+        )
+        for life in mate.lives:
+            for life_index in () if life.ghost else self._lives.get(life.instance, ()):
+                yield life.index, life_index, partial(same_group.passed_on_in_one, life)
+
+    def _woken(self, life: Life, at_us: Times) -> Iterator[tuple[int, Times]]:
+        for life_index in self._lives[life.instance]:
+            present = (self._comes[life_index] <= at_us) & (at_us < NEVER)
+            if present.any():
+                yield life_index, np.where(present, at_us, NEVER)
+
+
+@dataclass(eq=False)
+class _Mate:
+    """Another group of the instances.
+
+    Attributes:
+        ticks: of the group.
+        goes_first: its passes come before those of the group in question.
+    """
+
+    ticks: Ticks
+    goes_first: bool
+    _busy: dict[int, tuple[Times, Times]] = field(default_factory=dict)
+
+    @cached_property
+    def sent(self) -> list[_Sent]:
+        """Return the notices that its brokers send."""
+        return notices_of(self.ticks)
+
+    def wakes(self, life: Life, since_us: int, until_us: int) -> Iterator[Times]:
+        """(S,) when one of its members is woken by what happens in a time."""
+        started_us = self.ticks.joined[life.index]
+        push = self.ticks.script.settings.consumer_type == PUSH and not life.observed
+        if push and _any_between(started_us, since_us, until_us):
+            yield started_us
+        for notice in self.sent if life.is_notified else ():
+            if _any_between(notice.at_us, since_us, until_us):
+                yield _delivered(self.ticks, life, notice)
+
+    def passed_on(self, life: Life, at_us: Times) -> Times:
+        """Return when a wake-up of a member comes to the other group: after a first pass that is
+        slow.
+        """
+        if not self.goes_first or life.observed:
+            return at_us
+        if life.index not in self._busy:
+            self._busy[life.index] = self._first_pass(life)
+        begin, end = self._busy[life.index]
+        return np.where((begin <= at_us) & (at_us < end), end, at_us)
+
+    def passed_on_in_one(self, life: Life, at_us: int) -> int:
+        """The same of one time in a single future."""
+        return int(self.passed_on(life, np.array([at_us], np.int64))[0])
+
+    def _first_pass(self, life: Life) -> tuple[Times, Times]:
+        ticks, number = self.ticks, life.index
+        since, until = ticks.created[number], ticks.joined[number] + SECOND_US
+        begin = np.full(len(ticks.seeds), NEVER, np.int64)
+        for at_us in self.wakes(life, int(since.min()) - SECOND_US, int(until.max())):
+            inside = (since <= at_us) & (at_us < until)
+            begin = np.where(inside, np.minimum(begin, at_us), begin)
+        parts = (
+            delay.many(draws.uniforms(ticks.seeds, life.entity, timer))
+            for delay, timer in (
+                (delays.COLD_DROP_AFTER, Timer.DROP_AFTER),
+                (delays.COLD_ADD_AFTER, Timer.ADD_AFTER),
+                (delays.PASS_TAIL, Timer.PASS_TAIL),
+            )
+        )
+        return begin, begin + np.sum(list(parts), axis=0)
+
+
+def _first_join(script: Script) -> tuple[int, str]:
+    return min((life.joined.event_us for life in script.lives), default=0), script.consumer_group
+
+
+_NEVER_THROW = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
+"""Strategies that divide any queues among any members."""
+
+
+def wakes_by_passes(script: Script) -> bool:
+    """Passes of the group may wake its client instances, or notices that are known of late.
+
+    Order locks are asked for again; who pauses, or has a strategy that throws, passes every second;
+    brokers that are new to a member tell of it once they hear of it, and of other topics with each
+    heartbeat.
+    """
+    settings = script.settings
+    return (
+        settings.ordered
+        or settings.consumer_type != PUSH
+        or any(switch.mode == BATCHED for switch in script.notices)
+        or _members_pass_again(script)
+        or _lives_are_known_in_part(script)
+        or _routes_bring_brokers(script)
+    )
+
+
+def _members_pass_again(script: Script) -> bool:
+    """Members subscribe differently, pause, throw, or find no start on a broker that is down."""
+    states = [member for life in script.lives for _, member in life.states]
+    outage = script.lockless or any(life.down is not None for life in script.broker_lives)
+    return len({member.subscriptions for member in states}) > 1 or any(
+        member.suspended
+        or member.strategy.partition("(")[0] not in _NEVER_THROW
+        or (outage and member.message_model == BROADCASTING)
+        for member in states
+    )
+
+
+def _lives_are_known_in_part(script: Script) -> bool:
+    """Some brokers, and not others, have seen a process, or hear of it only later."""
+    heard = {broker for versions in script.routes for each in versions for broker in each.hearing}
+    return any(
+        life.ghost
+        or life.sightings
+        or life.only_broker is not None
+        or (life.observed and not heard.issuperset(life.first_brokers))
+        for life in script.lives
+    )
+
+
+def _routes_bring_brokers(script: Script) -> bool:
+    """A broker comes back, or a route comes late, lacks queues, or gets another broker."""
+    first_us = min((life.joined.event_us for life in script.lives), default=NEVER)
+    if any(life.up is not None for life in script.broker_lives):
+        return True
+    for versions in script.routes:
+        begins = versions[0].moment
+        if begins is not None and begins.event_us > first_us:
+            return True
+        if not all(version.queues for version in versions):
+            return True
+        if any(set(later.hearing) - set(earlier.hearing) for earlier, later in pairwise(versions)):
+            return True
+    return False
+
+
+def notices_of(ticks: Ticks) -> list[_Sent]:
+    """Return the notices that brokers send a group's members as others join and go, by broker."""
+    script, found = ticks.script, list[_Sent]()
+    version = parse_version(script.settings.broker_version)
+    for broker, name in enumerate(script.brokers):
+        rows: list[tuple[Times, int]] = []
+        for life in script.lives:
+            silent = life.states[0][1].message_model == BROADCASTING
+            if life.ghost or (silent and version >= BROADCASTING_IS_SILENT):
+                continue
+            for operation, at_us in _operations(ticks, life, broker):
+                for number, (up, down) in enumerate(ticks.broker_lives_us):
+                    connected = (up <= at_us) & (at_us < down) & (at_us < NEVER)
+                    connected &= ticks.notifies(broker, slice(None), at_us)
+                    if script.broker_lives[number].broker == broker and connected.any():
+                        tick = operations.operation_id(life.entity, name, number, operation)
+                        rows.append((np.where(connected, at_us, NEVER), tick))
+        if rows:
+            times = np.stack([at_us for at_us, _ in rows])
+            newer = _following(times) if version >= NEWEST_NOTICE_WINS else None
+            for number, (at_us, tick) in enumerate(rows):
+                newer_us = np.full_like(at_us, NEVER) if newer is None else newer[number]
+                found.append(_Sent(broker, at_us, newer_us, tick))
+    return found
+
+
+def _operations(ticks: Ticks, life: Life, broker: int) -> Iterator[tuple[Operation, Times]]:
+    since, until = ticks.registered[life.index, broker], ticks.unregistered[life.index, broker]
+    notified = ticks.script.settings.notified  # the group's switch; a closed channel ignores it
+    if notified and not life.observed and broker in life.first_brokers:
+        yield Operation.JOINS, since
+    if life.ending is not None and life.ending.notified:
+        yield Operation.GOES, np.where(since < until, until, NEVER)
+
+
+def _delivered(ticks: Ticks, life: Life, notice: _Sent) -> Times:
+    """(S,) when a notice wakes a member; `NEVER` where it does not get it."""
+    at_us, seeds = notice.at_us, ticks.seeds
+    listed = ticks.registered[life.index, notice.broker] <= at_us
+    listed &= at_us < ticks.unregistered[life.index, notice.broker]
+    lost = np.uint64(round(ticks.options.lost_notices * (1 << draws.DRAW_BITS)))
+    if lost:
+        listed &= draws.uniforms(seeds, life.entity, Timer.NOTICE_LOST, notice.tick) >= lost
+    woken = at_us + delays.NOTICE.many(
+        draws.uniforms(seeds, life.entity, Timer.NOTICE, notice.tick)
+    )
+    late = ticks.notice_late[life.index]
+    woken = np.where(woken < ticks.ended[life.index], woken, np.minimum(woken, NEVER) + late)
+    return np.where(listed & (woken < notice.newer_us), woken, NEVER)
+
+
+def _following(times: Times) -> Times:
+    """(K, S) for each time the next later one of its column."""
+    order = np.argsort(times, axis=0, kind="stable")
+    rising = np.take_along_axis(times, order, axis=0)
+    following = np.full_like(rising, NEVER)
+    for row in range(len(rising) - 2, -1, -1):
+        later = rising[row + 1] > rising[row]
+        following[row] = np.where(later, rising[row + 1], following[row + 1])
+    found = np.empty_like(following)
+    np.put_along_axis(found, order, following, axis=0)
+    return found
+
+
+def _any_between(at_us: Times, since_us: int, until_us: int) -> bool:
+    inside: NDArray[np.bool_] = (since_us <= at_us) & (at_us < until_us)
+    return bool(inside.any())

@@ -1,0 +1,217 @@
+"""A group's history as a script: the same events and epochs as the replay's."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import groupby
+
+from rebalance_core.model import events
+from rebalance_core.model.events import Event
+from rebalance_core.model.queue import MessageQueue, is_retry_topic, java_string_key, sort_queues
+from rebalance_core.replay.group_state import GroupState, UnknownMember
+from rebalance_core.replay.group_view import GroupView
+from rebalance_core.replay.history import GroupHistory, Replay, replay_events
+from rebalance_core.replay.settle import Settled, settle
+from rebalance_core.replay.topic_shares import StrategyKey, strategy_key
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.timing import draws
+from rebalance_core.timing.broker_replicas import MASTER, replicas_of
+from rebalance_core.timing.group_timeline import (
+    Life,
+    LoggedTime,
+    RouteVersion,
+    Script,
+    with_shared_timers,
+)
+from rebalance_core.timing.options import HALF_SECOND_MS, MS_US, ClockOptions
+from rebalance_core.timing.process_lifetimes import LifeBook
+from rebalance_core.timing.route_books import BrokerBook, NamedRoute, RouteBook
+from rebalance_core.timing.timeline_changes import changes_of, settle_ms
+
+
+def script_of(history: GroupHistory, options: ClockOptions) -> Script:
+    """The script of a group.
+
+    Args:
+        history: of the group, its rows checked.
+        options: `exact_times` decides how whole seconds are read.
+
+    Returns:
+        The script; topics that are popped at any time, retry topics and epochs without a change
+        are left out.
+    """
+    whole = replace(history, events=tuple(e for e in history.events if not _is_partial_end(e)))
+    replay = replay_events(whole, _settle_first(), include_retry_topics=False)
+    popped = {topic for epoch in replay.epochs for topic in epoch.shared}
+    mates = tuple(script_of(mate, options) for mate in history.mates)
+    return _Builder(history, options, replay, frozenset(popped)).script(mates)
+
+
+class _Builder:
+    """Walks the events once, with the replay's own state."""
+
+    def __init__(
+        self, history: GroupHistory, options: ClockOptions, replay: Replay, popped: frozenset[str]
+    ) -> None:
+        self._history, self._options, self._replay = history, options, replay
+        self._popped = popped
+        self._partial: dict[int, str] = {}
+        self._ordered = sorted(history.events, key=lambda e: (e.event_ms, e.sequence))
+        self._replicas = replicas = replicas_of(self._ordered, self._topics())
+        self._routes = RouteBook(self._topics(), replicas)
+        self._broker_book = BrokerBook(replicas)
+        self._lives = LifeBook(history.cluster, history.consumer_group, replicas, self._moment)
+
+    def script(self, mates: tuple[Script, ...]) -> Script:
+        unknown = self._walk()
+        topics = tuple(sorted(self._routes.versions, key=java_string_key))
+        named = {topic: self._routes.versions[topic] for topic in topics}
+        queues = sort_queues(
+            {queue for versions in named.values() for _, queues in versions for queue in queues}
+        )
+        numbers = {queue: number for number, queue in enumerate(queues)}
+        lives = with_shared_timers(self._lives.lives, mates) if mates else tuple(self._lives.lives)
+        names = tuple(self._replicas.numbers)
+        return Script(
+            cluster=self._history.cluster,
+            consumer_group=self._history.consumer_group,
+            settings=self._history.settings,
+            brokers=(*names, *(f"{names[broker]}{MASTER}" for broker in self._replicas.masters)),
+            topics=topics,
+            queues=tuple(queues),
+            lives=lives,
+            routes=tuple(self._versions(topic, named[topic], numbers) for topic in topics),
+            broker_lives=tuple(self._broker_book.lives),
+            lockless=tuple(self._broker_book.lockless),
+            changes=changes_of(
+                self._replay.epochs,
+                self._partial,
+                self._broker_book.lives,
+                self._since_us,
+                settle_ms(lives),
+            ),
+            initial=self._initial(lives, numbers),
+            masters=self._replicas.masters,
+            popped=tuple(sorted(self._popped, key=java_string_key)),
+            unknown_members=unknown,
+            notices=tuple(self._broker_book.notices),
+            mates=mates,
+        )
+
+    def _walk(self) -> tuple[Event, ...]:
+        state = GroupState(
+            self._history.consumer_group, self._history.settings, include_retry_topics=False
+        )
+        unknown: list[Event] = []
+        for _, simultaneous in groupby(self._ordered, key=lambda event: event.event_ms):
+            instant = list(simultaneous)
+            state.begin_instant()
+            for event in instant:
+                if not self._take(event, state):
+                    unknown.append(event)
+            self._lives.end_instant(state)
+            self._routes.take(self._moment(instant[0]), state.routes)
+        return tuple(unknown)
+
+    def _take(self, event: Event, state: GroupState) -> bool:
+        is_member = (event.client_id, event.channel_id) in state.members
+        if _is_partial_end(event) and not is_member:
+            return False
+        # One broker alone saw the process go, or come back: it lives on, and no epoch begins.
+        if _is_partial_end(event) or (is_member and _is_partial_join(event)):
+            self._partial.setdefault(event.event_ms, event.event_type)
+        else:
+            try:
+                state.apply(event)
+            except UnknownMember:
+                return False
+        if event.event_type in events.CONSUMER_EVENTS:
+            self._lives.take(event, state)
+        else:
+            self._broker_book.take(event, self._moment(event))
+        if event.event_type in events.MASTER_EVENTS and self._routes.reads(event.broker_name or ""):
+            # Brokers tell of other members, though the ledger's shares are as before.
+            self._partial.setdefault(event.event_ms, event.event_type)
+        return True
+
+    def _moment(self, event: Event) -> LoggedTime:
+        coarse = self._is_coarse(event.event_ms)
+        entity = draws.entity_of(
+            self._history.cluster, self._history.consumer_group, "event", str(event.event_ms)
+        )
+        return LoggedTime(self._since_us(event.event_ms), coarse, entity)
+
+    def _is_coarse(self, at_ms: int) -> bool:
+        return at_ms % HALF_SECOND_MS == 0 and not self._options.exact_times
+
+    def _since_us(self, at_ms: int) -> int:
+        """The earliest that an event may have happened."""
+        return (at_ms // 1_000 * 1_000 if self._is_coarse(at_ms) else at_ms) * MS_US
+
+    def _topics(self) -> frozenset[str]:
+        """Return the topics any member ever subscribes, without retry topics and what is popped."""
+        named = set(self._history.settings.subscriptions or ())
+        for event in self._ordered:
+            if event.event_type == events.SUBSCRIBE and event.topic is not None:
+                named.add(event.topic)
+            named.update(event.subscriptions or ())
+        return frozenset(t for t in named if not is_retry_topic(t) and t not in self._popped)
+
+    def _versions(
+        self, topic: str, versions: list[NamedRoute], queues: dict[MessageQueue, int]
+    ) -> tuple[RouteVersion, ...]:
+        history = self._history
+        return tuple(
+            replace(
+                each,
+                entity=draws.entity_of(
+                    history.cluster, "route", topic, str(each.moment and each.moment.event_us)
+                ),
+                queues=tuple(queues[queue] for queue in of_route),
+            )
+            for each, of_route in versions
+        )
+
+    def _initial(
+        self, lives: tuple[Life, ...], queues: dict[MessageQueue, int]
+    ) -> tuple[frozenset[int], ...]:
+        first = self._replay.epochs[0] if self._replay.epochs else None
+        if first is None or not first.initial:
+            return tuple(frozenset() for _ in lives)
+        held = {
+            key: frozenset(queues[queue] for queue in held if queue in queues)
+            for key, held in first.holdings.items()
+        }
+        found: list[frozenset[int]] = []
+        for life in lives:
+            present = life.observed and life.joined.event_us == self._since_us(first.from_ms)
+            key = (life.client_id, life.channel_id)
+            found.append(held.pop(key, frozenset()) if present else frozenset())
+        return tuple(found)
+
+
+def _is_partial_join(event: Event) -> bool:
+    """One broker alone saw the process come."""
+    return event.event_type == events.CONSUMER_JOIN and event.broker_name is not None
+
+
+def _is_partial_end(event: Event) -> bool:
+    """One broker alone lost the process, which lives on."""
+    ends = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
+    return event.event_type in ends and event.broker_name is not None
+
+
+def _settle_first() -> Callable[[GroupView, Settled], Settled]:
+    """Who holds what in the first epoch; nobody anything after it, which is not asked for."""
+    strategies: dict[StrategyKey, AllocationStrategy] = {}
+    seen = False
+
+    def settled(view: GroupView, before: Settled) -> Settled:
+        nonlocal seen
+        if seen:
+            return Settled({}, frozenset())
+        seen = True
+        for key in map(strategy_key, view.members.values()):
+            strategies.setdefault(key, parse_strategy(key[0], version=key[1]))
+        return settle(view, before.holdings, strategies, before.taken)
+
+    return settled

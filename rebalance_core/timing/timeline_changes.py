@@ -1,0 +1,90 @@
+"""The changes of a script: epochs of the replay, each with the time in which it is followed."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+
+from rebalance_core.model import events
+from rebalance_core.model.intervals import DEFAULT_INTERVALS, INTERVALS
+from rebalance_core.replay.history import Epoch
+from rebalance_core.timing import delays
+from rebalance_core.timing.group_timeline import (
+    BrokerLife,
+    Life,
+    ScriptChange,
+)
+from rebalance_core.timing.options import MS_US
+
+SETTLE_MS = 240_000
+"""How long a change is followed: route poll, pass, first heartbeat, two expiries of a lock."""
+
+_LEAD_MS = 1
+"""Whoever was there before is placed before the change: it may be what goes."""
+
+
+def changes_of(
+    epochs: Sequence[Epoch],
+    partial: Mapping[int, str],
+    broker_lives: Sequence[BrokerLife],
+    since_us: Callable[[int], int],
+    settle_ms: int = SETTLE_MS,
+) -> tuple[ScriptChange, ...]:
+    """The changes in order of time.
+
+    Args:
+        epochs: of the replay.
+        partial: event type by epoch ms where one broker alone saw a member come or go.
+        broker_lives: of the script.
+        since_us: the earliest that an event of an epoch ms may have happened.
+        settle_ms: how long each is followed.
+    """
+    causes = {epoch.from_ms: epoch.causes for epoch in epochs if not epoch.initial}
+    for at_ms, event_type in partial.items():
+        causes.setdefault(at_ms, (event_type,))
+    begins: dict[int, int] = {}
+    for at_ms, why in sorted(causes.items()):
+        # Of changes close to each other each has its event in its own window.
+        after = max(begins, default=None)
+        begin = since_us(at_ms) - _lead_us(why)
+        begins[at_ms] = begin if after is None else max(begin, since_us(after) + 1)
+    following = [*list(begins.values())[1:], None] if begins else []
+    return tuple(
+        ScriptChange(
+            epoch=bisect_right(epochs, at_ms, key=lambda epoch: epoch.from_ms) - 1,
+            change_ms=at_ms,
+            earliest_us=_earliest_us(at_ms, causes[at_ms], broker_lives, since_us(at_ms)),
+            begin_us=begin,
+            end_us=_end_us(at_ms, end, settle_ms),
+            causes=causes[at_ms],
+        )
+        for (at_ms, begin), end in zip(begins.items(), following, strict=True)
+    )
+
+
+def _earliest_us(
+    at_ms: int, causes: tuple[str, ...], broker_lives: Sequence[BrokerLife], since_us: int
+) -> int:
+    """Passes suffer from a lost host before anybody notices it."""
+    lost = any(
+        life.host_lost and life.down is not None and since_us <= life.down.event_us <= at_ms * MS_US
+        for life in broker_lives
+    )
+    silence_us = delays.SHORTEST_SILENCE_US + delays.SILENCE_SPREAD_US if lost else 0
+    return since_us - _lead_us(causes) - silence_us
+
+
+def _lead_us(causes: tuple[str, ...]) -> int:
+    return (delays.LONGEST_LEAD_MS if events.CONSUMER_JOIN in causes else _LEAD_MS) * MS_US
+
+
+def _end_us(at_ms: int, next_begin_us: int | None, settle_ms: int) -> int:
+    settled = (at_ms + settle_ms) * MS_US
+    return settled if next_begin_us is None else min(settled, next_begin_us)
+
+
+def settle_ms(lives: Sequence[Life]) -> int:
+    """`SETTLE_MS`, and how much longer than RocketMQ's own intervals the slowest ones are."""
+    over = 0
+    for name in INTERVALS:
+        usual = int(getattr(DEFAULT_INTERVALS, name))
+        over += max((int(getattr(life.intervals, name)) - usual for life in lives), default=0)
+    return SETTLE_MS + max(0, over)

@@ -1,0 +1,71 @@
+"""Arrays of times, and the periods of the timers of a client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.model.times import LOCK_RENEWAL_MS, ROUTE_POLL_MS
+from rebalance_core.model.versions import parse_version
+from rebalance_core.timing.group_timeline import Life
+from rebalance_core.timing.options import MS_US, SECOND_US
+
+Times = NDArray[np.int64]
+
+NEVER = np.iinfo(np.int64).max // 2
+"""Later than everything."""
+BEFORE_ALL = -NEVER
+"""From before the log."""
+
+POLL_US = ROUTE_POLL_MS * MS_US
+"""Of brokers; clients may have other intervals, as `TimerPeriods` has them."""
+LOCK_RENEWAL_US = LOCK_RENEWAL_MS * MS_US
+MIN_INTERVAL = (5, 2, 0)  # ISSUE #7644
+"""From here on a pass that is not balanced is repeated after a second (rocketmq.md §3.1)."""
+FIRST_POLL_US = 10 * MS_US
+"""MQClientInstance.startScheduledTask: initial delay of the route poll."""
+FIRST_HEARTBEAT_US = 1 * SECOND_US
+"""MQClientInstance.startScheduledTask: initial delay of the heartbeat."""
+FIRST_COMMIT_US = 10 * SECOND_US
+"""MQClientInstance.startScheduledTask: initial delay of persistAllConsumerOffset."""
+FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
+"""ConsumeMessageOrderlyService.start: initial delay of lockMQPeriodically."""
+
+
+@dataclass(frozen=True, eq=False)
+class TimerPeriods:
+    """(lives, 1) from tick to tick of each client's timers, microseconds.
+
+    Attributes:
+        poll: of routes.
+        beat: heartbeats.
+        wait: from pass to pass of a client that no notice wakes.
+        least: between two passes (5.2+).
+    """
+
+    poll: Times
+    beat: Times
+    wait: Times
+    least: Times
+
+    @classmethod
+    def of(cls, lives: Sequence[Life]) -> TimerPeriods:
+        """As their intervals are. A wait is no shorter than the least interval allows."""
+        rows = []
+        for life in lives:
+            intervals, version = life.intervals, parse_version(life.states[0][1].rules_version)
+            least = intervals.min_interval_ms if version >= MIN_INTERVAL else 0
+            wait = max(intervals.wait_interval_ms, least)
+            rows.append(
+                (
+                    intervals.poll_name_server_interval_ms,
+                    intervals.heartbeat_broker_interval_ms,
+                    wait,
+                    least,
+                )
+            )
+        columns = np.array(rows, np.int64).reshape(-1, 4) * MS_US
+        return cls(*(columns[:, place : place + 1] for place in range(4)))

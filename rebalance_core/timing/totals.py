@@ -1,0 +1,130 @@
+"""Totals of a group's rollouts: changes that run into each other, as one, in every future."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from rebalance_core.contracts.propagation import PROPAGATION_TOTALS
+from rebalance_core.kernels.segments import Bools, Ints
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.handovers import Handovers
+from rebalance_core.timing.message_facts import MILLI, UNKNOWN, Floats
+from rebalance_core.timing.windows import Windows
+
+_KEY: Final = ("cluster", "consumer_group", "from_ms", "to_ms")
+_UNITS: Final = {
+    "finish_ms": 1,
+    "orphan_queue_seconds": MILLI,
+    "double_queue_seconds": MILLI,
+    "replayed_messages": MILLI,
+    "late_queue_seconds": MILLI,
+}
+"""Figures, and by what their whole numbers are divided."""
+_PERCENT: Final = {"p50": 50, "p95": 95, "p99": 99}
+TOTALS_PARTIAL_SCHEMA: Final = pa.schema(
+    [
+        ("cluster", pa.string()),
+        ("consumer_group", pa.string()),
+        ("from_ms", pa.int64()),
+        ("to_ms", pa.int64()),
+        *((name, pa.list_(pa.int64())) for name in _UNITS),
+    ]
+)
+"""One row a rollout and part; of each figure one whole number a future, null where not known."""
+
+
+def rollouts(windows: Windows, from_ms: int | None, to_ms: int | None) -> list[Ints]:
+    """Numbers of the changes of each rollout: of each run, those in a time, if there is any."""
+    at_ms = windows.change_ms
+    counted = np.ones(len(at_ms), np.bool_)
+    if from_ms is not None:
+        counted &= at_ms >= from_ms
+    if to_ms is not None:
+        counted &= at_ms < to_ms
+    runs = np.unique(windows.run[counted])
+    return [np.flatnonzero(counted & (windows.run == run)) for run in runs]
+
+
+def totals_partial(
+    script: Script,
+    windows: Windows,
+    changes: Iterable[Ints],
+    sums: dict[str, Ints],
+    moved: Handovers,
+    replayed: Ints,
+    late: Floats,
+) -> pa.Table:
+    """The part of some seeds, of `TOTALS_PARTIAL_SCHEMA`.
+
+    Args:
+        script: that was played.
+        windows: of the script.
+        changes: of each rollout, as `rollouts` has them.
+        sums: (changes, seeds) ``last_ms``, ``orphan_ms`` and ``double_ms`` of each change.
+        moved: hand-overs of all of these seeds.
+        replayed: of each hand-over, `UNKNOWN` where it is not known.
+        late: ms, of each hand-over; NaN where it is not known.
+    """
+    seeds = sums["orphan_ms"].shape[1]
+    passed = moved.between_two
+    missing = passed & (replayed == UNKNOWN), np.isnan(late)
+    amounts = np.where(missing[0] | ~passed, 0, replayed), np.where(missing[1], 0.0, late)
+    rows = []
+    for numbers in changes:
+        first_ms = int(windows.change_ms[numbers[0]])
+        rolled = np.isin(moved.change, numbers)
+        replayed_sum, late_sum = (
+            _by_seed(moved.seed[rolled], amount[rolled], unknown[rolled], seeds)
+            for amount, unknown in zip(amounts, missing, strict=True)
+        )
+        last_ms = sums["last_ms"][numbers].max(axis=0)
+        figures: dict[str, Any] = {
+            "finish_ms": np.maximum(last_ms - first_ms, 0).tolist(),
+            "orphan_queue_seconds": sums["orphan_ms"][numbers].sum(axis=0).tolist(),
+            "double_queue_seconds": sums["double_ms"][numbers].sum(axis=0).tolist(),
+            "replayed_messages": replayed_sum,
+            "late_queue_seconds": late_sum,
+        }
+        to_ms = int(windows.change_ms[numbers[-1]] + windows.followed_ms[numbers[-1]])
+        key = (script.cluster, script.consumer_group, first_ms, to_ms)
+        rows.append(dict(zip(_KEY, key, strict=True)) | figures)
+    return pa.Table.from_pylist(rows, TOTALS_PARTIAL_SCHEMA)
+
+
+def _by_seed(seed: Ints, amount: Ints | Floats, unknown: Bools, seeds: int) -> list[int | None]:
+    sums = np.rint(np.bincount(seed, amount, seeds)).astype(np.int64).tolist()
+    gaps = np.bincount(seed[unknown], minlength=seeds).tolist()
+    return [None if gap else total for total, gap in zip(sums, gaps, strict=True)]
+
+
+def propagation_totals(partials: Iterable[pa.Table]) -> pa.Table:
+    """The rows of ``propagation_totals`` out of the parts of all seeds, whatever the parts are.
+
+    Quantiles are by nearest rank: the smallest value that so many per cent do not exceed.
+    """
+    by_rollout: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for part in partials:
+        for row in part.to_pylist():
+            by_rollout.setdefault(tuple(row[name] for name in _KEY), []).append(row)
+    rows = [
+        dict(zip(_KEY, key, strict=True)) | _figures(parts)
+        for key, parts in sorted(by_rollout.items())
+    ]
+    return pa.Table.from_pylist(rows, PROPAGATION_TOTALS.arrow_schema())
+
+
+def _figures(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, unit in _UNITS.items():
+        values = [value for part in parts for value in part[name]]
+        found["seeds"] = len(values)
+        if None in values:
+            continue  # null
+        values.sort()
+        found[f"{name}_mean"] = sum(values) / (unit * len(values))
+        for suffix, percent in _PERCENT.items():
+            value = values[max(1, -(-len(values) * percent // 100)) - 1]
+            found[f"{name}_{suffix}"] = value if unit == 1 else value / unit
+    return found

@@ -1,0 +1,187 @@
+"""Scripts of a group that begin alike: what their futures have in common is played once.
+
+A scenario changes a history from its first edit on. Up to there all that is drawn and decided is
+what it was without the edit, as draws are those of the processes and their timers: so a later
+script goes on from where the first one stood, if nothing that a pass could see by then differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.timing.delays import LEAVES_TOGETHER_US
+from rebalance_core.timing.group_timeline import Ending, Life, Script
+from rebalance_core.timing.options import SECOND_US, ClockOptions
+from rebalance_core.timing.vectorized.futures import Futures, longest_pass_us
+from rebalance_core.timing.vectorized.locks import OrderLocks
+from rebalance_core.timing.vectorized.mixed_state import MixedState
+from rebalance_core.timing.vectorized.play_segments import PlaySegment
+from rebalance_core.timing.vectorized.segment_holdings import Moves
+from rebalance_core.timing.vectorized.shares import QueueSets
+
+_AHEAD_US = 60 * SECOND_US
+"""How far ahead of its end a segment looks, beside a pass and the periods of its timers."""
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """Everything that is handed from one segment to the next.
+
+    Attributes:
+        futures: where processes stand.
+        sets: of queues.
+        locks: of the brokers, if the group is orderly.
+        mixed: where brokers stand, if members subscribe differently.
+        moves: what was given up and taken.
+        come: (lives,) when each is created at the earliest.
+    """
+
+    futures: Futures
+    sets: QueueSets
+    locks: OrderLocks | None
+    mixed: MixedState | None
+    moves: list[Moves]
+    come: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Checkpoint:
+    """Where futures stood after some segments."""
+
+    script: Script
+    options: ClockOptions
+    segments: tuple[PlaySegment, ...]
+    come: NDArray[np.int64]
+    sets: QueueSets
+    moves: tuple[Moves, ...]
+    codes: tuple[frozenset[str], ...] | None
+    states: tuple[dict[str, Any], ...]
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes it holds, without the moves."""
+        arrays = [value for state in self.states for value in state.values()]
+        return sum(each.nbytes for each in arrays if isinstance(each, np.ndarray))
+
+
+@dataclass(eq=False)
+class Beginnings:
+    """Where the futures of one group stood while its first script was played.
+
+    Attributes:
+        cuts_us: from when on later scripts may differ; whoever differs earlier is played whole.
+    """
+
+    cuts_us: Sequence[int] = ()
+    _kept: dict[bytes, list[_Checkpoint]] = field(default_factory=dict)
+    """By the seeds of a slice, in order of time."""
+
+    @property
+    def bytes(self) -> int:
+        """Return the bytes held in memory, about."""
+        last = [kept[-1] for kept in self._kept.values()]
+        moves = [move for each in last for move in each.moves]
+        columns = [(m.elements, m.before, m.after, m.drop_us, m.add_us) for m in moves]
+        held = sum(column.nbytes for each in columns for column in each)
+        return held + sum(each.bytes for kept in self._kept.values() for each in kept)
+
+    def sets_of(self, futures: Futures) -> QueueSets:
+        """The sets that a script of these futures goes on with; they only become more."""
+        kept = self._kept.get(futures.seeds.tobytes())
+        return kept[0].sets if kept else QueueSets()
+
+    def stops(self, standing: Standing, segments: Sequence[PlaySegment]) -> frozenset[int]:
+        """After how many segments to `keep`; none where another script was first."""
+        if standing.futures.seeds.tobytes() in self._kept or standing.futures.script.mates:
+            return frozenset()
+        found = {len(segments)}
+        for cut_us in self.cuts_us:
+            until_us = [_known_us(standing.futures, each) for each in segments]
+            found.add(sum(each <= cut_us for each in until_us))
+        return frozenset(found - {0})
+
+    def keep(self, standing: Standing, played: Sequence[PlaySegment]) -> None:
+        """Keep where the futures stand after some segments."""
+        futures = standing.futures
+        parts = (futures, standing.locks, standing.mixed)
+        codes = None if standing.mixed is None else standing.mixed.subscriptions.sets
+        kept = _Checkpoint(
+            script=futures.script,
+            options=futures.options,
+            segments=tuple(played),
+            come=standing.come,
+            sets=standing.sets,
+            moves=tuple(standing.moves),
+            codes=codes,
+            states=tuple({} if p is None else p.state() for p in parts),
+        )
+        self._kept.setdefault(futures.seeds.tobytes(), []).append(kept)
+
+    def resume(self, standing: Standing, segments: Sequence[PlaySegment]) -> int:
+        """Put the futures of another script where they stand; how many segments that saves."""
+        standing_futures = standing.futures
+        for kept in reversed(self._kept.get(standing_futures.seeds.tobytes(), [])):
+            played = len(kept.segments)
+            if kept.segments != tuple(segments[:played]):
+                continue
+            lives = _lives_alike(kept, standing, _known_us(standing_futures, kept.segments[-1]))
+            if lives is None:
+                continue
+            futures, locks, mixed = kept.states
+            standing_futures.resume(futures, lives)
+            if standing.locks is not None:
+                standing.locks.resume(locks, lives)
+            if standing.mixed is not None:
+                standing.mixed.resume(mixed, lives)
+            standing.moves.extend(kept.moves)
+            return played
+        return 0
+
+
+def _known_us(futures: Futures, segment: PlaySegment) -> int:
+    """Return the time from which on nothing in a segment knows what happens."""
+    periods = futures.ticks.periods
+    longest_us = max(int(each.max(initial=0)) for each in (periods.poll, periods.beat))
+    return segment.end_us + longest_pass_us(futures.script) + longest_us + _AHEAD_US
+
+
+def _lives_alike(kept: _Checkpoint, standing: Standing, until_us: int) -> int | None:
+    """How many lives two scripts share if they are alike until a time; None: they are not."""
+    script, earlier = standing.futures.script, kept.script
+    if kept.options != standing.futures.options or script.begin_us != earlier.begin_us:
+        return None
+    if _without_lives(script) != _without_lives(earlier):
+        return None
+    sets = None if standing.mixed is None else standing.mixed.subscriptions.sets
+    if (kept.codes is None) != (sets is None) or (
+        sets and sets[: len(kept.codes or ())] != kept.codes
+    ):
+        return None
+    changes = kept.segments[-1].changes.stop
+    if script.changes[:changes] != earlier.changes[:changes]:
+        return None
+    known = [np.flatnonzero(come < until_us) for come in (standing.come, kept.come)]
+    lives = max(int(each.max(initial=-1)) for each in known) + 1
+    if script.initial[:lives] != earlier.initial[:lives]:
+        return None
+    pairs = [[_until(x, until_us) for x in one.lives[:lives]] for one in (script, earlier)]
+    return lives if len(pairs[0]) == lives and pairs[0] == pairs[1] else None
+
+
+def _without_lives(script: Script) -> Script:
+    return replace(script, lives=(), changes=(), initial=(), unknown_members=())
+
+
+def _until(life: Life, until_us: int) -> Life:
+    """A life without what happens to it from a time on."""
+    ending: Ending | None = life.ending
+    # leaves that are no further apart than that slow each other down
+    if ending is not None and ending.moment.event_us >= until_us + LEAVES_TOGETHER_US:
+        ending = None
+    states = tuple(each for each in life.states if each[0].event_us < until_us)
+    return replace(life, ending=ending, states=states)

@@ -1,0 +1,221 @@
+"""The elements of a segment, one life in one future each, as flat columns."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
+from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.timing.draws import DRAW_BITS, Timer, all_below, ticked
+from rebalance_core.timing.reference.play import rested
+from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
+from rebalance_core.timing.vectorized.futures import Futures
+from rebalance_core.timing.vectorized.play_segments import PlaySegment
+
+Ints = NDArray[np.int64]
+
+
+class Elements:
+    """Where each element of a segment stands; ordered by life, then by future.
+
+    Args:
+        futures: of the script; `keep` hands the state back.
+        segment: which part of it.
+        lives: numbers of the lives.
+
+    Attributes:
+        last_end: end of the last pass.
+        used: wake-ups until then are used up or forgotten.
+        number: of the next pass.
+        wait: until the next pass if nobody wakes the client.
+        held: (topics, elements) sets of queues.
+        limit: passes begin before.
+        rest: when something unlogged may move the clock of passes next.
+        rests: it may at all in the segment.
+        alike_us: passes that begin before see what the last one saw.
+    """
+
+    def __init__(self, futures: Futures, segment: PlaySegment, lives: Ints) -> None:
+        self.futures, self.lives = futures, lives
+        seeds = len(futures.seeds)
+        self.life = np.repeat(np.arange(len(lives)), seeds)
+        self.seed = np.tile(np.arange(seeds), len(lives))
+        self.ids = lives[self.life] * seeds + self.seed
+        self._words_for: dict[int, NDArray[np.uint64]] = {}
+        self.length = futures.ticks.pass_length[lives].reshape(-1)
+        self.number = futures.number[lives].reshape(-1)
+        self.last_end = futures.last_end[lives].reshape(-1)
+        self.wait = futures.wait[lives].reshape(-1)
+        self.held = futures.held[:, lives].reshape(len(futures.script.topics), len(self.ids))
+        self.used = futures.used[lives].reshape(-1)
+        self.asks_us = futures.asks_us[lives].reshape(-1)
+        self.asked = futures.asked[:, lives].reshape(self.held.shape)
+        self.masterless = futures.masterless[:, lives].reshape(-1, len(self.ids))
+        self.ends_us = futures.ends_us[lives].reshape(-1)
+        self.balances = futures.balances[lives].reshape(-1)
+        self.beats = futures.beats[lives].reshape(-1)
+        self.later_us = futures.later_us[:, lives].reshape(-1, len(self.ids))
+        self.ended = futures.ticks.ended[lives].reshape(-1)
+        traits = [futures.traits[life] for life in lives.tolist()]
+        leaves = np.array([each.leaves_in_time for each in traits], bool)[self.life]
+        stopped = futures.ticks.stopped[lives].reshape(-1)
+        self.limit = np.minimum(np.where(leaves, stopped, self.ended), segment.end_us)
+        self._asks_before = np.where(leaves, NEVER, self.ended)
+        self.min_interval = futures.ticks.periods.least[lives, 0][self.life]
+        self.own_wait = futures.ticks.periods.wait[lives, 0][self.life]
+        self.broadcasting = self._of_lives([each.broadcasting for each in traits])
+        self.beats_at_once = self._of_lives([each.beats_at_once for each in traits])
+        self.asks_nobody = self._of_lives([each.asks_nobody for each in traits])
+        self.heartbeats = self._of_lives([each.heartbeats for each in traits])
+        self.takes_locks = self._of_lives([each.takes_locks for each in traits])
+        self.observed = np.array([each.observed for each in futures.script.lives])[lives][self.life]
+        self.shared = futures.ticks.shared[lives][self.life]
+        self.is_v4 = self._of_lives([each.version.is_v4 for each in traits])
+        self.empty_is_unknown = self._of_lives([e.version >= EMPTY_IS_UNKNOWN for e in traits])
+        topics = futures.script.topics
+        self.notifies_always = ~self.is_v4 & self._of_lives(
+            [
+                any(
+                    topic not in topics and (each.broadcasting or not is_retry_topic(topic))
+                    for topic in each.member.subscriptions
+                )
+                for each in traits
+            ]
+        )
+        self._comes = np.minimum(
+            futures.ticks.created[lives], futures.ticks.registered[lives].min(axis=1, initial=NEVER)
+        ).reshape(-1)
+        self._comes[self.observed] = BEFORE_ALL
+        self._rests = self._times_of_rest(segment)
+        self.rest = np.full(len(self.ids), self._rests[0][0], np.int64)
+        self.rests = len(self._rests) > 1
+        self._rests_past = np.zeros(len(self.ids), np.int64)
+        self.alike_us = np.full(len(self.ids), BEFORE_ALL, np.int64)
+        self._asks_until_us = segment.asks_until_us
+        self._since_us = segment.begin_us if segment.after_gap else BEFORE_ALL
+        if segment.after_gap:
+            at_rest = np.flatnonzero(self.asks_us == NEVER)  # the others have a pass under way
+            self.used[at_rest] = segment.begin_us - 1
+            self._pass_idly(at_rest, segment.begin_us - self.last_end[at_rest])
+
+    def words_for(self, timer: int) -> NDArray[np.uint64]:
+        """(elements,) what the draws of a timer begin with."""
+        if timer not in self._words_for:
+            self._words_for[timer] = self.futures.words_for(timer)[self.lives].reshape(-1)
+        return self._words_for[timer]
+
+    def draws(self, timer: int, who: Ints, number: Ints) -> NDArray[np.uint64]:
+        """The draws of a timer; ``number`` is (n,) or (K, n)."""
+        return ticked(self.words_for(timer)[who], number)
+
+    def always_notifies(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
+        """True where a pass goes through a topic that never has a route (rocketmq.md §3.3)."""
+        return self.notifies_always[who].copy()
+
+    def next_begin(self, who: Ints, woken: Times) -> Times:
+        """Return when the next pass of each begins, ``woken`` being its first wake-up not used."""
+        last = self.last_end[who]
+        woken = np.minimum(woken, self.next_later(who))
+        soonest = np.maximum(woken, last + self.min_interval[who])
+        # one that was due in the gap, too late to have ended there, begins with the segment
+        begin: Times = np.maximum(np.minimum(last + self.wait[who], soonest), self._since_us)
+        return begin
+
+    def next_act(self, begin: Times) -> Times:
+        """(elements,) when each passes or asks for locks next; `NEVER`: not in the segment."""
+        passes = np.minimum(begin, self.rest)
+        passes = np.where(passes < self.limit, passes, NEVER)
+        in_it = (self.asks_us < self._asks_until_us) & (self.asks_us < self._asks_before)
+        asks = np.where(in_it, self.asks_us, NEVER)
+        return np.where(self.asks_us < NEVER, asks, passes)
+
+    def next_later(self, who: Ints) -> Times:
+        """The first wake-up that a pass of each put down for itself; `NEVER`."""
+        if not len(self.later_us):
+            return np.full(len(who), NEVER, np.int64)
+        later = self.later_us[:, who]
+        found: Times = np.where(later > self.used[who], later, NEVER).min(axis=0, initial=NEVER)
+        return found
+
+    def wake_later(self, who: Ints, at_us: Times) -> None:
+        """Put wake-ups down."""
+        for slot in self.later_us:
+            free = slot[who] <= self.used[who]
+            slot[who[free]] = at_us[free]
+            who, at_us = who[~free], at_us[~free]
+        if len(who):
+            more = np.full((1, len(self.ids)), BEFORE_ALL, np.int64)
+            more[0, who] = at_us
+            self.later_us = np.concatenate([self.later_us, more])
+
+    def follow(self, who: Ints, begin: Times, end: Times, balanced: NDArray[np.bool_]) -> None:
+        """Take note of passes that were run."""
+        self.used[who], self.last_end[who] = begin, end
+        self.number[who] += 1
+        soon = ~balanced & (self.min_interval[who] > 0)
+        self.wait[who] = np.where(soon, self.min_interval[who], self.own_wait[who])
+
+    def settle(self, who: Ints, end: Times, balanced: NDArray[np.bool_]) -> None:
+        """Take note of the answers to requests for order locks."""
+        self.last_end[who] = end
+        soon = ~balanced & (self.min_interval[who] > 0)
+        self.wait[who] = np.where(soon, self.min_interval[who], self.own_wait[who])
+
+    def put_out_of_step(self, who: Ints, woken: Times) -> None:
+        """Apply to the clocks of passes what unlogged moves do, for elements that have come
+        to `rest`.
+
+        Upstream of it all: ``reference.play``, which does the same at the begin of a change.
+        """
+        at, past = self.rest[who], self._rests_past[who]
+        present = (self._comes[who] < at) & (self.ended[who] >= at)
+        present &= (self.last_end[who] <= at) & (woken >= at)
+        present &= self.next_later(who) >= at
+        change = np.array([number for _, number in self._rests])[past]
+        share = np.uint64(round(self.futures.script.out_of_step * (1 << DRAW_BITS)))
+        moved = present & (self.draws(Timer.OUT_OF_STEP, who, change) < share)
+        since = all_below(self.draws(Timer.PASS_PHASE, who, change + 2), self.wait[who])
+        self.last_end[who] = np.where(moved, at - since, self.last_end[who])
+        self._rests_past[who] = past + 1
+        self.rest[who] = np.array([at_us for at_us, _ in self._rests])[past + 1]
+
+    def skip_before(self, who: Ints, before_us: Times) -> None:
+        """Skip the passes of their own that begin before a time; they change nothing."""
+        self._pass_idly(who, before_us - 1 - self.last_end[who] + self.length[who])
+
+    def keep(self) -> None:
+        """Hand the state to the next segment."""
+        futures, lives, shape = self.futures, self.lives, (len(self.lives), len(self.futures.seeds))
+        for name in ("asks_us", "ends_us", "balances", "beats"):
+            getattr(futures, name)[lives] = getattr(self, name).reshape(shape)
+        more = len(self.later_us) - len(futures.later_us)
+        if more:
+            rows = np.full((more, *futures.used.shape), BEFORE_ALL, np.int64)
+            futures.later_us = np.concatenate([futures.later_us, rows])
+        futures.later_us[:, lives] = self.later_us.reshape(-1, *shape)
+        futures.asked[:, lives] = self.asked.reshape(len(futures.script.topics), *shape)
+        futures.masterless[:, lives] = self.masterless.reshape(len(futures.masterless), *shape)
+        futures.used[lives] = self.used.reshape(shape)
+        futures.number[lives] = self.number.reshape(shape)
+        futures.last_end[lives] = self.last_end.reshape(shape)
+        futures.wait[lives] = self.wait.reshape(shape)
+        futures.held[:, lives] = self.held.reshape(len(futures.script.topics), *shape)
+
+    def _pass_idly(self, who: Ints, for_us: Times) -> None:
+        """As many whole periods, of a wait and a pass, as fit into a time from the last end."""
+        period = self.wait[who] + self.length[who]
+        passes = np.maximum(for_us, 0) // period
+        self.last_end[who] += passes * period
+        self.number[who] += passes
+
+    def _times_of_rest(self, segment: PlaySegment) -> list[tuple[int, int]]:
+        """(when, number of the change that begins then), and `NEVER`."""
+        script = self.futures.script
+        times = [
+            (script.changes[number].begin_us, number)
+            for number in segment.changes
+            if number > 0 and rested(script, number)
+        ]
+        return [*times, (NEVER, 0)]
+
+    def _of_lives(self, values: list[bool]) -> NDArray[np.bool_]:
+        return np.array(values, bool)[self.life]

@@ -1,0 +1,180 @@
+"""What brokers see next in every future: joins, endings, heartbeats, in the reference's order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.timing.timer_periods import FIRST_HEARTBEAT_US, NEVER, Times
+from rebalance_core.timing.vectorized.futures import Futures
+from rebalance_core.timing.vectorized.member_lists import MemberList
+from rebalance_core.timing.vectorized.mixed_state import MixedState
+from rebalance_core.timing.vectorized.play_segments import PlaySegment
+
+_KINDS = 8
+
+
+class EventKind(IntEnum):
+    """Events that a broker sees; those of one instant in this order."""
+
+    SUBSCRIBES = 0
+    """A heartbeat of a member that has new topics."""
+    JOINS = 1
+    GOES = 2
+    ASKS = 3
+    """The heartbeat to a broker that a pass asked for the members (5.2)."""
+    TICKS = 4
+    """A heartbeat of the timer."""
+    CHANGES = 5
+    """A heartbeat after a pass."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """One event in each of some futures, as equally long columns.
+
+    Attributes:
+        seed: places of the futures.
+        at_us: when.
+        kind: a `EventKind`.
+        life: place of the life among those of the segment.
+        number: of the state, the tick or the pass that a heartbeat is of.
+    """
+
+    seed: Ints
+    at_us: Times
+    kind: Ints
+    life: Ints
+    number: Ints
+
+    def rows(self, rows: Ints) -> Seen:
+        """Some of the events."""
+        return Seen(
+            self.seed[rows], self.at_us[rows], self.kind[rows], self.life[rows], self.number[rows]
+        )
+
+
+class Calendar:
+    """The events of a segment.
+
+    Args:
+        futures: of the script.
+        segment: which part of it.
+        lives: numbers of the lives.
+        lists: the member lists.
+        mixed: what is under way.
+
+    Attributes:
+        beat_us: (lives, S) when the heartbeat of a pass is due.
+        beat_of: (lives, S) the number of that pass.
+        channel_us: (lists, lives, S) when a broker that a pass asked has its heartbeat.
+    """
+
+    def __init__(
+        self,
+        futures: Futures,
+        segment: PlaySegment,
+        lives: Ints,
+        lists: list[MemberList],
+        mixed: MixedState,
+    ) -> None:
+        self._segment, self._lives, self._mixed = segment, lives, mixed
+        self._numbers = np.array([place.number for place in lists], np.int64)
+        self._seeds = np.arange(len(futures.seeds))
+        self.beat_us, self.beat_of = mixed.beat_us[lives], mixed.beat_of[lives]
+        self.channel_us = mixed.channel_us[np.ix_(self._numbers, lives)]
+        self._period = futures.ticks.periods.beat[lives]
+        self._first_tick = futures.ticks.beats_start[lives] + FIRST_HEARTBEAT_US
+        self._states = len(mixed.subscriptions.since)
+        # rows are sorted by the time, and then by kind, life and state, all in one number
+        self._keys = self._known(lists, futures.ticks.ended[lives])
+        self._at = np.zeros(len(futures.seeds), np.int64)
+        self._until_us = NEVER if segment.before_gap else segment.end_us
+
+    def next_us(self) -> Times:
+        """(S,) when the next event is; `NEVER`: none is left in the segment."""
+        beats = self.beat_us.min(axis=0, initial=NEVER)
+        asks = self.channel_us.min(axis=(0, 1), initial=NEVER)
+        self._next: tuple[Times, Times, Times] = self._next_known_us(), beats, asks
+        found = np.minimum(np.minimum(*self._next[:2]), self._next[2])
+        return np.where(found < self._until_us, found, NEVER)
+
+    def take(self, seeds: Ints) -> Seen:
+        """Take the events that `next_us` found last, of some futures that have one; `ASKS` stays
+        until a client has its answer.
+        """
+        known, beats, asks = (each[seeds] for each in self._next)
+        is_beat = (beats < known) & (beats < asks)
+        is_ask = (asks < known) & ~is_beat
+        key = np.where(is_beat | is_ask, 0, self._keys[seeds, self._at[seeds]])
+        self._at[seeds[~(is_beat | is_ask)]] += 1
+        key, number = key // self._states, key % self._states
+        key, life = key // len(self._lives), key % len(self._lives)
+        kind = key % _KINDS
+        first = self._first_tick[life, seeds]
+        number = np.where(kind == EventKind.TICKS, (known - first) // self._period[life, 0], number)
+        rows = np.flatnonzero(is_beat)
+        if len(rows):
+            life[rows] = self.beat_us[:, seeds[rows]].argmin(axis=0)
+            number[rows] = self.beat_of[life[rows], seeds[rows]]
+            self.beat_us[life[rows], seeds[rows]] = NEVER
+            kind[rows] = EventKind.CHANGES
+        rows = np.flatnonzero(is_ask)
+        if len(rows):
+            life[rows] = self.channel_us[:, :, seeds[rows]].min(axis=0).argmin(axis=0)
+            kind[rows] = EventKind.ASKS
+        at = np.where(is_beat, beats, np.where(is_ask, asks, known))
+        return Seen(seeds, at, kind, life, number)
+
+    def keep(self) -> None:
+        """Hand over to the next segment what is under way."""
+        self._mixed.beat_us[self._lives] = self.beat_us
+        self._mixed.beat_of[self._lives] = self.beat_of
+        self._mixed.channel_us[np.ix_(self._numbers, self._lives)] = self.channel_us
+        if self._segment.before_gap:
+            self._mixed.followed_us = self._segment.end_us
+
+    def _next_known_us(self) -> Times:
+        keys = self._keys[self._seeds, self._at]
+        at = keys // (_KINDS * len(self._lives) * self._states) + self._segment.since_us
+        return np.where(keys < NEVER, at, NEVER)
+
+    def _known(self, lists: list[MemberList], ended: Times) -> Ints:
+        """(S, K + 1) keys of what no pass can change, sorted; the last is `NEVER`."""
+        segment, subscriptions = self._segment, self._mixed.subscriptions
+        goes_us = joins_us = segment.begin_us
+        if segment.after_gap:
+            # a pull consumer registers by its timer, which may tick some time before its join
+            goes_us, joins_us = segment.since_us, self._mixed.followed_us
+        observed = np.array([each.observed for each in self._mixed.script.lives])[self._lives]
+        rows: list[Ints] = []
+        for place in lists:
+            joins = np.where(place.joins & ~observed[:, None], place.since, NEVER)
+            ends_seen = place.notified[:, None] & (place.until < place.down)
+            goes = np.where(ends_seen, place.until, NEVER)
+            rows += [self._row(EventKind.JOINS, 0, joins, joins_us)]
+            rows += [self._row(EventKind.GOES, 0, goes, goes_us)]
+        for state in range(1, self._states):
+            grows = np.array([subscriptions.grows(life, state) for life in self._lives.tolist()])[
+                :, None
+            ]
+            since = np.where(grows, subscriptions.since[state][self._lives], NEVER)
+            rows += [self._row(EventKind.SUBSCRIBES, state, since, segment.begin_us)]
+        number = np.maximum(-((self._first_tick - segment.begin_us) // self._period), 0)
+        tick = self._first_tick + number * self._period
+        while (tick < segment.end_us).any():
+            at = np.where(tick < ended, tick, NEVER)
+            rows += [self._row(EventKind.TICKS, 0, at, segment.begin_us)]
+            tick = tick + self._period
+        never = np.full((1, len(self._seeds)), NEVER, np.int64)
+        return np.sort(np.concatenate([*rows, never]), axis=0).T.copy()
+
+    def _row(self, kind: EventKind, state: int, at_us: Times, from_us: int) -> Ints:
+        """(lives, S) keys of one kind of event; `NEVER` where it is not in the segment."""
+        life = np.arange(len(self._lives))[:, None]
+        key = ((at_us - self._segment.since_us) * _KINDS + kind) * len(self._lives) + life
+        known = (at_us >= from_us) & (at_us < self._segment.end_us)
+        return np.where(known, key * self._states + state, NEVER)

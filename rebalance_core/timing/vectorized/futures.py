@@ -1,0 +1,265 @@
+"""What stays the same through a script, of many futures: lives, their settings and their state.
+
+Arrays of (lives, S) have the seeds as their last axis; an *element* is one life in one future.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES, PUSH
+from rebalance_core.model.versions import Version, parse_version
+from rebalance_core.protocol.order_locks import locks_on_addition
+from rebalance_core.replay.member import Member
+from rebalance_core.strategies import parse_strategy
+from rebalance_core.timing import delays, draws
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.reference.heartbeats import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
+from rebalance_core.timing.shared_instances import MateWakes
+from rebalance_core.timing.ticks import Ticks
+from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
+
+LONGEST_PASS_US = max(
+    delays.PASS_LENGTH.longest,
+    delays.COLD_DROP_AFTER.longest + delays.COLD_ADD_AFTER.longest + delays.PASS_TAIL.longest,
+)
+"""From a pass's begin to its end, at most, while all hosts answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """Properties of a life that hold from its first state on.
+
+    Attributes:
+        member: its settings.
+        version: of its client.
+        broadcasting: it takes every queue.
+        asks_nobody: brokers divide for it, and do not know its strategy.
+        heartbeats: a pass that changes something sends a heartbeat.
+        takes_locks: it takes a queue only with its order lock.
+        leaves_in_time: its leave is an interval: passes go on, and locks are taken.
+        beats_at_once: its heartbeat asks all brokers at the same time.
+        hash: what it adds to the hash of a member list.
+    """
+
+    member: Member
+    version: Version
+    broadcasting: bool
+    asks_nobody: bool
+    heartbeats: bool
+    takes_locks: bool
+    leaves_in_time: bool
+    beats_at_once: bool
+    hash: int
+
+
+_STATE = {
+    "last_end": 0, "used": 0, "number": 0, "wait": 0, "held": 1, "asks_us": 0, "asked": 1,
+    "masterless": 1, "ends_us": 0, "balances": 0, "beats": 0, "later_us": 1, "fetched": 1,
+}  # fmt: skip
+"""Of `Futures`: which axis counts lives."""
+
+
+def state_of(source: object, names: Iterable[str]) -> dict[str, Any]:
+    """Copies of arrays by name."""
+    return {name: getattr(source, name).copy() for name in names}
+
+
+def take_over(target: object, state: dict[str, Any], axes: Mapping[str, int], lives: int) -> None:
+    """Set the first lives of arrays to what another object's were.
+
+    Args:
+        target: whose arrays.
+        state: the others, of `state_of`.
+        axes: by name, which axis counts lives: the first or the second. The first of two may be
+            longer than it begins with.
+        lives: how many.
+    """
+    for name, axis in axes.items():
+        array, given = getattr(target, name), state[name]
+        if axis == 0:
+            array[:lives] = given[:lives]
+            continue
+        if len(array) < len(given):
+            nothing = BEFORE_ALL if array.dtype == np.int64 else 0
+            array = np.full((len(given), *array.shape[1:]), nothing, array.dtype)
+            setattr(target, name, array)
+        array[: len(given), :lives] = given[:, :lives]
+
+
+@dataclass(eq=False)
+class Futures:
+    """One script in some futures, and where its processes stand between two stretches.
+
+    Attributes:
+        script: what happens.
+        seeds: (S,).
+        options: what was asked for.
+        ticks: times that no pass can change.
+        last_end: (lives, S) end of the last pass.
+        used: (lives, S) wake-ups until then are used up.
+        number: (lives, S) of the next pass.
+        wait: (lives, S) until the next pass if nobody wakes the client.
+        held: (topics, lives, S) numbers of the sets of queues that are held.
+        asks_us: (lives, S) when a pass under way asks for order locks; `NEVER`.
+        asked: (topics, lives, S) the share that it wants then.
+        masterless: (masters, lives, S) it has no address of the master, in `Script.masters`' order.
+        ends_us: (lives, S) when that pass ends.
+        balances: (lives, S) it is balanced if it gets all locks.
+        beats: (lives, S) it sends a heartbeat even if it gets none.
+        later_us: (most at once, lives, S) wake-ups that passes put down for themselves.
+        fetched: (topics, lives, S) version of the route that a pass fetched; -1: none.
+        registered: by broker life: (lives, S) since when the member list has the life.
+    """
+
+    script: Script
+    seeds: NDArray[np.int64]
+    options: ClockOptions
+    ticks: Ticks = field(init=False)
+    last_end: Times = field(init=False)
+    used: Times = field(init=False)
+    number: NDArray[np.int64] = field(init=False)
+    wait: Times = field(init=False)
+    held: NDArray[np.int32] = field(init=False)
+    fetched: NDArray[np.int16] = field(init=False)
+    asks_us: Times = field(init=False)
+    asked: NDArray[np.int32] = field(init=False)
+    masterless: NDArray[np.bool_] = field(init=False)
+    ends_us: Times = field(init=False)
+    balances: NDArray[np.bool_] = field(init=False)
+    beats: NDArray[np.bool_] = field(init=False)
+    later_us: Times = field(init=False)
+    registered: dict[int, Times] = field(default_factory=dict)
+    _words_for: dict[int, NDArray[np.uint64]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.ticks = Ticks(self.script, self.seeds, self.options)
+        shape = len(self.script.lives), len(self.seeds)
+        self.last_end = self.ticks.first_pass_end.copy()
+        self.used = np.full(shape, BEFORE_ALL, np.int64)
+        self.number = np.zeros(shape, np.int64)
+        self.wait = np.broadcast_to(self.ticks.periods.wait, shape).copy()
+        self.held = np.zeros((len(self.script.topics), *shape), np.int32)
+        self.asks_us = np.full(shape, NEVER, np.int64)
+        self.asked = np.zeros(self.held.shape, np.int32)
+        self.masterless = np.zeros((len(self.script.masters), *shape), bool)
+        self.ends_us = np.full(shape, BEFORE_ALL, np.int64)
+        self.balances = np.ones(shape, bool)
+        self.beats = np.zeros(shape, bool)
+        self.later_us = np.empty((0, *shape), np.int64)
+        self.fetched = np.full((len(self.script.topics), *shape), -1, np.int16)
+
+    def state(self) -> dict[str, Any]:
+        """Copy what is handed from one segment to the next."""
+        registered = {number: since.copy() for number, since in self.registered.items()}
+        return state_of(self, _STATE) | {"registered": registered}
+
+    def resume(self, state: dict[str, Any], lives: int) -> None:
+        """Take over where the first lives stood in the same futures of another script."""
+        take_over(self, state, _STATE, lives)
+        shape = len(self.script.lives), len(self.seeds)
+        for number, since in state["registered"].items():
+            self.registered[number] = np.full(shape, NEVER)
+            self.registered[number][:lives] = since[:lives]
+
+    @cached_property
+    def deaf(self) -> NDArray[np.bool_]:
+        """By life: no notice wakes it."""
+        return np.array([not life.is_notified for life in self.script.lives], bool)
+
+    @cached_property
+    def traits(self) -> tuple[Trait, ...]:
+        """By life."""
+        settings = self.script.settings
+        found = []
+        for life in self.script.lives:
+            member = life.states[0][1]
+            version = parse_version(member.rules_version)
+            takes_locks = locks_on_addition(
+                settings.consumer_type, member.message_model, settings.ordered, version
+            )
+            found.append(
+                Trait(
+                    member=member,
+                    version=version,
+                    broadcasting=member.message_model == BROADCASTING,
+                    asks_nobody=member.asks_broker(settings)
+                    and parse_strategy(member.strategy, version=member.rules_version).name
+                    not in BROKER_STRATEGIES,
+                    heartbeats=settings.consumer_type == PUSH,
+                    takes_locks=takes_locks,
+                    leaves_in_time=takes_locks and life.ending is not None and life.ending.graceful,
+                    beats_at_once=self.options.concurrent_heartbeat
+                    and version >= CONCURRENT_HEARTBEAT,
+                    hash=draws.entity_of("member", life.client_id),
+                )
+            )
+        return tuple(found)
+
+    def woken(self, elements: tuple[Any, ...], at_us: Times) -> Times:
+        """Return when elements, as indices of (lives, S), are woken by notices due at a time
+        each.
+        """
+        ended, late = self.ticks.ended[elements], self.ticks.notice_late[elements]
+        return np.where(at_us < ended, at_us, np.minimum(at_us, NEVER) + late)
+
+    @cached_property
+    def mate_wakes(self) -> MateWakes:
+        """Return what wakes its processes beside the group's own brokers."""
+        return MateWakes(self.ticks)
+
+    @cached_property
+    def topics(self) -> tuple[int, ...]:
+        """Numbers of the topics that anybody ever subscribes."""
+        subscribed = {
+            topic
+            for life in self.script.lives
+            for _, member in life.states
+            for topic in member.subscriptions
+        }
+        return tuple(n for n, topic in enumerate(self.script.topics) if topic in subscribed)
+
+    def words_for(self, timer: int) -> NDArray[np.uint64]:
+        """(lives, S) `Ticks.words`, `draws.hashed_with` a timer."""
+        if timer not in self._words_for:
+            self._words_for[timer] = draws.hashed_with(self.ticks.words, timer)
+        return self._words_for[timer]
+
+    @property
+    def broker_lives(self) -> list[tuple[Times, Times]]:
+        """By broker life: (S,) since when it is up, and until when."""
+        return self.ticks.broker_lives_us
+
+    @cached_property
+    def silences(self) -> list[tuple[int, Times, Times]]:
+        """(broker, since, until) where a host is lost: (S,) when requests to it time out."""
+        lives = self.script.broker_lives
+        found = []
+        for number, life in enumerate(lives):
+            if life.host_lost:
+                until = np.full(len(self.seeds), NEVER)
+                for later, (up, _) in zip(lives, self.broker_lives, strict=True):
+                    if later.broker == life.broker:
+                        after = up > self.broker_lives[number][0]
+                        until = np.where(after, np.minimum(until, up), until)
+                found.append((life.broker, self.broker_lives[number][1], until))
+        return found
+
+
+def longest_pass_us(script: Script) -> int:
+    """From a pass's begin to its end, at most."""
+    others_us = len(script.mates) * delays.PASS_LENGTH.longest
+    return LONGEST_PASS_US + others_us + longest_timeouts_us(script)
+
+
+def longest_timeouts_us(script: Script) -> int:
+    """Bound how long a pass waits for lost hosts: one timeout a topic, and all with its
+    heartbeat.
+    """
+    lost = sum(life.host_lost for life in script.broker_lives)
+    return REQUEST_TIMEOUT_US * (len(script.topics) + lost if lost else 0)

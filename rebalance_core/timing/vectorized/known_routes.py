@@ -1,0 +1,271 @@
+"""Which version of a route a client knows when, from its polls (rocketmq.md §6.1, §6.3)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.timing import delays, draws
+from rebalance_core.timing.draws import Timer
+from rebalance_core.timing.group_timeline import RouteVersion
+from rebalance_core.timing.options import MS_US, SECOND_US
+from rebalance_core.timing.timer_periods import BEFORE_ALL, FIRST_POLL_US, NEVER, Times
+from rebalance_core.timing.vectorized.futures import Futures
+from rebalance_core.timing.vectorized.play_segments import PlaySegment
+
+LONGEST_WAY_US = max(
+    each.longest - each.shortest
+    for each in (
+        delays.TOPIC_VISIBLE,
+        delays.BROKER_GONE,
+        delays.BROKER_GONE_4,
+        delays.BROKER_BACK,
+        delays.BROKER_BACK_4,
+    )
+)
+UNKNOWN = -1
+"""No version is known."""
+UNSUBSCRIBED = -2
+"""Instead of a version, of a topic that a pass does not go through."""
+
+
+@dataclass(frozen=True, eq=False)
+class Polled:
+    """A version that polls may bring.
+
+    Attributes:
+        version: its number.
+        visible: (elements,) since when the element's name server answers with it.
+        at_us: (elements,) since when the element knows it; `NEVER` where no poll sees it.
+        until_us: (elements,) when polls bring the one after it.
+    """
+
+    version: int
+    visible: Times
+    at_us: Times
+    until_us: Times
+
+
+class KnownRoutes:
+    """The routes as the elements of a segment know them.
+
+    Args:
+        futures: of the script.
+        segment: which part of it.
+        lives: numbers of the lives; elements are ordered by life, then by future.
+    """
+
+    def __init__(self, futures: Futures, segment: PlaySegment, lives: NDArray[np.int64]) -> None:
+        self._futures, self._lives = futures, lives
+        self._versions = futures.script.routes
+        self._learned = [
+            self._learn(topic, segment) if topic in futures.topics else []
+            for topic in range(len(self._versions))
+        ]
+        self.fetched = futures.fetched[:, lives].reshape(
+            len(self._versions), len(lives) * len(futures.seeds)
+        )
+        """(topics, elements): what passes fetched, and fetch."""
+        self._constant = [self._only_one(topic) for topic in range(len(self._versions))]
+        brokers = len(futures.script.brokers)
+        self.blind = self._blind(segment)
+        """(elements,) some route may still be fetched by a pass."""
+        self._has_broker = [_has_broker(versions, brokers) for versions in self._versions]
+        self._lessons = [
+            each.at_us
+            for learned in self._learned
+            for each in learned
+            if ((each.at_us > BEFORE_ALL) & (each.at_us < NEVER)).any()
+        ]
+        """Since when elements know versions that polls bring."""
+
+    def _blind(self, segment: PlaySegment) -> NDArray[np.bool_]:
+        blind = np.zeros(self.fetched.shape[1], bool)
+        everyone = np.arange(len(blind))
+        for topic in self._futures.topics:
+            begin = np.full(len(blind), segment.begin_us)
+            blind |= self.at(topic, everyone, begin) == UNKNOWN
+        return blind
+
+    def _only_one(self, topic: int) -> int | None:
+        """The version that everybody knows from the start to the end; None: there is none."""
+        if len(self._learned[topic]) != 1:
+            return None
+        only = self._learned[topic][0]
+        known = (only.at_us == BEFORE_ALL).all() and (self.fetched[topic] <= only.version).all()
+        return only.version if known else None
+
+    def at(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """The version of a topic's route that each element knows; `UNKNOWN`."""
+        constant = self._constant[topic]
+        if constant is not None:
+            return np.full(len(elements), constant)
+        fetched = self.fetched[topic][elements].astype(np.int64)
+        return self._with_lessons(topic, elements, at_us, fetched)
+
+    def versions_at(self, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """(topics, n) `at` of all `Futures.topics`."""
+        topics = self._futures.topics
+        found = [self.at(topic, elements, at_us) for topic in topics]
+        return np.array(found, np.int64).reshape(len(topics), len(elements))
+
+    def of_pass(self, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """Return the routes that a pass beginning then uses, (topics, n); `UNSUBSCRIBED` where
+        it passes the topic by.
+        """
+        return self.versions_at(elements, at_us)
+
+    def fetch(
+        self, topic: int, elements: NDArray[np.int64], versions: NDArray[np.int64], end_us: Times
+    ) -> None:
+        """Passes fetched versions, and have them at their ends."""
+        known = self.fetched[topic]
+        known[elements] = np.maximum(known[elements], versions)
+
+    def _with_lessons(
+        self, topic: int, elements: NDArray[np.int64], at_us: Times, known: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The version known, or a newer one that polls brought."""
+        for each in self._learned[topic]:
+            known = np.where(each.at_us[elements] <= at_us, np.maximum(known, each.version), known)
+        return known
+
+    def visible(self, topic: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """The version that a name server answers an element with; `UNKNOWN` where it is gone."""
+        found = np.full(len(elements), UNKNOWN, np.int64)
+        for each in self._learned[topic]:
+            gone = self._versions[topic][each.version].gone
+            seen = each.visible[elements] <= at_us
+            found = np.where(seen, UNKNOWN if gone else each.version, found)
+        return found
+
+    def reads(self, broker: int, elements: NDArray[np.int64], at_us: Times) -> NDArray[np.bool_]:
+        """True where a broker is in a route that the element knows."""
+        found = np.zeros(len(elements), bool)
+        for topic, has_broker in enumerate(self._has_broker):
+            if has_broker[broker].any():
+                # the last column is that of UNKNOWN
+                found |= has_broker[broker][self.at(topic, elements, at_us)]
+        return found
+
+    def may_read(self, broker: int) -> bool:
+        """True if the broker is in any version that is known in the segment."""
+        return any(
+            has_broker[broker, each.version]
+            for learned, has_broker in zip(self._learned, self._has_broker, strict=True)
+            for each in learned
+        )
+
+    def read_from(self, broker: int, since_us: Times) -> Times:
+        """(elements,) when, from ``since_us`` on, each first knows a route with the broker."""
+        everyone = np.arange(len(since_us))
+        found = np.where(self.reads(broker, everyone, since_us), since_us, NEVER)
+        for topic, learned in enumerate(self._learned):
+            for each in learned:
+                if self._has_broker[topic][broker, each.version]:
+                    at = np.maximum(each.at_us, since_us)
+                    found = np.where(at < each.until_us, np.minimum(found, at), found)
+        return found
+
+    def next_lesson(self, elements: NDArray[np.int64], at_us: Times) -> Times:
+        """Return when each element learns of the next version of any route."""
+        found = np.full(len(elements), NEVER, np.int64)
+        for lesson in self._lessons:
+            at = lesson[elements]
+            found = np.where(at > at_us, np.minimum(found, at), found)
+        return found
+
+    def last_lesson(self, until_us: Times) -> Times:
+        """(elements,) when each learns of a version last, before a time; `BEFORE_ALL`."""
+        found = np.full(len(until_us), BEFORE_ALL, np.int64)
+        for lesson in self._lessons:
+            found = np.where(lesson <= until_us, np.maximum(found, lesson), found)
+        return found
+
+    def keep(self) -> None:
+        """Hand over to the next segment what passes fetched."""
+        shape = len(self._versions), len(self._lives), len(self._futures.seeds)
+        self._futures.fetched[:, self._lives] = self.fetched.reshape(shape)
+
+    def _learn(self, topic: int, segment: PlaySegment) -> list[Polled]:
+        """The versions that anybody may know in a segment, oldest first."""
+        futures, lives = self._futures, self._lives
+        created = futures.ticks.created[lives]
+        versions = self._versions[topic]
+        at_start = [futures.script.lives[life] for life in lives]
+        from_start_us = max((1 + e.joined.event_us for e in at_start if e.observed), default=0)
+        period = futures.ticks.periods.poll[lives]
+        late_us = futures.options.late_ms * MS_US + int(period.max(initial=0))
+        first, last = _span(versions, segment, late_us, from_start_us)
+        rows = futures.ticks.route_visible_us[topic][first:last]
+        visible = [row + futures.ticks.route_lag[lives] for row in rows]
+        # tick -1: known from the start
+        first_poll = futures.ticks.timers_start[lives] + FIRST_POLL_US
+        from_start = [self._from_start(version) for version in versions[first:last]]
+        ticks = [
+            np.where((at <= created) | at_start, -1, np.maximum(-((first_poll - at) // period), 0))
+            for at, at_start in zip(visible, from_start, strict=True)
+        ]
+        answered = [self._answered(tick) for tick in ticks]
+        found: list[Polled] = []
+        following = np.full(created.shape, NEVER, np.int64)
+        next_tick = np.full(created.shape, NEVER, np.int64)
+        for offset in range(len(rows) - 1, -1, -1):
+            number = first + offset
+            seen = ticks[offset] < next_tick
+            if not versions[number].gone:
+                at = np.where(seen, answered[offset], NEVER)
+                found.append(Polled(number, visible[offset].ravel(), at.ravel(), following.ravel()))
+                following = np.where(seen, at, following)
+            else:
+                never = np.full(created.size, NEVER, np.int64)
+                found.append(Polled(number, visible[offset].ravel(), never, never))
+            if versions[number].gone:  # who was there before the log knows what there was before
+                next_tick = np.where(from_start[offset], next_tick, ticks[offset])
+            else:
+                next_tick = ticks[offset]
+        return found[::-1]
+
+    def _from_start(self, version: RouteVersion) -> NDArray[np.bool_]:
+        """(lives, 1): the life was there before the log, and so was the version."""
+        at_us = None if version.moment is None else version.moment.event_us
+        lives = [self._futures.script.lives[life] for life in self._lives]
+        known = [
+            life.observed and (at_us is None or at_us <= life.joined.event_us) for life in lives
+        ]
+        return np.array(known, bool)[:, None]
+
+    def _answered(self, tick: NDArray[np.int64]) -> Times:
+        if (tick < 0).all():
+            return np.full(tick.shape, BEFORE_ALL, np.int64)
+        started = self._futures.ticks.timers_start[self._lives]
+        words = self._futures.ticks.words[self._lives]
+        delay = delays.ROUTE_ANSWER.many(draws.draws_of(words, Timer.ROUTE_ANSWER, tick))
+        at = started + FIRST_POLL_US + tick * self._futures.ticks.periods.poll[self._lives]
+        return np.where(tick < 0, BEFORE_ALL, at + delay)
+
+
+def _span(
+    versions: tuple[RouteVersion, ...], segment: PlaySegment, late_us: int, from_start_us: int
+) -> tuple[int, int]:
+    """Return the versions that may be known in a segment: from the last one that everybody
+    has, on.
+    """
+    margin = SECOND_US + LONGEST_WAY_US + late_us + delays.ROUTE_ANSWER.longest
+    times = [0 if each.moment is None else each.moment.event_us for each in versions]
+    first, last = 0, len(versions)
+    while last > 0 and times[last - 1] >= max(segment.end_us + LONGEST_WAY_US, from_start_us):
+        last -= 1
+    for number in range(0 if segment.is_first else last):
+        lasts = number + 1 == len(versions) or times[number + 1] - times[number] > margin
+        if lasts and not versions[number].gone and times[number] + margin <= segment.begin_us:
+            first = number
+    return first, last
+
+
+def _has_broker(versions: tuple[RouteVersion, ...], brokers: int) -> NDArray[np.bool_]:
+    """(brokers, versions + 1) who hears of clients; the last column, of `UNKNOWN`, is empty."""
+    found = np.zeros((brokers, len(versions) + 1), bool)
+    for number, version in enumerate(versions):
+        found[list(version.hearing), number] = True
+    return found

@@ -1,0 +1,61 @@
+"""When brokers give order locks, and when they lose those that they gave (rocketmq.md §7)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.timing import timer_periods
+from rebalance_core.timing.timer_periods import Times
+from rebalance_core.timing.vectorized.futures import Futures
+from rebalance_core.timing.vectorized.sorted_rows import SortedRows
+
+
+class LockGivers:
+    """The brokers' side; columns are (queue, future) pairs, as in `OrderLocks`."""
+
+    def __init__(self, futures: Futures) -> None:
+        self._futures, self._seeds = futures, len(futures.seeds)
+        script = futures.script
+        self._broker = np.array(script.broker_of_queue, np.int64)
+        self._lives = [
+            (life.broker, up, down)
+            for life, (up, down) in zip(script.broker_lives, futures.broker_lives, strict=True)
+        ]
+        self._lockless = [
+            (stretch.broker, since, until)
+            for stretch, (since, until) in zip(
+                script.lockless, futures.ticks.lockless_us, strict=True
+            )
+        ]
+        losses = [self._losing(broker) for broker in range(len(script.brokers))]
+        widest = max(map(len, losses), default=0)
+        self._always = not any(life.up or life.down for life in script.broker_lives)
+        self._always &= not self._lockless
+        never = np.full(self._seeds, timer_periods.NEVER)
+        table = np.array([each + [never] * (widest - len(each)) for each in losses], np.int64)
+        table = table.reshape(len(losses), widest, self._seeds).swapaxes(1, 2)
+        self._losses = SortedRows(table.reshape(len(losses) * self._seeds, widest))
+
+    def next_loss(self, at: Ints, now_us: Times) -> Times:
+        """Return when the broker's table is emptied next after a time; `NEVER`."""
+        if self._always:
+            return np.full(len(at), timer_periods.NEVER, np.int64)
+        rows = self._broker[at // self._seeds] * self._seeds + at % self._seeds
+        return self._losses.first_after(rows, now_us)
+
+    def give(self, at: Ints, now_us: Times) -> NDArray[np.bool_]:
+        """True where the broker is up and has a master."""
+        if self._always:
+            return np.ones(len(at), bool)
+        brokers, seeds = self._broker[at // self._seeds], at % self._seeds
+        found = np.zeros(len(at), bool)
+        for broker, up, down in self._lives:
+            found |= (brokers == broker) & (up[seeds] <= now_us) & (now_us < down[seeds])
+        for broker, since, until in self._lockless:
+            found &= (brokers != broker) | (now_us < since[seeds]) | (until[seeds] <= now_us)
+        return found
+
+    def _losing(self, broker: int) -> list[Times]:
+        """(S,) each: when the lock table of a broker is emptied."""
+        stretches = self._lives + self._lockless
+        return [at for number, *times in stretches if number == broker for at in times]

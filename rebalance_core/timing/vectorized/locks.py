@@ -1,0 +1,176 @@
+"""Order locks of the brokers, with the futures as an axis (rocketmq.md §7).
+
+Every process that has a queue is followed, several at once too: it renews the lock by
+``lockAll`` where no other client has it, gives it back once it has given up the queue, or when it
+ends. What happens to a lock between two requests is made up for at the second one, from one
+moment at which something may change to the next; the renewals in between are arithmetic.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.model.times import BROKER_LOCK_LIFE_MS
+from rebalance_core.timing import timer_periods
+from rebalance_core.timing.timer_periods import Times
+from rebalance_core.timing.vectorized.futures import Futures, state_of
+from rebalance_core.timing.vectorized.lock_grants import LockGivers
+from rebalance_core.timing.vectorized.lock_holds import LockHolds
+from rebalance_core.timing.vectorized.play_segments import PlaySegment
+
+_NOBODY = -1
+_LOCK_LIFE_US = BROKER_LOCK_LIFE_MS * 1_000
+
+
+class OrderLocks:
+    """The lock of every queue in every future; columns are (queue, future) pairs."""
+
+    def __init__(self, futures: Futures) -> None:
+        self._futures, script = futures, futures.script
+        self._seeds = len(futures.seeds)
+        size = len(script.queues) * self._seeds
+        ids = {life.client_id: number for number, life in enumerate(script.lives)}
+        self._client = np.array([ids[life.client_id] for life in script.lives], np.int64)
+        self._stays = LockHolds(futures)
+        self._givers = LockGivers(futures)
+        self._owner = np.full(size, _NOBODY, np.int64)  # a client
+        self._renewed = np.full(size, timer_periods.BEFORE_ALL, np.int64)
+        self._seen = np.full(
+            size, timer_periods.BEFORE_ALL, np.int64
+        )  # all until then has been made up for
+        self._followed_us = timer_periods.BEFORE_ALL  # no client renews from then on
+
+    def hold_at_first(self, life: int, queues: Ints, present: NDArray[np.bool_]) -> None:
+        """A life holds queues from before the log, in the futures where it is there."""
+        for queue in queues.tolist():
+            at = queue * self._seeds + np.flatnonzero(present)
+            self._stays.begin(at, np.full(len(at), life), self._seen[at])
+
+    def state(self) -> dict[str, Any]:
+        """Copy what is handed from one segment to the next."""
+        arrays = state_of(self, ("_owner", "_renewed", "_seen"))
+        return arrays | self._stays.state() | {"_followed_us": self._followed_us}
+
+    def resume(self, state: dict[str, Any], lives: int) -> None:
+        """Take over who has which locks in another script that begins with the same lives."""
+        owner = state["_owner"]
+        self._owner = np.where(owner == _NOBODY, _NOBODY, self._client[owner])
+        self._renewed, self._seen = state["_renewed"].copy(), state["_seen"].copy()
+        self._followed_us = state["_followed_us"]
+        self._stays.resume(state, lives)
+
+    def begin(self, segment: PlaySegment) -> None:
+        """A segment begins; after a gap, what the rounds of lockAll in it left is made up for."""
+        if segment.after_gap:
+            everything = np.arange(len(self._owner))
+            if self._followed_us > timer_periods.BEFORE_ALL:
+                self._advance(everything, np.full(len(everything), self._followed_us - 1))
+                self._advance(everything, np.full(len(everything), segment.begin_us - 1))
+            self._seen[:] = segment.begin_us - 1
+            self._remember_renewals(everything, segment.begin_us)
+        self._followed_us = segment.end_us
+
+    def give_up(self, lives: Ints, queues: Ints, seeds: Ints, at_us: Times) -> None:
+        """Queues are given up, and unlocked at once or later."""
+        at = queues * self._seeds + seeds
+        self._stays.end(at, lives, at_us, self._seen[at])
+
+    def ask(
+        self, lives: Ints, queues: Ints, seeds: Ints, at_us: Times, asked: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Ask for the locks of queues; no two rows are of one queue and future.
+
+        ``asked`` is False where a member has no address to ask.
+        """
+        at = queues * self._seeds + seeds
+        self._advance(at, at_us)
+        owner, client = self._owner[at], self._client[lives]
+        free = (owner == _NOBODY) | (owner == client)
+        free |= at_us - self._renewed[at] > _LOCK_LIFE_US
+        granted: NDArray[np.bool_] = asked & free & self._givers.give(at, at_us)
+        got = at[granted]
+        self._owner[got], self._renewed[got] = client[granted], at_us[granted]
+        self._stays.begin(got, lives[granted], at_us[granted])
+        return granted
+
+    def refused_until(self, queues: Ints, seeds: Ints, at_us: Times) -> Times:
+        """Until when locks refused at a time are refused, as far as it is put down."""
+        at = queues * self._seeds + seeds
+        loss_us = self._givers.next_loss(at, at_us)
+        freed_us = np.minimum(self._stays.next_event(at, at_us), self._renewed[at] + _LOCK_LIFE_US)
+        freed_us = np.minimum(freed_us, self._stays.next_unlock_all(seeds, at_us))
+        return np.minimum(
+            loss_us, np.where(self._givers.give(at, at_us), freed_us, timer_periods.NEVER)
+        )
+
+    def _advance(self, at: Ints, to_us: Times) -> None:
+        """Make up for what happens to locks until a time, that time included."""
+        rows = np.flatnonzero(self._seen[at] < to_us)
+        while len(rows):
+            stepped, seen_us = at[rows], self._seen[at[rows]]
+            pause_us = np.minimum(self._stays.next_event(stepped, seen_us), to_us[rows])
+            pause_us = np.minimum(self._givers.next_loss(stepped, seen_us), pause_us)
+            self._renew(stepped, seen_us, pause_us)
+            freed = self._givers.next_loss(stepped, pause_us - 1) == pause_us
+            lives, unlocked = self._stays.unlocks(stepped, pause_us)
+            freed |= (unlocked & (self._owner[stepped] == self._client[lives])).any(axis=0)
+            self._owner[stepped[freed]] = _NOBODY
+            self._seen[stepped] = pause_us
+            rows = rows[pause_us < to_us[rows]]
+
+    def _renew(self, at: Ints, since_us: Times, until_us: Times) -> None:
+        """Rounds of lockAll after a time and until another; nothing else happens between them."""
+        until_us = np.minimum(until_us, self._followed_us - 1)
+        lives, held = self._stays.held(at, since_us)
+        held &= (since_us < until_us) & self._givers.give(at, since_us)
+        owner, client = self._owner[at], self._client[lives]
+        first = self._first_round(lives, at)
+        # others than the owner get the lock once it has expired
+        open_us = np.where(
+            (client == owner) | (owner == _NOBODY),
+            since_us,
+            np.maximum(since_us, self._renewed[at] + _LOCK_LIFE_US),
+        )
+        number = np.maximum((open_us - first) // timer_periods.LOCK_RENEWAL_US + 1, 0)
+        taken_us = first + number * timer_periods.LOCK_RENEWAL_US
+        taken_us = np.where(held & (taken_us <= until_us), taken_us, timer_periods.NEVER)
+        soonest = taken_us.argmin(axis=0)
+        rows = np.flatnonzero(taken_us.min(axis=0) < timer_periods.NEVER)
+        # from then on its rounds keep the lock
+        winner = client[soonest[rows], rows]
+        last_us = (
+            first
+            + (until_us - first) // timer_periods.LOCK_RENEWAL_US * timer_periods.LOCK_RENEWAL_US
+        )
+        last_us = np.where(held & (last_us >= first), last_us, timer_periods.BEFORE_ALL)[:, rows]
+        last_us = np.where(client[:, rows] == winner, last_us, timer_periods.BEFORE_ALL).max(axis=0)
+        self._owner[at[rows]], self._renewed[at[rows]] = winner, last_us
+
+    def _remember_renewals(self, at: Ints, now_us: int) -> None:
+        """Keep, of a gap's rounds of lockAll, the last one of each process.
+
+        As ``reference.order_locks.remember_renewals`` has it.
+        """
+        lives, held = self._stays.held(at, self._seen[at])
+        held &= self._givers.give(at, self._seen[at])
+        first = self._first_round(lives, at)
+        last_us = (
+            first
+            + (now_us - first) // timer_periods.LOCK_RENEWAL_US * timer_periods.LOCK_RENEWAL_US
+        )
+        held &= (last_us >= first) & (last_us > self._followed_us)
+        order = np.argsort(np.where(held, last_us, timer_periods.NEVER), axis=0, kind="stable")
+        for slots in order:
+            slot = slots, at
+            client, last = self._client[lives[slot]], last_us[slot]
+            owner = self._owner[at]
+            free = (owner == _NOBODY) | (owner == client)
+            free |= now_us - self._renewed[at] > _LOCK_LIFE_US
+            rows = np.flatnonzero(free & held[slot])
+            self._owner[at[rows]], self._renewed[at[rows]] = client[rows], last[rows]
+
+    def _first_round(self, lives: Ints, at: Ints) -> Times:
+        started = self._futures.ticks.own_start[lives, at % self._seeds]
+        return np.asarray(started + timer_periods.FIRST_LOCK_RENEWAL_US, np.int64)

@@ -1,0 +1,210 @@
+"""All passes and heartbeats of a segment of a group with different subscriptions.
+
+A pass tells no broker anything before `SOONEST_US` after its begin, and no broker wakes anybody
+before the shortest `NOTICE` is over. So what begins earlier than that is settled, in every future,
+and goes at once.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.model.group_settings import PUSH
+from rebalance_core.timing.delays import DROP_AFTER, NOTICE, PASS_LENGTH
+from rebalance_core.timing.reference import rebalancing
+from rebalance_core.timing.reference.rebalancing import CHANNEL_AFTER_US, SAMPLE_AFTER_US
+from rebalance_core.timing.timer_periods import NEVER, Times
+from rebalance_core.timing.vectorized.event_calendar import Calendar
+from rebalance_core.timing.vectorized.futures import Futures
+from rebalance_core.timing.vectorized.locks import OrderLocks
+from rebalance_core.timing.vectorized.mixed_elements import MixedElements
+from rebalance_core.timing.vectorized.mixed_state import MixedState
+from rebalance_core.timing.vectorized.mixed_wakes import Wakes
+from rebalance_core.timing.vectorized.open_lists import OpenLists
+from rebalance_core.timing.vectorized.pass_outcome import PassOutcome
+from rebalance_core.timing.vectorized.passes import Runner
+from rebalance_core.timing.vectorized.play_segments import PlaySegment
+from rebalance_core.timing.vectorized.segment_holdings import Moves
+from rebalance_core.timing.vectorized.shares import QueueSets, Shares
+from rebalance_core.timing.vectorized.subscribed_routes import SubscribedRoutes
+from rebalance_core.timing.vectorized.topic_tables import TopicTables
+
+Ints = NDArray[np.int64]
+SOONEST_US = min(CHANNEL_AFTER_US, PASS_LENGTH.shortest)
+"""From the begin of a pass until a broker hears of it."""
+
+
+def play_mixed_segment(
+    futures: Futures, mixed: MixedState, segment: PlaySegment, lives: Ints, shares: Shares,
+    sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
+) -> None:  # fmt: skip
+    """Run all passes of a segment.
+
+    Args:
+        futures: where the processes stand; handed to the next segment.
+        mixed: where brokers stand; handed to the next segment.
+        segment: which part of the script.
+        lives: numbers of those that are there.
+        shares: of all topics.
+        sets: of queues.
+        moves: changes of what is held are put down here.
+        locks: of the brokers, if the group is orderly.
+    """
+    play = _MixedPlay(
+        futures=futures,
+        mixed=mixed,
+        segment=segment,
+        lives=lives,
+        shares=shares,
+        sets=sets,
+        moves=moves,
+        locks=locks,
+    )
+    play.run()
+    play.keep()
+
+
+class _MixedPlay:
+    def __init__(
+        self, futures: Futures, mixed: MixedState, segment: PlaySegment, lives: Ints,
+        shares: Shares, sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
+    ) -> None:  # fmt: skip
+        self._futures, self._segment = futures, segment
+        self._routes = SubscribedRoutes(futures, segment, lives, mixed)
+        self._lists = OpenLists(futures, segment, lives, self._routes, mixed)
+        self._elements = MixedElements(futures, segment, lives, self._routes.subscriptions)
+        self._agenda = Calendar(futures, segment, lives, self._lists.lists, mixed)
+        self._wakes = Wakes(mixed, lives)
+        self._tables = TopicTables(
+            self._elements, self._routes, self._lists.lists, self._agenda, self._wakes, mixed
+        )
+        self._passes = Runner(
+            elements=self._elements,
+            routes=self._routes,
+            lists=self._lists,
+            shares=shares,
+            sets=sets,
+            moves=moves,
+            locks=locks,
+        )
+        self._started = self._own_wake_ups()
+        versions = [futures.traits[life].version for life in lives.tolist()]
+        active = np.array([v >= rebalancing.CHANNEL_ACTIVE for v in versions])
+        self._channel_active = active[self._elements.life]
+        self._fresh = any(place.is_fresh for place in self._lists.lists)
+        # a pass has to know who is listed when it asks
+        self._sees_us = SAMPLE_AFTER_US if self._fresh else 0
+        # from its begin until a broker hears of it
+        self._unheard_us = np.minimum(self._elements.length, SOONEST_US if self._fresh else NEVER)
+
+    def run(self) -> None:
+        """In order of time, as far as it matters."""
+        state = self._elements
+        nothing = np.zeros(len(state.ids), np.int64)
+        while True:
+            begin = self._next_begin(nothing)
+            soonest = state.next_act(begin)
+            unheard_us = np.where(state.asks_us < NEVER, 0, self._unheard_us)
+            heard_us = self._hear(self._first(soonest + unheard_us))
+            begin = self._next_begin(heard_us[state.seed])
+            asks = self._asking(state.next_act(begin), heard_us)
+            due = (begin < state.limit) & (begin < state.rest) & (state.asks_us == NEVER)
+            who = np.flatnonzero(due & (begin + self._sees_us < heard_us[state.seed]))
+            if len(who):
+                self._run(who, begin[who])
+            if len(asks):
+                self._ask(asks)
+            over = not (len(who) or len(asks) or (soonest < NEVER).any())
+            if over and not (self._agenda.next_us() < NEVER).any():
+                return
+
+    def keep(self) -> None:
+        """Hand everything to the next segment."""
+        for each in (self._elements, self._routes, self._lists, self._agenda, self._wakes):
+            each.keep()
+
+    def _asking(self, soonest: Times, heard_us: Times) -> Ints:
+        """Who asks for order locks before anybody else of the future does or gives up any."""
+        state = self._elements
+        asks = (soonest == state.asks_us) & (soonest < NEVER)
+        # a pass gives up no lock before
+        acts = np.where(asks, soonest, soonest + DROP_AFTER.shortest)
+        asks &= (soonest == self._first(acts)[state.seed]) & (soonest <= heard_us[state.seed])
+        who = np.flatnonzero(asks)
+        one_each = np.unique(state.seed[who], return_index=True)[1]
+        return np.asarray(who[one_each], np.int64)
+
+    def _ask(self, who: Ints) -> None:
+        assert self._passes.orderly is not None
+        outcome, _ = self._passes.orderly.ask_for_locks(who)
+        self._elements.settle(who, outcome.end_us, outcome.balanced)
+        self._beat(who, self._elements.number[who] - 1, outcome)
+
+    def _beat(self, who: Ints, number: Ints, outcome: PassOutcome) -> None:
+        """Passes that changed something send heartbeats."""
+        rows = np.flatnonzero(outcome.notifies & (outcome.end_us < self._elements.ended[who]))
+        at = self._elements.life[who[rows]], self._elements.seed[who[rows]]
+        self._agenda.beat_us[at] = outcome.end_us[rows]
+        self._agenda.beat_of[at] = number[rows]
+
+    def _first(self, times: Times) -> Times:
+        """(S,) the first of each future."""
+        found: Times = times.reshape(-1, len(self._futures.seeds)).min(axis=0)
+        return found
+
+    def _hear(self, until_us: Times) -> Times:
+        """Tell brokers what they learn before a time; returns (S,) until when all of it is known.
+
+        Once one tells somebody, passes go on as far as they may, so that all futures keep step.
+        """
+        until_us, sent = np.minimum(until_us, NEVER), np.zeros(1, bool)
+        while True:
+            at = self._agenda.next_us()
+            seeds = np.flatnonzero(at < until_us)
+            if sent.any() or not len(seeds):
+                return np.minimum(at, until_us)
+            sent = self._tables.hear(self._agenda.take(seeds))
+            soonest = at[seeds] + NOTICE.shortest + SOONEST_US
+            until_us[seeds] = np.where(sent, np.minimum(until_us[seeds], soonest), until_us[seeds])
+
+    def _next_begin(self, known_until: Times) -> Times:
+        """When the next pass of each begins; clocks come to rest as long as all is known."""
+        state = self._elements
+        everyone = np.arange(len(state.ids))
+        woken = self._wakes.first_after(state.used)
+        woken = np.where(self._started > state.used, np.minimum(woken, self._started), woken)
+        begin = state.next_begin(everyone, woken)
+        while True:
+            rests = (state.rest <= begin) & (state.rest <= known_until) & (state.rest < state.limit)
+            rests &= state.asks_us == NEVER
+            rows = np.flatnonzero(rests)
+            if not len(rows):
+                return begin
+            state.put_out_of_step(rows, woken[rows])
+            begin[rows] = state.next_begin(rows, woken[rows])
+
+    def _run(self, who: Ints, begin: Times) -> None:
+        state = self._elements
+        number = state.number[who]
+        outcome = self._passes.run(who, begin)
+        state.follow(who, begin, outcome.end_us, outcome.balanced)
+        self._beat(who, number, outcome)
+        if self._fresh:
+            self._open_channels(who, begin, outcome)
+
+    def _open_channels(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
+        """From 5.2 on a broker that a pass asked hears of the client."""
+        state = self._elements
+        for number, place in enumerate(self._lists.lists):
+            asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
+            since = place.since.reshape(-1)[who]
+            rows = np.flatnonzero(asked & (since > begin + SAMPLE_AFTER_US))
+            at = state.life[who[rows]], state.seed[who[rows]]
+            self._agenda.channel_us[number][at] = begin[rows] + CHANNEL_AFTER_US
+
+    def _own_wake_ups(self) -> Times:
+        """(elements,) ``start()`` of a push consumer ends with a wake-up of its own."""
+        state, futures = self._elements, self._futures
+        if futures.script.settings.consumer_type != PUSH:
+            return np.full(len(state.ids), NEVER, np.int64)
+        joined = futures.ticks.joined[state.lives].reshape(-1)
+        return np.where(state.observed, NEVER, joined)

@@ -1,0 +1,82 @@
+"""Notices under way to members, and those that no pass has used up."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
+from rebalance_core.timing.vectorized.mixed_state import MixedState
+
+
+class Wakes:
+    """The notices to the elements of a segment.
+
+    Args:
+        mixed: what was under way before.
+        lives: numbers of the lives.
+    """
+
+    def __init__(self, mixed: MixedState, lives: Ints) -> None:
+        self._mixed, self._lives = mixed, lives
+        self._us = mixed.wakes_us[:, lives]
+        self._by = mixed.wakes_by[:, lives]
+
+    def first_after(self, at_us: Times) -> Times:
+        """(elements,) the first notice of each that comes later than a time; `NEVER`."""
+        after = at_us.reshape(self._us.shape[1:])
+        found: Times = np.where(self._us > after, self._us, NEVER).min(axis=0)
+        return found.reshape(-1)
+
+    def put(self, broker: int, seeds: Ints, at_us: Times, used: Times, as_one: Times) -> None:
+        """A broker sends notices in some futures.
+
+        Args:
+            broker: its number.
+            seeds: (n,) places of the futures.
+            at_us: (lives, n) when each member is woken; `NEVER`: no broker notifies it.
+            used: (lives, n) notices until then are used up.
+            as_one: (lives, n) one pass uses up all notices until then that are not used up.
+        """
+        left = at_us < NEVER
+        while True:
+            us = self._us[:, :, seeds]
+            free = us <= used
+            life, place = np.nonzero(left & free.any(axis=0))
+            slot = free.argmax(axis=0)[life, place]
+            self._us[slot, life, seeds[place]] = at_us[life, place]
+            self._by[slot, life, seeds[place]] = broker
+            left[life, place] = False
+            if not left.any():
+                return
+            if not self._merge(seeds, used, as_one, left):
+                self._us = np.concatenate([self._us, np.full_like(self._us, BEFORE_ALL)])
+                self._by = np.concatenate([self._by, np.zeros_like(self._by)])
+
+    def _merge(self, seeds: Ints, used: Times, as_one: Times, where: NDArray[np.bool_]) -> bool:
+        """Keep the first of notices that are used up together; True if that freed all it had to."""
+        us = self._us[:, :, seeds]
+        together = (us > used) & (us <= as_one) & where
+        first = np.where(together, us, NEVER).argmin(axis=0)
+        several = together.sum(axis=0) > 1
+        others = together & (np.arange(len(us))[:, None, None] != first)
+        self._us[:, :, seeds] = np.where(others, BEFORE_ALL, us)
+        return bool((several | ~where).all())
+
+    def cancel(self, broker: int, seeds: Ints, from_us: Times) -> None:
+        """Notices of a broker that would come from a time on do not come."""
+        us, by = self._us[:, :, seeds], self._by[:, :, seeds]
+        gone = (by == broker) & (us >= from_us)
+        if gone.any():
+            self._us[:, :, seeds] = np.where(gone, BEFORE_ALL, us)
+
+    def keep(self) -> None:
+        """Hand over to the next segment."""
+        mixed, more = self._mixed, len(self._us) - len(self._mixed.wakes_us)
+        if more:
+            shape = more, *mixed.wakes_us.shape[1:]
+            mixed.wakes_us = np.concatenate([mixed.wakes_us, np.full(shape, BEFORE_ALL, np.int64)])
+            mixed.wakes_by = np.concatenate([mixed.wakes_by, np.zeros(shape, np.int16)])
+        mixed.wakes_us[:, self._lives] = self._us
+        mixed.wakes_by[:, self._lives] = self._by

@@ -1,0 +1,79 @@
+"""The log of ownership, made of the sets that were held one after the other."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.timing.ownership_log import (
+    GIVEN_UP,
+    TAKEN,
+    OwnershipLog,
+)
+from rebalance_core.timing.timer_periods import NEVER, Times
+from rebalance_core.timing.vectorized.futures import Futures
+from rebalance_core.timing.vectorized.segment_holdings import Moves
+from rebalance_core.timing.vectorized.shares import (
+    QueueSets,
+    SetOf,
+    added,
+)
+
+
+class Logbook:
+    """Rows of one slice of futures."""
+
+    def __init__(self, futures: Futures, sets: QueueSets) -> None:
+        self._futures, self._sets = futures, sets
+        self._columns: list[tuple[Ints, NDArray[np.int32], Times, int]] = []
+
+    def log(self, moves: list[Moves]) -> OwnershipLog:
+        """All moves, and what is given up at the end of each life.
+
+        A process that is gone takes and gives up nothing more: what it had not come to, it held,
+        or did not hold, at its end. What one that leaves locks after that, it does not read.
+        """
+        ended = self._futures.ticks.ended.reshape(-1)
+        left = self._futures.held.reshape(len(self._futures.script.topics), len(ended)).copy()
+        columns = ("topic", "elements", "before", "after", "drop_us", "add_us")
+        if moves:
+            whole = Moves(*(np.concatenate([getattr(m, name) for m in moves]) for name in columns))
+            dropped, takes = (at < ended[whole.elements] for at in (whole.drop_us, whole.add_us))
+            self._put(whole, dropped, whole.drop_us, frozenset.difference, GIVEN_UP)
+            self._put(whole, takes, whole.add_us, added, TAKEN)
+            cut = np.flatnonzero(~takes)[
+                ::-1
+            ]  # of several after an end the first has the last word
+            held, wanted = whole.before[cut], whole.after[cut]
+            kept = self._sets.combined(frozenset.intersection, held, wanted)
+            left[whole.topic[cut], whole.elements[cut]] = np.where(dropped[cut], kept, held)
+        gone = np.flatnonzero(ended < NEVER)
+        for held in left:
+            self._rows(gone, held[gone], ended[gone], GIVEN_UP)
+        return self._log()
+
+    def _put(
+        self, move: Moves, rows: NDArray[np.bool_], at_us: Times, difference: SetOf, delta: int
+    ) -> None:
+        sets = self._sets.combined(difference, move.before[rows], move.after[rows])
+        self._rows(move.elements[rows], sets, at_us[rows], delta)
+
+    def _rows(self, elements: Ints, sets: NDArray[np.int32], at_us: Times, delta: int) -> None:
+        """One row for each queue of a set."""
+        rows, queues = self._sets.pairs(sets)
+        if len(rows):
+            self._columns.append((elements[rows], queues.astype(np.int32), at_us[rows], delta))
+
+    def _log(self) -> OwnershipLog:
+        columns = self._columns
+        if not columns:
+            nothing = np.empty(0, np.int64)
+            columns = [(nothing, nothing.astype(np.int32), nothing, TAKEN)]
+        elements = np.concatenate([each[0] for each in columns])
+        seeds = len(self._futures.seeds)
+        return OwnershipLog(
+            seed=(elements % seeds).astype(np.int32),
+            life=(elements // seeds).astype(np.int32),
+            queue=np.concatenate([each[1] for each in columns]),
+            at_us=np.concatenate([each[2] for each in columns]),
+            delta=np.concatenate([np.full(len(each[0]), each[3], np.int8) for each in columns]),
+        ).in_order()

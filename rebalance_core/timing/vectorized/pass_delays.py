@@ -1,0 +1,44 @@
+"""How long after its begin a pass gives up queues and takes others."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.timing.delays import (
+    ADD_AFTER,
+    COLD_ADD_AFTER,
+    COLD_DROP_AFTER,
+    DROP_AFTER,
+    Delay,
+)
+from rebalance_core.timing.draws import Timer
+from rebalance_core.timing.reference.pass_effects import COLD_PASSES, SLOW_PASSES
+from rebalance_core.timing.timer_periods import Times
+from rebalance_core.timing.vectorized.elements import Elements
+
+
+def delays_of(state: Elements, who: Ints, number: Ints) -> tuple[Times, Times]:
+    """From the begin of passes until queues are given up, and from there until others are taken.
+
+    Args:
+        state: the elements.
+        who: (n,) which of them.
+        number: of their passes, (n,) or (K, n).
+    """
+    new = ~state.observed[who]
+    slow = np.broadcast_to(new & (number < SLOW_PASSES) | state.shared[who], number.shape)
+    cold = np.broadcast_to(new & (number < COLD_PASSES), number.shape)
+    return (
+        _drawn(state.draws(Timer.DROP_AFTER, who, number), DROP_AFTER, COLD_DROP_AFTER, slow),
+        _drawn(state.draws(Timer.ADD_AFTER, who, number), ADD_AFTER, COLD_ADD_AFTER, cold),
+    )
+
+
+def _drawn(
+    draws: NDArray[np.uint64], usual: Delay, other: Delay, where: NDArray[np.bool_]
+) -> Times:
+    """The usual delay, and another one where that is the case."""
+    found = usual.many(draws)
+    if where.any():
+        found[where] = other.many(draws[where])
+    return found

@@ -1,0 +1,176 @@
+"""One pass of many elements: views in; what is held and when what changes, out (rocketmq.md §3)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.timing.delays import (
+    PASS_TAIL,
+)
+from rebalance_core.timing.draws import Timer
+from rebalance_core.timing.reference.heartbeats import REQUEST_TIMEOUT_US
+from rebalance_core.timing.reference.rebalancing import SAMPLE_AFTER_US
+from rebalance_core.timing.timer_periods import NEVER, Times
+from rebalance_core.timing.vectorized.answers import Answers
+from rebalance_core.timing.vectorized.elements import Elements
+from rebalance_core.timing.vectorized.known_routes import UNKNOWN, UNSUBSCRIBED, KnownRoutes
+from rebalance_core.timing.vectorized.locks import OrderLocks
+from rebalance_core.timing.vectorized.member_lists import MemberLists
+from rebalance_core.timing.vectorized.orderly_passes import OrderlyPasses
+from rebalance_core.timing.vectorized.pass_delays import delays_of
+from rebalance_core.timing.vectorized.pass_outcome import PassOutcome
+from rebalance_core.timing.vectorized.segment_holdings import Moves, SegmentHoldings
+from rebalance_core.timing.vectorized.shares import (
+    NO_QUEUE,
+    REFUSED,
+    UNCHANGED,
+    QueueSets,
+    Shares,
+    added,
+)
+
+
+class Runner:
+    """Runs passes in a stretch.
+
+    Args:
+        elements: of the stretch.
+        routes: what they know.
+        lists: of the brokers.
+        shares: of all topics.
+        sets: of queues.
+        moves: changes of what is held are put down here.
+        locks: of the brokers, if the group is orderly.
+
+    Attributes:
+        answers: of the brokers.
+        orderly: the steps of passes that take order locks; None: no pass does.
+    """
+
+    def __init__(
+        self, elements: Elements, routes: KnownRoutes, lists: MemberLists, shares: Shares,
+        sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
+    ) -> None:  # fmt: skip
+        self._sets, self._elements, self._routes = sets, elements, routes
+        self._lists = lists
+        self._topics = np.array(elements.futures.topics, np.int64)
+        self._shares, self._first_route = shares, shares.first[self._topics]
+        self.answers = Answers(elements, routes, lists)
+        self._holdings = SegmentHoldings(elements, moves)
+        self.orderly = (
+            None
+            if locks is None
+            else OrderlyPasses(elements, self.answers, sets, self._holdings, locks)
+        )
+
+    def run(self, who: Ints, begin: Times) -> PassOutcome:
+        """One pass each of the elements ``who``, no element twice."""
+        state = self._elements
+        count = len(who)
+        outcome = PassOutcome(
+            end_us=begin + state.length[who],
+            balanced=np.ones(count, bool),
+            notifies=state.always_notifies(who, begin),
+            sampled=np.full((len(self._topics), count), -1, np.int64),
+            fetched=np.zeros(count, bool),
+            timed_out_us=np.zeros(count, np.int64),
+        )
+        knowns = self._routes.of_pass(who, begin)
+        shares = self._share(who, begin, knowns, outcome)
+        unknown = knowns == UNKNOWN
+        fetches = [
+            (topic, *self._fetch(topic, who, begin, lacks, outcome))
+            for topic, lacks in zip(self._topics.tolist(), unknown, strict=True)
+            if lacks.any()
+        ]
+        outcome.end_us += outcome.timed_out_us
+        self._act(who, begin + outcome.timed_out_us, shares, knowns, outcome)
+        outcome.notifies &= state.heartbeats[who]
+        if self.orderly is not None:
+            self.orderly.wait_for_locks(who, outcome)
+        if state.futures.silences:
+            blocked = self.answers.blocked(who, begin + SAMPLE_AFTER_US)
+            outcome.end_us += np.where(outcome.notifies, blocked, 0)
+        for topic, rows, versions in fetches:
+            self._routes.fetch(topic, who[rows], versions, outcome.end_us[rows])
+        return outcome
+
+    def _act(
+        self, who: Ints, begin: Times, shares: NDArray[np.int32], knowns: Ints, outcome: PassOutcome
+    ) -> None:
+        """Give up and take what was decided; ``shares`` and ``knowns`` are (topics, n)."""
+        state = self._elements
+        held = state.held[self._topics[:, None], who]
+        changes = (shares >= 0) & (shares != held)
+        place, rows = np.nonzero(changes)
+        if not len(rows):
+            return
+        share = shares[changes]
+        acts = np.flatnonzero(changes.any(axis=0))
+        notified = outcome.notifies[acts]  # of topics without a route, whatever else is done
+        # what is subscribed no more goes without messageQueueChanged
+        outcome.notifies[rows[knowns[changes] != UNSUBSCRIBED]] = True
+        takes = np.zeros(len(who), bool)
+        takes[rows[self._sets.combined(added, held[changes], share) != NO_QUEUE]] = True
+        takes, mine, number = takes[acts], who[acts], state.number[who[acts]]
+        drop, add = delays_of(state, mine, number)
+        drop_us = begin[acts] + drop
+        last_us = drop_us + np.where(takes, add, 0)
+        tail = PASS_TAIL.many(state.draws(Timer.PASS_TAIL, mine, number))
+        outcome.end_us[acts] = np.maximum(outcome.end_us[acts], last_us + tail)
+        at = np.searchsorted(acts, rows)
+        locks = state.takes_locks[mine]
+        if self.orderly is not None and locks.any():
+            some = acts[locks]
+            dropped = self.orderly.drop(
+                mine[locks], shares[:, some], changes[:, some], drop_us[locks]
+            )
+            self.orderly.note_masters(mine[locks], knowns[:, some])
+            outcome.notifies[some] = dropped | notified[locks]
+            state.asks_us[mine[locks]] = np.where(takes, last_us, NEVER)[locks]
+            free = ~locks[at]
+            place, rows, share, at = place[free], rows[free], share[free], at[free]
+        self._holdings.move(self._topics[place], who[rows], share, drop_us[at], last_us[at])
+
+    def _share(
+        self, who: Ints, begin: Times, knowns: Ints, outcome: PassOutcome
+    ) -> NDArray[np.int32]:
+        """(topics, n) the share of each pass, of the lists that brokers answer it."""
+        state, answers = self._elements, self.answers
+        share = np.where(knowns == UNSUBSCRIBED, NO_QUEUE, UNCHANGED).astype(np.int32)
+        asks, everything = knowns >= 0, state.broadcasting[who]
+        empty = answers.without_queues(who, knowns)
+        outcome.notifies |= (asks & empty & ~everything).any(axis=0)
+        asks &= ~state.asks_nobody[who]
+        if everything.any():
+            place, rows = np.nonzero(asks & everything)
+            routes = self._first_route[place] + knowns[place, rows]
+            share[place, rows] = self._shares.everything(routes)
+        place, rows = np.nonzero(asks & ~everything & ~empty)
+        mine, seen_us, known = who[rows], begin[rows] + SAMPLE_AFTER_US, knowns[place, rows]
+        broker, seed = answers.sampled(place, mine, known), state.seed[mine]
+        lists = answers.places(broker, seed, seen_us)
+        outcome.sampled[place, rows] = lists
+        if state.futures.silences:
+            lost = answers.silent(broker, seed, seen_us)
+            np.add.at(outcome.timed_out_us, rows[lost], REQUEST_TIMEOUT_US)
+        share[place, rows] = self._shares.of(
+            state.lives[state.life[mine]],
+            self._first_route[place] + known,
+            self._lists.hashes_at(lists, seed, seen_us),
+            lambda at: self._lists.listed(int(lists[at]), int(seed[at]), int(seen_us[at])),
+        )
+        outcome.balanced &= (share != REFUSED).all(axis=0)
+        return share
+
+    def _fetch(
+        self, topic: int, who: Ints, begin: Times, unknown: NDArray[np.bool_], outcome: PassOutcome
+    ) -> tuple[Ints, Ints]:
+        """A pass that knows no route asks for it on its way to the member list."""
+        state = self._elements
+        outcome.notifies |= unknown & ~state.is_v4[who]
+        asks = unknown & ~state.broadcasting[who] & ~state.empty_is_unknown[who]
+        rows = np.flatnonzero(asks)
+        versions = self._routes.visible(topic, who[rows], begin[rows])
+        outcome.fetched[rows] |= versions != UNKNOWN
+        return rows, versions

@@ -1,0 +1,71 @@
+"""Stretches cut at their changes, so that no part has more operations than it must."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rebalance_core.model.times import REBALANCE_MIN_INTERVAL_MS
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.options import MS_US, SECOND_US
+from rebalance_core.timing.stretches import stretches_of
+from rebalance_core.timing.timer_periods import NEVER
+from rebalance_core.timing.vectorized.futures import longest_pass_us, longest_timeouts_us
+
+SHORTEST_US = 15 * SECOND_US
+"""Changes that lie closer together are played as one."""
+LOOK_BACK_US = 5 * SECOND_US
+"""Longer than a notice is under way and waits for the end of a pass and for the minimum; without
+lost hosts."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlaySegment:
+    """A time that is simulated at once.
+
+    Attributes:
+        begin_us: passes that begin from here on.
+        end_us: and before.
+        asks_until_us: passes under way come to an end in it before; what is later, in the next one.
+        since_us: operations from here on may wake a member in it.
+        changes: numbers of the changes that begin in it.
+        after_gap: nothing was followed just before it.
+        before_gap: nothing is followed just after it.
+        is_first: nothing was followed before it at all.
+    """
+
+    begin_us: int
+    end_us: int
+    asks_until_us: int
+    since_us: int
+    changes: range
+    after_gap: bool
+    before_gap: bool
+    is_first: bool
+
+
+def segments_of(script: Script) -> Iterator[PlaySegment]:
+    """The segments of a script, in order; those of one stretch touch."""
+    longest_ms = max((life.intervals.min_interval_ms for life in script.lives), default=0)
+    over_us = max(0, longest_ms - REBALANCE_MIN_INTERVAL_MS) * MS_US
+    look_back_us = LOOK_BACK_US + over_us + longest_timeouts_us(script)
+    stretches = list(stretches_of(script))
+    following = [stretch.begin_us for stretch in stretches[1:]]
+    for stretch, next_us in zip(stretches, [*following, NEVER], strict=True):
+        cuts = [(stretch.begin_us, stretch.changes.start)]
+        for number in stretch.changes[1:]:
+            cut_us = script.changes[number].begin_us
+            if cut_us - cuts[-1][0] >= SHORTEST_US:
+                cuts.append((cut_us, number))
+        cuts.append((stretch.end_us, stretch.changes.stop))
+        last_us = min(next_us, stretch.end_us + longest_pass_us(script))
+        for (begin_us, first), (end_us, last) in pairwise(cuts):
+            yield PlaySegment(
+                begin_us=begin_us,
+                end_us=end_us,
+                asks_until_us=last_us if end_us == stretch.end_us else end_us,
+                since_us=begin_us - look_back_us,
+                changes=range(first, last),
+                after_gap=begin_us == stretch.begin_us,
+                before_gap=end_us == stretch.end_us,
+                is_first=first == 0,
+            )

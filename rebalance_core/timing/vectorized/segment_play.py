@@ -1,0 +1,383 @@
+"""All passes of a segment, in as many rounds as needed.
+
+Where no pass can change a member list, every element runs its next pass in every round. Where some
+may (a fresh broker hears of a client by its pass), only those run that begin no later than the
+first such pass of their future: nothing that they see can change any more.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.timing import timer_periods
+from rebalance_core.timing.delays import DROP_AFTER
+from rebalance_core.timing.reference import rebalancing
+from rebalance_core.timing.reference.rebalancing import CHANNEL_AFTER_US, SAMPLE_AFTER_US
+from rebalance_core.timing.timer_periods import Times
+from rebalance_core.timing.vectorized.elements import Elements
+from rebalance_core.timing.vectorized.futures import Futures, longest_pass_us
+from rebalance_core.timing.vectorized.known_routes import KnownRoutes
+from rebalance_core.timing.vectorized.locks import OrderLocks
+from rebalance_core.timing.vectorized.member_lists import MemberList, MemberLists
+from rebalance_core.timing.vectorized.orderly_passes import LATER_US
+from rebalance_core.timing.vectorized.pass_outcome import PassOutcome
+from rebalance_core.timing.vectorized.passes import Runner
+from rebalance_core.timing.vectorized.play_segments import PlaySegment
+from rebalance_core.timing.vectorized.segment_holdings import Moves
+from rebalance_core.timing.vectorized.shares import QueueSets, Shares
+from rebalance_core.timing.vectorized.sorted_rows import SortedRows
+from rebalance_core.timing.vectorized.steady import Steady
+from rebalance_core.timing.vectorized.wake_ups import WakeUps
+
+Ints = NDArray[np.int64]
+
+
+def play_segment(
+    futures: Futures, segment: PlaySegment, lives: Ints, shares: Shares, sets: QueueSets,
+    moves: list[Moves], locks: OrderLocks | None,
+) -> None:  # fmt: skip
+    """Run all passes of a segment.
+
+    Args:
+        futures: where the processes stand; handed to the next segment.
+        segment: which part of the script.
+        lives: numbers of those that are there.
+        shares: of all topics.
+        sets: of queues.
+        moves: changes of what is held are put down here.
+        locks: of the brokers, if the group is orderly.
+    """
+    play = _SegmentPlay(
+        futures=futures,
+        segment=segment,
+        lives=lives,
+        shares=shares,
+        sets=sets,
+        moves=moves,
+        locks=locks,
+    )
+    if locks is not None:
+        play.run_with_locks()
+    elif play.fresh:
+        play.run_in_order()
+    else:
+        play.run(None if futures.silences else play.steady(shares))
+    play.keep()
+
+
+class _SegmentPlay:
+    def __init__(
+        self, futures: Futures, segment: PlaySegment, lives: Ints, shares: Shares,
+        sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
+    ) -> None:  # fmt: skip
+        self._futures, self._segment = futures, segment
+        self._routes = KnownRoutes(futures, segment, lives)
+        self._lists = MemberLists(futures, segment, lives, self._routes)
+        self._elements = Elements(futures, segment, lives)
+        self._wake_ups = WakeUps(futures, segment, lives, self._lists.lists)
+        self._passes = Runner(
+            elements=self._elements,
+            routes=self._routes,
+            lists=self._lists,
+            shares=shares,
+            sets=sets,
+            moves=moves,
+            locks=locks,
+        )
+        self._orderly = self._passes.orderly
+        self._blind = self._routes.blind.reshape(len(lives), -1)
+        self.fresh = [place for place in self._lists.lists if place.is_fresh]
+        self._longest_pass_us = longest_pass_us(futures.script)
+        self._changes = SortedRows(self._list_changes())
+        self._woken = np.full(len(self._elements.ids), timer_periods.NEVER)
+        self._woken_after = np.full(len(self._woken), timer_periods.NEVER)
+        versions = [futures.traits[life].version for life in lives.tolist()]
+        self._channel_active = np.array([v >= rebalancing.CHANNEL_ACTIVE for v in versions])[
+            self._elements.life
+        ]
+
+    def steady(self, shares: Shares) -> Steady:
+        """Return who changes nothing any more when; of a segment without fresh lists and lost
+        hosts.
+        """
+        return Steady(self._elements, self._segment, self._routes, self._lists, shares)
+
+    def run(self, steady: Steady | None) -> None:
+        """Every element runs its next pass in every round, until it is steady."""
+        state = self._elements
+        idle = list[Ints]()
+        who, begin = self._due(np.arange(len(state.ids)))
+        while len(who):
+            if steady is None:
+                self._run(who, begin)
+            else:
+                over = steady.of(who, begin)
+                idle.append(who[over])
+                who, begin = who[~over], begin[~over]
+                if len(who):
+                    outcome = self._passes.run(who, begin)
+                    state.follow(who, begin, outcome.end_us, outcome.balanced)
+            who, begin = self._due(who)
+        if idle:
+            self._run_idly(np.concatenate(idle))
+
+    def _run_idly(self, who: Ints) -> None:
+        """The passes of steady elements, which are but time."""
+        state = self._elements
+        state.alike_us[who] = timer_periods.NEVER
+        who, begin = self._due(who)
+        while len(who):
+            state.follow(who, begin, begin + state.length[who], np.ones(len(who), bool))
+            self._skip_idle(who)
+            who, begin = self._due(who)
+
+    def _due(self, who: Ints) -> tuple[Ints, Times]:
+        """Those whose next pass is in the segment, and when it begins."""
+        begin = self._next_begin(who, np.full(len(who), timer_periods.NEVER))
+        due = begin < self._elements.limit[who]
+        return who[due], begin[due]
+
+    def run_in_order(self) -> None:
+        """Passes that may register somebody, and what begins after them, in order of time."""
+        state = self._elements
+        everyone = np.arange(len(state.ids))
+        while True:
+            begin = self._next_begin(everyone, np.zeros(len(everyone), np.int64))
+            soonest = np.minimum(begin, state.rest)
+            if not (soonest < state.limit).any():
+                return
+            first = self._first_registration(
+                np.where(soonest < state.limit, soonest, timer_periods.NEVER)
+            )
+            begin = self._next_begin(everyone, first[state.seed])
+            due = (begin < state.limit) & (begin < state.rest)
+            who = np.flatnonzero(due & (begin <= first[state.seed]))
+            outcome = self._run(who, begin[who])
+            self._register(who, begin[who], outcome)
+
+    def run_with_locks(self) -> None:
+        """Also in order of time: the requests for order locks, as far as they can meet.
+
+        A pass gives up nothing before the shortest `DROP_AFTER`, and one that sees what the one
+        before saw gives up nothing at all. So the locks that are asked for earlier than that are
+        settled, in every future, and go at once, the first at each lock.
+        """
+        state = self._elements
+        everyone = np.arange(len(state.ids))
+        while True:
+            begin = self._next_begin(everyone, np.zeros(len(everyone), np.int64))
+            soonest = state.next_act(begin)
+            if not (soonest < timer_periods.NEVER).any():
+                return
+            first = self._first_registration(soonest)
+            begin = self._next_begin(everyone, first[state.seed])
+            due = (
+                (begin < state.limit)
+                & (begin < state.rest)
+                & (state.asks_us == timer_periods.NEVER)
+            )
+            who = np.flatnonzero(due & (begin <= first[state.seed]))
+            if len(who):
+                self._register(who, begin[who], self._run(who, begin[who]))
+                begin[who] = self._next_begin(who, first[state.seed[who]])
+            settled_us = np.minimum(self._of_futures(self._acts_anew(begin)), first)
+            open_us = np.where(
+                settled_us < timer_periods.NEVER,
+                settled_us + DROP_AFTER.shortest,
+                timer_periods.NEVER,
+            )
+            asks_us = np.where(
+                state.asks_us < timer_periods.NEVER, state.next_act(begin), timer_periods.NEVER
+            )
+            asks = np.flatnonzero(asks_us < open_us[state.seed])
+            if len(asks):
+                self._ask(asks, settled_us)
+
+    def _ask(self, who: Ints, settled_us: Times) -> None:
+        state = self._elements
+        assert self._orderly is not None
+        who = self._orderly.first_to_ask(who)
+        outcome, refused_until = self._orderly.ask_for_locks(who)
+        state.settle(who, outcome.end_us, outcome.balanced)
+        self._register(who, state.used[who], outcome)
+        until = np.minimum(refused_until, settled_us[state.seed[who]])
+        until = np.minimum(until, state.alike_us[who])
+        until = np.minimum(until, self._woken_next(who))
+        until = np.minimum(until, np.minimum(state.limit[who], state.rest[who]))
+        rows = np.flatnonzero((state.last_end[who] < until) & ~state.beats[who])
+        if len(rows):
+            self._orderly.retry_in_vain(who[rows], until[rows])
+
+    def _acts_anew(self, begin: Times) -> Times:
+        """(elements,) no pass begins before that does what the one before did not."""
+        state = self._elements
+        everyone = np.arange(len(state.ids))
+        end = np.maximum(state.used + state.length, state.asks_us)  # at the earliest
+        woken = np.minimum(self._woken_next(everyone), state.next_later(everyone))
+        again = np.maximum(end + state.min_interval, np.minimum(woken, end + LATER_US))
+        again = np.where(state.rest > end, np.minimum(again, state.rest), again)
+        again = np.where(state.asks_us < timer_periods.NEVER, again, np.minimum(begin, state.rest))
+        again = np.where(again < state.limit, again, timer_periods.NEVER)
+        return np.maximum(again, state.alike_us)
+
+    def _of_futures(self, times: Times) -> Times:
+        """(S,) the first of each future."""
+        first: Times = times.reshape(-1, len(self._futures.seeds)).min(axis=0)
+        return first
+
+    def keep(self) -> None:
+        """Hand everything to the next segment."""
+        self._elements.keep()
+        self._routes.keep()
+        self._lists.keep()
+
+    def _next_begin(self, who: Ints, known_until: Times) -> Times:
+        """When the next pass of each begins; clocks come to rest as long as all is known."""
+        state = self._elements
+        woken = self._woken_next(who)
+        begin = state.next_begin(who, woken)
+        while state.rests:
+            rests = (state.rest[who] <= begin) & (state.rest[who] <= known_until)
+            rests &= (state.rest[who] < state.limit[who]) & (
+                state.asks_us[who] == timer_periods.NEVER
+            )
+            rows = np.flatnonzero(rests)
+            if not len(rows):
+                break
+            state.put_out_of_step(who[rows], woken[rows])
+            begin[rows] = state.next_begin(who[rows], woken[rows])
+        return begin
+
+    def _woken_next(self, who: Ints) -> Times:
+        """The first wake-up of each that no pass has used up; `NEVER`."""
+        used = self._elements.used[who]
+        if self.fresh:
+            return self._wake_ups.first_after(who, used)
+        old = np.flatnonzero(self._woken_after[who] != used)
+        if len(old):
+            rows = who[old]
+            self._woken[rows] = self._wake_ups.first_after(rows, used[old])
+            self._woken_after[rows] = used[old]
+        return self._woken[who]
+
+    def _run(self, who: Ints, begin: Times) -> PassOutcome:
+        outcome = self._passes.run(who, begin)
+        self._elements.follow(who, begin, outcome.end_us, outcome.balanced)
+        self._note_view(who, begin + SAMPLE_AFTER_US, outcome)
+        at_rest = who[self._elements.asks_us[who] == timer_periods.NEVER]
+        self._skip_idle(at_rest)
+        return outcome
+
+    def _note_view(self, who: Ints, seen_us: Times, outcome: PassOutcome) -> None:
+        """Put down until when passes see what these saw, whichever broker they ask."""
+        state = self._elements
+        seed = state.seed[who]
+        until = self._changes.first_after(seed, seen_us)
+        for place in self.fresh:
+            until = np.minimum(until, _next_change(place, seed, seen_us, self._blind))
+        until = np.minimum(until - SAMPLE_AFTER_US, self._routes.next_lesson(who, state.used[who]))
+        # nobody else asks; and what a pass fetches, its next one sees
+        asked_us = (
+            state.used[who] if self._orderly is not None else state.last_end[who] + state.wait[who]
+        )
+        rows = np.flatnonzero((asked_us < until) & ~outcome.fetched)
+        rows = rows[self._passes.answers.calm(who[rows], seen_us[rows])]
+        state.alike_us[who] = timer_periods.BEFORE_ALL
+        state.alike_us[who[rows]] = until[rows]
+
+    def _skip_idle(self, who: Ints) -> None:
+        """Skip passes that see what the one before saw, and so change nothing."""
+        state = self._elements
+        until = np.minimum(state.alike_us[who], self._woken_next(who))
+        until = np.minimum(until, state.next_later(who))
+        until = np.minimum(np.minimum(until, self._segment.end_us), state.rest[who])
+        rows = np.flatnonzero(state.last_end[who] + state.wait[who] < until)
+        state.skip_before(who[rows], until[rows])
+
+    def _list_changes(self) -> Times:
+        """(S, K) when a broker, or the list of one that is not fresh, changes."""
+        columns: list[Times] = []
+        for place in self._lists.lists:
+            columns += [place.up, place.down]
+            if not place.is_fresh:
+                columns += [*place.since[place.moving], *place.until[place.moving]]
+        return (
+            np.stack(columns, axis=1) if columns else np.empty((len(self._futures.seeds), 0), int)
+        )
+
+    def _first_registration(self, begin: Times) -> Times:
+        """(S,) before when no pass, this one or a later one, registers anybody."""
+        found = np.full(len(begin), timer_periods.NEVER, np.int64)
+        for place in self.fresh:
+            assert place.known is not None
+            known = np.where(
+                self._routes.blind, begin, place.known.reshape(-1) - self._longest_pass_us
+            )
+            soonest = np.maximum(begin, known)
+            missing = (place.since.reshape(-1) > begin) & ~place.joins.reshape(-1)
+            found = np.where(missing, np.minimum(found, soonest), found)
+        return self._of_futures(found)
+
+    def _register(self, who: Ints, begin: Times, outcome: PassOutcome) -> None:
+        """Tell fresh brokers of the members that pass: by their heartbeat, and from 5.2 on
+        by asking.
+        """
+        beats = np.flatnonzero(outcome.notifies)
+        fetched = who[outcome.fetched]
+        for place in self.fresh:
+            number = self._lists.lists.index(place)
+            asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
+            at = np.where(asked, begin + CHANNEL_AFTER_US, timer_periods.NEVER)
+            end = outcome.end_us[beats]
+            hears = self._routes.reads(place.broker, who[beats], end)
+            at[beats] = np.where(hears, np.minimum(at[beats], end), at[beats])
+            earlier = self._registers(place, who, at)
+            place.fed.reshape(-1)[who[earlier]] = True
+            changed = bool(earlier.any())
+            if len(fetched):
+                changed |= self._ticks_after_fetch(place, fetched, outcome.end_us[outcome.fetched])
+            if changed:
+                self._refresh(place)
+
+    def _registers(self, place: MemberList, who: Ints, at: Times) -> NDArray[np.bool_]:
+        """Registrations that come earlier than they would; which of them do."""
+        state = self._elements
+        seed = state.seed[who]
+        since = place.since.reshape(-1)
+        earlier = (at < since[who]) & (at < state.ended[who]) & ~place.joins.reshape(-1)[who]
+        earlier &= (place.up[seed] <= at) & (at < place.down[seed])
+        earlier &= place.joining.reshape(-1)[who] <= at
+        since[who[earlier]] = at[earlier]
+        return earlier
+
+    def _ticks_after_fetch(self, place: MemberList, who: Ints, end: Times) -> bool:
+        """Heartbeat ticks after a pass fetched a route that no poll had brought yet."""
+        assert place.known is not None
+        state = self._elements
+        started = self._futures.ticks.beats_start[state.lives].reshape(-1)[who]
+        period = self._futures.ticks.periods.beat[state.lives, 0][state.life[who]]
+        known = np.maximum(end, place.up[state.seed[who]])
+        known = np.maximum(known, place.joining.reshape(-1)[who])
+        first = started + timer_periods.FIRST_HEARTBEAT_US
+        at = first + np.maximum(-((first - known) // period), 0) * period
+        reads = self._routes.reads(place.broker, who, at)
+        flat = place.known.reshape(-1)
+        flat[who] = np.where(reads, np.minimum(flat[who], known), flat[who])
+        return bool(self._registers(place, who, np.where(reads, at, timer_periods.NEVER)).any())
+
+    def _refresh(self, place: MemberList) -> None:
+        for each in self._wake_ups.fresh:
+            if each.place is place:
+                each.refresh()
+
+
+def _next_change(place: MemberList, seed: Ints, seen_us: Times, blind: NDArray[np.bool_]) -> Times:
+    """When a fresh list changes next; at once where a pass may change it any time."""
+    assert place.known is not None
+    at = np.ix_(place.moving, seed)
+    since, until, known = place.since[at], place.until[at], place.known[at]
+    times = np.concatenate([since, until, known])
+    found = np.where(times > seen_us, times, timer_periods.NEVER).min(
+        axis=0, initial=timer_periods.NEVER
+    )
+    open_ = ((known <= seen_us) | blind[at]) & (since > seen_us)
+    return np.where(open_.any(axis=0), seen_us, found)

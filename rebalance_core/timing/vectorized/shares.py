@@ -1,0 +1,359 @@
+"""What a pass takes, by its view: each distinct view is shared out once, for every member."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.client.rebalance_pass import EMPTY_IS_UNKNOWN
+from rebalance_core.model.client_profile import BYTES, DROP
+from rebalance_core.model.errors import AllocationError
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.replay.member import Member
+from rebalance_core.strategies import AllocationStrategy, parse_strategy
+from rebalance_core.strategies.spi import EMPTY_ARGUMENT
+from rebalance_core.timing.draws import entity_of
+from rebalance_core.timing.vectorized.futures import Futures
+
+NO_QUEUE = 0
+"""The number of the empty set."""
+UNCHANGED = -1
+"""The topic's pass ends without an answer: what is held stays."""
+REFUSED = -2
+"""The strategy throws: what is held stays, and from 5.2 on the next pass comes soon."""
+_NOT_YET = -3
+_SET_BITS = 32
+_SECOND = (1 << _SET_BITS) - 1
+
+
+MembersAt = Callable[[int], NDArray[np.int64]]
+"""Lives in the member list at a place, as clients sort them."""
+SetOf = Callable[[frozenset[int], frozenset[int]], frozenset[int]]
+
+
+def added(before: frozenset[int], after: frozenset[int]) -> frozenset[int]:
+    """Return what a set has that the one before has not."""
+    return after - before
+
+
+@dataclass(eq=False)
+class QueueSets:
+    """Sets of queues by number; the empty one is 0.
+
+    What two sets come to is worked out once; from then on it is looked up.
+    """
+
+    sets: list[frozenset[int]] = field(default_factory=lambda: [frozenset()])
+    _numbers: dict[frozenset[int], int] = field(default_factory=lambda: {frozenset(): 0})
+    _queues: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    _ends: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    _known: dict[SetOf, tuple[NDArray[np.int64], NDArray[np.int32]]] = field(default_factory=dict)
+
+    def number(self, queues: Iterable[int]) -> int:
+        """The number of a set, equal for equal sets."""
+        key = frozenset(queues)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.sets)
+            self.sets.append(key)
+        return self._numbers[key]
+
+    def pairs(self, numbers: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(place, queue) of every queue of every set in a column of sets; places rise."""
+        new = self.sets[len(self._ends) :]
+        if new:
+            queues = [queue for each in new for queue in sorted(each)]
+            sizes = np.array([len(each) for each in new], np.int64)
+            self._queues = np.concatenate([self._queues, np.array(queues, np.int64)])
+            self._ends = np.concatenate([self._ends, self._ends[-1] + np.cumsum(sizes)])
+        ends = self._ends[numbers]
+        size = ends - np.where(numbers == NO_QUEUE, ends, self._ends[numbers - 1])
+        rows = np.repeat(np.arange(len(numbers)), size)
+        return rows, self._queues[(ends - np.cumsum(size))[rows] + np.arange(len(rows))]
+
+    def combined(
+        self, of: SetOf, first: NDArray[np.int32], second: NDArray[np.int32]
+    ) -> NDArray[np.int32]:
+        """The set that a function makes of each two sets."""
+        wanted = first.astype(np.int64) << _SET_BITS | second
+        codes, made = self._known.get(of, (np.empty(0, np.int64), np.empty(0, np.int32)))
+        at = np.searchsorted(codes, wanted)
+        missing = np.append(codes, -1)[at] != wanted
+        if missing.any():
+            new = np.unique(wanted[missing])
+            firsts, seconds = (new >> _SET_BITS).tolist(), (new & _SECOND).tolist()
+            sets = [
+                self.number(of(self.sets[a], self.sets[b]))
+                for a, b in zip(firsts, seconds, strict=True)
+            ]
+            codes = np.concatenate([codes, new])
+            order = np.argsort(codes)
+            codes, made = codes[order], np.concatenate([made, np.array(sets, np.int32)])[order]
+            self._known[of] = codes, made
+            at = np.searchsorted(codes, wanted)
+        return made[at]
+
+    def granted(
+        self,
+        wanted: NDArray[np.int32],
+        places: NDArray[np.int64],
+        queues: NDArray[np.int64],
+        got: NDArray[np.bool_],
+    ) -> NDArray[np.int32]:
+        """The sets without the (place, queue) pairs that were not granted."""
+        size = np.bincount(places, minlength=len(wanted))
+        many = np.bincount(places[got], minlength=len(wanted))
+        found = np.where(many == 0, np.int32(NO_QUEUE), wanted)
+        for place in np.flatnonzero((many > 0) & (many < size)).tolist():
+            begin, end = np.searchsorted(places, (place, place + 1))
+            found[place] = self.number(queues[begin:end][got[begin:end]].tolist())
+        return found
+
+
+class UnlistedQueueError(Exception):
+    """An own strategy gives a queue that is in no route: the reference engine plays the group."""
+
+
+class Rules(NamedTuple):
+    """The rules that decide over a member's share of given queues and members.
+
+    Attributes:
+        strategy: its text.
+        version: whose rules it follows.
+        by_bytes: it sorts by bytes, not as Java.
+    """
+
+    strategy: str
+    version: str
+    by_bytes: bool
+
+
+def rules_of(member: Member) -> Rules:
+    """The rules of a member."""
+    return Rules(member.strategy, member.rules_version, member.profile.order == BYTES)
+
+
+class Shares:
+    """The shares of all topics.
+
+    Args:
+        futures: of the script.
+        sets: of queues.
+
+    Attributes:
+        first: (topics,) numbers of their first routes; a topic's versions follow each other.
+    """
+
+    def __init__(self, futures: Futures, sets: QueueSets) -> None:
+        script = futures.script
+        self._script, self._sets, self._traits = script, sets, futures.traits
+        self.first = np.cumsum([0, *map(len, script.routes)])[:-1]
+        routes = [version for versions in script.routes for version in versions]
+        self._words = np.array([entity_of("route", str(n)) for n in range(len(routes))], np.uint64)
+        self._queues = [[script.queues[n] for n in each.queues] for each in routes]
+        self._queues_by_bytes = [sorted(each) for each in self._queues]
+        self._numbers: list[dict[MessageQueue, int]] = []
+        """By route: the queues of its topic."""
+        for name, versions in zip(script.topics, script.routes, strict=True):
+            numbers = {queue: i for i, queue in enumerate(script.queues) if queue.topic == name}
+            self._numbers += [numbers] * len(versions)
+        self._keys = np.empty(0, np.uint64)  # sorted
+        self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
+        self._views: list[tuple[int, NDArray[np.int64]]] = []
+        """By row: the route, and lives as clients sort them."""
+        self.table = np.empty((0, len(self._traits)), np.int32)
+        """(rows, lives) sets by view, as far as they have been worked out; some are spare."""
+        self._whole: set[int] = set()
+        """Rows with the shares of all that are in the view."""
+        self._strategies: dict[Rules, AllocationStrategy] = {}
+        self._of_places: dict[tuple[Rules, int, int], NDArray[np.int32]] = {}
+        self._alike: dict[Rules, dict[str, list[int]]] = {}
+        for number, (life, trait) in enumerate(zip(self._script.lives, self._traits, strict=True)):
+            names = self._alike.setdefault(rules_of(trait.member), {})
+            names.setdefault(life.client_id, []).append(number)
+        self._ids = [life.client_id for life in self._script.lives]
+        last = {client_id: number for number, client_id in enumerate(self._ids)}
+        self._client = np.array([last[client_id] for client_id in self._ids], np.int64)
+        self._follow = {
+            rules: np.array([n for name in names if name for n in names[name]], np.int64)
+            for rules, names in self._alike.items()
+        }
+        """By rules: who goes by them, of those that have a client id."""
+        self._nameless = {number for number, client_id in enumerate(self._ids) if not client_id}
+        self._all = np.array([sets.number(each.queues) for each in routes], np.int32)
+
+    def everything(self, routes: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The share of a BROADCASTING member: every queue of its route."""
+        return self._all[routes]
+
+    def of(
+        self,
+        lives: NDArray[np.int64],
+        routes: NDArray[np.int64],
+        hashes: NDArray[np.uint64],
+        members: MembersAt,
+    ) -> NDArray[np.int32]:
+        """The share of each pass, `UNCHANGED` or `REFUSED`.
+
+        Args:
+            lives: numbers of lives.
+            routes: that they know.
+            hashes: of the member list that they were given; 0: none.
+            members: lives in the list that the pass at a place was given, as clients sort them.
+        """
+        keys = hashes + self._words[routes]
+        at = self._places(keys, routes, members)
+        rows = self._rows[at]
+        shares = self.table[rows, lives]
+        asked = np.flatnonzero(shares == _NOT_YET)
+        if len(asked):
+            pairs = np.unique(rows[asked] * self.table.shape[1] + lives[asked])
+            for row, life in zip(*divmod(pairs, self.table.shape[1]), strict=True):
+                if self.table[row, life] == _NOT_YET:
+                    self._share(int(row), int(life))
+            shares = self.table[rows, lives]
+        return np.where(hashes == 0, UNCHANGED, shares).astype(np.int32)
+
+    def rows(
+        self, hashes: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
+    ) -> NDArray[np.int64]:
+        """The rows of the table that views have, with the shares of all that are in them.
+
+        Args:
+            hashes: of the member lists.
+            routes: of the views.
+            members: lives in the list at a place, as clients sort them.
+        """
+        at = self._places(hashes + self._words[routes], routes, members)
+        rows = self._rows[at]
+        for row in set(rows.tolist()) - self._whole:
+            for life in self._one_of_each(row):
+                if self.table[row, life] == _NOT_YET:
+                    self._share(row, life)
+            self._whole.add(row)
+        return rows
+
+    def _one_of_each(self, row: int) -> list[int]:
+        """A life that is in a view, of each strategy in it."""
+        lives = self._views[row][1]
+        if len(self._alike) == 1:
+            return [int(life) for life in lives[:1]]
+        names = [self._ids[life] for life in lives.tolist()]
+        found = (
+            next((strategies[m][0] for m in names if m in strategies), None)
+            for strategies in self._alike.values()
+        )
+        return [life for life in found if life is not None]
+
+    def _places(
+        self, keys: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
+    ) -> NDArray[np.int64]:
+        """Places of the keys among those known; new ones are added."""
+        if len(self._keys):
+            at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+            missing = self._keys[at] != keys
+            if not missing.any():
+                return at
+        else:
+            missing = np.ones(len(keys), bool)
+        places = np.flatnonzero(missing)
+        new, first = np.unique(keys[places], return_index=True)
+        rows = len(self._views) + np.arange(len(new))
+        for place in places[first].tolist():
+            self._views.append((int(routes[place]), members(place)))
+        if len(self._views) > len(self.table):
+            more = np.full((len(self._views), self.table.shape[1]), _NOT_YET, np.int32)
+            self.table = np.concatenate([self.table, more])
+        merged = np.concatenate([self._keys, new])
+        order = np.argsort(merged)
+        self._keys, self._rows = merged[order], np.concatenate([self._rows, rows])[order]
+        return np.searchsorted(self._keys, keys)
+
+    def _share(self, row: int, life: int) -> None:
+        """Work out what a life takes in a view, and with it all others of its strategy."""
+        trait, (route, lives) = self._traits[life], self._views[row]
+        if not len(lives) or (not self._queues[route] and trait.version >= EMPTY_IS_UNKNOWN):
+            self.table[row, life] = UNCHANGED
+            return
+        key = rules_of(trait.member)
+        if key not in self._strategies:
+            self._strategies[key] = parse_strategy(key.strategy, version=key.version)
+        queues, lives = self._mq_all(key, route), self._cid_all(key, lives)
+        try:
+            of_places = self._by_place(key, route, lives)
+            if of_places is not None:
+                alike = self._follow[key]
+                self.table[row, alike] = of_places[self._places_of(lives)[alike]]
+                if self._ids[life]:
+                    return
+            client_id, members = self._ids[life], [self._ids[each] for each in lives.tolist()]
+            shares = self._shares(key, route, members)
+            if client_id not in shares:
+                share = self._strategies[key].allocate(client_id, queues, members)
+                shares = {client_id: self._number(route, share)}
+        except AllocationError as error:
+            lets_go = trait.member.profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
+            self.table[row, life] = 0 if lets_go else REFUSED
+            return
+        known = self._alike[key]
+        found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]
+        self.table[row, [each for each, _ in found]] = [set_ for _, set_ in found]
+
+    def _mq_all(self, key: Rules, route: int) -> list[MessageQueue]:
+        """The queues as clients with these rules sort them."""
+        return (self._queues_by_bytes if key.by_bytes else self._queues)[route]
+
+    def _cid_all(self, key: Rules, lives: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Lives, sorted as in Java, as clients with these rules sort their ids."""
+        if not key.by_bytes:
+            return lives
+        return np.array(sorted(lives.tolist(), key=self._ids.__getitem__), np.int64)
+
+    def _shares(self, key: Rules, route: int, members: list[str]) -> dict[str, int]:
+        """Sets by client id, of all members; none where a strategy throws for one of them.
+
+        ``members`` are ids in the order of `_cid_all`.
+        """
+        try:
+            found = self._strategies[key].allocate_all(self._mq_all(key, route), members)
+        except AllocationError:
+            return {}
+        return {client_id: self._number(route, share) for client_id, share in found.items()}
+
+    def _places_of(self, lives: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(lives,) the place of each one's client id in a list; -1: it has none.
+
+        An id that comes twice has its first place.
+        """
+        places = np.full(len(self._client), -1, np.int64)
+        places[self._client[lives[::-1]]] = np.arange(len(lives))[::-1]
+        return places[self._client]
+
+    def _by_place(
+        self, key: Rules, route: int, lives: NDArray[np.int64]
+    ) -> NDArray[np.int32] | None:
+        """Sets by place in the list of members, and at last that of who is not in it.
+
+        None where names count, or somebody's throws.
+        """
+        strategy = self._strategies[key]
+        if not strategy.by_place or (self._nameless and self._nameless & set(lives.tolist())):
+            return None
+        found = self._of_places.get((key, route, len(lives)))
+        if found is None:
+            names, queues = [str(n) for n in range(len(lives))], self._mq_all(key, route)
+            try:
+                shares = [*strategy.allocate_all(queues, names).values()]
+                shares.append(strategy.allocate("nobody", queues, names))
+            except AllocationError:
+                return None
+            found = np.array([self._number(route, share) for share in shares], np.int32)
+            self._of_places[key, route, len(lives)] = found
+        return found
+
+    def _number(self, route: int, queues: list[MessageQueue]) -> int:
+        numbers = self._numbers[route]
+        if not numbers.keys() >= set(queues):
+            raise UnlistedQueueError
+        return self._sets.number(map(numbers.__getitem__, queues))

@@ -1,0 +1,42 @@
+"""Binary search in many rows at once."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.timing.timer_periods import NEVER, Times
+
+
+class SortedRows:
+    """Rows of times, each sorted.
+
+    Args:
+        table: (rows, K) in any order within a row.
+
+    Attributes:
+        width: the most times of a row.
+    """
+
+    def __init__(self, table: Times) -> None:
+        ordered = np.sort(table, axis=1)
+        self.width = int((ordered < NEVER).any(axis=0).sum())
+        padded = np.full((len(table), self.width + 1), NEVER, np.int64)
+        padded[:, : self.width] = ordered[:, : self.width]
+        self._flat = padded.reshape(-1)
+
+    def first_after(self, rows: NDArray[np.int64], at_us: Times) -> Times:
+        """The first time of each named row that is later than ``at_us``; `NEVER` if none is."""
+        found: Times = self._flat.take(self.places_after(rows, at_us))
+        return found
+
+    def places_after(self, rows: NDArray[np.int64], at_us: Times) -> NDArray[np.int64]:
+        """Return where these stand among the first `width` + 1 of each row, all rows laid end to
+        end.
+        """
+        low = rows * (self.width + 1)
+        size = self.width
+        # What is sought is in [low, low + size]; the sentinel at the end is never skipped.
+        while size > 0:
+            half = (size + 1) // 2
+            low += half * (self._flat[half - 1 :].take(low) <= at_us)
+            size -= half
+        return low

@@ -1,0 +1,142 @@
+"""From when on no pass of a segment changes anything any more, whatever broker it asks.
+
+What brokers may answer in a segment is known beforehand where no list is fresh, and with it what
+each member takes of each answer. Once a member holds what all answers to come give it, its passes
+are but time.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.timing.reference.rebalancing import SAMPLE_AFTER_US
+from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
+from rebalance_core.timing.vectorized.elements import Elements
+from rebalance_core.timing.vectorized.known_routes import UNKNOWN, KnownRoutes
+from rebalance_core.timing.vectorized.member_lists import MemberList, MemberLists
+from rebalance_core.timing.vectorized.play_segments import PlaySegment
+from rebalance_core.timing.vectorized.shares import UNCHANGED, Shares
+
+Ints = NDArray[np.int64]
+_CELLS = 1 << 22
+"""Pairs of an element and an answer that are looked at together, which bounds memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Answers:
+    """The member lists that may be answered in a segment: (S, K), in order of time.
+
+    Attributes:
+        since: since when each future has each answer.
+        until: until when.
+        seen: a pass of the segment may see it.
+        hashes: of the members; 0: none.
+    """
+
+    place: MemberList
+    since: Times
+    until: Times
+    seen: NDArray[np.bool_]
+    hashes: NDArray[np.uint64]
+
+
+class Steady:
+    """The steady elements of a segment without fresh lists and lost hosts.
+
+    Args:
+        elements: of the segment.
+        segment: which part of the script.
+        routes: what they know.
+        lists: of the brokers.
+        shares: of all topics.
+    """
+
+    def __init__(
+        self, elements: Elements, segment: PlaySegment, routes: KnownRoutes, lists: MemberLists,
+        shares: Shares,
+    ) -> None:  # fmt: skip
+        self._elements, self._segment, self._lists = elements, segment, lists
+        self._shape = len(elements.lives), len(elements.futures.seeds)
+        self._answers = [self._answers_of(*each) for each in enumerate(lists.lists)]
+        last_us = np.full(len(elements.ids), segment.end_us - 1)
+        everyone = np.arange(len(elements.ids))
+        self._since = routes.last_lesson(last_us)
+        self._since[elements.broadcasting | elements.asks_nobody] = NEVER
+        self._final = np.full(elements.held.shape, UNCHANGED, np.int32)
+        """(topics, elements) what they hold then; `UNCHANGED`: whatever they hold."""
+        for topic in elements.futures.topics:
+            known = routes.at(topic, everyone, last_us)
+            self._since[known == UNKNOWN] = NEVER
+            for version in set(known[known != UNKNOWN].tolist()):
+                rows = known == version
+                final, since = self._settled(shares, topic, version)
+                self._final[topic, rows] = final[rows]
+                self._since[rows] = np.maximum(self._since[rows], since[rows])
+
+    def of(self, who: Ints, begin: Times) -> NDArray[np.bool_]:
+        """True where neither a pass that begins then nor a later one changes anything."""
+        steady: NDArray[np.bool_] = self._since[who] <= begin
+        for held, final in zip(self._elements.held, self._final, strict=True):
+            wanted = final[who]
+            steady &= (wanted == held[who]) | (wanted == UNCHANGED)
+        return steady
+
+    def _answers_of(self, number: int, place: MemberList) -> _Answers:
+        times, hashes = (each[number] for each in self._lists.timeline)
+        since = np.insert(times, 0, BEFORE_ALL, axis=1)
+        until = np.append(times, np.full((len(times), 1), NEVER), axis=1)
+        seen = (since < until) & (until > self._segment.begin_us)
+        seen &= since < self._segment.end_us + SAMPLE_AFTER_US
+        columns = np.flatnonzero(seen.any(axis=0))
+        return _Answers(place, *(each[:, columns] for each in (since, until, seen, hashes)))
+
+    def _settled(self, shares: Shares, topic: int, version: int) -> tuple[NDArray[np.int32], Times]:
+        """(elements,) what all answers give those who know a version, and since when they do."""
+        lives, seeds = self._shape
+        brokers = self._elements.futures.script.routes[topic][version].brokers or (0,)
+        asked = [each for each in self._answers if each.place.broker in brokers]
+        final = np.full((seeds, lives), UNCHANGED, np.int32)
+        since = np.full((seeds, lives), BEFORE_ALL, np.int64)
+        route = int(shares.first[topic]) + version
+        views = [self._views(shares, route, each) for each in asked]
+        step = max(1, _CELLS // (lives * max((each.seen.shape[1] for each in asked), default=1)))
+        for begin in range(0, seeds, step):
+            part = slice(begin, begin + step)
+            taken = [table[places[part]] for table, places in views]
+            for each, share in zip(asked, taken, strict=True):
+                last = _last(each.seen[part])[:, None, None]
+                at_last = np.take_along_axis(share, last, axis=1)[:, 0]
+                final[part] = np.where(final[part] == UNCHANGED, at_last, final[part])
+            for each, share in zip(asked, taken, strict=True):
+                other = (share != final[part, None]) & (share != UNCHANGED)
+                other &= each.seen[part, :, None]
+                until = np.take_along_axis(each.until[part], _last(other), axis=1)
+                until = np.where(other.any(axis=1), until, BEFORE_ALL)
+                since[part] = np.maximum(since[part], until)
+        since[final < UNCHANGED] = NEVER
+        return final.T.reshape(-1), since.T.reshape(-1)
+
+    def _views(
+        self, shares: Shares, route: int, answers: _Answers
+    ) -> tuple[NDArray[np.int32], Ints]:
+        """What the lives take of each list that may be answered, and (S, K) places in that."""
+
+        def members(place: int) -> Ints:
+            if not found[place]:
+                return np.empty(0, np.int64)
+            seed, number = divmod(first[place], answers.seen.shape[1])
+            at_us = max(answers.since[seed, number], self._segment.begin_us)
+            return self._lists.members_at(answers.place, seed, at_us)
+
+        hashes = np.where(answers.seen, answers.hashes, np.uint64(0))
+        found, first, places = np.unique(hashes, return_index=True, return_inverse=True)
+        rows = shares.rows(found, np.full(len(found), route), members)
+        taken = shares.table[rows[:, None], self._elements.lives]
+        taken[found == 0] = UNCHANGED
+        return taken, places.reshape(hashes.shape)
+
+
+def _last(seen: NDArray[np.bool_]) -> Ints:
+    """(S, ...) the last column of each row that is True."""
+    return np.asarray(seen.shape[1] - 1 - seen[:, ::-1].argmax(axis=1), np.int64)

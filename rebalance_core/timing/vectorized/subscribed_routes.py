@@ -1,0 +1,122 @@
+"""What members know of the routes of topics that they subscribe now, or did (rocketmq.md §6.1).
+
+A poll asks for the topics that are subscribed at its tick, and heartbeats go to the brokers of
+their routes. What is known of a topic that is subscribed no more is not forgotten.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.timing.timer_periods import (
+    BEFORE_ALL,
+    FIRST_POLL_US,
+    NEVER,
+    Times,
+)
+from rebalance_core.timing.vectorized.futures import Futures
+from rebalance_core.timing.vectorized.known_routes import UNKNOWN, UNSUBSCRIBED, KnownRoutes, Polled
+from rebalance_core.timing.vectorized.mixed_state import MixedState
+from rebalance_core.timing.vectorized.play_segments import PlaySegment
+
+
+class SubscribedRoutes(KnownRoutes):
+    """`KnownRoutes` of members that subscribe differently.
+
+    Args:
+        futures: of the script.
+        segment: which part of it.
+        lives: numbers of the lives; elements are ordered by life, then by future.
+        mixed: who subscribes what.
+    """
+
+    def __init__(
+        self, futures: Futures, segment: PlaySegment, lives: Ints, mixed: MixedState
+    ) -> None:
+        self._mixed = mixed
+        self.subscriptions = mixed.subscriptions.of(lives)
+        self._fetched_us = mixed.fetched_us[:, lives].reshape(
+            len(futures.script.routes), len(lives) * len(futures.seeds)
+        )
+        super().__init__(futures, segment, lives)
+
+    def at(self, topic: int, elements: Ints, at_us: Times) -> Ints:
+        """The version of a topic's route that each element knows; `UNKNOWN`."""
+        fetched = self.fetched[topic][elements].astype(np.int64)
+        known = np.where(self._fetched_us[topic][elements] <= at_us, fetched, UNKNOWN)
+        return self._with_lessons(topic, elements, at_us, known)
+
+    def of_pass(self, elements: Ints, at_us: Times) -> Ints:
+        """Return the lists that a pass uses; `UNSUBSCRIBED` where it passes the topic by."""
+        subscribed = self._mixed.subscriptions.has[self.subscriptions.codes_at(elements, at_us)]
+        known = self.versions_at(elements, at_us)
+        return np.where(subscribed[:, list(self._futures.topics)].T, known, UNSUBSCRIBED)
+
+    def fetch(self, topic: int, elements: Ints, versions: Ints, end_us: Times) -> None:
+        """Passes fetched versions, and know them from their end on."""
+        got = versions != UNKNOWN
+        self.fetched[topic][elements[got]] = versions[got]
+        self._fetched_us[topic][elements[got]] = end_us[got]
+
+    def reads(self, broker: int, elements: Ints, at_us: Times) -> NDArray[np.bool_]:
+        """True where a broker is in a route that the element knows of a topic it subscribes."""
+        codes = self.subscriptions.codes_at(elements, at_us)
+        return np.asarray(self.read_with([broker], elements, at_us, codes)[0], bool)
+
+    def read_with(
+        self, brokers: list[int], elements: Ints, at_us: Times, codes: Ints
+    ) -> NDArray[np.bool_]:
+        """(brokers, n) the same, with sets of topics that are given by their numbers."""
+        found = np.zeros((len(brokers), len(elements)), bool)
+        for topic, has_broker in enumerate(self._has_broker):
+            has_topic = has_broker[brokers]
+            if has_topic.any():
+                subscribed = self._mixed.subscriptions.has[codes, topic]
+                found |= subscribed & has_topic[:, self.at(topic, elements, at_us)]
+        return found
+
+    def keep(self) -> None:
+        """Hand over to the next segment what passes fetched."""
+        super().keep()
+        shape = len(self._versions), len(self._lives), len(self._futures.seeds)
+        self._mixed.fetched_us[:, self._lives] = self._fetched_us.reshape(shape)
+
+    def _blind(self, segment: PlaySegment) -> NDArray[np.bool_]:
+        return np.ones(self.fetched.shape[1], bool)
+
+    def _learn(self, topic: int, segment: PlaySegment) -> list[Polled]:
+        """All versions, and when polls bring them."""
+        ticks, lives = self._futures.ticks, self._lives
+        created = ticks.created[lives]
+        visible = [row + ticks.route_lag[lives] for row in ticks.route_visible_us[topic]]
+        after = [*visible[1:], np.full(created.shape, NEVER, np.int64)]
+        found: list[Polled] = []
+        for number, version in enumerate(self._versions[topic]):
+            at = np.full(created.shape, NEVER, np.int64)
+            if not version.gone:
+                current = (visible[number] <= created) & (created < after[number])
+                current |= self._from_start(version)
+                current &= self.subscriptions.state_has(0, topic)
+                at = self._polled(topic, visible[number], after[number])
+                at = np.where(current, BEFORE_ALL, at)
+            never = np.full(created.size, NEVER, np.int64)
+            found.append(Polled(number, visible[number].ravel(), at.ravel(), never))
+        return found
+
+    def _polled(self, topic: int, visible: Times, until: Times) -> Times:
+        """(lives, S) when the first poll that is answered with a version has brought it."""
+        subscriptions = self.subscriptions
+        first = self._futures.ticks.timers_start[self._lives] + FIRST_POLL_US
+        period = self._futures.ticks.periods.poll[self._lives]
+        found = np.full(first.shape, NEVER, np.int64)
+        for state, since in enumerate(subscriptions.since):
+            subscribed = subscriptions.state_has(state, topic)
+            if not subscribed.any():
+                continue
+            ends = subscriptions.since[state + 1] if state + 1 < len(subscriptions.since) else NEVER
+            number = np.maximum(-((first - np.maximum(visible, since)) // period), 0)
+            tick = first + number * period
+            asks = subscribed & (tick < np.minimum(until, ends)) & (since < NEVER)
+            answered = self._answered(np.where(asks, number, 0))
+            found = np.where(asks, np.minimum(found, answered), found)
+        return found

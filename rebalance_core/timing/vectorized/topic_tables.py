@@ -1,0 +1,196 @@
+"""What brokers take a group to subscribe, and whom they notify of changes (rocketmq.md §6.2).
+
+Upstream: ``ConsumerGroupInfo.updateSubscription``, as `reference.membership` has it: the topics
+that a heartbeat names become the group's, and of a topic that is new, or missing, the broker
+notifies every member.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.kernels.segments import Ints
+from rebalance_core.model.versions import parse_version
+from rebalance_core.timing import delays, draws, operations
+from rebalance_core.timing.draws import Timer
+from rebalance_core.timing.operations import Operation
+from rebalance_core.timing.reference.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
+from rebalance_core.timing.timer_periods import (
+    BEFORE_ALL,
+    NEVER,
+)
+from rebalance_core.timing.vectorized.elements import Elements
+from rebalance_core.timing.vectorized.event_calendar import Calendar, EventKind, Seen
+from rebalance_core.timing.vectorized.member_lists import MemberList
+from rebalance_core.timing.vectorized.mixed_state import NOTHING_HEARD, MixedState
+from rebalance_core.timing.vectorized.mixed_wakes import Wakes
+from rebalance_core.timing.vectorized.subscribed_routes import SubscribedRoutes
+
+_OPERATIONS = (
+    Operation.SUBSCRIBES,
+    Operation.JOINS,
+    Operation.GOES,
+    Operation.AGAIN,
+    Operation.TICKS,
+    Operation.CHANGES,
+)
+"""By `EventKind`: what a broker notifies of if something is new."""
+_AGAIN = 3
+_IS_HEARTBEAT = np.isin(
+    np.arange(len(EventKind)), (EventKind.SUBSCRIBES, EventKind.TICKS, EventKind.CHANGES)
+)
+"""By `EventKind`."""
+
+
+class TopicTables:
+    """The tables of topics of all brokers, over a segment.
+
+    Args:
+        elements: of the segment.
+        routes: what they know.
+        lists: of the brokers.
+        agenda: of the segment.
+        wakes: where notices are put down.
+        mixed: what brokers heard before.
+    """
+
+    def __init__(
+        self,
+        elements: Elements,
+        routes: SubscribedRoutes,
+        lists: list[MemberList],
+        agenda: Calendar,
+        wakes: Wakes,
+        mixed: MixedState,
+    ) -> None:
+        self._elements, self._routes, self._lists = elements, routes, lists
+        self._agenda, self._wakes, self._mixed = agenda, wakes, mixed
+        futures, lives = elements.futures, elements.lives
+        self._words = futures.ticks.words[lives]
+        version = parse_version(futures.script.settings.broker_version)
+        self._newest_wins = version >= NEWEST_NOTICE_WINS
+        notifies = [not futures.traits[life].broadcasting for life in lives.tolist()]
+        self._notifies = np.array(notifies, bool) | (version < BROADCASTING_IS_SILENT)
+        self._notified = futures.script.settings.notified
+        self._lost = np.uint64(round(futures.options.lost_notices * (1 << draws.DRAW_BITS)))
+        self._operations = np.array([self._operations_of(place) for place in lists], np.int64)
+        self._notices_count = ~futures.deaf[lives][:, None]
+        self._stack(lists)
+
+    def _stack(self, lists: list[MemberList]) -> None:
+        """All lists as one array each: (lists, lives x S), or (lists, S)."""
+        self._numbers = np.array([place.number for place in lists], np.int64)
+        self._brokers = [place.broker for place in lists]
+        if not lists:
+            return
+        self._until, self._joining, self._joins, self._since, self._fed = (
+            np.stack([getattr(place, name).reshape(-1) for place in lists])
+            for name in ("until", "joining", "joins", "since", "fed")
+        )
+        for place, since, fed in zip(lists, self._since, self._fed, strict=True):
+            place.since, place.fed = (x.reshape(place.since.shape) for x in (since, fed))
+        self._up, self._down, self._end_notified = (
+            np.stack([getattr(place, name) for place in lists])
+            for name in ("up", "down", "notified")
+        )
+
+    def hear(self, seen: Seen) -> NDArray[np.bool_]:
+        """Let brokers see one event in each of some futures; True where one notified a member."""
+        if not self._lists:
+            return np.zeros(len(seen.seed), bool)
+        elements, seed, at, life = self._elements, seen.seed, seen.at_us, seen.life
+        who = life * len(elements.futures.seeds) + seed
+        codes = self._routes.subscriptions.codes_at(who, at)
+        states = seen.kind == EventKind.SUBSCRIBES
+        codes[states] = self._routes.subscriptions.codes[seen.number[states], life[states]]
+        # who changes its topics and goes in one instant does so in this order
+        beats = _IS_HEARTBEAT[seen.kind] & (at < elements.ended[who] + states)
+        # from here on (lists, futures)
+        since, until = self._since[:, who], self._until[:, who]
+        connected = (self._up[:, seed] <= at) & (at < self._down[:, seed])
+        hears = connected & (self._joining[:, who] <= at)
+        reads = beats & hears & self._routes.read_with(self._brokers, who, at, codes)
+        listed = (since <= at) & (at < until)
+        new = reads & ~listed
+        asks = seen.kind == EventKind.ASKS
+        if asks.any():
+            new |= self._asked(asks, seen) & hears & (at < elements.ended[who]) & ~listed
+        joins = (seen.kind == EventKind.JOINS) & (since == at) & self._joins[:, who]
+        if new.any():
+            number, row = np.nonzero(new)
+            self._since[number, who[row]], self._fed[number, who[row]] = at[row], True
+        goes = (seen.kind == EventKind.GOES) & (until == at) & (since < until)
+        goes &= connected & self._end_notified[:, life]
+        before = self._mixed.heard[self._numbers[:, None], seed]
+        number, row = np.nonzero(reads | new | joins)
+        self._mixed.heard[self._numbers[number], seed[row]] = codes[row]
+        differs = reads & listed & (before != codes) & (before != NOTHING_HEARD)
+        notifies = ((differs | new | joins) & self._notified | goes) & self._notifies[life]
+        if elements.futures.script.notices:
+            notifies &= [
+                elements.futures.ticks.notifies(broker, seed, at) for broker in self._brokers
+            ]
+        number, row = np.nonzero(notifies)
+        if len(row):
+            self._tell(number, seen.rows(row), new[number, row])
+        return np.asarray(notifies.any(axis=0), bool)
+
+    def _asked(self, asks: NDArray[np.bool_], seen: Seen) -> NDArray[np.bool_]:
+        """(lists, futures) the event is that a broker was asked; it is one no more."""
+        asked = self._agenda.channel_us
+        found: NDArray[np.bool_] = asks & (asked[:, seen.life, seen.seed] == seen.at_us)
+        number, row = np.nonzero(found)
+        asked[number, seen.life[row], seen.seed[row]] = NEVER
+        return found
+
+    def _tell(self, number: Ints, seen: Seen, again: NDArray[np.bool_]) -> None:
+        """Send NOTIFY_CONSUMER_IDS_CHANGED to all in a list; ``number`` of each event's, rising."""
+        seed, at = seen.seed, seen.at_us
+        numbered = _IS_HEARTBEAT[seen.kind] & ~again
+        ticks = self._operations[number, np.where(again, _AGAIN, seen.kind), seen.life]
+        ticks = ticks + np.where(numbered, seen.number, 0)
+        elements, words, shape = self._elements, self._words[:, seed], self._words.shape
+        since, until = (
+            times.reshape(-1, *shape)[number, :, seed].T for times in (self._since, self._until)
+        )
+        listed = (since <= at) & (at < until) & self._notices_count
+        woken = at + delays.NOTICE.many(draws.draws_of(words, Timer.NOTICE, ticks))
+        woken = elements.futures.woken((elements.lives[:, None], seed), woken)
+        if self._lost:
+            listed &= draws.draws_of(words, Timer.NOTICE_LOST, ticks) >= self._lost
+        woken = np.where(listed, woken, NEVER)
+        used = elements.used.reshape(shape)[:, seed]
+        soonest = (elements.last_end + elements.min_interval).reshape(shape)[:, seed]
+        # no clock comes to rest before that pass, and no newer notice keeps these back
+        sure = (elements.last_end + elements.min_interval < elements.rest) & (
+            elements.asks_us == NEVER
+        )
+        as_one = np.where(sure.reshape(shape)[:, seed], soonest, BEFORE_ALL)
+        # of one instant, what the timers and passes send comes after notices
+        from_us = at + (seen.kind >= EventKind.TICKS)
+        if self._newest_wins:
+            as_one = np.minimum(as_one, at)
+        for each in np.flatnonzero(np.bincount(number)).tolist():
+            part = slice(*np.searchsorted(number, (each, each + 1)))
+            seeds, broker = seed[part], self._brokers[each]
+            if self._newest_wins:
+                told_us = self._mixed.told_us[broker]
+                newer = told_us[seeds] < at[part]
+                self._wakes.cancel(broker, seeds[newer], from_us[part][newer])
+                told_us[seeds] = at[part]
+            self._wakes.put(broker, seeds, woken[:, part], used[:, part], as_one[:, part])
+
+    def _operations_of(self, place: MemberList) -> Ints:
+        """(kinds, lives) the ticks of draws of a broker's notices."""
+        script = self._elements.futures.script
+        name = script.brokers[place.broker]
+        entities = [script.lives[life].entity for life in self._elements.lives.tolist()]
+        return np.array(
+            [
+                [
+                    operations.operation_id(entity, name, place.number, operation)
+                    for entity in entities
+                ]
+                for operation in _OPERATIONS
+            ],
+            np.int64,
+        )

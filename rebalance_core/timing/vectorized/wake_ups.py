@@ -1,0 +1,203 @@
+"""When clients are woken: by their own join, and by CHANGE notifications (rocketmq.md §6.2)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rebalance_core.model.group_settings import PUSH
+from rebalance_core.model.versions import parse_version
+from rebalance_core.timing import draws, operations, timer_periods
+from rebalance_core.timing.delays import NOTICE, NOTICE_TOGETHER
+from rebalance_core.timing.draws import Timer
+from rebalance_core.timing.operations import Operation
+from rebalance_core.timing.reference.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
+from rebalance_core.timing.timer_periods import Times
+from rebalance_core.timing.vectorized.futures import Futures
+from rebalance_core.timing.vectorized.member_lists import CELLS_AT_ONCE, MemberList
+from rebalance_core.timing.vectorized.play_segments import PlaySegment
+from rebalance_core.timing.vectorized.sorted_rows import SortedRows
+
+
+@dataclass(frozen=True, eq=False)
+class _Notices:
+    """The operations on a list that tell the others.
+
+    Attributes:
+        life: (N,) place of who registers or goes.
+        goes: (N,) it goes.
+        ticks: (N, S) of the draws of its notices.
+    """
+
+    life: NDArray[np.int64]
+    goes: NDArray[np.bool_]
+    ticks: NDArray[np.int64]
+
+
+class WakeUps:
+    """The wake-ups of all elements of a segment.
+
+    Args:
+        futures: of the script.
+        segment: which part of it.
+        lives: numbers of the lives.
+        lists: the member lists.
+    """
+
+    def __init__(
+        self,
+        futures: Futures,
+        segment: PlaySegment,
+        lives: NDArray[np.int64],
+        lists: list[MemberList],
+    ) -> None:
+        self.futures, self._segment, self.lives = futures, segment, lives
+        version = parse_version(futures.script.settings.broker_version)
+        self._newest_wins = version >= NEWEST_NOTICE_WINS
+        self._silent = version >= BROADCASTING_IS_SILENT
+        self._seeds = len(futures.seeds)
+        joined = np.where(
+            self._wakes_itself()[:, None], futures.ticks.joined[lives], timer_periods.NEVER
+        )
+        columns = [joined[None]]
+        for place in lists:
+            if not place.is_fresh:
+                columns.extend(self._woken(place, self.notices(place)))
+        columns.extend(row[None] for row in self._woken_by_mates())
+        table = np.concatenate(columns).reshape(-1, len(lives) * self._seeds)
+        self._known = SortedRows(table.T)
+        self.fresh = [_FreshList(self, place) for place in lists if place.is_fresh]
+
+    def first_after(self, elements: NDArray[np.int64], at_us: Times) -> Times:
+        """The first wake-up of each element that is later than a time; `NEVER`."""
+        found = self._known.first_after(elements, at_us)
+        for each in self.fresh:
+            found = np.minimum(found, each.first_after(elements, at_us))
+        return found
+
+    def _woken_by_mates(self) -> Iterator[Times]:
+        """(lives, S) as many as some life has: when other groups of its instance wake it."""
+        rows: dict[int, list[Times]] = {}
+        wakes = self.futures.mate_wakes.between(self._segment.since_us, self._segment.end_us)
+        for life, at_us in wakes:
+            rows.setdefault(life, []).append(at_us)
+        never = np.full(self._seeds, timer_periods.NEVER, np.int64)
+        for number in range(max(map(len, rows.values()), default=0)):
+            rows_at = [rows.get(life, ())[number : number + 1] for life in self.lives.tolist()]
+            yield np.stack([row[0] if row else never for row in rows_at])
+
+    def _wakes_itself(self) -> NDArray[np.bool_]:
+        """(lives,) ``start()`` of a push consumer ends with a wake-up of its own."""
+        push = self.futures.script.settings.consumer_type == PUSH
+        lives = self.futures.script.lives
+        return np.array([push and not lives[life].observed for life in self.lives.tolist()])
+
+    def notices(self, place: MemberList) -> _Notices:
+        """The operations on a list that tell the others."""
+        script, moving = self.futures.script, place.moving
+        name, notified = script.brokers[place.broker], script.settings.notified
+        comes, goes = (
+            self._in_time(times[moving]).any(axis=1) for times in (place.since, place.until)
+        )
+        comes = np.logical_and(comes | place.is_fresh, notified)
+        goes &= place.notified[moving]
+        found: list[tuple[int, bool, NDArray[np.int64]]] = []
+        for life, registers, ends in zip(moving.tolist(), comes, goes, strict=True):
+            if self._silent and self.futures.traits[self.lives[life]].broadcasting:
+                continue
+            entity = script.lives[self.lives[life]].entity
+            joins, again, gone = (
+                operations.operation_id(entity, name, place.number, operation)
+                for operation in (Operation.JOINS, Operation.AGAIN, Operation.GOES)
+            )
+            if registers:
+                found.append((life, False, np.where(place.joins[life], joins, again)))
+            if ends:
+                found.append((life, True, np.full(self._seeds, gone)))
+        return _Notices(
+            life=np.array([life for life, _, _ in found], np.int64),
+            goes=np.array([ends for _, ends, _ in found], bool),
+            ticks=np.array([each for _, _, each in found], np.int64).reshape(-1, self._seeds),
+        )
+
+    def delays(self, tick: NDArray[np.int64]) -> Times:
+        """(N, lives, S) until each target of operations is woken; `NEVER` where the notice gets
+        lost.
+        """
+        words = self.futures.words_for(Timer.NOTICE)[self.lives]
+        delays = NOTICE.many(draws.ticked(words, tick[:, None]))
+        delays[:, self.futures.deaf[self.lives]] = timer_periods.NEVER
+        lost = round(self.futures.options.lost_notices * (1 << draws.DRAW_BITS))
+        if lost:
+            words = self.futures.words_for(Timer.NOTICE_LOST)[self.lives]
+            delays[draws.ticked(words, tick[:, None]) < np.uint64(lost)] = timer_periods.NEVER
+        return delays
+
+    def _in_time(self, at_us: Times) -> NDArray[np.bool_]:
+        return (at_us >= self._segment.since_us) & (at_us < self._segment.end_us)
+
+    def sent(self, place: MemberList, notices: _Notices) -> Times:
+        """(N, S) when the notices of operations are sent; `NEVER`: not in the segment."""
+        since, until = place.since[notices.life], place.until[notices.life]
+        ends = np.where((since < until) & (until < place.down), until, timer_periods.NEVER)
+        at = np.where(notices.goes[:, None], ends, since)
+        notifies = self.futures.ticks.notifies(place.broker, slice(None), at)
+        return np.where(self._in_time(at) & notifies, at, timer_periods.NEVER)
+
+    def followed(self, sent: Times) -> Times:
+        """(N, S) from when on a newer operation keeps the notices of each back."""
+        if not self._newest_wins or len(sent) < 2:
+            return np.full(sent.shape, timer_periods.NEVER)
+        seeds = np.broadcast_to(np.arange(self._seeds), sent.shape)
+        return SortedRows(sent.T).first_after(seeds, sent)
+
+    def _woken(self, place: MemberList, notices: _Notices) -> Iterator[Times]:
+        """(n, lives, S) by operations: when each life is woken by them; `NEVER`."""
+        sent = self.sent(place, notices)
+        newer = self.followed(sent)
+        step = max(1, CELLS_AT_ONCE // place.since.size)
+        for first in range(0, len(sent), step):
+            part = slice(first, first + step)
+            at = sent[part, None]
+            woken = self.futures.woken((self.lives,), at + self.delays(notices.ticks[part]))
+            listed = (place.since <= at) & (at < place.until)
+            yield np.where(listed & (woken < newer[part, None]), woken, timer_periods.NEVER)
+
+
+class _FreshList:
+    """The notices of a list that passes may change."""
+
+    def __init__(self, wake_ups: WakeUps, place: MemberList) -> None:
+        self._wake_ups, self.place = wake_ups, place
+        self._notices = wake_ups.notices(place)
+        self._since, self._until = place.since.reshape(-1), place.until.reshape(-1)
+        self._delays = wake_ups.delays(self._notices.ticks).reshape(-1, len(self._since))
+        arriving = np.where(self._delays == timer_periods.NEVER, 0, self._delays)
+        self._longest_us = arriving.max(axis=1, initial=0) + NOTICE_TOGETHER.longest
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take note of who has registered."""
+        self._sent = self._wake_ups.sent(self.place, self._notices)
+        self._newer = self._wake_ups.followed(self._sent)
+        last_sent = np.where(
+            self._sent == timer_periods.NEVER, timer_periods.BEFORE_ALL, self._sent
+        ).max(axis=1)
+        self._last_us = last_sent + self._longest_us
+
+    def first_after(self, elements: NDArray[np.int64], at_us: Times) -> Times:
+        if not len(elements):
+            return np.full(0, timer_periods.NEVER, np.int64)
+        # the others have arrived
+        coming = np.flatnonzero(self._last_us > at_us.min())[:, None]
+        seeds = elements % len(self.place.up)
+        sent = self._sent[coming, seeds]
+        at = self._wake_ups.lives[elements // len(self.place.up)], seeds
+        woken = self._wake_ups.futures.woken(at, sent + self._delays[coming, elements])
+        counts = (self._since[elements] <= sent) & (sent < self._until[elements])
+        counts &= (woken > at_us) & (woken < self._newer[coming, seeds])
+        found: Times = np.where(counts, woken, timer_periods.NEVER).min(
+            axis=0, initial=timer_periods.NEVER
+        )
+        return found

@@ -1,0 +1,82 @@
+"""The stretches of time that a script's changes are simulated in, as arrays."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rebalance_core.kernels.segments import Ints, first_of_run
+from rebalance_core.model.events import TOPIC_CONFIG, TOPIC_DELETED
+from rebalance_core.timing.delays import TOPIC_VISIBLE
+from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.options import MS_US, SECOND_US
+from rebalance_core.timing.stretches import stretches_of
+
+_RESTED_US = 60 * SECOND_US
+"""As long as a change of a route takes; what happens later is seldom that change's doing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """One place a change. A run is made of changes of which each begins before the last is over.
+
+    Attributes:
+        change_ms: of the change, as in the log.
+        run: the number of its run.
+        run_change_ms: the first change of its run.
+        run_end_ms: until when its run is simulated.
+        followed_ms: from the change to the next one, at most as long as a change is simulated.
+    """
+
+    change_ms: Ints
+    run: Ints
+    run_change_ms: Ints
+    run_end_ms: Ints
+    followed_ms: Ints
+    _seen_us: Ints
+
+    def change_of(self, at_us: Ints) -> Ints:
+        """The newest change that a member may have seen by a time; -1: before all."""
+        return np.searchsorted(self._seen_us, at_us, side="right") - 1
+
+
+def windows_of(script: Script) -> Windows:
+    """The windows of a script."""
+    changes = script.changes
+    change_ms = np.array([change.change_ms for change in changes], np.int64)
+    begin_us = np.array([change.begin_us for change in changes], np.int64)
+    end_us = np.array([change.end_us for change in changes], np.int64)
+    # One that begins before an older one leaves nothing to it.
+    newest_us = np.minimum.accumulate(begin_us[::-1])[::-1]
+    for stretch in stretches_of(script):  # the first in it has all that happens before the next
+        newest_us[stretch.changes.start] = stretch.begin_us
+    alone = np.ones(len(changes), np.bool_)
+    alone[1:] = newest_us[1:] > end_us[:-1]
+    run = np.cumsum(alone) - 1
+    first = np.maximum.accumulate(np.where(first_of_run(run), np.arange(len(run)), 0))
+    end_ms = end_us // MS_US
+    run_end_ms = np.zeros(len(changes), np.int64)
+    np.maximum.at(run_end_ms, run, end_ms)
+    following_ms = np.append(change_ms[1:], 0)
+    touched = np.append(~alone[1:], False)
+    return Windows(
+        change_ms=change_ms,
+        run=run,
+        run_change_ms=change_ms[first],
+        run_end_ms=run_end_ms[run],
+        followed_ms=np.maximum(np.where(touched, following_ms, end_ms) - change_ms, 0),
+        _seen_us=_seen_us(script, newest_us),
+    )
+
+
+def _seen_us(script: Script, begin_us: Ints) -> Ints:
+    """Since when members may have seen a change: one of a topic may be logged after its effect.
+
+    Only where the change before it has long been over: else what happens is rather that one's.
+    """
+    seen_us = begin_us.copy()
+    for number, change in enumerate(script.changes):
+        if number > 0 and not {TOPIC_CONFIG, TOPIC_DELETED}.isdisjoint(change.causes):
+            rested_us = script.changes[number - 1].change_ms * MS_US + _RESTED_US
+            early_us = max(int(begin_us[number]) + TOPIC_VISIBLE.shortest, rested_us)
+            seen_us[number] = min(int(begin_us[number]), early_us)
+    return seen_us

@@ -1,0 +1,243 @@
+"""Messages read twice and late, and totals of rollouts, out of logs made by hand."""
+
+from typing import Any
+
+import pytest
+
+from rebalance_core.contracts.propagation import PROPAGATION_TOTALS
+from rebalance_core.model import events
+from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.timing.options import ClockOptions
+from rebalance_core.timing.totals import propagation_totals
+from tests.unit.timing.hand_made import T0, Group, committed, two_members, written
+
+# Messages read twice and read late, out of logs made by hand.
+
+SEEDS = 400
+
+
+def group_of(per_second: float, *, ordered: bool = False, handler_ms: int = 0) -> Group:
+    """c1 and c2 share two queues, each of which gets so many messages."""
+    group = Group()
+    group.there("c1", "c2")
+    group.topic(-100_000, 2, observed=True)
+    group.queue_offsets = tuple(
+        written(queue, at, round(per_second * (at + 50_000) / 1_000))
+        for queue in range(2)
+        for at in (-50_000, 350_000)
+    )
+    group.settings = GroupSettings(subscriptions=("T",), ordered=ordered)
+    group.clock = ClockOptions(handler_ms=handler_ms)
+    return group
+
+
+def again(group: Group, start_ms: int, drop_ms: int = 0) -> list[int]:
+    """Messages of queue 0 that c2 reads again, by future; c1 drops it, c2 takes it."""
+    drops = [(seed, "c1", 0, drop_ms, -1) for seed in range(SEEDS)]
+    takes = [(seed, "c2", 0, start_ms, 1) for seed in range(SEEDS)]
+    found: list[int] = group.measured(*drops, *takes, seeds=SEEDS).handovers["replayed"].to_pylist()
+    assert len(found) == SEEDS
+    return found
+
+
+def mean(values: list[int]) -> float:
+    return sum(values) / len(values)
+
+
+def test_who_reads_an_orderly_queue_beside_another_reads_rate_times_overlap() -> None:
+    group = two_members()
+    group.settings = GroupSettings(subscriptions=("T",), ordered=True)
+    group.queue_offsets = (written(2, -50_000, 100), written(2, 50_000, 1_100))
+    group.committed_offsets = (committed(2, -1_000, 0),)
+    made = group.measured(
+        (0, "c2", 2, 700, 1), (0, "c1", 2, 1_250, -1), (0, "c2", 1, 700, 1), (0, "c1", 1, 900, -1)
+    )
+    found = made.handovers.select(["queue_id", "replayed", "skipped"]).to_pylist()
+    assert [tuple(row.values()) for row in found] == [(1, None, None), (2, 6, 0)]
+
+
+def test_a_killed_member_has_not_committed_its_last_message() -> None:
+    group = group_of(100)
+    group.consumer(0, events.CONSUMER_LOST, "c1")
+    assert set(again(group, 20)) <= {0, 1}
+    assert mean(again(group, 20)) > 0.99
+
+
+def test_where_messages_are_few_the_timer_has_committed_most() -> None:
+    group = group_of(0.1)
+    group.consumer(0, events.CONSUMER_LOST, "c1")
+    assert mean(again(group, 20)) == pytest.approx(0.25, abs=0.07)
+
+
+def test_a_killed_member_that_was_behind_has_not_committed_for_up_to_5_seconds() -> None:
+    group = group_of(1_000, ordered=True, handler_ms=5)
+    group.consumer(0, events.CONSUMER_LOST, "c1")
+    found = again(group, 20)
+    assert max(found) < 5_000 + 6
+    assert mean(found) == pytest.approx(2_505, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("start_ms", "expected"),
+    [(8_995, 1.05), (9_005, 0.55), (9_100, 0.4), (9_700, 0.1), (10_500, 0.0)],
+)
+def test_a_living_member_of_a_concurrent_group_may_be_a_message_behind(
+    start_ms: int, expected: float
+) -> None:
+    group = group_of(10)
+    group.consumer(9_000, events.CONSUMER_LOST, "c2")
+    group.consumer(8_900, events.CONSUMER_JOIN, "c3")
+    drops = [(seed, "c1", 0, 9_000, -1) for seed in range(SEEDS)]
+    takes = [(seed, "c3", 0, start_ms, 1) for seed in range(SEEDS)]
+    found = group.measured(*drops, *takes, seeds=SEEDS).handovers["replayed"].to_pylist()
+    assert mean(found) == pytest.approx(expected, abs=0.08)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_who_leaves_gracefully_has_in_work_what_comes_in_the_time_of_a_handler_and_no_more(
+    ordered: bool,
+) -> None:
+    group = group_of(10, ordered=ordered, handler_ms=60)
+    group.consumer(0, events.CONSUMER_LEAVE, "c1")
+    assert mean(again(group, 20)) == pytest.approx(0.6, abs=0.08)
+    group.clock = ClockOptions()
+    assert set(again(group, 20)) == {0}
+
+
+def test_a_living_member_of_an_orderly_group_is_seldom_a_message_behind() -> None:
+    group = group_of(10, ordered=True)
+    group.consumer(9_000, events.CONSUMER_LOST, "c2")
+    group.consumer(8_900, events.CONSUMER_JOIN, "c3")
+    for start_ms in (9_005, 9_700, 10_500):
+        drops = [(seed, "c1", 0, 9_000, -1) for seed in range(SEEDS)]
+        takes = [(seed, "c3", 0, start_ms, 1) for seed in range(SEEDS)]
+        made = group.measured(*drops, *takes, seeds=SEEDS).handovers["replayed"].to_pylist()
+        assert mean(made) == pytest.approx(0.06, abs=0.04)
+
+
+def test_a_queue_handed_over_while_it_catches_up_is_read_at_the_speed_of_its_reader() -> None:
+    group = group_of(10, ordered=True, handler_ms=10)
+    group.consumer(0, events.CONSUMER_LEAVE, "c1")
+    group.consumer(1_000, events.CONSUMER_JOIN, "c3")
+    # 5 s without an owner, so 50 messages wait; c2 pulls after 500 ms, and reads 100 a second
+    log = [
+        (0, "c1", 0, 0, -1), (0, "c2", 0, 5_000, 1), (0, "c3", 0, 5_700, 1), (0, "c2", 0, 5_900, -1)
+    ]  # fmt: skip
+    rows = group.measured(*log).handovers.to_pylist()
+    assert rows[-1]["overlap_ms"] == 200
+    assert 20 <= rows[-1]["replayed"] <= 21
+
+
+def late(group: Group, gap_ms: int) -> float:
+    """Queue-seconds of queue 0 with a message older than a second, of one future."""
+    made = group.measured((0, "c1", 0, 0, -1), (0, "c2", 0, gap_ms, 1))
+    (row,) = made.totals.to_pylist()
+    (found,) = row["late_queue_seconds"]
+    return float(found) / 1_000
+
+
+@pytest.mark.parametrize(
+    ("gap_ms", "handler_ms", "expected"),
+    [
+        (400, 0, 0.0),  # the first pull 500 ms later: read within a second
+        (2_500, 0, 1.95),  # 3 s; the first message came 50 ms after the drop, on average
+        (2_500, 10, 2.167),  # and 10 % of the speed go to what comes meanwhile
+        (2_500, 50, 3.9),  # half of it
+    ],
+)
+def test_messages_wait_from_the_drop_to_the_first_pull_and_until_all_is_caught_up(
+    gap_ms: int, handler_ms: int, expected: float
+) -> None:
+    group = group_of(10, ordered=True, handler_ms=handler_ms)
+    group.consumer(0, events.CONSUMER_LEAVE, "c1")
+    assert late(group, gap_ms) == pytest.approx(expected, abs=0.002)
+
+
+def test_how_late_messages_are_is_not_known_where_handlers_do_not_keep_up() -> None:
+    group = group_of(10, ordered=True, handler_ms=200)
+    group.consumer(0, events.CONSUMER_LEAVE, "c1")
+    (row,) = group.measured((0, "c1", 0, 0, -1), (0, "c2", 0, 2_500, 1)).totals.to_pylist()
+    assert row["late_queue_seconds"] == [None]
+    assert row["from_ms"] == T0
+
+
+@pytest.mark.parametrize("value", [-1, 0.5, "5ms", True, 86_400_001])
+def test_a_handler_time_that_is_none_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=r"valid: whole milliseconds"):
+        ClockOptions(handler_ms=value)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"start_up_ms is"):
+        ClockOptions(start_up_ms=value)  # type: ignore[arg-type]
+
+
+# Totals of rollouts: sums over changes in each future, means and quantiles over the futures.
+
+
+def rows(*parts: Any) -> list[dict[str, Any]]:
+    made = propagation_totals(parts)
+    assert made.schema == PROPAGATION_TOTALS.arrow_schema()
+    return list(made.to_pylist())
+
+
+def three_changes() -> Group:
+    """Two joins 5 s apart, and one a quarter of an hour later."""
+    group = two_members()
+    group.settings = GroupSettings(subscriptions=("T",), ordered=True)
+    group.consumer(5_000, events.CONSUMER_JOIN, "c3")
+    group.consumer(900_000, events.CONSUMER_JOIN, "c4")
+    group.queue_offsets = tuple(
+        written(queue, at, (at + 50_000) // 100)
+        for queue in range(4)
+        for at in (-50_000, 2_000_000)
+    )
+    return group
+
+
+LOG = [
+    (0, "c1", 2, 100, -1), (0, "c2", 2, 700, 1), (0, "c2", 2, 5_100, -1), (0, "c3", 2, 5_500, 1),
+    (0, "c4", 3, 900_700, 1), (0, "c1", 3, 901_000, -1),
+    (1, "c1", 2, 100, -1), (1, "c3", 2, 7_100, 1),
+]  # fmt: skip
+
+
+def test_changes_that_run_into_each_other_are_one_rollout() -> None:
+    first, second = rows(three_changes().measured(*LOG, seeds=2).totals)
+    assert (first["from_ms"], first["to_ms"]) == (T0, T0 + 245_000)
+    assert (second["from_ms"], second["seeds"]) == (T0 + 900_000, 2)
+    assert [first[f"finish_ms_{name}"] for name in ("mean", "p50", "p95")] == [6_300, 5_500, 7_100]
+    assert first["orphan_queue_seconds_p50"] == pytest.approx(0.6 + 0.4)
+    assert first["orphan_queue_seconds_p99"] == pytest.approx(7.0)
+    assert first["orphan_queue_seconds_mean"] == pytest.approx(4.0)
+    assert (first["double_queue_seconds_p99"], second["double_queue_seconds_p99"]) == (0.0, 0.3)
+    # 600 and 400 ms and half a second are less than a second or just over; 7.5 s are late
+    assert first["late_queue_seconds_p99"] == pytest.approx(6.45)
+    assert second["replayed_messages_p99"] >= 3
+
+
+def test_parts_of_the_seeds_give_the_whole_in_any_order() -> None:
+    group = three_changes()
+    whole = rows(group.measured(*LOG, seeds=2).totals)
+    parts = [
+        group.measured_log(group.log(*((0, *row[1:]) for row in LOG if row[0] == seed)), 1, seed)
+        for seed in range(2)
+    ]
+    assert rows(*(each.totals for each in reversed(parts))) == whole
+
+
+def test_totals_of_the_changes_in_a_time() -> None:
+    group = three_changes()
+    group.counted_ms = T0 + 5_000, T0 + 900_000
+    (only,) = rows(group.measured(*LOG, seeds=2).totals)
+    assert (only["from_ms"], only["finish_ms_p50"]) == (T0 + 5_000, 500)
+    assert only["orphan_queue_seconds_p99"] == pytest.approx(2.1)
+    group.counted_ms = T0 + 901_000, None
+    assert rows(group.measured(*LOG, seeds=2).totals) == []
+
+
+def test_without_rates_there_are_no_messages() -> None:
+    group = three_changes()
+    group.queue_offsets = ()
+    first, second = rows(group.measured(*LOG, seeds=2).totals)
+    assert first["replayed_messages_mean"] is first["replayed_messages_p99"] is None
+    assert first["late_queue_seconds_mean"] is None
+    assert second["late_queue_seconds_mean"] == 0  # nothing was without an owner
+    assert first["orphan_queue_seconds_mean"] == pytest.approx(4.0)
