@@ -19,11 +19,11 @@ from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.replay.group_replay import rejected_row
 from rebalance_core.replay.history import GroupHistory
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.measured import Measured, broadcasts, measured
 from rebalance_core.timing.options import MS_US, ClockOptions
 from rebalance_core.timing.ticks import Ticks
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.timer_periods import NEVER
 from rebalance_core.timing.vectorized import play_seeds, reason_of
 from rebalance_core.timing.vectorized.checkpoints import Beginnings
@@ -132,17 +132,17 @@ def is_unknown(history: GroupHistory) -> bool:
 
 def surveyed(history: GroupHistory, options: PropagationOptions) -> Survey:
     """Look a group over; cost of its events, no seed is played."""
-    script = script_of(history, options.clock)
+    timeline = build_timeline(history, options.clock)
     return Survey(
         cluster=history.cluster,
         consumer_group=history.consumer_group,
-        changes=len(script.changes) if script.queues and not is_unknown(history) else 0,
-        steps=int(_members(script).sum()),
-        shared_topics=script.popped,
-        broadcasts=broadcasts(script),
+        changes=len(timeline.changes) if timeline.queues and not is_unknown(history) else 0,
+        steps=int(_members(timeline).sum()),
+        shared_topics=timeline.popped,
+        broadcasts=broadcasts(timeline),
         unknown=is_unknown(history),
-        reason=reason_of(script),
-        rejected=tuple(map(rejected_row, script.unknown_members)),
+        reason=reason_of(timeline),
+        rejected=tuple(map(rejected_row, timeline.unknown_members)),
     )
 
 
@@ -150,7 +150,7 @@ def played(
     history: GroupHistory,
     options: PropagationOptions,
     seeds: range,
-    script: Script | None = None,
+    timeline: GroupTimeline | None = None,
     beginnings: Beginnings | None = None,
 ) -> Iterator[Measured]:
     """Play some futures of a group and measure them, a slice of seeds at a time.
@@ -159,19 +159,19 @@ def played(
         history: Of the group.
         options: What is assumed, and which seeds' hand-overs are wanted.
         seeds: Which futures.
-        script: Of the history and clock; None: it is made.
+        timeline: Of the history and clock; None: it is made.
         beginnings: As of `play_seeds`.
     """
-    if script is None:
-        script = script_of(history, options.clock)
-    if not script.changes or not script.queues or is_unknown(history):
+    if timeline is None:
+        timeline = build_timeline(history, options.clock)
+    if not timeline.changes or not timeline.queues or is_unknown(history):
         return
-    rows_a_seed = len(script.changes) * len(script.queues)
+    rows_a_seed = len(timeline.changes) * len(timeline.queues)
     size = max(1, SLICE_ROWS // rows_a_seed)
     for begin in range(seeds.start, seeds.stop, size):
         numbers = np.arange(begin, min(begin + size, seeds.stop), dtype=np.int64)
-        log = play_seeds(script, numbers, options.clock, beginnings)
-        ticks = Ticks(script, numbers, options.clock)
+        log = play_seeds(timeline, numbers, options.clock, beginnings)
+        ticks = Ticks(timeline, numbers, options.clock)
         counted_ms = options.from_ms, options.to_ms
         yield measured(history, ticks, log, options.handovers_before_seed, counted_ms)
 
@@ -182,12 +182,15 @@ def rejected_rows(surveys: Iterable[Survey]) -> pa.Table:
     return pa.Table.from_pylist(rows, REJECTED.arrow_schema())
 
 
-def _members(script: Script) -> np.ndarray:
+def _members(timeline: GroupTimeline) -> np.ndarray:
     """(changes,) how many processes live at each change."""
-    at_us = np.array([change.change_ms * MS_US for change in script.changes], np.int64)
-    joins = np.sort([life.joined.event_us for life in script.lives])
+    at_us = np.array([change.change_ms * MS_US for change in timeline.changes], np.int64)
+    joins = np.sort([lifetime.joined.event_us for lifetime in timeline.lifetimes])
     ends = np.sort(
-        [NEVER if life.ending is None else life.ending.moment.event_us for life in script.lives]
+        [
+            NEVER if lifetime.ending is None else lifetime.ending.moment.event_us
+            for lifetime in timeline.lifetimes
+        ]
     )
     return np.searchsorted(joins, at_us, side="right") - np.searchsorted(ends, at_us)
 

@@ -21,7 +21,7 @@ from rebalance_core.timing.delays import (
     UNLOCK_TOGETHER,
 )
 from rebalance_core.timing.draws import Timer, all_below, draws_of, uniforms, words_of
-from rebalance_core.timing.group_timeline import Life, LoggedTime, Script
+from rebalance_core.timing.group_timeline import GroupTimeline, LoggedTime, ProcessLifetime
 from rebalance_core.timing.options import SECOND_US, ClockOptions
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, TimerPeriods, Times
 
@@ -31,19 +31,19 @@ class EventTimes:
     """Times of events.
 
     Attributes:
-        script: what happens.
+        timeline: what happens.
         seeds: (S,) of the futures.
         options: what was asked for.
     """
 
-    script: Script
+    timeline: GroupTimeline
     seeds: NDArray[np.int64]
     options: ClockOptions
 
     @cached_property
     def periods(self) -> TimerPeriods:
-        """Return the periods of the timers of each life."""
-        return TimerPeriods.of(self.script.lives)
+        """Return the periods of the timers of each lifetime."""
+        return TimerPeriods.of(self.timeline.lifetimes)
 
     def true_us(self, moment: LoggedTime) -> Times:
         """(S,) when an event happened."""
@@ -52,113 +52,122 @@ class EventTimes:
         draws = uniforms(self.seeds, moment.entity, Timer.EVENT_CLOCK)
         return moment.event_us + all_below(draws, SECOND_US)
 
-    def states_us(self, life: Life) -> list[Times]:
-        """(S,) by state of a life: since when it holds; never before the one before it."""
-        since = [self.joined[life.index]]
-        for moment, _ in life.states[1:]:
+    def states_us(self, lifetime: ProcessLifetime) -> list[Times]:
+        """(S,) by state of a lifetime: since when it holds; never before the one before it."""
+        since = [self.joined[lifetime.index]]
+        for moment, _ in lifetime.states[1:]:
             since.append(np.maximum(since[-1], self.true_us(moment)))
         return since
 
     @cached_property
     def joined(self) -> Times:
-        """(lives, S): the joins."""
-        return self._by_life([self.true_us(life.joined) for life in self.script.lives])
+        """(lifetimes, S): the joins."""
+        return self._by_lifetime(
+            [self.true_us(lifetime.joined) for lifetime in self.timeline.lifetimes]
+        )
 
     @cached_property
     def ended(self) -> Times:
-        """(lives, S): the ends, `NEVER` for a process that stays; not before the last state.
+        """(lifetimes, S): the ends, `NEVER` for a process that stays; not before the last state.
 
         Of a graceful leave, when ``shutdown()`` begins: nothing is read from then on. Those that
         the log has at the same time begin one after the other, in an order that is drawn.
         """
         rows = []
-        for life in self.script.lives:
-            if life.ending is None:
+        for lifetime in self.timeline.lifetimes:
+            if lifetime.ending is None:
                 rows.append(np.full(len(self.seeds), NEVER, np.int64))
                 continue
-            at = np.maximum(self.states_us(life)[-1], self.true_us(life.ending.moment))
-            if self._others_leaving(life, within_us=0):
-                at += STOP_AFTER.many(draws_of(self.words[life.index], Timer.STOP_AFTER))
+            at = np.maximum(self.states_us(lifetime)[-1], self.true_us(lifetime.ending.moment))
+            if self._others_leaving(lifetime, within_us=0):
+                at += STOP_AFTER.many(draws_of(self.words[lifetime.index], Timer.STOP_AFTER))
             rows.append(at)
-        return self._by_life(rows)
+        return self._by_lifetime(rows)
 
     @cached_property
     def unlocked(self) -> Times:
-        """(lives, S): when a process that leaves gracefully gives its order locks back."""
+        """(lifetimes, S): when a process that leaves gracefully gives its order locks back."""
         rows = list(self.ended)
-        for life in self.script.lives:
-            others = self._others_leaving(life)
+        for lifetime in self.timeline.lifetimes:
+            others = self._others_leaving(lifetime)
             if others:
-                draws = draws_of(self.words[life.index], Timer.UNLOCK)
-                rows[life.index] = rows[life.index] + others * UNLOCK_TOGETHER.many(draws)
-        return self._by_life(rows)
+                draws = draws_of(self.words[lifetime.index], Timer.UNLOCK)
+                rows[lifetime.index] = rows[lifetime.index] + others * UNLOCK_TOGETHER.many(draws)
+        return self._by_lifetime(rows)
 
     @cached_property
     def stopped(self) -> Times:
-        """(lives, S): until when the passes of a process begin: to the end of its ``shutdown()``.
+        """(lifetimes, S): until when the passes of a process begin: to the end of its
+        ``shutdown()``.
 
         A graceful leave is an interval: passes go on until the process unregisters.
         """
         rows = list(self.unlocked)
-        for life in self.script.lives:
-            if life.ending is None or not life.ending.graceful:
+        for lifetime in self.timeline.lifetimes:
+            if lifetime.ending is None or not lifetime.ending.graceful:
                 continue
-            draws = draws_of(self.words[life.index], Timer.LEAVE_BEGIN)
-            others = self._others_leaving(life)
+            draws = draws_of(self.words[lifetime.index], Timer.LEAVE_BEGIN)
+            others = self._others_leaving(lifetime)
             length = others * LEAVE_BEGIN_TOGETHER.many(draws)
-            rows[life.index] = rows[life.index] + (length if others else LEAVE_BEGIN.many(draws))
-        return self._by_life(rows)
+            rows[lifetime.index] = rows[lifetime.index] + (
+                length if others else LEAVE_BEGIN.many(draws)
+            )
+        return self._by_lifetime(rows)
 
     @cached_property
     def notice_late(self) -> Times:
-        """(lives, S): how much later a notice wakes a process once its ``shutdown()`` has begun."""
-        shape = len(self.script.lives), len(self.seeds)
+        """(lifetimes, S): how much later a notice wakes a process once its ``shutdown()`` has
+        begun.
+        """
+        shape = len(self.timeline.lifetimes), len(self.seeds)
         late = np.zeros(shape, np.int64)
-        for life in self.script.lives:
-            if self._others_leaving(life):
-                draws = draws_of(self.words[life.index], Timer.SLOW_NOTICE)
-                late[life.index] = NOTICE_TOGETHER.many(draws)
+        for lifetime in self.timeline.lifetimes:
+            if self._others_leaving(lifetime):
+                draws = draws_of(self.words[lifetime.index], Timer.SLOW_NOTICE)
+                late[lifetime.index] = NOTICE_TOGETHER.many(draws)
         return late
 
-    def _others_leaving(self, life: Life, within_us: int = LEAVES_TOGETHER_US) -> int:
-        """How many others leave gracefully about when a life does, as the log has them."""
-        if life.ending is None or not life.ending.graceful:
+    def _others_leaving(
+        self, lifetime: ProcessLifetime, within_us: int = LEAVES_TOGETHER_US
+    ) -> int:
+        """How many others leave gracefully about when a lifetime does, as the log has them."""
+        if lifetime.ending is None or not lifetime.ending.graceful:
             return 0
-        at_us = life.ending.moment.event_us
+        at_us = lifetime.ending.moment.event_us
         low = bisect_left(self._leaves_us, at_us - within_us)
         return bisect_right(self._leaves_us, at_us + within_us) - low - 1
 
     @cached_property
     def _leaves_us(self) -> list[int]:
         """The graceful leaves of the log, in order."""
-        endings = [life.ending for life in self.script.lives]
+        endings = [lifetime.ending for lifetime in self.timeline.lifetimes]
         return sorted(e.moment.event_us for e in endings if e is not None and e.graceful)
 
-    def sightings_us(self, life: Life) -> list[Times]:
-        """(S,) by sighting of a life; never before its join, nor before the one before it."""
-        at = self.joined[life.index]
+    def sightings_us(self, lifetime: ProcessLifetime) -> list[Times]:
+        """(S,) by sighting of a lifetime; never before its join, nor before the one before it."""
+        at = self.joined[lifetime.index]
         found = []
-        for sighting in life.sightings:
+        for sighting in lifetime.sightings:
             at = np.maximum(at, self.true_us(sighting.moment))
             found.append(at)
         return found
 
     @cached_property
-    def broker_lives_us(self) -> list[tuple[Times, Times]]:
-        """By broker life: (S,) since when and until when; one after the other, as in the log.
+    def broker_lifetimes_us(self) -> list[tuple[Times, Times]]:
+        """By broker lifetime: (S,) since when and until when; one after the other, as in the log.
 
         A lost host's ends before name servers notice it.
         """
         ended: dict[int, Times] = {}
         found = []
-        for number, life in enumerate(self.script.broker_lives):
-            up = ended.get(life.broker, np.full(len(self.seeds), BEFORE_ALL, np.int64))
-            if life.up is not None:
-                up = np.maximum(up, self.true_us(life.up))
+        for number, lifetime in enumerate(self.timeline.broker_lifetimes):
+            up = ended.get(lifetime.broker, np.full(len(self.seeds), BEFORE_ALL, np.int64))
+            if lifetime.up is not None:
+                up = np.maximum(up, self.true_us(lifetime.up))
             down = np.full(len(self.seeds), NEVER, np.int64)
-            if life.down is not None:
-                down = ended[life.broker] = np.maximum(up, self.true_us(life.down))
-                if life.host_lost:
+            if lifetime.down is not None:
+                down = ended[lifetime.broker] = np.maximum(up, self.true_us(lifetime.down))
+                if lifetime.host_lost:
                     down = np.maximum(up, down - self._silence_us(number))
             found.append((up, down))
         return found
@@ -168,7 +177,7 @@ class EventTimes:
         """By stretch without order locks: (S,) since when and until when, as in the log."""
         ended: dict[int, Times] = {}
         found = []
-        for stretch in self.script.lockless:
+        for stretch in self.timeline.lockless:
             since = self.true_us(stretch.since)
             since = np.maximum(since, ended.get(stretch.broker, since))
             until = np.full(len(self.seeds), NEVER, np.int64)
@@ -182,7 +191,7 @@ class EventTimes:
         """By switch of how a broker notifies members: (S,) since when, as in the log."""
         since: dict[int, Times] = {}
         found = []
-        for switch in self.script.notices:
+        for switch in self.timeline.notices:
             at = self.true_us(switch.since)
             at = since[switch.broker] = np.maximum(at, since.get(switch.broker, at))
             found.append(at)
@@ -193,21 +202,21 @@ class EventTimes:
     ) -> NDArray[np.bool_]:
         """Return whether a broker notifies members of what happens at times in futures at all."""
         found = np.ones(at_us.shape, bool)
-        for switch, since in zip(self.script.notices, self.notices_us, strict=True):
+        for switch, since in zip(self.timeline.notices, self.notices_us, strict=True):
             if switch.broker == broker:
                 found = np.where(at_us >= since[seeds], switch.mode != OFF, found)
         return found
 
     def _silence_us(self, number: int) -> Times:
-        entity = self.script.broker_entities[self.script.broker_lives[number].broker]
+        entity = self.timeline.broker_entities[self.timeline.broker_lifetimes[number].broker]
         draws = uniforms(self.seeds, entity, Timer.SILENCE, number)
         return SHORTEST_SILENCE_US + all_below(draws, SILENCE_SPREAD_US)
 
     @cached_property
     def words(self) -> NDArray[np.uint64]:
-        """(lives, S) what the draws of a life begin with."""
-        entities = np.array([life.entity for life in self.script.lives], np.uint64)
+        """(lifetimes, S) what the draws of a lifetime begin with."""
+        entities = np.array([lifetime.entity for lifetime in self.timeline.lifetimes], np.uint64)
         return words_of(self.seeds, entities[:, None])
 
-    def _by_life(self, rows: list[Times]) -> Times:
+    def _by_lifetime(self, rows: list[Times]) -> Times:
         return np.stack(rows) if rows else np.empty((0, len(self.seeds)), np.int64)

@@ -1,4 +1,4 @@
-"""The parts of a script. Queues, topics, brokers and lives are numbered within it."""
+"""The parts of a timeline. Queues, topics, brokers and lifetimes are numbered within it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class ProcessStop:
     """A stretch in which a process stood still: stopped, or in a long garbage collection.
 
     Attributes:
-        life: number of its life in the script.
+        lifetime: number of its lifetime in the timeline.
         since_us: microseconds since the epoch.
         until_us: when it went on.
     """
 
-    life: int
+    lifetime: int
     since_us: int
     until_us: int
 
@@ -46,9 +46,9 @@ class WatcherKnowledge:
 
     stops: tuple[ProcessStop, ...] = ()
 
-    def due_us(self, life: int, at_us: int) -> int:
+    def due_us(self, lifetime: int, at_us: int) -> int:
         """Return when a process does what is due at a time."""
-        held_up = (s.until_us for s in self.stops if s.life == life and s.since_us <= at_us)
+        held_up = (s.until_us for s in self.stops if s.lifetime == lifetime and s.since_us <= at_us)
         return max((until_us for until_us in held_up if until_us > at_us), default=at_us)
 
 
@@ -86,7 +86,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One broker alone sees a process, which lives on, come back or go.
+    """One broker alone sees a process, which lifetimes on, come back or go.
 
     Attributes:
         moment: when.
@@ -102,11 +102,11 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True)
-class Life:
+class ProcessLifetime:
     """One stay of one process in the group.
 
     Attributes:
-        index: its number in the script.
+        index: its number in the timeline.
         entity: whose its draws are.
         client_id: as members list it.
         channel_id: of the process, None for a nameless one.
@@ -147,36 +147,41 @@ class Life:
 
 
 def sharing_of(
-    lives: Sequence[Life], mates: Sequence[Script]
-) -> tuple[tuple[tuple[int, Life], ...], ...]:
-    """By life: (number of a mate, its first life in the same client instance) as many as share it.
+    lifetimes: Sequence[ProcessLifetime], mates: Sequence[GroupTimeline]
+) -> tuple[tuple[tuple[int, ProcessLifetime], ...], ...]:
+    """By lifetime: (number of a mate, its first lifetime in the same client instance) as many as
+    share it.
 
     An MQClientInstance is one client id on one connection (rocketmq.md §1.1).
     """
-    by_instance: list[dict[tuple[str, str | None], list[Life]]] = []
+    by_instance: list[dict[tuple[str, str | None], list[ProcessLifetime]]] = []
     for mate in mates:
         by_instance.append({})
-        for life in mate.lives:
-            if not life.ghost:
-                by_instance[-1].setdefault(life.instance, []).append(life)
+        for lifetime in mate.lifetimes:
+            if not lifetime.ghost:
+                by_instance[-1].setdefault(lifetime.instance, []).append(lifetime)
     return tuple(
         tuple(
             (number, first)
             for number, instances in enumerate(by_instance)
-            if not life.ghost
+            if not lifetime.ghost
             and (
-                first := next((e for e in instances.get(life.instance, ()) if _meet(life, e)), None)
+                first := next(
+                    (e for e in instances.get(lifetime.instance, ()) if _meet(lifetime, e)), None
+                )
             )
         )
-        for life in lives
+        for lifetime in lifetimes
     )
 
 
-def with_shared_timers(lives: Sequence[Life], mates: Sequence[Script]) -> tuple[Life, ...]:
-    """The lives with the timers of their instances: they are those of whoever created each."""
+def with_shared_timers(
+    lifetimes: Sequence[ProcessLifetime], mates: Sequence[GroupTimeline]
+) -> tuple[ProcessLifetime, ...]:
+    """The lifetimes with the timers of their instances: they are those of whoever created each."""
     found = []
-    for life, shared in zip(lives, sharing_of(lives, mates), strict=True):
-        intervals = min((life, *(each for _, each in shared)), key=came_first).intervals
+    for lifetime, shared in zip(lifetimes, sharing_of(lifetimes, mates), strict=True):
+        intervals = min((lifetime, *(each for _, each in shared)), key=came_first).intervals
         timers = {
             name: getattr(intervals, name)
             for name in (
@@ -185,11 +190,11 @@ def with_shared_timers(lives: Sequence[Life], mates: Sequence[Script]) -> tuple[
                 "persist_consumer_offset_interval_ms",
             )
         }
-        found.append(replace(life, intervals=replace(life.intervals, **timers)))
+        found.append(replace(lifetime, intervals=replace(lifetime.intervals, **timers)))
     return tuple(found)
 
 
-def _meet(one: Life, other: Life) -> bool:
+def _meet(one: ProcessLifetime, other: ProcessLifetime) -> bool:
     """Both are there at some time."""
     return all(
         a.ending is None or a.ending.moment.event_us > b.joined.event_us
@@ -197,9 +202,9 @@ def _meet(one: Life, other: Life) -> bool:
     )
 
 
-def came_first(life: Life) -> tuple[int, int]:
+def came_first(lifetime: ProcessLifetime) -> tuple[int, int]:
     """Sort key: who created an instance; of one time, whose draws are less."""
-    return life.joined.event_us, life.entity
+    return lifetime.joined.event_us, lifetime.entity
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,7 @@ class RouteVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerLife:
+class BrokerLifetime:
     """A broker's stay: its member list begins empty.
 
     Attributes:
@@ -264,7 +269,7 @@ class NoticeSwitch:
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptChange:
+class TimelineChange:
     """An epoch of the replay whose way through the group is simulated.
 
     Attributes:
@@ -286,7 +291,7 @@ class ScriptChange:
 
 
 @dataclass(frozen=True)
-class Script:
+class GroupTimeline:
     """The events of one group.
 
     Attributes:
@@ -296,19 +301,19 @@ class Script:
         brokers: names, in Java order; then the masters of `masters`.
         topics: names, in Java order; retry topics and topics that are popped are left out.
         queues: every queue that is ever readable, sorted as clients sort.
-        lives: processes in order of their joins.
+        lifetimes: processes in order of their joins.
         routes: by topic number, its versions in order.
-        broker_lives: in order of time.
+        broker_lifetimes: in order of time.
         lockless: stretches without order locks.
         changes: in order of time.
-        initial: queues by life that are held before the first change.
+        initial: queues by lifetime that are held before the first change.
         masters: numbers of masters that come or go, by that of their broker
             (`broker_replicas.BrokerReplicas`).
         popped: topics left out because some member pops them.
         unknown_members: events that name a process that is not there.
         known: what somebody knows beside the log; None: nobody does.
         notices: how brokers tell members of changes, in order of time; before, at once.
-        mates: the scripts of other groups that share client instances with it.
+        mates: the timelines of other groups that share client instances with it.
     """
 
     cluster: str
@@ -317,18 +322,18 @@ class Script:
     brokers: tuple[str, ...]
     topics: tuple[str, ...]
     queues: tuple[MessageQueue, ...]
-    lives: tuple[Life, ...]
+    lifetimes: tuple[ProcessLifetime, ...]
     routes: tuple[tuple[RouteVersion, ...], ...]
-    broker_lives: tuple[BrokerLife, ...]
+    broker_lifetimes: tuple[BrokerLifetime, ...]
     lockless: tuple[LocklessSpan, ...]
-    changes: tuple[ScriptChange, ...]
+    changes: tuple[TimelineChange, ...]
     initial: tuple[frozenset[int], ...]
     masters: Mapping[int, int] = field(default_factory=dict, hash=False)
     popped: tuple[str, ...] = ()
     unknown_members: tuple[Event, ...] = ()
     known: WatcherKnowledge | None = None
     notices: tuple[NoticeSwitch, ...] = ()
-    mates: tuple[Script, ...] = ()
+    mates: tuple[GroupTimeline, ...] = ()
 
     @property
     def out_of_step(self) -> float:
@@ -341,21 +346,23 @@ class Script:
         return min(change.earliest_us for change in self.changes)
 
     @cached_property
-    def sharing(self) -> tuple[tuple[tuple[int, Life], ...], ...]:
-        """`sharing_of` its lives."""
-        return sharing_of(self.lives, self.mates)
+    def sharing(self) -> tuple[tuple[tuple[int, ProcessLifetime], ...], ...]:
+        """`sharing_of` its lifetimes."""
+        return sharing_of(self.lifetimes, self.mates)
 
     @cached_property
-    def together(self) -> tuple[Script, ...]:
+    def together(self) -> tuple[GroupTimeline, ...]:
         """It, and its mates, each with those of all of these that share instances with it."""
-        alone = [replace(script, mates=()) for script in (self, *self.mates)]
+        alone = [replace(timeline, mates=()) for timeline in (self, *self.mates)]
         found = [self]
         for mate in alone[1:]:
             others = [each for each in alone if each is not mate]
-            sharing = sharing_of(mate.lives, others)
+            sharing = sharing_of(mate.lifetimes, others)
             numbers = sorted({number for shared in sharing for number, _ in shared})
             mates = tuple(others[number] for number in numbers)
-            found.append(replace(mate, mates=mates, lives=with_shared_timers(mate.lives, mates)))
+            found.append(
+                replace(mate, mates=mates, lifetimes=with_shared_timers(mate.lifetimes, mates))
+            )
         return tuple(found)
 
     @property

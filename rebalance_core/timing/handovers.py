@@ -11,7 +11,7 @@ from rebalance_core.kernels.segments import running_max as _running_max
 from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import FIRST_PULL_DELAY_MS
 from rebalance_core.model.versions import parse_version
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.holdings import MeasuredHoldings
 from rebalance_core.timing.options import MS_US
 from rebalance_core.timing.readable_spans import ReadableSpans
@@ -62,10 +62,14 @@ class Handovers:
         return Handovers(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
-def first_pulls_ms(script: Script) -> Ints:
-    """(lives,) how long after taking a queue each pulls first: push clients from 5.0 on wait."""
-    push = script.settings.consumer_type == PUSH
-    versions = [parse_version(life.states[0][1].rules_version) for life in script.lives]
+def first_pulls_ms(timeline: GroupTimeline) -> Ints:
+    """(lifetimes,) how long after taking a queue each pulls first: push clients from 5.0 on
+    wait.
+    """
+    push = timeline.settings.consumer_type == PUSH
+    versions = [
+        parse_version(lifetime.states[0][1].rules_version) for lifetime in timeline.lifetimes
+    ]
     waits = [push and version >= FIRST_PULL_WAITS for version in versions]
     return np.array(waits, np.int64) * FIRST_PULL_DELAY_MS
 
@@ -79,7 +83,7 @@ def handovers_of(
     where the queue changed meanwhile (it was away, or nobody was to read it), or the group came to
     rest without an owner; its former owner then has a row that ends with nobody.
 
-    ``first_pull_ms``: by life, see `first_pulls_ms`.
+    ``first_pull_ms``: by lifetime, see `first_pulls_ms`.
     """
     if not len(held.seed) or not len(windows.change_ms):
         return _rows()
@@ -170,7 +174,7 @@ def _passed(
     rest_ms = windows.run_end_ms[change]
     start, drop = ends.start_ms[taker], ends.drop_ms[giver]
     readable = ends.start_place[taker] % 2 == 0
-    pulled = start + first_pull_ms[ends.held.life[taker]]
+    pulled = start + first_pull_ms[ends.held.lifetime[taker]]
     both_until = np.minimum(np.minimum(drop, ends.drop_ms[taker]), rest_ms)
     return _rows(
         seed=ends.held.seed[taker],
@@ -192,7 +196,7 @@ def _from_nobody(
     change, start = ends.start_change[taker], ends.start_ms[taker]
     found = readable.at(ends.held.queue[taker], start)
     since = np.maximum(readable.begin(found.stretch), windows.run_change_ms[change])
-    pulled = start + first_pull_ms[ends.held.life[taker]]
+    pulled = start + first_pull_ms[ends.held.lifetime[taker]]
     return _rows(
         seed=ends.held.seed[taker],
         change=change,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.kernels.segments import Ints, first_of_run
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.ownership_log import TAKEN, OwnershipLog
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
 
@@ -21,39 +21,43 @@ class MeasuredHoldings:
     Attributes:
         seed: the place of the seed.
         queue: the number of the queue.
-        life: the number of the process.
+        lifetime: the number of the process.
         start_us: when it took the queue; `BEFORE_ALL`: it had it before the first change.
         drop_us: when it gave it up; `NEVER`: it has it to the end.
     """
 
     seed: Ints
     queue: Ints
-    life: Ints
+    lifetime: Ints
     start_us: Ints
     drop_us: Ints
 
 
-def holdings_of(script: Script, log: OwnershipLog, seeds: int) -> MeasuredHoldings:
+def holdings_of(timeline: GroupTimeline, log: OwnershipLog, seeds: int) -> MeasuredHoldings:
     """The holdings of all seeds.
 
     Args:
-        script: that was played.
+        timeline: that was played.
         log: what came of it, in order.
         seeds: how many were played.
     """
     first = np.array(
-        [(life, queue) for life, held in enumerate(script.initial) for queue in sorted(held)],
+        [
+            (lifetime, queue)
+            for lifetime, held in enumerate(timeline.initial)
+            for queue in sorted(held)
+        ],
         np.int64,
     ).reshape(-1, 2)
     count = len(first) * seeds
     seed = np.concatenate([np.repeat(np.arange(seeds), len(first)), log.seed.astype(np.int64)])
-    life = np.concatenate([np.tile(first[:, 0], seeds), log.life.astype(np.int64)])
+    lifetime = np.concatenate([np.tile(first[:, 0], seeds), log.lifetime.astype(np.int64)])
     queue = np.concatenate([np.tile(first[:, 1], seeds), log.queue.astype(np.int64)])
     at_us = np.concatenate([np.full(count, BEFORE_ALL, np.int64), log.at_us])
     taken = np.concatenate([np.ones(count, np.bool_), log.delta == TAKEN])
 
-    by_holder = in_order(queue, life, seed)
-    other = first_of_run(queue[by_holder], life[by_holder], seed[by_holder])
+    by_holder = in_order(queue, lifetime, seed)
+    other = first_of_run(queue[by_holder], lifetime[by_holder], seed[by_holder])
     ends = ~other & ~taken[by_holder]
     ends[1:] &= taken[by_holder][:-1]
     ended = np.flatnonzero(ends)
@@ -62,7 +66,7 @@ def holdings_of(script: Script, log: OwnershipLog, seeds: int) -> MeasuredHoldin
 
     begun = np.flatnonzero(taken)
     rows = begun[in_order(queue[begun], seed[begun])]
-    return MeasuredHoldings(seed[rows], queue[rows], life[rows], at_us[rows], drop_us[rows])
+    return MeasuredHoldings(seed[rows], queue[rows], lifetime[rows], at_us[rows], drop_us[rows])
 
 
 def in_order(*keys: Ints) -> Ints:

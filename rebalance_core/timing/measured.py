@@ -13,7 +13,7 @@ from rebalance_core.kernels.segments import NONE, Ints
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing import holdings, readable_spans
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.handovers import NO_TIME, Handovers, first_pulls_ms, handovers_of
 from rebalance_core.timing.holdings import MeasuredHoldings
 from rebalance_core.timing.message_facts import MILLI, UNKNOWN, MessageFacts
@@ -55,25 +55,25 @@ def measured(
     A group that broadcasts hands nothing over: only its convergence counts.
 
     Args:
-        history: that the script is of; its offsets tell how many messages came.
-        ticks: of the script, with the seeds that were played.
+        history: that the timeline is of; its offsets tell how many messages came.
+        ticks: of the timeline, with the seeds that were played.
         log: what came of them, in order.
         handovers_before_seed: rows of ``handovers`` are wanted of smaller seeds.
         counted_ms: totals are of changes from, and before; None: of all.
     """
-    script, seeds = ticks.script, len(ticks.seeds)
-    windows, readable = windows_of(script), readable_spans.readable_of(script)
-    shared = not broadcasts(script)
-    times = owner_times(script, log, readable, windows, seeds, count_owners=shared)
-    held = holdings.holdings_of(script, log.take(np.arange(len(log) if shared else 0)), seeds)
-    moved = handovers_of(held, readable, windows, first_pulls_ms(script))
-    facts = MessageFacts.of(script, history)
-    reading = Consumption.of(moved, facts, script, ticks.options, windows.change_ms)
+    timeline, seeds = ticks.timeline, len(ticks.seeds)
+    windows, readable = windows_of(timeline), readable_spans.readable_of(timeline)
+    shared = not broadcasts(timeline)
+    times = owner_times(timeline, log, readable, windows, seeds, count_owners=shared)
+    held = holdings.holdings_of(timeline, log.take(np.arange(len(log) if shared else 0)), seeds)
+    moved = handovers_of(held, readable, windows, first_pulls_ms(timeline))
+    facts = MessageFacts.of(timeline, history)
+    reading = Consumption.of(moved, facts, timeline, ticks.options, windows.change_ms)
     replayed = replayed_milli(moved, held, reading, ticks)
-    partial = partial_of(script, times, moved, replayed)
+    partial = partial_of(timeline, times, moved, replayed)
     sums = {"last_ms": times.last_ms, "orphan_ms": times.orphan_ms, "double_ms": times.double_ms}
     totals = totals_partial(
-        script, windows, rollouts(windows, *counted_ms), sums, moved, replayed,
+        timeline, windows, rollouts(windows, *counted_ms), sums, moved, replayed,
         late_ms(moved, reading),
     )  # fmt: skip
     wanted = np.flatnonzero(ticks.seeds[moved.seed] < handovers_before_seed)
@@ -81,18 +81,20 @@ def measured(
     times_ms = np.where(kept.drop_ms == NO_TIME, kept.start_ms, kept.drop_ms), kept.start_ms
     order = np.lexsort((times_ms[1], times_ms[0], kept.queue, kept.change, kept.seed))
     kept = kept.take(order)
-    rows = _rows(script, facts, ticks.seeds, held, kept, replayed[order])
+    rows = _rows(timeline, facts, ticks.seeds, held, kept, replayed[order])
     return Measured(rows, partial, totals, kept.gap_ms)
 
 
-def broadcasts(script: Script) -> bool:
+def broadcasts(timeline: GroupTimeline) -> bool:
     """Each client has every queue for itself."""
-    models = {member.message_model for life in script.lives for _, member in life.states}
+    models = {
+        member.message_model for lifetime in timeline.lifetimes for _, member in lifetime.states
+    }
     return BROADCASTING in models
 
 
 def _rows(
-    script: Script,
+    timeline: GroupTimeline,
     facts: MessageFacts,
     seeds: NDArray[np.int64],
     held: MeasuredHoldings,
@@ -100,24 +102,24 @@ def _rows(
     replayed: Ints,
 ) -> pa.Table:
     count = len(moved.seed)
-    changes = script.changes
+    changes = timeline.changes
     certain = moved.between_two & facts.has_stored(moved.queue, moved.start_ms)
     whole = (2 * replayed + MILLI) // (2 * MILLI)
     arrays = {
-        "cluster": pa.repeat(script.cluster, count),
-        "consumer_group": pa.repeat(script.consumer_group, count),
+        "cluster": pa.repeat(timeline.cluster, count),
+        "consumer_group": pa.repeat(timeline.consumer_group, count),
         "seed": pa.array(seeds[moved.seed]),
         "change_ms": _taken([each.change_ms for each in changes], moved.change, pa.int64()),
         "cause": _taken(
             [CAUSES_JOINED_BY.join(each.causes) for each in changes], moved.change, pa.string()
         ),
-        "topic": _taken([queue.topic for queue in script.queues], moved.queue, pa.string()),
+        "topic": _taken([queue.topic for queue in timeline.queues], moved.queue, pa.string()),
         "broker_name": _taken(
-            [queue.broker_name for queue in script.queues], moved.queue, pa.string()
+            [queue.broker_name for queue in timeline.queues], moved.queue, pa.string()
         ),
-        "queue_id": _taken([queue.queue_id for queue in script.queues], moved.queue, pa.int32()),
-        "from_client_id": _clients(script, held, moved.giver),
-        "to_client_id": _clients(script, held, moved.taker),
+        "queue_id": _taken([queue.queue_id for queue in timeline.queues], moved.queue, pa.int32()),
+        "from_client_id": _clients(timeline, held, moved.giver),
+        "to_client_id": _clients(timeline, held, moved.taker),
         "drop_ms": pa.array(moved.drop_ms, mask=moved.drop_ms == NO_TIME),
         "start_ms": pa.array(moved.start_ms, mask=moved.start_ms == NO_TIME),
         "gap_ms": pa.array(moved.unread_ms),
@@ -133,8 +135,8 @@ def _taken(values: list[object], places: Ints, kind: pa.DataType) -> pa.Array:
     return pa.array(values, kind).take(pa.array(places))
 
 
-def _clients(script: Script, held: MeasuredHoldings, rows: Ints) -> pa.Array:
+def _clients(timeline: GroupTimeline, held: MeasuredHoldings, rows: Ints) -> pa.Array:
     """The client ids of holdings; null for nobody."""
-    life = np.where(rows >= 0, held.life[rows] if len(held.life) else NONE, 0)
-    names = pa.array([each.client_id for each in script.lives], pa.string())
-    return names.take(pa.array(life, mask=rows < 0))
+    lifetime = np.where(rows >= 0, held.lifetime[rows] if len(held.lifetime) else NONE, 0)
+    names = pa.array([each.client_id for each in timeline.lifetimes], pa.string())
+    return names.take(pa.array(lifetime, mask=rows < 0))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.kernels.segments import Bools, Ints, pointers
 from rebalance_core.replay.history import GroupHistory
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 
 Floats = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ UNKNOWN: Final = -1
 
 @dataclass(frozen=True, eq=False)
 class OffsetsByQueue:
-    """Observations of the queues of a script, by queue, then time.
+    """Observations of the queues of a timeline, by queue, then time.
 
     Attributes:
         first: (queues + 1,) where the rows of each queue begin.
@@ -60,9 +60,9 @@ class MessageFacts:
     stored: OffsetsByQueue
 
     @classmethod
-    def of(cls, script: Script, history: GroupHistory) -> MessageFacts:
+    def of(cls, timeline: GroupTimeline, history: GroupHistory) -> MessageFacts:
         """Out of the observations in a history."""
-        number = {queue: place for place, queue in enumerate(script.queues)}
+        number = {queue: place for place, queue in enumerate(timeline.queues)}
         written = [
             (number[each.queue], each.observed_ms, each.max_offset)
             for each in history.queue_offsets or ()

@@ -17,7 +17,7 @@ from rebalance_core.model.group_settings import PUSH
 from rebalance_core.model.times import FIRST_PULL_DELAY_MS
 from rebalance_core.model.versions import parse_version
 from rebalance_core.timing.draws import DRAW_BITS, Timer, all_below, uniforms
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.handovers import FIRST_PULL_WAITS, Handovers
 from rebalance_core.timing.holdings import MeasuredHoldings
 from rebalance_core.timing.message_facts import MILLI, UNKNOWN, Floats, MessageFacts
@@ -57,13 +57,13 @@ class Consumption:
 
     @classmethod
     def of(
-        cls, moved: Handovers, facts: MessageFacts, script: Script, options: ClockOptions,
+        cls, moved: Handovers, facts: MessageFacts, timeline: GroupTimeline, options: ClockOptions,
         change_ms: Ints,
     ) -> Consumption:  # fmt: skip
         """As the observations around each change and the options have it."""
-        at_once = 1 if script.settings.ordered else CONSUME_THREADS
+        at_once = 1 if timeline.settings.ordered else CONSUME_THREADS
         handler_ms = options.handler_ms
-        settings = script.settings
+        settings = timeline.settings
         waits = (
             settings.consumer_type == PUSH
             and parse_version(settings.client_version) >= FIRST_PULL_WAITS
@@ -96,7 +96,7 @@ def replayed_milli(
         moved: hand-overs.
         held: the holdings that they name.
         reading: of these hand-overs.
-        ticks: of the script, for the seeds of the holdings.
+        ticks: of the timeline, for the seeds of the holdings.
     """
     found = np.full(len(moved.seed), UNKNOWN, np.int64)
     known = moved.between_two & ~np.isnan(reading.rate)
@@ -105,24 +105,26 @@ def replayed_milli(
     queue = moved.queue[rows]
     again = _read_by_both(moved, held, reading)[rows]
     again += _whole(rate * reading.handler_ms, _draws(held, giver, ticks, Timer.IN_WORK, queue))
-    lives = ticks.script.lives
-    endings = [life.ending for life in lives]
+    lifetimes = ticks.timeline.lifetimes
+    endings = [lifetime.ending for lifetime in lifetimes]
     killed = np.array([each is not None and not each.graceful for each in endings], np.bool_)
-    life, seed, drop = held.life[giver], held.seed[giver], held.drop_us[giver]
-    gone = drop == ticks.ended[life, seed]
-    lost = killed[life] & gone
+    lifetime, seed, drop = held.lifetime[giver], held.seed[giver], held.drop_us[giver]
+    gone = drop == ticks.ended[lifetime, seed]
+    lost = killed[lifetime] & gone
     since_ms = (drop - held.start_us[giver]) // MS_US
     draws = _draws(held, giver, ticks, Timer.COMMIT_AGE, queue)
-    persists = np.array([e.intervals.persist_consumer_offset_interval_ms for e in lives], np.int64)
-    persist_ms = persists[life]
+    persists = np.array(
+        [e.intervals.persist_consumer_offset_interval_ms for e in lifetimes], np.int64
+    )
+    persist_ms = persists[lifetime]
     age_ms = all_below(draws, persist_ms)
     if ticks.shared.any():  # one tick commits for all groups of an instance
-        one_tick_ms = ticks.commit_age_us(life, seed, drop) // MS_US
-        age_ms = np.where(ticks.shared[life], one_tick_ms, age_ms)
+        one_tick_ms = ticks.commit_age_us(lifetime, seed, drop) // MS_US
+        age_ms = np.where(ticks.shared[lifetime], one_tick_ms, age_ms)
     age_ms = np.minimum(age_ms, since_ms)
     come = rate * age_ms
     uncommitted = np.where(rate < reading.speed, np.minimum(come, 1.0), come)
-    share = _share_of_one_more(moved.gap_ms[rows], ticks.script.settings.ordered)
+    share = _share_of_one_more(moved.gap_ms[rows], ticks.timeline.settings.ordered)
     # where none comes in so long, the timer has committed the last one
     share = np.where(gone, 0.0, share * np.minimum(rate * persist_ms, 1))
     draws = _draws(held, giver, ticks, Timer.ONE_MORE, queue)
@@ -170,8 +172,8 @@ def _draws(
     held: MeasuredHoldings, giver: Ints, ticks: Ticks, timer: Timer, queue: Ints
 ) -> NDArray[np.uint64]:
     """One draw for each queue that a holder gave up."""
-    entities = np.array([life.entity for life in ticks.script.lives], np.uint64)
-    entity = entities[held.life[giver]] if len(giver) else np.empty(0, np.uint64)
+    entities = np.array([lifetime.entity for lifetime in ticks.timeline.lifetimes], np.uint64)
+    entity = entities[held.lifetime[giver]] if len(giver) else np.empty(0, np.uint64)
     return uniforms(ticks.seeds[held.seed[giver]], entity, timer, queue)
 
 

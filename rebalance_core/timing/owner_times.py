@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_of_run
 from rebalance_core.timing import holdings
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import MS_US
 from rebalance_core.timing.ownership_log import OwnershipLog
 from rebalance_core.timing.readable_spans import ReadableSpans
@@ -36,7 +36,7 @@ class OwnerTimes:
 
 
 def owner_times(
-    script: Script,
+    timeline: GroupTimeline,
     log: OwnershipLog,
     readable: ReadableSpans,
     windows: Windows,
@@ -49,10 +49,10 @@ def owner_times(
     Cost: linear in the log; where the readable queues change, seeds x queues beside it.
 
     Args:
-        script: that was played.
+        timeline: that was played.
         log: what came of it, in order.
-        readable: of the script.
-        windows: of the script.
+        readable: of the timeline.
+        windows: of the timeline.
         seeds: how many were played.
         count_owners: False where every client owns every queue: only convergence is measured.
     """
@@ -68,7 +68,7 @@ def owner_times(
     since = np.maximum(np.searchsorted(windows.change_ms, at_ms, side="right") - 1, 0)
     order = holdings.in_order(since)
     bounds = np.searchsorted(since[order], np.arange(shape[0] + 1))
-    owners = _Owners.at_first(script, seeds)
+    owners = _Owners.at_first(timeline, seeds)
     masks = [readable.mask(change_ms) for change_ms in windows.change_ms.tolist()]
     begins = [n for n, each in enumerate(masks) if not n or (each != masks[n - 1]).any()]
     for begin, end in pairwise([*begins, shape[0]]):  # the same queues are readable
@@ -105,11 +105,11 @@ class _Owners:
     doubles: Ints
 
     @classmethod
-    def at_first(cls, script: Script, seeds: int) -> _Owners:
-        counts = np.zeros((seeds, len(script.queues)), np.int32)
-        for held in script.initial:
+    def at_first(cls, timeline: GroupTimeline, seeds: int) -> _Owners:
+        counts = np.zeros((seeds, len(timeline.queues)), np.int32)
+        for held in timeline.initial:
             counts[:, sorted(held)] += 1
-        none = np.zeros(len(script.queues), np.bool_)
+        none = np.zeros(len(timeline.queues), np.bool_)
         return cls(counts, none, np.zeros(seeds, np.int64), np.zeros(seeds, np.int64))
 
     def look_at(self, readable: Bools) -> None:

@@ -18,16 +18,17 @@ class OwnershipLog:
 
     Attributes:
         seed: the place of the seed among those played.
-        life: the number of the process in the script.
-        queue: the number of the queue in the script.
+        lifetime: the number of the process in the timeline.
+        queue: the number of the queue in the timeline.
         at_us: when, microseconds since the epoch.
         delta: `TAKEN` or `GIVEN_UP`.
 
-    What a life holds before the first change (`group_timeline.Script.initial`) is in no row.
+    What a lifetime holds before the first change (`group_timeline.GroupTimeline.initial`) is in no
+    row.
     """
 
     seed: NDArray[np.int32]
-    life: NDArray[np.int32]
+    lifetime: NDArray[np.int32]
     queue: NDArray[np.int32]
     at_us: NDArray[np.int64]
     delta: NDArray[np.int8]
@@ -37,7 +38,7 @@ class OwnershipLog:
 
     def in_order(self) -> OwnershipLog:
         """The same rows by seed, time, process, queue; what is given up first."""
-        columns = (self.seed, self.at_us, self.life, self.queue, self.delta)
+        columns = (self.seed, self.at_us, self.lifetime, self.queue, self.delta)
         keys = _packed(columns)
         if keys is None:
             return self.take(np.lexsort(columns[::-1]))
@@ -47,10 +48,10 @@ class OwnershipLog:
         for low, width in zip(reversed(lows), reversed(widths), strict=True):
             found.append((words & ((1 << width) - 1)) + low)
             words = words >> width
-        delta, queue, life, at_us, seed = found
+        delta, queue, lifetime, at_us, seed = found
         return OwnershipLog(
             seed.astype(np.int32),
-            life.astype(np.int32),
+            lifetime.astype(np.int32),
             queue.astype(np.int32),
             at_us,
             delta.astype(np.int8),
@@ -59,7 +60,11 @@ class OwnershipLog:
     def take(self, rows: NDArray[np.int64]) -> OwnershipLog:
         """Some of the rows."""
         return OwnershipLog(
-            self.seed[rows], self.life[rows], self.queue[rows], self.at_us[rows], self.delta[rows]
+            self.seed[rows],
+            self.lifetime[rows],
+            self.queue[rows],
+            self.at_us[rows],
+            self.delta[rows],
         )
 
 
@@ -84,7 +89,7 @@ def _packed(
 
 
 def ownership_log(rows: list[tuple[int, int, int, int, int]] | NDArray[np.int64]) -> OwnershipLog:
-    """A log of rows (seed, life, queue, at_us, delta), in order."""
+    """A log of rows (seed, lifetime, queue, at_us, delta), in order."""
     table = np.asarray(rows, np.int64).reshape(-1, 5)
     return OwnershipLog(
         table[:, 0].astype(np.int32),
@@ -102,6 +107,6 @@ def in_succession(logs: list[OwnershipLog]) -> OwnershipLog:
     return OwnershipLog(
         *(
             np.concatenate([getattr(log, name) for log in logs])
-            for name in ("seed", "life", "queue", "at_us", "delta")
+            for name in ("seed", "lifetime", "queue", "at_us", "delta")
         )
     )

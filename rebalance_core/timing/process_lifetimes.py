@@ -1,4 +1,4 @@
-"""Who was in the group, from when to when, with what: lives from consumer events."""
+"""Who was in the group, from when to when, with what: lifetimes from consumer events."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -13,21 +13,21 @@ from rebalance_core.timing.broker_replicas import BrokerReplicas
 from rebalance_core.timing.draws import entity_of
 from rebalance_core.timing.group_timeline import (
     Ending,
-    Life,
     LoggedTime,
+    ProcessLifetime,
     Sighting,
 )
 
 
 @dataclass(slots=True)
-class LifeBook:
-    """Lives as their events come; give it each event after the group's state has taken it."""
+class LifetimeBuilder:
+    """Lifetimes as their events come; give it each event after the group's state has taken it."""
 
     cluster: str
     consumer_group: str
     replicas: BrokerReplicas
     moment_of: Callable[[Event], LoggedTime]
-    lives: list[Life] = field(default_factory=list)
+    lifetimes: list[ProcessLifetime] = field(default_factory=list)
     _open: dict[ProcessKey, int] = field(default_factory=dict)
     _stays: dict[ProcessKey, int] = field(default_factory=dict)
     _new: list[int] = field(default_factory=list)
@@ -49,12 +49,12 @@ class LifeBook:
     def end_instant(self, state: GroupState) -> None:
         """Whoever joined in this instant registers with the brokers of all its events."""
         for index in self._new:
-            life = self.lives[index]
-            if life.only_broker is None:
-                names = _reachable(state, life.states[0][1])
+            lifetime = self.lifetimes[index]
+            if lifetime.only_broker is None:
+                names = _reachable(state, lifetime.states[0][1])
                 masterless = state.routes.masterless
                 known = chain(*(self.replicas.hearing(name, masterless) for name in names))
-                self.lives[index] = replace(life, first_brokers=tuple(sorted(known)))
+                self.lifetimes[index] = replace(lifetime, first_brokers=tuple(sorted(known)))
         self._new.clear()
 
     def _begin(self, key: ProcessKey, event: Event, state: GroupState) -> None:
@@ -62,11 +62,11 @@ class LifeBook:
         only = self._one_broker(event, state)
         stay = self._stays[key] = self._stays.get(key, -1) + 1
         moment, member = self.moment_of(event), state.members[key]
-        self._open[key] = len(self.lives)
-        self._new.append(len(self.lives))
-        self.lives.append(
-            Life(
-                index=len(self.lives),
+        self._open[key] = len(self.lifetimes)
+        self._new.append(len(self.lifetimes))
+        self.lifetimes.append(
+            ProcessLifetime(
+                index=len(self.lifetimes),
                 entity=entity_of(
                     self.cluster, self.consumer_group, client_id, channel_id, str(stay)
                 ),
@@ -75,14 +75,14 @@ class LifeBook:
                 joined=moment,
                 observed=event.detail == events.OBSERVED,
                 only_broker=only,
-                ghost=only is not None and self._lives_elsewhere(key),
+                ghost=only is not None and self._is_listed_elsewhere(key),
                 first_brokers=() if only is None else (only,),
                 states=((moment, member),),
                 intervals=client_intervals(state.settings, event),
             )
         )
 
-    def _lives_elsewhere(self, key: ProcessKey) -> bool:
+    def _is_listed_elsewhere(self, key: ProcessKey) -> bool:
         return any(client_id == key[0] and (client_id, channel) != key
                    for client_id, channel in self._open)  # fmt: skip
 
@@ -94,23 +94,23 @@ class LifeBook:
         broker = self._one_broker(event, state)
         if broker is not None:
             index = self._open[key]
-            life = self.lives[index]
+            lifetime = self.lifetimes[index]
             notifies = event.detail != events.EXPIRED and _is_told(event, state)
             seen = Sighting(self.moment_of(event), broker, listed, notifies)
-            self.lives[index] = replace(life, sightings=(*life.sightings, seen))
+            self.lifetimes[index] = replace(lifetime, sightings=(*lifetime.sightings, seen))
 
     def _end(self, key: ProcessKey, event: Event, state: GroupState) -> None:
         index = self._open.pop(key)
         graceful = event.event_type == events.CONSUMER_LEAVE
         notifies = event.detail != events.EXPIRED and _is_told(event, state)
         ending = Ending(self.moment_of(event), graceful, notifies)
-        self.lives[index] = replace(self.lives[index], ending=ending)
+        self.lifetimes[index] = replace(self.lifetimes[index], ending=ending)
 
     def _change(self, key: ProcessKey, moment: LoggedTime, member: Member) -> None:
         index = self._open[key]
-        life = self.lives[index]
-        if life.states[-1][1] != member:
-            self.lives[index] = replace(life, states=(*life.states, (moment, member)))
+        lifetime = self.lifetimes[index]
+        if lifetime.states[-1][1] != member:
+            self.lifetimes[index] = replace(lifetime, states=(*lifetime.states, (moment, member)))
 
 
 def _is_told(event: Event, state: GroupState) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts.propagation import PROPAGATION
 from rebalance_core.kernels.segments import Ints
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.handovers import Handovers
 from rebalance_core.timing.message_facts import MILLI, UNKNOWN
 from rebalance_core.timing.owner_times import OwnerTimes
@@ -42,11 +42,13 @@ _SUMS = ("orphan_queue_ms", "double_queue_ms", "replayed_milli", "rates_unknown"
 _SHARES = (("p50", 50), ("p95", 95), ("p99", 99), ("max", 100))
 
 
-def partial_of(script: Script, times: OwnerTimes, moved: Handovers, replayed: Ints) -> pa.Table:
+def partial_of(
+    timeline: GroupTimeline, times: OwnerTimes, moved: Handovers, replayed: Ints
+) -> pa.Table:
     """The part of some seeds, of `PARTIAL_SCHEMA`.
 
     Args:
-        script: that was played.
+        timeline: that was played.
         times: of every change and seed.
         moved: hand-overs of all of these seeds.
         replayed: of each hand-over, as `replayed_milli` gives it.
@@ -54,17 +56,17 @@ def partial_of(script: Script, times: OwnerTimes, moved: Handovers, replayed: In
     passed = moved.between_two
     unknown = passed & (replayed == UNKNOWN)
     known = passed & ~unknown
-    count = len(script.changes)
+    count = len(timeline.changes)
     gaps = _gaps_by_change(moved.change[passed], moved.unread_ms[passed], count)
     messages = np.zeros(count, np.int64)
     np.add.at(messages, moved.change[known], replayed[known])
     missing = np.bincount(moved.change[unknown], minlength=count)
     rows = []
-    for number, change in enumerate(script.changes):
+    for number, change in enumerate(timeline.changes):
         ms, seeds = np.unique(times.convergence_ms[number], return_counts=True)
         values = (
-            script.cluster,
-            script.consumer_group,
+            timeline.cluster,
+            timeline.consumer_group,
             change.change_ms,
             CAUSES_JOINED_BY.join(change.causes),
             ms.tolist(),

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from rebalance_core.kernels.segments import Bools, Ints
-from rebalance_core.timing.group_timeline import LoggedTime, Script
+from rebalance_core.timing.group_timeline import GroupTimeline, LoggedTime
 from rebalance_core.timing.options import MS_US
 
 FIRST_MS = -(1 << 61)
@@ -81,15 +81,15 @@ class ReadableSpans:
         return self.at(queues, np.full(len(queues), at_ms, np.int64)).inside
 
 
-def readable_of(script: Script) -> ReadableSpans:
-    """The stretches of every queue of a script, by the times of the log.
+def readable_of(timeline: GroupTimeline) -> ReadableSpans:
+    """The stretches of every queue of a timeline, by the times of the log.
 
     A topic counts while a live member subscribes it; once no member is left, those of its last
     members do, as in the ledger.
     """
-    wanted = _wanted(script)
-    by_queue: list[list[Stretch]] = [[] for _ in script.queues]
-    for topic, versions in enumerate(script.routes):
+    wanted = _wanted(timeline)
+    by_queue: list[list[Stretch]] = [[] for _ in timeline.queues]
+    for topic, versions in enumerate(timeline.routes):
         ends = [*(_ms(version.moment) for version in versions[1:]), LAST_MS]
         for version, end in zip(versions, ends, strict=True):
             since = _ms(version.moment)
@@ -105,25 +105,25 @@ def readable_of(script: Script) -> ReadableSpans:
     return ReadableSpans(first, flat[:, 0], flat[:, 1])
 
 
-def _wanted(script: Script) -> list[list[Stretch]]:
+def _wanted(timeline: GroupTimeline) -> list[list[Stretch]]:
     """By topic: when some live member subscribes it, or the last ones that lived did."""
-    numbers = {topic: number for number, topic in enumerate(script.topics)}
+    numbers = {topic: number for number, topic in enumerate(timeline.topics)}
     steps: list[tuple[int, int, frozenset[str] | None]] = []
-    for life in script.lives:
-        if life.ghost:
+    for lifetime in timeline.lifetimes:
+        if lifetime.ghost:
             continue
-        steps += [(_ms(at), life.index, member.subscriptions) for at, member in life.states]
-        if life.ending is not None:
-            steps.append((_ms(life.ending.moment), life.index, None))
+        steps += [(_ms(at), lifetime.index, member.subscriptions) for at, member in lifetime.states]
+        if lifetime.ending is not None:
+            steps.append((_ms(lifetime.ending.moment), lifetime.index, None))
     steps.sort(key=lambda step: (step[0], step[2] is None))
     living: dict[int, frozenset[str]] = {}
-    found: list[list[Stretch]] = [[] for _ in script.topics]
+    found: list[list[Stretch]] = [[] for _ in timeline.topics]
     before, since = frozenset[str](), 0
-    for place, (at, life_index, topics) in enumerate(steps):
+    for place, (at, lifetime_index, topics) in enumerate(steps):
         if topics is None:
-            living.pop(life_index, None)
+            living.pop(lifetime_index, None)
         else:
-            living[life_index] = topics
+            living[lifetime_index] = topics
         if place + 1 < len(steps) and steps[place + 1][0] == at:
             continue
         now = frozenset[str]().union(*living.values()) if living else before

@@ -1,4 +1,4 @@
-"""The routes of a group's topics over time, and the lives of the brokers in them."""
+"""The routes of a group's topics over time, and the lifetimes of the brokers in them."""
 
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -9,7 +9,7 @@ from rebalance_core.model.queue import MessageQueue, java_string_key
 from rebalance_core.protocol.routes import Routes
 from rebalance_core.timing.broker_replicas import BrokerReplicas
 from rebalance_core.timing.group_timeline import (
-    BrokerLife,
+    BrokerLifetime,
     LocklessSpan,
     LoggedTime,
     NoticeSwitch,
@@ -61,10 +61,10 @@ class RouteBook:
 
 @dataclass(slots=True)
 class BrokerBook:
-    """Lives of brokers and their stretches without a master, from their events."""
+    """Lifetimes of brokers and their stretches without a master, from their events."""
 
     replicas: BrokerReplicas
-    lives: list[BrokerLife] = field(default_factory=list)
+    lifetimes: list[BrokerLifetime] = field(default_factory=list)
     lockless: list[LocklessSpan] = field(default_factory=list)
     notices: list[NoticeSwitch] = field(default_factory=list)
     _locks_by: dict[int, str | None] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class BrokerBook:
 
     def __post_init__(self) -> None:
         numbers = (*self.replicas.numbers.values(), *self.replicas.masters.values())
-        self.lives = [BrokerLife(number, None) for number in numbers]
+        self.lifetimes = [BrokerLifetime(number, None) for number in numbers]
         self._locks_by = dict.fromkeys(self.replicas.numbers.values(), _MASTER)
 
     def take(self, event: Event, moment: LoggedTime) -> None:
@@ -99,18 +99,20 @@ class BrokerBook:
                 mode = event.detail or events.ON
                 self.notices += [NoticeSwitch(number, moment, mode) for number in numbers]
             case events.MASTER_UP:
-                if self._life(broker).down is None:
+                if self._lifetime(broker).down is None:
                     self._up(master, moment)
                 self._locks_go_to(_MASTER, broker, moment)
 
     def _up(self, number: int | None, moment: LoggedTime) -> None:
-        if number is not None and self._life(number).down is not None:
-            self.lives.append(BrokerLife(number, moment))
+        if number is not None and self._lifetime(number).down is not None:
+            self.lifetimes.append(BrokerLifetime(number, moment))
 
     def _down(self, number: int | None, moment: LoggedTime, host_lost: bool) -> None:
-        life = None if number is None else self._life(number)
-        if life is not None and life.down is None:
-            self.lives[self.lives.index(life)] = replace(life, down=moment, host_lost=host_lost)
+        lifetime = None if number is None else self._lifetime(number)
+        if lifetime is not None and lifetime.down is None:
+            self.lifetimes[self.lifetimes.index(lifetime)] = replace(
+                lifetime, down=moment, host_lost=host_lost
+            )
 
     def _locks_go_to(self, giver: str | None, broker: int, moment: LoggedTime) -> None:
         """Another process gives locks, or none does; what was given before is gone."""
@@ -123,5 +125,5 @@ class BrokerBook:
         begun = next(each for each in reversed(self.lockless) if each.broker == broker)
         self.lockless[self.lockless.index(begun)] = replace(begun, until=moment)
 
-    def _life(self, number: int) -> BrokerLife:
-        return next(life for life in reversed(self.lives) if life.broker == number)
+    def _lifetime(self, number: int) -> BrokerLifetime:
+        return next(lifetime for lifetime in reversed(self.lifetimes) if lifetime.broker == number)

@@ -29,7 +29,7 @@ class RouteTimes(EventTimes):
     def route_visible_us(self) -> tuple[Times, ...]:
         """(versions, S) by topic: since when the name server answers with each of its versions."""
         shape = -1, len(self.seeds)
-        rows = [[self._visible_us(each) for each in versions] for versions in self.script.routes]
+        rows = [[self._visible_us(each) for each in versions] for versions in self.timeline.routes]
         each_us = [np.array(times, np.int64).reshape(shape) for times in rows]
         return tuple(np.maximum.accumulate(times, axis=0) for times in each_us)
 
@@ -46,14 +46,17 @@ class RouteTimes(EventTimes):
 
     def _way_to_name_servers(self, moment: LoggedTime) -> Delay | None:
         """By what happened then; None: it is when a name server heard of it."""
-        lives = self.script.broker_lives
-        old = parse_version(self.script.settings.broker_version) < (5,)
-        ups, downs = ([life.up for life in lives], [life.down for life in lives])
+        lifetimes = self.timeline.broker_lifetimes
+        old = parse_version(self.timeline.settings.broker_version) < (5,)
+        ups, downs = (
+            [lifetime.up for lifetime in lifetimes],
+            [lifetime.down for lifetime in lifetimes],
+        )
         if moment not in ups and moment not in downs:
             return TOPIC_VISIBLE
         if moment.to_the_second:
             return None
-        if moment in ups and self.script.known is not None:
+        if moment in ups and self.timeline.known is not None:
             return None
         if moment in ups:
             return BROKER_BACK_4 if old else BROKER_BACK
@@ -61,8 +64,8 @@ class RouteTimes(EventTimes):
 
     @cached_property
     def route_lag(self) -> Times:
-        """(lives, S): how much later a client's name server learns of routes."""
-        shape = len(self.script.lives), len(self.seeds)
+        """(lifetimes, S): how much later a client's name server learns of routes."""
+        shape = len(self.timeline.lifetimes), len(self.seeds)
         if not self.options.late_share:
             return np.zeros(shape, np.int64)
         draws = draws_of(self.words, Timer.NAME_SERVER)

@@ -22,7 +22,7 @@ from rebalance_core.producers.concurrent_map import ConcurrentMapOrder, java_has
 from rebalance_core.replay.member import ProcessKey
 from rebalance_core.timing import delays, draws, operations
 from rebalance_core.timing.draws import Timer
-from rebalance_core.timing.group_timeline import Life, Script
+from rebalance_core.timing.group_timeline import GroupTimeline, ProcessLifetime
 from rebalance_core.timing.operations import Operation
 from rebalance_core.timing.options import SECOND_US
 from rebalance_core.timing.reference.membership import BROADCASTING_IS_SILENT, NEWEST_NOTICE_WINS
@@ -38,7 +38,7 @@ class _Sent:
     """The notices that one broker sends the members of another group after one operation.
 
     Attributes:
-        broker: number of the broker in that group's script.
+        broker: number of the broker in that group's timeline.
         at_us: (S,) when; `NEVER`: not at all.
         newer_us: (S,) when it sends the next, which may keep this one back.
         tick: of its draws.
@@ -58,46 +58,55 @@ class MateWakes:
     """
 
     def __init__(self, ticks: Ticks) -> None:
-        self._ticks, self._lives = ticks, dict[ProcessKey, list[int]]()
-        for life in ticks.script.lives:
-            if not life.ghost:
-                self._lives.setdefault(life.instance, []).append(life.index)
-        observed = np.array([life.observed for life in ticks.script.lives], bool)
+        self._ticks, self._lifetimes = ticks, dict[ProcessKey, list[int]]()
+        for lifetime in ticks.timeline.lifetimes:
+            if not lifetime.ghost:
+                self._lifetimes.setdefault(lifetime.instance, []).append(lifetime.index)
+        observed = np.array([lifetime.observed for lifetime in ticks.timeline.lifetimes], bool)
         comes = np.minimum(ticks.created, ticks.registered.min(axis=1, initial=NEVER))
         comes[observed] = BEFORE_ALL
         self._comes = comes
         walk = ConcurrentMapOrder[str](java_hash, CONSUMER_BUCKETS)
-        for script in sorted((ticks.script, *ticks.script.mates), key=_first_join):
-            walk.add(script.consumer_group)
-        before = set(takewhile(lambda name: name != ticks.script.consumer_group, walk))
-        self._mates = [_Mate(mate, mate.script.consumer_group in before) for mate in ticks.mates]
+        for timeline in sorted((ticks.timeline, *ticks.timeline.mates), key=_first_join):
+            walk.add(timeline.consumer_group)
+        before = set(takewhile(lambda name: name != ticks.timeline.consumer_group, walk))
+        self._mates = [_Mate(mate, mate.timeline.consumer_group in before) for mate in ticks.mates]
 
     def between(self, since_us: int, until_us: int) -> Iterator[tuple[int, Times]]:
-        """(life, (S,) when it is woken) of what happens from a time on, and before another."""
+        """(lifetime, (S,) when it is woken) of what happens from a time on, and before another."""
         for mate in self._mates:
-            present_lives = (life for life in mate.ticks.script.lives if not life.ghost)
-            for life in (life for life in present_lives if life.instance in self._lives):
-                for at_us in mate.wakes(life, since_us, until_us):
-                    yield from self._woken(life, mate.passed_on(life, at_us))
+            present_lifetimes = (
+                lifetime for lifetime in mate.ticks.timeline.lifetimes if not lifetime.ghost
+            )
+            for lifetime in (
+                lifetime for lifetime in present_lifetimes if lifetime.instance in self._lifetimes
+            ):
+                for at_us in mate.wakes(lifetime, since_us, until_us):
+                    yield from self._woken(lifetime, mate.passed_on(lifetime, at_us))
 
-    def links(self, mate: Script) -> Iterator[tuple[int, int, Callable[[int], int]]]:
-        """(life of the mate, life of the group, when a wake-up comes to it) of a single future.
+    def links(self, mate: GroupTimeline) -> Iterator[tuple[int, int, Callable[[int], int]]]:
+        """(lifetime of the mate, lifetime of the group, when a wake-up comes to it) of a single
+        future.
 
         Args:
-            mate: one of those of the script, as `Script.together` has them.
+            mate: one of those of the timeline, as `GroupTimeline.together` has them.
         """
         (same_group,) = (
-            each for each in self._mates if each.ticks.script.consumer_group == mate.consumer_group
+            each
+            for each in self._mates
+            if each.ticks.timeline.consumer_group == mate.consumer_group
         )
-        for life in mate.lives:
-            for life_index in () if life.ghost else self._lives.get(life.instance, ()):
-                yield life.index, life_index, partial(same_group.passed_on_in_one, life)
+        for lifetime in mate.lifetimes:
+            for lifetime_index in (
+                () if lifetime.ghost else self._lifetimes.get(lifetime.instance, ())
+            ):
+                yield lifetime.index, lifetime_index, partial(same_group.passed_on_in_one, lifetime)
 
-    def _woken(self, life: Life, at_us: Times) -> Iterator[tuple[int, Times]]:
-        for life_index in self._lives[life.instance]:
-            present = (self._comes[life_index] <= at_us) & (at_us < NEVER)
+    def _woken(self, lifetime: ProcessLifetime, at_us: Times) -> Iterator[tuple[int, Times]]:
+        for lifetime_index in self._lifetimes[lifetime.instance]:
+            present = (self._comes[lifetime_index] <= at_us) & (at_us < NEVER)
             if present.any():
-                yield life_index, np.where(present, at_us, NEVER)
+                yield lifetime_index, np.where(present, at_us, NEVER)
 
 
 @dataclass(eq=False)
@@ -118,40 +127,40 @@ class _Mate:
         """Return the notices that its brokers send."""
         return notices_of(self.ticks)
 
-    def wakes(self, life: Life, since_us: int, until_us: int) -> Iterator[Times]:
+    def wakes(self, lifetime: ProcessLifetime, since_us: int, until_us: int) -> Iterator[Times]:
         """(S,) when one of its members is woken by what happens in a time."""
-        started_us = self.ticks.joined[life.index]
-        push = self.ticks.script.settings.consumer_type == PUSH and not life.observed
+        started_us = self.ticks.joined[lifetime.index]
+        push = self.ticks.timeline.settings.consumer_type == PUSH and not lifetime.observed
         if push and _any_between(started_us, since_us, until_us):
             yield started_us
-        for notice in self.sent if life.is_notified else ():
+        for notice in self.sent if lifetime.is_notified else ():
             if _any_between(notice.at_us, since_us, until_us):
-                yield _delivered(self.ticks, life, notice)
+                yield _delivered(self.ticks, lifetime, notice)
 
-    def passed_on(self, life: Life, at_us: Times) -> Times:
+    def passed_on(self, lifetime: ProcessLifetime, at_us: Times) -> Times:
         """Return when a wake-up of a member comes to the other group: after a first pass that is
         slow.
         """
-        if not self.goes_first or life.observed:
+        if not self.goes_first or lifetime.observed:
             return at_us
-        if life.index not in self._busy:
-            self._busy[life.index] = self._first_pass(life)
-        begin, end = self._busy[life.index]
+        if lifetime.index not in self._busy:
+            self._busy[lifetime.index] = self._first_pass(lifetime)
+        begin, end = self._busy[lifetime.index]
         return np.where((begin <= at_us) & (at_us < end), end, at_us)
 
-    def passed_on_in_one(self, life: Life, at_us: int) -> int:
+    def passed_on_in_one(self, lifetime: ProcessLifetime, at_us: int) -> int:
         """The same of one time in a single future."""
-        return int(self.passed_on(life, np.array([at_us], np.int64))[0])
+        return int(self.passed_on(lifetime, np.array([at_us], np.int64))[0])
 
-    def _first_pass(self, life: Life) -> tuple[Times, Times]:
-        ticks, number = self.ticks, life.index
+    def _first_pass(self, lifetime: ProcessLifetime) -> tuple[Times, Times]:
+        ticks, number = self.ticks, lifetime.index
         since, until = ticks.created[number], ticks.joined[number] + SECOND_US
         begin = np.full(len(ticks.seeds), NEVER, np.int64)
-        for at_us in self.wakes(life, int(since.min()) - SECOND_US, int(until.max())):
+        for at_us in self.wakes(lifetime, int(since.min()) - SECOND_US, int(until.max())):
             inside = (since <= at_us) & (at_us < until)
             begin = np.where(inside, np.minimum(begin, at_us), begin)
         parts = (
-            delay.many(draws.uniforms(ticks.seeds, life.entity, timer))
+            delay.many(draws.uniforms(ticks.seeds, lifetime.entity, timer))
             for delay, timer in (
                 (delays.COLD_DROP_AFTER, Timer.DROP_AFTER),
                 (delays.COLD_ADD_AFTER, Timer.ADD_AFTER),
@@ -161,36 +170,40 @@ class _Mate:
         return begin, begin + np.sum(list(parts), axis=0)
 
 
-def _first_join(script: Script) -> tuple[int, str]:
-    return min((life.joined.event_us for life in script.lives), default=0), script.consumer_group
+def _first_join(timeline: GroupTimeline) -> tuple[int, str]:
+    return min(
+        (lifetime.joined.event_us for lifetime in timeline.lifetimes), default=0
+    ), timeline.consumer_group
 
 
 _NEVER_THROW = ("AVG", "AVG_BY_CIRCLE", "CONSISTENT_HASH")
 """Strategies that divide any queues among any members."""
 
 
-def wakes_by_passes(script: Script) -> bool:
+def wakes_by_passes(timeline: GroupTimeline) -> bool:
     """Passes of the group may wake its client instances, or notices that are known of late.
 
     Order locks are asked for again; who pauses, or has a strategy that throws, passes every second;
     brokers that are new to a member tell of it once they hear of it, and of other topics with each
     heartbeat.
     """
-    settings = script.settings
+    settings = timeline.settings
     return (
         settings.ordered
         or settings.consumer_type != PUSH
-        or any(switch.mode == BATCHED for switch in script.notices)
-        or _members_pass_again(script)
-        or _lives_are_known_in_part(script)
-        or _routes_bring_brokers(script)
+        or any(switch.mode == BATCHED for switch in timeline.notices)
+        or _members_pass_again(timeline)
+        or _lifetimes_are_known_in_part(timeline)
+        or _routes_bring_brokers(timeline)
     )
 
 
-def _members_pass_again(script: Script) -> bool:
+def _members_pass_again(timeline: GroupTimeline) -> bool:
     """Members subscribe differently, pause, throw, or find no start on a broker that is down."""
-    states = [member for life in script.lives for _, member in life.states]
-    outage = script.lockless or any(life.down is not None for life in script.broker_lives)
+    states = [member for lifetime in timeline.lifetimes for _, member in lifetime.states]
+    outage = timeline.lockless or any(
+        lifetime.down is not None for lifetime in timeline.broker_lifetimes
+    )
     return len({member.subscriptions for member in states}) > 1 or any(
         member.suspended
         or member.strategy.partition("(")[0] not in _NEVER_THROW
@@ -199,24 +212,24 @@ def _members_pass_again(script: Script) -> bool:
     )
 
 
-def _lives_are_known_in_part(script: Script) -> bool:
+def _lifetimes_are_known_in_part(timeline: GroupTimeline) -> bool:
     """Some brokers, and not others, have seen a process, or hear of it only later."""
-    heard = {broker for versions in script.routes for each in versions for broker in each.hearing}
+    heard = {broker for versions in timeline.routes for each in versions for broker in each.hearing}
     return any(
-        life.ghost
-        or life.sightings
-        or life.only_broker is not None
-        or (life.observed and not heard.issuperset(life.first_brokers))
-        for life in script.lives
+        lifetime.ghost
+        or lifetime.sightings
+        or lifetime.only_broker is not None
+        or (lifetime.observed and not heard.issuperset(lifetime.first_brokers))
+        for lifetime in timeline.lifetimes
     )
 
 
-def _routes_bring_brokers(script: Script) -> bool:
+def _routes_bring_brokers(timeline: GroupTimeline) -> bool:
     """A broker comes back, or a route comes late, lacks queues, or gets another broker."""
-    first_us = min((life.joined.event_us for life in script.lives), default=NEVER)
-    if any(life.up is not None for life in script.broker_lives):
+    first_us = min((lifetime.joined.event_us for lifetime in timeline.lifetimes), default=NEVER)
+    if any(lifetime.up is not None for lifetime in timeline.broker_lifetimes):
         return True
-    for versions in script.routes:
+    for versions in timeline.routes:
         begins = versions[0].moment
         if begins is not None and begins.event_us > first_us:
             return True
@@ -229,20 +242,20 @@ def _routes_bring_brokers(script: Script) -> bool:
 
 def notices_of(ticks: Ticks) -> list[_Sent]:
     """Return the notices that brokers send a group's members as others join and go, by broker."""
-    script, found = ticks.script, list[_Sent]()
-    version = parse_version(script.settings.broker_version)
-    for broker, name in enumerate(script.brokers):
+    timeline, found = ticks.timeline, list[_Sent]()
+    version = parse_version(timeline.settings.broker_version)
+    for broker, name in enumerate(timeline.brokers):
         rows: list[tuple[Times, int]] = []
-        for life in script.lives:
-            silent = life.states[0][1].message_model == BROADCASTING
-            if life.ghost or (silent and version >= BROADCASTING_IS_SILENT):
+        for lifetime in timeline.lifetimes:
+            silent = lifetime.states[0][1].message_model == BROADCASTING
+            if lifetime.ghost or (silent and version >= BROADCASTING_IS_SILENT):
                 continue
-            for operation, at_us in _operations(ticks, life, broker):
-                for number, (up, down) in enumerate(ticks.broker_lives_us):
+            for operation, at_us in _operations(ticks, lifetime, broker):
+                for number, (up, down) in enumerate(ticks.broker_lifetimes_us):
                     connected = (up <= at_us) & (at_us < down) & (at_us < NEVER)
                     connected &= ticks.notifies(broker, slice(None), at_us)
-                    if script.broker_lives[number].broker == broker and connected.any():
-                        tick = operations.operation_id(life.entity, name, number, operation)
+                    if timeline.broker_lifetimes[number].broker == broker and connected.any():
+                        tick = operations.operation_id(lifetime.entity, name, number, operation)
                         rows.append((np.where(connected, at_us, NEVER), tick))
         if rows:
             times = np.stack([at_us for at_us, _ in rows])
@@ -253,28 +266,33 @@ def notices_of(ticks: Ticks) -> list[_Sent]:
     return found
 
 
-def _operations(ticks: Ticks, life: Life, broker: int) -> Iterator[tuple[Operation, Times]]:
-    since, until = ticks.registered[life.index, broker], ticks.unregistered[life.index, broker]
-    notified = ticks.script.settings.notified  # the group's switch; a closed channel ignores it
-    if notified and not life.observed and broker in life.first_brokers:
+def _operations(
+    ticks: Ticks, lifetime: ProcessLifetime, broker: int
+) -> Iterator[tuple[Operation, Times]]:
+    since, until = (
+        ticks.registered[lifetime.index, broker],
+        ticks.unregistered[lifetime.index, broker],
+    )
+    notified = ticks.timeline.settings.notified  # the group's switch; a closed channel ignores it
+    if notified and not lifetime.observed and broker in lifetime.first_brokers:
         yield Operation.JOINS, since
-    if life.ending is not None and life.ending.notified:
+    if lifetime.ending is not None and lifetime.ending.notified:
         yield Operation.GOES, np.where(since < until, until, NEVER)
 
 
-def _delivered(ticks: Ticks, life: Life, notice: _Sent) -> Times:
+def _delivered(ticks: Ticks, lifetime: ProcessLifetime, notice: _Sent) -> Times:
     """(S,) when a notice wakes a member; `NEVER` where it does not get it."""
     at_us, seeds = notice.at_us, ticks.seeds
-    listed = ticks.registered[life.index, notice.broker] <= at_us
-    listed &= at_us < ticks.unregistered[life.index, notice.broker]
+    listed = ticks.registered[lifetime.index, notice.broker] <= at_us
+    listed &= at_us < ticks.unregistered[lifetime.index, notice.broker]
     lost = np.uint64(round(ticks.options.lost_notices * (1 << draws.DRAW_BITS)))
     if lost:
-        listed &= draws.uniforms(seeds, life.entity, Timer.NOTICE_LOST, notice.tick) >= lost
+        listed &= draws.uniforms(seeds, lifetime.entity, Timer.NOTICE_LOST, notice.tick) >= lost
     woken = at_us + delays.NOTICE.many(
-        draws.uniforms(seeds, life.entity, Timer.NOTICE, notice.tick)
+        draws.uniforms(seeds, lifetime.entity, Timer.NOTICE, notice.tick)
     )
-    late = ticks.notice_late[life.index]
-    woken = np.where(woken < ticks.ended[life.index], woken, np.minimum(woken, NEVER) + late)
+    late = ticks.notice_late[lifetime.index]
+    woken = np.where(woken < ticks.ended[lifetime.index], woken, np.minimum(woken, NEVER) + late)
     return np.where(listed & (woken < notice.newer_us), woken, NEVER)
 
 

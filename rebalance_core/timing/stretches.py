@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class ChangeWindow:
     changes: range
 
 
-def stretches_of(script: Script) -> Iterator[ChangeWindow]:
-    """The stretches of a script, in order; none begins before the one before it has ended."""
-    earliest = [change.earliest_us for change in script.changes]
+def stretches_of(timeline: GroupTimeline) -> Iterator[ChangeWindow]:
+    """The stretches of a timeline, in order; none begins before the one before it has ended."""
+    earliest = [change.earliest_us for change in timeline.changes]
     # a change may begin to have its effect before those that are logged before it
     soonest = list(accumulate(reversed(earliest), min))[::-1]
     first = 0
-    for number, change in enumerate(script.changes):
+    for number, change in enumerate(timeline.changes):
         if number + 1 < len(soonest) and soonest[number + 1] <= change.end_us:
             continue
         yield ChangeWindow(soonest[first], change.end_us, range(first, number + 1))

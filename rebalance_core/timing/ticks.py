@@ -31,7 +31,7 @@ from rebalance_core.timing.delays import (
 )
 from rebalance_core.timing.draws import DRAW_BITS, Timer, all_below, draws_of, uniforms
 from rebalance_core.timing.event_times import EventTimes
-from rebalance_core.timing.group_timeline import Life, came_first
+from rebalance_core.timing.group_timeline import ProcessLifetime, came_first
 from rebalance_core.timing.options import MS_US, RANDOM_PHASES
 from rebalance_core.timing.route_times import RouteTimes
 from rebalance_core.timing.timer_periods import (
@@ -55,27 +55,27 @@ class ClientTimes(EventTimes):
     @cached_property
     def mates(self) -> tuple[Ticks, ...]:
         """The times of the other groups of its client instances."""
-        return tuple(Ticks(mate, self.seeds, self.options) for mate in self.script.together[1:])
+        return tuple(Ticks(mate, self.seeds, self.options) for mate in self.timeline.together[1:])
 
     @cached_property
     def shared(self) -> NDArray[np.bool_]:
-        """(lives,): other groups are in its instance at some time."""
-        return np.array([bool(mates) for mates in self.script.sharing], bool)
+        """(lifetimes,): other groups are in its instance at some time."""
+        return np.array([bool(mates) for mates in self.timeline.sharing], bool)
 
     @cached_property
-    def _leaders(self) -> dict[int, tuple[Ticks, Life]]:
-        """By life whose instance was there before it: who created that."""
+    def _leaders(self) -> dict[int, tuple[Ticks, ProcessLifetime]]:
+        """By lifetime whose instance was there before it: who created that."""
         found = {}
-        for life, shared in zip(self.script.lives, self.script.sharing, strict=True):
-            before = [(n, each) for n, each in shared if came_first(each) < came_first(life)]
+        for lifetime, shared in zip(self.timeline.lifetimes, self.timeline.sharing, strict=True):
+            before = [(n, each) for n, each in shared if came_first(each) < came_first(lifetime)]
             if before:
                 number, first = min(before, key=lambda one: came_first(one[1]))
-                found[life.index] = self.mates[number], first
+                found[lifetime.index] = self.mates[number], first
         return found
 
     @cached_property
     def created(self) -> Times:
-        """(lives, S): when the client was created."""
+        """(lifetimes, S): when the client was created."""
         start_up = START_UP.many(self._start_up_draws())
         if self.options.start_up_ms is not None:
             start_up = np.full_like(start_up, self.options.start_up_ms * MS_US)
@@ -86,39 +86,45 @@ class ClientTimes(EventTimes):
         return created
 
     def _start_up_draws(self) -> NDArray[np.uint64]:
-        """(lives, S): in some futures those that started together are as slow as their first."""
+        """(lifetimes, S): in some futures those that started together are as slow as their
+        first.
+        """
         drawn = draws_of(self.words, Timer.START_UP)
         first = self._first_of_start()
         alike = draws_of(self.words[first], Timer.START_TOGETHER) < _SHARE_ALIKE
         return np.where(alike, drawn[first], drawn)
 
     def _first_of_start(self) -> NDArray[np.int64]:
-        """(lives,): the first of those with whom a process was started, by their joins."""
+        """(lifetimes,): the first of those with whom a process was started, by their joins."""
         first: list[int] = []
         latest_us = None
-        for life in self.script.lives:
-            joined_us = life.joined.event_us
+        for lifetime in self.timeline.lifetimes:
+            joined_us = lifetime.joined.event_us
             together = latest_us is not None and joined_us - latest_us <= STARTED_TOGETHER_US
-            first.append(first[-1] if together and not life.observed else life.index)
-            latest_us = None if life.observed else joined_us
+            first.append(first[-1] if together and not lifetime.observed else lifetime.index)
+            latest_us = None if lifetime.observed else joined_us
         return np.array(first, np.int64)
 
     @cached_property
     def unknown_phase(self) -> NDArray[np.bool_]:
-        """(lives,): nothing is known of when its timers started."""
+        """(lifetimes,): nothing is known of when its timers started."""
         everybody = self.options.phases == RANDOM_PHASES
-        return np.array([everybody or life.observed for life in self.script.lives], bool)
+        return np.array(
+            [everybody or lifetime.observed for lifetime in self.timeline.lifetimes], bool
+        )
 
     @cached_property
     def own_start(self) -> Times:
-        """(lives, S): when the timers that a client has by itself start: ``lockAll``."""
+        """(lifetimes, S): when the timers that a client has by itself start: ``lockAll``."""
         draws = draws_of(self.words, Timer.TIMERS_AFTER)
         started: Times = self.created + TIMERS_AFTER.many(draws)
         return started
 
     @cached_property
     def instance_start(self) -> Times:
-        """(lives, S): when the scheduler of its instance started: polls, heartbeats, commits."""
+        """(lifetimes, S): when the scheduler of its instance started: polls, heartbeats,
+        commits.
+        """
         started = self.own_start.copy()
         for number, (mate, first) in self._leaders.items():
             started[number] = mate.own_start[first.index]
@@ -126,76 +132,85 @@ class ClientTimes(EventTimes):
 
     @cached_property
     def timers_start(self) -> Times:
-        """(lives, S): from when route polls are counted."""
+        """(lifetimes, S): from when route polls are counted."""
         return self._counted_from(self.periods.poll)
 
     @cached_property
     def beats_start(self) -> Times:
-        """(lives, S): from when heartbeats are counted."""
+        """(lifetimes, S): from when heartbeats are counted."""
         return self._counted_from(self.periods.beat)
 
     def _counted_from(self, period: Times) -> Times:
         """In step with the scheduler of the instance; none ticks before the group is there."""
         late = np.maximum(self.created - self.instance_start, 0)
-        late[[life.index not in self._leaders for life in self.script.lives]] = 0
+        late[[lifetime.index not in self._leaders for lifetime in self.timeline.lifetimes]] = 0
         started: Times = self.instance_start - (-late // period) * period
         return started
 
     def commit_age_us(
-        self, lives: NDArray[np.int64], seeds: NDArray[np.int64], at_us: Times
+        self, lifetimes: NDArray[np.int64], seeds: NDArray[np.int64], at_us: Times
     ) -> Times:
         """(n,) the time since the last tick that committed the offsets of all groups of a client.
 
         Args:
-            lives: numbers of clients, (n,).
+            lifetimes: numbers of clients, (n,).
             seeds: places of futures, (n,).
             at_us: (n,) when each is asked about.
         """
         persists = [
-            life.intervals.persist_consumer_offset_interval_ms for life in self.script.lives
+            lifetime.intervals.persist_consumer_offset_interval_ms
+            for lifetime in self.timeline.lifetimes
         ]
-        period = np.array(persists, np.int64)[lives] * MS_US
-        age: Times = (at_us - self.instance_start[lives, seeds] - FIRST_COMMIT_US) % period
+        period = np.array(persists, np.int64)[lifetimes] * MS_US
+        age: Times = (at_us - self.instance_start[lifetimes, seeds] - FIRST_COMMIT_US) % period
         return age
 
     @cached_property
     def first_pass_end(self) -> Times:
-        """(lives, S): where the clock of passes stands at first; of who joins, at its creation."""
-        if not self.script.changes:
+        """(lifetimes, S): where the clock of passes stands at first; of who joins, at its
+        creation.
+        """
+        if not self.timeline.changes:
             return self.created
         phase = all_below(draws_of(self.words, Timer.PASS_PHASE), self.periods.wait)
-        observed = np.array([life.observed for life in self.script.lives], bool)[:, None]
-        before = self.script.begin_us - phase
+        observed = np.array([lifetime.observed for lifetime in self.timeline.lifetimes], bool)[
+            :, None
+        ]
+        before = self.timeline.begin_us - phase
         # of an instance that runs already, the clock goes on: it is not known when it passed last
-        late = np.array([life.index in self._leaders for life in self.script.lives], bool)[:, None]
+        late = np.array(
+            [lifetime.index in self._leaders for lifetime in self.timeline.lifetimes], bool
+        )[:, None]
         created = np.where(late, self.created - self.periods.least, self.created)
         times: Times = np.where(observed, before, created)
         return times
 
     @cached_property
     def pass_length(self) -> Times:
-        """(lives, S): of each pass of the process, through all groups of its instance."""
+        """(lifetimes, S): of each pass of the process, through all groups of its instance."""
         length = PASS_LENGTH.many(draws_of(self.words, Timer.PASS_LENGTH))
-        for life, shared in zip(self.script.lives, self.script.sharing, strict=True):
+        for lifetime, shared in zip(self.timeline.lifetimes, self.timeline.sharing, strict=True):
             for _, each in shared:
                 draws = uniforms(self.seeds, each.entity, Timer.PASS_LENGTH)
-                length[life.index] += PASS_LENGTH.many(draws)
+                length[lifetime.index] += PASS_LENGTH.many(draws)
         return length
 
-    def poll_us(self, life: int, number: NDArray[np.int64]) -> Times:
+    def poll_us(self, lifetime: int, number: NDArray[np.int64]) -> Times:
         """Tick of a route poll; the route is that of the tick. ``number``: (..., S)."""
-        tick: Times = self.timers_start[life] + FIRST_POLL_US + number * self.periods.poll[life]
+        tick: Times = (
+            self.timers_start[lifetime] + FIRST_POLL_US + number * self.periods.poll[lifetime]
+        )
         return tick
 
-    def poll_answered_us(self, life: int, number: NDArray[np.int64]) -> Times:
+    def poll_answered_us(self, lifetime: int, number: NDArray[np.int64]) -> Times:
         """Return when the answer of a route poll is in use. ``number``: (..., S)."""
-        draws = draws_of(self.words[life], Timer.ROUTE_ANSWER, number)
-        return self.poll_us(life, number) + ROUTE_ANSWER.many(draws)
+        draws = draws_of(self.words[lifetime], Timer.ROUTE_ANSWER, number)
+        return self.poll_us(lifetime, number) + ROUTE_ANSWER.many(draws)
 
-    def heartbeat_us(self, life: int, number: NDArray[np.int64]) -> Times:
+    def heartbeat_us(self, lifetime: int, number: NDArray[np.int64]) -> Times:
         """Tick of a heartbeat."""
-        first = self.beats_start[life] + FIRST_HEARTBEAT_US
-        tick: Times = first + number * self.periods.beat[life]
+        first = self.beats_start[lifetime] + FIRST_HEARTBEAT_US
+        tick: Times = first + number * self.periods.beat[lifetime]
         return tick
 
 
@@ -205,7 +220,7 @@ _HEARTBEAT_ONLY_BY_TIMER = (LITE_PULL, PULL)
 """Their ``start()`` sends none."""
 _APART_US = 100 * MS_US
 """Earliest registrations of many members are spread over so much."""
-_LEAVING = 1_000  # ticks of BROKER_STEP at the end of a life; below: at its join
+_LEAVING = 1_000  # ticks of BROKER_STEP at the end of a lifetime; below: at its join
 
 
 class ListTimes(ClientTimes):
@@ -214,7 +229,7 @@ class ListTimes(ClientTimes):
     @cached_property
     def broker_rank(self) -> NDArray[np.int64]:
         """(brokers,): the order in which every client goes through them: that of its Java map."""
-        names, masters = self.script.broker_names, self.script.masters
+        names, masters = self.timeline.broker_names, self.timeline.masters
         walk = ConcurrentMapOrder[str](java_hash, _ADDRESS_BUCKETS)
         for name in names:
             walk.add(name)
@@ -229,55 +244,55 @@ class ListTimes(ClientTimes):
 
     @cached_property
     def registered(self) -> Times:
-        """(lives, brokers, S): first registrations; `NEVER` where the join reaches no broker.
+        """(lifetimes, brokers, S): first registrations; `NEVER` where the join reaches no broker.
 
         Counted back from the join: the last broker's is just before it.
         """
-        shape = len(self.script.lives), len(self.script.brokers), len(self.seeds)
+        shape = len(self.timeline.lifetimes), len(self.timeline.brokers), len(self.seeds)
         times = np.full(shape, NEVER, np.int64)
         alike: dict[tuple[int, ...], list[int]] = {}
-        for life in self.script.lives:
-            if life.observed:
-                times[life.index, list(life.first_brokers)] = BEFORE_ALL
+        for lifetime in self.timeline.lifetimes:
+            if lifetime.observed:
+                times[lifetime.index, list(lifetime.first_brokers)] = BEFORE_ALL
             else:
-                alike.setdefault(life.first_brokers, []).append(life.index)
-        for given, lives in alike.items():
-            at = self._at_join(np.array(lives), np.array(given, np.int64))
-            times[np.ix_(lives, given)] = at
+                alike.setdefault(lifetime.first_brokers, []).append(lifetime.index)
+        for given, lifetimes in alike.items():
+            at = self._at_join(np.array(lifetimes), np.array(given, np.int64))
+            times[np.ix_(lifetimes, given)] = at
         return times
 
-    def _at_join(self, lives: NDArray[np.int64], given: NDArray[np.int64]) -> Times:
-        """(lives, given, S) of lives that register with the same brokers."""
+    def _at_join(self, lifetimes: NDArray[np.int64], given: NDArray[np.int64]) -> Times:
+        """(lifetimes, given, S) of lifetimes that register with the same brokers."""
         rank = np.argsort(np.argsort(self.broker_rank[given]))
-        joined = self.joined[lives, None]
-        earliest = np.maximum(self.created[lives, None], joined - LONGEST_LEAD_MS * MS_US)
-        if self.script.settings.consumer_type in _HEARTBEAT_ONLY_BY_TIMER:
+        joined = self.joined[lifetimes, None]
+        earliest = np.maximum(self.created[lifetimes, None], joined - LONGEST_LEAD_MS * MS_US)
+        if self.timeline.settings.consumer_type in _HEARTBEAT_ONLY_BY_TIMER:
             # A slow start() waits for the route, and so does the first heartbeat.
-            first = self.beats_start[lives, None] + FIRST_HEARTBEAT_US
-            at = first + self._steps(lives, rank + 1, 0, REGISTRATION_STEP)
+            first = self.beats_start[lifetimes, None] + FIRST_HEARTBEAT_US
+            at = first + self._steps(lifetimes, rank + 1, 0, REGISTRATION_STEP)
         else:
-            lead = LAST_LEAD.many(draws_of(self.words[lives, None], Timer.REGISTRATION_LEAD))
-            at = joined - lead - self._steps(lives, len(given) - 1 - rank, 0, REGISTRATION_STEP)
+            lead = LAST_LEAD.many(draws_of(self.words[lifetimes, None], Timer.REGISTRATION_LEAD))
+            at = joined - lead - self._steps(lifetimes, len(given) - 1 - rank, 0, REGISTRATION_STEP)
         # At one time it would matter which of two came first.
-        offset = rank + lives[:, None] * len(given) % _APART_US
+        offset = rank + lifetimes[:, None] * len(given) % _APART_US
         times: Times = np.maximum(at, earliest + offset[:, :, None])
         return times
 
     @cached_property
     def unregistered(self) -> Times:
-        """(lives, brokers, S): when a broker's list loses it at its end; `NEVER` if it stays.
+        """(lifetimes, brokers, S): when a broker's list loses it at its end; `NEVER` if it stays.
 
         Whether it is registered there is not asked.
         """
-        shape = len(self.script.lives), len(self.script.brokers), len(self.seeds)
+        shape = len(self.timeline.lifetimes), len(self.timeline.brokers), len(self.seeds)
         times = np.full(shape, NEVER, np.int64)
         kinds: tuple[list[int], ...] = [], [], []
-        for life in self.script.lives:
-            if life.ending is not None and self.script.brokers:
-                kinds[0 if life.ending.graceful else 1 if life.ending.notified else 2].append(
-                    life.index
-                )
-        graceful, closed, silent = (np.array(lives, np.int64) for lives in kinds)
+        for lifetime in self.timeline.lifetimes:
+            if lifetime.ending is not None and self.timeline.brokers:
+                kinds[
+                    0 if lifetime.ending.graceful else 1 if lifetime.ending.notified else 2
+                ].append(lifetime.index)
+        graceful, closed, silent = (np.array(lifetimes, np.int64) for lifetimes in kinds)
         words = self.words[graceful, None]
         steps = UNREGISTRATION_STEP.many(draws_of(words, Timer.BROKER_STEP, _LEAVING))
         steps = steps + self._steps(graceful, self.broker_rank, _LEAVING + 1, UNREGISTRATION_NEXT)
@@ -290,27 +305,27 @@ class ListTimes(ClientTimes):
         for number in silent.tolist():
             draws = draws_of(self.words[number], Timer.SCAN_PHASE, brokers)
             scan = all_below(draws, CHANNEL_SCAN_MS * MS_US)
-            seen = list(self.script.lives[number].first_brokers) or slice(None)
+            seen = list(self.timeline.lifetimes[number].first_brokers) or slice(None)
             late = np.maximum(scan - scan[seen].min(axis=0), 0)
             times[number] = self.ended[number] + late
         return times
 
     def _steps(
-        self, lives: NDArray[np.int64], rank: NDArray[np.int64], tick: int, step: Delay
+        self, lifetimes: NDArray[np.int64], rank: NDArray[np.int64], tick: int, step: Delay
     ) -> Times:
-        """(lives, rank, S) how long requests to ``rank`` brokers take, one after the other."""
+        """(lifetimes, rank, S) how long requests to ``rank`` brokers take, one after the other."""
         ticks = tick + np.arange(int(rank.max(initial=0)))[:, None]
-        draws = draws_of(self.words[lives, None], Timer.BROKER_STEP, ticks)
-        total = np.zeros((len(lives), len(ticks) + 1, len(self.seeds)), np.int64)
+        draws = draws_of(self.words[lifetimes, None], Timer.BROKER_STEP, ticks)
+        total = np.zeros((len(lifetimes), len(ticks) + 1, len(self.seeds)), np.int64)
         np.cumsum(step.many(draws), axis=1, out=total[:, 1:])
         return total[:, rank]
 
 
 class Ticks(ListTimes, RouteTimes):
-    """Times of one script in some futures.
+    """Times of one timeline in some futures.
 
     Attributes:
-        script: what happens.
+        timeline: what happens.
         seeds: (S,) of the futures.
         options: what was asked for.
     """

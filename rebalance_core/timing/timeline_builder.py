@@ -1,4 +1,4 @@
-"""A group's history as a script: the same events and epochs as the replay's."""
+"""A group's history as a timeline: the same events and epochs as the replay's."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,34 +16,34 @@ from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.timing import draws
 from rebalance_core.timing.broker_replicas import MASTER, replicas_of
 from rebalance_core.timing.group_timeline import (
-    Life,
+    GroupTimeline,
     LoggedTime,
+    ProcessLifetime,
     RouteVersion,
-    Script,
     with_shared_timers,
 )
 from rebalance_core.timing.options import HALF_SECOND_MS, MS_US, ClockOptions
-from rebalance_core.timing.process_lifetimes import LifeBook
+from rebalance_core.timing.process_lifetimes import LifetimeBuilder
 from rebalance_core.timing.route_books import BrokerBook, NamedRoute, RouteBook
 from rebalance_core.timing.timeline_changes import changes_of, settle_ms
 
 
-def script_of(history: GroupHistory, options: ClockOptions) -> Script:
-    """The script of a group.
+def build_timeline(history: GroupHistory, options: ClockOptions) -> GroupTimeline:
+    """The timeline of a group.
 
     Args:
         history: of the group, its rows checked.
         options: `exact_times` decides how whole seconds are read.
 
     Returns:
-        The script; topics that are popped at any time, retry topics and epochs without a change
+        The timeline; topics that are popped at any time, retry topics and epochs without a change
         are left out.
     """
     whole = replace(history, events=tuple(e for e in history.events if not _is_partial_end(e)))
     replay = replay_events(whole, _settle_first(), include_retry_topics=False)
     popped = {topic for epoch in replay.epochs for topic in epoch.shared}
-    mates = tuple(script_of(mate, options) for mate in history.mates)
-    return _Builder(history, options, replay, frozenset(popped)).script(mates)
+    mates = tuple(build_timeline(mate, options) for mate in history.mates)
+    return _Builder(history, options, replay, frozenset(popped)).timeline(mates)
 
 
 class _Builder:
@@ -59,9 +59,11 @@ class _Builder:
         self._replicas = replicas = replicas_of(self._ordered, self._topics())
         self._routes = RouteBook(self._topics(), replicas)
         self._broker_book = BrokerBook(replicas)
-        self._lives = LifeBook(history.cluster, history.consumer_group, replicas, self._moment)
+        self._lifetimes = LifetimeBuilder(
+            history.cluster, history.consumer_group, replicas, self._moment
+        )
 
-    def script(self, mates: tuple[Script, ...]) -> Script:
+    def timeline(self, mates: tuple[GroupTimeline, ...]) -> GroupTimeline:
         unknown = self._walk()
         topics = tuple(sorted(self._routes.versions, key=java_string_key))
         named = {topic: self._routes.versions[topic] for topic in topics}
@@ -69,27 +71,31 @@ class _Builder:
             {queue for versions in named.values() for _, queues in versions for queue in queues}
         )
         numbers = {queue: number for number, queue in enumerate(queues)}
-        lives = with_shared_timers(self._lives.lives, mates) if mates else tuple(self._lives.lives)
+        lifetimes = (
+            with_shared_timers(self._lifetimes.lifetimes, mates)
+            if mates
+            else tuple(self._lifetimes.lifetimes)
+        )
         names = tuple(self._replicas.numbers)
-        return Script(
+        return GroupTimeline(
             cluster=self._history.cluster,
             consumer_group=self._history.consumer_group,
             settings=self._history.settings,
             brokers=(*names, *(f"{names[broker]}{MASTER}" for broker in self._replicas.masters)),
             topics=topics,
             queues=tuple(queues),
-            lives=lives,
+            lifetimes=lifetimes,
             routes=tuple(self._versions(topic, named[topic], numbers) for topic in topics),
-            broker_lives=tuple(self._broker_book.lives),
+            broker_lifetimes=tuple(self._broker_book.lifetimes),
             lockless=tuple(self._broker_book.lockless),
             changes=changes_of(
                 self._replay.epochs,
                 self._partial,
-                self._broker_book.lives,
+                self._broker_book.lifetimes,
                 self._since_us,
-                settle_ms(lives),
+                settle_ms(lifetimes),
             ),
-            initial=self._initial(lives, numbers),
+            initial=self._initial(lifetimes, numbers),
             masters=self._replicas.masters,
             popped=tuple(sorted(self._popped, key=java_string_key)),
             unknown_members=unknown,
@@ -108,7 +114,7 @@ class _Builder:
             for event in instant:
                 if not self._take(event, state):
                     unknown.append(event)
-            self._lives.end_instant(state)
+            self._lifetimes.end_instant(state)
             self._routes.take(self._moment(instant[0]), state.routes)
         return tuple(unknown)
 
@@ -125,7 +131,7 @@ class _Builder:
             except UnknownMember:
                 return False
         if event.event_type in events.CONSUMER_EVENTS:
-            self._lives.take(event, state)
+            self._lifetimes.take(event, state)
         else:
             self._broker_book.take(event, self._moment(event))
         if event.event_type in events.MASTER_EVENTS and self._routes.reads(event.broker_name or ""):
@@ -172,19 +178,21 @@ class _Builder:
         )
 
     def _initial(
-        self, lives: tuple[Life, ...], queues: dict[MessageQueue, int]
+        self, lifetimes: tuple[ProcessLifetime, ...], queues: dict[MessageQueue, int]
     ) -> tuple[frozenset[int], ...]:
         first = self._replay.epochs[0] if self._replay.epochs else None
         if first is None or not first.initial:
-            return tuple(frozenset() for _ in lives)
+            return tuple(frozenset() for _ in lifetimes)
         held = {
             key: frozenset(queues[queue] for queue in held if queue in queues)
             for key, held in first.holdings.items()
         }
         found: list[frozenset[int]] = []
-        for life in lives:
-            present = life.observed and life.joined.event_us == self._since_us(first.from_ms)
-            key = (life.client_id, life.channel_id)
+        for lifetime in lifetimes:
+            present = lifetime.observed and lifetime.joined.event_us == self._since_us(
+                first.from_ms
+            )
+            key = (lifetime.client_id, lifetime.channel_id)
             found.append(held.pop(key, frozenset()) if present else frozenset())
         return tuple(found)
 
@@ -195,7 +203,7 @@ def _is_partial_join(event: Event) -> bool:
 
 
 def _is_partial_end(event: Event) -> bool:
-    """One broker alone lost the process, which lives on."""
+    """One broker alone lost the process, which lifetimes on."""
     ends = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
     return event.event_type in ends and event.broker_name is not None
 

@@ -1,4 +1,4 @@
-"""The changes of a script: epochs of the replay, each with the time in which it is followed."""
+"""The changes of a timeline: epochs of the replay, each with the time in which it is followed."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -8,9 +8,9 @@ from rebalance_core.model.intervals import DEFAULT_INTERVALS, INTERVALS
 from rebalance_core.replay.history import Epoch
 from rebalance_core.timing import delays
 from rebalance_core.timing.group_timeline import (
-    BrokerLife,
-    Life,
-    ScriptChange,
+    BrokerLifetime,
+    ProcessLifetime,
+    TimelineChange,
 )
 from rebalance_core.timing.options import MS_US
 
@@ -24,16 +24,16 @@ _LEAD_MS = 1
 def changes_of(
     epochs: Sequence[Epoch],
     partial: Mapping[int, str],
-    broker_lives: Sequence[BrokerLife],
+    broker_lifetimes: Sequence[BrokerLifetime],
     since_us: Callable[[int], int],
     settle_ms: int = SETTLE_MS,
-) -> tuple[ScriptChange, ...]:
+) -> tuple[TimelineChange, ...]:
     """The changes in order of time.
 
     Args:
         epochs: of the replay.
         partial: event type by epoch ms where one broker alone saw a member come or go.
-        broker_lives: of the script.
+        broker_lifetimes: of the timeline.
         since_us: the earliest that an event of an epoch ms may have happened.
         settle_ms: how long each is followed.
     """
@@ -48,10 +48,10 @@ def changes_of(
         begins[at_ms] = begin if after is None else max(begin, since_us(after) + 1)
     following = [*list(begins.values())[1:], None] if begins else []
     return tuple(
-        ScriptChange(
+        TimelineChange(
             epoch=bisect_right(epochs, at_ms, key=lambda epoch: epoch.from_ms) - 1,
             change_ms=at_ms,
-            earliest_us=_earliest_us(at_ms, causes[at_ms], broker_lives, since_us(at_ms)),
+            earliest_us=_earliest_us(at_ms, causes[at_ms], broker_lifetimes, since_us(at_ms)),
             begin_us=begin,
             end_us=_end_us(at_ms, end, settle_ms),
             causes=causes[at_ms],
@@ -61,12 +61,14 @@ def changes_of(
 
 
 def _earliest_us(
-    at_ms: int, causes: tuple[str, ...], broker_lives: Sequence[BrokerLife], since_us: int
+    at_ms: int, causes: tuple[str, ...], broker_lifetimes: Sequence[BrokerLifetime], since_us: int
 ) -> int:
     """Passes suffer from a lost host before anybody notices it."""
     lost = any(
-        life.host_lost and life.down is not None and since_us <= life.down.event_us <= at_ms * MS_US
-        for life in broker_lives
+        lifetime.host_lost
+        and lifetime.down is not None
+        and since_us <= lifetime.down.event_us <= at_ms * MS_US
+        for lifetime in broker_lifetimes
     )
     silence_us = delays.SHORTEST_SILENCE_US + delays.SILENCE_SPREAD_US if lost else 0
     return since_us - _lead_us(causes) - silence_us
@@ -81,10 +83,12 @@ def _end_us(at_ms: int, next_begin_us: int | None, settle_ms: int) -> int:
     return settled if next_begin_us is None else min(settled, next_begin_us)
 
 
-def settle_ms(lives: Sequence[Life]) -> int:
+def settle_ms(lifetimes: Sequence[ProcessLifetime]) -> int:
     """`SETTLE_MS`, and how much longer than RocketMQ's own intervals the slowest ones are."""
     over = 0
     for name in INTERVALS:
         usual = int(getattr(DEFAULT_INTERVALS, name))
-        over += max((int(getattr(life.intervals, name)) - usual for life in lives), default=0)
+        over += max(
+            (int(getattr(lifetime.intervals, name)) - usual for lifetime in lifetimes), default=0
+        )
     return SETTLE_MS + max(0, over)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rebalance_core.model.times import LOCK_RENEWAL_MS, ROUTE_POLL_MS
 from rebalance_core.model.versions import parse_version
-from rebalance_core.timing.group_timeline import Life
+from rebalance_core.timing.group_timeline import ProcessLifetime
 from rebalance_core.timing.options import MS_US, SECOND_US
 
 Times = NDArray[np.int64]
@@ -37,7 +37,7 @@ FIRST_LOCK_RENEWAL_US = 1 * SECOND_US
 
 @dataclass(frozen=True, eq=False)
 class TimerPeriods:
-    """(lives, 1) from tick to tick of each client's timers, microseconds.
+    """(lifetimes, 1) from tick to tick of each client's timers, microseconds.
 
     Attributes:
         poll: of routes.
@@ -52,11 +52,14 @@ class TimerPeriods:
     least: Times
 
     @classmethod
-    def of(cls, lives: Sequence[Life]) -> TimerPeriods:
+    def of(cls, lifetimes: Sequence[ProcessLifetime]) -> TimerPeriods:
         """As their intervals are. A wait is no shorter than the least interval allows."""
         rows = []
-        for life in lives:
-            intervals, version = life.intervals, parse_version(life.states[0][1].rules_version)
+        for lifetime in lifetimes:
+            intervals, version = (
+                lifetime.intervals,
+                parse_version(lifetime.states[0][1].rules_version),
+            )
             least = intervals.min_interval_ms if version >= MIN_INTERVAL else 0
             wait = max(intervals.wait_interval_ms, least)
             rows.append(

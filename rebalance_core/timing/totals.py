@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rebalance_core.contracts.propagation import PROPAGATION_TOTALS
 from rebalance_core.kernels.segments import Bools, Ints
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.handovers import Handovers
 from rebalance_core.timing.message_facts import MILLI, UNKNOWN, Floats
 from rebalance_core.timing.windows import Windows
@@ -48,7 +48,7 @@ def rollouts(windows: Windows, from_ms: int | None, to_ms: int | None) -> list[I
 
 
 def totals_partial(
-    script: Script,
+    timeline: GroupTimeline,
     windows: Windows,
     changes: Iterable[Ints],
     sums: dict[str, Ints],
@@ -59,8 +59,8 @@ def totals_partial(
     """The part of some seeds, of `TOTALS_PARTIAL_SCHEMA`.
 
     Args:
-        script: that was played.
-        windows: of the script.
+        timeline: that was played.
+        windows: of the timeline.
         changes: of each rollout, as `rollouts` has them.
         sums: (changes, seeds) ``last_ms``, ``orphan_ms`` and ``double_ms`` of each change.
         moved: hand-overs of all of these seeds.
@@ -88,7 +88,7 @@ def totals_partial(
             "late_queue_seconds": late_sum,
         }
         to_ms = int(windows.change_ms[numbers[-1]] + windows.followed_ms[numbers[-1]])
-        key = (script.cluster, script.consumer_group, first_ms, to_ms)
+        key = (timeline.cluster, timeline.consumer_group, first_ms, to_ms)
         rows.append(dict(zip(_KEY, key, strict=True)) | figures)
     return pa.Table.from_pylist(rows, TOTALS_PARTIAL_SCHEMA)
 

@@ -1,4 +1,4 @@
-"""The stretches of time that a script's changes are simulated in, as arrays."""
+"""The stretches of time that a timeline's changes are simulated in, as arrays."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 from rebalance_core.kernels.segments import Ints, first_of_run
 from rebalance_core.model.events import TOPIC_CONFIG, TOPIC_DELETED
 from rebalance_core.timing.delays import TOPIC_VISIBLE
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import MS_US, SECOND_US
 from rebalance_core.timing.stretches import stretches_of
 
@@ -39,15 +39,15 @@ class Windows:
         return np.searchsorted(self._seen_us, at_us, side="right") - 1
 
 
-def windows_of(script: Script) -> Windows:
-    """The windows of a script."""
-    changes = script.changes
+def windows_of(timeline: GroupTimeline) -> Windows:
+    """The windows of a timeline."""
+    changes = timeline.changes
     change_ms = np.array([change.change_ms for change in changes], np.int64)
     begin_us = np.array([change.begin_us for change in changes], np.int64)
     end_us = np.array([change.end_us for change in changes], np.int64)
     # One that begins before an older one leaves nothing to it.
     newest_us = np.minimum.accumulate(begin_us[::-1])[::-1]
-    for stretch in stretches_of(script):  # the first in it has all that happens before the next
+    for stretch in stretches_of(timeline):  # the first in it has all that happens before the next
         newest_us[stretch.changes.start] = stretch.begin_us
     alone = np.ones(len(changes), np.bool_)
     alone[1:] = newest_us[1:] > end_us[:-1]
@@ -64,19 +64,19 @@ def windows_of(script: Script) -> Windows:
         run_change_ms=change_ms[first],
         run_end_ms=run_end_ms[run],
         followed_ms=np.maximum(np.where(touched, following_ms, end_ms) - change_ms, 0),
-        _seen_us=_seen_us(script, newest_us),
+        _seen_us=_seen_us(timeline, newest_us),
     )
 
 
-def _seen_us(script: Script, begin_us: Ints) -> Ints:
+def _seen_us(timeline: GroupTimeline, begin_us: Ints) -> Ints:
     """Since when members may have seen a change: one of a topic may be logged after its effect.
 
     Only where the change before it has long been over: else what happens is rather that one's.
     """
     seen_us = begin_us.copy()
-    for number, change in enumerate(script.changes):
+    for number, change in enumerate(timeline.changes):
         if number > 0 and not {TOPIC_CONFIG, TOPIC_DELETED}.isdisjoint(change.causes):
-            rested_us = script.changes[number - 1].change_ms * MS_US + _RESTED_US
+            rested_us = timeline.changes[number - 1].change_ms * MS_US + _RESTED_US
             early_us = max(int(begin_us[number]) + TOPIC_VISIBLE.shortest, rested_us)
             seen_us[number] = min(int(begin_us[number]), early_us)
     return seen_us

@@ -16,7 +16,7 @@ import pytest
 from rebalance_core.ingest.in_process import ingest_collection
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing.options import ClockOptions
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds
 from rebalance_core.timing.windows import windows_of
 from tests.recordings.tables import DATA, Row, Tables, histories, ledger_of
@@ -89,11 +89,11 @@ def test_every_move_lies_inside_its_window(name: str, group: str) -> None:
 
 def latencies(name: str, group: str) -> Iterator[tuple[int, str, float, np.ndarray]]:
     """(change, client, observed, simulated) from each change to a member's first act, ms."""
-    script = script_of(history_of(name, group), ClockOptions())
-    log = play_seeds(script, range(SEEDS), ClockOptions())
-    change = windows_of(script).change_of(log.at_us)
-    clients = np.array([life.client_id for life in script.lives])[log.life]
-    begins = [each.change_ms - EARLY_MS for each in script.changes]
+    timeline = build_timeline(history_of(name, group), ClockOptions())
+    log = play_seeds(timeline, range(SEEDS), ClockOptions())
+    change = windows_of(timeline).change_of(log.at_us)
+    clients = np.array([life.client_id for life in timeline.lifetimes])[log.lifetime]
+    begins = [each.change_ms - EARLY_MS for each in timeline.changes]
     first: dict[tuple[int, str], int] = {}
     for at_ms, (client_id, _, _) in acts(name, group):
         number = int(np.searchsorted(begins, at_ms, side="right")) - 1
@@ -102,7 +102,7 @@ def latencies(name: str, group: str) -> Iterator[tuple[int, str, float, np.ndarr
         mine = np.flatnonzero((change == number) & (clients == client_id))
         simulated = np.full(SEEDS, np.inf)
         np.minimum.at(simulated, log.seed[mine], log.at_us[mine] / 1_000)
-        change_ms = script.changes[number].change_ms
+        change_ms = timeline.changes[number].change_ms
         yield number, client_id, at_ms - change_ms, simulated - change_ms
 
 

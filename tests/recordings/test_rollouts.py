@@ -2,7 +2,7 @@
 
 import pytest
 
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized.reference_only import REGULAR, reason_of
 from tests.recordings.rollouts.compared import (
     Compared,
@@ -76,4 +76,4 @@ def test_nothing_goes_through_the_plain_loop() -> None:
     for name in NAMES:
         for given in Given:
             for run in recorded(name, given):
-                assert reason_of(script_of(run.history, run.clock)) == REGULAR
+                assert reason_of(build_timeline(run.history, run.clock)) == REGULAR

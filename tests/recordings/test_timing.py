@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rebalance_core.timing.options import ClockOptions
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds
 from tests.recordings.recorded_events import REPLICATED
 from tests.recordings.tables import DATA, derived_tables, histories, rows
@@ -124,11 +124,11 @@ def owners(
     actions = observed_actions(truth, marks_of(name), tables["cluster_events"])
     played = thawed.with_multiplied_members(tables) if multiplied else tables
     history = next(one for one in histories(played) if one.consumer_group == group)
-    script = script_of(history, ClockOptions())
-    log = play_seeds(script, range(SEEDS), ClockOptions())
-    names = client_names(truth, tables, script)
+    timeline = build_timeline(history, ClockOptions())
+    log = play_seeds(timeline, range(SEEDS), ClockOptions())
+    names = client_names(truth, tables, timeline)
     observed = observed_timeline([one for one in actions if one.group == group])
-    simulated = simulated_timeline(script, log, SEEDS, names)
+    simulated = simulated_timeline(timeline, log, SEEDS, names)
     return changes, owner_times(observed, changes), owner_times(simulated, changes)
 
 
@@ -201,9 +201,9 @@ def test_the_events_of_timing_take_under_4_9_7_what_was_seen_there() -> None:
     group = "payment-service"
     changes = [one for one in changes_of("timing", tables, truth.end_ms) if one.group == group]
     history = next(one for one in histories(tables) if one.consumer_group == group)
-    script = script_of(history, ClockOptions())
-    log = play_seeds(script, range(SEEDS), ClockOptions())
-    line = simulated_timeline(script, log, SEEDS, client_names(truth, tables, script))
+    timeline = build_timeline(history, ClockOptions())
+    log = play_seeds(timeline, range(SEEDS), ClockOptions())
+    line = simulated_timeline(timeline, log, SEEDS, client_names(truth, tables, timeline))
     kinds = {change.number: change.kind for change in changes}
     taken: dict[str, list[float]] = {}
     for (number, _, _), waited in first_actions(line, changes).items():

@@ -15,7 +15,7 @@ from rebalance_core.replay.group_replay import replay_group
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing.delays import LONGEST_LEAD_MS, TOPIC_VISIBLE
 from rebalance_core.timing.options import HALF_SECOND_MS, ClockOptions
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.timer_periods import FIRST_HEARTBEAT_US
 from rebalance_core.timing.vectorized import play_seeds
 from rebalance_core.timing.windows import windows_of
@@ -99,12 +99,12 @@ def actions_of(history: GroupHistory, seeds: int) -> Iterator[tuple[Row, NDArray
 
     In all futures, from when members may see the row's change until they may see the next.
     """
-    script = script_of(history, ClockOptions())
-    log = play_seeds(script, range(seeds), ClockOptions())
-    change = windows_of(script).change_of(log.at_us)
-    changes = {each.change_ms: number for number, each in enumerate(script.changes)}
-    queues = {(q.topic, q.broker_name, q.queue_id): n for n, q in enumerate(script.queues)}
-    clients = np.array([life.client_id for life in script.lives])[log.life]
+    timeline = build_timeline(history, ClockOptions())
+    log = play_seeds(timeline, range(seeds), ClockOptions())
+    change = windows_of(timeline).change_of(log.at_us)
+    changes = {each.change_ms: number for number, each in enumerate(timeline.changes)}
+    queues = {(q.topic, q.broker_name, q.queue_id): n for n, q in enumerate(timeline.queues)}
+    clients = np.array([life.client_id for life in timeline.lifetimes])[log.lifetime]
     for row in replay_group(history, strategy_for)["diffs"]:
         queue = queues.get((row["topic"], row["broker_name"], row["queue_id"]))
         if row["kind"] == "INITIAL" or queue is None:  # a retry topic's is not simulated

@@ -21,10 +21,10 @@ from rebalance_core.planning.scenario.deploys import Turn
 from rebalance_core.planning.scenario.scenario import Scenario, group_edits, queues_in
 from rebalance_core.planning.sweep.transitions import CLOCK, with_rates_going_on
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.measured import Measured
 from rebalance_core.timing.options import ClockOptions
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 
 if TYPE_CHECKING:
     from rebalance_core.engine.group_history import EventRow
@@ -355,7 +355,7 @@ class Rollouts:
     plans: tuple[RolloutPlan, ...]
     groups: tuple[DeployedGroup, ...]
     clock: ClockOptions = CLOCK
-    _scripts: dict[tuple[int, int], tuple[GroupHistory, int, Script]] = field(
+    _timelines: dict[tuple[int, int], tuple[GroupHistory, int, GroupTimeline]] = field(
         default_factory=dict, repr=False
     )
 
@@ -366,32 +366,32 @@ class Rollouts:
 
     def play(self, piece: Slice) -> Figures:
         """Play a piece. Cost: a hundredth of a second, and linear in futures x steps."""
-        return figures_of(self._measured(piece, 0), self._script(piece)[1])
+        return figures_of(self._measured(piece, 0), self._timeline(piece)[1])
 
     def handovers(self, plan: int, futures: int) -> pa.Table:
         """Rows of ``handovers`` of a plan's first futures, from its begin on."""
         found = [HANDOVERS.arrow_schema().empty_table()]
         for group in range(len(self.groups)):
             piece = Slice(plan, group, range(futures))
-            begin_ms = self._script(piece)[1]
+            begin_ms = self._timeline(piece)[1]
             for each in self._measured(piece, futures):
                 rows = each.handovers
                 found.append(rows.filter(pc.greater_equal(rows["change_ms"], begin_ms)))
         return pa.concat_tables(found)
 
     def _measured(self, piece: Slice, handover_seeds: int) -> Iterator[Measured]:
-        history, begin_ms, script = self._script(piece)
+        history, begin_ms, timeline = self._timeline(piece)
         options = PropagationOptions(
             seeds=piece.seeds.stop,
             handover_seeds=handover_seeds,
             from_ms=begin_ms,
             clock=self.clock,
         )
-        return played(history, options, piece.seeds, script)
+        return played(history, options, piece.seeds, timeline)
 
-    def _script(self, piece: Slice) -> tuple[GroupHistory, int, Script]:
+    def _timeline(self, piece: Slice) -> tuple[GroupHistory, int, GroupTimeline]:
         key = piece.plan, piece.group
-        if key not in self._scripts:
+        if key not in self._timelines:
             history, begin_ms = self.groups[piece.group].under(self.plans[piece.plan], self.search)
-            self._scripts[key] = history, begin_ms, script_of(history, self.clock)
-        return self._scripts[key]
+            self._timelines[key] = history, begin_ms, build_timeline(history, self.clock)
+        return self._timelines[key]

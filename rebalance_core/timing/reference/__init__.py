@@ -2,6 +2,6 @@
 
 Plain and slow on purpose, so that it can be read beside docs/rocketmq.md §3.1, §6, §7 and §8. Every
 client runs the real pass (`client.rebalance_pass`) on its own view. Begin with `play`, which walks
-through the windows of a script; `world` is what there is at one moment,
+through the windows of a timeline; `world` is what there is at one moment,
 and its `EventQueue` has what comes next.
 """

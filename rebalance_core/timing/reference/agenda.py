@@ -17,21 +17,21 @@ def wake(world: World, client: Client) -> None:
     schedule_pass(world, client)
 
 
-def wake_instance(world: World, life: int) -> None:
+def wake_instance(world: World, lifetime: int) -> None:
     """A RebalanceService runs passes of all groups of its instance, whosever notice it is."""
-    _wake_life(world, life)
-    wake_others(world, life, world.now_us)
+    _wake_process(world, lifetime)
+    wake_others(world, lifetime, world.now_us)
 
 
-def wake_others(world: World, life: int, at_us: int) -> None:
-    """Put a wake-up of the other groups in the instance of a life on the agenda."""
-    for other, index, comes_to in world.together.get(life, ()):
-        woken = partial(_wake_life, other, index)
+def wake_others(world: World, lifetime: int, at_us: int) -> None:
+    """Put a wake-up of the other groups in the instance of a lifetime on the agenda."""
+    for other, index, comes_to in world.together.get(lifetime, ()):
+        woken = partial(_wake_process, other, index)
         world.agenda.put(comes_to(at_us), Kind.NOTICE, woken, process=index)
 
 
-def _wake_life(world: World, life: int) -> None:
-    client = world.clients.get(life)
+def _wake_process(world: World, lifetime: int) -> None:
+    client = world.clients.get(lifetime)
     if client is not None:
         wake(world, client)
 
@@ -40,8 +40,8 @@ def schedule_pass(world: World, client: Client) -> None:
     """Put the next pass on the agenda; what stood there before begins nothing any more."""
     if not client.in_pass and (not client.member.suspended or passes_while_suspended(client)):
         due, at_us = partial(_begin_if_due, world, client), client.clock.next_us
-        if world.script.known is not None:
-            at_us = world.script.known.due_us(client.index, at_us)
+        if world.timeline.known is not None:
+            at_us = world.timeline.known.due_us(client.index, at_us)
         world.agenda.put(at_us, Kind.PASS, due, process=client.index)
 
 

@@ -1,31 +1,33 @@
-"""Brokers and masters that come and go, as the script has it."""
+"""Brokers and masters that come and go, as the timeline has it."""
 
 from functools import partial
 
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.reference.event_queue import Kind
 from rebalance_core.timing.reference.world import LoopBroker, World
 
 
-def brokers_at_first(script: Script) -> list[LoopBroker]:
+def brokers_at_first(timeline: GroupTimeline) -> list[LoopBroker]:
     """Every broker as it was before the log."""
-    first = {life.broker: life.up is None for life in reversed(script.broker_lives)}
+    first = {
+        lifetime.broker: lifetime.up is None for lifetime in reversed(timeline.broker_lifetimes)
+    }
     numbers: dict[int, int] = {}
-    for number, life in enumerate(script.broker_lives):
-        numbers.setdefault(life.broker, number)
-    return [LoopBroker(b, numbers[b], first[b]) for b in range(len(script.brokers))]
+    for number, lifetime in enumerate(timeline.broker_lifetimes):
+        numbers.setdefault(lifetime.broker, number)
+    return [LoopBroker(b, numbers[b], first[b]) for b in range(len(timeline.brokers))]
 
 
 def schedule_brokers(world: World) -> None:
     """Put what happens to brokers on the agenda."""
-    script, future = world.script, world.future
-    for number, life in enumerate(script.broker_lives):
-        broker, (up_us, down_us) = world.brokers[life.broker], future.broker_lives[number]
-        if life.up is not None:
+    timeline, future = world.timeline, world.future
+    for number, lifetime in enumerate(timeline.broker_lifetimes):
+        broker, (up_us, down_us) = world.brokers[lifetime.broker], future.broker_lifetimes[number]
+        if lifetime.up is not None:
             _put(world, up_us, broker, partial(_up, broker, number))
-        if life.down is not None:
-            _put(world, down_us, broker, partial(_down, broker, silent=life.host_lost))
-    for stretch, (since_us, until_us) in zip(script.lockless, future.lockless, strict=True):
+        if lifetime.down is not None:
+            _put(world, down_us, broker, partial(_down, broker, silent=lifetime.host_lost))
+    for stretch, (since_us, until_us) in zip(timeline.lockless, future.lockless, strict=True):
         broker = world.brokers[stretch.broker]
         _put(world, since_us, broker, partial(_master, broker, present=False))
         if stretch.until is not None:
@@ -33,12 +35,12 @@ def schedule_brokers(world: World) -> None:
 
 
 def _put(world: World, at_us: int, broker: LoopBroker, action: partial[None]) -> None:
-    world.agenda.put(at_us, Kind.SCRIPT, action, broker=broker.number)
+    world.agenda.put(at_us, Kind.TIMELINE, action, broker=broker.number)
 
 
-def _up(broker: LoopBroker, life: int) -> None:
+def _up(broker: LoopBroker, lifetime: int) -> None:
     """A broker that starts knows no member of the group."""
-    broker.up, broker.silent, broker.life = True, False, life
+    broker.up, broker.silent, broker.lifetime = True, False, lifetime
     broker.forget_group()
 
 

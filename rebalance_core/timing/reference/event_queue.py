@@ -12,7 +12,7 @@ class Kind(IntEnum):
     """Kinds of happenings; those of one instant in this order."""
 
     STRETCH = -1
-    SCRIPT = 0
+    TIMELINE = 0
     MEMBERSHIP = 1
     NOTICE = 2
     POLL = 3

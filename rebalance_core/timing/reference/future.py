@@ -10,7 +10,7 @@ from rebalance_core.model.events import ON
 from rebalance_core.model.times import NOTICE_BATCH_MS
 from rebalance_core.timing.delays import ROUTE_ANSWER
 from rebalance_core.timing.draws import Timer, below, uniform
-from rebalance_core.timing.group_timeline import Life, Script
+from rebalance_core.timing.group_timeline import GroupTimeline, ProcessLifetime
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timer_periods import (
@@ -25,9 +25,9 @@ from rebalance_core.timing.timer_periods import (
 class Future:
     """Times of one future that no pass can change; microseconds since the epoch."""
 
-    def __init__(self, script: Script, seed: int, options: ClockOptions) -> None:
-        self.script, self.seed, self.options = script, seed, options
-        self.ticks = ticks = Ticks(script, np.array([seed], np.int64), options)
+    def __init__(self, timeline: GroupTimeline, seed: int, options: ClockOptions) -> None:
+        self.timeline, self.seed, self.options = timeline, seed, options
+        self.ticks = ticks = Ticks(timeline, np.array([seed], np.int64), options)
         self.created: list[int] = ticks.created[:, 0].tolist()
         self.timers_start: list[int] = ticks.timers_start[:, 0].tolist()
         self._beats_start: list[int] = ticks.beats_start[:, 0].tolist()
@@ -47,13 +47,13 @@ class Future:
         self.min_interval: list[int] = ticks.periods.least[:, 0].tolist()
         self._route_lag: list[int] = ticks.route_lag[:, 0].tolist()
         self._visible: list[list[int]] = [
-            ticks.route_visible_us[topic][:, 0].tolist() for topic in range(len(script.topics))
+            ticks.route_visible_us[topic][:, 0].tolist() for topic in range(len(timeline.topics))
         ]
 
     @cached_property
-    def broker_lives(self) -> list[tuple[int, int]]:
-        """By broker life: since when it is up, and until when."""
-        return [(int(up[0]), int(down[0])) for up, down in self.ticks.broker_lives_us]
+    def broker_lifetimes(self) -> list[tuple[int, int]]:
+        """By broker lifetime: since when it is up, and until when."""
+        return [(int(up[0]), int(down[0])) for up, down in self.ticks.broker_lifetimes_us]
 
     @cached_property
     def lockless(self) -> list[tuple[int, int]]:
@@ -63,74 +63,82 @@ class Future:
     def notices(self, broker: int, at_us: int) -> str:
         """Return how a broker notifies members of changes at a time: one of `NOTICE_MODES`."""
         found = ON
-        for switch, since in zip(self.script.notices, self.ticks.notices_us, strict=True):
+        for switch, since in zip(self.timeline.notices, self.ticks.notices_us, strict=True):
             if switch.broker == broker and since[0] <= at_us:
                 found = switch.mode
         return found
 
-    def next_batch_us(self, broker: int, life: int, at_us: int) -> int:
+    def next_batch_us(self, broker: int, lifetime: int, at_us: int) -> int:
         """Return when a broker that gathers its notices sends them next."""
         period = NOTICE_BATCH_MS * 1_000
-        entity = self.script.broker_entities[broker]
-        draw = uniform(self.seed, entity, Timer.NOTICE_BATCH, life)
+        entity = self.timeline.broker_entities[broker]
+        draw = uniform(self.seed, entity, Timer.NOTICE_BATCH, lifetime)
         return at_us + (below(draw, period) - at_us) % period
 
-    def sightings_us(self, life: Life) -> list[int]:
-        """Return when each sighting of a life happened."""
-        return [int(at[0]) for at in self.ticks.sightings_us(life)]
+    def sightings_us(self, lifetime: ProcessLifetime) -> list[int]:
+        """Return when each sighting of a lifetime happened."""
+        return [int(at[0]) for at in self.ticks.sightings_us(lifetime)]
 
-    def states_us(self, life: Life) -> list[int]:
-        """Since when each state of a life holds."""
-        return [int(since[0]) for since in self.ticks.states_us(life)]
+    def states_us(self, lifetime: ProcessLifetime) -> list[int]:
+        """Since when each state of a lifetime holds."""
+        return [int(since[0]) for since in self.ticks.states_us(lifetime)]
 
     def visible_to_brokers_us(self, topic: int) -> list[int]:
         """Since when the name servers of brokers answer with each version of a route."""
         return self._visible[topic]
 
-    def brokers_poll_us(self, broker: int, life: int, at_us: int) -> int | None:
+    def brokers_poll_us(self, broker: int, lifetime: int, at_us: int) -> int | None:
         """A broker's last route poll until a time; None: its process had none yet.
 
         It polls as often as a client. Logs have when it registered, up to 10 s after its start, so
         the phase is not known.
         """
-        draw = uniform(self.seed, self.script.broker_entities[broker], Timer.BROKER_POLL, life)
+        draw = uniform(
+            self.seed, self.timeline.broker_entities[broker], Timer.BROKER_POLL, lifetime
+        )
         polled_us = at_us - (at_us - below(draw, POLL_US)) % POLL_US
-        return polled_us if polled_us >= self.broker_lives[life][0] else None
+        return polled_us if polled_us >= self.broker_lifetimes[lifetime][0] else None
 
     @cache  # noqa: B019 - lives as long as the future
-    def visible_us(self, life: int, topic: int) -> list[int]:
+    def visible_us(self, lifetime: int, topic: int) -> list[int]:
         """Since when the name server of one client answers with each version of a route."""
-        return [at + self._route_lag[life] for at in self._visible[topic]]
+        return [at + self._route_lag[lifetime] for at in self._visible[topic]]
 
-    def poll_us(self, life: int, number: int) -> int:
+    def poll_us(self, lifetime: int, number: int) -> int:
         """Tick of a route poll."""
-        return self.timers_start[life] + FIRST_POLL_US + number * self._poll[life]
+        return self.timers_start[lifetime] + FIRST_POLL_US + number * self._poll[lifetime]
 
-    def poll_answered_us(self, life: int, number: int) -> int:
+    def poll_answered_us(self, lifetime: int, number: int) -> int:
         """Return when the answer of a route poll is in use."""
-        entity = self.script.lives[life].entity
+        entity = self.timeline.lifetimes[lifetime].entity
         draw = uniform(self.seed, entity, Timer.ROUTE_ANSWER, number)
-        return self.poll_us(life, number) + ROUTE_ANSWER.of(draw)
+        return self.poll_us(lifetime, number) + ROUTE_ANSWER.of(draw)
 
-    def polls_before(self, life: int, at_us: int) -> int:
+    def polls_before(self, lifetime: int, at_us: int) -> int:
         """Return how many route polls have their tick before a time."""
-        return _ticks_before(self.timers_start[life] + FIRST_POLL_US, self._poll[life], at_us)
+        return _ticks_before(
+            self.timers_start[lifetime] + FIRST_POLL_US, self._poll[lifetime], at_us
+        )
 
-    def heartbeat_us(self, life: int, number: int) -> int:
+    def heartbeat_us(self, lifetime: int, number: int) -> int:
         """Tick of a heartbeat."""
-        return self._beats_start[life] + FIRST_HEARTBEAT_US + number * self._beat[life]
+        return self._beats_start[lifetime] + FIRST_HEARTBEAT_US + number * self._beat[lifetime]
 
-    def heartbeats_before(self, life: int, at_us: int) -> int:
+    def heartbeats_before(self, lifetime: int, at_us: int) -> int:
         """Return how many heartbeats have their tick before a time."""
-        return _ticks_before(self._beats_start[life] + FIRST_HEARTBEAT_US, self._beat[life], at_us)
+        return _ticks_before(
+            self._beats_start[lifetime] + FIRST_HEARTBEAT_US, self._beat[lifetime], at_us
+        )
 
-    def lock_renewal_us(self, life: int, number: int) -> int:
+    def lock_renewal_us(self, lifetime: int, number: int) -> int:
         """Tick of lockAll."""
-        return self._own_start[life] + FIRST_LOCK_RENEWAL_US + number * LOCK_RENEWAL_US
+        return self._own_start[lifetime] + FIRST_LOCK_RENEWAL_US + number * LOCK_RENEWAL_US
 
-    def lock_renewals_before(self, life: int, at_us: int) -> int:
+    def lock_renewals_before(self, lifetime: int, at_us: int) -> int:
         """Return how many rounds of lockAll have their tick before a time."""
-        return _ticks_before(self._own_start[life] + FIRST_LOCK_RENEWAL_US, LOCK_RENEWAL_US, at_us)
+        return _ticks_before(
+            self._own_start[lifetime] + FIRST_LOCK_RENEWAL_US, LOCK_RENEWAL_US, at_us
+        )
 
 
 def _ticks_before(first_us: int, period_us: int, at_us: int) -> int:

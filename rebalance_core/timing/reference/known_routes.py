@@ -17,7 +17,7 @@ def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:
     """The version of a route that the client's name server answers with; None: TOPIC_NOT_EXIST."""
     since = world.future.visible_us(client.index, topic)
     version = bisect_right(since, at_us) - 1
-    if version < 0 or world.script.routes[topic][version].gone:
+    if version < 0 or world.timeline.routes[topic][version].gone:
         return None
     return version
 
@@ -28,11 +28,11 @@ def brokers_route(world: World, broker: LoopBroker, topic: str) -> RouteVersion 
     if number is None:
         return None
     since = world.future.visible_to_brokers_us(number)
-    polled_us = world.future.brokers_poll_us(broker.number, broker.life, world.now_us)
+    polled_us = world.future.brokers_poll_us(broker.number, broker.lifetime, world.now_us)
     version = -1 if polled_us is None else bisect_right(since, polled_us) - 1
     if version < 0:
         version = bisect_right(since, world.now_us) - 1
-    route = world.script.routes[number][version] if version >= 0 else None
+    route = world.timeline.routes[number][version] if version >= 0 else None
     return None if route is None or route.gone else route
 
 
@@ -40,7 +40,7 @@ def known_route(world: World, client: Client, topic: str) -> RouteVersion | None
     """The route of a topic in the client's tables."""
     number = world.topic_numbers.get(topic)
     version = None if number is None else client.known.get(number)
-    return None if number is None or version is None else world.script.routes[number][version]
+    return None if number is None or version is None else world.timeline.routes[number][version]
 
 
 def known_brokers(world: World, client: Client) -> list[int]:
@@ -64,12 +64,12 @@ def answers(world: World, client: Client, at_us: int) -> dict[int, int]:
 def first_routes(world: World, client: Client) -> None:
     """Give a starting client its first routes; one from before the log gets those it began with."""
     adopt(client, answers(world, client, world.future.created[client.index]))
-    if not client.life.observed:
+    if not client.lifetime.observed:
         return
     for topic in subscribed(world, client):
-        for number, version in enumerate(world.script.routes[topic]):
+        for number, version in enumerate(world.timeline.routes[topic]):
             since = None if version.moment is None else version.moment.event_us
-            if not version.gone and (since is None or since <= client.life.joined.event_us):
+            if not version.gone and (since is None or since <= client.lifetime.joined.event_us):
                 adopt(client, {topic: number})
 
 

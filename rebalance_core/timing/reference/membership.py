@@ -10,7 +10,7 @@ from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.replay.member import Member
 from rebalance_core.timing.delays import NOTICE
 from rebalance_core.timing.draws import DRAW_BITS, Timer
-from rebalance_core.timing.group_timeline import Life
+from rebalance_core.timing.group_timeline import ProcessLifetime
 from rebalance_core.timing.operations import Operation, operation_id
 from rebalance_core.timing.reference.agenda import wake_instance
 from rebalance_core.timing.reference.event_queue import Kind
@@ -29,35 +29,37 @@ def member_list(world: World, broker: LoopBroker) -> tuple[str, ...] | None:
     """
     if not broker.up or not broker.entries:
         return None
-    return tuple(world.script.lives[life].client_id for life in broker.entries)
+    return tuple(world.timeline.lifetimes[lifetime].client_id for lifetime in broker.entries)
 
 
-def join(world: World, life: Life, number: int) -> None:
+def join(world: World, lifetime: ProcessLifetime, number: int) -> None:
     """A broker sees a process, or a ghost of one, for the first time."""
-    broker, client = world.brokers[number], world.clients.get(life.index)
+    broker, client = world.brokers[number], world.clients.get(lifetime.index)
     if client is not None:
         client.joining.discard(number)
-    if not broker.up or (client is None and not life.ghost):
+    if not broker.up or (client is None and not lifetime.ghost):
         return
-    broker.entries[life.index] = _unlisted(world, life, broker) if life.ghost else life.index
-    member = life.states[0][1] if client is None else client.member
+    broker.entries[lifetime.index] = (
+        _unlisted(world, lifetime, broker) if lifetime.ghost else lifetime.index
+    )
+    member = lifetime.states[0][1] if client is None else client.member
     broker.topics = member.subscriptions
-    _tell(world, broker, life, member, Operation.JOINS)
+    _tell(world, broker, lifetime, member, Operation.JOINS)
 
 
-def _unlisted(world: World, ghost: Life, broker: LoopBroker) -> int | None:
+def _unlisted(world: World, ghost: ProcessLifetime, broker: LoopBroker) -> int | None:
     """The process that a ghost is the new connection of: one that the broker does not list."""
     for client in world.clients.values():
-        if client.life.client_id == ghost.client_id and not broker.lists(client.index):
+        if client.lifetime.client_id == ghost.client_id and not broker.lists(client.index):
             return client.index
     return None
 
 
 def register(world: World, client: Client, broker: LoopBroker) -> None:
-    """A broker that is new, or came back, hears of a client for the first time in its life."""
+    """A broker that is new, or came back, hears of a client for the first time in its lifetime."""
     broker.entries[client.index] = client.index
     broker.topics = client.member.subscriptions
-    _tell(world, broker, client.life, client.member, Operation.AGAIN)
+    _tell(world, broker, client.lifetime, client.member, Operation.AGAIN)
 
 
 def subscribe(
@@ -69,24 +71,28 @@ def subscribe(
     """
     topics, broker.topics = broker.topics, client.member.subscriptions
     if topics is not None and topics != broker.topics:
-        _tell(world, broker, client.life, client.member, operation, number)
+        _tell(world, broker, client.lifetime, client.member, operation, number)
 
 
-def unregister(world: World, life: Life, broker: LoopBroker, *, notify: bool) -> None:
+def unregister(
+    world: World, lifetime: ProcessLifetime, broker: LoopBroker, *, notify: bool
+) -> None:
     """A broker's list loses a process and its connections; scans tell nobody."""
-    listed = [entry for entry, client in broker.entries.items() if life.index in (entry, client)]
+    listed = [
+        entry for entry, client in broker.entries.items() if lifetime.index in (entry, client)
+    ]
     if not listed:
         return
     for entry in listed:
         del broker.entries[entry]
     if notify:
-        _tell(world, broker, life, life.states[-1][1], Operation.GOES)
+        _tell(world, broker, lifetime, lifetime.states[-1][1], Operation.GOES)
 
 
 def _tell(
     world: World,
     broker: LoopBroker,
-    life: Life,
+    lifetime: ProcessLifetime,
     member: Member,
     operation: Operation,
     number: int = 0,
@@ -95,22 +101,22 @@ def _tell(
     version = world.broker_version
     if member.message_model == BROADCASTING and version >= BROADCASTING_IS_SILENT:
         return
-    closes = operation == Operation.GOES  # what the group's switch forbids, no life is told of
+    closes = operation == Operation.GOES  # what the group's switch forbids, no lifetime is told of
     mode = world.future.notices(broker.number, world.now_us)
-    if mode == OFF or not (closes or world.script.settings.notified):
+    if mode == OFF or not (closes or world.timeline.settings.notified):
         return
     sent_us, batch = world.now_us, None
     if mode == BATCHED:
-        sent_us = world.future.next_batch_us(broker.number, broker.life, world.now_us)
+        sent_us = world.future.next_batch_us(broker.number, broker.lifetime, world.now_us)
         broker.batch += 1
-        batch = broker.batch, broker.life
+        batch = broker.batch, broker.lifetime
     broker.told_us = sent_us
-    name = world.script.brokers[broker.number]
-    tick = operation_id(life.entity, name, broker.life, operation, number)
+    name = world.timeline.brokers[broker.number]
+    tick = operation_id(lifetime.entity, name, broker.lifetime, operation, number)
     lost = round(world.future.options.lost_notices * (1 << DRAW_BITS))
     for target in sorted({client for client in broker.entries.values() if client is not None}):
-        entity = world.script.lives[target].entity
-        if not world.script.lives[target].is_notified:
+        entity = world.timeline.lifetimes[target].entity
+        if not world.timeline.lifetimes[target].is_notified:
             continue
         if lost and world.draw(entity, Timer.NOTICE_LOST, tick) < lost:
             continue
@@ -129,7 +135,7 @@ def _tell(
 def _deliver(
     world: World, broker: LoopBroker, sent_us: int, target: int, batch: tuple[int, int] | None
 ) -> None:
-    if batch is not None and batch != (broker.batch, broker.life):
+    if batch is not None and batch != (broker.batch, broker.lifetime):
         return
     if world.broker_version >= NEWEST_NOTICE_WINS and broker.told_us > sent_us:
         return

@@ -31,12 +31,12 @@ def broker_answers(
         masterless: brokers whose master the pass has no address of.
         no_locks: refuse every lock: a look at what the pass wants.
     """
-    names = world.script.brokers
+    names = world.timeline.brokers
     silent = (
         b for b in world.brokers if no_locks or not b.up or b.lockless or b.number in masterless
     )
     locks = {
-        world.script.queues[queue]: lock.client_id
+        world.timeline.queues[queue]: lock.client_id
         for broker in world.brokers
         for queue, lock in broker.locks.items()
         if not _expired(world, lock)
@@ -66,8 +66,8 @@ def granted(
 
 def has_backlog(world: World, queue: int) -> bool:
     """Messages of a queue wait in the client: in half of all futures, as it is not known."""
-    broker = world.script.broker_of_queue[queue]
-    entity = world.script.broker_entities[broker]
+    broker = world.timeline.broker_of_queue[queue]
+    entity = world.timeline.broker_entities[broker]
     return world.draw(entity, Timer.BACKLOG, queue) < 1 << (DRAW_BITS - 1)
 
 
@@ -89,7 +89,7 @@ def release_after_pass(
         if queue in record.delayed_unlocks:
             delay = _UNLOCK_DELAY_US
         elif waits_for_listener(client) and has_backlog(world, number):
-            delay = LISTENER.of(world.draw(client.life.entity, Timer.LISTENER, number))
+            delay = LISTENER.of(world.draw(client.lifetime.entity, Timer.LISTENER, number))
         else:
             delay = 0
         unlock = partial(_release_after_pass, world, client, number, delay)
@@ -112,7 +112,7 @@ def renew_all(world: World, client: Client) -> None:
     for queue in sorted(client.held):
         broker = _broker(world, queue)
         lock = broker.locks.get(queue)
-        free = lock is None or lock.client_id == client.life.client_id or _expired(world, lock)
+        free = lock is None or lock.client_id == client.lifetime.client_id or _expired(world, lock)
         if free and broker.up and not broker.lockless:
             _lock(world, client, queue)
 
@@ -146,21 +146,21 @@ def remember_renewals(world: World, clients: Iterable[Client], since_us: int) ->
         renew_all(world, client)
         for queue in client.held:
             lock = _broker(world, queue).locks.get(queue)
-            if lock is not None and lock.client_id == client.life.client_id:
+            if lock is not None and lock.client_id == client.lifetime.client_id:
                 lock.renewed_us = at_us
 
 
 def _broker(world: World, queue: int) -> LoopBroker:
-    return world.brokers[world.script.broker_of_queue[queue]]
+    return world.brokers[world.timeline.broker_of_queue[queue]]
 
 
 def _lock(world: World, client: Client, queue: int) -> None:
-    _broker(world, queue).locks[queue] = OrderLock(client.life.client_id, world.now_us)
+    _broker(world, queue).locks[queue] = OrderLock(client.lifetime.client_id, world.now_us)
 
 
 def _release_after_pass(world: World, client: Client, queue: int, delay_us: int) -> None:
     """A ``shutdown()`` waits for a pass that is under way, not for the timer of a late unlock."""
-    if world.lives(client) or (client.leaving and delay_us < _UNLOCK_DELAY_US):
+    if world.is_alive(client) or (client.leaving and delay_us < _UNLOCK_DELAY_US):
         _release(world, client, queue)
 
 
@@ -168,7 +168,7 @@ def _release(world: World, client: Client, queue: int) -> None:
     """By client id alone: also if the client has taken the queue again meanwhile."""
     broker = _broker(world, queue)
     lock = broker.locks.get(queue)
-    if lock is not None and lock.client_id == client.life.client_id and broker.up:
+    if lock is not None and lock.client_id == client.lifetime.client_id and broker.up:
         del broker.locks[queue]
 
 

@@ -75,7 +75,7 @@ def act(
     """
     client, index = one.client, one.client.index
     asked_us = one.begin_us + one.timed_out_us
-    number = math.inf if client.life.observed else one.number
+    number = math.inf if client.lifetime.observed else one.number
     slow = number < SLOW_PASSES or world.future.ticks.shared[index]
     delay = delays.COLD_DROP_AFTER if slow else delays.DROP_AFTER
     last_us = drop_us = asked_us + delay.of(draw_of(world, one, Timer.DROP_AFTER))
@@ -102,7 +102,7 @@ def _ask_for_locks(world: World, one: RunningPass, dropped: PassRecord) -> None:
     No client gives back what is locked after `unlock_all`: brokers keep it for 60 s.
     """
     client = one.client
-    if not (client.leaving or world.lives(client)):
+    if not (client.leaving or world.is_alive(client)):
         return
     before = set(client.process.table)
     known = [route.masterless for route in one.routes.values() if route is not None]
@@ -162,14 +162,14 @@ def _numbers(world: World, client: Client, queues: Collection[MessageQueue]) -> 
     """Return the numbers of queues in routes; a pull consumer takes what CONFIG names,
     there or not.
     """
-    if not (client.leaving or world.lives(client)):
+    if not (client.leaving or world.is_alive(client)):
         return []
     numbers = map(world.queue_numbers.get, queues)
     return sorted(number for number in numbers if number is not None)
 
 
 def _heartbeat(world: World, one: RunningPass) -> None:
-    if world.lives(one.client):
+    if world.is_alive(one.client):
         heartbeats.heartbeat(world, one.client, Operation.CHANGES, one.number)
 
 
@@ -180,4 +180,4 @@ def _wake(world: World, client: Client) -> None:
 
 def draw_of(world: World, one: RunningPass, timer: int) -> int:
     """A draw of one pass."""
-    return world.draw(one.client.life.entity, timer, one.number)
+    return world.draw(one.client.lifetime.entity, timer, one.number)

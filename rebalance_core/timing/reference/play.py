@@ -1,11 +1,11 @@
-"""One future of a script, or several one by one."""
+"""One future of a timeline, or several one by one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from rebalance_core.timing.draws import DRAW_BITS, Timer, below
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.ownership_log import OwnershipLog, ownership_log
 from rebalance_core.timing.reference import broker_lifetimes, processes
@@ -36,60 +36,60 @@ class Played:
     passes: tuple[PassBegun, ...]
 
 
-def play(script: Script, seed: int, options: ClockOptions) -> OwnershipLog:
+def play(timeline: GroupTimeline, seed: int, options: ClockOptions) -> OwnershipLog:
     """Play one future. Cost: a heap operation an event, an allocation a pass and topic.
 
     Args:
-        script: what happens to the group.
+        timeline: what happens to the group.
         seed: of the future.
         options: what was asked for.
     """
-    return play_with_passes(script, seed, options).log
+    return play_with_passes(timeline, seed, options).log
 
 
 def play_seeds_one_by_one(
-    script: Script, seeds: Sequence[int], options: ClockOptions
+    timeline: GroupTimeline, seeds: Sequence[int], options: ClockOptions
 ) -> OwnershipLog:
     """`play` of every seed; the log's column ``seed`` is the place in ``seeds``."""
     rows = [
         (place, *row)
         for place, seed in enumerate(seeds)
-        for row in _played(script, seed, options).rows
+        for row in _played(timeline, seed, options).rows
     ]
     return ownership_log(rows)
 
 
-def play_with_passes(script: Script, seed: int, options: ClockOptions) -> Played:
+def play_with_passes(timeline: GroupTimeline, seed: int, options: ClockOptions) -> Played:
     """`play`, and the passes that led to its log."""
-    world = _played(script, seed, options)
+    world = _played(timeline, seed, options)
     return Played(ownership_log([(0, *row) for row in world.rows]), tuple(world.passes))
 
 
-def _played(script: Script, seed: int, options: ClockOptions) -> World:
+def _played(timeline: GroupTimeline, seed: int, options: ClockOptions) -> World:
     """Play a group, with those that share its client instances beside it."""
     agenda = EventQueue()
-    scripts = script.together if script.changes else (script,)
-    worlds = [_world(each, seed, options, agenda) for each in scripts]
+    timelines = timeline.together if timeline.changes else (timeline,)
+    worlds = [_world(each, seed, options, agenda) for each in timelines]
     processes.join_instances(worlds)
-    if script.changes:
+    if timeline.changes:
         agenda.run_until(NEVER)
     return worlds[0]
 
 
-def _world(script: Script, seed: int, options: ClockOptions, agenda: EventQueue) -> World:
-    """One group, and everything that its script has, on the agenda."""
-    future = Future(script, seed, options)
-    world = World(script, future, agenda, broker_lifetimes.brokers_at_first(script), begin_pass)
+def _world(timeline: GroupTimeline, seed: int, options: ClockOptions, agenda: EventQueue) -> World:
+    """One group, and everything that its timeline has, on the agenda."""
+    future = Future(timeline, seed, options)
+    world = World(timeline, future, agenda, broker_lifetimes.brokers_at_first(timeline), begin_pass)
     broker_lifetimes.schedule_brokers(world)
-    for life in script.lives:
-        processes.schedule_life(world, life)
+    for lifetime in timeline.lifetimes:
+        processes.schedule_lifetime(world, lifetime)
     ended_us = BEFORE_ALL
-    for stretch in stretches_of(script):
+    for stretch in stretches_of(timeline):
         _put(world, stretch.begin_us, partial(_begin_stretch, world, ended_us))
         at_us = stretch.begin_us
         for number in stretch.changes:
-            if number > 0 and rested(script, number):
-                at_us = max(at_us, script.changes[number].begin_us)
+            if number > 0 and rested(timeline, number):
+                at_us = max(at_us, timeline.changes[number].begin_us)
                 _put(world, at_us, partial(_put_out_of_step, world, number))
         ended_us = stretch.end_us
         _put(world, max(at_us, ended_us), partial(_end_stretch, world))
@@ -124,17 +124,17 @@ def _take_up(world: World, since_us: int) -> None:
         processes.schedule_timers(world, client)
 
 
-def rested(script: Script, number: int) -> bool:
+def rested(timeline: GroupTimeline, number: int) -> bool:
     """Long enough after the change before it that every pass that it woke has been."""
-    changes = script.changes
+    changes = timeline.changes
     return changes[number].begin_us - changes[number - 1].begin_us >= WAIT_US
 
 
 def _put_out_of_step(world: World, number: int) -> None:
     """A stopped process, a long garbage collection: some clocks of passes stand anywhere."""
-    share = round(world.script.out_of_step * (1 << DRAW_BITS))
+    share = round(world.timeline.out_of_step * (1 << DRAW_BITS))
     for client in world.clients.values():
-        clock, entity = client.clock, client.life.entity
+        clock, entity = client.clock, client.lifetime.entity
         at_rest = clock.woken_us is None and not client.in_pass and not client.member.suspended
         if client.leaving or not at_rest or clock.last_end_us > world.now_us:
             continue

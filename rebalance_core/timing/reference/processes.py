@@ -1,4 +1,4 @@
-"""Processes that come, change and go, as the script has it."""
+"""Processes that come, change and go, as the timeline has it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +10,7 @@ from rebalance_core.model.group_settings import PUSH, GroupSettings
 from rebalance_core.replay.member import Member
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.timing.draws import Timer, below
-from rebalance_core.timing.group_timeline import Life, Sighting
+from rebalance_core.timing.group_timeline import ProcessLifetime, Sighting
 from rebalance_core.timing.operations import Operation
 from rebalance_core.timing.ownership_log import GIVEN_UP
 from rebalance_core.timing.reference import heartbeats, known_routes, membership
@@ -29,68 +29,70 @@ from rebalance_core.timing.timer_periods import NEVER
 DEFAULT = GroupSettings()
 
 
-def schedule_life(world: World, life: Life) -> None:
+def schedule_lifetime(world: World, lifetime: ProcessLifetime) -> None:
     """Put what happens to a process on the agenda; observed ones come with the first change.
 
     A ghost is nothing but an entry in a member list.
     """
-    agenda, future, index = world.agenda, world.future, life.index
+    agenda, future, index = world.agenda, world.future, lifetime.index
     registered = [
         (at_us, broker)
         for broker, at_us in enumerate(future.registered[index])
-        if at_us < NEVER and not life.observed
+        if at_us < NEVER and not lifetime.observed
     ]
-    if not life.ghost:
+    if not lifetime.ghost:
         comes_us = min([future.created[index], *(at_us for at_us, _ in registered)])
-        if not life.observed:
-            agenda.put(comes_us, Kind.SCRIPT, partial(come, world, life), process=index)
+        if not lifetime.observed:
+            agenda.put(comes_us, Kind.TIMELINE, partial(come, world, lifetime), process=index)
             started = partial(_started, world, index)
             agenda.put(future.joined[index], Kind.NOTICE, started, process=index)
-        for number, at_us in list(enumerate(future.states_us(life)))[1:]:
-            change = partial(_change, world, life, number)
-            agenda.put(at_us, Kind.SCRIPT, change, process=index)
-        if life.ending is not None:
-            agenda.put(future.ended[index], Kind.SCRIPT, partial(_go, world, life), process=index)
+        for number, at_us in list(enumerate(future.states_us(lifetime)))[1:]:
+            change = partial(_change, world, lifetime, number)
+            agenda.put(at_us, Kind.TIMELINE, change, process=index)
+        if lifetime.ending is not None:
+            agenda.put(
+                future.ended[index], Kind.TIMELINE, partial(_go, world, lifetime), process=index
+            )
     for at_us, broker in registered:
         agenda.put(
-            at_us, Kind.MEMBERSHIP, partial(membership.join, world, life, broker),
+            at_us, Kind.MEMBERSHIP, partial(membership.join, world, lifetime, broker),
             process=index, broker=broker,
         )  # fmt: skip
-    _schedule_lists(world, life)
+    _schedule_lists(world, lifetime)
 
 
-def _schedule_lists(world: World, life: Life) -> None:
+def _schedule_lists(world: World, lifetime: ProcessLifetime) -> None:
     """Schedule when brokers' lists see it after its join: one of them alone, or all at its end."""
-    index = life.index
-    seen_us = world.future.sightings_us(life)
-    for sighting, at_us in zip(life.sightings, seen_us, strict=True):
-        see = partial(_see, world, life, sighting)
+    index = lifetime.index
+    seen_us = world.future.sightings_us(lifetime)
+    for sighting, at_us in zip(lifetime.sightings, seen_us, strict=True):
+        see = partial(_see, world, lifetime, sighting)
         world.agenda.put(at_us, Kind.MEMBERSHIP, see, process=index, broker=sighting.broker)
     for broker, at_us in enumerate(world.future.unregistered[index]):
-        if life.ending is not None and at_us < NEVER:
-            end = partial(membership.unregister, world, life, world.brokers[broker],
-                          notify=life.ending.notified)  # fmt: skip
+        if lifetime.ending is not None and at_us < NEVER:
+            end = partial(membership.unregister, world, lifetime, world.brokers[broker],
+                          notify=lifetime.ending.notified)  # fmt: skip
             world.agenda.put(at_us, Kind.MEMBERSHIP, end, process=index, broker=broker)
 
 
 def join_instances(worlds: Sequence[World]) -> None:
     """Tell worlds of one agenda of each other: groups that share client instances."""
-    by_group = {world.script.consumer_group: world for world in worlds}
+    by_group = {world.timeline.consumer_group: world for world in worlds}
     for world in worlds:
         wakes = MateWakes(world.future.ticks)
-        for script in world.script.together[1:]:
-            if mate := by_group.get(script.consumer_group):
-                for life, group_life, comes_to in wakes.links(script):
-                    mate.together.setdefault(life, []).append((world, group_life, comes_to))
+        for timeline in world.timeline.together[1:]:
+            if mate := by_group.get(timeline.consumer_group):
+                for lifetime, group_life, comes_to in wakes.links(timeline):
+                    mate.together.setdefault(lifetime, []).append((world, group_life, comes_to))
 
 
-def come(world: World, life: Life) -> Client:
+def come(world: World, lifetime: ProcessLifetime) -> Client:
     """A process is created: its timers run, it knows the routes of its topics and holds nothing."""
-    member, index = life.states[0][1], life.index
+    member, index = lifetime.states[0][1], lifetime.index
     process = start_process(
-        life.client_id,
+        lifetime.client_id,
         replace(
-            world.script.settings,
+            world.timeline.settings,
             client_version=member.rules_version,
             message_model=member.message_model,
             # Where a queue begins to be read is nothing that this simulates.
@@ -102,7 +104,7 @@ def come(world: World, life: Life) -> Client:
     process.lets_go, process.by_bytes = profile.no_queue == DROP, profile.order == BYTES
     process.ends_pass = profile.ends_pass
     client = Client(
-        life,
+        lifetime,
         member,
         process,
         PassClock(
@@ -112,9 +114,9 @@ def come(world: World, life: Life) -> Client:
             world.future.wait[index],
         ),
     )
-    only = life.only_broker
+    only = lifetime.only_broker
     client.reachable = {b.number for b in world.brokers if only in (None, b.number)}
-    if not life.observed:
+    if not lifetime.observed:
         client.joining = {b for b, at in enumerate(world.future.registered[index]) if at < NEVER}
     world.clients[index] = client
     known_routes.first_routes(world, client)
@@ -134,33 +136,33 @@ def schedule_timers(world: World, client: Client) -> None:
 
 def place_observed(world: World) -> None:
     """Place who was there before the log: listed everywhere, holding what the first epoch says."""
-    observed = [life for life in world.script.lives if life.observed]
-    for life in observed:
-        if not life.ghost and world.future.ended[life.index] > world.now_us:
-            client = come(world, life)
+    observed = [lifetime for lifetime in world.timeline.lifetimes if lifetime.observed]
+    for lifetime in observed:
+        if not lifetime.ghost and world.future.ended[lifetime.index] > world.now_us:
+            client = come(world, lifetime)
             heartbeats.register_silently(world, client)
-            client.held = set(world.script.initial[life.index])
-            held = (world.script.queues[queue] for queue in client.held)
+            client.held = set(world.timeline.initial[lifetime.index])
+            held = (world.timeline.queues[queue] for queue in client.held)
             client.process.table = {queue: ProcessQueue(0) for queue in held}
-    for life in observed:
-        if life.ghost and life.only_broker is not None:
-            world.brokers[life.only_broker].entries[life.index] = None
+    for lifetime in observed:
+        if lifetime.ghost and lifetime.only_broker is not None:
+            world.brokers[lifetime.only_broker].entries[lifetime.index] = None
 
 
 def _started(world: World, index: int) -> None:
     """``start()`` of a push consumer ends with a wake-up of its own."""
-    if world.script.settings.consumer_type == PUSH:
+    if world.timeline.settings.consumer_type == PUSH:
         wake_instance(world, index)
 
 
-def _change(world: World, life: Life, number: int) -> None:
+def _change(world: World, lifetime: ProcessLifetime, number: int) -> None:
     """Other topics, suspended, resumed. Only new topics are told at once (rocketmq.md §6.2)."""
-    client = world.clients.get(life.index)
+    client = world.clients.get(lifetime.index)
     if client is None:
         return
-    before, client.member = client.member, life.states[number][1]
+    before, client.member = client.member, lifetime.states[number][1]
     _take_settings(client, client.member)
-    _keep_pace(world, life.index)
+    _keep_pace(world, lifetime.index)
     if client.member.subscriptions - before.subscriptions:
         heartbeats.heartbeat(world, client, Operation.SUBSCRIBES, number)
     if before.suspended and not client.member.suspended:
@@ -170,15 +172,18 @@ def _change(world: World, life: Life, number: int) -> None:
 def _keep_pace(world: World, index: int) -> None:
     """From 5.2 on a suspended group makes an instance pass every second: it is unbalanced."""
     itself = (world, index)
-    everybody = [itself, *((other, life) for other, life, _ in world.together.get(index, ()))]
-    for each, life in everybody if len(everybody) > 1 else ():
-        client = each.clients.get(life)
+    everybody = [
+        itself,
+        *((other, lifetime) for other, lifetime, _ in world.together.get(index, ())),
+    ]
+    for each, lifetime in everybody if len(everybody) > 1 else ():
+        client = each.clients.get(lifetime)
         if client is None:
             continue
-        around = (other.clients.get(place) for other, place, _ in each.together.get(life, ()))
+        around = (other.clients.get(place) for other, place, _ in each.together.get(lifetime, ()))
         spins = any(c is not None and _spins(c) for c in around)
         clock = client.clock
-        clock.own_wait_us = clock.min_interval_us if spins else each.future.wait[life]
+        clock.own_wait_us = clock.min_interval_us if spins else each.future.wait[lifetime]
         if spins and clock.wait_us > clock.own_wait_us:
             clock.wait_us = clock.own_wait_us
             schedule_pass(each, client)
@@ -191,7 +196,7 @@ def _spins(client: Client) -> bool:
 def _resume(world: World, client: Client, number: int) -> None:
     """``resume()`` runs a pass at once; the clock of passes has been running meanwhile."""
     if not passes_while_suspended(client):
-        draw = world.draw(client.life.entity, Timer.PASS_PHASE, number)
+        draw = world.draw(client.lifetime.entity, Timer.PASS_PHASE, number)
         since = below(draw, client.clock.min_interval_us)
         client.clock.spin(world.now_us - since)
     if client.in_pass or world.idle:
@@ -205,39 +210,47 @@ def _take_settings(client: Client, member: Member) -> None:
         client.process.strategy = parse_strategy(member.strategy, version=member.rules_version)
 
 
-def _see(world: World, life: Life, sighting: Sighting) -> None:
+def _see(world: World, lifetime: ProcessLifetime, sighting: Sighting) -> None:
     """One broker alone loses a process, or a ghost of one; or the process is back."""
-    client, broker = world.clients.get(life.index), world.brokers[sighting.broker]
+    client, broker = world.clients.get(lifetime.index), world.brokers[sighting.broker]
     if not sighting.listed:
         if client is not None:
             client.reachable.discard(broker.number)
-        membership.unregister(world, life, broker, notify=sighting.notified)
+        membership.unregister(world, lifetime, broker, notify=sighting.notified)
     elif client is not None:
         client.reachable.add(broker.number)
         if heartbeats.hears(broker, client) and not broker.lists(client.index):
             membership.register(world, client, broker)
 
 
-def _go(world: World, life: Life) -> None:
+def _go(world: World, lifetime: ProcessLifetime) -> None:
     """A process reads no more what it held, and is gone; its connections may live on for a while.
 
     One that takes order locks and leaves gracefully gives its locks back; its passes go on.
     """
-    client = world.clients.get(life.index)
+    client = world.clients.get(lifetime.index)
     if client is None:
         return
     for queue in sorted(client.held):
-        world.rows.append((life.index, queue, world.now_us, GIVEN_UP))
-    if life.ending is None or not life.ending.graceful or not client.process.locks_on_addition:
-        _gone(world, life)
+        world.rows.append((lifetime.index, queue, world.now_us, GIVEN_UP))
+    if (
+        lifetime.ending is None
+        or not lifetime.ending.graceful
+        or not client.process.locks_on_addition
+    ):
+        _gone(world, lifetime)
         return
     client.leaving = True
     unlock = partial(unlock_all, world, client)
-    world.agenda.put(world.future.unlocked[life.index], Kind.SCRIPT, unlock, process=life.index)
-    gone = partial(_gone, world, life)
-    world.agenda.put(world.future.stopped[life.index], Kind.SCRIPT, gone, process=life.index)
+    world.agenda.put(
+        world.future.unlocked[lifetime.index], Kind.TIMELINE, unlock, process=lifetime.index
+    )
+    gone = partial(_gone, world, lifetime)
+    world.agenda.put(
+        world.future.stopped[lifetime.index], Kind.TIMELINE, gone, process=lifetime.index
+    )
 
 
-def _gone(world: World, life: Life) -> None:
-    del world.clients[life.index]
-    _keep_pace(world, life.index)
+def _gone(world: World, lifetime: ProcessLifetime) -> None:
+    del world.clients[lifetime.index]
+    _keep_pace(world, lifetime.index)

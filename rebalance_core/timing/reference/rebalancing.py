@@ -67,17 +67,17 @@ def _fetched(world: World, client: Client) -> dict[int, int]:
 def _decide(world: World, one: RunningPass) -> None:
     """The members are known: what is given up is decided, and without locks what is taken."""
     client = one.client
-    if not (client.leaving or world.lives(client)):
+    if not (client.leaving or world.is_alive(client)):
         return
     queues: dict[str, tuple[MessageQueue, ...] | None] = {}
     members: dict[str, tuple[str, ...] | None] = {}
-    divides = client.member.asks_broker(world.script.settings)
+    divides = client.member.asks_broker(world.timeline.settings)
     for topic, route in one.routes.items():
         broker = _asked(world, one, topic, route)
         if divides and broker is not None:
             route = known_routes.brokers_route(world, broker, topic)
         queues[topic] = (
-            None if route is None else tuple(map(world.script.queues.__getitem__, route.queues))
+            None if route is None else tuple(map(world.timeline.queues.__getitem__, route.queues))
         )
         members[topic] = None if broker is None else membership.member_list(world, broker)
         if broker is not None and broker.up and not broker.entries and client.process.lets_go:
@@ -104,7 +104,7 @@ def _asked(
         return None
     if not route.queues and client.version >= EMPTY_IS_UNKNOWN:
         return None
-    if client.member.asks_broker(world.script.settings) and not brokers_know(client.process):
+    if client.member.asks_broker(world.timeline.settings) and not brokers_know(client.process):
         return None
     draw = draw_of(world, one, Timer.SAMPLE + world.topic_numbers[topic])
     broker = world.brokers[route.brokers[draws.below(draw, len(route.brokers))]]
@@ -126,5 +126,9 @@ def brokers_know(process: ClientProcess) -> bool:
 
 def _channel_active(world: World, client: Client, broker: LoopBroker) -> None:
     """``onChannelActive``: a broker that a request went to gets a heartbeat at once."""
-    if world.lives(client) and heartbeats.hears(broker, client) and not broker.lists(client.index):
+    if (
+        world.is_alive(client)
+        and heartbeats.hears(broker, client)
+        and not broker.lists(client.index)
+    ):
         membership.register(world, client, broker)

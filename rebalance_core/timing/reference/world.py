@@ -12,7 +12,7 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.versions import Version, parse_version
 from rebalance_core.replay.member import Member
 from rebalance_core.timing.draws import uniform
-from rebalance_core.timing.group_timeline import Life, Script
+from rebalance_core.timing.group_timeline import GroupTimeline, ProcessLifetime
 from rebalance_core.timing.reference.event_queue import EventQueue
 from rebalance_core.timing.reference.future import Future
 from rebalance_core.timing.reference.pass_clock import PassClock
@@ -34,12 +34,12 @@ class LoopBroker:
     """One broker, and what it knows of the group.
 
     Attributes:
-        number: in the script.
-        life: number of its life in the script.
+        number: in the timeline.
+        lifetime: number of its lifetime in the timeline.
         up: its process runs and can be reached.
         silent: it is not up, and every request to it has to time out.
         lockless: nobody gives order locks for it.
-        entries: its member list: lives, and the client that each entry's connection leads to,
+        entries: its member list: lifetimes, and the client that each entry's connection leads to,
             None for a connection nobody reads.
         topics: what it takes the group to subscribe; None: it has not heard yet.
         told_us: when it last told the group of a change.
@@ -48,7 +48,7 @@ class LoopBroker:
     """
 
     number: int
-    life: int
+    lifetime: int
     up: bool
     silent: bool = False
     lockless: bool = False
@@ -58,9 +58,9 @@ class LoopBroker:
     batch: int = 0
     locks: dict[int, OrderLock] = field(default_factory=dict)
 
-    def lists(self, life: int) -> bool:
+    def lists(self, lifetime: int) -> bool:
         """Some entry leads to this client."""
-        return life in self.entries or life in self.entries.values()
+        return lifetime in self.entries or lifetime in self.entries.values()
 
     def forget_group(self) -> None:
         """A broker that starts knows nobody and no lock."""
@@ -74,7 +74,7 @@ class Client:
     """One process of the group.
 
     Attributes:
-        life: of the script.
+        lifetime: of the timeline.
         member: what it subscribes now, and whether it is suspended.
         process: what its passes change.
         clock: of its passes.
@@ -88,7 +88,7 @@ class Client:
         next_poll: number of the first route poll that has not been looked at.
     """
 
-    life: Life
+    lifetime: ProcessLifetime
     member: Member
     process: ClientProcess
     clock: PassClock
@@ -103,8 +103,8 @@ class Client:
 
     @property
     def index(self) -> int:
-        """The number of its life."""
-        return self.life.index
+        """The number of its lifetime."""
+        return self.lifetime.index
 
     @property
     def version(self) -> Version:
@@ -117,13 +117,13 @@ class PassBegun:
     """One pass, for those who look for what went on.
 
     Attributes:
-        life: whose.
+        lifetime: whose.
         number: counted over all passes of the process.
         begin_us: when it began.
         trigger: `OWN`, `WOKEN` or `RESUMED`.
     """
 
-    life: int
+    lifetime: int
     number: int
     begin_us: int
     trigger: str
@@ -134,21 +134,21 @@ class World:
     """One future at one moment.
 
     Attributes:
-        script: what happens.
+        timeline: what happens.
         future: times that no pass can change.
         agenda: what comes next.
         brokers: by number.
         begin_pass: begins a pass of a client whose clock says so.
-        clients: living processes by the number of their life.
+        clients: living processes by the number of their lifetime.
         idle: nothing is followed between two changes that are far apart.
         stretch: counts those that are followed; timers of an older one have been made up for.
-        rows: (life, queue, at_us, delta) of the log so far.
+        rows: (lifetime, queue, at_us, delta) of the log so far.
         passes: that began so far.
-        together: by life: (world, life) of other groups in its instance, and when a wake-up at a
-            time comes to it.
+        together: by lifetime: (world, lifetime) of other groups in its instance, and when a wake-up
+            at a time comes to it.
     """
 
-    script: Script
+    timeline: GroupTimeline
     future: Future
     agenda: EventQueue
     brokers: list[LoopBroker]
@@ -179,26 +179,26 @@ class World:
         """The process is still there, if only to come to its end."""
         return self.clients.get(client.index) is client
 
-    def lives(self, client: Client) -> bool:
+    def is_alive(self, client: Client) -> bool:
         """The process is there, and reads what it holds."""
         return self.runs(client) and not client.leaving
 
     @cached_property
     def topic_numbers(self) -> dict[str, int]:
         """Topic -> its number; topics that never have a route have none."""
-        return {topic: number for number, topic in enumerate(self.script.topics)}
+        return {topic: number for number, topic in enumerate(self.timeline.topics)}
 
     @cached_property
     def queue_numbers(self) -> dict[MessageQueue, int]:
         """Queue -> its number."""
-        return {queue: number for number, queue in enumerate(self.script.queues)}
+        return {queue: number for number, queue in enumerate(self.timeline.queues)}
 
     @cached_property
     def queue_answers(self) -> dict[MessageQueue, QueueAnswers]:
         """Every queue has a committed offset, so that every addition finds where to begin."""
-        return dict.fromkeys(self.script.queues, QueueAnswers(0, 0, 0))
+        return dict.fromkeys(self.timeline.queues, QueueAnswers(0, 0, 0))
 
     @cached_property
     def broker_version(self) -> Version:
         """The version of the group's brokers."""
-        return parse_version(self.script.settings.broker_version)
+        return parse_version(self.timeline.settings.broker_version)

@@ -24,7 +24,7 @@ class Answers:
     def __init__(self, elements: Elements, routes: KnownRoutes, lists: MemberLists) -> None:
         self._elements, self._routes, self._lists = elements, routes, lists
         topics = elements.futures.topics
-        versions = [elements.futures.script.routes[topic] for topic in topics]
+        versions = [elements.futures.timeline.routes[topic] for topic in topics]
         brokers = [[each.brokers or (0,) for each in of_topic] for of_topic in versions]
         shape = len(topics), max(map(len, versions), default=0)
         most = max((len(each) for asked in brokers for each in asked), default=1)
@@ -42,7 +42,7 @@ class Answers:
         samples = [elements.words_for(Timer.SAMPLE + topic) for topic in topics]
         self._samples = np.array(samples, np.uint64).reshape(len(topics), len(elements.ids))
         self._places = np.arange(len(topics))[:, None]
-        self._list_of = self._only_lists(len(elements.futures.script.brokers))
+        self._list_of = self._only_lists(len(elements.futures.timeline.brokers))
 
     def _only_lists(self, brokers: int) -> Ints | None:
         """(brokers,) the list of each that is up all the time; None: some broker is not."""
@@ -83,7 +83,7 @@ class Answers:
         return found * REQUEST_TIMEOUT_US
 
     def places(self, broker: Ints, seed: Ints, at_us: Times) -> Ints:
-        """The list of a broker's life at a time; -1: it is down."""
+        """The list of a broker's lifetime at a time; -1: it is down."""
         if self._list_of is not None:
             return self._list_of[broker]
         found = np.full(len(broker), -1, np.int64)

@@ -1,8 +1,8 @@
-"""Scripts of a group that begin alike: what their futures have in common is played once.
+"""Timelines of a group that begin alike: what their futures have in common is played once.
 
 A scenario changes a history from its first edit on. Up to there all that is drawn and decided is
 what it was without the edit, as draws are those of the processes and their timers: so a later
-script goes on from where the first one stood, if nothing that a pass could see by then differs.
+timeline goes on from where the first one stood, if nothing that a pass could see by then differs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.timing.delays import LEAVES_TOGETHER_US
-from rebalance_core.timing.group_timeline import Ending, Life, Script
+from rebalance_core.timing.group_timeline import Ending, GroupTimeline, ProcessLifetime
 from rebalance_core.timing.options import SECOND_US, ClockOptions
 from rebalance_core.timing.vectorized.futures import Futures, longest_pass_us
 from rebalance_core.timing.vectorized.locks import OrderLocks
@@ -38,7 +38,7 @@ class Standing:
         locks: of the brokers, if the group is orderly.
         mixed: where brokers stand, if members subscribe differently.
         moves: what was given up and taken.
-        come: (lives,) when each is created at the earliest.
+        come: (lifetimes,) when each is created at the earliest.
     """
 
     futures: Futures
@@ -53,7 +53,7 @@ class Standing:
 class _Checkpoint:
     """Where futures stood after some segments."""
 
-    script: Script
+    timeline: GroupTimeline
     options: ClockOptions
     segments: tuple[PlaySegment, ...]
     come: NDArray[np.int64]
@@ -71,10 +71,10 @@ class _Checkpoint:
 
 @dataclass(eq=False)
 class Beginnings:
-    """Where the futures of one group stood while its first script was played.
+    """Where the futures of one group stood while its first timeline was played.
 
     Attributes:
-        cuts_us: from when on later scripts may differ; whoever differs earlier is played whole.
+        cuts_us: from when on later timelines may differ; whoever differs earlier is played whole.
     """
 
     cuts_us: Sequence[int] = ()
@@ -91,13 +91,13 @@ class Beginnings:
         return held + sum(each.bytes for kept in self._kept.values() for each in kept)
 
     def sets_of(self, futures: Futures) -> QueueSets:
-        """The sets that a script of these futures goes on with; they only become more."""
+        """The sets that a timeline of these futures goes on with; they only become more."""
         kept = self._kept.get(futures.seeds.tobytes())
         return kept[0].sets if kept else QueueSets()
 
     def stops(self, standing: Standing, segments: Sequence[PlaySegment]) -> frozenset[int]:
-        """After how many segments to `keep`; none where another script was first."""
-        if standing.futures.seeds.tobytes() in self._kept or standing.futures.script.mates:
+        """After how many segments to `keep`; none where another timeline was first."""
+        if standing.futures.seeds.tobytes() in self._kept or standing.futures.timeline.mates:
             return frozenset()
         found = {len(segments)}
         for cut_us in self.cuts_us:
@@ -111,7 +111,7 @@ class Beginnings:
         parts = (futures, standing.locks, standing.mixed)
         codes = None if standing.mixed is None else standing.mixed.subscriptions.sets
         kept = _Checkpoint(
-            script=futures.script,
+            timeline=futures.timeline,
             options=futures.options,
             segments=tuple(played),
             come=standing.come,
@@ -123,21 +123,21 @@ class Beginnings:
         self._kept.setdefault(futures.seeds.tobytes(), []).append(kept)
 
     def resume(self, standing: Standing, segments: Sequence[PlaySegment]) -> int:
-        """Put the futures of another script where they stand; how many segments that saves."""
+        """Put the futures of another timeline where they stand; how many segments that saves."""
         standing_futures = standing.futures
         for kept in reversed(self._kept.get(standing_futures.seeds.tobytes(), [])):
             played = len(kept.segments)
             if kept.segments != tuple(segments[:played]):
                 continue
-            lives = _lives_alike(kept, standing, _known_us(standing_futures, kept.segments[-1]))
-            if lives is None:
+            lifetimes = _same_until(kept, standing, _known_us(standing_futures, kept.segments[-1]))
+            if lifetimes is None:
                 continue
             futures, locks, mixed = kept.states
-            standing_futures.resume(futures, lives)
+            standing_futures.resume(futures, lifetimes)
             if standing.locks is not None:
-                standing.locks.resume(locks, lives)
+                standing.locks.resume(locks, lifetimes)
             if standing.mixed is not None:
-                standing.mixed.resume(mixed, lives)
+                standing.mixed.resume(mixed, lifetimes)
             standing.moves.extend(kept.moves)
             return played
         return 0
@@ -147,15 +147,15 @@ def _known_us(futures: Futures, segment: PlaySegment) -> int:
     """Return the time from which on nothing in a segment knows what happens."""
     periods = futures.ticks.periods
     longest_us = max(int(each.max(initial=0)) for each in (periods.poll, periods.beat))
-    return segment.end_us + longest_pass_us(futures.script) + longest_us + _AHEAD_US
+    return segment.end_us + longest_pass_us(futures.timeline) + longest_us + _AHEAD_US
 
 
-def _lives_alike(kept: _Checkpoint, standing: Standing, until_us: int) -> int | None:
-    """How many lives two scripts share if they are alike until a time; None: they are not."""
-    script, earlier = standing.futures.script, kept.script
-    if kept.options != standing.futures.options or script.begin_us != earlier.begin_us:
+def _same_until(kept: _Checkpoint, standing: Standing, until_us: int) -> int | None:
+    """How many lifetimes two timelines share if they are alike until a time; None: they are not."""
+    timeline, earlier = standing.futures.timeline, kept.timeline
+    if kept.options != standing.futures.options or timeline.begin_us != earlier.begin_us:
         return None
-    if _without_lives(script) != _without_lives(earlier):
+    if _without_lifetimes(timeline) != _without_lifetimes(earlier):
         return None
     sets = None if standing.mixed is None else standing.mixed.subscriptions.sets
     if (kept.codes is None) != (sets is None) or (
@@ -163,25 +163,27 @@ def _lives_alike(kept: _Checkpoint, standing: Standing, until_us: int) -> int | 
     ):
         return None
     changes = kept.segments[-1].changes.stop
-    if script.changes[:changes] != earlier.changes[:changes]:
+    if timeline.changes[:changes] != earlier.changes[:changes]:
         return None
     known = [np.flatnonzero(come < until_us) for come in (standing.come, kept.come)]
-    lives = max(int(each.max(initial=-1)) for each in known) + 1
-    if script.initial[:lives] != earlier.initial[:lives]:
+    lifetimes = max(int(each.max(initial=-1)) for each in known) + 1
+    if timeline.initial[:lifetimes] != earlier.initial[:lifetimes]:
         return None
-    pairs = [[_until(x, until_us) for x in one.lives[:lives]] for one in (script, earlier)]
-    return lives if len(pairs[0]) == lives and pairs[0] == pairs[1] else None
+    pairs = [
+        [_until(x, until_us) for x in one.lifetimes[:lifetimes]] for one in (timeline, earlier)
+    ]
+    return lifetimes if len(pairs[0]) == lifetimes and pairs[0] == pairs[1] else None
 
 
-def _without_lives(script: Script) -> Script:
-    return replace(script, lives=(), changes=(), initial=(), unknown_members=())
+def _without_lifetimes(timeline: GroupTimeline) -> GroupTimeline:
+    return replace(timeline, lifetimes=(), changes=(), initial=(), unknown_members=())
 
 
-def _until(life: Life, until_us: int) -> Life:
-    """A life without what happens to it from a time on."""
-    ending: Ending | None = life.ending
+def _until(lifetime: ProcessLifetime, until_us: int) -> ProcessLifetime:
+    """A lifetime without what happens to it from a time on."""
+    ending: Ending | None = lifetime.ending
     # leaves that are no further apart than that slow each other down
     if ending is not None and ending.moment.event_us >= until_us + LEAVES_TOGETHER_US:
         ending = None
-    states = tuple(each for each in life.states if each[0].event_us < until_us)
-    return replace(life, ending=ending, states=states)
+    states = tuple(each for each in lifetime.states if each[0].event_us < until_us)
+    return replace(lifetime, ending=ending, states=states)

@@ -1,4 +1,4 @@
-"""The elements of a segment, one life in one future each, as flat columns."""
+"""The elements of a segment, one lifetime in one future each, as flat columns."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,12 @@ Ints = NDArray[np.int64]
 
 
 class Elements:
-    """Where each element of a segment stands; ordered by life, then by future.
+    """Where each element of a segment stands; ordered by lifetime, then by future.
 
     Args:
-        futures: of the script; `keep` hands the state back.
+        futures: of the timeline; `keep` hands the state back.
         segment: which part of it.
-        lives: numbers of the lives.
+        lifetimes: numbers of the lifetimes.
 
     Attributes:
         last_end: end of the last pass.
@@ -34,45 +34,47 @@ class Elements:
         alike_us: passes that begin before see what the last one saw.
     """
 
-    def __init__(self, futures: Futures, segment: PlaySegment, lives: Ints) -> None:
-        self.futures, self.lives = futures, lives
+    def __init__(self, futures: Futures, segment: PlaySegment, lifetimes: Ints) -> None:
+        self.futures, self.lifetimes = futures, lifetimes
         seeds = len(futures.seeds)
-        self.life = np.repeat(np.arange(len(lives)), seeds)
-        self.seed = np.tile(np.arange(seeds), len(lives))
-        self.ids = lives[self.life] * seeds + self.seed
+        self.lifetime = np.repeat(np.arange(len(lifetimes)), seeds)
+        self.seed = np.tile(np.arange(seeds), len(lifetimes))
+        self.ids = lifetimes[self.lifetime] * seeds + self.seed
         self._words_for: dict[int, NDArray[np.uint64]] = {}
-        self.length = futures.ticks.pass_length[lives].reshape(-1)
-        self.number = futures.number[lives].reshape(-1)
-        self.last_end = futures.last_end[lives].reshape(-1)
-        self.wait = futures.wait[lives].reshape(-1)
-        self.held = futures.held[:, lives].reshape(len(futures.script.topics), len(self.ids))
-        self.used = futures.used[lives].reshape(-1)
-        self.asks_us = futures.asks_us[lives].reshape(-1)
-        self.asked = futures.asked[:, lives].reshape(self.held.shape)
-        self.masterless = futures.masterless[:, lives].reshape(-1, len(self.ids))
-        self.ends_us = futures.ends_us[lives].reshape(-1)
-        self.balances = futures.balances[lives].reshape(-1)
-        self.beats = futures.beats[lives].reshape(-1)
-        self.later_us = futures.later_us[:, lives].reshape(-1, len(self.ids))
-        self.ended = futures.ticks.ended[lives].reshape(-1)
-        traits = [futures.traits[life] for life in lives.tolist()]
-        leaves = np.array([each.leaves_in_time for each in traits], bool)[self.life]
-        stopped = futures.ticks.stopped[lives].reshape(-1)
+        self.length = futures.ticks.pass_length[lifetimes].reshape(-1)
+        self.number = futures.number[lifetimes].reshape(-1)
+        self.last_end = futures.last_end[lifetimes].reshape(-1)
+        self.wait = futures.wait[lifetimes].reshape(-1)
+        self.held = futures.held[:, lifetimes].reshape(len(futures.timeline.topics), len(self.ids))
+        self.used = futures.used[lifetimes].reshape(-1)
+        self.asks_us = futures.asks_us[lifetimes].reshape(-1)
+        self.asked = futures.asked[:, lifetimes].reshape(self.held.shape)
+        self.masterless = futures.masterless[:, lifetimes].reshape(-1, len(self.ids))
+        self.ends_us = futures.ends_us[lifetimes].reshape(-1)
+        self.balances = futures.balances[lifetimes].reshape(-1)
+        self.beats = futures.beats[lifetimes].reshape(-1)
+        self.later_us = futures.later_us[:, lifetimes].reshape(-1, len(self.ids))
+        self.ended = futures.ticks.ended[lifetimes].reshape(-1)
+        traits = [futures.traits[lifetime] for lifetime in lifetimes.tolist()]
+        leaves = np.array([each.leaves_in_time for each in traits], bool)[self.lifetime]
+        stopped = futures.ticks.stopped[lifetimes].reshape(-1)
         self.limit = np.minimum(np.where(leaves, stopped, self.ended), segment.end_us)
         self._asks_before = np.where(leaves, NEVER, self.ended)
-        self.min_interval = futures.ticks.periods.least[lives, 0][self.life]
-        self.own_wait = futures.ticks.periods.wait[lives, 0][self.life]
-        self.broadcasting = self._of_lives([each.broadcasting for each in traits])
-        self.beats_at_once = self._of_lives([each.beats_at_once for each in traits])
-        self.asks_nobody = self._of_lives([each.asks_nobody for each in traits])
-        self.heartbeats = self._of_lives([each.heartbeats for each in traits])
-        self.takes_locks = self._of_lives([each.takes_locks for each in traits])
-        self.observed = np.array([each.observed for each in futures.script.lives])[lives][self.life]
-        self.shared = futures.ticks.shared[lives][self.life]
-        self.is_v4 = self._of_lives([each.version.is_v4 for each in traits])
-        self.empty_is_unknown = self._of_lives([e.version >= EMPTY_IS_UNKNOWN for e in traits])
-        topics = futures.script.topics
-        self.notifies_always = ~self.is_v4 & self._of_lives(
+        self.min_interval = futures.ticks.periods.least[lifetimes, 0][self.lifetime]
+        self.own_wait = futures.ticks.periods.wait[lifetimes, 0][self.lifetime]
+        self.broadcasting = self._of_lifetimes([each.broadcasting for each in traits])
+        self.beats_at_once = self._of_lifetimes([each.beats_at_once for each in traits])
+        self.asks_nobody = self._of_lifetimes([each.asks_nobody for each in traits])
+        self.heartbeats = self._of_lifetimes([each.heartbeats for each in traits])
+        self.takes_locks = self._of_lifetimes([each.takes_locks for each in traits])
+        self.observed = np.array([each.observed for each in futures.timeline.lifetimes])[lifetimes][
+            self.lifetime
+        ]
+        self.shared = futures.ticks.shared[lifetimes][self.lifetime]
+        self.is_v4 = self._of_lifetimes([each.version.is_v4 for each in traits])
+        self.empty_is_unknown = self._of_lifetimes([e.version >= EMPTY_IS_UNKNOWN for e in traits])
+        topics = futures.timeline.topics
+        self.notifies_always = ~self.is_v4 & self._of_lifetimes(
             [
                 any(
                     topic not in topics and (each.broadcasting or not is_retry_topic(topic))
@@ -82,7 +84,8 @@ class Elements:
             ]
         )
         self._comes = np.minimum(
-            futures.ticks.created[lives], futures.ticks.registered[lives].min(axis=1, initial=NEVER)
+            futures.ticks.created[lifetimes],
+            futures.ticks.registered[lifetimes].min(axis=1, initial=NEVER),
         ).reshape(-1)
         self._comes[self.observed] = BEFORE_ALL
         self._rests = self._times_of_rest(segment)
@@ -100,7 +103,7 @@ class Elements:
     def words_for(self, timer: int) -> NDArray[np.uint64]:
         """(elements,) what the draws of a timer begin with."""
         if timer not in self._words_for:
-            self._words_for[timer] = self.futures.words_for(timer)[self.lives].reshape(-1)
+            self._words_for[timer] = self.futures.words_for(timer)[self.lifetimes].reshape(-1)
         return self._words_for[timer]
 
     def draws(self, timer: int, who: Ints, number: Ints) -> NDArray[np.uint64]:
@@ -171,7 +174,7 @@ class Elements:
         present &= (self.last_end[who] <= at) & (woken >= at)
         present &= self.next_later(who) >= at
         change = np.array([number for _, number in self._rests])[past]
-        share = np.uint64(round(self.futures.script.out_of_step * (1 << DRAW_BITS)))
+        share = np.uint64(round(self.futures.timeline.out_of_step * (1 << DRAW_BITS)))
         moved = present & (self.draws(Timer.OUT_OF_STEP, who, change) < share)
         since = all_below(self.draws(Timer.PASS_PHASE, who, change + 2), self.wait[who])
         self.last_end[who] = np.where(moved, at - since, self.last_end[who])
@@ -184,21 +187,25 @@ class Elements:
 
     def keep(self) -> None:
         """Hand the state to the next segment."""
-        futures, lives, shape = self.futures, self.lives, (len(self.lives), len(self.futures.seeds))
+        futures, lifetimes, shape = (
+            self.futures,
+            self.lifetimes,
+            (len(self.lifetimes), len(self.futures.seeds)),
+        )
         for name in ("asks_us", "ends_us", "balances", "beats"):
-            getattr(futures, name)[lives] = getattr(self, name).reshape(shape)
+            getattr(futures, name)[lifetimes] = getattr(self, name).reshape(shape)
         more = len(self.later_us) - len(futures.later_us)
         if more:
             rows = np.full((more, *futures.used.shape), BEFORE_ALL, np.int64)
             futures.later_us = np.concatenate([futures.later_us, rows])
-        futures.later_us[:, lives] = self.later_us.reshape(-1, *shape)
-        futures.asked[:, lives] = self.asked.reshape(len(futures.script.topics), *shape)
-        futures.masterless[:, lives] = self.masterless.reshape(len(futures.masterless), *shape)
-        futures.used[lives] = self.used.reshape(shape)
-        futures.number[lives] = self.number.reshape(shape)
-        futures.last_end[lives] = self.last_end.reshape(shape)
-        futures.wait[lives] = self.wait.reshape(shape)
-        futures.held[:, lives] = self.held.reshape(len(futures.script.topics), *shape)
+        futures.later_us[:, lifetimes] = self.later_us.reshape(-1, *shape)
+        futures.asked[:, lifetimes] = self.asked.reshape(len(futures.timeline.topics), *shape)
+        futures.masterless[:, lifetimes] = self.masterless.reshape(len(futures.masterless), *shape)
+        futures.used[lifetimes] = self.used.reshape(shape)
+        futures.number[lifetimes] = self.number.reshape(shape)
+        futures.last_end[lifetimes] = self.last_end.reshape(shape)
+        futures.wait[lifetimes] = self.wait.reshape(shape)
+        futures.held[:, lifetimes] = self.held.reshape(len(futures.timeline.topics), *shape)
 
     def _pass_idly(self, who: Ints, for_us: Times) -> None:
         """As many whole periods, of a wait and a pass, as fit into a time from the last end."""
@@ -209,13 +216,13 @@ class Elements:
 
     def _times_of_rest(self, segment: PlaySegment) -> list[tuple[int, int]]:
         """(when, number of the change that begins then), and `NEVER`."""
-        script = self.futures.script
+        timeline = self.futures.timeline
         times = [
-            (script.changes[number].begin_us, number)
+            (timeline.changes[number].begin_us, number)
             for number in segment.changes
-            if number > 0 and rested(script, number)
+            if number > 0 and rested(timeline, number)
         ]
         return [*times, (NEVER, 0)]
 
-    def _of_lives(self, values: list[bool]) -> NDArray[np.bool_]:
-        return np.array(values, bool)[self.life]
+    def _of_lifetimes(self, values: list[bool]) -> NDArray[np.bool_]:
+        return np.array(values, bool)[self.lifetime]

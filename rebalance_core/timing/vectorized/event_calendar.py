@@ -40,20 +40,24 @@ class Seen:
         seed: places of the futures.
         at_us: when.
         kind: a `EventKind`.
-        life: place of the life among those of the segment.
+        lifetime: place of the lifetime among those of the segment.
         number: of the state, the tick or the pass that a heartbeat is of.
     """
 
     seed: Ints
     at_us: Times
     kind: Ints
-    life: Ints
+    lifetime: Ints
     number: Ints
 
     def rows(self, rows: Ints) -> Seen:
         """Some of the events."""
         return Seen(
-            self.seed[rows], self.at_us[rows], self.kind[rows], self.life[rows], self.number[rows]
+            self.seed[rows],
+            self.at_us[rows],
+            self.kind[rows],
+            self.lifetime[rows],
+            self.number[rows],
         )
 
 
@@ -61,36 +65,36 @@ class Calendar:
     """The events of a segment.
 
     Args:
-        futures: of the script.
+        futures: of the timeline.
         segment: which part of it.
-        lives: numbers of the lives.
+        lifetimes: numbers of the lifetimes.
         lists: the member lists.
         mixed: what is under way.
 
     Attributes:
-        beat_us: (lives, S) when the heartbeat of a pass is due.
-        beat_of: (lives, S) the number of that pass.
-        channel_us: (lists, lives, S) when a broker that a pass asked has its heartbeat.
+        beat_us: (lifetimes, S) when the heartbeat of a pass is due.
+        beat_of: (lifetimes, S) the number of that pass.
+        channel_us: (lists, lifetimes, S) when a broker that a pass asked has its heartbeat.
     """
 
     def __init__(
         self,
         futures: Futures,
         segment: PlaySegment,
-        lives: Ints,
+        lifetimes: Ints,
         lists: list[MemberList],
         mixed: MixedState,
     ) -> None:
-        self._segment, self._lives, self._mixed = segment, lives, mixed
+        self._segment, self._lifetimes, self._mixed = segment, lifetimes, mixed
         self._numbers = np.array([place.number for place in lists], np.int64)
         self._seeds = np.arange(len(futures.seeds))
-        self.beat_us, self.beat_of = mixed.beat_us[lives], mixed.beat_of[lives]
-        self.channel_us = mixed.channel_us[np.ix_(self._numbers, lives)]
-        self._period = futures.ticks.periods.beat[lives]
-        self._first_tick = futures.ticks.beats_start[lives] + FIRST_HEARTBEAT_US
+        self.beat_us, self.beat_of = mixed.beat_us[lifetimes], mixed.beat_of[lifetimes]
+        self.channel_us = mixed.channel_us[np.ix_(self._numbers, lifetimes)]
+        self._period = futures.ticks.periods.beat[lifetimes]
+        self._first_tick = futures.ticks.beats_start[lifetimes] + FIRST_HEARTBEAT_US
         self._states = len(mixed.subscriptions.since)
-        # rows are sorted by the time, and then by kind, life and state, all in one number
-        self._keys = self._known(lists, futures.ticks.ended[lives])
+        # rows are sorted by the time, and then by kind, lifetime and state, all in one number
+        self._keys = self._known(lists, futures.ticks.ended[lifetimes])
         self._at = np.zeros(len(futures.seeds), np.int64)
         self._until_us = NEVER if segment.before_gap else segment.end_us
 
@@ -112,34 +116,36 @@ class Calendar:
         key = np.where(is_beat | is_ask, 0, self._keys[seeds, self._at[seeds]])
         self._at[seeds[~(is_beat | is_ask)]] += 1
         key, number = key // self._states, key % self._states
-        key, life = key // len(self._lives), key % len(self._lives)
+        key, lifetime = key // len(self._lifetimes), key % len(self._lifetimes)
         kind = key % _KINDS
-        first = self._first_tick[life, seeds]
-        number = np.where(kind == EventKind.TICKS, (known - first) // self._period[life, 0], number)
+        first = self._first_tick[lifetime, seeds]
+        number = np.where(
+            kind == EventKind.TICKS, (known - first) // self._period[lifetime, 0], number
+        )
         rows = np.flatnonzero(is_beat)
         if len(rows):
-            life[rows] = self.beat_us[:, seeds[rows]].argmin(axis=0)
-            number[rows] = self.beat_of[life[rows], seeds[rows]]
-            self.beat_us[life[rows], seeds[rows]] = NEVER
+            lifetime[rows] = self.beat_us[:, seeds[rows]].argmin(axis=0)
+            number[rows] = self.beat_of[lifetime[rows], seeds[rows]]
+            self.beat_us[lifetime[rows], seeds[rows]] = NEVER
             kind[rows] = EventKind.CHANGES
         rows = np.flatnonzero(is_ask)
         if len(rows):
-            life[rows] = self.channel_us[:, :, seeds[rows]].min(axis=0).argmin(axis=0)
+            lifetime[rows] = self.channel_us[:, :, seeds[rows]].min(axis=0).argmin(axis=0)
             kind[rows] = EventKind.ASKS
         at = np.where(is_beat, beats, np.where(is_ask, asks, known))
-        return Seen(seeds, at, kind, life, number)
+        return Seen(seeds, at, kind, lifetime, number)
 
     def keep(self) -> None:
         """Hand over to the next segment what is under way."""
-        self._mixed.beat_us[self._lives] = self.beat_us
-        self._mixed.beat_of[self._lives] = self.beat_of
-        self._mixed.channel_us[np.ix_(self._numbers, self._lives)] = self.channel_us
+        self._mixed.beat_us[self._lifetimes] = self.beat_us
+        self._mixed.beat_of[self._lifetimes] = self.beat_of
+        self._mixed.channel_us[np.ix_(self._numbers, self._lifetimes)] = self.channel_us
         if self._segment.before_gap:
             self._mixed.followed_us = self._segment.end_us
 
     def _next_known_us(self) -> Times:
         keys = self._keys[self._seeds, self._at]
-        at = keys // (_KINDS * len(self._lives) * self._states) + self._segment.since_us
+        at = keys // (_KINDS * len(self._lifetimes) * self._states) + self._segment.since_us
         return np.where(keys < NEVER, at, NEVER)
 
     def _known(self, lists: list[MemberList], ended: Times) -> Ints:
@@ -149,7 +155,9 @@ class Calendar:
         if segment.after_gap:
             # a pull consumer registers by its timer, which may tick some time before its join
             goes_us, joins_us = segment.since_us, self._mixed.followed_us
-        observed = np.array([each.observed for each in self._mixed.script.lives])[self._lives]
+        observed = np.array([each.observed for each in self._mixed.timeline.lifetimes])[
+            self._lifetimes
+        ]
         rows: list[Ints] = []
         for place in lists:
             joins = np.where(place.joins & ~observed[:, None], place.since, NEVER)
@@ -158,10 +166,10 @@ class Calendar:
             rows += [self._row(EventKind.JOINS, 0, joins, joins_us)]
             rows += [self._row(EventKind.GOES, 0, goes, goes_us)]
         for state in range(1, self._states):
-            grows = np.array([subscriptions.grows(life, state) for life in self._lives.tolist()])[
-                :, None
-            ]
-            since = np.where(grows, subscriptions.since[state][self._lives], NEVER)
+            grows = np.array(
+                [subscriptions.grows(lifetime, state) for lifetime in self._lifetimes.tolist()]
+            )[:, None]
+            since = np.where(grows, subscriptions.since[state][self._lifetimes], NEVER)
             rows += [self._row(EventKind.SUBSCRIBES, state, since, segment.begin_us)]
         number = np.maximum(-((self._first_tick - segment.begin_us) // self._period), 0)
         tick = self._first_tick + number * self._period
@@ -173,8 +181,8 @@ class Calendar:
         return np.sort(np.concatenate([*rows, never]), axis=0).T.copy()
 
     def _row(self, kind: EventKind, state: int, at_us: Times, from_us: int) -> Ints:
-        """(lives, S) keys of one kind of event; `NEVER` where it is not in the segment."""
-        life = np.arange(len(self._lives))[:, None]
-        key = ((at_us - self._segment.since_us) * _KINDS + kind) * len(self._lives) + life
+        """(lifetimes, S) keys of one kind of event; `NEVER` where it is not in the segment."""
+        lifetime = np.arange(len(self._lifetimes))[:, None]
+        key = ((at_us - self._segment.since_us) * _KINDS + kind) * len(self._lifetimes) + lifetime
         known = (at_us >= from_us) & (at_us < self._segment.end_us)
         return np.where(known, key * self._states + state, NEVER)

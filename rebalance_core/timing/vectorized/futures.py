@@ -1,6 +1,8 @@
-"""What stays the same through a script, of many futures: lives, their settings and their state.
+"""What stays the same through a timeline, of many futures: lifetimes, their settings and their
+state.
 
-Arrays of (lives, S) have the seeds as their last axis; an *element* is one life in one future.
+Arrays of (lifetimes, S) have the seeds as their last axis; an *element* is one lifetime in one
+future.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +19,7 @@ from rebalance_core.protocol.order_locks import locks_on_addition
 from rebalance_core.replay.member import Member
 from rebalance_core.strategies import parse_strategy
 from rebalance_core.timing import delays, draws
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.reference.heartbeats import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
 from rebalance_core.timing.shared_instances import MateWakes
@@ -33,7 +35,7 @@ LONGEST_PASS_US = max(
 
 @dataclass(frozen=True, slots=True)
 class Trait:
-    """Properties of a life that hold from its first state on.
+    """Properties of a lifetime that hold from its first state on.
 
     Attributes:
         member: its settings.
@@ -62,7 +64,7 @@ _STATE = {
     "last_end": 0, "used": 0, "number": 0, "wait": 0, "held": 1, "asks_us": 0, "asked": 1,
     "masterless": 1, "ends_us": 0, "balances": 0, "beats": 0, "later_us": 1, "fetched": 1,
 }  # fmt: skip
-"""Of `Futures`: which axis counts lives."""
+"""Of `Futures`: which axis counts lifetimes."""
 
 
 def state_of(source: object, names: Iterable[str]) -> dict[str, Any]:
@@ -70,54 +72,57 @@ def state_of(source: object, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(source, name).copy() for name in names}
 
 
-def take_over(target: object, state: dict[str, Any], axes: Mapping[str, int], lives: int) -> None:
-    """Set the first lives of arrays to what another object's were.
+def take_over(
+    target: object, state: dict[str, Any], axes: Mapping[str, int], lifetimes: int
+) -> None:
+    """Set the first lifetimes of arrays to what another object's were.
 
     Args:
         target: whose arrays.
         state: the others, of `state_of`.
-        axes: by name, which axis counts lives: the first or the second. The first of two may be
+        axes: by name, which axis counts lifetimes: the first or the second. The first of two may be
             longer than it begins with.
-        lives: how many.
+        lifetimes: how many.
     """
     for name, axis in axes.items():
         array, given = getattr(target, name), state[name]
         if axis == 0:
-            array[:lives] = given[:lives]
+            array[:lifetimes] = given[:lifetimes]
             continue
         if len(array) < len(given):
             nothing = BEFORE_ALL if array.dtype == np.int64 else 0
             array = np.full((len(given), *array.shape[1:]), nothing, array.dtype)
             setattr(target, name, array)
-        array[: len(given), :lives] = given[:, :lives]
+        array[: len(given), :lifetimes] = given[:, :lifetimes]
 
 
 @dataclass(eq=False)
 class Futures:
-    """One script in some futures, and where its processes stand between two stretches.
+    """One timeline in some futures, and where its processes stand between two stretches.
 
     Attributes:
-        script: what happens.
+        timeline: what happens.
         seeds: (S,).
         options: what was asked for.
         ticks: times that no pass can change.
-        last_end: (lives, S) end of the last pass.
-        used: (lives, S) wake-ups until then are used up.
-        number: (lives, S) of the next pass.
-        wait: (lives, S) until the next pass if nobody wakes the client.
-        held: (topics, lives, S) numbers of the sets of queues that are held.
-        asks_us: (lives, S) when a pass under way asks for order locks; `NEVER`.
-        asked: (topics, lives, S) the share that it wants then.
-        masterless: (masters, lives, S) it has no address of the master, in `Script.masters`' order.
-        ends_us: (lives, S) when that pass ends.
-        balances: (lives, S) it is balanced if it gets all locks.
-        beats: (lives, S) it sends a heartbeat even if it gets none.
-        later_us: (most at once, lives, S) wake-ups that passes put down for themselves.
-        fetched: (topics, lives, S) version of the route that a pass fetched; -1: none.
-        registered: by broker life: (lives, S) since when the member list has the life.
+        last_end: (lifetimes, S) end of the last pass.
+        used: (lifetimes, S) wake-ups until then are used up.
+        number: (lifetimes, S) of the next pass.
+        wait: (lifetimes, S) until the next pass if nobody wakes the client.
+        held: (topics, lifetimes, S) numbers of the sets of queues that are held.
+        asks_us: (lifetimes, S) when a pass under way asks for order locks; `NEVER`.
+        asked: (topics, lifetimes, S) the share that it wants then.
+        masterless: (masters, lifetimes, S) it has no address of the master, in the order of
+            `GroupTimeline.masters`.
+        ends_us: (lifetimes, S) when that pass ends.
+        balances: (lifetimes, S) it is balanced if it gets all locks.
+        beats: (lifetimes, S) it sends a heartbeat even if it gets none.
+        later_us: (most at once, lifetimes, S) wake-ups that passes put down for themselves.
+        fetched: (topics, lifetimes, S) version of the route that a pass fetched; -1: none.
+        registered: by broker lifetime: (lifetimes, S) since when the member list has the lifetime.
     """
 
-    script: Script
+    timeline: GroupTimeline
     seeds: NDArray[np.int64]
     options: ClockOptions
     ticks: Ticks = field(init=False)
@@ -138,47 +143,47 @@ class Futures:
     _words_for: dict[int, NDArray[np.uint64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.ticks = Ticks(self.script, self.seeds, self.options)
-        shape = len(self.script.lives), len(self.seeds)
+        self.ticks = Ticks(self.timeline, self.seeds, self.options)
+        shape = len(self.timeline.lifetimes), len(self.seeds)
         self.last_end = self.ticks.first_pass_end.copy()
         self.used = np.full(shape, BEFORE_ALL, np.int64)
         self.number = np.zeros(shape, np.int64)
         self.wait = np.broadcast_to(self.ticks.periods.wait, shape).copy()
-        self.held = np.zeros((len(self.script.topics), *shape), np.int32)
+        self.held = np.zeros((len(self.timeline.topics), *shape), np.int32)
         self.asks_us = np.full(shape, NEVER, np.int64)
         self.asked = np.zeros(self.held.shape, np.int32)
-        self.masterless = np.zeros((len(self.script.masters), *shape), bool)
+        self.masterless = np.zeros((len(self.timeline.masters), *shape), bool)
         self.ends_us = np.full(shape, BEFORE_ALL, np.int64)
         self.balances = np.ones(shape, bool)
         self.beats = np.zeros(shape, bool)
         self.later_us = np.empty((0, *shape), np.int64)
-        self.fetched = np.full((len(self.script.topics), *shape), -1, np.int16)
+        self.fetched = np.full((len(self.timeline.topics), *shape), -1, np.int16)
 
     def state(self) -> dict[str, Any]:
         """Copy what is handed from one segment to the next."""
         registered = {number: since.copy() for number, since in self.registered.items()}
         return state_of(self, _STATE) | {"registered": registered}
 
-    def resume(self, state: dict[str, Any], lives: int) -> None:
-        """Take over where the first lives stood in the same futures of another script."""
-        take_over(self, state, _STATE, lives)
-        shape = len(self.script.lives), len(self.seeds)
+    def resume(self, state: dict[str, Any], lifetimes: int) -> None:
+        """Take over where the first lifetimes stood in the same futures of another timeline."""
+        take_over(self, state, _STATE, lifetimes)
+        shape = len(self.timeline.lifetimes), len(self.seeds)
         for number, since in state["registered"].items():
             self.registered[number] = np.full(shape, NEVER)
-            self.registered[number][:lives] = since[:lives]
+            self.registered[number][:lifetimes] = since[:lifetimes]
 
     @cached_property
     def deaf(self) -> NDArray[np.bool_]:
-        """By life: no notice wakes it."""
-        return np.array([not life.is_notified for life in self.script.lives], bool)
+        """By lifetime: no notice wakes it."""
+        return np.array([not lifetime.is_notified for lifetime in self.timeline.lifetimes], bool)
 
     @cached_property
     def traits(self) -> tuple[Trait, ...]:
-        """By life."""
-        settings = self.script.settings
+        """By lifetime."""
+        settings = self.timeline.settings
         found = []
-        for life in self.script.lives:
-            member = life.states[0][1]
+        for lifetime in self.timeline.lifetimes:
+            member = lifetime.states[0][1]
             version = parse_version(member.rules_version)
             takes_locks = locks_on_addition(
                 settings.consumer_type, member.message_model, settings.ordered, version
@@ -193,16 +198,18 @@ class Futures:
                     not in BROKER_STRATEGIES,
                     heartbeats=settings.consumer_type == PUSH,
                     takes_locks=takes_locks,
-                    leaves_in_time=takes_locks and life.ending is not None and life.ending.graceful,
+                    leaves_in_time=takes_locks
+                    and lifetime.ending is not None
+                    and lifetime.ending.graceful,
                     beats_at_once=self.options.concurrent_heartbeat
                     and version >= CONCURRENT_HEARTBEAT,
-                    hash=draws.entity_of("member", life.client_id),
+                    hash=draws.entity_of("member", lifetime.client_id),
                 )
             )
         return tuple(found)
 
     def woken(self, elements: tuple[Any, ...], at_us: Times) -> Times:
-        """Return when elements, as indices of (lives, S), are woken by notices due at a time
+        """Return when elements, as indices of (lifetimes, S), are woken by notices due at a time
         each.
         """
         ended, late = self.ticks.ended[elements], self.ticks.notice_late[elements]
@@ -218,48 +225,48 @@ class Futures:
         """Numbers of the topics that anybody ever subscribes."""
         subscribed = {
             topic
-            for life in self.script.lives
-            for _, member in life.states
+            for lifetime in self.timeline.lifetimes
+            for _, member in lifetime.states
             for topic in member.subscriptions
         }
-        return tuple(n for n, topic in enumerate(self.script.topics) if topic in subscribed)
+        return tuple(n for n, topic in enumerate(self.timeline.topics) if topic in subscribed)
 
     def words_for(self, timer: int) -> NDArray[np.uint64]:
-        """(lives, S) `Ticks.words`, `draws.hashed_with` a timer."""
+        """(lifetimes, S) `Ticks.words`, `draws.hashed_with` a timer."""
         if timer not in self._words_for:
             self._words_for[timer] = draws.hashed_with(self.ticks.words, timer)
         return self._words_for[timer]
 
     @property
-    def broker_lives(self) -> list[tuple[Times, Times]]:
-        """By broker life: (S,) since when it is up, and until when."""
-        return self.ticks.broker_lives_us
+    def broker_lifetimes(self) -> list[tuple[Times, Times]]:
+        """By broker lifetime: (S,) since when it is up, and until when."""
+        return self.ticks.broker_lifetimes_us
 
     @cached_property
     def silences(self) -> list[tuple[int, Times, Times]]:
         """(broker, since, until) where a host is lost: (S,) when requests to it time out."""
-        lives = self.script.broker_lives
+        lifetimes = self.timeline.broker_lifetimes
         found = []
-        for number, life in enumerate(lives):
-            if life.host_lost:
+        for number, lifetime in enumerate(lifetimes):
+            if lifetime.host_lost:
                 until = np.full(len(self.seeds), NEVER)
-                for later, (up, _) in zip(lives, self.broker_lives, strict=True):
-                    if later.broker == life.broker:
-                        after = up > self.broker_lives[number][0]
+                for later, (up, _) in zip(lifetimes, self.broker_lifetimes, strict=True):
+                    if later.broker == lifetime.broker:
+                        after = up > self.broker_lifetimes[number][0]
                         until = np.where(after, np.minimum(until, up), until)
-                found.append((life.broker, self.broker_lives[number][1], until))
+                found.append((lifetime.broker, self.broker_lifetimes[number][1], until))
         return found
 
 
-def longest_pass_us(script: Script) -> int:
+def longest_pass_us(timeline: GroupTimeline) -> int:
     """From a pass's begin to its end, at most."""
-    others_us = len(script.mates) * delays.PASS_LENGTH.longest
-    return LONGEST_PASS_US + others_us + longest_timeouts_us(script)
+    others_us = len(timeline.mates) * delays.PASS_LENGTH.longest
+    return LONGEST_PASS_US + others_us + longest_timeouts_us(timeline)
 
 
-def longest_timeouts_us(script: Script) -> int:
+def longest_timeouts_us(timeline: GroupTimeline) -> int:
     """Bound how long a pass waits for lost hosts: one timeout a topic, and all with its
     heartbeat.
     """
-    lost = sum(life.host_lost for life in script.broker_lives)
-    return REQUEST_TIMEOUT_US * (len(script.topics) + lost if lost else 0)
+    lost = sum(lifetime.host_lost for lifetime in timeline.broker_lifetimes)
+    return REQUEST_TIMEOUT_US * (len(timeline.topics) + lost if lost else 0)

@@ -50,24 +50,26 @@ class KnownRoutes:
     """The routes as the elements of a segment know them.
 
     Args:
-        futures: of the script.
+        futures: of the timeline.
         segment: which part of it.
-        lives: numbers of the lives; elements are ordered by life, then by future.
+        lifetimes: numbers of the lifetimes; elements are ordered by lifetime, then by future.
     """
 
-    def __init__(self, futures: Futures, segment: PlaySegment, lives: NDArray[np.int64]) -> None:
-        self._futures, self._lives = futures, lives
-        self._versions = futures.script.routes
+    def __init__(
+        self, futures: Futures, segment: PlaySegment, lifetimes: NDArray[np.int64]
+    ) -> None:
+        self._futures, self._lifetimes = futures, lifetimes
+        self._versions = futures.timeline.routes
         self._learned = [
             self._learn(topic, segment) if topic in futures.topics else []
             for topic in range(len(self._versions))
         ]
-        self.fetched = futures.fetched[:, lives].reshape(
-            len(self._versions), len(lives) * len(futures.seeds)
+        self.fetched = futures.fetched[:, lifetimes].reshape(
+            len(self._versions), len(lifetimes) * len(futures.seeds)
         )
         """(topics, elements): what passes fetched, and fetch."""
         self._constant = [self._only_one(topic) for topic in range(len(self._versions))]
-        brokers = len(futures.script.brokers)
+        brokers = len(futures.timeline.brokers)
         self.blind = self._blind(segment)
         """(elements,) some route may still be fetched by a pass."""
         self._has_broker = [_has_broker(versions, brokers) for versions in self._versions]
@@ -184,23 +186,23 @@ class KnownRoutes:
 
     def keep(self) -> None:
         """Hand over to the next segment what passes fetched."""
-        shape = len(self._versions), len(self._lives), len(self._futures.seeds)
-        self._futures.fetched[:, self._lives] = self.fetched.reshape(shape)
+        shape = len(self._versions), len(self._lifetimes), len(self._futures.seeds)
+        self._futures.fetched[:, self._lifetimes] = self.fetched.reshape(shape)
 
     def _learn(self, topic: int, segment: PlaySegment) -> list[Polled]:
         """The versions that anybody may know in a segment, oldest first."""
-        futures, lives = self._futures, self._lives
-        created = futures.ticks.created[lives]
+        futures, lifetimes = self._futures, self._lifetimes
+        created = futures.ticks.created[lifetimes]
         versions = self._versions[topic]
-        at_start = [futures.script.lives[life] for life in lives]
+        at_start = [futures.timeline.lifetimes[lifetime] for lifetime in lifetimes]
         from_start_us = max((1 + e.joined.event_us for e in at_start if e.observed), default=0)
-        period = futures.ticks.periods.poll[lives]
+        period = futures.ticks.periods.poll[lifetimes]
         late_us = futures.options.late_ms * MS_US + int(period.max(initial=0))
         first, last = _span(versions, segment, late_us, from_start_us)
         rows = futures.ticks.route_visible_us[topic][first:last]
-        visible = [row + futures.ticks.route_lag[lives] for row in rows]
+        visible = [row + futures.ticks.route_lag[lifetimes] for row in rows]
         # tick -1: known from the start
-        first_poll = futures.ticks.timers_start[lives] + FIRST_POLL_US
+        first_poll = futures.ticks.timers_start[lifetimes] + FIRST_POLL_US
         from_start = [self._from_start(version) for version in versions[first:last]]
         ticks = [
             np.where((at <= created) | at_start, -1, np.maximum(-((first_poll - at) // period), 0))
@@ -227,21 +229,22 @@ class KnownRoutes:
         return found[::-1]
 
     def _from_start(self, version: RouteVersion) -> NDArray[np.bool_]:
-        """(lives, 1): the life was there before the log, and so was the version."""
+        """(lifetimes, 1): the lifetime was there before the log, and so was the version."""
         at_us = None if version.moment is None else version.moment.event_us
-        lives = [self._futures.script.lives[life] for life in self._lives]
+        lifetimes = [self._futures.timeline.lifetimes[lifetime] for lifetime in self._lifetimes]
         known = [
-            life.observed and (at_us is None or at_us <= life.joined.event_us) for life in lives
+            lifetime.observed and (at_us is None or at_us <= lifetime.joined.event_us)
+            for lifetime in lifetimes
         ]
         return np.array(known, bool)[:, None]
 
     def _answered(self, tick: NDArray[np.int64]) -> Times:
         if (tick < 0).all():
             return np.full(tick.shape, BEFORE_ALL, np.int64)
-        started = self._futures.ticks.timers_start[self._lives]
-        words = self._futures.ticks.words[self._lives]
+        started = self._futures.ticks.timers_start[self._lifetimes]
+        words = self._futures.ticks.words[self._lifetimes]
         delay = delays.ROUTE_ANSWER.many(draws.draws_of(words, Timer.ROUTE_ANSWER, tick))
-        at = started + FIRST_POLL_US + tick * self._futures.ticks.periods.poll[self._lives]
+        at = started + FIRST_POLL_US + tick * self._futures.ticks.periods.poll[self._lifetimes]
         return np.where(tick < 0, BEFORE_ALL, at + delay)
 
 

@@ -15,21 +15,25 @@ class LockGivers:
 
     def __init__(self, futures: Futures) -> None:
         self._futures, self._seeds = futures, len(futures.seeds)
-        script = futures.script
-        self._broker = np.array(script.broker_of_queue, np.int64)
-        self._lives = [
-            (life.broker, up, down)
-            for life, (up, down) in zip(script.broker_lives, futures.broker_lives, strict=True)
+        timeline = futures.timeline
+        self._broker = np.array(timeline.broker_of_queue, np.int64)
+        self._lifetimes = [
+            (lifetime.broker, up, down)
+            for lifetime, (up, down) in zip(
+                timeline.broker_lifetimes, futures.broker_lifetimes, strict=True
+            )
         ]
         self._lockless = [
             (stretch.broker, since, until)
             for stretch, (since, until) in zip(
-                script.lockless, futures.ticks.lockless_us, strict=True
+                timeline.lockless, futures.ticks.lockless_us, strict=True
             )
         ]
-        losses = [self._losing(broker) for broker in range(len(script.brokers))]
+        losses = [self._losing(broker) for broker in range(len(timeline.brokers))]
         widest = max(map(len, losses), default=0)
-        self._always = not any(life.up or life.down for life in script.broker_lives)
+        self._always = not any(
+            lifetime.up or lifetime.down for lifetime in timeline.broker_lifetimes
+        )
         self._always &= not self._lockless
         never = np.full(self._seeds, timer_periods.NEVER)
         table = np.array([each + [never] * (widest - len(each)) for each in losses], np.int64)
@@ -49,7 +53,7 @@ class LockGivers:
             return np.ones(len(at), bool)
         brokers, seeds = self._broker[at // self._seeds], at % self._seeds
         found = np.zeros(len(at), bool)
-        for broker, up, down in self._lives:
+        for broker, up, down in self._lifetimes:
             found |= (brokers == broker) & (up[seeds] <= now_us) & (now_us < down[seeds])
         for broker, since, until in self._lockless:
             found &= (brokers != broker) | (now_us < since[seeds]) | (until[seeds] <= now_us)
@@ -57,5 +61,5 @@ class LockGivers:
 
     def _losing(self, broker: int) -> list[Times]:
         """(S,) each: when the lock table of a broker is emptied."""
-        stretches = self._lives + self._lockless
+        stretches = self._lifetimes + self._lockless
         return [at for number, *times in stretches if number == broker for at in times]

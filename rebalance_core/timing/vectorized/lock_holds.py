@@ -25,83 +25,90 @@ class LockHolds:
     """
 
     def __init__(self, futures: Futures) -> None:
-        self._futures, script = futures, futures.script
+        self._futures, timeline = futures, futures.timeline
         self._seeds, self._ended = len(futures.seeds), futures.ticks.ended
-        size = len(script.queues) * self._seeds
-        self._life = np.zeros((1, size), np.int64)
+        size = len(timeline.queues) * self._seeds
+        self._lifetime = np.zeros((1, size), np.int64)
         self._until = np.full((1, size), timer_periods.BEFORE_ALL, np.int64)
         self._release = np.full((1, size), timer_periods.NEVER, np.int64)
-        endings = [life.ending for life in script.lives]
+        endings = [lifetime.ending for lifetime in timeline.lifetimes]
         self._leaves = np.array([each.leaves_in_time for each in futures.traits], bool)
         graceful = np.array([each is not None and each.graceful for each in endings], bool)
         self._unlocks_all = np.where(graceful[:, None], futures.ticks.unlocked, timer_periods.NEVER)
         self._endings = SortedRows(self._unlocks_all.T)
         self._unlocks = np.array([not each.broadcasting for each in futures.traits], bool)
         self._forced = np.array([each.version >= FORCED_UNLOCK for each in futures.traits], bool)
-        brokers = np.array(script.broker_entities, np.uint64)
-        self._broker_entity = brokers[np.array(script.broker_of_queue, np.int64)]
+        brokers = np.array(timeline.broker_entities, np.uint64)
+        self._broker_entity = brokers[np.array(timeline.broker_of_queue, np.int64)]
 
     def state(self) -> dict[str, Any]:
-        """Copy what is handed from one segment to the next, and when lives end."""
+        """Copy what is handed from one segment to the next, and when lifetimes end."""
         times = {"ended": self._ended, "unlocks_all": self._unlocks_all}
-        return state_of(self, ("_life", "_until", "_release")) | times
+        return state_of(self, ("_lifetime", "_until", "_release")) | times
 
-    def resume(self, state: dict[str, Any], lives: int) -> None:
-        """Take over the stays of another script, whose lives end at other times."""
-        self._life, self._until, self._release = (
-            state[name].copy() for name in ("_life", "_until", "_release")
+    def resume(self, state: dict[str, Any], lifetimes: int) -> None:
+        """Take over the stays of another timeline, whose lifetimes end at other times."""
+        self._lifetime, self._until, self._release = (
+            state[name].copy() for name in ("_lifetime", "_until", "_release")
         )
-        at = np.minimum(self._life, lives - 1), np.arange(self._life.shape[1]) % self._seeds
+        at = (
+            np.minimum(self._lifetime, lifetimes - 1),
+            np.arange(self._lifetime.shape[1]) % self._seeds,
+        )
         stays = self._until == state["ended"][at]
         unlocks = stays & (self._release == state["unlocks_all"][at])
         self._until = np.where(stays, self._ended[at], self._until)
         self._release = np.where(unlocks, self._unlocks_all[at], self._release)
 
-    def begin(self, at: Ints, lives: Ints, now_us: Times) -> None:
-        """Lives take queues; those that never unlock are passed over."""
-        rows = np.flatnonzero(self._unlocks[lives])
-        at, lives, now_us = at[rows], lives[rows], now_us[rows]
-        self._put(self._free_slot(at, now_us), at, lives)
+    def begin(self, at: Ints, lifetimes: Ints, now_us: Times) -> None:
+        """Lifetimes take queues; those that never unlock are passed over."""
+        rows = np.flatnonzero(self._unlocks[lifetimes])
+        at, lifetimes, now_us = at[rows], lifetimes[rows], now_us[rows]
+        self._put(self._free_slot(at, now_us), at, lifetimes)
 
-    def end(self, at: Ints, lives: Ints, drop_us: Times, now_us: Times) -> None:
-        """Lives give up queues at a time; what they gave back as they left is another matter."""
+    def end(self, at: Ints, lifetimes: Ints, drop_us: Times, now_us: Times) -> None:
+        """Lifetimes give up queues at a time; what they gave back as they left is another
+        matter.
+        """
         seeds = at % self._seeds
-        ended = self._ended[lives, seeds]
-        held_up_us = self._held_up_us(at, lives)
+        ended = self._ended[lifetimes, seeds]
+        held_up_us = self._held_up_us(at, lifetimes)
         release = drop_us + held_up_us
-        comes_to_it = self._leaves[lives] & (held_up_us < UNLOCK_DELAY_MS * MS_US)
+        comes_to_it = self._leaves[lifetimes] & (held_up_us < UNLOCK_DELAY_MS * MS_US)
         release = np.where((release < ended) | comes_to_it, release, timer_periods.NEVER)
-        goes = self._unlocks[lives] & (drop_us < ended)
-        ending = goes & (self._life[:, at] == lives) & (self._until[:, at] == ended)
+        goes = self._unlocks[lifetimes] & (drop_us < ended)
+        ending = goes & (self._lifetime[:, at] == lifetimes) & (self._until[:, at] == ended)
         slots, rows = np.nonzero(ending)
         self._until[slots, at[rows]] = drop_us[rows]
         self._release[slots, at[rows]] = release[rows]
-        late = np.flatnonzero(self._leaves[lives] & self._unlocks[lives] & (drop_us >= ended))
+        late = np.flatnonzero(
+            self._leaves[lifetimes] & self._unlocks[lifetimes] & (drop_us >= ended)
+        )
         if len(late):
-            self._end_late(at[late], lives[late], drop_us[late], release[late], now_us[late])
+            self._end_late(at[late], lifetimes[late], drop_us[late], release[late], now_us[late])
 
     def _end_late(
-        self, at: Ints, lives: Ints, drop_us: Times, release: Times, now_us: Times
+        self, at: Ints, lifetimes: Ints, drop_us: Times, release: Times, now_us: Times
     ) -> None:
-        """Lives that leave give up queues; seldom any does."""
+        """Lifetimes that leave give up queues; seldom any does."""
         for row in range(len(at)):
             column = at[row : row + 1]
-            unlocked = self._unlocks_all[lives[row], at[row] % self._seeds]
+            unlocked = self._unlocks_all[lifetimes[row], at[row] % self._seeds]
             if drop_us[row] < unlocked:  # it is not unlockAll's any more
-                matching = (self._life[:, at[row]] == lives[row]) & (
+                matching = (self._lifetime[:, at[row]] == lifetimes[row]) & (
                     self._release[:, at[row]] == unlocked
                 )
                 self._release[matching, at[row]] = timer_periods.NEVER
             slot = self._free_slot(column, now_us[row : row + 1])[0]
-            self._life[slot, at[row]], self._until[slot, at[row]] = (
-                lives[row],
+            self._lifetime[slot, at[row]], self._until[slot, at[row]] = (
+                lifetimes[row],
                 timer_periods.BEFORE_ALL,
             )
             self._release[slot, at[row]] = release[row]
 
     def held(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
-        """(slots, columns) lives, and where they have the queue after a time."""
-        return self._life[:, at], self._until[:, at] > now_us
+        """(slots, columns) lifetimes, and where they have the queue after a time."""
+        return self._lifetime[:, at], self._until[:, at] > now_us
 
     def next_event(self, at: Ints, now_us: Times) -> Times:
         """Return when a holder gives up the queue next, or unlocks it; `NEVER`."""
@@ -117,8 +124,8 @@ class LockHolds:
         return self._endings.first_after(seeds, now_us)
 
     def unlocks(self, at: Ints, now_us: Times) -> tuple[Ints, NDArray[np.bool_]]:
-        """(slots, columns) lives, and where they unlock the queue at that very time."""
-        return self._life[:, at], self._release[:, at] == now_us
+        """(slots, columns) lifetimes, and where they unlock the queue at that very time."""
+        return self._lifetime[:, at], self._release[:, at] == now_us
 
     def _free_slot(self, at: Ints, now_us: Times) -> Ints:
         """A slot of each column that nothing later than a time is in."""
@@ -131,13 +138,13 @@ class LockHolds:
             over = np.concatenate([over, np.ones((1, len(at)), np.bool_)])
         return np.asarray(over.argmax(axis=0), np.int64)
 
-    def _put(self, slot: Ints, at: Ints, lives: Ints) -> None:
+    def _put(self, slot: Ints, at: Ints, lifetimes: Ints) -> None:
         seeds = at % self._seeds
-        self._life[slot, at], self._until[slot, at] = lives, self._ended[lives, seeds]
-        self._release[slot, at] = self._unlocks_all[lives, seeds]  # what is still held
+        self._lifetime[slot, at], self._until[slot, at] = lifetimes, self._ended[lifetimes, seeds]
+        self._release[slot, at] = self._unlocks_all[lifetimes, seeds]  # what is still held
 
     def _add_slot(self) -> None:
-        self._life = np.concatenate([self._life, np.zeros_like(self._life[:1])])
+        self._lifetime = np.concatenate([self._lifetime, np.zeros_like(self._lifetime[:1])])
         for name, value in (
             ("_until", timer_periods.BEFORE_ALL),
             ("_release", timer_periods.NEVER),
@@ -145,15 +152,15 @@ class LockHolds:
             times = getattr(self, name)
             setattr(self, name, np.concatenate([times, np.full_like(times[:1], value)]))
 
-    def _held_up_us(self, at: Ints, lives: Ints) -> Times:
+    def _held_up_us(self, at: Ints, lifetimes: Ints) -> Times:
         """From giving up to unlocking: messages or the listener may hold it up."""
         queues, seeds = at // self._seeds, at % self._seeds
         draws = uniforms(
             self._futures.seeds[seeds], self._broker_entity[queues], Timer.BACKLOG, queues
         )
-        words = self._futures.ticks.words[lives, seeds]
+        words = self._futures.ticks.words[lifetimes, seeds]
         waits = np.where(
-            self._forced[lives],
+            self._forced[lifetimes],
             LISTENER.many(draws_of(words, Timer.LISTENER, queues)),
             UNLOCK_DELAY_MS * MS_US,
         )

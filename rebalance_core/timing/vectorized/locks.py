@@ -28,11 +28,13 @@ class OrderLocks:
     """The lock of every queue in every future; columns are (queue, future) pairs."""
 
     def __init__(self, futures: Futures) -> None:
-        self._futures, script = futures, futures.script
+        self._futures, timeline = futures, futures.timeline
         self._seeds = len(futures.seeds)
-        size = len(script.queues) * self._seeds
-        ids = {life.client_id: number for number, life in enumerate(script.lives)}
-        self._client = np.array([ids[life.client_id] for life in script.lives], np.int64)
+        size = len(timeline.queues) * self._seeds
+        ids = {lifetime.client_id: number for number, lifetime in enumerate(timeline.lifetimes)}
+        self._client = np.array(
+            [ids[lifetime.client_id] for lifetime in timeline.lifetimes], np.int64
+        )
         self._stays = LockHolds(futures)
         self._givers = LockGivers(futures)
         self._owner = np.full(size, _NOBODY, np.int64)  # a client
@@ -42,24 +44,24 @@ class OrderLocks:
         )  # all until then has been made up for
         self._followed_us = timer_periods.BEFORE_ALL  # no client renews from then on
 
-    def hold_at_first(self, life: int, queues: Ints, present: NDArray[np.bool_]) -> None:
-        """A life holds queues from before the log, in the futures where it is there."""
+    def hold_at_first(self, lifetime: int, queues: Ints, present: NDArray[np.bool_]) -> None:
+        """A lifetime holds queues from before the log, in the futures where it is there."""
         for queue in queues.tolist():
             at = queue * self._seeds + np.flatnonzero(present)
-            self._stays.begin(at, np.full(len(at), life), self._seen[at])
+            self._stays.begin(at, np.full(len(at), lifetime), self._seen[at])
 
     def state(self) -> dict[str, Any]:
         """Copy what is handed from one segment to the next."""
         arrays = state_of(self, ("_owner", "_renewed", "_seen"))
         return arrays | self._stays.state() | {"_followed_us": self._followed_us}
 
-    def resume(self, state: dict[str, Any], lives: int) -> None:
-        """Take over who has which locks in another script that begins with the same lives."""
+    def resume(self, state: dict[str, Any], lifetimes: int) -> None:
+        """Take over who has which locks in another timeline that begins with the same lifetimes."""
         owner = state["_owner"]
         self._owner = np.where(owner == _NOBODY, _NOBODY, self._client[owner])
         self._renewed, self._seen = state["_renewed"].copy(), state["_seen"].copy()
         self._followed_us = state["_followed_us"]
-        self._stays.resume(state, lives)
+        self._stays.resume(state, lifetimes)
 
     def begin(self, segment: PlaySegment) -> None:
         """A segment begins; after a gap, what the rounds of lockAll in it left is made up for."""
@@ -72,13 +74,13 @@ class OrderLocks:
             self._remember_renewals(everything, segment.begin_us)
         self._followed_us = segment.end_us
 
-    def give_up(self, lives: Ints, queues: Ints, seeds: Ints, at_us: Times) -> None:
+    def give_up(self, lifetimes: Ints, queues: Ints, seeds: Ints, at_us: Times) -> None:
         """Queues are given up, and unlocked at once or later."""
         at = queues * self._seeds + seeds
-        self._stays.end(at, lives, at_us, self._seen[at])
+        self._stays.end(at, lifetimes, at_us, self._seen[at])
 
     def ask(
-        self, lives: Ints, queues: Ints, seeds: Ints, at_us: Times, asked: NDArray[np.bool_]
+        self, lifetimes: Ints, queues: Ints, seeds: Ints, at_us: Times, asked: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         """Ask for the locks of queues; no two rows are of one queue and future.
 
@@ -86,13 +88,13 @@ class OrderLocks:
         """
         at = queues * self._seeds + seeds
         self._advance(at, at_us)
-        owner, client = self._owner[at], self._client[lives]
+        owner, client = self._owner[at], self._client[lifetimes]
         free = (owner == _NOBODY) | (owner == client)
         free |= at_us - self._renewed[at] > _LOCK_LIFE_US
         granted: NDArray[np.bool_] = asked & free & self._givers.give(at, at_us)
         got = at[granted]
         self._owner[got], self._renewed[got] = client[granted], at_us[granted]
-        self._stays.begin(got, lives[granted], at_us[granted])
+        self._stays.begin(got, lifetimes[granted], at_us[granted])
         return granted
 
     def refused_until(self, queues: Ints, seeds: Ints, at_us: Times) -> Times:
@@ -114,8 +116,8 @@ class OrderLocks:
             pause_us = np.minimum(self._givers.next_loss(stepped, seen_us), pause_us)
             self._renew(stepped, seen_us, pause_us)
             freed = self._givers.next_loss(stepped, pause_us - 1) == pause_us
-            lives, unlocked = self._stays.unlocks(stepped, pause_us)
-            freed |= (unlocked & (self._owner[stepped] == self._client[lives])).any(axis=0)
+            lifetimes, unlocked = self._stays.unlocks(stepped, pause_us)
+            freed |= (unlocked & (self._owner[stepped] == self._client[lifetimes])).any(axis=0)
             self._owner[stepped[freed]] = _NOBODY
             self._seen[stepped] = pause_us
             rows = rows[pause_us < to_us[rows]]
@@ -123,10 +125,10 @@ class OrderLocks:
     def _renew(self, at: Ints, since_us: Times, until_us: Times) -> None:
         """Rounds of lockAll after a time and until another; nothing else happens between them."""
         until_us = np.minimum(until_us, self._followed_us - 1)
-        lives, held = self._stays.held(at, since_us)
+        lifetimes, held = self._stays.held(at, since_us)
         held &= (since_us < until_us) & self._givers.give(at, since_us)
-        owner, client = self._owner[at], self._client[lives]
-        first = self._first_round(lives, at)
+        owner, client = self._owner[at], self._client[lifetimes]
+        first = self._first_round(lifetimes, at)
         # others than the owner get the lock once it has expired
         open_us = np.where(
             (client == owner) | (owner == _NOBODY),
@@ -153,9 +155,9 @@ class OrderLocks:
 
         As ``reference.order_locks.remember_renewals`` has it.
         """
-        lives, held = self._stays.held(at, self._seen[at])
+        lifetimes, held = self._stays.held(at, self._seen[at])
         held &= self._givers.give(at, self._seen[at])
-        first = self._first_round(lives, at)
+        first = self._first_round(lifetimes, at)
         last_us = (
             first
             + (now_us - first) // timer_periods.LOCK_RENEWAL_US * timer_periods.LOCK_RENEWAL_US
@@ -164,13 +166,13 @@ class OrderLocks:
         order = np.argsort(np.where(held, last_us, timer_periods.NEVER), axis=0, kind="stable")
         for slots in order:
             slot = slots, at
-            client, last = self._client[lives[slot]], last_us[slot]
+            client, last = self._client[lifetimes[slot]], last_us[slot]
             owner = self._owner[at]
             free = (owner == _NOBODY) | (owner == client)
             free |= now_us - self._renewed[at] > _LOCK_LIFE_US
             rows = np.flatnonzero(free & held[slot])
             self._owner[at[rows]], self._renewed[at[rows]] = client[rows], last[rows]
 
-    def _first_round(self, lives: Ints, at: Ints) -> Times:
-        started = self._futures.ticks.own_start[lives, at % self._seeds]
+    def _first_round(self, lifetimes: Ints, at: Ints) -> Times:
+        started = self._futures.ticks.own_start[lifetimes, at % self._seeds]
         return np.asarray(started + timer_periods.FIRST_LOCK_RENEWAL_US, np.int64)

@@ -1,6 +1,6 @@
-"""Member lists of the brokers over a segment: since when and until when each has each life.
+"""Member lists of the brokers over a segment: since when and until when each has each lifetime.
 
-A *fresh* broker life begins with an empty list, which clients fill as they come to know it: by
+A *fresh* broker lifetime begins with an empty list, which clients fill as they come to know it: by
 their heartbeat ticks, or earlier by a pass. All other registrations are known beforehand.
 """
 
@@ -19,26 +19,26 @@ from rebalance_core.timing.vectorized.play_segments import PlaySegment
 from rebalance_core.timing.vectorized.sorted_rows import SortedRows
 
 CELLS_AT_ONCE = 1 << 16
-"""Pairs of a pass and a life that are looked at together: they fit into the cache."""
+"""Pairs of a pass and a lifetime that are looked at together: they fit into the cache."""
 
 
 @dataclass(eq=False)
 class MemberList:
-    """The list of one broker life; elements are (life, future) pairs of the segment.
+    """The list of one broker lifetime; elements are (lifetime, future) pairs of the segment.
 
     Attributes:
-        number: of the broker life in the script.
+        number: of the broker lifetime in the timeline.
         broker: its number.
         up: (S,) since when the broker is there.
         down: (S,) until when.
-        since: (lives, S) when it has each life; changes where a pass registers one.
-        until: (lives, S) when it loses each life, if it has it.
-        fed: (lives, S) the registration is that of a pass, or known from an earlier segment.
-        joins: (lives, S) the registration is part of a join.
-        joining: (lives, S) until when a life is about to register as it joins.
-        notified: (lives,) the others are told when a life goes.
-        known: (lives, S) of a fresh one: since when each life knows it; else None.
-        moving: lives that come or go in the segment in some future.
+        since: (lifetimes, S) when it has each lifetime; changes where a pass registers one.
+        until: (lifetimes, S) when it loses each lifetime, if it has it.
+        fed: (lifetimes, S) the registration is that of a pass, or known from an earlier segment.
+        joins: (lifetimes, S) the registration is part of a join.
+        joining: (lifetimes, S) until when a lifetime is about to register as it joins.
+        notified: (lifetimes,) the others are told when a lifetime goes.
+        known: (lifetimes, S) of a fresh one: since when each lifetime knows it; else None.
+        moving: lifetimes that come or go in the segment in some future.
         settled: sum of the hashes of all others in it.
     """
 
@@ -58,7 +58,7 @@ class MemberList:
 
     @property
     def is_fresh(self) -> bool:
-        """Passes may register lives."""
+        """Passes may register lifetimes."""
         return self.known is not None
 
 
@@ -66,24 +66,28 @@ class MemberLists:
     """All lists of a segment.
 
     Args:
-        futures: of the script.
+        futures: of the timeline.
         segment: which part of it.
-        lives: numbers of the lives.
-        routes: what the lives know.
+        lifetimes: numbers of the lifetimes.
+        routes: what the lifetimes know.
     """
 
     def __init__(
-        self, futures: Futures, segment: PlaySegment, lives: NDArray[np.int64], routes: KnownRoutes
+        self,
+        futures: Futures,
+        segment: PlaySegment,
+        lifetimes: NDArray[np.int64],
+        routes: KnownRoutes,
     ) -> None:
-        self._futures, self._segment, self._lives = futures, segment, lives
+        self._futures, self._segment, self._lifetimes = futures, segment, lifetimes
         self._routes = routes
-        self._heard_us = segment.end_us + longest_pass_us(futures.script)
-        self.hashes = np.array([futures.traits[life].hash for life in lives], np.uint64)
-        client_ids = [futures.script.lives[life].client_id for life in lives]
+        self._heard_us = segment.end_us + longest_pass_us(futures.timeline)
+        self.hashes = np.array([futures.traits[lifetime].hash for lifetime in lifetimes], np.uint64)
+        client_ids = [futures.timeline.lifetimes[lifetime].client_id for lifetime in lifetimes]
         keys = [java_string_key(client_id) for client_id in client_ids]
-        self._order = np.array(sorted(range(len(lives)), key=keys.__getitem__), np.int64)
-        self._in_order = lives[self._order]
-        self._size = len(lives) * len(futures.seeds)
+        self._order = np.array(sorted(range(len(lifetimes)), key=keys.__getitem__), np.int64)
+        self._in_order = lifetimes[self._order]
+        self._size = len(lifetimes) * len(futures.seeds)
         self.lists = [self._list(number) for number in self._numbers()]
 
     def hashes_at(
@@ -146,10 +150,10 @@ class MemberLists:
         total = np.full(len(at_us), place.settled, np.uint64)
         step = max(1, CELLS_AT_ONCE // max(1, len(at_us)))
         for first in range(0, len(place.moving), step):
-            lives = place.moving[first : first + step]
-            listed = place.since[lives].take(seeds, axis=1) <= at_us
-            listed &= at_us < place.until[lives].take(seeds, axis=1)
-            total += self.hashes[lives] @ listed
+            lifetimes = place.moving[first : first + step]
+            listed = place.since[lifetimes].take(seeds, axis=1) <= at_us
+            listed &= at_us < place.until[lifetimes].take(seeds, axis=1)
+            total += self.hashes[lifetimes] @ listed
         return total
 
     def listed(self, number: int, seed: int, at_us: int) -> NDArray[np.int64]:
@@ -159,7 +163,7 @@ class MemberLists:
         return self.members_at(self.lists[number], seed, at_us)
 
     def members_at(self, place: MemberList, seed: int, at_us: int) -> NDArray[np.int64]:
-        """The lives in a list at a time in one future, as clients sort them."""
+        """The lifetimes in a list at a time in one future, as clients sort them."""
         listed = (place.since[:, seed] <= at_us) & (at_us < place.until[:, seed])
         found: NDArray[np.int64] = self._in_order[listed[self._order]]
         return found
@@ -170,37 +174,37 @@ class MemberLists:
             # a heartbeat tick to come is looked for again: it may not be the first
             kept = (place.since < self._segment.end_us) | place.fed
             since = np.where(kept, place.since, timer_periods.NEVER)
-            self._futures.registered[place.number][self._lives] = since
+            self._futures.registered[place.number][self._lifetimes] = since
 
     def _numbers(self) -> list[int]:
-        """Broker lives that overlap the segment."""
+        """Broker lifetimes that overlap the segment."""
         return [
             number
-            for number, (up, down) in enumerate(self._futures.broker_lives)
+            for number, (up, down) in enumerate(self._futures.broker_lifetimes)
             if up.min() < self._heard_us and down.max() > self._segment.begin_us
         ]
 
     def _list(self, number: int) -> MemberList:
-        futures, lives = self._futures, self._lives
-        broker = futures.script.broker_lives[number].broker
-        up, down = futures.broker_lives[number]
-        ended = futures.ticks.ended[lives]
+        futures, lifetimes = self._futures, self._lifetimes
+        broker = futures.timeline.broker_lifetimes[number].broker
+        up, down = futures.broker_lifetimes[number]
+        ended = futures.ticks.ended[lifetimes]
         joins, joining, since = self._joined(number, ended)
         fed = (
             since < timer_periods.NEVER
         )  # also one of an earlier segment's pass that ends after this one
         since, known = self._again(broker, since, np.maximum(up, joining), down, ended)
-        until = np.minimum(futures.ticks.unregistered[lives, broker], down)
+        until = np.minimum(futures.ticks.unregistered[lifetimes, broker], down)
         begin, end = self._segment.since_us, self._segment.end_us
         if known is not None and not (self._routes.blind.any() or (known < self._heard_us).any()):
             known = None
         moves = ((since >= begin) & (since < end)) | ((until >= begin) & (until < end))
         moving = moves.any(axis=1) | (known is not None)
-        # a life whose past differs between futures counts as moving, too
+        # a lifetime whose past differs between futures counts as moving, too
         listed = (since < begin) & (until >= end)
         moving |= listed.any(axis=1) != listed.all(axis=1)
         settled = self.hashes[listed.all(axis=1) & ~moving].sum(dtype=np.uint64)
-        endings = [futures.script.lives[life].ending for life in lives]
+        endings = [futures.timeline.lifetimes[lifetime].ending for lifetime in lifetimes]
         return MemberList(
             number=number,
             broker=broker,
@@ -219,15 +223,15 @@ class MemberLists:
 
     def _joined(self, number: int, ended: Times) -> tuple[NDArray[np.bool_], Times, Times]:
         """Registrations at joins; and those of earlier segments."""
-        futures, lives = self._futures, self._lives
-        life = futures.script.broker_lives[number]
-        up, down = futures.broker_lives[number]
-        at = futures.ticks.registered[lives, life.broker].copy()
-        observed = np.array([futures.script.lives[each].observed for each in lives])
+        futures, lifetimes = self._futures, self._lifetimes
+        lifetime = futures.timeline.broker_lifetimes[number]
+        up, down = futures.broker_lifetimes[number]
+        at = futures.ticks.registered[lifetimes, lifetime.broker].copy()
+        observed = np.array([futures.timeline.lifetimes[each].observed for each in lifetimes])
         at[observed] = timer_periods.NEVER
         if self._segment.is_first:
-            created = futures.ticks.created[lives].ravel()
-            reads = self._routes.reads(life.broker, np.arange(self._size), created)
+            created = futures.ticks.created[lifetimes].ravel()
+            reads = self._routes.reads(lifetime.broker, np.arange(self._size), created)
             listed = reads.reshape(at.shape) & (up <= self._segment.begin_us)
             listed &= ended > self._segment.begin_us
             at[observed] = np.where(
@@ -235,22 +239,25 @@ class MemberLists:
             )
         joins = (up <= at) & (at < down) & (at < ended)
         earlier = futures.registered.setdefault(
-            number, np.full((len(futures.script.lives), len(futures.seeds)), timer_periods.NEVER)
-        )[lives]
+            number,
+            np.full((len(futures.timeline.lifetimes), len(futures.seeds)), timer_periods.NEVER),
+        )[lifetimes]
         joining = np.where(at < timer_periods.NEVER, at, timer_periods.BEFORE_ALL)
         return joins, joining, np.where(joins, at, earlier)
 
     def _again(
         self, broker: int, since: Times, open_us: Times, down: Times, ended: Times
     ) -> tuple[Times, Times | None]:
-        """Registrations by heartbeat tick, and since when a life without one knows the broker."""
+        """Registrations by heartbeat tick, and since when a lifetime without one knows the
+        broker.
+        """
         missing = since >= timer_periods.NEVER
         if not (missing.any() and self._routes.may_read(broker)):
             return since, None
-        started = self._futures.ticks.beats_start[self._lives]
+        started = self._futures.ticks.beats_start[self._lifetimes]
         # what the last heartbeat before the segment did counts
         rested = self._segment.after_gap and not self._segment.is_first
-        period = self._futures.ticks.periods.beat[self._lives]
+        period = self._futures.ticks.periods.beat[self._lifetimes]
         begin = self._segment.begin_us - (period if rested else 0)
         floor = np.maximum(open_us, begin)
         known = self._routes.read_from(broker, floor.ravel()).reshape(floor.shape)

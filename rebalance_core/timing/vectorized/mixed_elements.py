@@ -18,18 +18,22 @@ class MixedElements(Elements):
     """`Elements` of members that subscribe differently.
 
     Args:
-        futures: of the script; `elements.Elements.keep` hands the state back.
+        futures: of the timeline; `elements.Elements.keep` hands the state back.
         segment: which part of it.
-        lives: numbers of the lives.
-        subscriptions: of the lives.
+        lifetimes: numbers of the lifetimes.
+        subscriptions: of the lifetimes.
     """
 
     def __init__(
-        self, futures: Futures, segment: PlaySegment, lives: Ints, subscriptions: SubscriptionsNow
+        self,
+        futures: Futures,
+        segment: PlaySegment,
+        lifetimes: Ints,
+        subscriptions: SubscriptionsNow,
     ) -> None:
-        super().__init__(futures, segment, lives)
+        super().__init__(futures, segment, lifetimes)
         self._subscriptions = subscriptions
-        known_topics = futures.script.topics
+        known_topics = futures.timeline.topics
         lacking = [
             [topic for topic in topics if topic not in known_topics]
             for topics in subscriptions.sets

@@ -34,7 +34,7 @@ SOONEST_US = min(CHANNEL_AFTER_US, PASS_LENGTH.shortest)
 
 
 def play_mixed_segment(
-    futures: Futures, mixed: MixedState, segment: PlaySegment, lives: Ints, shares: Shares,
+    futures: Futures, mixed: MixedState, segment: PlaySegment, lifetimes: Ints, shares: Shares,
     sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
 ) -> None:  # fmt: skip
     """Run all passes of a segment.
@@ -42,8 +42,8 @@ def play_mixed_segment(
     Args:
         futures: where the processes stand; handed to the next segment.
         mixed: where brokers stand; handed to the next segment.
-        segment: which part of the script.
-        lives: numbers of those that are there.
+        segment: which part of the timeline.
+        lifetimes: numbers of those that are there.
         shares: of all topics.
         sets: of queues.
         moves: changes of what is held are put down here.
@@ -53,7 +53,7 @@ def play_mixed_segment(
         futures=futures,
         mixed=mixed,
         segment=segment,
-        lives=lives,
+        lifetimes=lifetimes,
         shares=shares,
         sets=sets,
         moves=moves,
@@ -65,15 +65,15 @@ def play_mixed_segment(
 
 class _MixedPlay:
     def __init__(
-        self, futures: Futures, mixed: MixedState, segment: PlaySegment, lives: Ints,
+        self, futures: Futures, mixed: MixedState, segment: PlaySegment, lifetimes: Ints,
         shares: Shares, sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
     ) -> None:  # fmt: skip
         self._futures, self._segment = futures, segment
-        self._routes = SubscribedRoutes(futures, segment, lives, mixed)
-        self._lists = OpenLists(futures, segment, lives, self._routes, mixed)
-        self._elements = MixedElements(futures, segment, lives, self._routes.subscriptions)
-        self._agenda = Calendar(futures, segment, lives, self._lists.lists, mixed)
-        self._wakes = Wakes(mixed, lives)
+        self._routes = SubscribedRoutes(futures, segment, lifetimes, mixed)
+        self._lists = OpenLists(futures, segment, lifetimes, self._routes, mixed)
+        self._elements = MixedElements(futures, segment, lifetimes, self._routes.subscriptions)
+        self._agenda = Calendar(futures, segment, lifetimes, self._lists.lists, mixed)
+        self._wakes = Wakes(mixed, lifetimes)
         self._tables = TopicTables(
             self._elements, self._routes, self._lists.lists, self._agenda, self._wakes, mixed
         )
@@ -87,9 +87,9 @@ class _MixedPlay:
             locks=locks,
         )
         self._started = self._own_wake_ups()
-        versions = [futures.traits[life].version for life in lives.tolist()]
+        versions = [futures.traits[lifetime].version for lifetime in lifetimes.tolist()]
         active = np.array([v >= rebalancing.CHANNEL_ACTIVE for v in versions])
-        self._channel_active = active[self._elements.life]
+        self._channel_active = active[self._elements.lifetime]
         self._fresh = any(place.is_fresh for place in self._lists.lists)
         # a pass has to know who is listed when it asks
         self._sees_us = SAMPLE_AFTER_US if self._fresh else 0
@@ -142,7 +142,7 @@ class _MixedPlay:
     def _beat(self, who: Ints, number: Ints, outcome: PassOutcome) -> None:
         """Passes that changed something send heartbeats."""
         rows = np.flatnonzero(outcome.notifies & (outcome.end_us < self._elements.ended[who]))
-        at = self._elements.life[who[rows]], self._elements.seed[who[rows]]
+        at = self._elements.lifetime[who[rows]], self._elements.seed[who[rows]]
         self._agenda.beat_us[at] = outcome.end_us[rows]
         self._agenda.beat_of[at] = number[rows]
 
@@ -198,13 +198,13 @@ class _MixedPlay:
             asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
             since = place.since.reshape(-1)[who]
             rows = np.flatnonzero(asked & (since > begin + SAMPLE_AFTER_US))
-            at = state.life[who[rows]], state.seed[who[rows]]
+            at = state.lifetime[who[rows]], state.seed[who[rows]]
             self._agenda.channel_us[number][at] = begin[rows] + CHANNEL_AFTER_US
 
     def _own_wake_ups(self) -> Times:
         """(elements,) ``start()`` of a push consumer ends with a wake-up of its own."""
         state, futures = self._elements, self._futures
-        if futures.script.settings.consumer_type != PUSH:
+        if futures.timeline.settings.consumer_type != PUSH:
             return np.full(len(state.ids), NEVER, np.int64)
-        joined = futures.ticks.joined[state.lives].reshape(-1)
+        joined = futures.ticks.joined[state.lifetimes].reshape(-1)
         return np.where(state.observed, NEVER, joined)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.kernels.segments import Ints
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
 from rebalance_core.timing.vectorized.futures import state_of, take_over
@@ -19,16 +19,20 @@ NOTHING_HEARD = -1
 """A broker that has not heard what the group subscribes."""
 
 
-def is_mixed(script: Script) -> bool:
+def is_mixed(timeline: GroupTimeline) -> bool:
     """Some member subscribes what another does not, or did not before."""
-    sets = {frozenset(member.subscriptions) for life in script.lives for _, member in life.states}
+    sets = {
+        frozenset(member.subscriptions)
+        for lifetime in timeline.lifetimes
+        for _, member in lifetime.states
+    }
     return len(sets) > 1
 
 
 _STATE = {
     "beat_us": 0, "beat_of": 0, "channel_us": 1, "wakes_us": 1, "wakes_by": 1, "fetched_us": 1,
 }  # fmt: skip
-"""Of `MixedState`: which axis counts lives."""
+"""Of `MixedState`: which axis counts lifetimes."""
 
 
 @dataclass(eq=False)
@@ -36,21 +40,22 @@ class MixedState:
     """Where brokers and members stand.
 
     Attributes:
-        script: what happens.
+        timeline: what happens.
         ticks: its times.
         subscriptions: who has which.
-        heard: (broker lives, S) the set that the last heartbeat named, or `NOTHING_HEARD`.
+        heard: (broker lifetimes, S) the set that the last heartbeat named, or `NOTHING_HEARD`.
         told_us: (brokers, S) when a broker last told the group of a change.
-        beat_us: (lives, S) when the heartbeat of a pass is due; `NEVER`: none is.
-        beat_of: (lives, S) the number of that pass.
-        channel_us: (broker lives, lives, S) when a broker that a pass asked hears of the client.
-        wakes_us: (K, lives, S) notices under way, and those that no pass has used up.
-        wakes_by: (K, lives, S) the number of the broker that sent each.
-        fetched_us: (topics, lives, S) since when the route that a pass fetched is known.
+        beat_us: (lifetimes, S) when the heartbeat of a pass is due; `NEVER`: none is.
+        beat_of: (lifetimes, S) the number of that pass.
+        channel_us: (broker lifetimes, lifetimes, S) when a broker that a pass asked hears of the
+            client.
+        wakes_us: (K, lifetimes, S) notices under way, and those that no pass has used up.
+        wakes_by: (K, lifetimes, S) the number of the broker that sent each.
+        fetched_us: (topics, lifetimes, S) since when the route that a pass fetched is known.
         followed_us: until when everything was followed.
     """
 
-    script: Script
+    timeline: GroupTimeline
     ticks: Ticks
     subscriptions: Subscriptions = field(init=False)
     heard: Ints = field(init=False)
@@ -64,39 +69,41 @@ class MixedState:
     followed_us: int = BEFORE_ALL
 
     def __post_init__(self) -> None:
-        script, seeds = self.script, len(self.ticks.seeds)
-        shape = len(script.lives), seeds
-        self.subscriptions = Subscriptions(script, self.ticks)
-        self.heard = np.full((len(script.broker_lives), seeds), NOTHING_HEARD, np.int64)
-        self.told_us = np.full((len(script.brokers), seeds), BEFORE_ALL, np.int64)
+        timeline, seeds = self.timeline, len(self.ticks.seeds)
+        shape = len(timeline.lifetimes), seeds
+        self.subscriptions = Subscriptions(timeline, self.ticks)
+        self.heard = np.full((len(timeline.broker_lifetimes), seeds), NOTHING_HEARD, np.int64)
+        self.told_us = np.full((len(timeline.brokers), seeds), BEFORE_ALL, np.int64)
         self.beat_us = np.full(shape, NEVER, np.int64)
         self.beat_of = np.zeros(shape, np.int64)
-        self.channel_us = np.full((len(script.broker_lives), *shape), NEVER, np.int64)
+        self.channel_us = np.full((len(timeline.broker_lifetimes), *shape), NEVER, np.int64)
         self.wakes_us = np.full((2, *shape), BEFORE_ALL, np.int64)
         self.wakes_by = np.zeros((2, *shape), np.int16)
-        self.fetched_us = np.full((len(script.topics), *shape), BEFORE_ALL, np.int64)
+        self.fetched_us = np.full((len(timeline.topics), *shape), BEFORE_ALL, np.int64)
 
     @classmethod
-    def of(cls, script: Script, ticks: Ticks) -> MixedState | None:
+    def of(cls, timeline: GroupTimeline, ticks: Ticks) -> MixedState | None:
         """None for a group whose members all subscribe the same."""
-        return cls(script, ticks) if is_mixed(script) else None
+        return cls(timeline, ticks) if is_mixed(timeline) else None
 
     def state(self) -> dict[str, Any]:
         """Copy what is handed from one segment to the next."""
         names = (*_STATE, "heard", "told_us")
         return state_of(self, names) | {"followed_us": self.followed_us}
 
-    def resume(self, state: dict[str, Any], lives: int) -> None:
-        """Take over what brokers of another script heard, and what was under way to its lives."""
-        take_over(self, state, _STATE, lives)
+    def resume(self, state: dict[str, Any], lifetimes: int) -> None:
+        """Take over what brokers of another timeline heard, and what was under way to its
+        lifetimes.
+        """
+        take_over(self, state, _STATE, lifetimes)
         self.heard, self.told_us = state["heard"].copy(), state["told_us"].copy()
         self.followed_us = state["followed_us"]
 
-    def may_read(self, life: int, broker: int) -> bool:
-        """Some topic that the life ever subscribes is, at some time, on the broker."""
-        ever = self.subscriptions.has[self.subscriptions.codes[:, life]].any(axis=0)
+    def may_read(self, lifetime: int, broker: int) -> bool:
+        """Some topic that the lifetime ever subscribes is, at some time, on the broker."""
+        ever = self.subscriptions.has[self.subscriptions.codes[:, lifetime]].any(axis=0)
         return any(
             broker in version.hearing
             for topic in np.flatnonzero(ever).tolist()
-            for version in self.script.routes[topic]
+            for version in self.timeline.routes[topic]
         )

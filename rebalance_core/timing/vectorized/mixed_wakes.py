@@ -15,13 +15,13 @@ class Wakes:
 
     Args:
         mixed: what was under way before.
-        lives: numbers of the lives.
+        lifetimes: numbers of the lifetimes.
     """
 
-    def __init__(self, mixed: MixedState, lives: Ints) -> None:
-        self._mixed, self._lives = mixed, lives
-        self._us = mixed.wakes_us[:, lives]
-        self._by = mixed.wakes_by[:, lives]
+    def __init__(self, mixed: MixedState, lifetimes: Ints) -> None:
+        self._mixed, self._lifetimes = mixed, lifetimes
+        self._us = mixed.wakes_us[:, lifetimes]
+        self._by = mixed.wakes_by[:, lifetimes]
 
     def first_after(self, at_us: Times) -> Times:
         """(elements,) the first notice of each that comes later than a time; `NEVER`."""
@@ -35,19 +35,19 @@ class Wakes:
         Args:
             broker: its number.
             seeds: (n,) places of the futures.
-            at_us: (lives, n) when each member is woken; `NEVER`: no broker notifies it.
-            used: (lives, n) notices until then are used up.
-            as_one: (lives, n) one pass uses up all notices until then that are not used up.
+            at_us: (lifetimes, n) when each member is woken; `NEVER`: no broker notifies it.
+            used: (lifetimes, n) notices until then are used up.
+            as_one: (lifetimes, n) one pass uses up all notices until then that are not used up.
         """
         left = at_us < NEVER
         while True:
             us = self._us[:, :, seeds]
             free = us <= used
-            life, place = np.nonzero(left & free.any(axis=0))
-            slot = free.argmax(axis=0)[life, place]
-            self._us[slot, life, seeds[place]] = at_us[life, place]
-            self._by[slot, life, seeds[place]] = broker
-            left[life, place] = False
+            lifetime, place = np.nonzero(left & free.any(axis=0))
+            slot = free.argmax(axis=0)[lifetime, place]
+            self._us[slot, lifetime, seeds[place]] = at_us[lifetime, place]
+            self._by[slot, lifetime, seeds[place]] = broker
+            left[lifetime, place] = False
             if not left.any():
                 return
             if not self._merge(seeds, used, as_one, left):
@@ -78,5 +78,5 @@ class Wakes:
             shape = more, *mixed.wakes_us.shape[1:]
             mixed.wakes_us = np.concatenate([mixed.wakes_us, np.full(shape, BEFORE_ALL, np.int64)])
             mixed.wakes_by = np.concatenate([mixed.wakes_by, np.zeros(shape, np.int16)])
-        mixed.wakes_us[:, self._lives] = self._us
-        mixed.wakes_by[:, self._lives] = self._by
+        mixed.wakes_us[:, self._lifetimes] = self._us
+        mixed.wakes_by[:, self._lifetimes] = self._by

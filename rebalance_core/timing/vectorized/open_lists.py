@@ -20,10 +20,10 @@ class OpenLists(MemberLists):
     """`MemberLists` where a list is fresh as long as a client may still register.
 
     Args:
-        futures: of the script.
+        futures: of the timeline.
         segment: which part of it.
-        lives: numbers of the lives.
-        routes: what the lives know.
+        lifetimes: numbers of the lifetimes.
+        routes: what the lifetimes know.
         mixed: who subscribes what.
     """
 
@@ -31,19 +31,19 @@ class OpenLists(MemberLists):
         self,
         futures: Futures,
         segment: PlaySegment,
-        lives: NDArray[np.int64],
+        lifetimes: NDArray[np.int64],
         routes: KnownRoutes,
         mixed: MixedState,
     ) -> None:
         self._mixed = mixed
-        super().__init__(futures, segment, lives, routes)
+        super().__init__(futures, segment, lifetimes, routes)
 
     def _again(
         self, broker: int, since: Times, open_us: Times, down: Times, ended: Times
     ) -> tuple[Times, Times | None]:
         """Registrations while nothing was followed, and who may register yet."""
         missing = since >= NEVER
-        may_read = [self._mixed.may_read(life, broker) for life in self._lives.tolist()]
+        may_read = [self._mixed.may_read(lifetime, broker) for lifetime in self._lifetimes.tolist()]
         missing &= np.array(may_read, bool)[:, None]
         if not missing.any():
             return since, None
@@ -60,8 +60,8 @@ class OpenLists(MemberLists):
         return since, np.where(open_, BEFORE_ALL, NEVER) if open_.any() else None
 
     def _last_beat(self, at_us: int) -> Times:
-        """(lives, S) the last tick of a heartbeat at or before a time; `BEFORE_ALL`: none."""
-        first = self._futures.ticks.beats_start[self._lives] + FIRST_HEARTBEAT_US
-        period = self._futures.ticks.periods.beat[self._lives]
+        """(lifetimes, S) the last tick of a heartbeat at or before a time; `BEFORE_ALL`: none."""
+        first = self._futures.ticks.beats_start[self._lifetimes] + FIRST_HEARTBEAT_US
+        period = self._futures.ticks.periods.beat[self._lifetimes]
         number = (at_us - first) // period
         return np.where(number < 0, BEFORE_ALL, first + number * period)

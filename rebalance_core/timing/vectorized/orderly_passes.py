@@ -49,11 +49,11 @@ class OrderlyPasses:
         self._elements, self._answers = elements, answers
         self._sets, self._holdings, self._locks = sets, holdings, locks
         self._topics = np.array(elements.futures.topics, np.int64)
-        script = elements.futures.script
-        self._broker = np.array(script.broker_of_queue, np.int64)
-        self._masters = list(script.masters)
-        self._masterless = [_masterless(versions, self._masters) for versions in script.routes]
-        self._first = np.zeros(len(script.queues) * len(elements.futures.seeds), np.int64)
+        timeline = elements.futures.timeline
+        self._broker = np.array(timeline.broker_of_queue, np.int64)
+        self._masters = list(timeline.masters)
+        self._masterless = [_masterless(versions, self._masters) for versions in timeline.routes]
+        self._first = np.zeros(len(timeline.queues) * len(elements.futures.seeds), np.int64)
 
     def drop(
         self, mine: Ints, shares: NDArray[np.int32], changes: NDArray[np.bool_], drop_us: Times
@@ -72,8 +72,8 @@ class OrderlyPasses:
         gone = self._sets.combined(frozenset.difference, held[drops], kept[drops])
         places, queues = self._sets.pairs(gone)
         rows = rows[places]
-        lives = state.lives[state.life[mine[rows]]]
-        self._locks.give_up(lives, queues, state.seed[mine[rows]], drop_us[rows])
+        lifetimes = state.lifetimes[state.lifetime[mine[rows]]]
+        self._locks.give_up(lifetimes, queues, state.seed[mine[rows]], drop_us[rows])
         return np.asarray(drops.any(axis=0), bool)
 
     def note_masters(self, mine: Ints, knowns: Ints) -> None:
@@ -118,11 +118,11 @@ class OrderlyPasses:
         at, wanted = state.asks_us[who], self._wanted(who)
         places, queues = self._sets.pairs(wanted.reshape(-1))
         rows = places % len(who)
-        lives, seeds = state.lives[state.life[who]][rows], state.seed[who][rows]
+        lifetimes, seeds = state.lifetimes[state.lifetime[who]][rows], state.seed[who][rows]
         asked = np.ones(len(queues), bool)
         for number, broker in enumerate(self._masters):
             asked &= ~state.masterless[number, who][rows] | (self._broker[queues] != broker)
-        granted = self._locks.ask(lives, queues, seeds, at[rows], asked)
+        granted = self._locks.ask(lifetimes, queues, seeds, at[rows], asked)
         got = self._sets.granted(wanted.reshape(-1), places, queues, granted).reshape(wanted.shape)
         refused, added = (got != wanted).any(axis=0), (got != NO_QUEUE).any(axis=0)
         refused_until = np.where(refused, NEVER, BEFORE_ALL)

@@ -27,13 +27,13 @@ class Logbook:
         self._columns: list[tuple[Ints, NDArray[np.int32], Times, int]] = []
 
     def log(self, moves: list[Moves]) -> OwnershipLog:
-        """All moves, and what is given up at the end of each life.
+        """All moves, and what is given up at the end of each lifetime.
 
         A process that is gone takes and gives up nothing more: what it had not come to, it held,
         or did not hold, at its end. What one that leaves locks after that, it does not read.
         """
         ended = self._futures.ticks.ended.reshape(-1)
-        left = self._futures.held.reshape(len(self._futures.script.topics), len(ended)).copy()
+        left = self._futures.held.reshape(len(self._futures.timeline.topics), len(ended)).copy()
         columns = ("topic", "elements", "before", "after", "drop_us", "add_us")
         if moves:
             whole = Moves(*(np.concatenate([getattr(m, name) for m in moves]) for name in columns))
@@ -72,7 +72,7 @@ class Logbook:
         seeds = len(self._futures.seeds)
         return OwnershipLog(
             seed=(elements % seeds).astype(np.int32),
-            life=(elements // seeds).astype(np.int32),
+            lifetime=(elements // seeds).astype(np.int32),
             queue=np.concatenate([each[1] for each in columns]),
             at_us=np.concatenate([each[2] for each in columns]),
             delta=np.concatenate([np.full(len(each[0]), each[3], np.int8) for each in columns]),

@@ -17,7 +17,7 @@ class PassOutcome:
         end_us: when each ended.
         balanced: no strategy threw.
         notifies: ``messageQueueChanged`` was called, so a heartbeat follows at the end.
-        sampled: (topics, n) the broker life that each asked, -1: none.
+        sampled: (topics, n) the broker lifetime that each asked, -1: none.
         fetched: some topic's route was asked for.
         timed_out_us: what it waited for lost hosts before it knew its members.
     """

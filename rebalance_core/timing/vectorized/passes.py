@@ -155,7 +155,7 @@ class Runner:
             lost = answers.silent(broker, seed, seen_us)
             np.add.at(outcome.timed_out_us, rows[lost], REQUEST_TIMEOUT_US)
         share[place, rows] = self._shares.of(
-            state.lives[state.life[mine]],
+            state.lifetimes[state.lifetime[mine]],
             self._first_route[place] + known,
             self._lists.hashes_at(lists, seed, seen_us),
             lambda at: self._lists.listed(int(lists[at]), int(seed[at]), int(seen_us[at])),

@@ -1,4 +1,4 @@
-"""Many futures of a script at once, in slices that fit into memory."""
+"""Many futures of a timeline at once, in slices that fit into memory."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.ownership_log import OwnershipLog, in_succession, ownership_log
 from rebalance_core.timing.reference import play as loop
@@ -31,62 +31,67 @@ BYTES_OF_A_SLICE = 150_000_000
 
 
 def play_seeds(
-    script: Script,
+    timeline: GroupTimeline,
     seeds: NDArray[np.int64] | Sequence[int],
     options: ClockOptions,
     beginnings: Beginnings | None = None,
 ) -> OwnershipLog:
     """`reference.play.play_seeds_one_by_one`, for many seeds in little time.
 
-    Scripts that `reason_of` does not find regular go through the reference engine, and those in
+    Timelines that `reason_of` does not find regular go through the reference engine, and those in
     which an own strategy gives queues that it was not asked for. Cost: linear in seeds,
     and in what happens; memory: about `BYTES_OF_A_SLICE`, and the log.
 
     Args:
-        script: what happens to the group.
+        timeline: what happens to the group.
         seeds: (S,) of the futures.
         options: what was asked for.
-        beginnings: where the same futures of other scripts of the group stood; None: nothing of
+        beginnings: where the same futures of other timelines of the group stood; None: nothing of
             them is known.
 
     Returns:
         The log; its column ``seed`` is the place in ``seeds``.
     """
     wanted = np.asarray(seeds, np.int64)
-    if reason_of(script) != REGULAR:
-        return loop.play_seeds_one_by_one(script, wanted.tolist(), options)
-    step = seeds_of_a_slice(script)
+    if reason_of(timeline) != REGULAR:
+        return loop.play_seeds_one_by_one(timeline, wanted.tolist(), options)
+    step = seeds_of_a_slice(timeline)
     logs = []
     for first in range(0, len(wanted), step):
         try:
-            log = _play_slice(script, wanted[first : first + step], options, beginnings)
+            log = _play_slice(timeline, wanted[first : first + step], options, beginnings)
         except UnlistedQueueError:
-            return loop.play_seeds_one_by_one(script, wanted.tolist(), options)
+            return loop.play_seeds_one_by_one(timeline, wanted.tolist(), options)
         logs.append(replace(log, seed=log.seed + np.int32(first)))
     return in_succession(logs)
 
 
-def seeds_of_a_slice(script: Script) -> int:
+def seeds_of_a_slice(timeline: GroupTimeline) -> int:
     """Return how many futures are played at once."""
-    lives, brokers = len(script.lives), len(script.broker_lives)
-    times = lives * (40 + 12 * brokers) + (8 * len(script.queues) if takes_locks(script) else 0)
+    lifetimes, brokers = len(timeline.lifetimes), len(timeline.broker_lifetimes)
+    times = lifetimes * (40 + 12 * brokers) + (
+        8 * len(timeline.queues) if takes_locks(timeline) else 0
+    )
     return max(16, BYTES_OF_A_SLICE // (8 * max(times, 1)))
 
 
 def _play_slice(
-    script: Script, seeds: NDArray[np.int64], options: ClockOptions, beginnings: Beginnings | None
+    timeline: GroupTimeline,
+    seeds: NDArray[np.int64],
+    options: ClockOptions,
+    beginnings: Beginnings | None,
 ) -> OwnershipLog:
-    if not (script.changes and script.lives):
+    if not (timeline.changes and timeline.lifetimes):
         return ownership_log([])
-    futures = Futures(script, seeds, options)
+    futures = Futures(timeline, seeds, options)
     sets = QueueSets() if beginnings is None else beginnings.sets_of(futures)
     shares = Shares(futures, sets)
-    locks = OrderLocks(futures) if takes_locks(script) else None
+    locks = OrderLocks(futures) if takes_locks(timeline) else None
     moves: list[Moves] = []
     come, gone = _stays(futures)
-    mixed = MixedState.of(script, futures.ticks)
+    mixed = MixedState.of(timeline, futures.ticks)
     standing = Standing(futures, sets, locks, mixed, moves, come)
-    segments = list(segments_of(script))
+    segments = list(segments_of(timeline))
     done = 0 if beginnings is None else beginnings.resume(standing, segments)
     stops = frozenset() if beginnings is None else beginnings.stops(standing, segments)
     if not done:
@@ -94,11 +99,11 @@ def _play_slice(
     for number, segment in enumerate(segments[done:], done + 1):
         if locks is not None:
             locks.begin(segment)
-        lives = np.flatnonzero((come < segment.end_us) & (gone > segment.since_us))
-        if len(lives) and mixed is not None:
-            play_mixed_segment(futures, mixed, segment, lives, shares, sets, moves, locks)
-        elif len(lives):
-            play_segment(futures, segment, lives, shares, sets, moves, locks)
+        lifetimes = np.flatnonzero((come < segment.end_us) & (gone > segment.since_us))
+        if len(lifetimes) and mixed is not None:
+            play_mixed_segment(futures, mixed, segment, lifetimes, shares, sets, moves, locks)
+        elif len(lifetimes):
+            play_segment(futures, segment, lifetimes, shares, sets, moves, locks)
         if beginnings is not None and number in stops:
             beginnings.keep(standing, segments[:number])
     return Logbook(futures, sets).log(moves)
@@ -106,20 +111,20 @@ def _play_slice(
 
 def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) -> None:
     """Who was there before the log holds what the first epoch says."""
-    script = futures.script
-    present = futures.ticks.ended > script.begin_us
-    for life, queues in enumerate(script.initial):
+    timeline = futures.timeline
+    present = futures.ticks.ended > timeline.begin_us
+    for lifetime, queues in enumerate(timeline.initial):
         if locks is not None:
-            locks.hold_at_first(life, np.array(sorted(queues), np.int64), present[life])
-        for topic in range(len(script.topics)):
-            of_topic = [queue for queue in queues if script.topic_of_queue[queue] == topic]
-            futures.held[topic, life] = np.where(present[life], sets.number(of_topic), 0)
+            locks.hold_at_first(lifetime, np.array(sorted(queues), np.int64), present[lifetime])
+        for topic in range(len(timeline.topics)):
+            of_topic = [queue for queue in queues if timeline.topic_of_queue[queue] == topic]
+            futures.held[topic, lifetime] = np.where(present[lifetime], sets.number(of_topic), 0)
 
 
 def _stays(futures: Futures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(lives,) when each is created at the earliest, and when the last broker loses it."""
+    """(lifetimes,) when each is created at the earliest, and when the last broker loses it."""
     ticks = futures.ticks
-    observed = np.array([life.observed for life in futures.script.lives])
+    observed = np.array([lifetime.observed for lifetime in futures.timeline.lifetimes])
     created = np.where(observed, BEFORE_ALL, ticks.created.min(axis=1))
     come = np.minimum(created, ticks.registered.min(axis=(1, 2), initial=NEVER))
     listed = ticks.unregistered.max(axis=(1, 2), initial=BEFORE_ALL)

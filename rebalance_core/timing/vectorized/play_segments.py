@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rebalance_core.model.times import REBALANCE_MIN_INTERVAL_MS
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import MS_US, SECOND_US
 from rebalance_core.timing.stretches import stretches_of
 from rebalance_core.timing.timer_periods import NEVER
@@ -43,21 +43,23 @@ class PlaySegment:
     is_first: bool
 
 
-def segments_of(script: Script) -> Iterator[PlaySegment]:
-    """The segments of a script, in order; those of one stretch touch."""
-    longest_ms = max((life.intervals.min_interval_ms for life in script.lives), default=0)
+def segments_of(timeline: GroupTimeline) -> Iterator[PlaySegment]:
+    """The segments of a timeline, in order; those of one stretch touch."""
+    longest_ms = max(
+        (lifetime.intervals.min_interval_ms for lifetime in timeline.lifetimes), default=0
+    )
     over_us = max(0, longest_ms - REBALANCE_MIN_INTERVAL_MS) * MS_US
-    look_back_us = LOOK_BACK_US + over_us + longest_timeouts_us(script)
-    stretches = list(stretches_of(script))
+    look_back_us = LOOK_BACK_US + over_us + longest_timeouts_us(timeline)
+    stretches = list(stretches_of(timeline))
     following = [stretch.begin_us for stretch in stretches[1:]]
     for stretch, next_us in zip(stretches, [*following, NEVER], strict=True):
         cuts = [(stretch.begin_us, stretch.changes.start)]
         for number in stretch.changes[1:]:
-            cut_us = script.changes[number].begin_us
+            cut_us = timeline.changes[number].begin_us
             if cut_us - cuts[-1][0] >= SHORTEST_US:
                 cuts.append((cut_us, number))
         cuts.append((stretch.end_us, stretch.changes.stop))
-        last_us = min(next_us, stretch.end_us + longest_pass_us(script))
+        last_us = min(next_us, stretch.end_us + longest_pass_us(timeline))
         for (begin_us, first), (end_us, last) in pairwise(cuts):
             yield PlaySegment(
                 begin_us=begin_us,

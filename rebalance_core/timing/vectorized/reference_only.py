@@ -9,7 +9,7 @@ from rebalance_core.model.group_settings import BROADCASTING, BROKER_STRATEGIES,
 from rebalance_core.model.intervals import DEFAULT_INTERVALS
 from rebalance_core.replay.member import Member
 from rebalance_core.replay.topic_shares import CONFIG_STRATEGY
-from rebalance_core.timing.group_timeline import Life, Script
+from rebalance_core.timing.group_timeline import GroupTimeline, ProcessLifetime
 from rebalance_core.timing.options import SECOND_US
 from rebalance_core.timing.shared_instances import wakes_by_passes
 from rebalance_core.timing.stretches import stretches_of
@@ -55,42 +55,44 @@ LETS_GO = "LETS_GO"
 """A broker that comes back knows no member, and one of them then lets go of what it holds."""
 
 
-def _members(script: Script) -> Iterator[Member]:
+def _members(timeline: GroupTimeline) -> Iterator[Member]:
     """Every process of the group, in each of its states."""
-    return (member for life in script.lives for _, member in life.states)
+    return (member for lifetime in timeline.lifetimes for _, member in lifetime.states)
 
 
-def takes_locks(script: Script) -> bool:
+def takes_locks(timeline: GroupTimeline) -> bool:
     """The group's members take order locks."""
-    settings = script.settings
+    settings = timeline.settings
     return settings.ordered and settings.consumer_type == PUSH
 
 
-def _mixes_subscriptions(script: Script) -> bool:
+def _mixes_subscriptions(timeline: GroupTimeline) -> bool:
     """Subscriptions differ, and change in an orderly group or while nothing is followed."""
-    if not is_mixed(script):
+    if not is_mixed(timeline):
         return False
-    return (takes_locks(script) and _changes_topics(script)) or _changes_unseen(script)
+    return (takes_locks(timeline) and _changes_topics(timeline)) or _changes_unseen(timeline)
 
 
-def _changes_topics(script: Script) -> bool:
-    """A process does not subscribe the same topics all its life."""
-    topics_of_lives = ({member.subscriptions for _, member in life.states} for life in script.lives)
-    return any(len(topics) > 1 for topics in topics_of_lives)
+def _changes_topics(timeline: GroupTimeline) -> bool:
+    """A process does not subscribe the same topics all its lifetime."""
+    topics_of_lifetimes = (
+        {member.subscriptions for _, member in lifetime.states} for lifetime in timeline.lifetimes
+    )
+    return any(len(topics) > 1 for topics in topics_of_lifetimes)
 
 
-def _changes_unseen(script: Script) -> bool:
+def _changes_unseen(timeline: GroupTimeline) -> bool:
     """A member comes, or changes topics, or a route does, while nothing is followed.
 
     Who is only observed later, came at an unknown time.
     """
-    observed_us = [life.joined.event_us for life in script.lives if life.observed]
+    observed_us = [lifetime.joined.event_us for lifetime in timeline.lifetimes if lifetime.observed]
     if len(set(observed_us)) > 1:
         return True
-    stretches = list(stretches_of(script))
-    moments = [life.joined for life in script.lives if not life.observed]
-    moments += [moment for life in script.lives for moment, _ in life.states[1:]]
-    moments += [each.moment for versions in script.routes for each in versions[1:] if each.moment]
+    stretches = list(stretches_of(timeline))
+    moments = [lifetime.joined for lifetime in timeline.lifetimes if not lifetime.observed]
+    moments += [moment for lifetime in timeline.lifetimes for moment, _ in lifetime.states[1:]]
+    moments += [each.moment for versions in timeline.routes for each in versions[1:] if each.moment]
     return not all(
         any(
             each.begin_us <= moment.event_us
@@ -101,99 +103,103 @@ def _changes_unseen(script: Script) -> bool:
     )
 
 
-def _shares_clients(script: Script) -> bool:
+def _shares_clients(timeline: GroupTimeline) -> bool:
     """Other groups share its clients, and wake their passes or meet different subscriptions."""
-    if not script.mates:
+    if not timeline.mates:
         return False
-    return is_mixed(script) or any(wakes_by_passes(mate) for mate in script.mates)
+    return is_mixed(timeline) or any(wakes_by_passes(mate) for mate in timeline.mates)
 
 
-def _edits_a_member(script: Script) -> bool:
+def _edits_a_member(timeline: GroupTimeline) -> bool:
     """A process goes on with another strategy, version, message model or profile."""
     return any(
         (before.strategy, before.version, before.message_model, before.profile)
         != (after.strategy, after.version, after.message_model, after.profile)
-        for life in script.lives
-        for (_, before), (_, after) in pairwise(life.states)
+        for lifetime in timeline.lifetimes
+        for (_, before), (_, after) in pairwise(lifetime.states)
     )
 
 
-def _has_brokers_divide(script: Script) -> bool:
+def _has_brokers_divide(timeline: GroupTimeline) -> bool:
     """A member asks brokers, and they know its strategy."""
     return any(
-        member.asks_broker(script.settings) and member.strategy in BROKER_STRATEGIES
-        for member in _members(script)
+        member.asks_broker(timeline.settings) and member.strategy in BROKER_STRATEGIES
+        for member in _members(timeline)
     )
 
 
-def _batches_notices(script: Script) -> bool:
+def _batches_notices(timeline: GroupTimeline) -> bool:
     """A broker gathers its notices at some time."""
-    return any(switch.mode == BATCHED for switch in script.notices)
+    return any(switch.mode == BATCHED for switch in timeline.notices)
 
 
-def _is_suspended(script: Script) -> bool:
+def _is_suspended(timeline: GroupTimeline) -> bool:
     """A member is suspended at some time."""
-    return any(member.suspended for member in _members(script))
+    return any(member.suspended for member in _members(timeline))
 
 
-def _has_partial_events(script: Script) -> bool:
+def _has_partial_events(timeline: GroupTimeline) -> bool:
     """One broker alone saw a process come or go."""
-    return any(life.sightings or life.only_broker is not None for life in script.lives)
+    return any(
+        lifetime.sightings or lifetime.only_broker is not None for lifetime in timeline.lifetimes
+    )
 
 
-def _broadcasts_through_outage(script: Script) -> bool:
+def _broadcasts_through_outage(timeline: GroupTimeline) -> bool:
     """A member is BROADCASTING, and a broker or its master goes down."""
-    if not any(member.message_model == BROADCASTING for member in _members(script)):
+    if not any(member.message_model == BROADCASTING for member in _members(timeline)):
         return False
-    return bool(script.lockless) or any(life.down for life in script.broker_lives)
+    return bool(timeline.lockless) or any(lifetime.down for lifetime in timeline.broker_lifetimes)
 
 
-def _knows_stops(script: Script) -> bool:
+def _knows_stops(timeline: GroupTimeline) -> bool:
     """The watcher of the cluster knows when processes stood still."""
-    return script.known is not None and bool(script.known.stops)
+    return timeline.known is not None and bool(timeline.known.stops)
 
 
-def _loses_many_hosts(script: Script) -> bool:
+def _loses_many_hosts(timeline: GroupTimeline) -> bool:
     """More hosts are lost than its clients' timers leave time to wait for."""
-    lost = {life.broker for life in script.broker_lives if life.host_lost}
-    bearable = MOST_LOST if all(_ticks_as_usual(life) for life in script.lives) else 0
+    lost = {lifetime.broker for lifetime in timeline.broker_lifetimes if lifetime.host_lost}
+    bearable = MOST_LOST if all(_ticks_as_usual(lifetime) for lifetime in timeline.lifetimes) else 0
     return len(lost) > bearable
 
 
-def _ticks_as_usual(life: Life) -> bool:
+def _ticks_as_usual(lifetime: ProcessLifetime) -> bool:
     """Its polls and heartbeats are those that `MOST_LOST` counts on."""
-    usual, intervals = DEFAULT_INTERVALS, life.intervals
+    usual, intervals = DEFAULT_INTERVALS, lifetime.intervals
     return (intervals.poll_name_server_interval_ms, intervals.heartbeat_broker_interval_ms) == (
         usual.poll_name_server_interval_ms,
         usual.heartbeat_broker_interval_ms,
     )
 
 
-def _divides_by_config(script: Script) -> bool:
+def _divides_by_config(timeline: GroupTimeline) -> bool:
     """The strategy of a member is CONFIG."""
-    return any(member.strategy.startswith(CONFIG_STRATEGY) for member in _members(script))
+    return any(member.strategy.startswith(CONFIG_STRATEGY) for member in _members(timeline))
 
 
-def _lets_go(script: Script) -> bool:
+def _lets_go(timeline: GroupTimeline) -> bool:
     """A broker comes back, and some member drops its queues when a member list is empty."""
-    if not any(life.up is not None for life in script.broker_lives):
+    if not any(lifetime.up is not None for lifetime in timeline.broker_lifetimes):
         return False
-    return any(member.profile.empty_list == DROP for member in _members(script))
+    return any(member.profile.empty_list == DROP for member in _members(timeline))
 
 
-def _keeps_locks(script: Script) -> bool:
+def _keeps_locks(timeline: GroupTimeline) -> bool:
     """The group is orderly, and some member keeps the locks of queues that it gives up."""
-    return takes_locks(script) and any(member.profile.locks == KEPT for member in _members(script))
-
-
-def _ends_pass(script: Script) -> bool:
-    """Some member has several topics and ends its pass at the first without an answer."""
-    return any(
-        member.profile.ends_pass and len(member.subscriptions) > 1 for member in _members(script)
+    return takes_locks(timeline) and any(
+        member.profile.locks == KEPT for member in _members(timeline)
     )
 
 
-_APPLIES: tuple[tuple[str, Callable[[Script], bool]], ...] = (
+def _ends_pass(timeline: GroupTimeline) -> bool:
+    """Some member has several topics and ends its pass at the first without an answer."""
+    return any(
+        member.profile.ends_pass and len(member.subscriptions) > 1 for member in _members(timeline)
+    )
+
+
+_APPLIES: tuple[tuple[str, Callable[[GroupTimeline], bool]], ...] = (
     (MIXED_SUBSCRIPTIONS, _mixes_subscriptions),
     (SHARED_CLIENTS, _shares_clients),
     (EDITED_MEMBER, _edits_a_member),
@@ -212,6 +218,6 @@ _APPLIES: tuple[tuple[str, Callable[[Script], bool]], ...] = (
 """Each reason with the question that decides it; the first that applies counts."""
 
 
-def reason_of(script: Script) -> str:
-    """`REGULAR`, or why every future of the script goes through the reference engine."""
-    return next((reason for reason, applies in _APPLIES if applies(script)), REGULAR)
+def reason_of(timeline: GroupTimeline) -> str:
+    """`REGULAR`, or why every future of the timeline goes through the reference engine."""
+    return next((reason for reason, applies in _APPLIES if applies(timeline)), REGULAR)

@@ -32,15 +32,15 @@ Ints = NDArray[np.int64]
 
 
 def play_segment(
-    futures: Futures, segment: PlaySegment, lives: Ints, shares: Shares, sets: QueueSets,
+    futures: Futures, segment: PlaySegment, lifetimes: Ints, shares: Shares, sets: QueueSets,
     moves: list[Moves], locks: OrderLocks | None,
 ) -> None:  # fmt: skip
     """Run all passes of a segment.
 
     Args:
         futures: where the processes stand; handed to the next segment.
-        segment: which part of the script.
-        lives: numbers of those that are there.
+        segment: which part of the timeline.
+        lifetimes: numbers of those that are there.
         shares: of all topics.
         sets: of queues.
         moves: changes of what is held are put down here.
@@ -49,7 +49,7 @@ def play_segment(
     play = _SegmentPlay(
         futures=futures,
         segment=segment,
-        lives=lives,
+        lifetimes=lifetimes,
         shares=shares,
         sets=sets,
         moves=moves,
@@ -66,14 +66,14 @@ def play_segment(
 
 class _SegmentPlay:
     def __init__(
-        self, futures: Futures, segment: PlaySegment, lives: Ints, shares: Shares,
+        self, futures: Futures, segment: PlaySegment, lifetimes: Ints, shares: Shares,
         sets: QueueSets, moves: list[Moves], locks: OrderLocks | None,
     ) -> None:  # fmt: skip
         self._futures, self._segment = futures, segment
-        self._routes = KnownRoutes(futures, segment, lives)
-        self._lists = MemberLists(futures, segment, lives, self._routes)
-        self._elements = Elements(futures, segment, lives)
-        self._wake_ups = WakeUps(futures, segment, lives, self._lists.lists)
+        self._routes = KnownRoutes(futures, segment, lifetimes)
+        self._lists = MemberLists(futures, segment, lifetimes, self._routes)
+        self._elements = Elements(futures, segment, lifetimes)
+        self._wake_ups = WakeUps(futures, segment, lifetimes, self._lists.lists)
         self._passes = Runner(
             elements=self._elements,
             routes=self._routes,
@@ -84,15 +84,15 @@ class _SegmentPlay:
             locks=locks,
         )
         self._orderly = self._passes.orderly
-        self._blind = self._routes.blind.reshape(len(lives), -1)
+        self._blind = self._routes.blind.reshape(len(lifetimes), -1)
         self.fresh = [place for place in self._lists.lists if place.is_fresh]
-        self._longest_pass_us = longest_pass_us(futures.script)
+        self._longest_pass_us = longest_pass_us(futures.timeline)
         self._changes = SortedRows(self._list_changes())
         self._woken = np.full(len(self._elements.ids), timer_periods.NEVER)
         self._woken_after = np.full(len(self._woken), timer_periods.NEVER)
-        versions = [futures.traits[life].version for life in lives.tolist()]
+        versions = [futures.traits[lifetime].version for lifetime in lifetimes.tolist()]
         self._channel_active = np.array([v >= rebalancing.CHANNEL_ACTIVE for v in versions])[
-            self._elements.life
+            self._elements.lifetime
         ]
 
     def steady(self, shares: Shares) -> Steady:
@@ -353,8 +353,8 @@ class _SegmentPlay:
         """Heartbeat ticks after a pass fetched a route that no poll had brought yet."""
         assert place.known is not None
         state = self._elements
-        started = self._futures.ticks.beats_start[state.lives].reshape(-1)[who]
-        period = self._futures.ticks.periods.beat[state.lives, 0][state.life[who]]
+        started = self._futures.ticks.beats_start[state.lifetimes].reshape(-1)[who]
+        period = self._futures.ticks.periods.beat[state.lifetimes, 0][state.lifetime[who]]
         known = np.maximum(end, place.up[state.seed[who]])
         known = np.maximum(known, place.joining.reshape(-1)[who])
         first = started + timer_periods.FIRST_HEARTBEAT_US

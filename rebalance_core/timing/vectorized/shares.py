@@ -29,7 +29,7 @@ _SECOND = (1 << _SET_BITS) - 1
 
 
 MembersAt = Callable[[int], NDArray[np.int64]]
-"""Lives in the member list at a place, as clients sort them."""
+"""Lifetimes in the member list at a place, as clients sort them."""
 SetOf = Callable[[frozenset[int], frozenset[int]], frozenset[int]]
 
 
@@ -138,7 +138,7 @@ class Shares:
     """The shares of all topics.
 
     Args:
-        futures: of the script.
+        futures: of the timeline.
         sets: of queues.
 
     Attributes:
@@ -146,33 +146,35 @@ class Shares:
     """
 
     def __init__(self, futures: Futures, sets: QueueSets) -> None:
-        script = futures.script
-        self._script, self._sets, self._traits = script, sets, futures.traits
-        self.first = np.cumsum([0, *map(len, script.routes)])[:-1]
-        routes = [version for versions in script.routes for version in versions]
+        timeline = futures.timeline
+        self._timeline, self._sets, self._traits = timeline, sets, futures.traits
+        self.first = np.cumsum([0, *map(len, timeline.routes)])[:-1]
+        routes = [version for versions in timeline.routes for version in versions]
         self._words = np.array([entity_of("route", str(n)) for n in range(len(routes))], np.uint64)
-        self._queues = [[script.queues[n] for n in each.queues] for each in routes]
+        self._queues = [[timeline.queues[n] for n in each.queues] for each in routes]
         self._queues_by_bytes = [sorted(each) for each in self._queues]
         self._numbers: list[dict[MessageQueue, int]] = []
         """By route: the queues of its topic."""
-        for name, versions in zip(script.topics, script.routes, strict=True):
-            numbers = {queue: i for i, queue in enumerate(script.queues) if queue.topic == name}
+        for name, versions in zip(timeline.topics, timeline.routes, strict=True):
+            numbers = {queue: i for i, queue in enumerate(timeline.queues) if queue.topic == name}
             self._numbers += [numbers] * len(versions)
         self._keys = np.empty(0, np.uint64)  # sorted
         self._rows = np.empty(0, np.int64)  # of the table, in the order of the keys
         self._views: list[tuple[int, NDArray[np.int64]]] = []
         """By row: the route, and lives as clients sort them."""
         self.table = np.empty((0, len(self._traits)), np.int32)
-        """(rows, lives) sets by view, as far as they have been worked out; some are spare."""
+        """(rows, lifetimes) sets by view, as far as they have been worked out; some are spare."""
         self._whole: set[int] = set()
         """Rows with the shares of all that are in the view."""
         self._strategies: dict[Rules, AllocationStrategy] = {}
         self._of_places: dict[tuple[Rules, int, int], NDArray[np.int32]] = {}
         self._alike: dict[Rules, dict[str, list[int]]] = {}
-        for number, (life, trait) in enumerate(zip(self._script.lives, self._traits, strict=True)):
+        for number, (lifetime, trait) in enumerate(
+            zip(self._timeline.lifetimes, self._traits, strict=True)
+        ):
             names = self._alike.setdefault(rules_of(trait.member), {})
-            names.setdefault(life.client_id, []).append(number)
-        self._ids = [life.client_id for life in self._script.lives]
+            names.setdefault(lifetime.client_id, []).append(number)
+        self._ids = [lifetime.client_id for lifetime in self._timeline.lifetimes]
         last = {client_id: number for number, client_id in enumerate(self._ids)}
         self._client = np.array([last[client_id] for client_id in self._ids], np.int64)
         self._follow = {
@@ -189,7 +191,7 @@ class Shares:
 
     def of(
         self,
-        lives: NDArray[np.int64],
+        lifetimes: NDArray[np.int64],
         routes: NDArray[np.int64],
         hashes: NDArray[np.uint64],
         members: MembersAt,
@@ -197,22 +199,22 @@ class Shares:
         """The share of each pass, `UNCHANGED` or `REFUSED`.
 
         Args:
-            lives: numbers of lives.
+            lifetimes: numbers of lifetimes.
             routes: that they know.
             hashes: of the member list that they were given; 0: none.
-            members: lives in the list that the pass at a place was given, as clients sort them.
+            members: lifetimes in the list that the pass at a place was given, as clients sort them.
         """
         keys = hashes + self._words[routes]
         at = self._places(keys, routes, members)
         rows = self._rows[at]
-        shares = self.table[rows, lives]
+        shares = self.table[rows, lifetimes]
         asked = np.flatnonzero(shares == _NOT_YET)
         if len(asked):
-            pairs = np.unique(rows[asked] * self.table.shape[1] + lives[asked])
-            for row, life in zip(*divmod(pairs, self.table.shape[1]), strict=True):
-                if self.table[row, life] == _NOT_YET:
-                    self._share(int(row), int(life))
-            shares = self.table[rows, lives]
+            pairs = np.unique(rows[asked] * self.table.shape[1] + lifetimes[asked])
+            for row, lifetime in zip(*divmod(pairs, self.table.shape[1]), strict=True):
+                if self.table[row, lifetime] == _NOT_YET:
+                    self._share(int(row), int(lifetime))
+            shares = self.table[rows, lifetimes]
         return np.where(hashes == 0, UNCHANGED, shares).astype(np.int32)
 
     def rows(
@@ -223,28 +225,28 @@ class Shares:
         Args:
             hashes: of the member lists.
             routes: of the views.
-            members: lives in the list at a place, as clients sort them.
+            members: lifetimes in the list at a place, as clients sort them.
         """
         at = self._places(hashes + self._words[routes], routes, members)
         rows = self._rows[at]
         for row in set(rows.tolist()) - self._whole:
-            for life in self._one_of_each(row):
-                if self.table[row, life] == _NOT_YET:
-                    self._share(row, life)
+            for lifetime in self._one_of_each(row):
+                if self.table[row, lifetime] == _NOT_YET:
+                    self._share(row, lifetime)
             self._whole.add(row)
         return rows
 
     def _one_of_each(self, row: int) -> list[int]:
-        """A life that is in a view, of each strategy in it."""
-        lives = self._views[row][1]
+        """A lifetime that is in a view, of each strategy in it."""
+        lifetimes = self._views[row][1]
         if len(self._alike) == 1:
-            return [int(life) for life in lives[:1]]
-        names = [self._ids[life] for life in lives.tolist()]
+            return [int(lifetime) for lifetime in lifetimes[:1]]
+        names = [self._ids[lifetime] for lifetime in lifetimes.tolist()]
         found = (
             next((strategies[m][0] for m in names if m in strategies), None)
             for strategies in self._alike.values()
         )
-        return [life for life in found if life is not None]
+        return [lifetime for lifetime in found if lifetime is not None]
 
     def _places(
         self, keys: NDArray[np.uint64], routes: NDArray[np.int64], members: MembersAt
@@ -270,31 +272,34 @@ class Shares:
         self._keys, self._rows = merged[order], np.concatenate([self._rows, rows])[order]
         return np.searchsorted(self._keys, keys)
 
-    def _share(self, row: int, life: int) -> None:
-        """Work out what a life takes in a view, and with it all others of its strategy."""
-        trait, (route, lives) = self._traits[life], self._views[row]
-        if not len(lives) or (not self._queues[route] and trait.version >= EMPTY_IS_UNKNOWN):
-            self.table[row, life] = UNCHANGED
+    def _share(self, row: int, lifetime: int) -> None:
+        """Work out what a lifetime takes in a view, and with it all others of its strategy."""
+        trait, (route, lifetimes) = self._traits[lifetime], self._views[row]
+        if not len(lifetimes) or (not self._queues[route] and trait.version >= EMPTY_IS_UNKNOWN):
+            self.table[row, lifetime] = UNCHANGED
             return
         key = rules_of(trait.member)
         if key not in self._strategies:
             self._strategies[key] = parse_strategy(key.strategy, version=key.version)
-        queues, lives = self._mq_all(key, route), self._cid_all(key, lives)
+        queues, lifetimes = self._mq_all(key, route), self._cid_all(key, lifetimes)
         try:
-            of_places = self._by_place(key, route, lives)
+            of_places = self._by_place(key, route, lifetimes)
             if of_places is not None:
                 alike = self._follow[key]
-                self.table[row, alike] = of_places[self._places_of(lives)[alike]]
-                if self._ids[life]:
+                self.table[row, alike] = of_places[self._places_of(lifetimes)[alike]]
+                if self._ids[lifetime]:
                     return
-            client_id, members = self._ids[life], [self._ids[each] for each in lives.tolist()]
+            client_id, members = (
+                self._ids[lifetime],
+                [self._ids[each] for each in lifetimes.tolist()],
+            )
             shares = self._shares(key, route, members)
             if client_id not in shares:
                 share = self._strategies[key].allocate(client_id, queues, members)
                 shares = {client_id: self._number(route, share)}
         except AllocationError as error:
             lets_go = trait.member.profile.no_queue == DROP and error.java_class == EMPTY_ARGUMENT
-            self.table[row, life] = 0 if lets_go else REFUSED
+            self.table[row, lifetime] = 0 if lets_go else REFUSED
             return
         known = self._alike[key]
         found = [(each, set_) for name, set_ in shares.items() for each in known.get(name, ())]
@@ -304,11 +309,11 @@ class Shares:
         """The queues as clients with these rules sort them."""
         return (self._queues_by_bytes if key.by_bytes else self._queues)[route]
 
-    def _cid_all(self, key: Rules, lives: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Lives, sorted as in Java, as clients with these rules sort their ids."""
+    def _cid_all(self, key: Rules, lifetimes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Lifetimes, sorted as in Java, as clients with these rules sort their ids."""
         if not key.by_bytes:
-            return lives
-        return np.array(sorted(lives.tolist(), key=self._ids.__getitem__), np.int64)
+            return lifetimes
+        return np.array(sorted(lifetimes.tolist(), key=self._ids.__getitem__), np.int64)
 
     def _shares(self, key: Rules, route: int, members: list[str]) -> dict[str, int]:
         """Sets by client id, of all members; none where a strategy throws for one of them.
@@ -321,35 +326,35 @@ class Shares:
             return {}
         return {client_id: self._number(route, share) for client_id, share in found.items()}
 
-    def _places_of(self, lives: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(lives,) the place of each one's client id in a list; -1: it has none.
+    def _places_of(self, lifetimes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(lifetimes,) the place of each one's client id in a list; -1: it has none.
 
         An id that comes twice has its first place.
         """
         places = np.full(len(self._client), -1, np.int64)
-        places[self._client[lives[::-1]]] = np.arange(len(lives))[::-1]
+        places[self._client[lifetimes[::-1]]] = np.arange(len(lifetimes))[::-1]
         return places[self._client]
 
     def _by_place(
-        self, key: Rules, route: int, lives: NDArray[np.int64]
+        self, key: Rules, route: int, lifetimes: NDArray[np.int64]
     ) -> NDArray[np.int32] | None:
         """Sets by place in the list of members, and at last that of who is not in it.
 
         None where names count, or somebody's throws.
         """
         strategy = self._strategies[key]
-        if not strategy.by_place or (self._nameless and self._nameless & set(lives.tolist())):
+        if not strategy.by_place or (self._nameless and self._nameless & set(lifetimes.tolist())):
             return None
-        found = self._of_places.get((key, route, len(lives)))
+        found = self._of_places.get((key, route, len(lifetimes)))
         if found is None:
-            names, queues = [str(n) for n in range(len(lives))], self._mq_all(key, route)
+            names, queues = [str(n) for n in range(len(lifetimes))], self._mq_all(key, route)
             try:
                 shares = [*strategy.allocate_all(queues, names).values()]
                 shares.append(strategy.allocate("nobody", queues, names))
             except AllocationError:
                 return None
             found = np.array([self._number(route, share) for share in shares], np.int32)
-            self._of_places[key, route, len(lives)] = found
+            self._of_places[key, route, len(lifetimes)] = found
         return found
 
     def _number(self, route: int, queues: list[MessageQueue]) -> int:

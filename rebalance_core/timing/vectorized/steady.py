@@ -46,7 +46,7 @@ class Steady:
 
     Args:
         elements: of the segment.
-        segment: which part of the script.
+        segment: which part of the timeline.
         routes: what they know.
         lists: of the brokers.
         shares: of all topics.
@@ -57,7 +57,7 @@ class Steady:
         shares: Shares,
     ) -> None:  # fmt: skip
         self._elements, self._segment, self._lists = elements, segment, lists
-        self._shape = len(elements.lives), len(elements.futures.seeds)
+        self._shape = len(elements.lifetimes), len(elements.futures.seeds)
         self._answers = [self._answers_of(*each) for each in enumerate(lists.lists)]
         last_us = np.full(len(elements.ids), segment.end_us - 1)
         everyone = np.arange(len(elements.ids))
@@ -93,14 +93,16 @@ class Steady:
 
     def _settled(self, shares: Shares, topic: int, version: int) -> tuple[NDArray[np.int32], Times]:
         """(elements,) what all answers give those who know a version, and since when they do."""
-        lives, seeds = self._shape
-        brokers = self._elements.futures.script.routes[topic][version].brokers or (0,)
+        lifetimes, seeds = self._shape
+        brokers = self._elements.futures.timeline.routes[topic][version].brokers or (0,)
         asked = [each for each in self._answers if each.place.broker in brokers]
-        final = np.full((seeds, lives), UNCHANGED, np.int32)
-        since = np.full((seeds, lives), BEFORE_ALL, np.int64)
+        final = np.full((seeds, lifetimes), UNCHANGED, np.int32)
+        since = np.full((seeds, lifetimes), BEFORE_ALL, np.int64)
         route = int(shares.first[topic]) + version
         views = [self._views(shares, route, each) for each in asked]
-        step = max(1, _CELLS // (lives * max((each.seen.shape[1] for each in asked), default=1)))
+        step = max(
+            1, _CELLS // (lifetimes * max((each.seen.shape[1] for each in asked), default=1))
+        )
         for begin in range(0, seeds, step):
             part = slice(begin, begin + step)
             taken = [table[places[part]] for table, places in views]
@@ -120,7 +122,7 @@ class Steady:
     def _views(
         self, shares: Shares, route: int, answers: _Answers
     ) -> tuple[NDArray[np.int32], Ints]:
-        """What the lives take of each list that may be answered, and (S, K) places in that."""
+        """What the lifetimes take of each list that may be answered, and (S, K) places in that."""
 
         def members(place: int) -> Ints:
             if not found[place]:
@@ -132,7 +134,7 @@ class Steady:
         hashes = np.where(answers.seen, answers.hashes, np.uint64(0))
         found, first, places = np.unique(hashes, return_index=True, return_inverse=True)
         rows = shares.rows(found, np.full(len(found), route), members)
-        taken = shares.table[rows[:, None], self._elements.lives]
+        taken = shares.table[rows[:, None], self._elements.lifetimes]
         taken[found == 0] = UNCHANGED
         return taken, places.reshape(hashes.shape)
 

@@ -24,21 +24,21 @@ class SubscribedRoutes(KnownRoutes):
     """`KnownRoutes` of members that subscribe differently.
 
     Args:
-        futures: of the script.
+        futures: of the timeline.
         segment: which part of it.
-        lives: numbers of the lives; elements are ordered by life, then by future.
+        lifetimes: numbers of the lifetimes; elements are ordered by lifetime, then by future.
         mixed: who subscribes what.
     """
 
     def __init__(
-        self, futures: Futures, segment: PlaySegment, lives: Ints, mixed: MixedState
+        self, futures: Futures, segment: PlaySegment, lifetimes: Ints, mixed: MixedState
     ) -> None:
         self._mixed = mixed
-        self.subscriptions = mixed.subscriptions.of(lives)
-        self._fetched_us = mixed.fetched_us[:, lives].reshape(
-            len(futures.script.routes), len(lives) * len(futures.seeds)
+        self.subscriptions = mixed.subscriptions.of(lifetimes)
+        self._fetched_us = mixed.fetched_us[:, lifetimes].reshape(
+            len(futures.timeline.routes), len(lifetimes) * len(futures.seeds)
         )
-        super().__init__(futures, segment, lives)
+        super().__init__(futures, segment, lifetimes)
 
     def at(self, topic: int, elements: Ints, at_us: Times) -> Ints:
         """The version of a topic's route that each element knows; `UNKNOWN`."""
@@ -78,17 +78,17 @@ class SubscribedRoutes(KnownRoutes):
     def keep(self) -> None:
         """Hand over to the next segment what passes fetched."""
         super().keep()
-        shape = len(self._versions), len(self._lives), len(self._futures.seeds)
-        self._mixed.fetched_us[:, self._lives] = self._fetched_us.reshape(shape)
+        shape = len(self._versions), len(self._lifetimes), len(self._futures.seeds)
+        self._mixed.fetched_us[:, self._lifetimes] = self._fetched_us.reshape(shape)
 
     def _blind(self, segment: PlaySegment) -> NDArray[np.bool_]:
         return np.ones(self.fetched.shape[1], bool)
 
     def _learn(self, topic: int, segment: PlaySegment) -> list[Polled]:
         """All versions, and when polls bring them."""
-        ticks, lives = self._futures.ticks, self._lives
-        created = ticks.created[lives]
-        visible = [row + ticks.route_lag[lives] for row in ticks.route_visible_us[topic]]
+        ticks, lifetimes = self._futures.ticks, self._lifetimes
+        created = ticks.created[lifetimes]
+        visible = [row + ticks.route_lag[lifetimes] for row in ticks.route_visible_us[topic]]
         after = [*visible[1:], np.full(created.shape, NEVER, np.int64)]
         found: list[Polled] = []
         for number, version in enumerate(self._versions[topic]):
@@ -104,10 +104,10 @@ class SubscribedRoutes(KnownRoutes):
         return found
 
     def _polled(self, topic: int, visible: Times, until: Times) -> Times:
-        """(lives, S) when the first poll that is answered with a version has brought it."""
+        """(lifetimes, S) when the first poll that is answered with a version has brought it."""
         subscriptions = self.subscriptions
-        first = self._futures.ticks.timers_start[self._lives] + FIRST_POLL_US
-        period = self._futures.ticks.periods.poll[self._lives]
+        first = self._futures.ticks.timers_start[self._lifetimes] + FIRST_POLL_US
+        period = self._futures.ticks.periods.poll[self._lifetimes]
         found = np.full(first.shape, NEVER, np.int64)
         for state, since in enumerate(subscriptions.since):
             subscribed = subscriptions.state_has(state, topic)

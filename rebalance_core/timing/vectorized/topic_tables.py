@@ -64,20 +64,20 @@ class TopicTables:
     ) -> None:
         self._elements, self._routes, self._lists = elements, routes, lists
         self._agenda, self._wakes, self._mixed = agenda, wakes, mixed
-        futures, lives = elements.futures, elements.lives
-        self._words = futures.ticks.words[lives]
-        version = parse_version(futures.script.settings.broker_version)
+        futures, lifetimes = elements.futures, elements.lifetimes
+        self._words = futures.ticks.words[lifetimes]
+        version = parse_version(futures.timeline.settings.broker_version)
         self._newest_wins = version >= NEWEST_NOTICE_WINS
-        notifies = [not futures.traits[life].broadcasting for life in lives.tolist()]
+        notifies = [not futures.traits[lifetime].broadcasting for lifetime in lifetimes.tolist()]
         self._notifies = np.array(notifies, bool) | (version < BROADCASTING_IS_SILENT)
-        self._notified = futures.script.settings.notified
+        self._notified = futures.timeline.settings.notified
         self._lost = np.uint64(round(futures.options.lost_notices * (1 << draws.DRAW_BITS)))
         self._operations = np.array([self._operations_of(place) for place in lists], np.int64)
-        self._notices_count = ~futures.deaf[lives][:, None]
+        self._notices_count = ~futures.deaf[lifetimes][:, None]
         self._stack(lists)
 
     def _stack(self, lists: list[MemberList]) -> None:
-        """All lists as one array each: (lists, lives x S), or (lists, S)."""
+        """All lists as one array each: (lists, lifetimes x S), or (lists, S)."""
         self._numbers = np.array([place.number for place in lists], np.int64)
         self._brokers = [place.broker for place in lists]
         if not lists:
@@ -97,11 +97,11 @@ class TopicTables:
         """Let brokers see one event in each of some futures; True where one notified a member."""
         if not self._lists:
             return np.zeros(len(seen.seed), bool)
-        elements, seed, at, life = self._elements, seen.seed, seen.at_us, seen.life
-        who = life * len(elements.futures.seeds) + seed
+        elements, seed, at, lifetime = self._elements, seen.seed, seen.at_us, seen.lifetime
+        who = lifetime * len(elements.futures.seeds) + seed
         codes = self._routes.subscriptions.codes_at(who, at)
         states = seen.kind == EventKind.SUBSCRIBES
-        codes[states] = self._routes.subscriptions.codes[seen.number[states], life[states]]
+        codes[states] = self._routes.subscriptions.codes[seen.number[states], lifetime[states]]
         # who changes its topics and goes in one instant does so in this order
         beats = _IS_HEARTBEAT[seen.kind] & (at < elements.ended[who] + states)
         # from here on (lists, futures)
@@ -119,13 +119,13 @@ class TopicTables:
             number, row = np.nonzero(new)
             self._since[number, who[row]], self._fed[number, who[row]] = at[row], True
         goes = (seen.kind == EventKind.GOES) & (until == at) & (since < until)
-        goes &= connected & self._end_notified[:, life]
+        goes &= connected & self._end_notified[:, lifetime]
         before = self._mixed.heard[self._numbers[:, None], seed]
         number, row = np.nonzero(reads | new | joins)
         self._mixed.heard[self._numbers[number], seed[row]] = codes[row]
         differs = reads & listed & (before != codes) & (before != NOTHING_HEARD)
-        notifies = ((differs | new | joins) & self._notified | goes) & self._notifies[life]
-        if elements.futures.script.notices:
+        notifies = ((differs | new | joins) & self._notified | goes) & self._notifies[lifetime]
+        if elements.futures.timeline.notices:
             notifies &= [
                 elements.futures.ticks.notifies(broker, seed, at) for broker in self._brokers
             ]
@@ -137,16 +137,16 @@ class TopicTables:
     def _asked(self, asks: NDArray[np.bool_], seen: Seen) -> NDArray[np.bool_]:
         """(lists, futures) the event is that a broker was asked; it is one no more."""
         asked = self._agenda.channel_us
-        found: NDArray[np.bool_] = asks & (asked[:, seen.life, seen.seed] == seen.at_us)
+        found: NDArray[np.bool_] = asks & (asked[:, seen.lifetime, seen.seed] == seen.at_us)
         number, row = np.nonzero(found)
-        asked[number, seen.life[row], seen.seed[row]] = NEVER
+        asked[number, seen.lifetime[row], seen.seed[row]] = NEVER
         return found
 
     def _tell(self, number: Ints, seen: Seen, again: NDArray[np.bool_]) -> None:
         """Send NOTIFY_CONSUMER_IDS_CHANGED to all in a list; ``number`` of each event's, rising."""
         seed, at = seen.seed, seen.at_us
         numbered = _IS_HEARTBEAT[seen.kind] & ~again
-        ticks = self._operations[number, np.where(again, _AGAIN, seen.kind), seen.life]
+        ticks = self._operations[number, np.where(again, _AGAIN, seen.kind), seen.lifetime]
         ticks = ticks + np.where(numbered, seen.number, 0)
         elements, words, shape = self._elements, self._words[:, seed], self._words.shape
         since, until = (
@@ -154,7 +154,7 @@ class TopicTables:
         )
         listed = (since <= at) & (at < until) & self._notices_count
         woken = at + delays.NOTICE.many(draws.draws_of(words, Timer.NOTICE, ticks))
-        woken = elements.futures.woken((elements.lives[:, None], seed), woken)
+        woken = elements.futures.woken((elements.lifetimes[:, None], seed), woken)
         if self._lost:
             listed &= draws.draws_of(words, Timer.NOTICE_LOST, ticks) >= self._lost
         woken = np.where(listed, woken, NEVER)
@@ -180,10 +180,12 @@ class TopicTables:
             self._wakes.put(broker, seeds, woken[:, part], used[:, part], as_one[:, part])
 
     def _operations_of(self, place: MemberList) -> Ints:
-        """(kinds, lives) the ticks of draws of a broker's notices."""
-        script = self._elements.futures.script
-        name = script.brokers[place.broker]
-        entities = [script.lives[life].entity for life in self._elements.lives.tolist()]
+        """(kinds, lifetimes) the ticks of draws of a broker's notices."""
+        timeline = self._elements.futures.timeline
+        name = timeline.brokers[place.broker]
+        entities = [
+            timeline.lifetimes[lifetime].entity for lifetime in self._elements.lifetimes.tolist()
+        ]
         return np.array(
             [
                 [

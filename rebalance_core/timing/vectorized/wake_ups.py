@@ -25,12 +25,12 @@ class _Notices:
     """The operations on a list that tell the others.
 
     Attributes:
-        life: (N,) place of who registers or goes.
+        lifetime: (N,) place of who registers or goes.
         goes: (N,) it goes.
         ticks: (N, S) of the draws of its notices.
     """
 
-    life: NDArray[np.int64]
+    lifetime: NDArray[np.int64]
     goes: NDArray[np.bool_]
     ticks: NDArray[np.int64]
 
@@ -39,9 +39,9 @@ class WakeUps:
     """The wake-ups of all elements of a segment.
 
     Args:
-        futures: of the script.
+        futures: of the timeline.
         segment: which part of it.
-        lives: numbers of the lives.
+        lifetimes: numbers of the lifetimes.
         lists: the member lists.
     """
 
@@ -49,23 +49,23 @@ class WakeUps:
         self,
         futures: Futures,
         segment: PlaySegment,
-        lives: NDArray[np.int64],
+        lifetimes: NDArray[np.int64],
         lists: list[MemberList],
     ) -> None:
-        self.futures, self._segment, self.lives = futures, segment, lives
-        version = parse_version(futures.script.settings.broker_version)
+        self.futures, self._segment, self.lifetimes = futures, segment, lifetimes
+        version = parse_version(futures.timeline.settings.broker_version)
         self._newest_wins = version >= NEWEST_NOTICE_WINS
         self._silent = version >= BROADCASTING_IS_SILENT
         self._seeds = len(futures.seeds)
         joined = np.where(
-            self._wakes_itself()[:, None], futures.ticks.joined[lives], timer_periods.NEVER
+            self._wakes_itself()[:, None], futures.ticks.joined[lifetimes], timer_periods.NEVER
         )
         columns = [joined[None]]
         for place in lists:
             if not place.is_fresh:
                 columns.extend(self._woken(place, self.notices(place)))
         columns.extend(row[None] for row in self._woken_by_mates())
-        table = np.concatenate(columns).reshape(-1, len(lives) * self._seeds)
+        table = np.concatenate(columns).reshape(-1, len(lifetimes) * self._seeds)
         self._known = SortedRows(table.T)
         self.fresh = [_FreshList(self, place) for place in lists if place.is_fresh]
 
@@ -77,60 +77,66 @@ class WakeUps:
         return found
 
     def _woken_by_mates(self) -> Iterator[Times]:
-        """(lives, S) as many as some life has: when other groups of its instance wake it."""
+        """(lifetimes, S) as many as some lifetime has: when other groups of its instance wake
+        it.
+        """
         rows: dict[int, list[Times]] = {}
         wakes = self.futures.mate_wakes.between(self._segment.since_us, self._segment.end_us)
-        for life, at_us in wakes:
-            rows.setdefault(life, []).append(at_us)
+        for lifetime, at_us in wakes:
+            rows.setdefault(lifetime, []).append(at_us)
         never = np.full(self._seeds, timer_periods.NEVER, np.int64)
         for number in range(max(map(len, rows.values()), default=0)):
-            rows_at = [rows.get(life, ())[number : number + 1] for life in self.lives.tolist()]
+            rows_at = [
+                rows.get(lifetime, ())[number : number + 1] for lifetime in self.lifetimes.tolist()
+            ]
             yield np.stack([row[0] if row else never for row in rows_at])
 
     def _wakes_itself(self) -> NDArray[np.bool_]:
-        """(lives,) ``start()`` of a push consumer ends with a wake-up of its own."""
-        push = self.futures.script.settings.consumer_type == PUSH
-        lives = self.futures.script.lives
-        return np.array([push and not lives[life].observed for life in self.lives.tolist()])
+        """(lifetimes,) ``start()`` of a push consumer ends with a wake-up of its own."""
+        push = self.futures.timeline.settings.consumer_type == PUSH
+        lifetimes = self.futures.timeline.lifetimes
+        return np.array(
+            [push and not lifetimes[lifetime].observed for lifetime in self.lifetimes.tolist()]
+        )
 
     def notices(self, place: MemberList) -> _Notices:
         """The operations on a list that tell the others."""
-        script, moving = self.futures.script, place.moving
-        name, notified = script.brokers[place.broker], script.settings.notified
+        timeline, moving = self.futures.timeline, place.moving
+        name, notified = timeline.brokers[place.broker], timeline.settings.notified
         comes, goes = (
             self._in_time(times[moving]).any(axis=1) for times in (place.since, place.until)
         )
         comes = np.logical_and(comes | place.is_fresh, notified)
         goes &= place.notified[moving]
         found: list[tuple[int, bool, NDArray[np.int64]]] = []
-        for life, registers, ends in zip(moving.tolist(), comes, goes, strict=True):
-            if self._silent and self.futures.traits[self.lives[life]].broadcasting:
+        for lifetime, registers, ends in zip(moving.tolist(), comes, goes, strict=True):
+            if self._silent and self.futures.traits[self.lifetimes[lifetime]].broadcasting:
                 continue
-            entity = script.lives[self.lives[life]].entity
+            entity = timeline.lifetimes[self.lifetimes[lifetime]].entity
             joins, again, gone = (
                 operations.operation_id(entity, name, place.number, operation)
                 for operation in (Operation.JOINS, Operation.AGAIN, Operation.GOES)
             )
             if registers:
-                found.append((life, False, np.where(place.joins[life], joins, again)))
+                found.append((lifetime, False, np.where(place.joins[lifetime], joins, again)))
             if ends:
-                found.append((life, True, np.full(self._seeds, gone)))
+                found.append((lifetime, True, np.full(self._seeds, gone)))
         return _Notices(
-            life=np.array([life for life, _, _ in found], np.int64),
+            lifetime=np.array([lifetime for lifetime, _, _ in found], np.int64),
             goes=np.array([ends for _, ends, _ in found], bool),
             ticks=np.array([each for _, _, each in found], np.int64).reshape(-1, self._seeds),
         )
 
     def delays(self, tick: NDArray[np.int64]) -> Times:
-        """(N, lives, S) until each target of operations is woken; `NEVER` where the notice gets
+        """(N, lifetimes, S) until each target of operations is woken; `NEVER` where the notice gets
         lost.
         """
-        words = self.futures.words_for(Timer.NOTICE)[self.lives]
+        words = self.futures.words_for(Timer.NOTICE)[self.lifetimes]
         delays = NOTICE.many(draws.ticked(words, tick[:, None]))
-        delays[:, self.futures.deaf[self.lives]] = timer_periods.NEVER
+        delays[:, self.futures.deaf[self.lifetimes]] = timer_periods.NEVER
         lost = round(self.futures.options.lost_notices * (1 << draws.DRAW_BITS))
         if lost:
-            words = self.futures.words_for(Timer.NOTICE_LOST)[self.lives]
+            words = self.futures.words_for(Timer.NOTICE_LOST)[self.lifetimes]
             delays[draws.ticked(words, tick[:, None]) < np.uint64(lost)] = timer_periods.NEVER
         return delays
 
@@ -139,7 +145,7 @@ class WakeUps:
 
     def sent(self, place: MemberList, notices: _Notices) -> Times:
         """(N, S) when the notices of operations are sent; `NEVER`: not in the segment."""
-        since, until = place.since[notices.life], place.until[notices.life]
+        since, until = place.since[notices.lifetime], place.until[notices.lifetime]
         ends = np.where((since < until) & (until < place.down), until, timer_periods.NEVER)
         at = np.where(notices.goes[:, None], ends, since)
         notifies = self.futures.ticks.notifies(place.broker, slice(None), at)
@@ -153,14 +159,14 @@ class WakeUps:
         return SortedRows(sent.T).first_after(seeds, sent)
 
     def _woken(self, place: MemberList, notices: _Notices) -> Iterator[Times]:
-        """(n, lives, S) by operations: when each life is woken by them; `NEVER`."""
+        """(n, lifetimes, S) by operations: when each lifetime is woken by them; `NEVER`."""
         sent = self.sent(place, notices)
         newer = self.followed(sent)
         step = max(1, CELLS_AT_ONCE // place.since.size)
         for first in range(0, len(sent), step):
             part = slice(first, first + step)
             at = sent[part, None]
-            woken = self.futures.woken((self.lives,), at + self.delays(notices.ticks[part]))
+            woken = self.futures.woken((self.lifetimes,), at + self.delays(notices.ticks[part]))
             listed = (place.since <= at) & (at < place.until)
             yield np.where(listed & (woken < newer[part, None]), woken, timer_periods.NEVER)
 
@@ -193,7 +199,7 @@ class _FreshList:
         coming = np.flatnonzero(self._last_us > at_us.min())[:, None]
         seeds = elements % len(self.place.up)
         sent = self._sent[coming, seeds]
-        at = self._wake_ups.lives[elements // len(self.place.up)], seeds
+        at = self._wake_ups.lifetimes[elements // len(self.place.up)], seeds
         woken = self._wake_ups.futures.woken(at, sent + self._delays[coming, elements])
         counts = (self._since[elements] <= sent) & (sent < self._until[elements])
         counts &= (woken > at_us) & (woken < self._newer[coming, seeds])

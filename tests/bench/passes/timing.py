@@ -17,10 +17,10 @@ from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.history import GroupHistory
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.reference.play import play_seeds_one_by_one
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds
 from tests.bench.report import MORE, Figure, Report, Table, bench_main, say, tidy
 
@@ -59,7 +59,7 @@ def opening(members: int, queues: int = QUEUES) -> list[Event]:
     ]  # fmt: skip
 
 
-def mixed(members: int, changes: int) -> Script:
+def mixed(members: int, changes: int) -> GroupTimeline:
     """Changes of all kinds, in turn."""
     found = opening(members)
     for n in range(changes):
@@ -80,10 +80,10 @@ def mixed(members: int, changes: int) -> Script:
             case _:
                 kind, made = events.BROKER_UP, {"broker_name": BROKERS[1]}
         found.append(told(at_ms, len(found), kind, **made))
-    return script(found)
+    return timeline(found)
 
 
-def restart(members: int, changes: int) -> Script:
+def restart(members: int, changes: int) -> GroupTimeline:
     """A rolling restart, as far as so many changes go."""
     found = opening(members)
     for n in range(changes):
@@ -92,26 +92,26 @@ def restart(members: int, changes: int) -> Script:
         channel = str((n + 1) // 2 // members + n % 2)
         at_ms = T0_MS + GAP_MS + n * PACE_MS
         found.append(told(at_ms, len(found), kind, **member, channel_id=channel))
-    return script(found)
+    return timeline(found)
 
 
-def orderly(queues: int, changes: int) -> Script:
+def orderly(queues: int, changes: int) -> GroupTimeline:
     """Members of an orderly group join, die and leave in turn."""
     found = opening(8, -(-queues // len(BROKERS)))
     kinds = events.CONSUMER_JOIN, events.CONSUMER_LOST, events.CONSUMER_JOIN, events.CONSUMER_LEAVE
     for n in range(changes):
         member = {"client_id": f"10.1.0.{n // 2}@1", "channel_id": "0"}
         found.append(told(T0_MS + GAP_MS + n * ORDERLY_MS, len(found), kinds[n % 4], **member))
-    return script(found, ordered=True, client_version="5.1.4", broker_version="5.3.3")
+    return timeline(found, ordered=True, client_version="5.1.4", broker_version="5.3.3")
 
 
-def script(found: list[Event], **given: Any) -> Script:
+def timeline(found: list[Event], **given: Any) -> GroupTimeline:
     """Of a group of push consumers."""
     settings = GroupSettings(subscriptions=("T",), **given)
-    return script_of(GroupHistory("c", "g", settings, tuple(found)), ClockOptions())
+    return build_timeline(GroupHistory("c", "g", settings, tuple(found)), ClockOptions())
 
 
-def seconds(its: Script, seeds: int, *, loop: bool = False) -> float:
+def seconds(its: GroupTimeline, seeds: int, *, loop: bool = False) -> float:
     """Processor time of all futures."""
     begin = time.process_time()
     if loop:
@@ -132,7 +132,7 @@ def timing(seeds: int = 500, changes: int = 20) -> Report:
     rows: list[tuple[str | float, ...]] = []
     orderly_rows: list[tuple[str | float, ...]] = []
     figures: list[Figure] = []
-    shapes: tuple[tuple[str, Callable[[int, int], Script], int], ...] = (
+    shapes: tuple[tuple[str, Callable[[int, int], GroupTimeline], int], ...] = (
         ("8 members", mixed, 8), ("50 members", mixed, 50), ("50 members, restart", restart, 50),
     )  # fmt: skip
     for name, make, members in shapes:

@@ -77,7 +77,7 @@ def _events(group: int, changes: int) -> Iterator[Row]:
 
 def _changes(group: int, members: int) -> Iterator[tuple[int, Row]]:
     """When, and what; without end."""
-    at_ms, queues, lives = START_MS, QUEUES, [0] * members
+    at_ms, queues, lifetimes = START_MS, QUEUES, [0] * members
     turns = cycle(KINDS[group % len(KINDS) :] + KINDS[: group % len(KINDS)])
     guest, here = members, list[int]()
     for turn, kind in enumerate(turns):
@@ -90,9 +90,9 @@ def _changes(group: int, members: int) -> Iterator[tuple[int, Row]]:
         elif kind == "leave" and here:
             yield at_ms, _consumer(CONSUMER_LEAVE, here.pop(0), 0)
         elif kind == "restart":
-            yield at_ms, _consumer(CONSUMER_LEAVE, member, lives[member])
-            lives[member] += 1
-            yield at_ms + RESTART_MS, _consumer(CONSUMER_JOIN, member, lives[member])
+            yield at_ms, _consumer(CONSUMER_LEAVE, member, lifetimes[member])
+            lifetimes[member] += 1
+            yield at_ms + RESTART_MS, _consumer(CONSUMER_JOIN, member, lifetimes[member])
         elif kind == "queues":
             queues += 1
             yield at_ms, _topic(BROKERS[0], queues)
@@ -102,9 +102,9 @@ def _changes(group: int, members: int) -> Iterator[tuple[int, Row]]:
             yield at_ms, {"event_type": BROKER_UP, "broker_name": BROKERS[1]}
 
 
-def _consumer(kind: str, member: int, life: int) -> Row:
+def _consumer(kind: str, member: int, lifetime: int) -> Row:
     address = f"10.0.{member // 250}.{member % 250}"
-    return {"event_type": kind, "client_id": f"{address}@{life}", "channel_id": str(life)}
+    return {"event_type": kind, "client_id": f"{address}@{lifetime}", "channel_id": str(lifetime)}
 
 
 def _topic(broker: str, queues: int) -> Row:

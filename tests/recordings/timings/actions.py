@@ -32,7 +32,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Run:
-    """One life of a consumer: `start()` called, returned, process ended (None: lives on)."""
+    """One lifetime of a consumer: `start()` called, returned, process ended (None: lives on)."""
 
     client: str
     group: str
@@ -127,7 +127,7 @@ def _shutdowns(truth: Truth, client: str, group: str) -> list[int]:
 
 
 def observed_runs(truth: Truth, events: list[Row]) -> list[Run]:
-    """Lives of the consumers of a recording."""
+    """Lifetimes of the consumers of a recording."""
     ends, runs = ends_of(events), []
     for (client, group), lines in truth.lines.items():
         called = 0

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rebalance_core.model.group_settings import BROADCASTING
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.ownership_log import OwnershipLog
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds
 from tests.recordings.recorded_events import REPLICATED
 from tests.recordings.tables import (
@@ -41,7 +41,7 @@ from tests.recordings.timings.timeline import (
 )
 from tests.recordings.truth import Truth, read_truth
 
-Play = Callable[[Script, Sequence[int], ClockOptions], OwnershipLog]
+Play = Callable[[GroupTimeline, Sequence[int], ClockOptions], OwnershipLog]
 
 TIMED = (*RECORDINGS, *REPLICATED)
 OVERLOADED = ("join-leave-5.5", *REPLICATED)
@@ -137,12 +137,12 @@ def compared(
         its_actions = [one for one in actions if one.group == group]
         if not its_actions or not its_changes or (groups and group not in groups):
             continue
-        script = script_of(history, ClockOptions())
-        names = client_names(truth, derived, script)
+        timeline = build_timeline(history, ClockOptions())
+        names = client_names(truth, derived, timeline)
         if given == Given.RECORDER and name not in REPLICATED:  # of whom that is in no file
-            script = replace(script, known=known_of(name, script, names))
-        log = play(script, range(seeds), ClockOptions())
-        simulated = simulated_timeline(script, log, seeds, names)
+            timeline = replace(timeline, known=known_of(name, timeline, names))
+        log = play(timeline, range(seeds), ClockOptions())
+        simulated = simulated_timeline(timeline, log, seeds, names)
         observed = observed_timeline(its_actions)
         found += _latencies(observed, simulated, its_changes, cluster["version"])
         if history.settings.message_model != BROADCASTING:  # where everybody owns every queue
@@ -178,7 +178,7 @@ def _gaps(
 
 
 def client_names(
-    truth: Truth, derived: Tables, script: Script
+    truth: Truth, derived: Tables, timeline: GroupTimeline
 ) -> dict[tuple[str, str | None], str]:
     """Names of the clients by (client_id, channel_id), whatever the channels are called.
 
@@ -186,10 +186,10 @@ def client_names(
     """
     runs = observed_runs(truth, derived["cluster_events"])
     names: dict[tuple[str, str | None], str] = {}
-    for life in sorted(script.lives, key=lambda one: one.ghost):
-        at_ms = life.joined.event_us // 1_000
-        same = [run for run in runs if run.client_id == life.client_id]
+    for lifetime in sorted(timeline.lifetimes, key=lambda one: one.ghost):
+        at_ms = lifetime.joined.event_us // 1_000
+        same = [run for run in runs if run.client_id == lifetime.client_id]
         free = [run for run in same if run.client not in names.values()] or same
         nearest = min(free, key=lambda run: abs(run.started_ms - at_ms))
-        names.setdefault((life.client_id, life.channel_id), nearest.client)
+        names.setdefault((lifetime.client_id, lifetime.channel_id), nearest.client)
     return names

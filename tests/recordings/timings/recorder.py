@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from rebalance_core.timing.group_timeline import ProcessStop, Script, WatcherKnowledge
+from rebalance_core.timing.group_timeline import GroupTimeline, ProcessStop, WatcherKnowledge
 from tests.recordings.tables import DATA, Row, Tables
 
 
@@ -26,21 +26,21 @@ def recorder_tables(name: str, tables: Tables) -> Tables:
 
 
 def known_of(
-    name: str, script: Script, names: dict[tuple[str, str | None], str]
+    name: str, timeline: GroupTimeline, names: dict[tuple[str, str | None], str]
 ) -> WatcherKnowledge:
     """What the recorder knew of a group.
 
     Args:
         name: of the recording.
-        script: of the group.
+        timeline: of the group.
         names: the recording's names of clients by (client_id, channel_id).
     """
     return WatcherKnowledge(
         tuple(
-            ProcessStop(life.index, int(row["from_ms"]) * 1_000, int(row["until_ms"]) * 1_000)
+            ProcessStop(lifetime.index, int(row["from_ms"]) * 1_000, int(row["until_ms"]) * 1_000)
             for row in _rows(DATA / name / "stopped.csv")
-            for life in script.lives
-            if names[life.client_id, life.channel_id] == row["client"]
+            for lifetime in timeline.lifetimes
+            if names[lifetime.client_id, lifetime.channel_id] == row["client"]
         )
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.ownership_log import OwnershipLog
 from tests.recordings.timings.actions import Action
 from tests.recordings.timings.changes import Change
@@ -71,23 +71,28 @@ def observed_timeline(actions: list[Action]) -> Timeline:
 
 
 def simulated_timeline(
-    script: Script, log: OwnershipLog, seeds: int, names: dict[tuple[str, str | None], str]
+    simulated: GroupTimeline,
+    log: OwnershipLog,
+    seeds: int,
+    names: dict[tuple[str, str | None], str],
 ) -> Timeline:
     """Of what a group is simulated to do.
 
     Args:
-        script: of the group.
+        simulated: the group's timeline.
         log: of its futures.
         seeds: how many there are.
         names: the recording's names of clients by (client_id, channel_id).
     """
-    of_life = [names[life.client_id, life.channel_id] for life in script.lives]
-    clients = sorted(set(of_life))
-    number = np.array([clients.index(name) for name in of_life], np.int64)
-    queues = [(queue.topic, queue.broker_name, queue.queue_id) for queue in script.queues]
+    of_lifetime = [
+        names[lifetime.client_id, lifetime.channel_id] for lifetime in simulated.lifetimes
+    ]
+    clients = sorted(set(of_lifetime))
+    number = np.array([clients.index(name) for name in of_lifetime], np.int64)
+    queues = [(queue.topic, queue.broker_name, queue.queue_id) for queue in simulated.queues]
     return timeline(
         seeds, clients, queues,
-        (log.seed.astype(np.int64), number[log.life], log.queue.astype(np.int64),
+        (log.seed.astype(np.int64), number[log.lifetime], log.queue.astype(np.int64),
          log.at_us / 1_000, log.delta.astype(np.int64)),
     )  # fmt: skip
 

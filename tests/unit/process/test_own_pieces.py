@@ -22,7 +22,7 @@ from rebalance_core.process.propagate import propagate
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.reference.play import play_seeds_one_by_one
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds, reason_of
 from rebalance_core.timing.vectorized.reference_only import REGULAR
 from tests.own_pieces import NamesMore, OwnAverage, Sticky, ThrowsForThree
@@ -84,7 +84,7 @@ def test_futures_of_random_groups_in_loop_and_batch(seed: int) -> None:
     def check(history: GroupHistory, options: ClockOptions, client: str, broker: str) -> None:
         nonlocal regular
         its = awake(of_clients(history), 0, client, broker, mixed=False)
-        scripts = [script_of(by(its, text), options) for text in (GREY, "AVG")]
+        scripts = [build_timeline(by(its, text), options) for text in (GREY, "AVG")]
         assert reason_of(scripts[0]) == reason_of(scripts[1])
         seeds = np.arange(3) * 977
         loops = [rows_of(play_seeds_one_by_one(one, seeds.tolist(), options)) for one in scripts]
@@ -112,7 +112,7 @@ def test_futures_of_a_strategy_that_errs(seed: int, strategy: OwnAverage) -> Non
     def check(history: GroupHistory, options: ClockOptions) -> None:
         nonlocal played
         its = by(awake(of_clients(history), 0, "5.3", "5.3", mixed=False), GREY)
-        script = script_of(its, options)
+        script = build_timeline(its, options)
         found = rows_of(play_seeds(script, np.arange(2), options))
         assert found == rows_of(play_seeds_one_by_one(script, [0, 1], options))
         played += len(found) > 0

@@ -7,18 +7,18 @@ from itertools import pairwise
 from typing import Any
 
 from rebalance_core.model.events import Event
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.ownership_log import OwnershipLog
 from rebalance_core.timing.reference.play import Played, play_with_passes
 from rebalance_core.timing.reference.world import PassBegun
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from tests.unit.replay.histories import event, history, short, topic
 
 START_MS = 1_700_000_000_000
 EXACT = ClockOptions(exact_times=True)
 SECOND = 1_000_000
-COLUMNS = ("seed", "life", "queue", "at_us", "delta")
+COLUMNS = ("seed", "lifetime", "queue", "at_us", "delta")
 
 
 def joins(at_ms: int, client: str, channel: str | None = None, **fields: Any) -> Event:
@@ -40,44 +40,44 @@ def two_brokers(queues: int = 4, name: str = "T") -> list[Event]:
 class Future:
     """One future; times are milliseconds since the start of the history."""
 
-    script: Script
+    timeline: GroupTimeline
     played: Played
     held: dict[str, list[tuple[float, float, str]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         since: dict[tuple[int, int], int] = {
-            (life, queue): START_MS * 1_000
-            for life, queues in enumerate(self.script.initial)
+            (lifetime, queue): START_MS * 1_000
+            for lifetime, queues in enumerate(self.timeline.initial)
             for queue in queues
         }
         log = self.played.log
         held = defaultdict(list)
-        for life, queue, at_us, delta in zip(
-            log.life.tolist(), log.queue.tolist(), log.at_us.tolist(), log.delta.tolist(),
+        for lifetime, queue, at_us, delta in zip(
+            log.lifetime.tolist(), log.queue.tolist(), log.at_us.tolist(), log.delta.tolist(),
             strict=True,
         ):  # fmt: skip
             if delta > 0:
-                assert (life, queue) not in since, "taken twice"
-                since[life, queue] = at_us
+                assert (lifetime, queue) not in since, "taken twice"
+                since[lifetime, queue] = at_us
             else:
-                begun = since.pop((life, queue))
-                held[queue].append((ms(begun), ms(at_us), life))
-        for (life, queue), begun in since.items():
-            held[queue].append((ms(begun), float("inf"), life))
+                begun = since.pop((lifetime, queue))
+                held[queue].append((ms(begun), ms(at_us), lifetime))
+        for (lifetime, queue), begun in since.items():
+            held[queue].append((ms(begun), float("inf"), lifetime))
         for queue, spans in held.items():
-            its = self.script.queues[queue]
+            its = self.timeline.queues[queue]
             name = short({"topic": its.topic, "broker_name": its.broker_name,
                           "queue_id": its.queue_id})  # fmt: skip
-            self.held[name] = sorted((a, b, self._name(life)) for a, b, life in spans)
+            self.held[name] = sorted((a, b, self._name(lifetime)) for a, b, lifetime in spans)
 
-    def _name(self, life: int) -> str:
-        return self.script.lives[life].client_id
+    def _name(self, lifetime: int) -> str:
+        return self.timeline.lifetimes[lifetime].client_id
 
     def owners(self, at_ms: float) -> dict[str, list[str]]:
         """Who holds each queue at a moment."""
         names = {
             short({"topic": q.topic, "broker_name": q.broker_name, "queue_id": q.queue_id})
-            for q in self.script.queues
+            for q in self.timeline.queues
         }
         return {
             name: sorted(who for begin, end, who in self.held.get(name, ()) if begin <= at_ms < end)
@@ -116,7 +116,7 @@ class Future:
 
     def passes(self, client: str) -> list[PassBegun]:
         """The passes of a client."""
-        return [each for each in self.played.passes if self._name(each.life) == client]
+        return [each for each in self.played.passes if self._name(each.lifetime) == client]
 
     def hand_overs(self, after_ms: float) -> list[float]:
         """Start minus drop of each queue that goes from one client to another after a moment."""
@@ -129,7 +129,7 @@ class Future:
 
 
 def rows_of(log: OwnershipLog) -> list[tuple[int, ...]]:
-    """(seed, life, queue, at_us, delta) of a log, in its order."""
+    """(seed, lifetime, queue, at_us, delta) of a log, in its order."""
     return list(zip(*(getattr(log, column).tolist() for column in COLUMNS), strict=True))
 
 
@@ -142,14 +142,14 @@ def futures(
     *events: Event, seeds: int = 20, options: ClockOptions = EXACT, **settings: Any
 ) -> Iterator[Future]:
     """The futures of a history whose times count from the start."""
-    script = story(*events, options=options, **settings)
+    timeline = story(*events, options=options, **settings)
     for seed in range(seeds):
-        yield Future(script, play_with_passes(script, seed, options))
+        yield Future(timeline, play_with_passes(timeline, seed, options))
 
 
-def story(*events: Event, options: ClockOptions = EXACT, **settings: Any) -> Script:
-    """The script of a history whose times count from the start."""
-    return script_of(history(*shifted(events), **settings), options)
+def story(*events: Event, options: ClockOptions = EXACT, **settings: Any) -> GroupTimeline:
+    """The timeline of a history whose times count from the start."""
+    return build_timeline(history(*shifted(events), **settings), options)
 
 
 def shifted(events: Sequence[Event]) -> list[Event]:

@@ -9,12 +9,12 @@ from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.history import CommittedOffset, GroupHistory, QueueOffset
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.measured import Measured, measured
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.ownership_log import OwnershipLog, ownership_log
 from rebalance_core.timing.ticks import Ticks
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 
 T0 = 1_700_000_000_123
 
@@ -53,8 +53,8 @@ class Group:
         return GroupHistory("c", "g", self.settings, tuple(self.events), self.queue_offsets,
                             self.committed_offsets)  # fmt: skip
 
-    def script(self) -> Script:
-        return script_of(self.history(), self.clock)
+    def timeline(self) -> GroupTimeline:
+        return build_timeline(self.history(), self.clock)
 
     def measured(self, *rows: tuple[int, str, int, int, int], seeds: int = 1) -> Measured:
         """Of a log of rows (seed, client, queue, ms, delta)."""
@@ -64,12 +64,12 @@ class Group:
         self, log: OwnershipLog, seeds: int, first_seed: int = 0, kept: int = 1 << 40
     ) -> Measured:
         numbers = np.arange(first_seed, first_seed + seeds, dtype=np.int64)
-        ticks = Ticks(self.script(), numbers, self.clock)
+        ticks = Ticks(self.timeline(), numbers, self.clock)
         return measured(self.history(), ticks, log, kept, self.counted_ms)
 
     def log(self, *rows: tuple[int, str, int, int, int]) -> OwnershipLog:
-        lives = {life.client_id: life.index for life in self.script().lives}
-        return ownership_log([(seed, lives[client], queue, (T0 + ms) * 1_000, delta)
+        lifetimes = {lifetime.client_id: lifetime.index for lifetime in self.timeline().lifetimes}
+        return ownership_log([(seed, lifetimes[client], queue, (T0 + ms) * 1_000, delta)
                               for seed, client, queue, ms, delta in rows])  # fmt: skip
 
     def _add(self, at: int, kind: str, **values: object) -> None:

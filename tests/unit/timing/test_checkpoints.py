@@ -1,4 +1,4 @@
-"""Scripts that begin alike, and passes that change nothing: the log is the reference's."""
+"""Timelines that begin alike, and passes that change nothing: the log is the reference's."""
 
 import random
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.history import GroupHistory
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.timing.reference.play import play_seeds_one_by_one, play_with_passes
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds, reason_of
 from rebalance_core.timing.vectorized.checkpoints import Beginnings
 from rebalance_core.timing.vectorized.member_lists import MemberLists
@@ -25,7 +25,7 @@ from rebalance_core.timing.vectorized.segment_play import play_segment
 from tests.unit.replay.histories import event, topic
 from tests.unit.timing.futures import EXACT, happens, joins, rows_of, story
 
-# Scripts that begin alike: what the second one goes on with is what it would have played.
+# Timelines that begin alike: what the second one goes on with is what it would have played.
 
 T0_MS = 1_700_000_000_123
 SEEDS = np.arange(6)
@@ -83,11 +83,11 @@ def edited(pick: random.Random, given: list[Event], at_ms: int) -> list[Event]:
     return kept + more
 
 
-def script(made: list[Event], ordered: bool, version: str) -> Script:
+def timeline(made: list[Event], ordered: bool, version: str) -> GroupTimeline:
     its = GroupSettings(
         subscriptions=TOPICS, ordered=ordered, client_version=version, broker_version=version
     )
-    return script_of(GroupHistory("c", "g", its, tuple(made)), OPTIONS)
+    return build_timeline(GroupHistory("c", "g", its, tuple(made)), OPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_later_script_has_the_log_that_it_has_alone(kind: str, number: int) ->
     version = pick.choice(["4.9.7", "5.1.4", "5.3.3"])
     end_ms = max(event.event_ms for event in given) - T0_MS
     cuts_ms = [end_ms + 600_000, pick.choice([end_ms // 2, end_ms + 1_000])]
-    first = script(given, "orderly" in kind, version)
+    first = timeline(given, "orderly" in kind, version)
     assert reason_of(first) == REGULAR
     assert takes_locks(first) == ("orderly" in kind)
     beginnings = Beginnings([(T0_MS + at_ms) * 1_000 for at_ms in cuts_ms])
@@ -114,7 +114,7 @@ def test_a_later_script_has_the_log_that_it_has_alone(kind: str, number: int) ->
     assert rows_of(play_seeds(first, SEEDS, OPTIONS, beginnings)) == rows_of(alone)
     # here what leaves later meets a leave that both have
     for at_ms in (*cuts_ms, end_ms - 500):
-        other = script(edited(pick, given, at_ms), "orderly" in kind, version)
+        other = timeline(edited(pick, given, at_ms), "orderly" in kind, version)
         found = play_seeds(other, SEEDS, OPTIONS, beginnings)
         assert rows_of(found) == rows_of(play_seeds(other, SEEDS, OPTIONS))
 
@@ -122,19 +122,21 @@ def test_a_later_script_has_the_log_that_it_has_alone(kind: str, number: int) ->
 def test_what_scripts_have_in_common_is_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
     given = list(recorded(random.Random(6), mixed=False))
     end_ms = max(event.event_ms for event in given) - T0_MS
-    first = script(given, ordered=True, version="5.3.3")
-    later = script(edited(random.Random(1), given, end_ms + 600_000), ordered=True, version="5.3.3")
+    first = timeline(given, ordered=True, version="5.3.3")
+    later = timeline(
+        edited(random.Random(1), given, end_ms + 600_000), ordered=True, version="5.3.3"
+    )
     beginnings = Beginnings([(T0_MS + end_ms + 600_000) * 1_000])
     played = _count_segments(monkeypatch)
     play_seeds(first, SEEDS, OPTIONS, beginnings)
     of_first = len(played)
     play_seeds(first, SEEDS, OPTIONS, beginnings)
-    assert len(played) == of_first > 0  # the same script again
+    assert len(played) == of_first > 0  # the same timeline again
     del played[:]
     play_seeds(later, SEEDS, OPTIONS, beginnings)
     shared = len(played)
     play_seeds(later, SEEDS, OPTIONS)
-    # the first script's last segment, too: nothing of it lasts until the edit
+    # the first timeline's last segment, too: nothing of it lasts until the edit
     assert 0 < shared == len(played) - shared - of_first
     # other settings are another group
     del played[:]
@@ -149,7 +151,7 @@ def test_nothing_is_kept_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Beginnings, "keep", kept)
     given = list(recorded(random.Random(6), mixed=False))
-    play_seeds(script(given, ordered=True, version="5.3.3"), SEEDS, OPTIONS)
+    play_seeds(timeline(given, ordered=True, version="5.3.3"), SEEDS, OPTIONS)
 
 
 def _count_segments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
@@ -168,7 +170,7 @@ def _count_segments(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 STEADY_SEEDS = range(6)
 
 
-def played(script: Script, monkeypatch: pytest.MonkeyPatch) -> int:
+def played(timeline: GroupTimeline, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many passes the vectorized engine plays; its log is the reference's."""
     count, run = 0, Runner.run
 
@@ -178,35 +180,35 @@ def played(script: Script, monkeypatch: pytest.MonkeyPatch) -> int:
         return run(self, who, begin)
 
     monkeypatch.setattr(Runner, "run", counted)
-    found = rows_of(play_seeds(script, STEADY_SEEDS, EXACT))
-    assert found == rows_of(play_seeds_one_by_one(script, STEADY_SEEDS, EXACT))
+    found = rows_of(play_seeds(timeline, STEADY_SEEDS, EXACT))
+    assert found == rows_of(play_seeds_one_by_one(timeline, STEADY_SEEDS, EXACT))
     assert found
     return count
 
 
 def test_members_without_a_queue_are_not_played(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thirty members of six queues: who comes last by name changes nobody's share."""
-    script = story(
+    timeline = story(
         *(topic(0, 3, "T", name) for name in "ab"),
         *(joins(100 * n, f"c{n:02}") for n in range(30)),
         *(joins(400_000 + 900 * n, f"d{n:02}") for n in range(20)),
         *(happens(700_000 + 900 * n, "CONSUMER_LEAVE", f"d{n:02}") for n in range(20)),
         subscriptions=("T",), client_version="4.9.4", broker_version="4.9.4",
     )  # fmt: skip
-    passes = sum(len(play_with_passes(script, seed, EXACT).passes) for seed in STEADY_SEEDS)
-    assert played(script, monkeypatch) < passes / 3
+    passes = sum(len(play_with_passes(timeline, seed, EXACT).passes) for seed in STEADY_SEEDS)
+    assert played(timeline, monkeypatch) < passes / 3
 
 
 def test_who_came_long_ago_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     """The only member, and a route that loses queues a good while after it came."""
-    script = story(
+    timeline = story(
         *(topic(0, 5, "T", name) for name in "ab"),
         joins(0, "c1"),
         event(400_000, "TOPIC_DELETED", topic="T", broker_name="b"),
         subscriptions=("T",), client_version="4.9.4", broker_version="4.9.4",
     )  # fmt: skip
-    assert played(script, monkeypatch) > 0
-    given_up = [row for row in rows_of(play_seeds(script, STEADY_SEEDS, EXACT)) if row[4] < 0]
+    assert played(timeline, monkeypatch) > 0
+    given_up = [row for row in rows_of(play_seeds(timeline, STEADY_SEEDS, EXACT)) if row[4] < 0]
     assert len(given_up) == 5 * len(STEADY_SEEDS)
 
 
@@ -231,13 +233,13 @@ def test_passes_look_lists_up_once_for_all_topics(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(MemberLists, "hashes_at", looked_up)
     monkeypatch.setattr(Runner, "run", counted)
-    script = story(
+    timeline = story(
         *(topic(0, 3, name, "a") for name in "TUV"),
         *(joins(100 * n, f"c{n}") for n in range(5)),
         *(happens(400_000 + 900 * n, "CONSUMER_LEAVE", f"c{n}") for n in range(3)),
         subscriptions=("T", "U", "V"), client_version="4.9.4", broker_version="4.9.4",
     )  # fmt: skip
-    assert rows_of(play_seeds(script, STEADY_SEEDS, EXACT)) == rows_of(
-        play_seeds_one_by_one(script, STEADY_SEEDS, EXACT)
+    assert rows_of(play_seeds(timeline, STEADY_SEEDS, EXACT)) == rows_of(
+        play_seeds_one_by_one(timeline, STEADY_SEEDS, EXACT)
     )
     assert len(asked) == len(rounds) > 1

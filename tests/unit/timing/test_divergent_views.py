@@ -99,7 +99,7 @@ def test_a_master_that_comes_back_lists_few_members_for_a_while(
     back = event(200_300, "MASTER_UP", broker_name="b")
     alone = shared = 0
     for future in futures(*THREE, away, back, **versions):
-        assert [change.causes for change in future.script.changes][-2:] == [
+        assert [change.causes for change in future.timeline.changes][-2:] == [
             ("MASTER_DOWN",), ("MASTER_UP",),
         ]  # fmt: skip
         assert [at for client in "xyz" for at, _ in future.drops(client, 90_300)
@@ -127,7 +127,7 @@ def test_a_master_that_a_group_does_not_read_from_is_nothing_to_it() -> None:
     away = event(90_300, "MASTER_DOWN", broker_name="c"), event(150_300, "MASTER_UP",
                                                                 broker_name="c")  # fmt: skip
     for with_it, without in zip(futures(*THREE, *away, **V5), futures(*THREE, **V5), strict=True):
-        assert not with_it.script.masters
+        assert not with_it.timeline.masters
         assert with_it.held == without.held
 
 
@@ -141,14 +141,16 @@ def test_a_broker_that_divides_for_members_does_so_by_its_own_route_poll(
     def first_takes() -> list[float]:
         found = []
         for future in futures(*more, seeds=40, **by_broker):
-            assert reason_of(future.script) == BROKER_DIVIDES
+            assert reason_of(future.timeline) == BROKER_DIVIDES
             assert [len(who) for who in future.owners(190_000).values()] == [1] * 12
             found.append(min(at for client in "xyz" for at, _ in future.takes(client, 100_300)))
         return found
 
     polled = first_takes()
     assert max(polled) > 100_300 + 25_000
-    monkeypatch.setattr(loop_future.Future, "brokers_poll_us", lambda self, broker, life, at: at)
+    monkeypatch.setattr(
+        loop_future.Future, "brokers_poll_us", lambda self, broker, lifetime, at: at
+    )
     prompt = first_takes()
     assert max(prompt) < 100_300 + 22_000
     assert min(polled) >= min(prompt)
@@ -164,7 +166,7 @@ def test_a_thawed_brokers_duplicates_leave_queues_without_owner(versions: dict[s
     orphaned = 0
     for future in futures(*THREE, *ghosts, **versions):
         orphaned += any(future.orphans(at) for at in range(95_000, 150_000, 5_000))
-        assert len(future.script.lives) == 12
+        assert len(future.timeline.lifetimes) == 12
     assert orphaned == 20
 
 

@@ -120,12 +120,12 @@ def test_a_pass_whose_locks_are_all_refused_ends_with_its_question() -> None:
     for seed, future in enumerate(
         futures(*THREE, happens(100_300, "CONSUMER_LOST", "z"), **V5, **ORDERLY)
     ):
-        life = next(each for each in future.script.lives if each.client_id == "y")
-        length = PASS_LENGTH.of(uniform(seed, life.entity, Timer.PASS_LENGTH))
+        lifetime = next(each for each in future.timeline.lifetimes if each.client_id == "y")
+        length = PASS_LENGTH.of(uniform(seed, lifetime.entity, Timer.PASS_LENGTH))
         passes = [one for one in future.passes("y") if 103_000 < ms(one.begin_us) < 139_000]
         for before, after in pairwise(passes):
             asked = sum(
-                delay.of(uniform(seed, life.entity, timer, before.number))
+                delay.of(uniform(seed, lifetime.entity, timer, before.number))
                 for delay, timer in ((DROP_AFTER, Timer.DROP_AFTER), (ADD_AFTER, Timer.ADD_AFTER))
             )
             assert after.begin_us - before.begin_us == max(length, asked) + SECOND
@@ -237,7 +237,7 @@ def test_events_logged_to_the_second_happen_within_it() -> None:
 def test_a_future_depends_on_its_seed_alone(versions: dict[str, Any]) -> None:
     def rows(future: Future) -> list[list[int]]:
         log = future.played.log
-        return [log.life.tolist(), log.queue.tolist(), log.at_us.tolist(), log.delta.tolist()]
+        return [log.lifetime.tolist(), log.queue.tolist(), log.at_us.tolist(), log.delta.tolist()]
 
     first = [rows(future) for future in futures(*THREE, seeds=3, **versions)]
     again = [rows(future) for future in futures(*THREE, seeds=3, **versions)]
@@ -253,7 +253,7 @@ def test_members_that_were_there_before_the_log_hold_their_queues_from_the_start
     ]
     phases = set()
     for future in futures(*there, joins(3_600_100, "z"), **V5):
-        assert future.script.initial[:2] == (frozenset({0, 1}), frozenset({2, 3}))
+        assert future.timeline.initial[:2] == (frozenset({0, 1}), frozenset({2, 3}))
         assert future.owners(3_660_000) == {"a0": ["x"], "a1": ["x"], "a2": ["y"], "a3": ["z"]}
         phases.add(future.passes("x")[0].begin_us % SECOND)
     assert len(phases) == 20

@@ -140,22 +140,26 @@ def rolling() -> Group:
 
 def random_log(group: Group, chance: random.Random, seeds: int) -> OwnershipLog:
     """Owners who come and go at random, at times that no two of them share."""
-    script = group.script()
+    timeline = group.timeline()
     drawn = []
     for seed in range(seeds):
-        held = {(life, queue) for life, queues in enumerate(script.initial) for queue in queues}
+        held = {
+            (lifetime, queue)
+            for lifetime, queues in enumerate(timeline.initial)
+            for queue in queues
+        }
         for ms in sorted(chance.sample(range(4_000), 60)):
-            cell = chance.randrange(3), chance.randrange(len(script.queues))
+            cell = chance.randrange(3), chance.randrange(len(timeline.queues))
             held ^= {cell}
-            client = script.lives[cell[0]].client_id
+            client = timeline.lifetimes[cell[0]].client_id
             drawn.append((seed, client, cell[1], ms, 1 if cell in held else -1))
     return group.log(*drawn)
 
 
 def naive(group: Group, log: OwnershipLog, seed: int) -> list[tuple[int, int, int]]:
     """(convergence, orphan, double) of each change, looking at every millisecond."""
-    script = group.script()
-    names = {(queue.broker_name, queue.queue_id): n for n, queue in enumerate(script.queues)}
+    timeline = group.timeline()
+    names = {(queue.broker_name, queue.queue_id): n for n, queue in enumerate(timeline.queues)}
     a, b = [names["a", n] for n in range(3)], [names["b", n] for n in range(2)]
     readable = {0: {*a[:2], *b}, 700: {*a[:2]}, 1_500: {*a[:2], *b}, 2_500: {*a, *b},
                 3_000: {*a, *b}}  # fmt: skip
@@ -165,7 +169,7 @@ def naive(group: Group, log: OwnershipLog, seed: int) -> list[tuple[int, int, in
         if log.seed[n] == seed
     ]
     starts = list(readable)
-    begins = [change.begin_us // 1_000 - T0 for change in script.changes]
+    begins = [change.begin_us // 1_000 - T0 for change in timeline.changes]
     found = []
     for number, start in enumerate(starts):
         end = begins[number + 1] if number + 1 < len(begins) else 10**9
@@ -175,7 +179,7 @@ def naive(group: Group, log: OwnershipLog, seed: int) -> list[tuple[int, int, in
         calm = min(until, max((at for at, _, _ in rows), default=start) + 1)
         orphan = double = 0
         for ms in range(start, calm + 1):
-            owners = Counter(q for held in script.initial for q in held)
+            owners = Counter(q for held in timeline.initial for q in held)
             for at, queue, delta in rows:
                 if at <= ms:
                     owners[queue] += delta
@@ -209,7 +213,7 @@ def test_any_split_of_the_seeds_gives_the_same(cuts: list[int]) -> None:
     parts = []
     for begin, end in zip([0, *cuts], [*cuts, seeds], strict=True):
         mine = log.take(np.flatnonzero((log.seed >= begin) & (log.seed < end)))
-        moved = OwnershipLog(mine.seed - begin, mine.life, mine.queue, mine.at_us, mine.delta)
+        moved = OwnershipLog(mine.seed - begin, mine.lifetime, mine.queue, mine.at_us, mine.delta)
         parts.append(group.measured_log(moved, end - begin, begin, kept=9))
     assert rows(whole.partial) == rows(*(part.partial for part in reversed(parts)))
     assert pa.concat_tables([part.handovers for part in parts]).equals(whole.handovers)

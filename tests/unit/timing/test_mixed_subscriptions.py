@@ -11,11 +11,11 @@ from rebalance_core.model import events
 from rebalance_core.model.events import OBSERVED, Event
 from rebalance_core.model.group_settings import PULL, GroupSettings
 from rebalance_core.replay.history import GroupHistory
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.timing.ownership_log import OwnershipLog
 from rebalance_core.timing.reference.play import play_seeds_one_by_one
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds, reason_of
 from rebalance_core.timing.vectorized.reference_only import MIXED_SUBSCRIPTIONS, REGULAR
 from tests.unit.timing.futures import rows_of
@@ -47,16 +47,18 @@ def unsubscribes(at_ms: int, client: str, name: str) -> Told:
     return subscribes(at_ms, client, name, events.UNSUBSCRIBE)
 
 
-def script(told: Iterable[Told], options: ClockOptions = OPTIONS, **settings: Any) -> Script:
+def timeline(
+    told: Iterable[Told], options: ClockOptions = OPTIONS, **settings: Any
+) -> GroupTimeline:
     made = tuple(
         Event(T0_MS + at_ms, number, kind, **said)
         for number, (at_ms, kind, said) in enumerate(told)
     )
     its = replace(GroupSettings(subscriptions=("T",)), **settings)
-    return script_of(GroupHistory("c", "g", its, made), options)
+    return build_timeline(GroupHistory("c", "g", its, made), options)
 
 
-def played(of: Script, options: ClockOptions = OPTIONS) -> OwnershipLog:
+def played(of: GroupTimeline, options: ClockOptions = OPTIONS) -> OwnershipLog:
     """The log of the vectorized engine, which is the reference's."""
     assert reason_of(of) == REGULAR
     log = play_seeds(of, np.arange(FUTURES), options)
@@ -73,7 +75,7 @@ def test_every_heartbeat_tells_everybody_other_topics(version: str) -> None:
         topic("T", "a"), topic("T", "b"), topic("U", "b"),
         member("c1", "T"), member("c2", "T", "U"), member("c3", "T", at_ms=0),
     ]  # fmt: skip
-    its = script(told, client_version=version, broker_version=version)
+    its = timeline(told, client_version=version, broker_version=version)
     log = played(its)
     # everybody has passed well before the 20 s of its own wait
     last = [int(log.at_us[log.seed == seed].max()) for seed in range(FUTURES)]
@@ -87,9 +89,9 @@ def test_who_subscribes_a_topic_takes_its_share_and_gives_it_back(version: str) 
         member("c1", "T", "U"), member("c2", "T"),
         subscribes(0, "c2", "U"), unsubscribes(130_000, "c2", "U"),
     ]  # fmt: skip
-    its = script(told, client_version=version, broker_version=version)
+    its = timeline(told, client_version=version, broker_version=version)
     log = played(its)
-    second = [its.lives[life].client_id == "c2" for life in log.life.tolist()]
+    second = [its.lifetimes[lifetime].client_id == "c2" for lifetime in log.lifetime.tolist()]
     assert sorted(log.delta[second].tolist()) == [-1] * 2 * FUTURES + [1] * 2 * FUTURES
 
 
@@ -106,7 +108,7 @@ def test_a_route_that_is_known_when_its_topic_is_subscribed(version: str) -> Non
         subscribes(231_000, "c1", "W"), unsubscribes(233_000, "c2", "U"),
         subscribes(234_500, "c2", "U"),
     ]  # fmt: skip
-    played(script(told, client_version=version, broker_version=version))
+    played(timeline(told, client_version=version, broker_version=version))
 
 
 def test_a_topic_that_comes_after_its_subscription() -> None:
@@ -115,7 +117,7 @@ def test_a_topic_that_comes_after_its_subscription() -> None:
         subscribes(20_000, "c1", "U"), topic("U", "b", at_ms=60_000),
         subscribes(61_000, "c2", "U"),
     ]  # fmt: skip
-    log = played(script(told))
+    log = played(timeline(told))
     assert {4, 5, 6, 7} <= {int(queue) for queue in log.queue}
 
 
@@ -127,7 +129,7 @@ def test_several_changes_in_one_instant() -> None:
         unsubscribes(0, "c3", "V"), subscribes(0, "c3", "U"),
     ]  # fmt: skip
     for options in (OPTIONS, ClockOptions(lost_notices=0.4)):
-        played(script(told, options), options)
+        played(timeline(told, options), options)
 
 
 def test_who_subscribes_and_goes_in_one_instant_is_heard() -> None:
@@ -135,7 +137,7 @@ def test_who_subscribes_and_goes_in_one_instant_is_heard() -> None:
         topic("T", "a"), member("c1", "T"), member("c2", "T"), subscribes(60_000, "c1", "U"),
         (60_000, events.CONSUMER_LEAVE, {"client_id": "c1"}), member("c3", "T", at_ms=61_000),
     ]  # fmt: skip
-    played(script(told, client_version="4.9", broker_version="4.9"))
+    played(timeline(told, client_version="4.9", broker_version="4.9"))
 
 
 def test_who_registers_before_the_first_change_has_named_its_topics() -> None:
@@ -145,7 +147,7 @@ def test_who_registers_before_the_first_change_has_named_its_topics() -> None:
         member("c1", "T", at_ms=0), member("c1", "T", "U", at_ms=0),
     ]  # fmt: skip
     options = ClockOptions(phases=RANDOM_PHASES)
-    played(script(told, options, consumer_type=PULL), options)
+    played(timeline(told, options, consumer_type=PULL), options)
 
 
 @pytest.mark.parametrize("version", ["5.0", "5.1"])
@@ -155,7 +157,7 @@ def test_a_storm_about_a_topic_that_is_missing(version: str) -> None:
         topic("T", "a"), member("c1", "T", "X"), member("c2", "T"), member("c3", "T", at_ms=0),
         (300, events.CONSUMER_LEAVE, {"client_id": "c1"}),
     ]  # fmt: skip
-    played(script(told, client_version=version, broker_version=version))
+    played(timeline(told, client_version=version, broker_version=version))
 
 
 @pytest.mark.parametrize("version", ["4.9", "5.3", "5.5"])
@@ -167,17 +169,17 @@ def test_orderly_members_that_subscribe_differently(version: str) -> None:
         (90_000, events.BROKER_DOWN, {"broker_name": "b"}),
         (120_000, events.BROKER_UP, {"broker_name": "b"}),
     ]  # fmt: skip
-    its = script(told, client_version=version, broker_version=version, ordered=True)
+    its = timeline(told, client_version=version, broker_version=version, ordered=True)
     log = played(its)
     assert {its.queues[queue].topic for queue in log.queue.tolist()} == {"T", "U"}
 
 
 def test_what_the_loop_plays() -> None:
     told = [topic("T", "a"), topic("U", "a"), member("c1", "T"), member("c2", "U", at_ms=0)]
-    assert reason_of(script(told, ordered=True)) == REGULAR
+    assert reason_of(timeline(told, ordered=True)) == REGULAR
     told.append(subscribes(1_000, "c1", "U"))
-    assert reason_of(script(told)) == REGULAR
-    assert reason_of(script(told, ordered=True)) == MIXED_SUBSCRIPTIONS
+    assert reason_of(timeline(told)) == REGULAR
+    assert reason_of(timeline(told, ordered=True)) == MIXED_SUBSCRIPTIONS
 
 
 def test_a_route_that_changes_while_nothing_is_followed_is_left_to_the_loop() -> None:
@@ -188,11 +190,11 @@ def test_a_route_that_changes_while_nothing_is_followed_is_left_to_the_loop() ->
         topic("T", "a"), topic("U", "a"), member("c1", "T"), member("c2", "U", at_ms=0), found,
         (1_000_000, events.CONSUMER_LEAVE, {"client_id": "c1"}),
     ]  # fmt: skip
-    assert reason_of(script(told)) == MIXED_SUBSCRIPTIONS
-    assert reason_of(script(told[:4])) == REGULAR
+    assert reason_of(timeline(told)) == MIXED_SUBSCRIPTIONS
+    assert reason_of(timeline(told[:4])) == REGULAR
 
 
 def test_members_that_are_observed_later_than_others_are_left_to_the_loop() -> None:
     told = [topic("T", "a"), topic("U", "a"), member("c1", "T"), member("c2", "U", at_ms=0)]
-    assert reason_of(script([*told, member("c3", "U", at_ms=-1_000)])) == MIXED_SUBSCRIPTIONS
-    assert reason_of(script([*told, member("c3", "U")])) == REGULAR
+    assert reason_of(timeline([*told, member("c3", "U", at_ms=-1_000)])) == MIXED_SUBSCRIPTIONS
+    assert reason_of(timeline([*told, member("c3", "U")])) == REGULAR

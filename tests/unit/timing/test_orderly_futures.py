@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rebalance_core.model.events import Event
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import PHASES, ClockOptions
 from rebalance_core.timing.reference.play import play_seeds_one_by_one
 from rebalance_core.timing.vectorized import play_seeds, reason_of
@@ -84,7 +84,7 @@ def random_events(dice: random.Random, versions: tuple[str, ...]) -> Iterator[Ev
             yield topic(at_ms, dice.randint(1, 7), broker=dice.choice(brokers))
 
 
-def random_script(dice: random.Random) -> tuple[Script, ClockOptions]:
+def random_timeline(dice: random.Random) -> tuple[GroupTimeline, ClockOptions]:
     options = ClockOptions(
         phases=dice.choice(PHASES), exact_times=dice.random() < 0.5,
         lost_notices=dice.choice((0, 0, 0.3)), late_share=dice.choice((0, 0, 0.5)), late_ms=20_000,
@@ -100,11 +100,11 @@ def test_random_orderly_groups_have_the_log_of_the_loop(
 ) -> None:
     counted = Rounds(monkeypatch)
     for number in range(12):
-        script, options = random_script(random.Random(f"{seed} {number}"))
-        assert reason_of(script) == REGULAR
+        timeline, options = random_timeline(random.Random(f"{seed} {number}"))
+        assert reason_of(timeline) == REGULAR
         seeds = range(3)
-        found = rows_of(play_seeds(script, seeds, options))
-        assert found == rows_of(play_seeds_one_by_one(script, seeds, options)), (seed, number)
+        found = rows_of(play_seeds(timeline, seeds, options))
+        assert found == rows_of(play_seeds_one_by_one(timeline, seeds, options)), (seed, number)
     assert counted.in_vain > counted.rounds
     assert counted.together
 
@@ -118,10 +118,10 @@ def test_a_dead_members_locks_are_waited_for_in_few_rounds(
     members = [joins(0, f"c{n}", detail="OBSERVED") for n in range(8)]
     lost = happens(100_300, "CONSUMER_LOST", "c0")
     its: dict[str, Any] = {"ordered": True, "client_version": version, "broker_version": "5.3.3"}
-    script = story(topic(0, 24, detail="OBSERVED"), *members, lost, **its)
+    timeline = story(topic(0, 24, detail="OBSERVED"), *members, lost, **its)
     options = ClockOptions(exact_times=True)
-    found = rows_of(play_seeds(script, range(6), options))
-    assert found == rows_of(play_seeds_one_by_one(script, range(6), options))
-    assert max(at_us for *_, at_us, delta in found if delta > 0) > (script.begin_us + 55_000_000)
+    found = rows_of(play_seeds(timeline, range(6), options))
+    assert found == rows_of(play_seeds_one_by_one(timeline, range(6), options))
+    assert max(at_us for *_, at_us, delta in found if delta > 0) > (timeline.begin_us + 55_000_000)
     assert counted.rounds < 10
     assert counted.in_vain > (counted.rounds if version == "4.9.7" else 10 * counted.rounds)

@@ -13,7 +13,7 @@ import pytest
 from rebalance_core.model import events
 from rebalance_core.model.events import Event
 from rebalance_core.timing.delays import ADD_AFTER, DROP_AFTER, PASS_TAIL
-from rebalance_core.timing.group_timeline import ProcessStop, Script, WatcherKnowledge
+from rebalance_core.timing.group_timeline import GroupTimeline, ProcessStop, WatcherKnowledge
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.reference.play import play_seeds_one_by_one, play_with_passes
 from rebalance_core.timing.ticks import Ticks
@@ -68,10 +68,10 @@ def test_one_that_leaves_alone_blocks_nothing() -> None:
 
 
 def test_nothing_is_read_after_the_begin_of_a_leave() -> None:
-    script = story(*RECREATED, ordered=True)
-    ticks = Ticks(script, np.arange(20), EXACT)
-    log = play_seeds(script, range(20), EXACT)
-    assert (log.at_us <= ticks.ended[log.life, log.seed]).all()
+    timeline = story(*RECREATED, ordered=True)
+    ticks = Ticks(timeline, np.arange(20), EXACT)
+    log = play_seeds(timeline, range(20), EXACT)
+    assert (log.at_us <= ticks.ended[log.lifetime, log.seed]).all()
 
 
 def test_brokers_lose_who_leaves_one_after_the_other_a_request_apart() -> None:
@@ -83,9 +83,9 @@ def test_brokers_lose_who_leaves_one_after_the_other_a_request_apart() -> None:
 
 
 def test_leaves_at_one_time_begin_in_an_order_that_is_drawn() -> None:
-    script = story(*RECREATED, ordered=True)
-    ticks = Ticks(script, np.arange(200), EXACT)
-    leaving = [life.index for life in script.lives if life.ending is not None]
+    timeline = story(*RECREATED, ordered=True)
+    ticks = Ticks(timeline, np.arange(200), EXACT)
+    leaving = [lifetime.index for lifetime in timeline.lifetimes if lifetime.ending is not None]
     orders = {tuple(np.argsort(ticks.ended[leaving, seed])) for seed in range(200)}
     assert len(orders) > 100
     assert (ticks.ended[leaving] <= ticks.unlocked[leaving]).all()
@@ -96,17 +96,17 @@ def test_leaves_at_one_time_begin_in_an_order_that_is_drawn() -> None:
 
 
 def test_a_leave_alone_takes_as_long_as_before() -> None:
-    script = story(*two_brokers(), joins(0, "c1"), joins(0, "c2"),
+    timeline = story(*two_brokers(), joins(0, "c1"), joins(0, "c2"),
                    happens(50_000, "CONSUMER_LEAVE", "c1"),
                    happens(60_000, "CONSUMER_LEAVE", "c2"))  # fmt: skip
-    ticks = Ticks(script, np.arange(500), EXACT)
+    ticks = Ticks(timeline, np.arange(500), EXACT)
     assert (ticks.ended == ticks.unlocked).all()
     assert np.median(ticks.stopped - ticks.ended) < 1_000
 
 
 def test_a_start_up_time_is_the_same_in_all_futures() -> None:
-    script = story(*RECREATED)
-    ticks = Ticks(script, np.arange(9), ClockOptions(exact_times=True, start_up_ms=100))
+    timeline = story(*RECREATED)
+    ticks = Ticks(timeline, np.arange(9), ClockOptions(exact_times=True, start_up_ms=100))
     assert (ticks.joined - ticks.created == 100_000).all()
 
 
@@ -137,10 +137,10 @@ def test_the_batch_has_the_log_of_the_loop(number: int) -> None:
     pick = random.Random(number)
     options = ClockOptions(exact_times=pick.random() < 0.5)
     told = restarts(pick)
-    script = story(*told, options=options, ordered=True, client_version=pick.choice(VERSIONS))
-    assert reason_of(script) == REGULAR
-    found = rows_of(play_seeds(script, range(5), options))
-    assert found == rows_of(play_seeds_one_by_one(script, range(5), options))
+    timeline = story(*told, options=options, ordered=True, client_version=pick.choice(VERSIONS))
+    assert reason_of(timeline) == REGULAR
+    found = rows_of(play_seeds(timeline, range(5), options))
+    assert found == rows_of(play_seeds_one_by_one(timeline, range(5), options))
     assert found
 
 
@@ -230,23 +230,23 @@ KNOWN_STOPPED_MS = 60_000, 82_000
 LONGEST_PASS_MS = sum(each.longest for each in (DROP_AFTER, ADD_AFTER, PASS_TAIL)) // 1_000
 
 
-def stopped(client: str, since_ms: int, until_ms: int) -> Script:
-    script = story(*KNOWN_THREE, topic(100_300, 6), client_version="5.3.3")
-    life = next(each.index for each in script.lives if each.client_id == client)
+def stopped(client: str, since_ms: int, until_ms: int) -> GroupTimeline:
+    timeline = story(*KNOWN_THREE, topic(100_300, 6), client_version="5.3.3")
+    lifetime = next(each.index for each in timeline.lifetimes if each.client_id == client)
     at_us = [(START_MS + at_ms) * 1_000 for at_ms in (since_ms, until_ms)]
-    return replace(script, known=WatcherKnowledge((ProcessStop(life, *at_us),)))
+    return replace(timeline, known=WatcherKnowledge((ProcessStop(lifetime, *at_us),)))
 
 
-def begins(script: Script, seed: int, client: str) -> list[float]:
-    life = next(each.index for each in script.lives if each.client_id == client)
-    passes = play_with_passes(script, seed, EXACT).passes
-    return [ms(each.begin_us) for each in passes if each.life == life]
+def begins(timeline: GroupTimeline, seed: int, client: str) -> list[float]:
+    lifetime = next(each.index for each in timeline.lifetimes if each.client_id == client)
+    passes = play_with_passes(timeline, seed, EXACT).passes
+    return [ms(each.begin_us) for each in passes if each.lifetime == lifetime]
 
 
 def test_a_pass_that_is_due_while_a_process_stands_still_begins_when_it_goes_on() -> None:
-    script = stopped("y", *KNOWN_STOPPED_MS)
+    timeline = stopped("y", *KNOWN_STOPPED_MS)
     for seed in SEEDS:
-        at = begins(script, seed, "y")
+        at = begins(timeline, seed, "y")
         assert not [each for each in at if KNOWN_STOPPED_MS[0] <= each < KNOWN_STOPPED_MS[1]]
         assert KNOWN_STOPPED_MS[1] in at
         after = [each for each in at if each >= KNOWN_STOPPED_MS[1]]
@@ -254,8 +254,8 @@ def test_a_pass_that_is_due_while_a_process_stands_still_begins_when_it_goes_on(
 
 
 def test_a_stop_between_two_passes_changes_nothing() -> None:
-    script = stopped("y", 60_000, 82_000)
-    nobody = replace(script, known=WatcherKnowledge())
+    timeline = stopped("y", 60_000, 82_000)
+    nobody = replace(timeline, known=WatcherKnowledge())
     for seed in SEEDS:
         at = begins(nobody, seed, "y")
         since = next(each for each in at if each > 40_000)
@@ -264,29 +264,29 @@ def test_a_stop_between_two_passes_changes_nothing() -> None:
 
 
 def test_nobody_else_is_out_of_step_where_all_stops_are_known() -> None:
-    script = stopped("y", *KNOWN_STOPPED_MS)
+    timeline = stopped("y", *KNOWN_STOPPED_MS)
     for seed in SEEDS:
         for client in "xz":
-            own = [each for each in begins(script, seed, client) if 45_000 < each < 140_000]
+            own = [each for each in begins(timeline, seed, client) if 45_000 < each < 140_000]
             assert all(20_000 < b - a < 20_500 for a, b in pairwise(own))
 
 
 def test_a_broker_that_registered_is_in_the_route_at_once() -> None:
     events = [event(60_300, "BROKER_DOWN", broker_name="b"),
               event(90_300, "BROKER_UP", broker_name="b")]  # fmt: skip
-    script = story(*KNOWN_THREE, *events, client_version="5.3.3")
+    timeline = story(*KNOWN_THREE, *events, client_version="5.3.3")
     seeds = np.arange(50)
     up_us = (START_MS + 90_300) * 1_000
-    late = Ticks(script, seeds, EXACT).route_visible_us[0][-1] - up_us
+    late = Ticks(timeline, seeds, EXACT).route_visible_us[0][-1] - up_us
     assert late.max() > 10_000_000  # its first registration may get lost
-    known = replace(script, known=WatcherKnowledge())
+    known = replace(timeline, known=WatcherKnowledge())
     assert (Ticks(known, seeds, EXACT).route_visible_us[0][-1] == up_us).all()
 
 
 def test_the_batch_leaves_stops_to_the_loop_and_holds_to_it_without() -> None:
-    script = stopped("y", *KNOWN_STOPPED_MS)
-    assert reason_of(script) == STOPPED
-    none = replace(script, known=WatcherKnowledge())
+    timeline = stopped("y", *KNOWN_STOPPED_MS)
+    assert reason_of(timeline) == STOPPED
+    none = replace(timeline, known=WatcherKnowledge())
     assert reason_of(none) == REGULAR
     batch, loop = (play(none, SEEDS, EXACT) for play in (play_seeds, play_seeds_one_by_one))
     assert batch.at_us.tolist() == loop.at_us.tolist()

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.replay.history import GroupHistory, Replay, replay_history
 from rebalance_core.replay.member import ProcessKey
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.timing.ownership_log import OwnershipLog
 from rebalance_core.timing.reference.play import play, play_seeds_one_by_one
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from tests.unit.kernels.random_groups import TRAITS, groups
 from tests.unit.replay.histories import strategy_for
 
@@ -27,17 +27,19 @@ Held = dict[ProcessKey, set[MessageQueue]]
 @RANDOM
 @given(group=groups())
 def test_what_everybody_holds_in_the_end_is_what_the_replay_says(group: GroupHistory) -> None:
-    script = script_of(group, ClockOptions())
+    timeline = build_timeline(group, ClockOptions())
     replay = replay_history(group, strategy_for, include_retry_topics=False)
     # Who reads other topics may know other brokers, and is a member there alone.
-    alike = {member.subscriptions for life in script.lives for _, member in life.states}
+    alike = {
+        member.subscriptions for lifetime in timeline.lifetimes for _, member in lifetime.states
+    }
     # What was only observed later has no time at which it spreads.
     late = any(epoch.initial for epoch in replay.epochs[1:])
-    assume(script.changes and len(alike) == 1 and not late)
+    assume(timeline.changes and len(alike) == 1 and not late)
     frozen = {topic for epoch in replay.epochs for topic in epoch.frozen_topics}
     expected = in_the_end(replay)
     for seed in range(2):
-        found = ends(script, play(script, seed, ClockOptions()))
+        found = ends(timeline, play(timeline, seed, ClockOptions()))
         assert {key: without(held, frozen) for key, held in found.items()} == {
             key: without(held, frozen) for key, held in expected.items()
         }
@@ -47,25 +49,27 @@ def test_what_everybody_holds_in_the_end_is_what_the_replay_says(group: GroupHis
 @given(group=groups(traits=TRAITS))
 def test_a_queue_is_taken_before_it_is_given_up(group: GroupHistory) -> None:
     options = ClockOptions(phases=RANDOM_PHASES, lost_notices=0.3, late_share=0.5, late_ms=9_000)
-    script = script_of(group, options)
-    log = play_seeds_one_by_one(script, [7, 8], options)
+    timeline = build_timeline(group, options)
+    log = play_seeds_one_by_one(timeline, [7, 8], options)
     for place in range(2):
-        ends(script, log.take((log.seed == place).nonzero()[0]))
+        ends(timeline, log.take((log.seed == place).nonzero()[0]))
 
 
-def ends(script: Script, log: OwnershipLog) -> Held:
+def ends(timeline: GroupTimeline, log: OwnershipLog) -> Held:
     """What every process that stays holds after the last row; asserts that the log makes sense."""
-    held = [set(queues) for queues in script.initial]
-    order = zip(log.life.tolist(), log.queue.tolist(), log.delta.tolist(), strict=True)
-    for life, queue, delta in order:
-        assert (queue in held[life]) == (delta < 0)
-        (held[life].add if delta > 0 else held[life].remove)(queue)
-    for life in script.lives:
-        assert life.ending is None or not held[life.index]
+    held = [set(queues) for queues in timeline.initial]
+    order = zip(log.lifetime.tolist(), log.queue.tolist(), log.delta.tolist(), strict=True)
+    for lifetime, queue, delta in order:
+        assert (queue in held[lifetime]) == (delta < 0)
+        (held[lifetime].add if delta > 0 else held[lifetime].remove)(queue)
+    for lifetime in timeline.lifetimes:
+        assert lifetime.ending is None or not held[lifetime.index]
     return {
-        (life.client_id, life.channel_id): {script.queues[queue] for queue in held[life.index]}
-        for life in script.lives
-        if life.ending is None
+        (lifetime.client_id, lifetime.channel_id): {
+            timeline.queues[queue] for queue in held[lifetime.index]
+        }
+        for lifetime in timeline.lifetimes
+        if lifetime.ending is None
     }
 
 

@@ -15,7 +15,7 @@ from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.reference.event_queue import EventQueue, Kind
 from rebalance_core.timing.reference.pass_clock import PassClock
 from rebalance_core.timing.stretches import stretches_of
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds, reason_of
 from rebalance_core.timing.vectorized.reference_only import NOTICES_BATCHED, REGULAR
 from tests.unit.replay.histories import event, history, join, topic
@@ -35,10 +35,10 @@ def test_what_is_due_at_one_moment_is_done_by_kind_process_broker_and_turn() -> 
         ("x hears of b", Kind.NOTICE, 0, 1),
         ("x hears of a", Kind.NOTICE, 0, 0),
         ("again", Kind.NOTICE, 0, 0),
-        ("event", Kind.SCRIPT, 9, -1),
+        ("event", Kind.TIMELINE, 9, -1),
     ):
         agenda.put(5, kind, partial(done.append, name), process=process, broker=broker)
-    agenda.put(6, Kind.SCRIPT, lambda: done.append("too late"))
+    agenda.put(6, Kind.TIMELINE, lambda: done.append("too late"))
     agenda.run_until(6)
     assert done == ["event", "x hears of a", "again", "x hears of b", "z hears of b", "pass"]
     assert agenda.now_us == 6
@@ -104,10 +104,10 @@ def test_idle_passes_are_counted_and_forget_wake_ups() -> None:
 
 def test_operations_have_ids_of_their_own() -> None:
     ids = {
-        operation_id(entity, broker, life, operation, number)
+        operation_id(entity, broker, lifetime, operation, number)
         for entity in (1, 2)
         for broker in "ab"
-        for life in (0, 1)
+        for lifetime in (0, 1)
         for operation in Operation
         for number in (0, 1, 7)
     }
@@ -162,19 +162,19 @@ NOTICES_SEEDS = 300
 def latencies(happens: Event, mode: str | None, *, notified: bool) -> tuple[str, np.ndarray]:
     """(why not at once, seconds until `a` acts in each future)."""
     told = [event(T0 + 100, "NOTICES", broker_name="a", detail=mode)] if mode else []
-    script = script_of(
+    timeline = build_timeline(
         history(
             topic(T0, 4), *told, join(T0 + 1_017, "b"), join(T0 + 11_017, "a"),
             happens, notified=notified,
         ),
         OPTIONS,
     )  # fmt: skip
-    log = play_seeds(script, range(NOTICES_SEEDS), OPTIONS)
-    (life,) = (each.index for each in script.lives if each.client_id == "a")
-    late = (log.life == life) & (log.at_us > (CHANGE_MS - 1_000) * 1_000)
+    log = play_seeds(timeline, range(NOTICES_SEEDS), OPTIONS)
+    (lifetime,) = (each.index for each in timeline.lifetimes if each.client_id == "a")
+    late = (log.lifetime == lifetime) & (log.at_us > (CHANGE_MS - 1_000) * 1_000)
     first = np.full(NOTICES_SEEDS, np.inf)
     np.minimum.at(first, log.seed[late], log.at_us[late] / 1e6 - CHANGE_MS / 1e3)
-    return reason_of(script), first
+    return reason_of(timeline), first
 
 
 JOIN, LOST = join(CHANGE_MS, "0"), event(CHANGE_MS, "CONSUMER_LOST", "b")

@@ -10,12 +10,12 @@ import pytest
 
 from rebalance_core.model import events
 from rebalance_core.replay.history import GroupHistory
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.reference.play import play_with_passes
 from rebalance_core.timing.shared_instances import MateWakes
 from rebalance_core.timing.ticks import Ticks
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, POLL_US
 from rebalance_core.timing.vectorized.reference_only import REGULAR, SHARED_CLIENTS, reason_of
 from tests.unit.kernels.random_groups import groups
@@ -71,7 +71,7 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int, own_time
             its, *others = (with_own_timers(each, after_ms) for each in (its, *others))
         shared = sharing(its, *others)
         compare(shared, options, tally)
-        ticks = Ticks(script_of(shared, options), np.arange(1), options)
+        ticks = Ticks(build_timeline(shared, options), np.arange(1), options)
         woken["wakes"] += len(list(MateWakes(ticks).between(BEFORE_ALL, NEVER)))
 
     any_groups = groups(traits=("timers",)) if own_timers else groups()
@@ -81,7 +81,7 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int, own_time
     assert woken["wakes"] > 60
 
 
-def scale_out(*mates: GroupHistory) -> Script:
+def scale_out(*mates: GroupHistory) -> GroupTimeline:
     """Two members and a topic that gets more queues at 10 s, with other groups in c1's instance."""
     happen = (
         *(topic(0, 2, "T", name) for name in "ab"),
@@ -89,7 +89,7 @@ def scale_out(*mates: GroupHistory) -> Script:
         *(topic(600_000, 4, "T", name) for name in "ab"),
     )  # fmt: skip
     its = history(*shifted(happen), **V5)
-    return script_of(replace(its, mates=mates), EXACT)
+    return build_timeline(replace(its, mates=mates), EXACT)
 
 
 def flapping(client: str, channel: str | None = None) -> GroupHistory:
@@ -100,9 +100,9 @@ def flapping(client: str, channel: str | None = None) -> GroupHistory:
     return replace(history(*shifted(happen), **V5 | {"subscriptions": ("U",)}), consumer_group="u")
 
 
-def first_takes(script: Script, *clients: str, seeds: int = 60) -> list[list[float]]:
+def first_takes(timeline: GroupTimeline, *clients: str, seeds: int = 60) -> list[list[float]]:
     """Of each client, by future: how long after the scale-out it takes its first new queue, s."""
-    futures = [Future(script, play_with_passes(script, seed, EXACT)) for seed in range(seeds)]
+    futures = [Future(timeline, play_with_passes(timeline, seed, EXACT)) for seed in range(seeds)]
     return [
         [(min(future.takes(client, 600_000))[0] - 600_000) / 1_000 for future in futures]
         for client in clients
@@ -167,13 +167,13 @@ def test_one_tick_commits_the_offsets_of_all_groups_of_an_instance() -> None:
     late = history(*shifted((topic(0, 2, "U", "a"), joins(77_777, "c1"))), **V5)
     its = joins(0, "c1", persist_consumer_offset_interval_ms=7_000)
     first = history(*shifted((topic(0, 2, "T", "a"), its)), **V5)
-    script = script_of(replace(late, mates=(replace(first, consumer_group="f"),)), EXACT)
-    assert script.lives[0].intervals.persist_consumer_offset_interval_ms == 7_000
-    ticks = Ticks(script, np.arange(50), EXACT)
-    life, seeds, at_us = np.zeros(50, np.int64), np.arange(50), np.full(50, 10**15)
-    ages = ticks.commit_age_us(life, seeds, at_us)
+    timeline = build_timeline(replace(late, mates=(replace(first, consumer_group="f"),)), EXACT)
+    assert timeline.lifetimes[0].intervals.persist_consumer_offset_interval_ms == 7_000
+    ticks = Ticks(timeline, np.arange(50), EXACT)
+    lifetime, seeds, at_us = np.zeros(50, np.int64), np.arange(50), np.full(50, 10**15)
+    ages = ticks.commit_age_us(lifetime, seeds, at_us)
     assert len(set(ages.tolist())) > 40
-    assert (ages == ticks.mates[0].commit_age_us(life, seeds, at_us)).all()
+    assert (ages == ticks.mates[0].commit_age_us(lifetime, seeds, at_us)).all()
     assert (ages < 7_000_000).all()
 
 
@@ -187,10 +187,10 @@ def test_groups_of_an_instance_have_one_scheduler() -> None:
     """Its polls and heartbeats go on as they did before the second group was started."""
     late = history(*shifted((topic(0, 2, "U", "a"), joins(77_777, "c1"))), **V5)
     first = history(*shifted((topic(0, 2, "T", "a"), joins(0, "c1"))), **V5)
-    script = script_of(replace(late, mates=(replace(first, consumer_group="f"),)), EXACT)
-    ticks = Ticks(script, np.arange(50), EXACT)
+    timeline = build_timeline(replace(late, mates=(replace(first, consumer_group="f"),)), EXACT)
+    ticks = Ticks(timeline, np.arange(50), EXACT)
     apart = ticks.timers_start[0] - ticks.mates[0].timers_start[0]
     assert (apart % POLL_US == 0).all()
     assert (ticks.timers_start[0] >= ticks.created[0]).all()
-    alone = Ticks(script_of(late, EXACT), np.arange(50), EXACT)
+    alone = Ticks(build_timeline(late, EXACT), np.arange(50), EXACT)
     assert (ticks.pass_length > alone.pass_length).all()

@@ -1,4 +1,4 @@
-"""Scripts of hand-made histories: lives, routes, brokers and changes."""
+"""Timelines of hand-made histories: lifetimes, routes, brokers and changes."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -10,10 +10,10 @@ from rebalance_core.model.events import EXPIRED, OBSERVED, Event
 from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing.delays import LAST_LEAD, LONGEST_LEAD_MS, START_UP
-from rebalance_core.timing.group_timeline import Script
+from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.timing.ticks import Ticks
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
 
 T0 = 1_700_000_000_123
@@ -37,14 +37,14 @@ def member(
                  detail=detail, broker_name=broker)  # fmt: skip
 
 
-def script(*its_events: Event, options: ClockOptions | None = None) -> Script:
+def timeline(*its_events: Event, options: ClockOptions | None = None) -> GroupTimeline:
     settings = GroupSettings(subscriptions=("T",))
     history = GroupHistory("c", "g", settings, its_events)
-    return script_of(history, options or ClockOptions())
+    return build_timeline(history, options or ClockOptions())
 
 
 def test_a_snapshot_is_no_change_and_its_members_hold_their_queues() -> None:
-    made = script(
+    made = timeline(
         member(T0, 1, "c1", detail=OBSERVED),
         member(T0, 2, "c2", detail=OBSERVED),
         Event(T0, 3, events.TOPIC_CONFIG, topic="T", broker_name="a", read_queue_nums=4,
@@ -53,7 +53,7 @@ def test_a_snapshot_is_no_change_and_its_members_hold_their_queues() -> None:
     )  # fmt: skip
     assert [change.causes for change in made.changes] == [("CONSUMER_JOIN",)]
     assert made.initial == (frozenset({0, 1}), frozenset({2, 3}), frozenset())
-    assert [life.first_brokers for life in made.lives] == [(0,), (0,), (0,)]
+    assert [lifetime.first_brokers for lifetime in made.lifetimes] == [(0,), (0,), (0,)]
     ticks = Ticks(made, SEEDS, ClockOptions())
     assert (ticks.registered[:2] == BEFORE_ALL).all()
     lead = ticks.joined[2] - ticks.registered[2, 0]
@@ -62,14 +62,14 @@ def test_a_snapshot_is_no_change_and_its_members_hold_their_queues() -> None:
 
 
 def test_a_stay_ends_and_another_begins() -> None:
-    made = script(
+    made = timeline(
         config(T0, 0, "a"),
         member(T0, 1, "c1"),
         member(T0 + 5_000, 2, "c1", events.CONSUMER_LOST, EXPIRED),
         member(T0 + 9_000, 3, "c1"),
         member(T0 + 11_000, 4, "c9", events.CONSUMER_LEAVE),
     )
-    first, second = made.lives
+    first, second = made.lifetimes
     assert first.entity != second.entity
     assert first.ending is not None
     assert (first.ending.graceful, first.ending.notified) == (False, False)
@@ -78,7 +78,7 @@ def test_a_stay_ends_and_another_begins() -> None:
 
 
 def test_windows_end_where_the_next_begins() -> None:
-    made = script(
+    made = timeline(
         config(T0, 0, "a"),
         member(T0, 1, "c1"),
         member(T0 + 5_000, 2, "c2"),
@@ -92,14 +92,14 @@ def test_windows_end_where_the_next_begins() -> None:
 
 
 def test_windows_of_changes_within_a_second_do_not_cross() -> None:
-    made = script(config(T0, 0, "a"), member(T0, 1, "c1"), member(T0 + 300, 2, "c2"))
+    made = timeline(config(T0, 0, "a"), member(T0, 1, "c1"), member(T0 + 300, 2, "c2"))
     assert made.changes[0].end_us == made.changes[1].begin_us == T0 * 1_000 + 1
 
 
 def test_the_last_broker_is_registered_just_before_the_join() -> None:
     brokers = [config(T0, number, name) for number, name in
                enumerate(("broker-a", "broker-b", "broker-c"))]  # fmt: skip
-    ticks = Ticks(script(*brokers, member(T0, 9, "c1")), SEEDS, ClockOptions())
+    ticks = Ticks(timeline(*brokers, member(T0, 9, "c1")), SEEDS, ClockOptions())
     a, b, c = ticks.registered[0]
     assert (b < c).all()
     assert (c < a).all()
@@ -109,7 +109,7 @@ def test_the_last_broker_is_registered_just_before_the_join() -> None:
 
 
 def test_a_lite_pull_consumer_registers_by_its_timer() -> None:
-    made = script(config(T0, 0, "a"), member(T0, 1, "c1"))
+    made = timeline(config(T0, 0, "a"), member(T0, 1, "c1"))
     pulling = replace(made, settings=replace(made.settings, consumer_type="LITE_PULL"))
     ticks = Ticks(pulling, SEEDS, ClockOptions())
     assert (ticks.registered[0, 0] > ticks.timers_start[0] + 1_000_000).all()
@@ -119,7 +119,7 @@ def test_a_lite_pull_consumer_registers_by_its_timer() -> None:
 
 
 def test_routes_of_a_broker_that_goes_and_comes_back() -> None:
-    made = script(
+    made = timeline(
         config(T0, 0, "b"),
         config(T0, 1, "a"),
         member(T0, 2, "c1"),
@@ -131,15 +131,15 @@ def test_routes_of_a_broker_that_goes_and_comes_back() -> None:
     assert made.brokers == ("a", "b")
     assert [version.brokers for version in versions] == [(0, 1), (0,), (), (1,)]
     assert [version.gone for version in versions] == [False, False, True, False]
-    lives = [(life.broker, life.up is None, life.down is None, life.host_lost)
-             for life in made.broker_lives]  # fmt: skip
-    assert lives == [(0, True, False, False), (1, True, False, True), (1, False, True, False)]
+    lifetimes = [(lifetime.broker, lifetime.up is None, lifetime.down is None, lifetime.host_lost)
+             for lifetime in made.broker_lifetimes]  # fmt: skip
+    assert lifetimes == [(0, True, False, False), (1, True, False, True), (1, False, True, False)]
     visible = Ticks(made, SEEDS, ClockOptions()).route_visible_us[0]
     assert (np.diff(visible, axis=0) > 0).all()
 
 
 def test_what_one_broker_alone_saw() -> None:
-    made = script(
+    made = timeline(
         config(T0, 0, "a"),
         config(T0, 1, "b"),
         member(T0, 2, "c1"),
@@ -148,7 +148,7 @@ def test_what_one_broker_alone_saw() -> None:
         member(T0 + 2_345, 4, "c1", events.CONSUMER_LOST, "CLOSED", broker="a"),
         member(T0 + 3_456, 5, "c2", broker="a"),
     )  # fmt: skip
-    real, ghost, partial = made.lives
+    real, ghost, partial = made.lifetimes
     assert (ghost.ghost, ghost.first_brokers) == (True, (1,))
     assert (partial.ghost, partial.first_brokers) == (False, (0,))
     assert [(seen.broker, seen.listed, seen.notified) for seen in real.sightings] == [
@@ -161,22 +161,22 @@ def test_what_one_broker_alone_saw() -> None:
 def test_a_whole_second_is_taken_as_logged_to_the_second() -> None:
     whole = T0 - T0 % 1_000
     its_events = (config(T0, 0, "a"), member(T0 + 1, 1, "c1"), member(whole + 60_000, 2, "c2"))
-    ticks = Ticks(script(*its_events), SEEDS, ClockOptions())
+    ticks = Ticks(timeline(*its_events), SEEDS, ClockOptions())
     late = ticks.joined[1] - (whole + 60_000) * 1_000
     assert 0 <= late.min() < late.max() < 1_000_000
-    middle = script(*its_events[:2], member(whole + 60_500, 2, "c2"))
+    middle = timeline(*its_events[:2], member(whole + 60_500, 2, "c2"))
     late = Ticks(middle, SEEDS, ClockOptions()).joined[1] - (whole + 60_000) * 1_000
     assert 0 <= late.min() < 500_000 < late.max() < 1_000_000
     exact = ClockOptions(exact_times=True)
-    ticks = Ticks(script(*its_events, options=exact), SEEDS, exact)
+    ticks = Ticks(timeline(*its_events, options=exact), SEEDS, exact)
     assert (ticks.joined[1] == (whole + 60_000) * 1_000).all()
 
 
 def test_phases_are_known_from_a_join_unless_random_ones_are_asked_for() -> None:
     its_events = (config(T0, 0, "a"), member(T0, 1, "c1"))
-    known = Ticks(script(*its_events), SEEDS, ClockOptions())
+    known = Ticks(timeline(*its_events), SEEDS, ClockOptions())
     random = ClockOptions(phases=RANDOM_PHASES)
-    unknown = Ticks(script(*its_events), SEEDS, random)
+    unknown = Ticks(timeline(*its_events), SEEDS, random)
     assert (known.joined - known.created).max() <= START_UP.longest
     assert (unknown.joined - unknown.created).max() > 25_000_000
 
@@ -184,14 +184,14 @@ def test_phases_are_known_from_a_join_unless_random_ones_are_asked_for() -> None
 def test_who_starts_together_takes_equally_long_in_half_of_the_futures() -> None:
     """Joins up to 5 s apart; the one after them has its own time, in all but chance."""
     joins = (member(T0 + at_ms, n, f"c{n}") for n, at_ms in enumerate((60_001, 65_001, 70_002), 1))
-    ticks = Ticks(script(config(T0, 0, "a"), *joins), np.arange(1_000), ClockOptions())
+    ticks = Ticks(timeline(config(T0, 0, "a"), *joins), np.arange(1_000), ClockOptions())
     start_up = ticks.joined - ticks.created
     assert 0.4 < (start_up[0] == start_up[1]).mean() < 0.6
     assert (start_up[1] == start_up[2]).mean() < 0.02
 
 
 def test_ticks_run_from_the_creation() -> None:
-    ticks = Ticks(script(config(T0, 0, "a"), member(T0, 1, "c1")), SEEDS, ClockOptions())
+    ticks = Ticks(timeline(config(T0, 0, "a"), member(T0, 1, "c1")), SEEDS, ClockOptions())
     at = ticks.joined[0] + 100_000_000
     polls, beats = np.arange(20)[:, None], np.arange(40)[:, None]
     poll = (ticks.poll_us(0, polls) < at).sum(axis=0)
@@ -204,7 +204,7 @@ def test_ticks_run_from_the_creation() -> None:
 
 
 def test_endings_reach_brokers_one_after_the_other_or_by_their_scans() -> None:
-    made = script(
+    made = timeline(
         config(T0, 0, "a"),
         config(T0, 1, "b"),
         member(T0, 2, "c1"),
@@ -232,14 +232,14 @@ def test_what_happens_to_a_broker_within_a_second_keeps_its_order() -> None:
         (second + 1_003, events.MASTER_DOWN), (second + 1_500, events.MASTER_UP),
         (second + 1_501, events.BROKER_DOWN),
     )  # fmt: skip
-    made = script(
+    made = timeline(
         config(T0, 0, "a"),
         member(T0, 1, "c1"),
         *(Event(at, 2 + n, kind, broker_name="a") for n, (at, kind) in enumerate(told)),
     )
     ticks = Ticks(made, SEEDS, ClockOptions())
-    lives = zip(made.broker_lives, ticks.broker_lives_us, strict=True)
-    (_, first_down), (up, down) = [times for life, times in lives if life.broker == 0]
+    lifetimes = zip(made.broker_lifetimes, ticks.broker_lifetimes_us, strict=True)
+    (_, first_down), (up, down) = [times for lifetime, times in lifetimes if lifetime.broker == 0]
     assert (first_down <= up).all()
     assert (up == first_down).any()
     assert (up <= down).all()
@@ -257,7 +257,7 @@ def test_order_locks_are_lost_whenever_another_process_gives_them() -> None:
         (events.MASTER_UP, None), (events.MASTER_UP, None),
         (events.MASTER_DOWN, "ACTING"), (events.MASTER_UP, None),
     )  # fmt: skip
-    made = script(
+    made = timeline(
         config(T0, 0, "a"),
         member(T0, 1, "c1"),
         *(

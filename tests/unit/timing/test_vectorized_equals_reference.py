@@ -17,7 +17,7 @@ from rebalance_core.model.group_settings import GroupSettings
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing.options import PHASES, ClockOptions
 from rebalance_core.timing.reference.play import play_seeds_one_by_one
-from rebalance_core.timing.timeline_builder import script_of
+from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play, play_seeds, reason_of
 from rebalance_core.timing.vectorized.mixed_state import is_mixed
 from rebalance_core.timing.vectorized.reference_only import REGULAR
@@ -71,15 +71,15 @@ def awake(
 
 
 def compare(history: GroupHistory, options: ClockOptions, tally: Tally) -> None:
-    script = script_of(history, options)
-    reason = reason_of(script)
+    timeline = build_timeline(history, options)
+    reason = reason_of(timeline)
     tally.reasons[reason] += 1
-    tally.mixed += reason == REGULAR and is_mixed(script)
+    tally.mixed += reason == REGULAR and is_mixed(timeline)
     if reason != REGULAR:
         return
     seeds = np.arange(FUTURES) * 977 + len(history.events)
-    found = rows_of(play_seeds(script, seeds, options))
-    assert found == rows_of(play_seeds_one_by_one(script, seeds.tolist(), options))
+    found = rows_of(play_seeds(timeline, seeds, options))
+    assert found == rows_of(play_seeds_one_by_one(timeline, seeds.tolist(), options))
     tally.rows += len(found)
 
 
@@ -194,19 +194,19 @@ def restarted(its: GroupSettings) -> GroupHistory:
 @pytest.mark.parametrize("ordered", [False, True])
 def test_slices_of_futures_give_the_whole(monkeypatch: pytest.MonkeyPatch, ordered: bool) -> None:
     history = restarted(GroupSettings(subscriptions=("T",), ordered=ordered))
-    script = script_of(history, ClockOptions())
-    assert reason_of(script) == REGULAR
+    timeline = build_timeline(history, ClockOptions())
+    assert reason_of(timeline) == REGULAR
     seeds = np.arange(40)
-    whole = rows_of(play_seeds(script, seeds, ClockOptions()))
+    whole = rows_of(play_seeds(timeline, seeds, ClockOptions()))
     monkeypatch.setattr(play, "seeds_of_a_slice", lambda _: 7)
-    assert rows_of(play_seeds(script, seeds, ClockOptions())) == whole
+    assert rows_of(play_seeds(timeline, seeds, ClockOptions())) == whole
     assert {row[0] for row in whole} == set(range(40))
 
 
 def test_a_group_without_topics_has_an_empty_log() -> None:
-    script = script_of(restarted(GroupSettings(subscriptions=("U",))), ClockOptions())
-    assert script.changes
-    assert len(play_seeds(script, np.arange(9), ClockOptions())) == 0
+    timeline = build_timeline(restarted(GroupSettings(subscriptions=("U",))), ClockOptions())
+    assert timeline.changes
+    assert len(play_seeds(timeline, np.arange(9), ClockOptions())) == 0
 
 
 @pytest.mark.parametrize("ends", [(events.CONSUMER_LEAVE, None), (events.CONSUMER_LOST, EXPIRED)])
@@ -220,7 +220,7 @@ def test_who_was_there_before_and_goes_at_the_first_change(ends: tuple[str, str 
         Event(T0_MS + 60_001, 3, kind, client_id="c1", detail=detail),
     )
     history = GroupHistory("c", "g", GroupSettings(subscriptions=("T",)), told)
-    script = script_of(history, ClockOptions())
-    played = rows_of(play_seeds(script, range(20), ClockOptions()))
-    assert played == rows_of(play_seeds_one_by_one(script, range(20), ClockOptions()))
+    timeline = build_timeline(history, ClockOptions())
+    played = rows_of(play_seeds(timeline, range(20), ClockOptions()))
+    assert played == rows_of(play_seeds_one_by_one(timeline, range(20), ClockOptions()))
     assert sum(row[4] == -1 for row in played) == 2 * 20

@@ -78,10 +78,10 @@ def test_figures_are_those_of_the_plain_loop(plan: int) -> None:
     for group in range(len(groups)):
         piece = Slice(plan, group, range(7, 11))
         ours = rollouts.play(piece)
-        its, begin_ms, script = rollouts._script(piece)
+        its, begin_ms, timeline = rollouts._timeline(piece)
         seeds = np.array(piece.seeds, np.int64)
-        log = play_seeds_one_by_one(script, seeds.tolist(), rollouts.clock)
-        ticks = Ticks(script, seeds, rollouts.clock)
+        log = play_seeds_one_by_one(timeline, seeds.tolist(), rollouts.clock)
+        ticks = Ticks(timeline, seeds, rollouts.clock)
         plain = figures_of([measured(its, ticks, log, 0, (begin_ms, None))], begin_ms)
         assert ours.moves == plain.moves > 0
         assert ours.replayed_milli is not None
@@ -118,5 +118,5 @@ def test_hand_overs_are_of_the_rollout_alone() -> None:
     rows = rollouts.handovers(0, 3).to_pylist()
     assert {row["seed"] for row in rows} == {0, 1, 2}
     assert {row["consumer_group"] for row in rows} == {"checkout", "ledger"}
-    begin_ms = rollouts._script(Slice(0, 0, range(1)))[1]
+    begin_ms = rollouts._timeline(Slice(0, 0, range(1)))[1]
     assert min(row["change_ms"] for row in rows) >= begin_ms
