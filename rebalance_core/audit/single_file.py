@@ -53,7 +53,7 @@ class QueueShown:
     """A queue as consumerProgress shows it.
 
     Attributes:
-        client: the holder's address, as far as the answer has it; None: it shows no holder.
+        client: the holder's id, or its address alone, as the answer has it; None: it has no holder.
         unread: the end less the commit; below zero: the commit lies above the end, or the two were
             read at different moments.
     """
@@ -127,7 +127,8 @@ def _queues(group: GroupSnapshot) -> Iterator[QueueShown]:
     for row in group.facts["QUEUE_PROGRESS"]:
         details, queue = row["details"], queue_of(row)
         end, commit = number(details["broker_offset"], 0), number(details["consumer_offset"], 0)
-        yield QueueShown(*queue, end, commit, end - commit, details.get("client_ip") or None)
+        client = row["client_id"] or details.get("client_ip") or None
+        yield QueueShown(*queue, end, commit, end - commit, client)
 
 
 def _findings(group: GroupSnapshot) -> Iterator[FindingsBegun]:

@@ -148,7 +148,8 @@ DUMPS = (
         fields(
             _QUEUE + ", topic_truncated: bool, broker_name_truncated: bool, broker_offset: int, "
             "consumer_offset: int, diff: int, inflight: int | None, last_time_ms: int | None, "
-            "with_clients: bool, client_ip: str | None"
+            "with_clients: bool, client_ip: str | None, "
+            "client_id?: str | None (the dashboard has it)"
         ),
     ),
     DocumentFact(

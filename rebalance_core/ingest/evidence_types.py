@@ -981,6 +981,7 @@ class QueueProgressValues(TypedDict):
     last_time_ms: int | None
     with_clients: bool
     client_ip: str | None
+    client_id: NotRequired[str | None]
     partial: NotRequired[bool]
 
 

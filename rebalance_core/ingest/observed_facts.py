@@ -225,7 +225,7 @@ def _progress(rows: FactRows, piece: QueueProgressPiece, at_ms: int) -> None:
     v = piece.values
     details = _declared("QUEUE_PROGRESS", v)
     details["names_cut"] = v["topic_truncated"] or v["broker_name_truncated"]
-    queue_row(rows, "QUEUE_PROGRESS", piece, at_ms, details)
+    queue_row(rows, "QUEUE_PROGRESS", piece, at_ms, details, v.get("client_id"))
 
 
 DOCUMENT_READERS: dict[str, DocumentReader] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from rebalance_core.audit.dumps import by_topic, fresh, last_stated, queue_of
+from rebalance_core.audit.dumps import by_topic, fresh, last_stated, number, queue_of
 from rebalance_core.audit.evidence import end_of
 from rebalance_core.audit.group_snapshot import (
     PERSISTENT_MS,
@@ -20,6 +20,7 @@ from rebalance_core.audit.group_snapshot import (
     queue_names,
 )
 from rebalance_core.audit.logged_causes import cause_before, window_around
+from rebalance_core.audit.observations import progress_dumps
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.orphans import orphans
 from rebalance_core.audit.recovery import went_after
@@ -47,7 +48,12 @@ from rebalance_core.model.times import HEARTBEAT_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import ClientTopicFact, MembershipsRow, TagsChangedFact
+    from rebalance_core.contracts.rows import (
+        ClientTopicFact,
+        MembershipsRow,
+        QueueProgressFact,
+        TagsChangedFact,
+    )
 
 # INCONSISTENT_SUBSCRIPTION: members of one group subscribe different topics.
 
@@ -59,9 +65,50 @@ def find_inconsistent_subscription(group: GroupSnapshot) -> Iterator[Finding]:
     stretches = stated_subscriptions(group)
     said = {id(row): what for row, what in stretches}
     rows = [row for row, _ in stretches]
-    for span in spans_where(rows, lambda row: said[id(row)], differ):
-        if is_persistent(group, span):
-            yield _inconsistent_subscription_finding(group, span)
+    spans = [
+        span
+        for span in spans_where(rows, lambda row: said[id(row)], differ)
+        if is_persistent(group, span)
+    ]
+    for span in spans:
+        yield _inconsistent_subscription_finding(group, span)
+    if not spans:
+        yield from _by_holders(group)
+
+
+def _by_holders(group: GroupSnapshot) -> Iterator[Finding]:
+    """At most one finding: who holds queues of one topic holds none of another, and what is left of
+    each has no holder.
+
+    Members that subscribe the same get their share of each topic.
+    """
+    dumps = list(progress_dumps(group))
+    holders: dict[str, set[str]] = {}
+    without: dict[str, list[QueueProgressFact]] = {}
+    for row in dumps[-1] if dumps else ():
+        holder = row["client_id"] or row["details"].get("client_ip")
+        if is_retry_topic(row["topic"]):
+            continue
+        if holder:
+            holders.setdefault(row["topic"], set()).add(holder)
+        elif number(row["details"]["broker_offset"]) > number(row["details"]["consumer_offset"]):
+            without.setdefault(row["topic"], []).append(row)
+    topics = sorted(holders.keys() & without.keys())
+    ids = [holder for topic in topics for holder in holders[topic]]
+    if len(topics) < 2 or len(set(ids)) < len(ids) or is_broadcasting(group):
+        return
+    parts = [f"{listed(sorted(holders[topic]), 3)}: {topic}" for topic in topics]
+    names = [
+        f"{topic} {queue_names(queue_of(row)[1:] for row in without[topic])}" for topic in topics
+    ]
+    yield Finding(
+        f"Members likely subscribe different topics: who holds queues of one holds none of another "
+        f"({'; '.join(parts[:5])}), and what is left of each has no holder: {listed(names, 5)}.",
+        {"who_holds_what": "; ".join(parts[:20]), "source": dumps[-1][0]["source"]},
+        severity=WARNING,
+        first_ms=dumps[-1][0]["first_ms"],
+        seen_ms=dumps[-1][0]["first_ms"],
+    )
 
 
 def _inconsistent_subscription_finding(group: GroupSnapshot, span: Span) -> Finding:
@@ -142,8 +189,9 @@ INCONSISTENT_SUBSCRIPTION = Rule(
     "INCONSISTENT_SUBSCRIPTION",
     ERROR,
     "Members of one group subscribe different topics. Each topic is divided among all members, so "
-    "nobody reads the share of those that do not subscribe it.",
-    "memberships, ownership, NO_SUBSCRIPTION, TOPIC_DROPPED",
+    "nobody reads the share of those that do not subscribe it. WARNING where consumerProgress "
+    "alone shows it, by who holds which queues.",
+    "memberships, ownership, NO_SUBSCRIPTION, TOPIC_DROPPED, QUEUE_PROGRESS",
     "Give every member the same topics (compare the versions deployed on the hosts named), or use "
     "one group per set of topics.",
     find_inconsistent_subscription,

@@ -109,6 +109,7 @@ def _progress(data: Any, source: str) -> Results:
                 "last_time_ms": one.optional_long("lastTimestamp") or None,
                 "with_clients": "clientInfo" in queue,
                 "client_ip": holder.partition("@")[0] or None,
+                "client_id": holder if "@" in holder else None,
             }
             yield Fact("queue_progress", None, values, source)
     yield Fact("progress_total", None, {"name": "diff", "total": float(total)}, source)

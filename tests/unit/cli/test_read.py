@@ -158,13 +158,28 @@ def test_answers_of_the_dashboard(reading: Reading) -> None:
     code, text = reading.text("--group", "G", file)
     assert code == 3
     assert "the dashboard's answer as of consumerProgress G" in text
-    assert "2 queues of T: held by 10.54.3.2 (1), 1 without a holder" in text
+    assert "2 queues of T: held by 10.54.3.2@1#11 (1), 1 without a holder" in text
     offline = "CODE: 206  DESC: the consumer group[G-1] not online BROKER: 10.70.1.11:10911"
     code, text = reading.text(reading.file("offline.json", dashboard(None, offline)))
     assert code == 3
     assert "consumerConnection G-1 the answer is that no member of the group is online" in text
     code, text = reading.text(reading.file("empty.json", dashboard([])))
     assert (code, "is an answer of the dashboard that lists nothing" in text) == (4, True)
+
+
+def test_two_listeners_of_one_group_with_a_topic_each(reading: Reading) -> None:
+    one, other = "10.54.3.2@1#11", "10.54.3.2@1#12"
+    topics = [
+        {"topic": topic, "diffTotal": 30, "lastTimestamp": 1, "queueStatInfoList": queues}
+        for topic, queues in (
+            ("T1", [queue(0, 40, one), queue(1, 10, None)]),
+            ("T2", [queue(0, 10, None), queue(1, 40, other)]),
+        )
+    ]
+    file = reading.file("paste.json", dashboard(topics))
+    assert reading.rules(file) == [*2 * ["QUEUES_NOT_READ"], "INCONSISTENT_SUBSCRIPTION"]
+    code, text = reading.text(file)
+    assert (code, f"({one}: T1; {other}: T2)" in text) == (3, True)
 
 
 def test_standard_input_as_copied_from_a_terminal(

@@ -91,6 +91,17 @@ def test_what_consumer_progress_prints_is_an_end_too() -> None:
     assert severities(RULE, group) == ["ERROR"]
 
 
+def test_the_offsets_of_one_answer_are_read_one_after_the_other() -> None:
+    where: Row = {"topic": "T", "broker_name": "a", "queue_id": 0}
+    for ahead, found in ((3, []), (101, ["ERROR"])):
+        shown = fact("QUEUE_PROGRESS", 900, **where, broker_offset=900, consumer_offset=900 + ahead)
+        group = snapshot_of(*ONE, commits=[commit(0, 900 + ahead, at=900)], facts=[shown])
+        assert severities(RULE, group) == found
+    # an end that was seen after the commit is no such read
+    later = snapshot_of(*ONE, commits=[commit(0, 903, at=890)], ends=[end(0, 900, at=900)])
+    assert severities(RULE, later) == ["ERROR"]
+
+
 def test_a_group_that_goes_on_is_healthy() -> None:
     commits = [commit(0, 10, at=400), commit(0, 20, at=950)]
     ends = [end(0, 12, at=300), end(0, 19, at=900)]

@@ -28,6 +28,23 @@ INCONSISTENT_SUBSCRIPTION = "INCONSISTENT_SUBSCRIPTION"
 TOPICS = topic("A"), topic("B")
 
 
+def held(topic_name: str, queue: int, holder: str | None, *, unread: int = 0) -> Row:
+    where: Row = {"topic": topic_name, "broker_name": "a", "queue_id": queue}
+    offsets: Row = {"broker_offset": 9, "consumer_offset": 9 - unread, "with_clients": "true"}
+    return fact("QUEUE_PROGRESS", 900, **where, **offsets, client_ip=holder or "")
+
+
+def test_who_holds_queues_of_one_topic_holds_none_of_another() -> None:
+    apart = held("A", 0, "x"), held("A", 1, None, unread=3), held("B", 1, "y")
+    left = held("B", 0, None, unread=3)
+    (one,) = findings_of(INCONSISTENT_SUBSCRIPTION, snapshot_of(facts=[*apart, left]))
+    assert one.severity == "WARNING"
+    assert "(x: A; y: B), and what is left of each has no holder: A a:1, B a:0" in one.summary
+    # of B nothing is left; what is left has nothing to read; x holds queues of both
+    for near_miss in (apart, (*apart, held("B", 0, None)), (*apart, left, held("B", 2, "x"))):
+        assert not findings_of(INCONSISTENT_SUBSCRIPTION, snapshot_of(facts=[*near_miss]))
+
+
 def test_members_with_different_topics() -> None:
     (one,) = findings_of(
         INCONSISTENT_SUBSCRIPTION,

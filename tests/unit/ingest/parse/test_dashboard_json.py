@@ -67,7 +67,9 @@ def test_queues_and_holders_are_those_of_the_dump() -> None:
          "clientInfo": CLIENT, "lastTimestamp": 1795231735000}]}]  # fmt: skip
     expected = facts(parse_consumer_progress(text, "f"))
     assert [kind for kind, _ in expected] == ["queue_progress", "progress_total"]
-    assert facts(dashboard_answer("consumerProgress", answer(data), "f")) == expected
+    found = facts(dashboard_answer("consumerProgress", answer(data), "f"))
+    assert found[0][1].pop("client_id") == CLIENT, "the dump has the address alone"
+    assert found == expected
 
 
 def test_a_queue_without_a_holder_has_none() -> None:
