@@ -128,10 +128,12 @@ def key(row: dict[str, Any]) -> tuple[Any, ...]:
 COMMIT = {**GROUP, **QUEUE, "observed_ms": BEGIN_MS + 95_000, "committed_offset": 33}
 CASES: dict[str, dict[str, Any]] = {
     "nothing stored": {},
-    "a retry topic with messages": {"looks": LOOKS + OF_RETRY},
-    "nothing was seen": {"looks": ()},
-    "seen once": {"looks": LOOKS[:2]},
-    "zero may be answered": {"looks": (seen(QUEUE, 80_000, 0, 50), seen(QUEUE, 300_000, 0, 60))},
+    "a retry topic with messages": {"observations": LOOKS + OF_RETRY},
+    "nothing was seen": {"observations": ()},
+    "seen once": {"observations": LOOKS[:2]},
+    "zero may be answered": {
+        "observations": (seen(QUEUE, 80_000, 0, 50), seen(QUEUE, 300_000, 0, 60))
+    },
     "stored": {"commits": (COMMIT,)},
 }
 
@@ -250,13 +252,13 @@ def moved(rows: tuple[dict[str, Any], ...], by_ms: int) -> tuple[dict[str, Any],
 @pytest.mark.parametrize("case", DATED)
 @pytest.mark.parametrize("mode", ["LAST", "HALFWAY"])
 def test_bounds_cover_the_start_at_every_time_of_the_observations(case: str, mode: str) -> None:
-    observations, commits = DATED[case].get("looks", LOOKS), DATED[case].get("commits", ())
+    observations, commits = DATED[case].get("observations", LOOKS), DATED[case].get("commits", ())
     errors = {row["observed_ms"] - BEGIN_MS: ERROR_MS for row in (*observations, *commits)}
-    rows = widened(MODES[mode], errors, looks=observations, commits=commits)
+    rows = widened(MODES[mode], errors, observations=observations, commits=commits)
     assert rows
     for by_ms in range(-ERROR_MS, ERROR_MS + 1, 15_000):
         others = widened(
-            MODES[mode], {}, looks=moved(observations, by_ms), commits=moved(commits, by_ms)
+            MODES[mode], {}, observations=moved(observations, by_ms), commits=moved(commits, by_ms)
         )
         for mine, other in zip(rows, others, strict=True):
             low, high = mine["start_offset_low"], mine["start_offset_high"]
