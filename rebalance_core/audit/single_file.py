@@ -15,7 +15,7 @@ from rebalance_core.audit.confidence import borne_out
 from rebalance_core.audit.dumps import flag, number, queue_of
 from rebalance_core.audit.finding_rows import finding_row
 from rebalance_core.audit.findings import rule_failed
-from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot, Rule
+from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot, Rule, grouped
 from rebalance_core.audit.observations import NOT_READ, observations, unowned_queues, unread
 from rebalance_core.audit.prediction import Prediction
 from rebalance_core.audit.rules import RULES
@@ -67,6 +67,24 @@ class QueueShown:
     client: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Requests of a client that servers refused or did not answer, for one reason.
+
+    Attributes:
+        request: as of REQUEST_FAILED.
+        reason: the server's words, with the code, or the client's on a server that did not answer.
+        minutes: in how many minutes.
+        first_ms: the first; last_ms: the last.
+    """
+
+    request: str
+    reason: str
+    minutes: int
+    first_ms: int
+    last_ms: int
+
+
 @dataclass(frozen=True)
 class GroupShown:
     """What one file lists of a group.
@@ -81,6 +99,7 @@ class GroupShown:
         held: how many queues a client says it holds; None: no client was asked.
         popped: of how many it says that it pops.
         committed: queues that have a commit, of stores and logs.
+        refusals: of requests, in order of time.
         findings: of the rules, without the cluster.
     """
 
@@ -93,6 +112,7 @@ class GroupShown:
     held: int | None
     popped: int
     committed: int
+    refusals: tuple[Refusal, ...]
     findings: tuple[FindingsBegun, ...]
 
     def facts(self) -> dict[str, Any]:
@@ -119,6 +139,7 @@ def shown(group: GroupSnapshot) -> GroupShown:
         len(group.facts["HELD_QUEUE"]) if asked and listed else None,
         len(group.facts["POP_QUEUE"]),
         len({queue_of(row) for row in group.tables["committed_offsets"]}),
+        tuple(_refusals(group)),
         tuple(_findings(group)),
     )
 
@@ -129,6 +150,17 @@ def _queues(group: GroupSnapshot) -> Iterator[QueueShown]:
         end, commit = number(details["broker_offset"], 0), number(details["consumer_offset"], 0)
         client = row["client_id"] or details.get("client_ip") or None
         yield QueueShown(*queue, end, commit, end - commit, client)
+
+
+def _refusals(group: GroupSnapshot) -> Iterator[Refusal]:
+    alike = grouped(
+        group.facts["REQUEST_FAILED"],
+        lambda fact: (fact["details"]["request"], fact["details"]["reason"]),
+    )
+    for (request, reason), facts in alike.items():
+        minutes = sum(fact["times"] for fact in facts)
+        last_ms = max(fact["last_ms"] for fact in facts)
+        yield Refusal(request, reason, minutes, facts[0]["first_ms"], last_ms)
 
 
 def _findings(group: GroupSnapshot) -> Iterator[FindingsBegun]:

@@ -40,7 +40,10 @@ def refuse_bad_rows(
         complaints: called only for a refusal, whose message ends with those of the table.
     """
     if "cluster_events" in counts and counts["cluster_events"].rows == 0:
-        raise InputRefused("cluster_events holds no row; there is nothing to simulate")
+        raise InputRefused(
+            "cluster_events holds no row; there is nothing to simulate (what each answer, store or "
+            "log shows by itself: rebalance read FILE…)"
+        )
     for name, count in counts.items():
         share = count.bad / count.rows if count.rows else 0.0
         refusal = f"{name}: {count.bad:,} of {count.rows:,} rows are bad"

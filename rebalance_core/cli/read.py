@@ -42,7 +42,7 @@ from rebalance_core.ingest.pasted import (
 )
 from rebalance_core.model.errors import InputRefused
 from rebalance_core.model.file_statuses import READ
-from rebalance_core.model.times import SECOND_MS
+from rebalance_core.model.times import PULL_MAX_IDLE_MS, SECOND_MS
 from rebalance_core.model.verdicts import INFO, WORST_FIRST
 from rebalance_core.process.read import FileShown, read_alone
 
@@ -169,6 +169,7 @@ def _facts(name: str, pasted: PastedFile, shown: FileShown) -> dict[str, Any]:
     file, record = pasted.file, shown.record
     findings = [*shown.findings, *(f for group in shown.groups for f in group.findings)]
     wrong = bool(shown.error) or not shown.online or any(map(_is_wrong, findings))
+    wrong = wrong or any(_is_refused(group, record["last_ms"]) for group in shown.groups)
     return {
         "file": name,
         "kind": file.kind,
@@ -193,6 +194,14 @@ def _is_wrong(finding: "FindingsBegun") -> bool:
     return finding["severity"] != INFO
 
 
+def _is_refused(group: "GroupShown", until_ms: int | None) -> bool:
+    """True if a server still refuses the group's requests where the log ends."""
+    return any(
+        one.reason.startswith("CODE ") and one.last_ms >= (until_ms or 0) - PULL_MAX_IDLE_MS
+        for one in group.refusals
+    )
+
+
 # The same for a person.
 
 
@@ -210,6 +219,9 @@ def _lines(pasted: PastedFile, shown: FileShown, shown_as: str) -> list[str]:
         texts.append(f"it names {len(shown.groups):,} groups")
     if not shown.record["facts"] and not pasted.file.is_log and shown.online and not shown.error:
         texts.append("it lists nothing")
+    of_group = pasted.file.arguments[0:1] == (PROGRESS,) and pasted.file.group
+    if of_group and not shown.error and not any(group.queues for group in shown.groups):
+        texts.append("it lists no queue")
     texts += _cluster_texts(shown)
     found = [("", one) for one in shown.findings]
     for group in shown.groups:
@@ -288,6 +300,10 @@ def _group_texts(group: "GroupShown", pasted: PastedFile) -> Iterator[str]:
     if group.held is not None:
         pops = f" and pops {counted(group.popped, 'queue')}" if group.popped else ""
         yield f"it holds {counted(group.held, 'queue')}{pops}"
+    for one in group.refusals[:FINDINGS_SHOWN]:
+        refused = "refused" if one.reason.startswith("CODE ") else "not answered"
+        span = f"from {utc(one.first_ms)} to {utc(one.last_ms)}"
+        yield f"{one.request} {refused} in {counted(one.minutes, 'minute')} {span}: {one.reason}"
     if group.queues:
         yield from _queue_texts(group)
 

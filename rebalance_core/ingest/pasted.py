@@ -65,8 +65,6 @@ _BY_CONTENT = (
     "getBrokerConfig",
 )  # fmt: skip
 """Commands whose answers show which command gave them. A topicList is a list of any words."""
-_OF_ANY_COMMAND = ("admin_error", "no_output")
-"""Facts that the parser of each command makes of an answer."""
 _FACT, _OWN_LINES = 3, 2
 """What counts for a kind of file: each fact, and lines that mostly have the head of its log. A
 failure counts less than either: logs of applications quote those of their questions."""
@@ -333,9 +331,9 @@ class _Recognition:
 def _score(results: Iterable[Fact | Unread]) -> int:
     """How much more was understood than refused; an answer that is a failure counts a little."""
     results = [one for one in results if isinstance(one, Stated) or one.code != STRAY_LINE]
-    stated = [piece for piece in results if isinstance(piece, Stated)]
-    shown = sum(piece.kind not in _OF_ANY_COMMAND for piece in stated)
-    refused = len(results) - len(stated)
+    stated = [one for one in results if isinstance(one, Stated) and one.kind != "no_output"]
+    shown = sum(piece.kind != "admin_error" for piece in stated)
+    refused = sum(isinstance(one, Unread) for one in results)
     return _FACT * (shown - refused) if shown else len(stated) - refused
 
 

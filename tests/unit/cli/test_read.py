@@ -263,6 +263,23 @@ def test_a_log_that_quotes_failures_is_no_failure(reading: Reading) -> None:
     assert "a client's log, of 11 lines, and none states anything that is read" in text
 
 
+def test_refused_pulls_of_a_clients_log(reading: Reading) -> None:
+    began = (
+        "2024-05-06 08:00:01,000 INFO RocketmqClient - [persistAll] Group: cg ClientId: 10.0.0.1@7 "
+        "updateConsumeOffsetToBroker MessageQueue [topic=T, brokerName=broker-a, queueId=0] 9\n"
+    )
+    refused = (
+        "2024-05-06 08:05:59,000 WARN NettyClientPublicExecutor_1 - execute the pull request "
+        "exception\norg.apache.rocketmq.client.exception.MQBrokerException: CODE: 16  DESC: "
+        "subscription group no permission, cg BROKER: 10.5.1.1:10911\n"
+    )
+    code, text = reading.text(reading.file("rocketmq_client.log", began + refused))
+    assert code == 3
+    assert "PULL refused in 1 minute from" in text
+    assert "CODE 16: subscription group no permission, cg" in text
+    assert reading.text(reading.file("rocketmq_client.log", began))[0] == 0
+
+
 def test_stores_and_lists_of_topics_and_brokers(reading: Reading) -> None:
     offsets = '{"offsetTable":{"T@g":{0:1,1:2}}}'
     code, text = reading.text(reading.file("consumerOffset.json", offsets))
@@ -307,6 +324,7 @@ def test_several_files_each_by_itself(reading: Reading) -> None:
         (b"La la la", "is nothing that ingest reads; it begins 'La la la'"),
         (b"", "is empty"),
         (bytes(range(256)) * 9, "holds binary data"),
+        (b"> #Topic  #Broker Name\n> T  broker-a\n", "is nothing that ingest reads"),
         (b"#Topic #Consumer Group #Accumulation\n", "is nothing that ingest reads"),
     ],
 )
