@@ -424,6 +424,7 @@ def _page(
         _notes(request, audited.truncated(), rejected, audited.result.not_looked_at()),
         request.now_ms,
         files,
+        request.settings.audit.rules_url,
     )
     return render_page(report)
 

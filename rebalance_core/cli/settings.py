@@ -105,13 +105,17 @@ class AssumeSettings:
 
 @dataclass(frozen=True)
 class AuditSettings:
-    """How `audit` judges; ``max_age_hours`` None: the collection may be of any age."""
+    """How `audit` judges and what its page links to.
+
+    ``max_age_hours`` None: the collection may be of any age; ``rules_url`` None: no links.
+    """
 
     stale_after_hours: float = _key("a number of hours above 0", 0.01)
     findings_per_rule: int = _key("a whole number from 1 up", 1)
     timelines: int = _key("a whole number from 0 to 100", 0, 100)
     redact_salt: str = _key("any text; keep it secret")
     max_age_hours: float | None = _key("a number of hours above 0", 0.01, default=None)
+    rules_url: str | None = _key("the URL of a folder with a page per rule", default=None)
 
 
 @dataclass(frozen=True)

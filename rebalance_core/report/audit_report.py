@@ -242,6 +242,7 @@ class AuditReport:
         timelines: groups worth a picture, the worst first.
         notes: what a reader must know of this run, one sentence each.
         files: those of the collection by status; empty: tables were audited.
+        rules_url: the folder of the rules' pages, without a slash at its end; None: no links.
     """
 
     cluster: str
@@ -263,6 +264,7 @@ class AuditReport:
     notes: tuple[str, ...] = ()
     group_rows: tuple[GroupRow, ...] = ()
     files: tuple[FilesOfStatus, ...] = ()
+    rules_url: str | None = None
 
 
 # Timeline and balance of a group, from its rows of the ledger.
@@ -451,6 +453,7 @@ def audit_report(
     notes: Sequence[str],
     finished_ms: int,
     files: "Sequence[FileOutcome]" = (),
+    rules_url: str | None = None,
 ) -> AuditReport:
     """Build what the page shows.
 
@@ -466,6 +469,7 @@ def audit_report(
         notes: what the reader has to know.
         finished_ms: when the audit ended, epoch ms UTC.
         files: of the collection, as `_run.json` has them.
+        rules_url: the folder of the rules' pages.
     """
     return AuditReport(
         cluster=cluster,
@@ -487,6 +491,7 @@ def audit_report(
         notes=tuple(notes),
         group_rows=tuple(groups),
         files=files_by_status(files),
+        rules_url=rules_url.rstrip("/") if rules_url else None,
     )
 
 

@@ -29,7 +29,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_are_examples() -> None:
-    assert len(EXAMPLES) == PAGE.count("```python") == 3
+    assert len(EXAMPLES) == PAGE.count("```python") == 2
 
 
 @pytest.mark.parametrize(("code", "printed"), EXAMPLES)

@@ -83,6 +83,16 @@ def test_nothing_is_fetched_and_one_script_runs(make: Callable[[], AuditReport])
     assert not re.search(r"url\((?!#)|@import", page)
 
 
+def test_rules_are_links_where_a_site_has_their_pages() -> None:
+    page = render_page(busy_report())
+    linked = render_page(replace(busy_report(), rules_url="https://docs.example/rules"))
+    rules = set(busy_report().rules)
+    hrefs = [attributes.get("href") or "" for _, attributes in Reader(linked).tags]
+    outside = {href for href in hrefs if href and not href.startswith("#")}
+    assert outside == {f"https://docs.example/rules/{rule_id}/" for rule_id in rules}
+    assert re.sub(r'<a href="https://[^"]*">(.*?)</a>', r"\1", linked) == page
+
+
 def test_hostile_names_are_text_and_can_be_written() -> None:
     page = render_page(hostile_report())
     page.encode("utf-8")
