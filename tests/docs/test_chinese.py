@@ -5,12 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from rebalance_core.audit.registry import MEANINGS
 from tests.docs.pages import blocks_of
 from tests.tree import TREE
 
+RULES = TREE / "docs/rules.zh.md"
+"""The rules in one sentence each; the English page is generated, and longer."""
 PAIRS = [
     (page, page.with_name(page.name.replace(".zh.md", ".md")))
     for page in sorted([*TREE.glob("*.zh.md"), *TREE.glob("docs/*.zh.md")])
+    if page != RULES
 ]
 EACH = pytest.mark.parametrize(("chinese", "english"), PAIRS, ids=[one.name for one, _ in PAIRS])
 
@@ -52,3 +56,11 @@ def test_parts_are_equal_and_pages_linked(chinese: Path, english: Path) -> None:
     # links of either lead to the same places, in either language
     links = [re.findall(r"\]\((?!http)([^)]+)", text.replace(".zh.md", ".md")) for text in texts]
     assert set(links[0]) == set(links[1])
+
+
+def test_each_rule_has_a_row_in_chinese() -> None:
+    text = RULES.read_text("utf-8")
+    rows = dict(re.findall(r"^\| `([A-Z_]+)` \| (.+) \|$", text, re.MULTILINE))
+    assert len(rows) == text.count("\n| `")
+    assert [rule_id for rule_id in MEANINGS if rule_id not in rows] == [], f"add rows to {RULES}"
+    assert [one for one in rows.values() if not re.search(r"[\u4e00-\u9fff]", one)] == []
