@@ -198,13 +198,14 @@ BROKER_LOG = (
         "group_updated", BROKER, GROUP,
         "the group's settings were changed",
         fields(
-            "group, was?: bool (notifyConsumerIdsChangedEnable, where the line "
-            "has it), now?: bool"
+            "group, changes (name: old → new), was?: bool (notifyConsumerIdsChangedEnable, where "
+            "the line has it), now?: bool"
         ),
         rows=(
             FactKind(
                 "GROUP_UPDATED", "an administrator set the group up anew", MOMENTS,
                 about=("broker_name",),
+                details=fields("changes (name: old → new)"),
             ),
         ),
     ),

@@ -1995,6 +1995,12 @@ class GroupCreatedFact(Fact):
     details: GroupCreatedDetails
 
 
+class GroupUpdatedDetails(TypedDict):
+    """Details of GROUP_UPDATED."""
+
+    changes: str
+
+
 class GroupUpdatedFact(Fact):
     """A row of GROUP_UPDATED."""
 
@@ -2003,7 +2009,7 @@ class GroupUpdatedFact(Fact):
     broker_name: str
     queue_id: int | None
     client_id: str | None
-    details: Mapping[str, str]
+    details: GroupUpdatedDetails
 
 
 class GroupDeletedFact(Fact):

@@ -206,6 +206,7 @@ class GroupUpdatedValues(TypedDict):
     """Values of group_updated."""
 
     group: str
+    changes: str
     was: NotRequired[bool]
     now: NotRequired[bool]
 

@@ -18,6 +18,7 @@ from rebalance_core.audit.rules import (
     comings_and_goings,
     consumption,
     differing_subscriptions,
+    group_settings,
     held_queues,
     left_behind,
     masters_gone,
@@ -113,6 +114,9 @@ RULES: tuple[Rule, ...] = (
     # the group itself
     left_behind.MISSING,
     left_behind.BACK,
+    group_settings.DISABLED,
+    group_settings.UNUSUAL,
+    group_settings.DIFFERING,
     mixtures.REFUSED,
     mixtures.START,
 )

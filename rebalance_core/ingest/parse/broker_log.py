@@ -2,6 +2,8 @@
 (rocketmq.md §10.2, §13).
 """
 
+import re
+
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable
 from rebalance_core.ingest.parse import java_text, lock_and_pop_logs, log_lines
 from rebalance_core.ingest.parse.channels import channel_info
@@ -44,15 +46,30 @@ def _admin(message: str) -> LineFields:
 
 
 def _group_updated(message: str) -> LineFields:
-    """``old: SubscriptionGroupConfig{…} new: …`` of updateSubGroup: the switch before and after."""
+    """``old: SubscriptionGroupConfig{…} new: …`` of updateSubGroup: what differs, and the switch of
+    notices before and after.
+    """
     old, _, new = message.removeprefix(_UPDATED).partition(" new: ")
     fields = _group_config(new)
     if fields is None:
         return None
     switch = "notifyConsumerIdsChangedEnable="
     was, now = (config.partition(switch)[2].startswith("true") for config in (old, new))
+    fields = {**fields, "changes": _changes(old, new)}
     # 4.9 and some later versions print no switch
     return {**fields, "was": was, "now": now} if switch in old and switch in new else fields
+
+
+def _changes(old: str, new: str) -> str:
+    """``name: old → new`` of each plain field that differs, in the order of the line."""
+    before, after = (dict(reversed(_PLAIN.findall(config))) for config in (old, new))
+    names = dict.fromkeys(name for name, _ in _PLAIN.findall(new))
+    changed = [name for name in names if name in before and before[name] != after[name]]
+    return ", ".join(f"{name}: {before[name]} → {after[name]}" for name in changed)
+
+
+_PLAIN = re.compile(r"\b(\w+)=(true|false|-?\d{1,19})(?=[,\]}])")
+"""A field with a plain value; those of fields inside another, as of a retry policy, come later."""
 
 
 def _changed(message: str) -> LineFields:

@@ -332,6 +332,27 @@ STATES: dict[str, list[Trouble]] = {
             (*ONE, event(kinds.TOPIC_DELETED, 100, topic="T", broker_name="a")), (topic(at=500),)
         ),
     ],
+    "GROUP_DISABLED": [
+        Trouble(
+            ONE,
+            (),
+            seen(fact("GROUP_CONFIG", 0, 1000, broker_name="a", consume_enable=False)),
+            seen(
+                fact("GROUP_UPDATED", 1001, broker_name="a", changes="consumeEnable: false → true")
+            ),
+        ),
+    ],
+    "GROUP_SETTINGS_DIFFER": [
+        Trouble(
+            ONE,
+            (),
+            seen(
+                fact("GROUP_CONFIG", 0, 1000, broker_name="a", retry_max_times=16),
+                fact("GROUP_CONFIG", 0, 1000, broker_name="b", retry_max_times=3),
+            ),
+            seen(fact("GROUP_UPDATED", 1001, broker_name="b", changes="retryMaxTimes: 3 → 16")),
+        ),
+    ],
     "RETRY_QUEUES_UNREAD": [
         Trouble(
             (*ONE, topic("%RETRY%g", read=1)),

@@ -353,3 +353,16 @@ def test_what_an_election_of_dledger_makes_of_the_broker(role: str, slave: bool)
     assert (fact.kind, dict(fact.values)) == ("broker_role", {"broker": "b-0", "slave": slave})
     assert isinstance(read(f"Begin to change to {role.partition('=')[0]}=")[0], Unread)
     assert read(f"Finish to change to {role}") == ()
+
+
+def test_an_update_of_a_group_states_what_changed() -> None:
+    """5.x nests a retry policy in it, 4.9 prints brackets."""
+    policy = "groupRetryPolicy=GroupRetryPolicy{type=CUSTOMIZED, exponentialRetryPolicy=null}"
+    new_form = "SubscriptionGroupConfig{groupName=g, consumeEnable=%s, " + policy + ", brokerId=%s}"
+    old_form = "SubscriptionGroupConfig [groupName=g, consumeEnable=%s, brokerId=%s]"
+    for form in (new_form, old_form):
+        old, new = form % ("true", 0), form % ("false", 1)
+        message = f"update subscription group config, old: {old} new: {new}"
+        (fact,) = parse_broker_line(AT + message, "b:1", ServerClock())
+        assert not isinstance(fact, Unread)
+        assert fact.values["changes"] == "consumeEnable: true → false, brokerId: 0 → 1"

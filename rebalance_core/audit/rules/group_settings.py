@@ -1,0 +1,269 @@
+"""How brokers have set the group up (updateSubGroup): disabled, unusual, or not all alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rebalance_core.audit.dumps import number
+from rebalance_core.audit.group_snapshot import Finding, GroupSnapshot, Rule, listed
+from rebalance_core.audit.offsets import backlog, messages
+from rebalance_core.audit.topic_settings import configurations
+from rebalance_core.contracts.fact_declaration import EPISODE_MS
+from rebalance_core.model.system_groups import is_system_group
+from rebalance_core.model.times import utc
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import RequestFailedFact
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One field of a broker's SubscriptionGroupConfig.
+
+    Attributes:
+        name: in the details of GROUP_CONFIG.
+        upstream: RocketMQ's name, as stores and logs have it.
+        is_unusual: whether the value deserves a finding; None: only brokers that differ do.
+        effect: what the value does, with ``{value}``.
+        severity: of that finding.
+        remedy: what to do.
+    """
+
+    name: str
+    upstream: str
+    is_unusual: Callable[[str], bool] | None = None
+    effect: str = ""
+    severity: Severity = INFO
+    remedy: str = ""
+
+
+CONSUME_ENABLE = Setting("consume_enable", "consumeEnable")
+SETTINGS = (
+    CONSUME_ENABLE,
+    Setting(
+        "retry_queue_nums",
+        "retryQueueNums",
+        lambda value: number(value, 1) <= 0,
+        "brokers drop what a listener gives back: it is neither delivered again nor in %DLQ%",
+        WARNING,
+        "Set it to 1 (updateSubGroup -q 1) if failed messages matter.",
+    ),
+    Setting(
+        "retry_max_times",
+        "retryMaxTimes",
+        lambda value: number(value, 16) == 0,
+        "a message that fails goes to %DLQ% without a retry, unless the client sends its own "
+        "maxReconsumeTimes (Java's push consumer does, clients of a proxy do not)",
+        INFO,
+        "Nothing if it is meant; else updateSubGroup -r 16.",
+    ),
+    Setting(
+        "which_broker_when_consume_slowly",
+        "whichBrokerWhenConsumeSlowly",
+        lambda value: number(value, 1) != 1,
+        "where slaveReadEnable is on, a group that lags is sent to the replica with id {value}; a "
+        "client without its address asks the master",
+        INFO,
+        "Nothing if each broker has that replica; else updateSubGroup -w 1.",
+    ),
+    Setting(
+        "broker_id",
+        "brokerId",
+        lambda value: number(value, 0) != 0,
+        "where slaveReadEnable is on, pulls are sent to the replica with id {value} even while "
+        "the group keeps up",
+        INFO,
+        "Nothing if it is meant; else updateSubGroup -i 0.",
+    ),
+    Setting(
+        "consume_timeout_minute",
+        "consumeTimeoutMinute",
+        lambda value: number(value, 15) != 15,
+        "it is {value} instead of 15; a client's own consumeTimeout decides when it gives up on a "
+        "message",
+        INFO,
+        "Look at consumeTimeout of the consumer, if messages time out too early or too late.",
+    ),
+    Setting("consume_broadcast_enable", "consumeBroadcastEnable"),
+    Setting("consume_from_min_enable", "consumeFromMinEnable"),
+    Setting("consume_message_orderly", "consumeMessageOrderly"),
+    Setting("notify_consumer_ids_changed_enable", "notifyConsumerIdsChangedEnable"),
+)
+"""Every setting that is judged (SubscriptionGroupConfig, 4.9 to 5.5)."""
+
+DISABLED_WORDS = "subscription group no permission"
+"""What a broker answers to each pull of a group with consumeEnable=false (CODE 16)."""
+
+
+def setting_at_end(group: GroupSnapshot, setting: Setting) -> dict[str, tuple[str, int | None]]:
+    """By broker the value at the end and since when by a logged change, epoch ms; None: no line
+    has the change. Brokers of versions without the setting are not in it.
+    """
+    found: dict[str, tuple[str, int | None]] = {}
+    stored_ms: dict[str, int] = {}
+    for broker, fact in configurations(group).items():
+        value = str(dict(fact["details"]).get(setting.name, ""))
+        stored_ms[broker] = fact["last_ms"]
+        if value:
+            found[broker] = value, None
+    for change in sorted(group.facts["GROUP_UPDATED"], key=lambda fact: fact["last_ms"]):
+        broker, at_ms = change["broker_name"], change["last_ms"]
+        new = _new_value(change["details"].get("changes", ""), setting.upstream)
+        newer = at_ms > stored_ms.get(broker, 0)
+        if new is not None and (newer or found.get(broker, ("", 0))[0] == new):
+            found[broker] = new, at_ms
+    return found
+
+
+def _new_value(changes: str, name: str) -> str | None:
+    """The value after the arrow of ``name: old → new`` among the changes."""
+    for change in changes.split(", "):
+        what, _, values = change.partition(": ")
+        if what == name:
+            return values.rpartition(" → ")[2]
+    return None
+
+
+def find_disabled(group: GroupSnapshot) -> Iterator[Finding]:
+    """At most one finding, of the brokers that let the group read nothing."""
+    if is_system_group(group.consumer_group):
+        return
+    values = setting_at_end(group, CONSUME_ENABLE)
+    off = {broker: since for broker, (value, since) in values.items() if value == "false"}
+    refusals = _refusals(group)
+    if not off and (values or not refusals):
+        return
+    waiting = {
+        queue: lag for queue, lag in backlog(group).items() if not off or queue.broker_name in off
+    }
+    by_topic: dict[str, int] = {}
+    for queue, lag in waiting.items():
+        by_topic[queue.topic] = by_topic.get(queue.topic, 0) + lag
+    topics = [f"{topic} {count}" for topic, count in sorted(by_topic.items())]
+    begins = [at_ms for at_ms in off.values() if at_ms is not None]
+    begins = begins or [fact["first_ms"] for fact in refusals]
+    addresses = sorted({fact["details"]["address"] for fact in refusals} - {""})
+    where = listed(sorted(off), 5) if off else listed(addresses, 5) or "a broker"
+    others = sorted(values.keys() - off.keys()) if off else []
+    summary = f"consumeEnable=false at {where}: brokers refuse every pull of the group (CODE 16)"
+    summary += f", set by an administrator at {utc(min(begins))}" if any(off.values()) else ""
+    summary += _refused(refusals)
+    summary += (
+        f"; {messages(sum(waiting.values()))} not read: {listed(topics, 5)}" if topics else ""
+    )
+    summary += f"; {listed(others, 5)} let the group read" if others else ""
+    yield Finding(
+        f"{summary}.",
+        {"brokers": listed(sorted(off)) or listed(addresses), "behind": listed(topics)},
+        severity=ERROR if topics else WARNING,
+        broker_name=next(iter(off)) if len(off) == 1 else None,
+        topic=next(iter(by_topic)) if len(by_topic) == 1 else None,
+        first_ms=min(begins, default=None),
+    )
+
+
+def _refusals(group: GroupSnapshot) -> list[RequestFailedFact]:
+    """Refusals of a disabled group that go on until the end."""
+    until_ms = (group.run.coverage.logged_until or group.run.end_ms) - EPISODE_MS
+    return [
+        fact
+        for fact in group.facts["REQUEST_FAILED"]
+        if DISABLED_WORDS in fact["details"]["reason"] and fact["last_ms"] >= until_ms
+    ]
+
+
+def _refused(refusals: list[RequestFailedFact]) -> str:
+    if not refusals:
+        return ""
+    logs = sorted({f"clients/{fact['details']['log']}" for fact in refusals})
+    last_ms = max(fact["last_ms"] for fact in refusals)
+    return (
+        f"; {listed(logs, 3)} {'has' if len(logs) == 1 else 'have'} refusals until {utc(last_ms)}"
+    )
+
+
+def find_unusual(group: GroupSnapshot) -> Iterator[Finding]:
+    """One finding for each setting whose value does what is easily overlooked."""
+    if is_system_group(group.consumer_group):
+        return
+    for setting in SETTINGS:
+        is_unusual = setting.is_unusual
+        if is_unusual is None:
+            continue
+        values = setting_at_end(group, setting)
+        unusual = {broker: one for broker, one in values.items() if is_unusual(one[0])}
+        for value in sorted({value for value, _ in unusual.values()}):
+            brokers = sorted(broker for broker, one in unusual.items() if one[0] == value)
+            begins = [since for broker in brokers if (since := unusual[broker][1]) is not None]
+            dated = f", since {utc(min(begins))}" if begins else ""
+            yield Finding(
+                f"{setting.upstream}={value} at {listed(brokers, 5)}{dated}: "
+                f"{setting.effect.format(value=value)}.",
+                {"setting": setting.upstream, "value": value, "brokers": listed(brokers)},
+                severity=setting.severity,
+                broker_name=brokers[0] if len(brokers) == 1 else None,
+                first_ms=min(begins, default=None),
+                remedy=setting.remedy,
+            )
+
+
+def find_differing(group: GroupSnapshot) -> Iterator[Finding]:
+    """At most one finding, of the settings that the group's brokers do not have alike."""
+    if is_system_group(group.consumer_group):
+        return
+    differing: list[str] = []
+    begins: list[int] = []
+    for setting in SETTINGS:
+        values = setting_at_end(group, setting)
+        if setting is CONSUME_ENABLE or len({value for value, _ in values.values()}) < 2:
+            continue  # GROUP_DISABLED has the first
+        by_value = sorted((value, broker) for broker, (value, _) in values.items())
+        shown = [f"{value} at {broker}" for value, broker in by_value]
+        differing.append(f"{setting.upstream} is {listed(shown, 6)}")
+        begins += [since for _, since in values.values() if since is not None]
+    if differing:
+        yield Finding(
+            f"Brokers have the group's settings otherwise: {'; '.join(differing)}.",
+            {"settings": "; ".join(differing)},
+            first_ms=max(begins, default=None),
+        )
+
+
+DISABLED = Rule(
+    "GROUP_DISABLED",
+    ERROR,
+    "An administrator set consumeEnable=false: brokers refuse each pull of the group, and its "
+    "members, which stay listed and keep their queues, get nothing. WARNING while no message "
+    "waits.",
+    "GROUP_CONFIG, GROUP_UPDATED, REQUEST_FAILED; committed_offsets, queue_offsets",
+    "Set the group up with consumption on (updateSubGroup -c <cluster> -g <group> -s true) when it "
+    "may read again; it goes on at its commits.",
+    find_disabled,
+    files=("subscription_group_json",),
+    state=True,
+)
+UNUSUAL = Rule(
+    "GROUP_SETTING_UNUSUAL",
+    INFO,
+    "A setting of the group in the brokers' stores changes retries, replicas or time limits in a "
+    "way that is easily overlooked. WARNING where messages are lost.",
+    "GROUP_CONFIG, GROUP_UPDATED",
+    "Nothing if the setting is meant; else set the group up anew with mqadmin updateSubGroup.",
+    find_unusual,
+    files=("subscription_group_json",),
+    state=True,
+)
+DIFFERING = Rule(
+    "GROUP_SETTINGS_DIFFER",
+    WARNING,
+    "The brokers of the group do not have the same settings of it, so that it depends on the "
+    "queue what happens to a message.",
+    "GROUP_CONFIG, GROUP_UPDATED",
+    "Set the group up alike on all brokers (updateSubGroup -c <cluster> instead of -b <address>).",
+    find_differing,
+    files=("subscription_group_json",),
+    state=True,
+)
