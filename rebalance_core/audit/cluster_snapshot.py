@@ -52,11 +52,13 @@ CLUSTER_KINDS = (
     "NO_BROKER_ADDRESS",
     "BROKER_STARTED",
     "PROXY_STARTED",
+    "MASTER_ADDRESS",
     "CHANNEL_EVENTS_DROPPED",
 )
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
 and broker that it did not reach; NO_BROKER_ADDRESS: one for each queue that it did not pull;
-BROKER_STARTED, PROXY_STARTED: one for each start."""
+BROKER_STARTED, PROXY_STARTED: one for each start; MASTER_ADDRESS: one for each address of a
+master."""
 
 
 @dataclass(frozen=True)

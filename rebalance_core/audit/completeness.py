@@ -19,7 +19,7 @@ from rebalance_core.audit.group_snapshot import (
 from rebalance_core.ingest.fact import shown
 from rebalance_core.ingest.parse.command_output import CUT_OFF
 from rebalance_core.ingest.parse.config_stores import ROCKSDB_V2
-from rebalance_core.ingest.strangers import OF_BROKER
+from rebalance_core.ingest.strangers import OF_BROKER, OF_CLUSTER
 from rebalance_core.model import verdicts
 from rebalance_core.model.times import HOUR_MS, MINUTE_MS, utc
 
@@ -197,7 +197,7 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
         how = "cannot be read"
         if read == "cut":
             how = "is cut off" if len(files) == 1 else "are cut off"
-        elif details["why"].startswith(OF_BROKER):
+        elif details["why"].startswith((OF_BROKER, OF_CLUSTER)):
             how = "was left out" if len(files) == 1 else "were left out"
         elif details["understood"] != "0":
             part = f"({details['understood']} of {details['lines']} lines)"
@@ -214,11 +214,14 @@ def files_not_read(rows: Iterable[NotReadFact]) -> Iterator[Finding]:
             broker_name=files[0]["broker_name"],
             remedy=OTHER_FOLDER
             if details["why"].startswith(OF_BROKER)
+            else OTHER_CLUSTER
+            if details["why"].startswith(OF_CLUSTER)
             else "Collect it again, in UTF-8, as mqadmin prints it or RocketMQ writes it; the "
             "table rejected says what was refused.",
         )
 
 
+OTHER_CLUSTER = "Collect each cluster into a folder of its own, with its own collection.toml."
 OTHER_FOLDER = "Put it into the folder of its own broker, and copy the file that belongs here."
 
 

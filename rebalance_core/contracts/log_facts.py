@@ -351,17 +351,26 @@ NAME_SERVER_LOG = (
     LogFact(
         "broker_registered", NAME_SERVER, CLUSTER,
         "a replica that was not there before",
-        fields("address"),
+        fields("address, cluster? (5.0+)"),
     ),
     LogFact(
         "broker_address", NAME_SERVER, CLUSTER,
         "the name of a master's new address (4.9)",
-        fields("broker, address"),
+        fields("broker, address, cluster?"),
+        rows=(
+            FactKind(
+                "MASTER_ADDRESS",
+                "a process registered as the master of the broker, from another address than the "
+                "one before",
+                about=("broker_name",),
+                details=fields("address, cluster"),
+            ),
+        ),
     ),
     LogFact(
         "broker_known", NAME_SERVER, CLUSTER,
         "the same, repeated at every registration of a master (4.9)",
-        fields("broker, address"),
+        fields("broker, address, cluster?"),
         thinning=ONE_A_PLACE,
     ),
     LogFact(

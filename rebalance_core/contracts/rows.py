@@ -2180,6 +2180,24 @@ class LockRefusedFact(Fact):
     details: LockRefusedDetails
 
 
+class MasterAddressDetails(TypedDict):
+    """Details of MASTER_ADDRESS."""
+
+    address: str
+    cluster: str
+
+
+class MasterAddressFact(Fact):
+    """A row of MASTER_ADDRESS."""
+
+    kind: Literal["MASTER_ADDRESS"]
+    topic: str | None
+    broker_name: str
+    queue_id: int | None
+    client_id: str | None
+    details: MasterAddressDetails
+
+
 class NotifiedDetails(TypedDict):
     """Details of NOTIFIED."""
 
@@ -2550,6 +2568,7 @@ class FactsByKind(TypedDict):
     OFFSET_RESET: Sequence[OffsetResetFact]
     ALLOCATION_FAILED: Sequence[AllocationFailedFact]
     LOCK_REFUSED: Sequence[LockRefusedFact]
+    MASTER_ADDRESS: Sequence[MasterAddressFact]
     NOTIFIED: Sequence[NotifiedFact]
     NO_MEMBER_LIST: Sequence[NoMemberListFact]
     NOT_IN_MEMBER_LIST: Sequence[NotInMemberListFact]

@@ -314,6 +314,7 @@ class BrokerRegisteredValues(TypedDict):
     """Values of broker_registered."""
 
     address: str
+    cluster: NotRequired[str]
 
 
 class BrokerAddressValues(TypedDict):
@@ -321,6 +322,7 @@ class BrokerAddressValues(TypedDict):
 
     broker: str
     address: str
+    cluster: NotRequired[str]
 
 
 class BrokerKnownValues(TypedDict):
@@ -328,6 +330,7 @@ class BrokerKnownValues(TypedDict):
 
     broker: str
     address: str
+    cluster: NotRequired[str]
 
 
 class BrokerRemovedValues(TypedDict):

@@ -23,6 +23,7 @@ from rebalance_core.model.queue import is_retry_topic
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ObservedFactsBegun
     from rebalance_core.ingest.evidence_types import (
+        BrokerAddressPiece,
         ConsumerDataPiece,
         HeartbeatPiece,
         NotifiedPiece,
@@ -299,7 +300,16 @@ def _proxy_started(
     rows.add("PROXY_STARTED", at_ms, piece.source, proxy)
 
 
+def _master_address(
+    rows: FactRows, piece: BrokerAddressPiece, at_ms: int, _: Clients | None
+) -> None:
+    v = piece.values
+    details = {"address": v["address"], "cluster": v.get("cluster")}
+    rows.add("MASTER_ADDRESS", at_ms, piece.source, details, broker_name=v["broker"])
+
+
 READERS: dict[str, FactReader] = {
+    "broker_address": _master_address,
     "proxy_starting": _proxy_started,
     "heartbeat": _topics,
     "consumer_data": _topics,

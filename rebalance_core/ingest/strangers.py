@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FILE_OF_ANOTHER = "FILE_OF_ANOTHER"
 """Code of a file that was read and is set apart."""
-OF_BROKER = "it is of broker"
+OF_BROKER, OF_CLUSTER = "it is of broker", "it is of cluster"
 """So its message begins."""
 
 # A broker's log names it at each start; its topics.json has a topic of its name. The files of one
@@ -26,6 +26,10 @@ OF_BROKER = "it is of broker"
 # collection.toml, mqadmin or a name server knows, is right. A topic whose name no file knows as a
 # broker's may be any, unless another copy in the folder has the broker's own. Where neither
 # decides, all are read, and the folder is of no broker (`INGEST_BROKER_FOLDER_UNCLEAR`).
+#
+# Two clusters may share name servers, and even a broker's name. A folder is of another cluster if
+# its broker prints that name at its start (brokerClusterName), or registers under it alone, and
+# some line has the cluster of collection.toml, so that this is a name of RocketMQ's.
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,44 @@ def _refused(one: FileStats, why: str) -> FileStats:
 
 
 def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, str]:
-    """By file of another broker what it says."""
+    """By file of another broker, or cluster, what it says."""
     on_cluster = list(filter(is_on_cluster, pieces))
+    of_brokers = _of_other_brokers(collection, on_cluster)
+    own = collection.settings.cluster
+    others = (piece for piece in on_cluster if file_of(piece.source) not in of_brokers)
+    elsewhere = _of_other_clusters(own, others)
+    return of_brokers | {
+        file.name: f"{OF_CLUSTER} {elsewhere[file.place]}, and this collection is of cluster {own}"
+        for file in collection.files
+        if file.name.startswith("brokers/") and file.place in elsewhere
+    }
+
+
+def _of_other_clusters(own: str, pieces: Iterable[ClusterEvidence]) -> dict[str, str]:
+    """By folder of a broker of another cluster that cluster."""
+    printed: dict[str, set[str]] = defaultdict(set)
+    registered: dict[str, set[str]] = defaultdict(set)
+    addresses: dict[str, set[str]] = defaultdict(set)
+    for piece in pieces:
+        if piece.kind == "broker_property" and piece.values["name"] == "brokerClusterName":
+            printed[piece.place].add(piece.values["value"].strip())
+        elif piece.kind == "broker_booted":
+            addresses[piece.place].add(piece.values["address"])
+        elif piece.kind in ("broker_registered", "broker_address", "broker_known"):
+            registered[piece.values["address"]] |= {piece.values.get("cluster") or ""} - {""}
+    if own not in set().union(*printed.values(), *registered.values()):
+        return {}
+    found: dict[str, str] = {}
+    for folder in printed.keys() | addresses.keys():
+        of_name_servers = set().union(*(registered[one] for one in addresses[folder]))
+        clusters = printed[folder] or of_name_servers
+        if clusters and own not in clusters:
+            found[folder] = ", ".join(sorted(clusters))
+    return found
+
+
+def _of_other_brokers(collection: Collection, on_cluster: list[ClusterEvidence]) -> dict[str, str]:
+    """By file of another broker what it says."""
     directory = BrokerDirectory(known=set(collection.settings.brokers))
     for piece in on_cluster:
         directory.read(piece, 0)

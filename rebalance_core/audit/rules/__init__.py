@@ -126,6 +126,7 @@ RULES: tuple[Rule, ...] = (
 CLUSTER_RULES: tuple[Rule, ...] = (
     completeness.COLLECTION_INCOMPLETE,
     completeness.COVERAGE_UNKNOWN,
+    cluster.TAKEN,
     cluster.NAME_SERVERS_DIFFER,
     cluster.BROKER_FLAPS,
     client_logs.STARVED_TIMERS,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import permutations
 from typing import TYPE_CHECKING
 
 from rebalance_core.audit.broker_states import flap_times
@@ -12,16 +13,17 @@ from rebalance_core.audit.group_snapshot import (
     ClusterSnapshot,
     Finding,
     Rule,
+    grouped,
     listed,
     plural,
 )
 from rebalance_core.audit.unknowns import CLOCK_OFF
 from rebalance_core.model.events import REFUSED
-from rebalance_core.model.times import CHANNEL_EXPIRY_MS
+from rebalance_core.model.times import CHANNEL_EXPIRY_MS, MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import BrokerRegisteredFact
+    from rebalance_core.contracts.rows import BrokerRegisteredFact, MasterAddressFact
 
 STARTS_MS = 5_000
 """A broker registers before it logs that it is up; both logs have seconds."""
@@ -51,6 +53,56 @@ def find_refusing_slaves(group: ClusterSnapshot) -> Iterator[Finding]:
         f"its queues stay allocated and nobody reads them: {listed(brokers)}.",
         {"refuse": ", ".join(sorted(refusing)), "by_default": ", ".join(sorted(assumed))},
     )
+
+
+TAKEN_AGAIN = 3
+"""So often two processes of one cluster register a name in turns before it is no failover."""
+TURN_MS = 10 * MINUTE_MS
+"""Brokers register every 30 s; name servers print the address once in a while only."""
+
+
+def find_taken_names(group: ClusterSnapshot) -> Iterator[Finding]:
+    """One finding for each broker name that two processes with id 0 register in turns."""
+    by_broker = grouped(group.facts["MASTER_ADDRESS"], lambda row: row["broker_name"])
+    for broker, rows in sorted(by_broker.items()):
+        taken = {
+            one["details"]["address"]: one
+            for one, other in permutations(rows, 2)
+            if _in_turns(one, other, failover=broker in group.run.slaves)
+        }
+        if not taken:
+            continue
+        first_ms = max(row["first_ms"] for row in taken.values())
+        last_ms = max(row["last_ms"] for row in taken.values())
+        shown = [
+            f"{address} ({row['details']['cluster'] or 'no cluster printed'}, "
+            f"{row['times']} times until {utc(row['last_ms'])})"
+            for address, row in sorted(taken.items())
+        ]
+        over = group.run.end_ms - last_ms > TURN_MS
+        yield Finding(
+            f"{len(taken)} processes with broker id 0 register as {broker} in turns since "
+            f"{utc(first_ms)}: {listed(shown, 4)}. Clients, and mqadmin, reach the one that "
+            "registered last.",
+            {
+                "addresses": listed(sorted(taken)),
+                "clusters": listed(sorted({row["details"]["cluster"] for row in taken.values()})),
+            },
+            broker_name=broker,
+            first_ms=first_ms,
+            last_ms=last_ms if over else None,
+            ended_by="the name servers' logs go on without" if over else "",
+        )
+
+
+def _in_turns(one: MasterAddressFact, other: MasterAddressFact, *, failover: bool) -> bool:
+    """True if each registered again after the other, more than masters that fail over do."""
+    apart = one["details"]["address"] != other["details"]["address"]
+    mixed = one["first_ms"] < other["last_ms"] and other["first_ms"] < one["last_ms"]
+    if not apart or not mixed:
+        return False
+    clusters = {one["details"]["cluster"], other["details"]["cluster"]} - {""}
+    return len(clusters) > 1 or (not failover and min(one["times"], other["times"]) >= TAKEN_AGAIN)
 
 
 def find_unregistered(group: ClusterSnapshot) -> Iterator[Finding]:
@@ -101,6 +153,17 @@ def find_flaps(group: ClusterSnapshot) -> Iterator[Finding]:
         )
 
 
+TAKEN = Rule(
+    "BROKER_NAME_TAKEN",
+    ERROR,
+    "Two brokers with id 0 register one name at the same name servers, as when two clusters share "
+    "them. Name servers keep the address that came last, so clients go from one to the other.",
+    "MASTER_ADDRESS of the name servers' logs",
+    "Give each broker a name of its own (brokerName), or each cluster its own name servers, and "
+    "restart the brokers; messages that went to the wrong one stay there.",
+    find_in_cluster=find_taken_names,
+    state=True,
+)
 NAME_SERVERS_DIFFER = Rule(
     "NAME_SERVERS_DIFFER",
     ERROR,

@@ -372,7 +372,8 @@ _ROLES = {
 }  # fmt: skip
 """What a controller, or an election of DLedger, makes of a broker: a slave?"""
 _PROPERTIES = (
-    "brokerName=", "brokerId=", "brokerRole=", "slaveReadEnable=", "enableSlaveActingMaster=",
+    "brokerClusterName=", "brokerName=", "brokerId=", "brokerRole=", "slaveReadEnable=",
+    "enableSlaveActingMaster=",
 )  # fmt: skip
 """What a broker prints at its start stands in other lines too: without a time it is not ours."""
 _SWITCHES = ("notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange")

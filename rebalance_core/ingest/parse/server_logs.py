@@ -31,7 +31,11 @@ def _registered(message: str) -> LineFields:
     if message.startswith("new broker registered, BrokerIdentityInfo{"):
         return log_lines.NOTHING
     pieces = between(message, "new broker registered, ", " HA")
-    return _address(pieces[0]) if pieces else None
+    fields = _address(pieces[0]) if pieces else None
+    if fields is None or pieces is None:
+        return None
+    cluster = pieces[0].partition(" [clusterName=")[2].partition(", ")[0]
+    return {**fields, "cluster": cluster} if cluster else fields
 
 
 def _address(text: str) -> LineFields:
@@ -46,9 +50,10 @@ def _named(message: str) -> LineFields:
     pieces = between(
         message, "cluster [", "] brokerName [", "] master address change from ", " to ", ""
     )
-    return (
-        None if pieces is None else log_lines.named(("broker", "address"), [pieces[1], pieces[3]])
-    )
+    if pieces is None:
+        return None
+    fields = log_lines.named(("broker", "address"), [pieces[1], pieces[3]])
+    return {**fields, "cluster": pieces[0]} if fields and pieces[0] else fields
 
 
 def _repeated(message: str) -> bool:

@@ -113,3 +113,50 @@ def test_where_neither_name_is_known_all_files_are_read(tmp_path: Path) -> None:
     ingested = read_collection(open_collection(folder))
     codes = {issue["code"] for row in ingested.tables["rejected"] for issue in row["issues"]}
     assert "FILE_OF_ANOTHER" not in codes
+
+
+START = """\
+2026-11-21 11:00:00 INFO main - brokerClusterName={cluster}
+2026-11-21 11:00:00 INFO main - brokerName=broker-a
+2026-11-21 11:00:00 INFO main - brokerId=0
+2026-11-21 11:00:01 INFO main - The broker[broker-a, 9.9.9.9:1] boot success. serializeType=JSON
+"""
+
+
+def put_broker_of(collection: Path, cluster: str) -> list[str]:
+    """A second folder of broker-a, whose log prints that cluster, with its stores."""
+    stores = next(path for path in (collection / "brokers/broker-a").iterdir() if path.is_dir())
+    shutil.copytree(stores, collection / "brokers/stage" / stores.name)
+    (collection / "brokers/stage/broker.log").write_text(START.format(cluster=cluster))
+    folder = collection / "brokers/stage"
+    return sorted(str(path.relative_to(collection)) for path in folder.rglob("*.*")
+                  if path.is_file())  # fmt: skip
+
+
+def test_the_folder_of_a_broker_of_another_cluster_never_speaks_for_this_one(
+    tmp_path: Path, whole: list[dict[str, object]]
+) -> None:
+    folder = copied(tmp_path)
+    names = put_broker_of(folder, "StageCluster")
+    ingested = read_collection(open_collection(folder))
+    assert ingested.tables["cluster_events"] == whole
+    apart = {row["source"] for row in ingested.tables["rejected"]
+             for issue in row["issues"] if issue["code"] == "FILE_OF_ANOTHER"}  # fmt: skip
+    assert apart == set(names)
+    (finding, *_) = (
+        row for row in audit_folder(folder)["findings"] if "was left out" in row["summary"]
+    )
+    assert "it is of cluster StageCluster, and this collection is of cluster" in finding["summary"]
+    assert finding["remedy"].startswith("Collect each cluster into a folder of its own")
+
+
+def test_a_collection_may_have_a_name_that_no_broker_prints(tmp_path: Path) -> None:
+    folder = copied(tmp_path)
+    put_broker_of(folder, "StageCluster")
+    toml = folder / "collection.toml"
+    lines = toml.read_text().splitlines()
+    lines = ['cluster = "prod"' if one.startswith("cluster =") else one for one in lines]
+    toml.write_text("\n".join(lines) + "\n")
+    ingested = read_collection(open_collection(folder))
+    codes = {issue["code"] for row in ingested.tables["rejected"] for issue in row["issues"]}
+    assert "FILE_OF_ANOTHER" not in codes

@@ -39,13 +39,13 @@ ROUTE = {"broker_name": "b", "read": 5, "write": 4, "perm": 6}
             "new broker registered, BrokerIdentityInfo [clusterName=C, brokerAddr=127.0.0.1:23030] "
             "HAService: 127.0.0.1:23031",
             "broker_registered",
-            {"address": "127.0.0.1:23030"},
+            {"address": "127.0.0.1:23030", "cluster": "C"},
         ),
         (  # 5.0.0
             "new broker registered, BrokerAddrInfo [clusterName=C, brokerAddr=127.0.0.1:26100] "
             "HAService: 127.0.0.1:26101",
             "broker_registered",
-            {"address": "127.0.0.1:26100"},
+            {"address": "127.0.0.1:26100", "cluster": "C"},
         ),
         (
             "unregisterBroker, remove addr from brokerAddrTable OK, BrokerAddrInfo "
@@ -57,7 +57,7 @@ ROUTE = {"broker_name": "b", "read": 5, "write": 4, "perm": 6}
             "new broker registered, BrokerIdentityInfo [clusterName=C, brokerAddr=[fe80:0:0:0:a:b%"
             "eth0]:23030] HAService: [fe80:0:0:0:a:b%eth0]:23031",
             "broker_registered",
-            {"address": "[fe80:0:0:0:a:b%eth0]:23030"},
+            {"address": "[fe80:0:0:0:a:b%eth0]:23030", "cluster": "C"},
         ),
         (
             "remove brokerAddr[1, [::1]:2] from brokerAddrTable, because channel destroyed",
@@ -69,12 +69,12 @@ ROUTE = {"broker_name": "b", "read": 5, "write": 4, "perm": 6}
         (
             "cluster [C] brokerName [b] master address change from null to 127.0.0.1:28040",
             "broker_address",
-            {"broker": "b", "address": "127.0.0.1:28040"},
+            {"broker": "b", "address": "127.0.0.1:28040", "cluster": "C"},
         ),
         (
             "cluster [C] brokerName [b] master address change from 1.1.1.1:1 to 1.1.1.1:1",
             "broker_known",
-            {"broker": "b", "address": "1.1.1.1:1"},
+            {"broker": "b", "address": "1.1.1.1:1", "cluster": "C"},
         ),
         (
             "unregisterBroker, remove addr from brokerAddrTable OK, BrokerIdentityInfo "
