@@ -29,6 +29,7 @@ from rebalance_core.ingest.collection import (
     STORE_LISTING,
     STORES,
 )
+from rebalance_core.ingest.parse.encodings import decoded
 from rebalance_core.ingest.pasted import (
     PROGRESS,
     STATUS,
@@ -38,6 +39,7 @@ from rebalance_core.ingest.pasted import (
     UNNAMED_TOPIC,
     NotRecognised,
     PastedFile,
+    answers_in,
     recognise,
 )
 from rebalance_core.model.errors import InputRefused
@@ -54,6 +56,8 @@ if TYPE_CHECKING:
 STANDARD_INPUT = "-"
 _CODE_TWICE = re.compile(r"CODE (\d+) (?=CODE: \1\b)")
 WIDTH = 100
+LARGEST_PASTE = 4 * 1024**2
+"""Bytes of a file that is looked through for several answers."""
 GROUPS_SHOWN, QUEUES_SHOWN, FINDINGS_SHOWN, BROKERS_SHOWN = 3, 8, 5, 12
 _KINDS = {
     BROKER_LOG: "a broker's log",
@@ -105,10 +109,12 @@ def run(options: ReadOptions) -> JobReport:
     files, texts = list[dict[str, Any]](), list[list[str]]()
     closing = dict[str, None]()
     for name in options.files:
-        facts, lines, not_shown = _read(name, assumed, options.group)
-        files.append(facts)
-        texts.append(lines)
-        closing |= dict.fromkeys([not_shown] if not_shown else [])
+        with _opened(name) as answers:
+            for shown_as, path in answers:
+                facts, lines, not_shown = _read(name, shown_as, path, assumed, options.group)
+                files.append(facts)
+                texts.append(lines)
+                closing |= dict.fromkeys([not_shown] if not_shown else [])
     unread = [one for one in files if one["reason"] is not None]
     if len(unread) == len(files):
         raise InputRefused(_refusal(unread))
@@ -127,22 +133,20 @@ def _refusal(unread: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _read(
-    name: str, assumed: "Assumptions", group: str | None
+    name: str, shown_as: str, path: Path, assumed: "Assumptions", group: str | None
 ) -> tuple[dict[str, Any], list[str], str]:
     """What one file shows, for a program and for a person, and what it does not show."""
-    shown_as = "standard input" if name == STANDARD_INPUT else name
-    with _opened(name) as path:
-        try:
-            written_ms = int(path.stat().st_mtime * SECOND_MS) if path.exists() else 0
-            label = "stdin" if name == STANDARD_INPUT else name
-            pasted = recognise(path, label, written_ms, assumed, group)
-            shown = read_alone(pasted, assumed)
-            if shown.record["status"] != READ and not shown.error:
-                raise NotRecognised(shown.record["reason"] or "states nothing")
-        except NotRecognised as error:
-            reason = str(error)
-            facts = {"file": shown_as, "kind": None, "reason": reason, "wrong": False}
-            return facts, _wrapped(f"{shown_as} {reason}", 0), ""
+    try:
+        written_ms = int(path.stat().st_mtime * SECOND_MS) if path.exists() else 0
+        label = "stdin" if name == STANDARD_INPUT else name
+        pasted = recognise(path, label, written_ms, assumed, group)
+        shown = read_alone(pasted, assumed)
+        if shown.record["status"] != READ and not shown.error:
+            raise NotRecognised(shown.record["reason"] or "states nothing")
+    except NotRecognised as error:
+        reason = str(error)
+        facts = {"file": shown_as, "kind": None, "reason": reason, "wrong": False}
+        return facts, _wrapped(f"{shown_as} {reason}", 0), ""
     facts = _facts(shown_as, pasted, shown)
     command = pasted.file.arguments[0] if pasted.file.kind == ADMIN else pasted.file.kind
     lines = _wrapped(f"{shown_as}: {_what(pasted)}{_extent(pasted, shown)}", 0)
@@ -154,15 +158,35 @@ def _read(
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[Path]:
-    """The file, or a copy of standard input for as long as it is read."""
-    if name != STANDARD_INPUT:
-        yield Path(name)
-        return
+def _opened(name: str) -> Iterator[list[tuple[str, Path]]]:
+    """How each answer in a file is shown, and where it lies: in a copy, as standard input does, or
+    if there are several.
+    """
+    shown_as = "standard input" if name == STANDARD_INPUT else name
     with tempfile.TemporaryDirectory(prefix="rebalance-read-") as folder:
-        path = Path(folder) / "stdin"
-        path.write_bytes(sys.stdin.buffer.read() if sys.stdin is not None else b"")
-        yield path
+        path = Path(name)
+        if name == STANDARD_INPUT:
+            path = Path(folder) / "stdin"
+            path.write_bytes(sys.stdin.buffer.read() if sys.stdin is not None else b"")
+        parts = _parts(path)
+        if len(parts) < 2:
+            yield [(shown_as, path)]
+            return
+        answers = []
+        for number, part in enumerate(parts, 1):
+            copy = Path(folder) / f"answer-{number}"
+            copy.write_text(part, "utf-8", newline="")
+            answers.append((f"{shown_as}, answer {number} of {len(parts)}", copy))
+        yield answers
+
+
+def _parts(path: Path) -> list[str]:
+    """The answers in a file; none of one that cannot be opened, is packed, or is no paste."""
+    try:
+        small = path.suffix != ".gz" and path.stat().st_size <= LARGEST_PASTE
+        return answers_in(decoded(path.read_bytes())) if small else []
+    except OSError:
+        return []
 
 
 def _facts(name: str, pasted: PastedFile, shown: FileShown) -> dict[str, Any]:

@@ -71,6 +71,8 @@ failure counts less than either: logs of applications quote those of their quest
 _COMMAND = re.compile(r"mqadmin(?:\.cmd|\.sh)?[\"']? +([A-Za-z]+)([^\n]*)")
 _OPTION = re.compile(r"(?<=\s)(--?[A-Za-z]+)[ =]+(\"[^\"]*\"|'[^']*'|[^\s-]\S*)")
 _GROUP, _TOPIC, _CLIENT = ("-g", "--groupName"), ("-t", "--topicName"), ("-i", "--clientId")
+_HEADER = re.compile(r"\s*#(?:ClientId|Topic\s+#Broker|Broker ?Name|Cluster ?Name|Index)\b")
+"""Begins the first table of an answer."""
 _NOT_ONLINE = re.compile(r"consumer group\[([^\]\n]+)\] not online")
 
 
@@ -103,6 +105,24 @@ class PastedFile(Collection):
     def path_of(self, file: CollectedFile) -> Path:
         """Return where the file lies."""
         return self.path
+
+
+def answers_in(text: str) -> list[str]:
+    """Return the answers of mqadmin that a text holds one after the other, each with its command
+    line; the text itself where there is one, or none.
+
+    >>> len(answers_in("#ClientId  #ClientAddr")), len(answers_in("#ClientId" + chr(10) + "#Index"))
+    (1, 2)
+    """
+    parts, headed = [""], False
+    for line in text.splitlines(keepends=True):
+        asked, head = bool(_COMMAND.search(line)), bool(_HEADER.match(line))
+        if headed and (asked or head):
+            parts.append("")
+            headed = False
+        parts[-1] += line
+        headed = headed or head
+    return parts
 
 
 def recognise(

@@ -197,6 +197,20 @@ def test_standard_input_as_copied_from_a_terminal(
         assert "1,600 messages unread" in shown
 
 
+def test_several_answers_in_one_paste(reading: Reading) -> None:
+    code, text = reading.text(reading.file("paste.txt", CONNECTION + "\n" + N_A))
+    assert code == 3
+    assert "paste.txt, answer 1 of 2: the answer of mqadmin consumerConnection G" in text
+    assert "paste.txt, answer 2 of 2: the answer of mqadmin consumerProgress" in text
+    assert "ERROR DUPLICATE_CLIENT_ID" in text
+    assert "ERROR QUEUES_NOT_READ" in text
+    # the connections of one client to two brokers are no two clients
+    asked = "$ mqadmin consumerConnection -g G -b 10.0.0.1:10911\n"
+    moved = ONCE.replace(":59606", ":60001").replace(":48864", ":60002").replace(":48861", ":60003")
+    code, text = reading.text(reading.file("two.txt", asked + ONCE + asked + moved))
+    assert (code, text.count("3 connections: 3 JAVA")) == (0, 2)
+
+
 def test_the_group_that_a_file_does_not_name(reading: Reading) -> None:
     file = reading.file("paste.txt", N_A)
     assert "of a group that it does not name (--group)" in reading.text(file)[1]
