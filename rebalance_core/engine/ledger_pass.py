@@ -14,9 +14,9 @@ from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABL
 from rebalance_core.contracts.table import RAW, SOURCE, columns
 from rebalance_core.engine.fan_out import GROUP, ROWS_PER_CHUNK, GroupedRows, fan_out, joining
 from rebalance_core.engine.group_history import event_of, history_of, strategy_for
-from rebalance_core.engine.mates import Group, joins_of, mates_of
 from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pattern
 from rebalance_core.engine.routing import Part
+from rebalance_core.engine.sharing_groups import Group, groups_sharing_with, joins_of
 from rebalance_core.kernels.cell_holders import Piece
 from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
 from rebalance_core.kernels.group_kinds import REASONS, REGULAR
@@ -30,28 +30,28 @@ from rebalance_core.replay.history import GroupHistory
 
 
 @dataclass(frozen=True, eq=False)
-class HistoriesWithMates:
+class HistoriesOfSharedInstances:
     """Histories of groups, each with those of the groups that share its client instances.
 
     Attributes:
-        rows: of the groups wanted, and of all their mates that there are.
-        mates: by group, as of `mates_of`.
+        rows: of the groups wanted, and of all groups that share their instances that there are.
+        sharing_groups: by group, as of `groups_sharing_with`.
         options: of `history_of`.
     """
 
     rows: GroupedRows
-    mates: Mapping[Group, Sequence[Group]]
+    sharing_groups: Mapping[Group, Sequence[Group]]
     options: EngineOptions
 
     @classmethod
     def of_tables(
         cls, tables: Mapping[str, pa.Table], options: EngineOptions, pattern: str | None = None
-    ) -> "HistoriesWithMates":
+    ) -> "HistoriesOfSharedInstances":
         """Take the histories of checked tables; a SQL LIKE pattern bounds the rows where
         nobody shares.
         """
-        mates = mates_of(joins_of(tables[EVENTS]))
-        return cls(fan_out(tables, None if mates else pattern), mates, options)
+        sharing_groups = groups_sharing_with(joins_of(tables[EVENTS]))
+        return cls(fan_out(tables, None if sharing_groups else pattern), sharing_groups, options)
 
     @cached_property
     def numbers(self) -> dict[Group, int]:
@@ -62,8 +62,12 @@ class HistoriesWithMates:
 
     def of(self, group: Group) -> GroupHistory:
         """The history of one group; it is made anew each time."""
-        mates = (mate for mate in self.mates.get(group, ()) if mate in self.numbers)
-        return replace(self._alone(group), mates=tuple(map(self._alone, mates)))
+        sharing_groups = (
+            sharing_group
+            for sharing_group in self.sharing_groups.get(group, ())
+            if sharing_group in self.numbers
+        )
+        return replace(self._alone(group), sharing_groups=tuple(map(self._alone, sharing_groups)))
 
     def _alone(self, group: Group) -> GroupHistory:
         number = self.numbers[group]

@@ -26,7 +26,7 @@ from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.timer_periods import NEVER
 from rebalance_core.timing.vectorized import play_seeds, reason_of
-from rebalance_core.timing.vectorized.checkpoints import Beginnings
+from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 from rebalance_core.timing.vectorized.reference_only import REGULAR
 
 # What may be chosen about simulated time.
@@ -151,7 +151,7 @@ def played(
     options: PropagationOptions,
     seeds: range,
     timeline: GroupTimeline | None = None,
-    beginnings: Beginnings | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Iterator[Measured]:
     """Play some futures of a group and measure them, a slice of seeds at a time.
 
@@ -160,7 +160,7 @@ def played(
         options: What is assumed, and which seeds' hand-overs are wanted.
         seeds: Which futures.
         timeline: Of the history and clock; None: it is made.
-        beginnings: As of `play_seeds`.
+        checkpoints: As of `play_seeds`.
     """
     if timeline is None:
         timeline = build_timeline(history, options.clock)
@@ -170,7 +170,7 @@ def played(
     size = max(1, SLICE_ROWS // rows_a_seed)
     for begin in range(seeds.start, seeds.stop, size):
         numbers = np.arange(begin, min(begin + size, seeds.stop), dtype=np.int64)
-        log = play_seeds(timeline, numbers, options.clock, beginnings)
+        log = play_seeds(timeline, numbers, options.clock, checkpoints)
         ticks = Ticks(timeline, numbers, options.clock)
         counted_ms = options.from_ms, options.to_ms
         yield measured(history, ticks, log, options.handovers_before_seed, counted_ms)

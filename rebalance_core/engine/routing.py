@@ -17,8 +17,8 @@ from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_counts import Complaint
 from rebalance_core.checks.row_limits import MAX_BAD_SHARE, complaint_lines
 from rebalance_core.engine.fan_out import GROUP, of_types, subscribed, without_text
-from rebalance_core.engine.mates import Group, wanted_with_mates
 from rebalance_core.engine.options import matches
+from rebalance_core.engine.sharing_groups import Group, wanted_with_sharing
 from rebalance_core.kernels.segments import Bools, Ints, pointers, ranges
 from rebalance_core.kernels.table_columns import COMMITS, EVENTS, GROUPS, OFFSETS
 from rebalance_core.model import events
@@ -364,7 +364,7 @@ class Routing:
         topics: By cluster and topic.
         brokers: By cluster and broker.
         giants: By bucket: the parts of divided groups that it makes, by cluster and group.
-        guests: By bucket: groups whose rows it gets for others alone (`mates_of`).
+        guests: By bucket: groups whose rows it gets for others alone (`groups_sharing_with`).
     """
 
     buckets: int
@@ -407,7 +407,7 @@ def routing_of(
     buckets: int,
     group_pattern: str | None = None,
     giant_cells: int = GIANT_CELLS,
-    mates: Mapping[Group, Sequence[Group]] | None = None,
+    sharing_groups: Mapping[Group, Sequence[Group]] | None = None,
     *,
     as_one: bool = False,
 ) -> Routing:
@@ -418,10 +418,11 @@ def routing_of(
         buckets: How many; more than there are units stay empty.
         group_pattern: SQL LIKE pattern of the groups wanted; None: all.
         giant_cells: The most cells of a unit.
-        mates: By group: others whose rows go to its buckets, too.
-        as_one: Groups and all their mates are one unit; ``giant_cells`` must be `UNDIVIDED`.
+        sharing_groups: By group: others whose rows go to its buckets, too.
+        as_one: Groups and all groups that share their instances are one unit; ``giant_cells`` must
+            be `UNDIVIDED`.
     """
-    groups, wanted = _wanted(interests.groups, group_pattern, mates or {})
+    groups, wanted = _wanted(interests.groups, group_pattern, sharing_groups or {})
     wanted |= as_one
     clusters = pc.unique(groups["cluster"])
     of_group, topics = _read_by(interests, clusters, groups)
@@ -431,10 +432,10 @@ def routing_of(
     turn = np.argsort(-(weight / np.maximum(parts, 1))[unit_group], kind="stable")
     bucket = np.empty(len(unit_group), np.int64)
     bucket[turn] = np.arange(len(turn)) % buckets
-    if as_one and mates:
-        bucket = bucket[_first_of_unit(groups, mates)]
+    if as_one and sharing_groups:
+        bucket = bucket[_first_of_unit(groups, sharing_groups)]
     giants = _giants(groups, parts, pointers(parts), bucket)
-    guest, its_bucket = _groups_of_mates(groups, unit_group, bucket, mates or {})
+    guest, its_bucket = _sharing_groups(groups, unit_group, bucket, sharing_groups or {})
     guests = _guests_by_bucket(groups, guest, its_bucket)
     unit_group = np.concatenate([unit_group, guest])
     order = np.argsort(unit_group, kind="stable")
@@ -465,20 +466,22 @@ def routing_of(
 
 
 def _wanted(
-    groups: pa.Table, pattern: str | None, mates: Mapping[Group, Sequence[Group]]
+    groups: pa.Table, pattern: str | None, sharing_groups: Mapping[Group, Sequence[Group]]
 ) -> tuple[pa.Table, Bools]:
-    """The groups wanted and their mates, in order, and which of them are wanted."""
+    """The groups wanted and the groups that share their instances, in order, and which of them
+    are wanted.
+    """
     groups = groups.sort_by([("cluster", "ascending"), ("consumer_group", "ascending")])
     groups = groups.combine_chunks()
     if pattern is None:
         return groups, np.ones(len(groups), np.bool_)
     fits = pc.match_like(groups["consumer_group"], pattern)
-    if not mates:
+    if not sharing_groups:
         groups = groups.filter(fits).combine_chunks()
         return groups, np.ones(len(groups), np.bool_)
     wanted = np.asarray(fits)
     names = _names_of(groups)
-    kept = wanted_with_mates((names[n] for n in np.flatnonzero(wanted).tolist()), mates)
+    kept = wanted_with_sharing((names[n] for n in np.flatnonzero(wanted).tolist()), sharing_groups)
     chosen = np.array([name in kept for name in names], np.bool_)
     return groups.filter(pa.array(chosen)).combine_chunks(), wanted[chosen]
 
@@ -487,8 +490,10 @@ def _names_of(groups: pa.Table) -> list[Group]:
     return list(zip(*(groups[name].to_pylist() for name in GROUP), strict=True))
 
 
-def _first_of_unit(groups: pa.Table, mates: Mapping[Group, Sequence[Group]]) -> Ints:
-    """By group: the number of the first that it is connected with, by mates and their mates."""
+def _first_of_unit(groups: pa.Table, sharing_groups: Mapping[Group, Sequence[Group]]) -> Ints:
+    """By group: the number of the first that it is connected with, directly or through others,
+    by shared instances.
+    """
     names = _names_of(groups)
     numbers = {name: number for number, name in enumerate(names)}
     first = np.full(len(names), -1, np.int64)
@@ -498,25 +503,34 @@ def _first_of_unit(groups: pa.Table, mates: Mapping[Group, Sequence[Group]]) -> 
             at = reached.pop()
             if first[at] < 0:
                 first[at] = number
-                reached += [numbers[mate] for mate in mates.get(names[at], ()) if mate in numbers]
+                reached += [
+                    numbers[sharing_group]
+                    for sharing_group in sharing_groups.get(names[at], ())
+                    if sharing_group in numbers
+                ]
     return first
 
 
-def _groups_of_mates(
-    groups: pa.Table, unit_group: Ints, bucket: Ints, mates: Mapping[Group, Sequence[Group]]
+def _sharing_groups(
+    groups: pa.Table,
+    unit_group: Ints,
+    bucket: Ints,
+    sharing_groups: Mapping[Group, Sequence[Group]],
 ) -> tuple[Ints, Ints]:
-    """Pairs of a group and a bucket that it is not made in, but some mate of its is."""
+    """Pairs of a group and a bucket that it is not made in, but some group that shares its
+    instances is.
+    """
     nothing = np.empty(0, np.int64)
-    if not mates:
+    if not sharing_groups:
         return nothing, nothing
     names = _names_of(groups)
     numbers = {name: number for number, name in enumerate(names)}
     made = set(zip(unit_group.tolist(), bucket.tolist(), strict=True))
     found = {
-        (numbers[mate], at)
+        (numbers[sharing_group], at)
         for group, at in made
-        for mate in mates.get(names[group], ())
-        if mate in numbers
+        for sharing_group in sharing_groups.get(names[group], ())
+        if sharing_group in numbers
     }
     pairs = sorted(found - made)
     return np.array([n for n, _ in pairs], np.int64), np.array([at for _, at in pairs], np.int64)

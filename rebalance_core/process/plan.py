@@ -264,9 +264,14 @@ def _dealt(
     # few groups: several tasks for each, with some histories
     copies = min(histories, max(1, tasks // max(1, _wanted(interests, planned.group_pattern))))
     # the edits of a group see all its rows
-    mates = checked.mates() if options.futures and tasks > 1 else None
+    sharing_groups = checked.sharing_groups() if options.futures and tasks > 1 else None
     routing = routing_of(
-        interests, -(-tasks // copies), planned.group_pattern, UNDIVIDED, mates, as_one=True
+        interests,
+        -(-tasks // copies),
+        planned.group_pattern,
+        UNDIVIDED,
+        sharing_groups,
+        as_one=True,
     )
     return _Dealt(runtime, checked, routing, PlanTask(planned, copies, progress))
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.contracts.table import RAW, SOURCE, TABLE
 from rebalance_core.engine.fan_out import GROUP, chunks, joining
-from rebalance_core.engine.mates import joins_of, mates_of
+from rebalance_core.engine.sharing_groups import groups_sharing_with, joins_of
 from rebalance_core.model import events
 from rebalance_core.planning.sweep.plan_edits import (
     EVENT_KEY,
@@ -25,7 +25,7 @@ from rebalance_core.planning.sweep.plan_edits import (
     HistoryRows,
     is_type,
 )
-from rebalance_core.planning.sweep.transitions import SharedBeginnings
+from rebalance_core.planning.sweep.transitions import SharedCheckpoints
 from rebalance_core.planning.variants import first_edits
 from rebalance_core.timing.options import MS_US
 
@@ -72,7 +72,7 @@ class Histories:
     def __len__(self) -> int:
         return len(self._edits.shared)
 
-    def shared_beginnings(self, numbers: range) -> SharedBeginnings | None:
+    def shared_checkpoints(self, numbers: range) -> SharedCheckpoints | None:
         """Keep what futures of these histories have in common; None for one alone."""
         if len(numbers) < 2:
             return None
@@ -80,7 +80,7 @@ class Histories:
         for number in numbers:
             for cluster, first_ms in first_edits(edits.histories[number], edits.ends).items():
                 cuts.setdefault(cluster, set()).add(first_ms * MS_US)
-        return SharedBeginnings({cluster: sorted(times) for cluster, times in cuts.items()})
+        return SharedCheckpoints({cluster: sorted(times) for cluster, times in cuts.items()})
 
     def warnings(self) -> set[str]:
         """List what the edits of groups could not do, in all histories."""
@@ -133,8 +133,8 @@ def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
     rows = pa.concat_tables(parts, promote_options="default")
     if pattern is not None:
         fits = pc.match_like(rows["consumer_group"], pattern)
-        mates = chain.from_iterable(mates_of(joins_of(given)).values())
-        names = pa.array(sorted({name for _, name in mates}), pa.string())
+        sharing_groups = chain.from_iterable(groups_sharing_with(joins_of(given)).values())
+        names = pa.array(sorted({name for _, name in sharing_groups}), pa.string())
         rows = rows.filter(pc.or_(fits, pc.is_in(rows["consumer_group"], value_set=names)))
     return rows.sort_by([(name, "ascending") for name in GROUP])
 

@@ -13,7 +13,7 @@ from rebalance_core.contracts.table import Table
 from rebalance_core.engine.fan_out import ROWS_PER_CHUNK, GroupedRows, fan_out
 from rebalance_core.engine.group_history import history_of
 from rebalance_core.engine.ledger_pass import (
-    HistoriesWithMates,
+    HistoriesOfSharedInstances,
     LedgerRows,
     prepare_tables,
     rows_of,
@@ -35,7 +35,7 @@ from rebalance_core.planning.sweep.plan_options import SweepOptions
 from rebalance_core.planning.sweep.transitions import (
     TRANSITION_SCHEMA,
     TRANSITIONS,
-    SharedBeginnings,
+    SharedCheckpoints,
 )
 from rebalance_core.planning.sweep.transitions import Row as StepRow
 from rebalance_core.planning.variants import Variants
@@ -74,8 +74,8 @@ def swept_groups(
     *,
     rows_per_chunk: int = ROWS_PER_CHUNK,
     timed_next: Callable[[str], object] | None = None,
-    histories: HistoriesWithMates | None = None,
-    shared: SharedBeginnings | None = None,
+    histories: HistoriesOfSharedInstances | None = None,
+    shared: SharedCheckpoints | None = None,
 ) -> Iterator[SweptGroups]:
     """The rows of all groups under all strategies.
 
@@ -84,7 +84,8 @@ def swept_groups(
         sweep: What is wanted; ``ownership_of`` also decides which intervals are made.
         rows_per_chunk: Input rows that are handled at once.
         timed_next: Told which group is simulated over time next.
-        histories: Of the groups and their mates; None: nothing is simulated over time.
+        histories: Of the groups and the groups that share their instances; None: nothing is
+            simulated over time.
         shared: With the other histories of the plan; None: there is none.
     """
     for begin, end in grouped.chunks(rows_per_chunk):
@@ -115,8 +116,8 @@ def _transitions(
     names: Iterable[tuple[str, str]],
     sweep: Sweep,
     timed_next: Callable[[str], object] | None,
-    histories: HistoriesWithMates | None,
-    shared: SharedBeginnings | None,
+    histories: HistoriesOfSharedInstances | None,
+    shared: SharedCheckpoints | None,
 ) -> dict[int, dict[str, pa.Table]]:
     """By strategy what changes cost until they settled; groups that are not simulated lack."""
     rows: dict[int, list[StepRow]] = {}
@@ -250,7 +251,7 @@ class PlanPass:
             InputRefused: An edit makes too many events at one instant.
         """
         histories, done, all_done = self.histories(tables), 0, 0
-        shared = histories.shared_beginnings(numbers)
+        shared = histories.shared_checkpoints(numbers)
 
         def tell(group: str | None = None) -> None:
             if progress is not None:
@@ -264,7 +265,7 @@ class PlanPass:
             sweep = replace(self.sweep, first_ms=history.first_ms)
             timed = None
             if sweep.transitions.futures:
-                timed = HistoriesWithMates.of_tables(
+                timed = HistoriesOfSharedInstances.of_tables(
                     history.tables, sweep.options, self.group_pattern
                 )
             for swept in swept_groups(

@@ -228,10 +228,10 @@ def dealt_groups(
     ) as checked:
         pattern = None if options.group is None else like_pattern(options.group)
         cells = UNDIVIDED if tasks == 1 else max(1, PIECE_CELLS // options.seeds)
-        mates = checked.mates()
-        routing = routing_of(checked.stats(Interests), tasks, pattern, cells, mates)
+        sharing_groups = checked.sharing_groups()
+        routing = routing_of(checked.stats(Interests), tasks, pattern, cells, sharing_groups)
         engine = engine_options(checked.tables)
-        groups = BucketGroups(engine, options.group, routing.giants, mates, routing.guests)
+        groups = BucketGroups(engine, options.group, routing.giants, sharing_groups, routing.guests)
         yield DealtGroups(runtime, checked, routing, groups, options)
 
 

@@ -16,10 +16,9 @@ from rebalance_core.engine.fan_out import GROUP, fan_out
 from rebalance_core.engine.ledger_pass import (
     WHOLE,
     Giants,
-    HistoriesWithMates,
+    HistoriesOfSharedInstances,
     with_empty_events_if_missing,
 )
-from rebalance_core.engine.mates import Group
 from rebalance_core.engine.options import like_pattern, matches
 from rebalance_core.engine.propagation import (
     PropagationFacts,
@@ -29,6 +28,7 @@ from rebalance_core.engine.propagation import (
     rejected_rows,
     surveyed,
 )
+from rebalance_core.engine.sharing_groups import Group
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.process.runtime import Part, Sent, TableRows
 from rebalance_core.replay.history import GroupHistory
@@ -47,24 +47,24 @@ class BucketGroups:
         engine: Says which input tables there are.
         wanted: A glob of groups' names; None: all.
         giants: The parts of divided groups, by bucket.
-        mates: By group: others that share client instances with it.
-        guests: By bucket: groups that are there as mates alone.
+        sharing_groups: By group: others that share client instances with it.
+        guests: By bucket: groups that are there for others alone.
     """
 
     engine: EngineOptions
     wanted: str | None = None
     giants: Mapping[int, Giants] = field(default_factory=dict)
-    mates: Mapping[Group, tuple[Group, ...]] = field(default_factory=dict)
+    sharing_groups: Mapping[Group, tuple[Group, ...]] = field(default_factory=dict)
     guests: Mapping[int, frozenset[Group]] = field(default_factory=dict)
 
     def groups(
         self, bucket: int, tables: Mapping[str, pa.Table]
     ) -> Iterator[tuple[GroupHistory, list[routing.Part]]]:
         """Each group, and which of how many parts of its seeds are to be played here."""
-        pattern = None if self.wanted is None or self.mates else like_pattern(self.wanted)
+        pattern = None if self.wanted is None or self.sharing_groups else like_pattern(self.wanted)
         rows = fan_out(with_empty_events_if_missing(tables), pattern)
         divided, guests = self.giants.get(bucket, {}), self.guests.get(bucket, frozenset())
-        histories = HistoriesWithMates(rows, self.mates, self.engine)
+        histories = HistoriesOfSharedInstances(rows, self.sharing_groups, self.engine)
         for name in histories.numbers:
             if name not in guests and (self.wanted is None or matches(self.wanted, name[1])):
                 yield histories.of(name), divided.get(name, [WHOLE])

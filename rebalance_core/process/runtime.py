@@ -23,7 +23,7 @@ from rebalance_core.checks.row_checks import Checked, check_tables
 from rebalance_core.checks.row_counts import RowCounts
 from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.contracts import REJECTED
-from rebalance_core.engine.mates import Group, joins_of, mates_of
+from rebalance_core.engine.sharing_groups import Group, groups_sharing_with, joins_of
 from rebalance_core.engine.table_writer import ReadWritten, TableWriters, reader_of
 from rebalance_core.kernels.table_columns import EVENTS
 from rebalance_core.process.pool import PieceT, Progress, in_order, usable_cores
@@ -105,7 +105,7 @@ class CheckedInput(Protocol):
     def refuse(self, limits: BadRowLimits) -> None:
         """Raise `model.errors.InputRefused` for too many bad rows."""
 
-    def mates(self) -> Mapping[Group, tuple[Group, ...]]:
+    def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
         """By group: others that share client instances with it."""
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
@@ -288,9 +288,9 @@ class CheckedHere:
         """Raise `model.errors.InputRefused` for too many bad rows."""
         refuse_bad_rows(self.counts, limits, self.checked.complaints)
 
-    def mates(self) -> Mapping[Group, tuple[Group, ...]]:
+    def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
         """By group: others that share client instances with it."""
-        return mates_of(joins_of(self.tables[EVENTS]))
+        return groups_sharing_with(joins_of(self.tables[EVENTS]))
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
         """The used rows of a table, or the rejected ones."""

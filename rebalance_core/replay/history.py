@@ -35,7 +35,7 @@ class GroupHistory:
     """None: no observation was given at all."""
     committed_offsets: tuple[CommittedOffset, ...] | None = None
     """None: not given, so nothing is known; empty: nothing was committed."""
-    mates: tuple[GroupHistory, ...] = ()
+    sharing_groups: tuple[GroupHistory, ...] = ()
     """Other groups that share client instances with it; only time goes by them."""
 
 

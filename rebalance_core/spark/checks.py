@@ -25,7 +25,7 @@ from rebalance_core.checks.row_limits import BadRowLimits, refuse_bad_rows
 from rebalance_core.checks.text_rows import ReadRows
 from rebalance_core.contracts import ALL_TABLES, REJECTED
 from rebalance_core.contracts.table import RAW, SOURCE
-from rebalance_core.engine.mates import INSTANCE, Group, mates_in
+from rebalance_core.engine.sharing_groups import INSTANCE, Group, groups_sharing_in
 from rebalance_core.kernels.table_columns import EVENTS
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.process.runtime import StatsOf, StatsT, TaskStats
@@ -204,13 +204,13 @@ class CheckedFrames:
         """Raise `model.errors.InputRefused` for too many bad rows."""
         refuse_bad_rows(self.counts, limits, self.rejections.complaints)
 
-    def mates(self) -> Mapping[Group, tuple[Group, ...]]:
+    def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
         """By group: others that share client instances with it; only these come to the driver."""
         joins = self.tables[EVENTS].where(sf.col("event_type") == CONSUMER_JOIN)
         groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))
         shared = groups.where(sf.size("groups") > 1)
         found = shared.select("cluster", sf.sort_array("groups").alias("groups")).distinct()
-        return mates_in((row["cluster"], row["groups"]) for row in rows_of(found))
+        return groups_sharing_in((row["cluster"], row["groups"]) for row in rows_of(found))
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
         """The used rows of a table, or the rejected ones, on the driver; of what is few."""

@@ -33,7 +33,7 @@ class BrokerReplicas:
         number = self.numbers[name]
         return number if name in masterless else self.masters.get(number, number)
 
-    def hearing(self, name: str, masterless: Collection[str]) -> tuple[int, ...]:
+    def heartbeat_targets(self, name: str, masterless: Collection[str]) -> tuple[int, ...]:
         """The processes that clients whose route has the broker send heartbeats to."""
         asked, slaves = self.asked(name, masterless), self.numbers[name]
         return (slaves,) if asked == slaves else (slaves, asked)

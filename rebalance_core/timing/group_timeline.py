@@ -113,7 +113,7 @@ class ProcessLifetime:
         joined: when its join was logged.
         observed: it had been there before the log began.
         only_broker: the number of the one broker that saw it; None: all.
-        ghost: an entry in a member list that no process of its own stands behind.
+        stale_entry: an entry in a member list that no process of its own stands behind.
         first_brokers: those it registers with at its join, in Java order.
         states: what it subscribes and whether it is suspended, from each moment on.
         sightings: what one broker alone saw of it after its join.
@@ -128,7 +128,7 @@ class ProcessLifetime:
     joined: LoggedTime
     observed: bool
     only_broker: int | None
-    ghost: bool
+    stale_entry: bool
     first_brokers: tuple[int, ...]
     states: tuple[tuple[LoggedTime, Member], ...]
     sightings: tuple[Sighting, ...] = ()
@@ -147,24 +147,24 @@ class ProcessLifetime:
 
 
 def sharing_of(
-    lifetimes: Sequence[ProcessLifetime], mates: Sequence[GroupTimeline]
+    lifetimes: Sequence[ProcessLifetime], sharing_groups: Sequence[GroupTimeline]
 ) -> tuple[tuple[tuple[int, ProcessLifetime], ...], ...]:
-    """By lifetime: (number of a mate, its first lifetime in the same client instance) as many as
-    share it.
+    """By lifetime: (number of a sharing group, its first lifetime in the same client instance) as
+    many as share it.
 
     An MQClientInstance is one client id on one connection (rocketmq.md §1.1).
     """
     by_instance: list[dict[tuple[str, str | None], list[ProcessLifetime]]] = []
-    for mate in mates:
+    for sharing_group in sharing_groups:
         by_instance.append({})
-        for lifetime in mate.lifetimes:
-            if not lifetime.ghost:
+        for lifetime in sharing_group.lifetimes:
+            if not lifetime.stale_entry:
                 by_instance[-1].setdefault(lifetime.instance, []).append(lifetime)
     return tuple(
         tuple(
             (number, first)
             for number, instances in enumerate(by_instance)
-            if not lifetime.ghost
+            if not lifetime.stale_entry
             and (
                 first := next(
                     (e for e in instances.get(lifetime.instance, ()) if _meet(lifetime, e)), None
@@ -176,11 +176,11 @@ def sharing_of(
 
 
 def with_shared_timers(
-    lifetimes: Sequence[ProcessLifetime], mates: Sequence[GroupTimeline]
+    lifetimes: Sequence[ProcessLifetime], sharing_groups: Sequence[GroupTimeline]
 ) -> tuple[ProcessLifetime, ...]:
     """The lifetimes with the timers of their instances: they are those of whoever created each."""
     found = []
-    for lifetime, shared in zip(lifetimes, sharing_of(lifetimes, mates), strict=True):
+    for lifetime, shared in zip(lifetimes, sharing_of(lifetimes, sharing_groups), strict=True):
         intervals = min((lifetime, *(each for _, each in shared)), key=came_first).intervals
         timers = {
             name: getattr(intervals, name)
@@ -216,7 +216,7 @@ class RouteVersion:
         entity: whose the draw of its way to the name server is.
         queues: numbers of the readable queues, in Java order (mqAll).
         brokers: numbers of the brokers in it, in Java order: a pass asks one of them.
-        hearing: numbers of those that heartbeats go to: slaves, too.
+        heartbeat_targets: numbers of those that heartbeats go to: slaves, too.
         masterless: brokers in it that it has no master of, whom nobody asks for order locks.
         gone: no broker is left, so no client ever adopts it.
     """
@@ -225,7 +225,7 @@ class RouteVersion:
     entity: int
     queues: tuple[int, ...]
     brokers: tuple[int, ...]
-    hearing: tuple[int, ...]
+    heartbeat_targets: tuple[int, ...]
     masterless: tuple[int, ...]
     gone: bool
 
@@ -313,7 +313,7 @@ class GroupTimeline:
         unknown_members: events that name a process that is not there.
         known: what somebody knows beside the log; None: nobody does.
         notices: how brokers tell members of changes, in order of time; before, at once.
-        mates: the timelines of other groups that share client instances with it.
+        sharing_groups: the timelines of other groups that share client instances with it.
     """
 
     cluster: str
@@ -333,7 +333,7 @@ class GroupTimeline:
     unknown_members: tuple[Event, ...] = ()
     known: WatcherKnowledge | None = None
     notices: tuple[NoticeSwitch, ...] = ()
-    mates: tuple[GroupTimeline, ...] = ()
+    sharing_groups: tuple[GroupTimeline, ...] = ()
 
     @property
     def out_of_step(self) -> float:
@@ -348,20 +348,26 @@ class GroupTimeline:
     @cached_property
     def sharing(self) -> tuple[tuple[tuple[int, ProcessLifetime], ...], ...]:
         """`sharing_of` its lifetimes."""
-        return sharing_of(self.lifetimes, self.mates)
+        return sharing_of(self.lifetimes, self.sharing_groups)
 
     @cached_property
     def together(self) -> tuple[GroupTimeline, ...]:
-        """It, and its mates, each with those of all of these that share instances with it."""
-        alone = [replace(timeline, mates=()) for timeline in (self, *self.mates)]
+        """It, and the groups that share its instances, each with those of all of these that
+        share instances with it.
+        """
+        alone = [replace(timeline, sharing_groups=()) for timeline in (self, *self.sharing_groups)]
         found = [self]
-        for mate in alone[1:]:
-            others = [each for each in alone if each is not mate]
-            sharing = sharing_of(mate.lifetimes, others)
+        for sharing_group in alone[1:]:
+            others = [each for each in alone if each is not sharing_group]
+            sharing = sharing_of(sharing_group.lifetimes, others)
             numbers = sorted({number for shared in sharing for number, _ in shared})
-            mates = tuple(others[number] for number in numbers)
+            sharing_groups = tuple(others[number] for number in numbers)
             found.append(
-                replace(mate, mates=mates, lifetimes=with_shared_timers(mate.lifetimes, mates))
+                replace(
+                    sharing_group,
+                    sharing_groups=sharing_groups,
+                    lifetimes=with_shared_timers(sharing_group.lifetimes, sharing_groups),
+                )
             )
         return tuple(found)
 

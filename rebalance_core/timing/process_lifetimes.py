@@ -53,7 +53,9 @@ class LifetimeBuilder:
             if lifetime.only_broker is None:
                 names = _reachable(state, lifetime.states[0][1])
                 masterless = state.routes.masterless
-                known = chain(*(self.replicas.hearing(name, masterless) for name in names))
+                known = chain(
+                    *(self.replicas.heartbeat_targets(name, masterless) for name in names)
+                )
                 self.lifetimes[index] = replace(lifetime, first_brokers=tuple(sorted(known)))
         self._new.clear()
 
@@ -75,7 +77,7 @@ class LifetimeBuilder:
                 joined=moment,
                 observed=event.detail == events.OBSERVED,
                 only_broker=only,
-                ghost=only is not None and self._is_listed_elsewhere(key),
+                stale_entry=only is not None and self._is_listed_elsewhere(key),
                 first_brokers=() if only is None else (only,),
                 states=((moment, member),),
                 intervals=client_intervals(state.settings, event),

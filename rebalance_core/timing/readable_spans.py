@@ -110,7 +110,7 @@ def _wanted(timeline: GroupTimeline) -> list[list[Stretch]]:
     numbers = {topic: number for number, topic in enumerate(timeline.topics)}
     steps: list[tuple[int, int, frozenset[str] | None]] = []
     for lifetime in timeline.lifetimes:
-        if lifetime.ghost:
+        if lifetime.stale_entry:
             continue
         steps += [(_ms(at), lifetime.index, member.subscriptions) for at, member in lifetime.states]
         if lifetime.ending is not None:

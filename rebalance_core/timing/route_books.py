@@ -35,7 +35,9 @@ class RouteBook:
         """Take the routes as they are after an instant."""
         for topic in self.topics & routes.configs.keys() | self.versions.keys():
             names = sorted(routes.brokers_of(topic) - routes.down, key=java_string_key)
-            hearing = [self.replicas.hearing(name, routes.masterless) for name in names]
+            heartbeat_targets = [
+                self.replicas.heartbeat_targets(name, routes.masterless) for name in names
+            ]
             queues = tuple(routes.readable_queues(topic))
             known = self.versions.setdefault(topic, [])
             route = RouteVersion(
@@ -43,7 +45,7 @@ class RouteBook:
                 entity=0,
                 queues=(),
                 brokers=tuple(self.replicas.asked(name, routes.masterless) for name in names),
-                hearing=tuple(chain(*hearing)),
+                heartbeat_targets=tuple(chain(*heartbeat_targets)),
                 masterless=tuple(
                     self.replicas.numbers[name] for name in names if name in routes.lockless
                 ),
@@ -56,7 +58,7 @@ class RouteBook:
     def reads(self, broker_name: str) -> bool:
         """Some topic is on the broker."""
         number = self.replicas.numbers.get(broker_name)
-        return any(number in each[-1][0].hearing for each in self.versions.values())
+        return any(number in each[-1][0].heartbeat_targets for each in self.versions.values())
 
 
 @dataclass(slots=True)

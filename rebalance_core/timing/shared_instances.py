@@ -50,7 +50,7 @@ class _Sent:
     tick: int
 
 
-class MateWakes:
+class SharedInstanceWakes:
     """When other groups of their client instances wake the processes of a group.
 
     Args:
@@ -60,45 +60,52 @@ class MateWakes:
     def __init__(self, ticks: Ticks) -> None:
         self._ticks, self._lifetimes = ticks, dict[ProcessKey, list[int]]()
         for lifetime in ticks.timeline.lifetimes:
-            if not lifetime.ghost:
+            if not lifetime.stale_entry:
                 self._lifetimes.setdefault(lifetime.instance, []).append(lifetime.index)
         observed = np.array([lifetime.observed for lifetime in ticks.timeline.lifetimes], bool)
         comes = np.minimum(ticks.created, ticks.registered.min(axis=1, initial=NEVER))
         comes[observed] = BEFORE_ALL
         self._comes = comes
         walk = ConcurrentMapOrder[str](java_hash, CONSUMER_BUCKETS)
-        for timeline in sorted((ticks.timeline, *ticks.timeline.mates), key=_first_join):
+        for timeline in sorted((ticks.timeline, *ticks.timeline.sharing_groups), key=_first_join):
             walk.add(timeline.consumer_group)
         before = set(takewhile(lambda name: name != ticks.timeline.consumer_group, walk))
-        self._mates = [_Mate(mate, mate.timeline.consumer_group in before) for mate in ticks.mates]
+        self._sharing = [
+            _SharingGroup(sharing_group, sharing_group.timeline.consumer_group in before)
+            for sharing_group in ticks.sharing_groups
+        ]
 
     def between(self, since_us: int, until_us: int) -> Iterator[tuple[int, Times]]:
         """(lifetime, (S,) when it is woken) of what happens from a time on, and before another."""
-        for mate in self._mates:
+        for sharing_group in self._sharing:
             present_lifetimes = (
-                lifetime for lifetime in mate.ticks.timeline.lifetimes if not lifetime.ghost
+                lifetime
+                for lifetime in sharing_group.ticks.timeline.lifetimes
+                if not lifetime.stale_entry
             )
             for lifetime in (
                 lifetime for lifetime in present_lifetimes if lifetime.instance in self._lifetimes
             ):
-                for at_us in mate.wakes(lifetime, since_us, until_us):
-                    yield from self._woken(lifetime, mate.passed_on(lifetime, at_us))
+                for at_us in sharing_group.wakes(lifetime, since_us, until_us):
+                    yield from self._woken(lifetime, sharing_group.passed_on(lifetime, at_us))
 
-    def links(self, mate: GroupTimeline) -> Iterator[tuple[int, int, Callable[[int], int]]]:
-        """(lifetime of the mate, lifetime of the group, when a wake-up comes to it) of a single
-        future.
+    def links(
+        self, sharing_group: GroupTimeline
+    ) -> Iterator[tuple[int, int, Callable[[int], int]]]:
+        """(lifetime of the sharing group, lifetime of the group, when a wake-up comes to it) of a
+        single future.
 
         Args:
-            mate: one of those of the timeline, as `GroupTimeline.together` has them.
+            sharing_group: one of those of the timeline, as `GroupTimeline.together` has them.
         """
         (same_group,) = (
             each
-            for each in self._mates
-            if each.ticks.timeline.consumer_group == mate.consumer_group
+            for each in self._sharing
+            if each.ticks.timeline.consumer_group == sharing_group.consumer_group
         )
-        for lifetime in mate.lifetimes:
+        for lifetime in sharing_group.lifetimes:
             for lifetime_index in (
-                () if lifetime.ghost else self._lifetimes.get(lifetime.instance, ())
+                () if lifetime.stale_entry else self._lifetimes.get(lifetime.instance, ())
             ):
                 yield lifetime.index, lifetime_index, partial(same_group.passed_on_in_one, lifetime)
 
@@ -110,7 +117,7 @@ class MateWakes:
 
 
 @dataclass(eq=False)
-class _Mate:
+class _SharingGroup:
     """Another group of the instances.
 
     Attributes:
@@ -214,9 +221,14 @@ def _members_pass_again(timeline: GroupTimeline) -> bool:
 
 def _lifetimes_are_known_in_part(timeline: GroupTimeline) -> bool:
     """Some brokers, and not others, have seen a process, or hear of it only later."""
-    heard = {broker for versions in timeline.routes for each in versions for broker in each.hearing}
+    heard = {
+        broker
+        for versions in timeline.routes
+        for each in versions
+        for broker in each.heartbeat_targets
+    }
     return any(
-        lifetime.ghost
+        lifetime.stale_entry
         or lifetime.sightings
         or lifetime.only_broker is not None
         or (lifetime.observed and not heard.issuperset(lifetime.first_brokers))
@@ -235,7 +247,10 @@ def _routes_bring_brokers(timeline: GroupTimeline) -> bool:
             return True
         if not all(version.queues for version in versions):
             return True
-        if any(set(later.hearing) - set(earlier.hearing) for earlier, later in pairwise(versions)):
+        if any(
+            set(later.heartbeat_targets) - set(earlier.heartbeat_targets)
+            for earlier, later in pairwise(versions)
+        ):
             return True
     return False
 
@@ -248,7 +263,7 @@ def notices_of(ticks: Ticks) -> list[_Sent]:
         rows: list[tuple[Times, int]] = []
         for lifetime in timeline.lifetimes:
             silent = lifetime.states[0][1].message_model == BROADCASTING
-            if lifetime.ghost or (silent and version >= BROADCASTING_IS_SILENT):
+            if lifetime.stale_entry or (silent and version >= BROADCASTING_IS_SILENT):
                 continue
             for operation, at_us in _operations(ticks, lifetime, broker):
                 for number, (up, down) in enumerate(ticks.broker_lifetimes_us):

@@ -53,14 +53,17 @@ class ClientTimes(EventTimes):
     """
 
     @cached_property
-    def mates(self) -> tuple[Ticks, ...]:
+    def sharing_groups(self) -> tuple[Ticks, ...]:
         """The times of the other groups of its client instances."""
-        return tuple(Ticks(mate, self.seeds, self.options) for mate in self.timeline.together[1:])
+        return tuple(
+            Ticks(sharing_group, self.seeds, self.options)
+            for sharing_group in self.timeline.together[1:]
+        )
 
     @cached_property
     def shared(self) -> NDArray[np.bool_]:
         """(lifetimes,): other groups are in its instance at some time."""
-        return np.array([bool(mates) for mates in self.timeline.sharing], bool)
+        return np.array([bool(sharing_groups) for sharing_groups in self.timeline.sharing], bool)
 
     @cached_property
     def _leaders(self) -> dict[int, tuple[Ticks, ProcessLifetime]]:
@@ -70,7 +73,7 @@ class ClientTimes(EventTimes):
             before = [(n, each) for n, each in shared if came_first(each) < came_first(lifetime)]
             if before:
                 number, first = min(before, key=lambda one: came_first(one[1]))
-                found[lifetime.index] = self.mates[number], first
+                found[lifetime.index] = self.sharing_groups[number], first
         return found
 
     @cached_property
@@ -126,8 +129,8 @@ class ClientTimes(EventTimes):
         commits.
         """
         started = self.own_start.copy()
-        for number, (mate, first) in self._leaders.items():
-            started[number] = mate.own_start[first.index]
+        for number, (sharing_group, first) in self._leaders.items():
+            started[number] = sharing_group.own_start[first.index]
         return started
 
     @cached_property

@@ -42,8 +42,10 @@ def build_timeline(history: GroupHistory, options: ClockOptions) -> GroupTimelin
     whole = replace(history, events=tuple(e for e in history.events if not _is_partial_end(e)))
     replay = replay_events(whole, _settle_first(), include_retry_topics=False)
     popped = {topic for epoch in replay.epochs for topic in epoch.shared}
-    mates = tuple(build_timeline(mate, options) for mate in history.mates)
-    return _Builder(history, options, replay, frozenset(popped)).timeline(mates)
+    sharing_groups = tuple(
+        build_timeline(sharing_group, options) for sharing_group in history.sharing_groups
+    )
+    return _Builder(history, options, replay, frozenset(popped)).timeline(sharing_groups)
 
 
 class _Builder:
@@ -63,7 +65,7 @@ class _Builder:
             history.cluster, history.consumer_group, replicas, self._moment
         )
 
-    def timeline(self, mates: tuple[GroupTimeline, ...]) -> GroupTimeline:
+    def timeline(self, sharing_groups: tuple[GroupTimeline, ...]) -> GroupTimeline:
         unknown = self._walk()
         topics = tuple(sorted(self._routes.versions, key=java_string_key))
         named = {topic: self._routes.versions[topic] for topic in topics}
@@ -72,8 +74,8 @@ class _Builder:
         )
         numbers = {queue: number for number, queue in enumerate(queues)}
         lifetimes = (
-            with_shared_timers(self._lifetimes.lifetimes, mates)
-            if mates
+            with_shared_timers(self._lifetimes.lifetimes, sharing_groups)
+            if sharing_groups
             else tuple(self._lifetimes.lifetimes)
         )
         names = tuple(self._replicas.numbers)
@@ -100,7 +102,7 @@ class _Builder:
             popped=tuple(sorted(self._popped, key=java_string_key)),
             unknown_members=unknown,
             notices=tuple(self._broker_book.notices),
-            mates=mates,
+            sharing_groups=sharing_groups,
         )
 
     def _walk(self) -> tuple[Event, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rebalance_core.engine.mates import mates_of
+from rebalance_core.engine.sharing_groups import groups_sharing_with
 from rebalance_core.ingest.in_process import Ingested, ingest_collection
 from rebalance_core.model.events import Event
 from rebalance_core.model.group_settings import GroupSettings
@@ -77,17 +77,22 @@ def histories(tables: Tables) -> Iterator[GroupHistory]:
         )  # fmt: skip
 
 
-def with_mates(found: Sequence[GroupHistory]) -> Iterator[GroupHistory]:
+def with_sharing(found: Sequence[GroupHistory]) -> Iterator[GroupHistory]:
     """The histories, each with the groups that share client instances with it."""
     joins = [
         {"cluster": one.cluster, "client_id": event.client_id, "channel_id": event.channel_id,
          "consumer_group": one.consumer_group}
         for one in found for event in one.events if event.event_type == "CONSUMER_JOIN"
     ]  # fmt: skip
-    mates = mates_of(pa.Table.from_pylist(joins)) if joins else {}
+    sharing_groups = groups_sharing_with(pa.Table.from_pylist(joins)) if joins else {}
     by_name = {(one.cluster, one.consumer_group): one for one in found}
     for name, one in by_name.items():
-        yield replace(one, mates=tuple(by_name[mate] for mate in mates.get(name, ())))
+        yield replace(
+            one,
+            sharing_groups=tuple(
+                by_name[sharing_group] for sharing_group in sharing_groups.get(name, ())
+            ),
+        )
 
 
 @cache

@@ -42,7 +42,7 @@ def test_a_start_in_the_instance_is_what_makes_a_member_act(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert near(found()) > 0.8
-    monkeypatch.setattr(comparison, "with_mates", iter)  # each group by itself
+    monkeypatch.setattr(comparison, "with_sharing", iter)  # each group by itself
     assert near(compared(SHARED, 300, given=Given.FILES, groups=["orders-app"])) < 0.2
 
 

@@ -63,7 +63,9 @@ def at_rest(history: GroupHistory, end_ms: int | None = None) -> GroupHistory:
         events=resting,
         queue_offsets=_ends(history.queue_offsets),
         committed_offsets=_ends(history.committed_offsets),
-        mates=tuple(at_rest(mate, end_ms) for mate in history.mates),
+        sharing_groups=tuple(
+            at_rest(sharing_group, end_ms) for sharing_group in history.sharing_groups
+        ),
     )
 
 
@@ -194,8 +196,10 @@ class DeployedGroup:
         history = self.history
         end_ms = max(event.event_ms for event in history.events)
         scenario = plan.scenario(search.change, search.groups)
-        mates = tuple(_edited(mate, scenario, end_ms) for mate in history.mates)
-        under = replace(_edited(history, scenario, end_ms), mates=mates)
+        sharing_groups = tuple(
+            _edited(sharing_group, scenario, end_ms) for sharing_group in history.sharing_groups
+        )
+        under = replace(_edited(history, scenario, end_ms), sharing_groups=sharing_groups)
         return with_rates_going_on(under), scenario.edits[0].at.at(end_ms)
 
 

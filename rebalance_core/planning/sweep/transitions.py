@@ -23,7 +23,7 @@ from rebalance_core.replay.history import GroupHistory, QueueOffset
 from rebalance_core.timing.measured import Measured
 from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.timing.propagation_parts import propagation
-from rebalance_core.timing.vectorized.checkpoints import Beginnings
+from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 
 TRANSITIONS = "transitions"
 """The pass, beside those of `passes`."""
@@ -56,7 +56,7 @@ MOST_BYTES = 100_000_000
 
 
 @dataclass(eq=False)
-class SharedBeginnings:
+class SharedCheckpoints:
     """Where futures stood before the first edits, of as many groups as fit into memory.
 
     Attributes:
@@ -64,17 +64,17 @@ class SharedBeginnings:
     """
 
     cuts_us: Mapping[str, Sequence[int]]
-    _of: dict[tuple[str, str, int], Beginnings] = field(default_factory=dict)
-    _last: Beginnings = field(default_factory=Beginnings)
+    _of: dict[tuple[str, str, int], Checkpoints] = field(default_factory=dict)
+    _last: Checkpoints = field(default_factory=Checkpoints)
     _bytes: int = 0
     """Of all but the last."""
 
-    def of(self, cluster: str, consumer_group: str, strategy: int) -> Beginnings | None:
-        """Return the beginnings of a group under a strategy; None where there is no room."""
+    def of(self, cluster: str, consumer_group: str, strategy: int) -> Checkpoints | None:
+        """Return the checkpoints of a group under a strategy; None where there is no room."""
         key = cluster, consumer_group, strategy
         if key not in self._of and self._bytes < MOST_BYTES:
             self._bytes += self._last.bytes
-            self._of[key] = self._last = Beginnings(self.cuts_us.get(cluster, ()))
+            self._of[key] = self._last = Checkpoints(self.cuts_us.get(cluster, ()))
         return self._of.get(key)
 
 
@@ -103,7 +103,7 @@ class Transitions:
         history: GroupHistory,
         strategies: Iterable[tuple[int, str | None]],
         first_ms: Mapping[str, int],
-        shared: SharedBeginnings | None = None,
+        shared: SharedCheckpoints | None = None,
     ) -> Iterator[tuple[int, Row]]:
         """(number of the strategy, the group's row of `TRANSITION_SCHEMA`).
 
@@ -115,9 +115,9 @@ class Transitions:
         """
         first, group = first_ms.get(history.cluster, -1), (history.cluster, history.consumer_group)
         for number, text in strategies:
-            beginnings = None if shared is None else shared.of(*group, number)
+            checkpoints = None if shared is None else shared.of(*group, number)
             under = _under(history, text)
-            row = transition_row(under, self.futures, first, self.clock, beginnings)
+            row = transition_row(under, self.futures, first, self.clock, checkpoints)
             yield number, row | {"cluster": history.cluster}
 
 
@@ -126,7 +126,7 @@ def transition_row(
     futures: int,
     first_ms: int = -1,
     clock: ClockOptions = CLOCK,
-    beginnings: Beginnings | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> Row:
     """The sums of a group over its steps from a time on: means over futures.
 
@@ -140,9 +140,9 @@ def transition_row(
         futures: how many; the seeds 0 to futures - 1.
         first_ms: steps before do not count; -1: all do.
         clock: what is assumed.
-        beginnings: as of `timing.vectorized.play.play_seeds`.
+        checkpoints: as of `timing.vectorized.play.play_seeds`.
     """
-    slices = _slices(history, futures, clock, beginnings)
+    slices = _slices(history, futures, clock, checkpoints)
     counted = pc.field("change_ms") >= first_ms
     steps = propagation(each.partial.filter(counted) for each in slices).to_pylist()
     gap_ms, overlap_ms = _between(slices, first_ms)
@@ -169,11 +169,11 @@ def _slices(
     history: GroupHistory,
     futures: int,
     clock: ClockOptions = CLOCK,
-    beginnings: Beginnings | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> list[Measured]:
     options = PropagationOptions(seeds=futures, handover_seeds=futures, clock=clock)
     going_on = with_rates_going_on(history)
-    return list(played(going_on, options, range(futures), beginnings=beginnings))
+    return list(played(going_on, options, range(futures), checkpoints=checkpoints))
 
 
 def _between(slices: Iterable[Measured], first_ms: int) -> tuple[int, int]:
@@ -216,7 +216,9 @@ def _under(history: GroupHistory, strategy: str | None) -> GroupHistory:
         history,
         settings=replace(history.settings, strategy=strategy),
         events=tuple(replace(event, strategy=None) for event in history.events),
-        mates=tuple(_under(mate, strategy) for mate in history.mates),
+        sharing_groups=tuple(
+            _under(sharing_group, strategy) for sharing_group in history.sharing_groups
+        ),
     )
 
 

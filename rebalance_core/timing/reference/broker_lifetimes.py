@@ -4,10 +4,10 @@ from functools import partial
 
 from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.reference.event_queue import Kind
-from rebalance_core.timing.reference.world import LoopBroker, World
+from rebalance_core.timing.reference.world import ReferenceBroker, World
 
 
-def brokers_at_first(timeline: GroupTimeline) -> list[LoopBroker]:
+def brokers_at_first(timeline: GroupTimeline) -> list[ReferenceBroker]:
     """Every broker as it was before the log."""
     first = {
         lifetime.broker: lifetime.up is None for lifetime in reversed(timeline.broker_lifetimes)
@@ -15,7 +15,7 @@ def brokers_at_first(timeline: GroupTimeline) -> list[LoopBroker]:
     numbers: dict[int, int] = {}
     for number, lifetime in enumerate(timeline.broker_lifetimes):
         numbers.setdefault(lifetime.broker, number)
-    return [LoopBroker(b, numbers[b], first[b]) for b in range(len(timeline.brokers))]
+    return [ReferenceBroker(b, numbers[b], first[b]) for b in range(len(timeline.brokers))]
 
 
 def schedule_brokers(world: World) -> None:
@@ -34,23 +34,23 @@ def schedule_brokers(world: World) -> None:
             _put(world, until_us, broker, partial(_master, broker, present=True))
 
 
-def _put(world: World, at_us: int, broker: LoopBroker, action: partial[None]) -> None:
+def _put(world: World, at_us: int, broker: ReferenceBroker, action: partial[None]) -> None:
     world.agenda.put(at_us, Kind.TIMELINE, action, broker=broker.number)
 
 
-def _up(broker: LoopBroker, lifetime: int) -> None:
+def _up(broker: ReferenceBroker, lifetime: int) -> None:
     """A broker that starts knows no member of the group."""
     broker.up, broker.silent, broker.lifetime = True, False, lifetime
     broker.forget_group()
 
 
-def _down(broker: LoopBroker, *, silent: bool) -> None:
+def _down(broker: ReferenceBroker, *, silent: bool) -> None:
     """A process that ends closes its connections; a host that is lost answers nothing any more."""
     broker.up, broker.silent = False, silent
     broker.forget_group()
 
 
-def _master(broker: LoopBroker, *, present: bool) -> None:
+def _master(broker: ReferenceBroker, *, present: bool) -> None:
     """Only a master gives order locks, and they are in its memory alone."""
     broker.lockless = not present
     broker.locks.clear()

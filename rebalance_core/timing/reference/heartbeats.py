@@ -10,7 +10,7 @@ from rebalance_core.timing.options import SECOND_US
 from rebalance_core.timing.reference.event_queue import Kind
 from rebalance_core.timing.reference.known_routes import known_brokers
 from rebalance_core.timing.reference.membership import register, subscribe
-from rebalance_core.timing.reference.world import Client, LoopBroker, World
+from rebalance_core.timing.reference.world import Client, ReferenceBroker, World
 
 REQUEST_TIMEOUT_US = 3 * SECOND_US
 """ClientConfig.mqClientApiTimeout: a request to a host that is lost."""
@@ -19,17 +19,17 @@ CONCURRENT_HEARTBEAT = (5, 5, 0)
 
 def heartbeat(world: World, client: Client, operation: Operation, number: int) -> None:
     """One heartbeat to each broker of the routes that the client knows."""
-    for broker in heard_by(world, client):
+    for broker in reached_brokers(world, client):
         if broker.lists(client.index):
             subscribe(world, client, broker, operation, number)
         else:
             register(world, client, broker)
 
 
-def heard_by(world: World, client: Client) -> list[LoopBroker]:
+def reached_brokers(world: World, client: Client) -> list[ReferenceBroker]:
     """Brokers that a heartbeat of the client reaches; those it is about to join hear of it then."""
     reached = (world.brokers[number] for number in known_brokers(world, client))
-    return [broker for broker in reached if hears(broker, client)]
+    return [broker for broker in reached if is_reached(broker, client)]
 
 
 def blocked_us(world: World, client: Client) -> int:
@@ -43,7 +43,7 @@ def blocked_us(world: World, client: Client) -> int:
     return silent * REQUEST_TIMEOUT_US
 
 
-def hears(broker: LoopBroker, client: Client) -> bool:
+def is_reached(broker: ReferenceBroker, client: Client) -> bool:
     """The broker is there for the client."""
     number = broker.number
     return broker.up and number in client.reachable and number not in client.joining
@@ -76,6 +76,6 @@ def _tick(world: World, client: Client, number: int, stretch: int) -> None:
 
 def register_silently(world: World, client: Client) -> None:
     """Leave behind what the heartbeats of an idle stretch do: every broker lists the client."""
-    for broker in heard_by(world, client):
+    for broker in reached_brokers(world, client):
         if not broker.lists(client.index):
             broker.entries[client.index] = client.index

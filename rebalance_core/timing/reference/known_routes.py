@@ -10,7 +10,7 @@ from functools import partial
 
 from rebalance_core.timing.group_timeline import RouteVersion
 from rebalance_core.timing.reference.event_queue import Kind
-from rebalance_core.timing.reference.world import Client, LoopBroker, World
+from rebalance_core.timing.reference.world import Client, ReferenceBroker, World
 
 
 def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:
@@ -22,7 +22,7 @@ def visible(world: World, client: Client, topic: int, at_us: int) -> int | None:
     return version
 
 
-def brokers_route(world: World, broker: LoopBroker, topic: str) -> RouteVersion | None:
+def brokers_route(world: World, broker: ReferenceBroker, topic: str) -> RouteVersion | None:
     """The route that a broker divides by: of its last poll, or fetched when it is asked first."""
     number = world.topic_numbers.get(topic)
     if number is None:
@@ -46,7 +46,9 @@ def known_route(world: World, client: Client, topic: str) -> RouteVersion | None
 def known_brokers(world: World, client: Client) -> list[int]:
     """``brokerAddrTable``: who hears of the client by the routes that it knows of its topics."""
     routes = (known_route(world, client, topic) for topic in client.member.subscriptions)
-    return sorted({broker for route in routes if route is not None for broker in route.hearing})
+    return sorted(
+        {broker for route in routes if route is not None for broker in route.heartbeat_targets}
+    )
 
 
 def adopt(client: Client, versions: Mapping[int, int]) -> None:

@@ -14,7 +14,7 @@ from rebalance_core.timing.group_timeline import ProcessLifetime
 from rebalance_core.timing.operations import Operation, operation_id
 from rebalance_core.timing.reference.agenda import wake_instance
 from rebalance_core.timing.reference.event_queue import Kind
-from rebalance_core.timing.reference.world import Client, LoopBroker, World
+from rebalance_core.timing.reference.world import Client, ReferenceBroker, World
 
 BROADCASTING_IS_SILENT = (5, 3, 1)
 """From then on a broker tells a BROADCASTING group nothing."""
@@ -22,7 +22,7 @@ NEWEST_NOTICE_WINS = (5, 3, 3)
 """From then on a newer notification stops the loop of an older one."""
 
 
-def member_list(world: World, broker: LoopBroker) -> tuple[str, ...] | None:
+def member_list(world: World, broker: ReferenceBroker) -> tuple[str, ...] | None:
     """GET_CONSUMER_LIST_BY_GROUP: one id an entry; None from a broker that is down or knows nobody.
 
     ``ConsumerManageProcessor``: an empty list is an error, which the client takes for no answer.
@@ -33,29 +33,31 @@ def member_list(world: World, broker: LoopBroker) -> tuple[str, ...] | None:
 
 
 def join(world: World, lifetime: ProcessLifetime, number: int) -> None:
-    """A broker sees a process, or a ghost of one, for the first time."""
+    """A broker sees a process, or a stale entry of it, for the first time."""
     broker, client = world.brokers[number], world.clients.get(lifetime.index)
     if client is not None:
         client.joining.discard(number)
-    if not broker.up or (client is None and not lifetime.ghost):
+    if not broker.up or (client is None and not lifetime.stale_entry):
         return
     broker.entries[lifetime.index] = (
-        _unlisted(world, lifetime, broker) if lifetime.ghost else lifetime.index
+        _unlisted(world, lifetime, broker) if lifetime.stale_entry else lifetime.index
     )
     member = lifetime.states[0][1] if client is None else client.member
     broker.topics = member.subscriptions
     _tell(world, broker, lifetime, member, Operation.JOINS)
 
 
-def _unlisted(world: World, ghost: ProcessLifetime, broker: LoopBroker) -> int | None:
-    """The process that a ghost is the new connection of: one that the broker does not list."""
+def _unlisted(world: World, stale_entry: ProcessLifetime, broker: ReferenceBroker) -> int | None:
+    """The process that a stale entry is the new connection of: one that the broker does not
+    list.
+    """
     for client in world.clients.values():
-        if client.lifetime.client_id == ghost.client_id and not broker.lists(client.index):
+        if client.lifetime.client_id == stale_entry.client_id and not broker.lists(client.index):
             return client.index
     return None
 
 
-def register(world: World, client: Client, broker: LoopBroker) -> None:
+def register(world: World, client: Client, broker: ReferenceBroker) -> None:
     """A broker that is new, or came back, hears of a client for the first time in its lifetime."""
     broker.entries[client.index] = client.index
     broker.topics = client.member.subscriptions
@@ -63,7 +65,7 @@ def register(world: World, client: Client, broker: LoopBroker) -> None:
 
 
 def subscribe(
-    world: World, client: Client, broker: LoopBroker, operation: Operation, number: int
+    world: World, client: Client, broker: ReferenceBroker, operation: Operation, number: int
 ) -> None:
     """A heartbeat of a member that is listed: the topics it names become the group's.
 
@@ -75,7 +77,7 @@ def subscribe(
 
 
 def unregister(
-    world: World, lifetime: ProcessLifetime, broker: LoopBroker, *, notify: bool
+    world: World, lifetime: ProcessLifetime, broker: ReferenceBroker, *, notify: bool
 ) -> None:
     """A broker's list loses a process and its connections; scans tell nobody."""
     listed = [
@@ -91,7 +93,7 @@ def unregister(
 
 def _tell(
     world: World,
-    broker: LoopBroker,
+    broker: ReferenceBroker,
     lifetime: ProcessLifetime,
     member: Member,
     operation: Operation,
@@ -133,7 +135,7 @@ def _tell(
 
 
 def _deliver(
-    world: World, broker: LoopBroker, sent_us: int, target: int, batch: tuple[int, int] | None
+    world: World, broker: ReferenceBroker, sent_us: int, target: int, batch: tuple[int, int] | None
 ) -> None:
     if batch is not None and batch != (broker.batch, broker.lifetime):
         return

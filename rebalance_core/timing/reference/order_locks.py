@@ -15,7 +15,7 @@ from rebalance_core.model.times import BROKER_LOCK_LIFE_MS, UNLOCK_DELAY_MS
 from rebalance_core.timing.delays import LISTENER
 from rebalance_core.timing.draws import DRAW_BITS, Timer
 from rebalance_core.timing.reference.event_queue import Kind
-from rebalance_core.timing.reference.world import Client, LoopBroker, OrderLock, World
+from rebalance_core.timing.reference.world import Client, OrderLock, ReferenceBroker, World
 
 _LOCK_LIFE_US = BROKER_LOCK_LIFE_MS * 1_000
 _UNLOCK_DELAY_US = UNLOCK_DELAY_MS * 1_000
@@ -150,7 +150,7 @@ def remember_renewals(world: World, clients: Iterable[Client], since_us: int) ->
                 lock.renewed_us = at_us
 
 
-def _broker(world: World, queue: int) -> LoopBroker:
+def _broker(world: World, queue: int) -> ReferenceBroker:
     return world.brokers[world.timeline.broker_of_queue[queue]]
 
 

@@ -23,7 +23,7 @@ from rebalance_core.timing.reference.event_queue import Kind
 from rebalance_core.timing.reference.order_locks import schedule_renewal, unlock_all
 from rebalance_core.timing.reference.pass_clock import PassClock
 from rebalance_core.timing.reference.world import RESUMED, Client, World
-from rebalance_core.timing.shared_instances import MateWakes
+from rebalance_core.timing.shared_instances import SharedInstanceWakes
 from rebalance_core.timing.timer_periods import NEVER
 
 DEFAULT = GroupSettings()
@@ -32,7 +32,7 @@ DEFAULT = GroupSettings()
 def schedule_lifetime(world: World, lifetime: ProcessLifetime) -> None:
     """Put what happens to a process on the agenda; observed ones come with the first change.
 
-    A ghost is nothing but an entry in a member list.
+    A stale entry is nothing but an entry in a member list.
     """
     agenda, future, index = world.agenda, world.future, lifetime.index
     registered = [
@@ -40,7 +40,7 @@ def schedule_lifetime(world: World, lifetime: ProcessLifetime) -> None:
         for broker, at_us in enumerate(future.registered[index])
         if at_us < NEVER and not lifetime.observed
     ]
-    if not lifetime.ghost:
+    if not lifetime.stale_entry:
         comes_us = min([future.created[index], *(at_us for at_us, _ in registered)])
         if not lifetime.observed:
             agenda.put(comes_us, Kind.TIMELINE, partial(come, world, lifetime), process=index)
@@ -79,11 +79,13 @@ def join_instances(worlds: Sequence[World]) -> None:
     """Tell worlds of one agenda of each other: groups that share client instances."""
     by_group = {world.timeline.consumer_group: world for world in worlds}
     for world in worlds:
-        wakes = MateWakes(world.future.ticks)
+        wakes = SharedInstanceWakes(world.future.ticks)
         for timeline in world.timeline.together[1:]:
-            if mate := by_group.get(timeline.consumer_group):
+            if sharing_group := by_group.get(timeline.consumer_group):
                 for lifetime, group_life, comes_to in wakes.links(timeline):
-                    mate.together.setdefault(lifetime, []).append((world, group_life, comes_to))
+                    sharing_group.together.setdefault(lifetime, []).append(
+                        (world, group_life, comes_to)
+                    )
 
 
 def come(world: World, lifetime: ProcessLifetime) -> Client:
@@ -138,14 +140,14 @@ def place_observed(world: World) -> None:
     """Place who was there before the log: listed everywhere, holding what the first epoch says."""
     observed = [lifetime for lifetime in world.timeline.lifetimes if lifetime.observed]
     for lifetime in observed:
-        if not lifetime.ghost and world.future.ended[lifetime.index] > world.now_us:
+        if not lifetime.stale_entry and world.future.ended[lifetime.index] > world.now_us:
             client = come(world, lifetime)
             heartbeats.register_silently(world, client)
             client.held = set(world.timeline.initial[lifetime.index])
             held = (world.timeline.queues[queue] for queue in client.held)
             client.process.table = {queue: ProcessQueue(0) for queue in held}
     for lifetime in observed:
-        if lifetime.ghost and lifetime.only_broker is not None:
+        if lifetime.stale_entry and lifetime.only_broker is not None:
             world.brokers[lifetime.only_broker].entries[lifetime.index] = None
 
 
@@ -211,7 +213,7 @@ def _take_settings(client: Client, member: Member) -> None:
 
 
 def _see(world: World, lifetime: ProcessLifetime, sighting: Sighting) -> None:
-    """One broker alone loses a process, or a ghost of one; or the process is back."""
+    """One broker alone loses a process, or a stale entry of it; or the process is back."""
     client, broker = world.clients.get(lifetime.index), world.brokers[sighting.broker]
     if not sighting.listed:
         if client is not None:
@@ -219,7 +221,7 @@ def _see(world: World, lifetime: ProcessLifetime, sighting: Sighting) -> None:
         membership.unregister(world, lifetime, broker, notify=sighting.notified)
     elif client is not None:
         client.reachable.add(broker.number)
-        if heartbeats.hears(broker, client) and not broker.lists(client.index):
+        if heartbeats.is_reached(broker, client) and not broker.lists(client.index):
             membership.register(world, client, broker)
 
 

@@ -21,7 +21,7 @@ from rebalance_core.timing.reference.order_locks import (
     note_backlog,
 )
 from rebalance_core.timing.reference.pass_effects import RunningPass, act, draw_of, end
-from rebalance_core.timing.reference.world import RESUMED, Client, LoopBroker, PassBegun, World
+from rebalance_core.timing.reference.world import RESUMED, Client, PassBegun, ReferenceBroker, World
 from rebalance_core.timing.timer_periods import MIN_INTERVAL
 
 SAMPLE_AFTER_US = 1_000
@@ -97,7 +97,7 @@ def _decide(world: World, one: RunningPass) -> None:
 
 def _asked(
     world: World, one: RunningPass, topic: str, route: RouteVersion | None
-) -> LoopBroker | None:
+) -> ReferenceBroker | None:
     """One broker of the route, any of them; no other is asked in this pass."""
     client = one.client
     if route is None or client.process.is_broadcasting:
@@ -124,11 +124,11 @@ def brokers_know(process: ClientProcess) -> bool:
     return process.strategy.name in BROKER_STRATEGIES
 
 
-def _channel_active(world: World, client: Client, broker: LoopBroker) -> None:
+def _channel_active(world: World, client: Client, broker: ReferenceBroker) -> None:
     """``onChannelActive``: a broker that a request went to gets a heartbeat at once."""
     if (
         world.is_alive(client)
-        and heartbeats.hears(broker, client)
+        and heartbeats.is_reached(broker, client)
         and not broker.lists(client.index)
     ):
         membership.register(world, client, broker)

@@ -30,7 +30,7 @@ class OrderLock:
 
 
 @dataclass(slots=True)
-class LoopBroker:
+class ReferenceBroker:
     """One broker, and what it knows of the group.
 
     Attributes:
@@ -151,7 +151,7 @@ class World:
     timeline: GroupTimeline
     future: Future
     agenda: EventQueue
-    brokers: list[LoopBroker]
+    brokers: list[ReferenceBroker]
     begin_pass: Callable[[World, Client, str], None]
     clients: dict[int, Client] = field(default_factory=dict)
     idle: bool = True

@@ -70,7 +70,7 @@ class _Checkpoint:
 
 
 @dataclass(eq=False)
-class Beginnings:
+class Checkpoints:
     """Where the futures of one group stood while its first timeline was played.
 
     Attributes:
@@ -97,7 +97,10 @@ class Beginnings:
 
     def stops(self, standing: Standing, segments: Sequence[PlaySegment]) -> frozenset[int]:
         """After how many segments to `keep`; none where another timeline was first."""
-        if standing.futures.seeds.tobytes() in self._kept or standing.futures.timeline.mates:
+        if (
+            standing.futures.seeds.tobytes() in self._kept
+            or standing.futures.timeline.sharing_groups
+        ):
             return frozenset()
         found = {len(segments)}
         for cut_us in self.cuts_us:

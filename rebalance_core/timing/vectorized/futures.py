@@ -22,7 +22,7 @@ from rebalance_core.timing import delays, draws
 from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.reference.heartbeats import CONCURRENT_HEARTBEAT, REQUEST_TIMEOUT_US
-from rebalance_core.timing.shared_instances import MateWakes
+from rebalance_core.timing.shared_instances import SharedInstanceWakes
 from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
 
@@ -173,7 +173,7 @@ class Futures:
             self.registered[number][:lifetimes] = since[:lifetimes]
 
     @cached_property
-    def deaf(self) -> NDArray[np.bool_]:
+    def unnotified(self) -> NDArray[np.bool_]:
         """By lifetime: no notice wakes it."""
         return np.array([not lifetime.is_notified for lifetime in self.timeline.lifetimes], bool)
 
@@ -216,9 +216,9 @@ class Futures:
         return np.where(at_us < ended, at_us, np.minimum(at_us, NEVER) + late)
 
     @cached_property
-    def mate_wakes(self) -> MateWakes:
+    def shared_instance_wakes(self) -> SharedInstanceWakes:
         """Return what wakes its processes beside the group's own brokers."""
-        return MateWakes(self.ticks)
+        return SharedInstanceWakes(self.ticks)
 
     @cached_property
     def topics(self) -> tuple[int, ...]:
@@ -260,7 +260,7 @@ class Futures:
 
 def longest_pass_us(timeline: GroupTimeline) -> int:
     """From a pass's begin to its end, at most."""
-    others_us = len(timeline.mates) * delays.PASS_LENGTH.longest
+    others_us = len(timeline.sharing_groups) * delays.PASS_LENGTH.longest
     return LONGEST_PASS_US + others_us + longest_timeouts_us(timeline)
 
 

@@ -270,5 +270,5 @@ def _has_broker(versions: tuple[RouteVersion, ...], brokers: int) -> NDArray[np.
     """(brokers, versions + 1) who hears of clients; the last column, of `UNKNOWN`, is empty."""
     found = np.zeros((brokers, len(versions) + 1), bool)
     for number, version in enumerate(versions):
-        found[list(version.hearing), number] = True
+        found[list(version.heartbeat_targets), number] = True
     return found

@@ -162,7 +162,7 @@ class _MixedPlay:
             seeds = np.flatnonzero(at < until_us)
             if sent.any() or not len(seeds):
                 return np.minimum(at, until_us)
-            sent = self._tables.hear(self._agenda.take(seeds))
+            sent = self._tables.on_heartbeats(self._agenda.take(seeds))
             soonest = at[seeds] + NOTICE.shortest + SOONEST_US
             until_us[seeds] = np.where(sent, np.minimum(until_us[seeds], soonest), until_us[seeds])
 

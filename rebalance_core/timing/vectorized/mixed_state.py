@@ -15,7 +15,7 @@ from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, Times
 from rebalance_core.timing.vectorized.futures import state_of, take_over
 from rebalance_core.timing.vectorized.subscriptions import Subscriptions
 
-NOTHING_HEARD = -1
+NO_SUBSCRIPTION_YET = -1
 """A broker that has not heard what the group subscribes."""
 
 
@@ -43,7 +43,8 @@ class MixedState:
         timeline: what happens.
         ticks: its times.
         subscriptions: who has which.
-        heard: (broker lifetimes, S) the set that the last heartbeat named, or `NOTHING_HEARD`.
+        heard: (broker lifetimes, S) the set that the last heartbeat named, or
+            `NO_SUBSCRIPTION_YET`.
         told_us: (brokers, S) when a broker last told the group of a change.
         beat_us: (lifetimes, S) when the heartbeat of a pass is due; `NEVER`: none is.
         beat_of: (lifetimes, S) the number of that pass.
@@ -72,7 +73,7 @@ class MixedState:
         timeline, seeds = self.timeline, len(self.ticks.seeds)
         shape = len(timeline.lifetimes), seeds
         self.subscriptions = Subscriptions(timeline, self.ticks)
-        self.heard = np.full((len(timeline.broker_lifetimes), seeds), NOTHING_HEARD, np.int64)
+        self.heard = np.full((len(timeline.broker_lifetimes), seeds), NO_SUBSCRIPTION_YET, np.int64)
         self.told_us = np.full((len(timeline.brokers), seeds), BEFORE_ALL, np.int64)
         self.beat_us = np.full(shape, NEVER, np.int64)
         self.beat_of = np.zeros(shape, np.int64)
@@ -103,7 +104,7 @@ class MixedState:
         """Some topic that the lifetime ever subscribes is, at some time, on the broker."""
         ever = self.subscriptions.has[self.subscriptions.codes[:, lifetime]].any(axis=0)
         return any(
-            broker in version.hearing
+            broker in version.heartbeat_targets
             for topic in np.flatnonzero(ever).tolist()
             for version in self.timeline.routes[topic]
         )

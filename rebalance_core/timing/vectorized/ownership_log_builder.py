@@ -19,7 +19,7 @@ from rebalance_core.timing.vectorized.shares import (
 )
 
 
-class Logbook:
+class OwnershipLogBuilder:
     """Rows of one slice of futures."""
 
     def __init__(self, futures: Futures, sets: QueueSets) -> None:

@@ -11,12 +11,12 @@ from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.ownership_log import OwnershipLog, in_succession, ownership_log
 from rebalance_core.timing.reference import play as loop
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER
-from rebalance_core.timing.vectorized.checkpoints import Beginnings, Standing
+from rebalance_core.timing.vectorized.checkpoints import Checkpoints, Standing
 from rebalance_core.timing.vectorized.futures import Futures
 from rebalance_core.timing.vectorized.locks import OrderLocks
 from rebalance_core.timing.vectorized.mixed_play import play_mixed_segment
 from rebalance_core.timing.vectorized.mixed_state import MixedState
-from rebalance_core.timing.vectorized.ownership_log_builder import Logbook
+from rebalance_core.timing.vectorized.ownership_log_builder import OwnershipLogBuilder
 from rebalance_core.timing.vectorized.play_segments import segments_of
 from rebalance_core.timing.vectorized.reference_only import REGULAR, reason_of, takes_locks
 from rebalance_core.timing.vectorized.segment_holdings import Moves
@@ -34,7 +34,7 @@ def play_seeds(
     timeline: GroupTimeline,
     seeds: NDArray[np.int64] | Sequence[int],
     options: ClockOptions,
-    beginnings: Beginnings | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> OwnershipLog:
     """`reference.play.play_seeds_one_by_one`, for many seeds in little time.
 
@@ -46,7 +46,7 @@ def play_seeds(
         timeline: what happens to the group.
         seeds: (S,) of the futures.
         options: what was asked for.
-        beginnings: where the same futures of other timelines of the group stood; None: nothing of
+        checkpoints: where the same futures of other timelines of the group stood; None: nothing of
             them is known.
 
     Returns:
@@ -59,7 +59,7 @@ def play_seeds(
     logs = []
     for first in range(0, len(wanted), step):
         try:
-            log = _play_slice(timeline, wanted[first : first + step], options, beginnings)
+            log = _play_slice(timeline, wanted[first : first + step], options, checkpoints)
         except UnlistedQueueError:
             return loop.play_seeds_one_by_one(timeline, wanted.tolist(), options)
         logs.append(replace(log, seed=log.seed + np.int32(first)))
@@ -79,12 +79,12 @@ def _play_slice(
     timeline: GroupTimeline,
     seeds: NDArray[np.int64],
     options: ClockOptions,
-    beginnings: Beginnings | None,
+    checkpoints: Checkpoints | None,
 ) -> OwnershipLog:
     if not (timeline.changes and timeline.lifetimes):
         return ownership_log([])
     futures = Futures(timeline, seeds, options)
-    sets = QueueSets() if beginnings is None else beginnings.sets_of(futures)
+    sets = QueueSets() if checkpoints is None else checkpoints.sets_of(futures)
     shares = Shares(futures, sets)
     locks = OrderLocks(futures) if takes_locks(timeline) else None
     moves: list[Moves] = []
@@ -92,8 +92,8 @@ def _play_slice(
     mixed = MixedState.of(timeline, futures.ticks)
     standing = Standing(futures, sets, locks, mixed, moves, come)
     segments = list(segments_of(timeline))
-    done = 0 if beginnings is None else beginnings.resume(standing, segments)
-    stops = frozenset() if beginnings is None else beginnings.stops(standing, segments)
+    done = 0 if checkpoints is None else checkpoints.resume(standing, segments)
+    stops = frozenset() if checkpoints is None else checkpoints.stops(standing, segments)
     if not done:
         _hold_at_first(futures, sets, locks)
     for number, segment in enumerate(segments[done:], done + 1):
@@ -104,9 +104,9 @@ def _play_slice(
             play_mixed_segment(futures, mixed, segment, lifetimes, shares, sets, moves, locks)
         elif len(lifetimes):
             play_segment(futures, segment, lifetimes, shares, sets, moves, locks)
-        if beginnings is not None and number in stops:
-            beginnings.keep(standing, segments[:number])
-    return Logbook(futures, sets).log(moves)
+        if checkpoints is not None and number in stops:
+            checkpoints.keep(standing, segments[:number])
+    return OwnershipLogBuilder(futures, sets).log(moves)
 
 
 def _hold_at_first(futures: Futures, sets: QueueSets, locks: OrderLocks | None) -> None:

@@ -105,9 +105,11 @@ def _changes_unseen(timeline: GroupTimeline) -> bool:
 
 def _shares_clients(timeline: GroupTimeline) -> bool:
     """Other groups share its clients, and wake their passes or meet different subscriptions."""
-    if not timeline.mates:
+    if not timeline.sharing_groups:
         return False
-    return is_mixed(timeline) or any(wakes_by_passes(mate) for mate in timeline.mates)
+    return is_mixed(timeline) or any(
+        wakes_by_passes(sharing_group) for sharing_group in timeline.sharing_groups
+    )
 
 
 def _edits_a_member(timeline: GroupTimeline) -> bool:

@@ -328,8 +328,8 @@ class _SegmentPlay:
             asked = (outcome.sampled == number).any(axis=0) & self._channel_active[who]
             at = np.where(asked, begin + CHANNEL_AFTER_US, timer_periods.NEVER)
             end = outcome.end_us[beats]
-            hears = self._routes.reads(place.broker, who[beats], end)
-            at[beats] = np.where(hears, np.minimum(at[beats], end), at[beats])
+            reached = self._routes.reads(place.broker, who[beats], end)
+            at[beats] = np.where(reached, np.minimum(at[beats], end), at[beats])
             earlier = self._registers(place, who, at)
             place.fed.reshape(-1)[who[earlier]] = True
             changed = bool(earlier.any())

@@ -21,7 +21,7 @@ from rebalance_core.timing.timer_periods import (
 from rebalance_core.timing.vectorized.elements import Elements
 from rebalance_core.timing.vectorized.event_calendar import Calendar, EventKind, Seen
 from rebalance_core.timing.vectorized.member_lists import MemberList
-from rebalance_core.timing.vectorized.mixed_state import NOTHING_HEARD, MixedState
+from rebalance_core.timing.vectorized.mixed_state import NO_SUBSCRIPTION_YET, MixedState
 from rebalance_core.timing.vectorized.mixed_wakes import Wakes
 from rebalance_core.timing.vectorized.subscribed_routes import SubscribedRoutes
 
@@ -73,7 +73,7 @@ class TopicTables:
         self._notified = futures.timeline.settings.notified
         self._lost = np.uint64(round(futures.options.lost_notices * (1 << draws.DRAW_BITS)))
         self._operations = np.array([self._operations_of(place) for place in lists], np.int64)
-        self._notices_count = ~futures.deaf[lifetimes][:, None]
+        self._notices_count = ~futures.unnotified[lifetimes][:, None]
         self._stack(lists)
 
     def _stack(self, lists: list[MemberList]) -> None:
@@ -93,7 +93,7 @@ class TopicTables:
             for name in ("up", "down", "notified")
         )
 
-    def hear(self, seen: Seen) -> NDArray[np.bool_]:
+    def on_heartbeats(self, seen: Seen) -> NDArray[np.bool_]:
         """Let brokers see one event in each of some futures; True where one notified a member."""
         if not self._lists:
             return np.zeros(len(seen.seed), bool)
@@ -107,13 +107,13 @@ class TopicTables:
         # from here on (lists, futures)
         since, until = self._since[:, who], self._until[:, who]
         connected = (self._up[:, seed] <= at) & (at < self._down[:, seed])
-        hears = connected & (self._joining[:, who] <= at)
-        reads = beats & hears & self._routes.read_with(self._brokers, who, at, codes)
+        reached = connected & (self._joining[:, who] <= at)
+        reads = beats & reached & self._routes.read_with(self._brokers, who, at, codes)
         listed = (since <= at) & (at < until)
         new = reads & ~listed
         asks = seen.kind == EventKind.ASKS
         if asks.any():
-            new |= self._asked(asks, seen) & hears & (at < elements.ended[who]) & ~listed
+            new |= self._asked(asks, seen) & reached & (at < elements.ended[who]) & ~listed
         joins = (seen.kind == EventKind.JOINS) & (since == at) & self._joins[:, who]
         if new.any():
             number, row = np.nonzero(new)
@@ -123,7 +123,7 @@ class TopicTables:
         before = self._mixed.heard[self._numbers[:, None], seed]
         number, row = np.nonzero(reads | new | joins)
         self._mixed.heard[self._numbers[number], seed[row]] = codes[row]
-        differs = reads & listed & (before != codes) & (before != NOTHING_HEARD)
+        differs = reads & listed & (before != codes) & (before != NO_SUBSCRIPTION_YET)
         notifies = ((differs | new | joins) & self._notified | goes) & self._notifies[lifetime]
         if elements.futures.timeline.notices:
             notifies &= [

@@ -64,7 +64,7 @@ class WakeUps:
         for place in lists:
             if not place.is_fresh:
                 columns.extend(self._woken(place, self.notices(place)))
-        columns.extend(row[None] for row in self._woken_by_mates())
+        columns.extend(row[None] for row in self._woken_by_sharing_groups())
         table = np.concatenate(columns).reshape(-1, len(lifetimes) * self._seeds)
         self._known = SortedRows(table.T)
         self.fresh = [_FreshList(self, place) for place in lists if place.is_fresh]
@@ -76,12 +76,14 @@ class WakeUps:
             found = np.minimum(found, each.first_after(elements, at_us))
         return found
 
-    def _woken_by_mates(self) -> Iterator[Times]:
+    def _woken_by_sharing_groups(self) -> Iterator[Times]:
         """(lifetimes, S) as many as some lifetime has: when other groups of its instance wake
         it.
         """
         rows: dict[int, list[Times]] = {}
-        wakes = self.futures.mate_wakes.between(self._segment.since_us, self._segment.end_us)
+        wakes = self.futures.shared_instance_wakes.between(
+            self._segment.since_us, self._segment.end_us
+        )
         for lifetime, at_us in wakes:
             rows.setdefault(lifetime, []).append(at_us)
         never = np.full(self._seeds, timer_periods.NEVER, np.int64)
@@ -133,7 +135,7 @@ class WakeUps:
         """
         words = self.futures.words_for(Timer.NOTICE)[self.lifetimes]
         delays = NOTICE.many(draws.ticked(words, tick[:, None]))
-        delays[:, self.futures.deaf[self.lifetimes]] = timer_periods.NEVER
+        delays[:, self.futures.unnotified[self.lifetimes]] = timer_periods.NEVER
         lost = round(self.futures.options.lost_notices * (1 << draws.DRAW_BITS))
         if lost:
             words = self.futures.words_for(Timer.NOTICE_LOST)[self.lifetimes]

@@ -24,7 +24,7 @@ from tests.recordings.tables import (
     Tables,
     histories,
     ingested_recording,
-    with_mates,
+    with_sharing,
 )
 from tests.recordings.timings.actions import observed_actions, observed_runs
 from tests.recordings.timings.changes import Change, changes_of
@@ -131,7 +131,7 @@ def compared(
     changes = changes_of(name, derived, cluster["end_ms"])
     tables = _given_tables(name, derived, given)
     found: list[Compared] = []
-    for history in with_mates(list(histories(tables))):
+    for history in with_sharing(list(histories(tables))):
         group = history.consumer_group
         its_changes = [one for one in changes if one.group == group]
         its_actions = [one for one in actions if one.group == group]
@@ -186,7 +186,7 @@ def client_names(
     """
     runs = observed_runs(truth, derived["cluster_events"])
     names: dict[tuple[str, str | None], str] = {}
-    for lifetime in sorted(timeline.lifetimes, key=lambda one: one.ghost):
+    for lifetime in sorted(timeline.lifetimes, key=lambda one: one.stale_entry):
         at_ms = lifetime.joined.event_us // 1_000
         same = [run for run in runs if run.client_id == lifetime.client_id]
         free = [run for run in same if run.client not in names.values()] or same

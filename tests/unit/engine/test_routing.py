@@ -14,9 +14,9 @@ from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.ledger_pass import REPLAYED, bucket_pass, ledger_pass
-from rebalance_core.engine.mates import mates_in
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.engine.routing import UNDIVIDED, Interests, Routing, interests_of, routing_of
+from rebalance_core.engine.sharing_groups import groups_sharing_in
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.synthetic.fleet import FleetPlan
 from rebalance_core.synthetic.fleet_batches import arrow_batches
@@ -76,15 +76,16 @@ def test_each_bucket_has_the_groups_that_share_clients_with_its_own(
     tables = arrow_tables(random_tables(seed))
     whole = rows_of_groups(tables, None)
     names = sorted(whole)
-    mates = mates_in((one[0], (one[1], other[1])) for one, other in pairwise(names)
-                     if one[0] == other[0])  # fmt: skip
-    routing = routing_of(interests(tables), 3, pattern, mates=mates)
+    sharing_groups = groups_sharing_in(
+        (one[0], (one[1], other[1])) for one, other in pairwise(names) if one[0] == other[0]
+    )
+    routing = routing_of(interests(tables), 3, pattern, sharing_groups=sharing_groups)
     made = []
     for bucket, rows in split(routing, tables).items():
         here = rows_of_groups(rows, None)
         for name in here.keys() - routing.guests.get(bucket, frozenset()):
             made.append(name)
-            for each in (name, *mates.get(name, ())):
+            for each in (name, *sharing_groups.get(name, ())):
                 assert here[each] == whole[each]
     assert sorted(made) == sorted(rows_of_groups(tables, pattern))
 
@@ -95,16 +96,17 @@ def test_mates_that_are_one_unit_have_all_rows_of_each_other_and_are_nobody_s_gu
     tables = arrow_tables(random_tables(seed))
     whole = rows_of_groups(tables, None)
     names = sorted(whole)
-    mates = mates_in((one[0], (one[1], other[1])) for one, other in pairwise(names[:4])
-                     if one[0] == other[0])  # fmt: skip
-    routing = routing_of(interests(tables), 3, None, UNDIVIDED, mates, as_one=True)
+    sharing_groups = groups_sharing_in(
+        (one[0], (one[1], other[1])) for one, other in pairwise(names[:4]) if one[0] == other[0]
+    )
+    routing = routing_of(interests(tables), 3, None, UNDIVIDED, sharing_groups, as_one=True)
     assert not any(routing.guests.values())
     made = []
     for rows in split(routing, tables).values():
         here = rows_of_groups(rows, None)
         for name in here:
             made.append(name)
-            for each in (name, *mates.get(name, ())):
+            for each in (name, *sharing_groups.get(name, ())):
                 assert here[each] == whole[each]
     assert sorted(made) == names
 

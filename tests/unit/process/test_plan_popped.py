@@ -10,7 +10,7 @@ import pytest
 from rebalance_core.checks.input_tables import input_tables_of, read_input_tables
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.engine.ledger_pass import HistoriesWithMates
+from rebalance_core.engine.ledger_pass import HistoriesOfSharedInstances
 from rebalance_core.engine.options import engine_options
 from rebalance_core.model.request_mode import RequestMode
 from rebalance_core.planning.movement import best_of
@@ -171,7 +171,7 @@ def tables() -> dict[str, pa.Table]:
 def history_of_orders() -> GroupHistory:
     checked = check_tables(input_tables_of(tables())).tables
     cluster = checked["cluster_events"]["cluster"][0].as_py()
-    histories = HistoriesWithMates.of_tables(checked, engine_options(checked), "orders-app")
+    histories = HistoriesOfSharedInstances.of_tables(checked, engine_options(checked), "orders-app")
     return histories.of((cluster, "orders-app"))
 
 
@@ -188,18 +188,22 @@ def test_a_plan_plays_a_group_with_those_of_its_instances(
         r for r in rows_of(tmp_path / "plan", "plan_summary") if r["consumer_group"] == "orders-app"
     )
     together = history_of_orders()
-    assert [mate.consumer_group for mate in together.mates] == ["clicks-app"]
+    assert [sharing_group.consumer_group for sharing_group in together.sharing_groups] == [
+        "clicks-app"
+    ]
     assert row[FIGURE] == pytest.approx(transition_row(together, 20)[FIGURE])
-    alone = transition_row(replace(together, mates=()), 20)[FIGURE]
+    alone = transition_row(replace(together, sharing_groups=()), 20)[FIGURE]
     assert row[FIGURE] != pytest.approx(alone)
 
 
 def test_a_group_at_rest_has_those_of_its_instances_beside_it() -> None:
     rest = deployed_group(history_of_orders()).history
-    (mate,) = rest.mates
-    assert {event.event_ms for event in (*rest.events, *mate.events)} == {rest.events[0].event_ms}
+    (sharing_group,) = rest.sharing_groups
+    assert {event.event_ms for event in (*rest.events, *sharing_group.events)} == {
+        rest.events[0].event_ms
+    }
     own = {event.client_id for event in rest.events} - {None}
-    assert own == {event.client_id for event in mate.events} - {None}
+    assert own == {event.client_id for event in sharing_group.events} - {None}
 
 
 # A plan in which groups pop: what their steps say of shared queues.

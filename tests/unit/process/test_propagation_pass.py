@@ -7,8 +7,8 @@ import pytest
 from rebalance_core.checks.input_tables import input_tables_of
 from rebalance_core.checks.row_checks import check_tables
 from rebalance_core.contracts import INPUT_TABLES
-from rebalance_core.engine.mates import joins_of, mates_of
 from rebalance_core.engine.routing import routing_of
+from rebalance_core.engine.sharing_groups import groups_sharing_with, joins_of
 from rebalance_core.kernels.coded_groups import EngineOptions
 from rebalance_core.process.propagate import group_histories
 from rebalance_core.process.propagation_pass import BucketGroups
@@ -32,17 +32,19 @@ def test_buckets_have_the_histories_of_a_process(
     rows = arrow_tables({name: ingested[name] for name in INPUT_TABLES if name in ingested})
     inputs = input_tables_of(rows)
     here, tables = group_histories(inputs, group), check_tables(inputs).tables
-    mates = mates_of(joins_of(tables["cluster_events"]))
-    assert len(mates) == 2
-    routing = routing_of(interests(tables), buckets, pattern, mates=mates)
+    sharing_groups = groups_sharing_with(joins_of(tables["cluster_events"]))
+    assert len(sharing_groups) == 2
+    routing = routing_of(interests(tables), buckets, pattern, sharing_groups=sharing_groups)
     engine = EngineOptions(
         queue_offsets_given="queue_offsets" in tables,
         committed_offsets_given="committed_offsets" in tables,
     )
-    groups = BucketGroups(engine, group, routing.giants, mates, routing.guests)
+    groups = BucketGroups(engine, group, routing.giants, sharing_groups, routing.guests)
     found = list(groups.whole(split(routing, tables).items()))
     assert [name_of(one) for one in here] == sorted(map(name_of, found))
     for ours, theirs in zip(here, sorted(found, key=name_of), strict=True):
-        assert ours.mates
+        assert ours.sharing_groups
         assert ours.events == theirs.events
-        assert [mate.events for mate in ours.mates] == [mate.events for mate in theirs.mates]
+        assert [sharing_group.events for sharing_group in ours.sharing_groups] == [
+            sharing_group.events for sharing_group in theirs.sharing_groups
+        ]

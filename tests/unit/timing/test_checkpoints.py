@@ -17,7 +17,7 @@ from rebalance_core.timing.options import RANDOM_PHASES, ClockOptions
 from rebalance_core.timing.reference.play import play_seeds_one_by_one, play_with_passes
 from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds, reason_of
-from rebalance_core.timing.vectorized.checkpoints import Beginnings
+from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 from rebalance_core.timing.vectorized.member_lists import MemberLists
 from rebalance_core.timing.vectorized.passes import Runner
 from rebalance_core.timing.vectorized.reference_only import REGULAR, takes_locks
@@ -108,14 +108,14 @@ def test_a_later_script_has_the_log_that_it_has_alone(kind: str, number: int) ->
     first = timeline(given, "orderly" in kind, version)
     assert reason_of(first) == REGULAR
     assert takes_locks(first) == ("orderly" in kind)
-    beginnings = Beginnings([(T0_MS + at_ms) * 1_000 for at_ms in cuts_ms])
+    checkpoints = Checkpoints([(T0_MS + at_ms) * 1_000 for at_ms in cuts_ms])
     alone = play_seeds(first, SEEDS, OPTIONS)
-    assert rows_of(play_seeds(first, SEEDS, OPTIONS, beginnings)) == rows_of(alone)
-    assert rows_of(play_seeds(first, SEEDS, OPTIONS, beginnings)) == rows_of(alone)
+    assert rows_of(play_seeds(first, SEEDS, OPTIONS, checkpoints)) == rows_of(alone)
+    assert rows_of(play_seeds(first, SEEDS, OPTIONS, checkpoints)) == rows_of(alone)
     # here what leaves later meets a leave that both have
     for at_ms in (*cuts_ms, end_ms - 500):
         other = timeline(edited(pick, given, at_ms), "orderly" in kind, version)
-        found = play_seeds(other, SEEDS, OPTIONS, beginnings)
+        found = play_seeds(other, SEEDS, OPTIONS, checkpoints)
         assert rows_of(found) == rows_of(play_seeds(other, SEEDS, OPTIONS))
 
 
@@ -126,14 +126,14 @@ def test_what_scripts_have_in_common_is_played_once(monkeypatch: pytest.MonkeyPa
     later = timeline(
         edited(random.Random(1), given, end_ms + 600_000), ordered=True, version="5.3.3"
     )
-    beginnings = Beginnings([(T0_MS + end_ms + 600_000) * 1_000])
+    checkpoints = Checkpoints([(T0_MS + end_ms + 600_000) * 1_000])
     played = _count_segments(monkeypatch)
-    play_seeds(first, SEEDS, OPTIONS, beginnings)
+    play_seeds(first, SEEDS, OPTIONS, checkpoints)
     of_first = len(played)
-    play_seeds(first, SEEDS, OPTIONS, beginnings)
+    play_seeds(first, SEEDS, OPTIONS, checkpoints)
     assert len(played) == of_first > 0  # the same timeline again
     del played[:]
-    play_seeds(later, SEEDS, OPTIONS, beginnings)
+    play_seeds(later, SEEDS, OPTIONS, checkpoints)
     shared = len(played)
     play_seeds(later, SEEDS, OPTIONS)
     # the first timeline's last segment, too: nothing of it lasts until the edit
@@ -141,7 +141,7 @@ def test_what_scripts_have_in_common_is_played_once(monkeypatch: pytest.MonkeyPa
     # other settings are another group
     del played[:]
     slow = replace(later, settings=replace(later.settings, client_version="4.9.7"))
-    play_seeds(slow, SEEDS, OPTIONS, beginnings)
+    play_seeds(slow, SEEDS, OPTIONS, checkpoints)
     assert len(played) > shared
 
 
@@ -149,7 +149,7 @@ def test_nothing_is_kept_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     def kept(*_: object) -> None:
         raise AssertionError("a copy of all futures")
 
-    monkeypatch.setattr(Beginnings, "keep", kept)
+    monkeypatch.setattr(Checkpoints, "keep", kept)
     given = list(recorded(random.Random(6), mixed=False))
     play_seeds(timeline(given, ordered=True, version="5.3.3"), SEEDS, OPTIONS)
 

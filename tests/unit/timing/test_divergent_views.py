@@ -158,13 +158,13 @@ def test_a_broker_that_divides_for_members_does_so_by_its_own_route_poll(
 
 @pytest.mark.parametrize("versions", [V4, V5], ids=["4.9", "5.3"])
 def test_a_thawed_brokers_duplicates_leave_queues_without_owner(versions: dict[str, Any]) -> None:
-    ghosts = [
+    stale_entries = [
         joins(90_100 + 7 * number, client, f"{client}/g{number}", broker_name="b")
         for client in "xyz"
         for number in range(3)
     ]
     orphaned = 0
-    for future in futures(*THREE, *ghosts, **versions):
+    for future in futures(*THREE, *stale_entries, **versions):
         orphaned += any(future.orphans(at) for at in range(95_000, 150_000, 5_000))
         assert len(future.timeline.lifetimes) == 12
     assert orphaned == 20
@@ -186,9 +186,9 @@ def test_a_broker_tells_of_a_closed_connection_and_not_of_one_its_scan_finds(
 
 def test_when_the_duplicates_are_gone_so_are_the_orphans() -> None:
     channels = [(client, f"{client}/g{number}") for client in "xyz" for number in range(3)]
-    ghosts = [joins(90_100, *channel, broker_name="b") for channel in channels]
+    stale_entries = [joins(90_100, *channel, broker_name="b") for channel in channels]
     gone = [happens(140_100, "CONSUMER_LOST", *channel, broker_name="b") for channel in channels]
-    for future in futures(*THREE, *ghosts, *gone, **V5):
+    for future in futures(*THREE, *stale_entries, *gone, **V5):
         assert future.orphans(165_000) == future.shared(165_000) == 0
 
 
@@ -229,9 +229,11 @@ def test_members_that_subscribe_differently_rebalance_for_ever(versions: dict[st
 
 
 def test_lost_notices_leave_everything_to_the_members_own_passes() -> None:
-    deaf = ClockOptions(exact_times=True, lost_notices=1.0)
+    unnotified = ClockOptions(exact_times=True, lost_notices=1.0)
     late = []
-    for future in futures(*THREE, happens(100_300, "CONSUMER_LEAVE", "z"), options=deaf, **V5):
+    for future in futures(
+        *THREE, happens(100_300, "CONSUMER_LEAVE", "z"), options=unnotified, **V5
+    ):
         late += [at for client in "xy" for at, _ in future.takes(client, 100_300)]
     assert max(late) > 100_300 + 10_000
     assert max(late) < 100_300 + 21_500

@@ -13,7 +13,7 @@ from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing.group_timeline import GroupTimeline
 from rebalance_core.timing.options import ClockOptions
 from rebalance_core.timing.reference.play import play_with_passes
-from rebalance_core.timing.shared_instances import MateWakes
+from rebalance_core.timing.shared_instances import SharedInstanceWakes
 from rebalance_core.timing.ticks import Ticks
 from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.timer_periods import BEFORE_ALL, NEVER, POLL_US
@@ -37,8 +37,8 @@ V5: dict[str, Any] = {"subscriptions": ("T",), "client_version": "5.3.3", "broke
 
 def sharing(one: GroupHistory, *others: GroupHistory) -> GroupHistory:
     """The first group, with the other ones in its instances."""
-    mates = (replace(each, consumer_group=f"mate-{n}") for n, each in enumerate(others))
-    return replace(one, mates=tuple(mates))
+    sharing_groups = (replace(each, consumer_group=f"mate-{n}") for n, each in enumerate(others))
+    return replace(one, sharing_groups=tuple(sharing_groups))
 
 
 def known_beforehand(one: GroupHistory) -> GroupHistory:
@@ -72,7 +72,7 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int, own_time
         shared = sharing(its, *others)
         compare(shared, options, tally)
         ticks = Ticks(build_timeline(shared, options), np.arange(1), options)
-        woken["wakes"] += len(list(MateWakes(ticks).between(BEFORE_ALL, NEVER)))
+        woken["wakes"] += len(list(SharedInstanceWakes(ticks).between(BEFORE_ALL, NEVER)))
 
     any_groups = groups(traits=("timers",)) if own_timers else groups()
     quietly(check, 60, seed, any_groups, any_groups, OPTIONS, CALM_VERSIONS, AFTER_MS)
@@ -81,7 +81,7 @@ def test_loop_and_batch_play_groups_that_share_clients_alike(seed: int, own_time
     assert woken["wakes"] > 60
 
 
-def scale_out(*mates: GroupHistory) -> GroupTimeline:
+def scale_out(*sharing_groups: GroupHistory) -> GroupTimeline:
     """Two members and a topic that gets more queues at 10 s, with other groups in c1's instance."""
     happen = (
         *(topic(0, 2, "T", name) for name in "ab"),
@@ -89,7 +89,7 @@ def scale_out(*mates: GroupHistory) -> GroupTimeline:
         *(topic(600_000, 4, "T", name) for name in "ab"),
     )  # fmt: skip
     its = history(*shifted(happen), **V5)
-    return build_timeline(replace(its, mates=mates), EXACT)
+    return build_timeline(replace(its, sharing_groups=sharing_groups), EXACT)
 
 
 def flapping(client: str, channel: str | None = None) -> GroupHistory:
@@ -167,13 +167,15 @@ def test_one_tick_commits_the_offsets_of_all_groups_of_an_instance() -> None:
     late = history(*shifted((topic(0, 2, "U", "a"), joins(77_777, "c1"))), **V5)
     its = joins(0, "c1", persist_consumer_offset_interval_ms=7_000)
     first = history(*shifted((topic(0, 2, "T", "a"), its)), **V5)
-    timeline = build_timeline(replace(late, mates=(replace(first, consumer_group="f"),)), EXACT)
+    timeline = build_timeline(
+        replace(late, sharing_groups=(replace(first, consumer_group="f"),)), EXACT
+    )
     assert timeline.lifetimes[0].intervals.persist_consumer_offset_interval_ms == 7_000
     ticks = Ticks(timeline, np.arange(50), EXACT)
     lifetime, seeds, at_us = np.zeros(50, np.int64), np.arange(50), np.full(50, 10**15)
     ages = ticks.commit_age_us(lifetime, seeds, at_us)
     assert len(set(ages.tolist())) > 40
-    assert (ages == ticks.mates[0].commit_age_us(lifetime, seeds, at_us)).all()
+    assert (ages == ticks.sharing_groups[0].commit_age_us(lifetime, seeds, at_us)).all()
     assert (ages < 7_000_000).all()
 
 
@@ -187,9 +189,11 @@ def test_groups_of_an_instance_have_one_scheduler() -> None:
     """Its polls and heartbeats go on as they did before the second group was started."""
     late = history(*shifted((topic(0, 2, "U", "a"), joins(77_777, "c1"))), **V5)
     first = history(*shifted((topic(0, 2, "T", "a"), joins(0, "c1"))), **V5)
-    timeline = build_timeline(replace(late, mates=(replace(first, consumer_group="f"),)), EXACT)
+    timeline = build_timeline(
+        replace(late, sharing_groups=(replace(first, consumer_group="f"),)), EXACT
+    )
     ticks = Ticks(timeline, np.arange(50), EXACT)
-    apart = ticks.timers_start[0] - ticks.mates[0].timers_start[0]
+    apart = ticks.timers_start[0] - ticks.sharing_groups[0].timers_start[0]
     assert (apart % POLL_US == 0).all()
     assert (ticks.timers_start[0] >= ticks.created[0]).all()
     alone = Ticks(build_timeline(late, EXACT), np.arange(50), EXACT)

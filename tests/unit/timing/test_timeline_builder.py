@@ -148,9 +148,9 @@ def test_what_one_broker_alone_saw() -> None:
         member(T0 + 2_345, 4, "c1", events.CONSUMER_LOST, "CLOSED", broker="a"),
         member(T0 + 3_456, 5, "c2", broker="a"),
     )  # fmt: skip
-    real, ghost, partial = made.lifetimes
-    assert (ghost.ghost, ghost.first_brokers) == (True, (1,))
-    assert (partial.ghost, partial.first_brokers) == (False, (0,))
+    real, stale_entry, partial = made.lifetimes
+    assert (stale_entry.stale_entry, stale_entry.first_brokers) == (True, (1,))
+    assert (partial.stale_entry, partial.first_brokers) == (False, (0,))
     assert [(seen.broker, seen.listed, seen.notified) for seen in real.sightings] == [
         (0, False, True)
     ]

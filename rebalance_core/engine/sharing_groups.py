@@ -19,7 +19,7 @@ def joins_of(events: pa.Table) -> pa.Table:
     return joins.select(names).group_by(names, use_threads=False).aggregate([])
 
 
-def mates_of(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
+def groups_sharing_with(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
     """By (cluster, group): the other groups that some of its processes are in, in order.
 
     Args:
@@ -34,10 +34,12 @@ def mates_of(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
     for row in joins.to_pylist():
         instance = tuple(row[name] for name in INSTANCE)
         groups.setdefault(instance, set()).add(row["consumer_group"])
-    return mates_in((instance[0], names) for instance, names in groups.items())
+    return groups_sharing_in((instance[0], names) for instance, names in groups.items())
 
 
-def mates_in(instances: Iterable[tuple[str, Iterable[str]]]) -> dict[Group, tuple[Group, ...]]:
+def groups_sharing_in(
+    instances: Iterable[tuple[str, Iterable[str]]],
+) -> dict[Group, tuple[Group, ...]]:
     """The same of (cluster, groups) of client instances."""
     found: dict[Group, set[Group]] = {}
     for cluster, names in instances:
@@ -46,9 +48,9 @@ def mates_in(instances: Iterable[tuple[str, Iterable[str]]]) -> dict[Group, tupl
     return {group: tuple(sorted(others)) for group, others in sorted(found.items())}
 
 
-def wanted_with_mates(
-    wanted: Iterable[Group], mates: Mapping[Group, Iterable[Group]]
+def wanted_with_sharing(
+    wanted: Iterable[Group], sharing_groups: Mapping[Group, Iterable[Group]]
 ) -> set[Group]:
     """The groups, and those that share client instances with them."""
     groups = set(wanted)
-    return groups.union(*(mates.get(group, ()) for group in groups))
+    return groups.union(*(sharing_groups.get(group, ()) for group in groups))
