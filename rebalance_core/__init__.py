@@ -66,7 +66,7 @@ __all__ = [
     "what_if",
 ]
 
-_LATER = {
+_LAZY_EXPORTS = {
     "checks.input_tables": ["read_input_tables"],
     "client.one_pass": ["rebalance_pass"],
     "model.queue": ["MessageQueue"],
@@ -110,7 +110,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _LATER.items():
+    for module, names in _LAZY_EXPORTS.items():
         for one in names:
             exported, _, original = one.partition("=")
             if exported == name:

@@ -144,7 +144,7 @@ def seed() -> int:
 
 
 @pytest.fixture
-def own_pieces() -> Iterator[None]:
+def registered_plugins() -> Iterator[None]:
     """Own strategies, hash functions and resolvers that a test registers are gone after it."""
     before = custom.plugins()
     yield

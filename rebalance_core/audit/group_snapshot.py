@@ -422,11 +422,11 @@ class Rule:
 
 # How findings name durations, lists and queues.
 
-LISTED = 20
+MAX_LISTED = 20
 """As many items of a list are shown; the rest is counted."""
 
 
-def listed(items: Iterable[Any], limit: int = LISTED, count: int | None = None) -> str:
+def listed(items: Iterable[Any], limit: int = MAX_LISTED, count: int | None = None) -> str:
     """The first items; ``count``: how many there are, where the items are only the first.
 
     >>> listed("abcd", 2), listed("ab", count=30)

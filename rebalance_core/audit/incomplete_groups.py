@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from rebalance_core.audit.completeness import COLLECTION_INCOMPLETE
 from rebalance_core.audit.finding_rows import finding_row
-from rebalance_core.audit.group_snapshot import LISTED, Finding, listed, plural
+from rebalance_core.audit.group_snapshot import MAX_LISTED, Finding, listed, plural
 from rebalance_core.model import verdicts
 
 if TYPE_CHECKING:
@@ -93,7 +93,10 @@ def by_reason(unknown: Iterable[MissingGroups]) -> dict[str, tuple[int, list[str
         reason = missing_reason(row)
         if reason is not None:
             groups, names = by_reason.get(reason, (0, []))
-            by_reason[reason] = (groups + row["groups"], sorted([*names, *row["names"]])[:LISTED])
+            by_reason[reason] = (
+                groups + row["groups"],
+                sorted([*names, *row["names"]])[:MAX_LISTED],
+            )
     return by_reason
 
 

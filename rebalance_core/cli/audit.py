@@ -33,8 +33,8 @@ from rebalance_core.cli.audit_summary import (
 )
 from rebalance_core.cli.job_options import AuditOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.backend import backend_of
+from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.ingest_outcome import ingest_outcome
 from rebalance_core.cli.run.input_files import fingerprint, tables_of
 from rebalance_core.cli.run.output_folder import typed_place
@@ -150,18 +150,18 @@ def run(options: AuditOptions) -> JobReport:
     collection = _collection(options)
     request = AuditRequest(options, settings, assumed, collection, accepted, expired, now)
     inputs = [options.collection, options.input]
-    carrier = carrier_of("audit", options, settings, inputs, [options.previous])
+    backend = backend_of("audit", options, settings, inputs, [options.previous])
     if options.dry_run:
-        carrier.check_free()
-        rows, counts = _rehearse(request, carrier)
+        backend.check_free()
+        rows, counts = _rehearse(request, backend)
         files = len(collection.files) if collection else None
         return rehearsal(options, settings, rows, counts, files, len(accepted))
-    with carrier.running(WRITTEN) as output:
-        previous = _previous(request, carrier)  # first: refused before anything is written
-        ingested, files_read = _ingest(request, carrier, output)
-        written = _simulate_and_judge(request, carrier, output, ingested)
-        audited = FinishedAudit(written.result, carrier.runtime.reader(carrier.output()), previous)
-        facts = _write(request, carrier, output, audited, written, files_read)
+    with backend.running(WRITTEN) as output:
+        previous = _previous(request, backend)  # first: refused before anything is written
+        ingested, files_read = _ingest(request, backend, output)
+        written = _simulate_and_judge(request, backend, output, ingested)
+        audited = FinishedAudit(written.result, backend.runtime.reader(backend.output()), previous)
+        facts = _write(request, backend, output, audited, written, files_read)
     return JobReport(render_audit(facts), facts, facts["exit_code"])
 
 
@@ -236,16 +236,16 @@ def _collection(options: AuditOptions) -> Collection | None:
 # The run: ingest if need be, simulate, judge every group.
 
 
-def _rehearse(request: AuditRequest, carrier: Carrier) -> tuple[RowForecast, list[Count] | None]:
+def _rehearse(request: AuditRequest, backend: Backend) -> tuple[RowForecast, list[Count] | None]:
     """Predict what a run would make of its rows and find; None: it would refuse them."""
-    _previous(request, carrier)
+    _previous(request, backend)
     say("auditing; nothing is written")
     with ExitStack() as kept:  # releases the rows that Spark keeps meanwhile
         if request.collection is None:
-            inputs = _inputs(request, carrier)
+            inputs = _inputs(request, backend)
         else:
-            inputs = carrier.unwritten_inputs(request.collection, request.assumed, kept)
-        rows, result = carrier.run(
+            inputs = backend.unwritten_inputs(request.collection, request.assumed, kept)
+        rows, result = backend.run(
             audit_unwritten,
             inputs,
             request.simulation,
@@ -257,13 +257,13 @@ def _rehearse(request: AuditRequest, carrier: Carrier) -> tuple[RowForecast, lis
     return rows, None if result is None else result.counts()
 
 
-def _inputs(request: AuditRequest, carrier: Carrier) -> InputsOfAudit:
+def _inputs(request: AuditRequest, backend: Backend) -> InputsOfAudit:
     """The tables of an earlier ingest."""
-    return carrier.audit_inputs(carrier.location(request.options.input or ""))
+    return backend.audit_inputs(backend.location(request.options.input or ""))
 
 
 def _ingest(
-    request: AuditRequest, carrier: Carrier, output: OutputRun
+    request: AuditRequest, backend: Backend, output: OutputRun
 ) -> tuple[Any, "list[FileRecord]"]:
     """Where the tables of a collection lie now, and how each file was understood."""
     collection = request.collection
@@ -271,8 +271,8 @@ def _ingest(
         return None, []
     say(f"reading {len(collection.files):,} files of {request.options.collection}")
     private = (PRIVATE,) if request.options.redact_clients else ()
-    place = carrier.output(*private, INGESTED)
-    done = carrier.run(
+    place = backend.output(*private, INGESTED)
+    done = backend.run(
         ingest_and_write,
         collection,
         place,
@@ -287,20 +287,20 @@ def _ingest(
 
 
 def _simulate_and_judge(
-    request: AuditRequest, carrier: Carrier, output: OutputRun, ingested: Any
+    request: AuditRequest, backend: Backend, output: OutputRun, ingested: Any
 ) -> AuditWritten:
     """Every table of the audit; those of an ingest are audited if there are some."""
     say("simulating and judging every group")
     if ingested is None:
-        inputs = _inputs(request, carrier)
+        inputs = _inputs(request, backend)
     else:
-        inputs = carrier.audit_inputs(ingested, ingested=True)
+        inputs = backend.audit_inputs(ingested, ingested=True)
     if request.options.propagation is not None:
-        inputs = inputs.with_propagation(carrier.location(request.options.propagation))
-    written: AuditWritten = carrier.run(
+        inputs = inputs.with_propagation(backend.location(request.options.propagation))
+    written: AuditWritten = backend.run(
         audit_and_write,
         inputs,
-        carrier.output(),
+        backend.output(),
         request.simulation,
         ledger_config(request.settings),
         of="groups",
@@ -312,13 +312,13 @@ def _simulate_and_judge(
     return written
 
 
-def _previous(request: AuditRequest, carrier: Carrier) -> PreviousAudit | None:
+def _previous(request: AuditRequest, backend: Backend) -> PreviousAudit | None:
     """The audit that `--previous` names: its tables, its record, and what it had not looked at."""
     location = request.options.previous
     if location is None:
         return None
-    folder = carrier.folder(location)
-    read = carrier.runtime.reader(carrier.location(location))
+    folder = backend.folder(location)
+    read = backend.runtime.reader(backend.location(location))
     record = _audit_record(folder)
     try:
         carried, gone = ((folder / name).read_text() or "" for name in (CARRIED, GONE))
@@ -334,7 +334,7 @@ def _previous(request: AuditRequest, carrier: Carrier) -> PreviousAudit | None:
 
 def _write(
     request: AuditRequest,
-    carrier: Carrier,
+    backend: Backend,
     output: OutputRun,
     audited: FinishedAudit,
     written: AuditWritten,
@@ -364,7 +364,7 @@ def _write(
         RunOutcome(
             outputs=ledger.tables,
             origin=origin_of(ledger.inputs),
-            inputs=[fingerprint("input", place, carrier.session)],
+            inputs=[fingerprint("input", place, backend.session)],
             rejected=ledger.rejected,
             files=shown_files,
             replayed_groups=sum(ledger.replay_reasons.values()),
@@ -380,7 +380,7 @@ def _write(
         record.rejected,
         record.exit_code,
         record.seconds,
-        carrier.name,
+        backend.name,
         _listed(changes, request.redaction),
         found.not_looked_at(),
         found.unknown(),

@@ -7,7 +7,7 @@ from typing import Any
 from rebalance_core.checks.digest import TableWritten
 from rebalance_core.cli.job_options import GenerateOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
 from rebalance_core.cli.terminal import DRY_RUN, numbers, output_lines, result_facts, say, took, utc
@@ -27,20 +27,20 @@ def run(options: GenerateOptions) -> JobReport:
         groups=options.groups, days=options.days, seed=options.seed, **asdict(settings.generate)
     )
     large = sum(plan.expected_rows().values()) > ROWS_IN_PROCESS
-    carrier = carrier_of("generate", options, settings, large=large)
+    backend = backend_of("generate", options, settings, large=large)
     if options.dry_run:
-        carrier.check_free()
+        backend.check_free()
         return _dry_run(options, plan)
-    with carrier.running(INPUT_TABLES) as output:
+    with backend.running(INPUT_TABLES) as output:
         say(f"generating {plan.groups:,} groups x {plan.days:,} days, seed {plan.seed}")
-        written = carrier.run(
-            generate_and_write, plan, carrier.output(), before_writing=output.clear
+        written = backend.run(
+            generate_and_write, plan, backend.output(), before_writing=output.clear
         )
         record = output.finish(
             RunOutcome(written.tables, _origin(plan, written.tables), seed=plan.seed)
         )
     rows = {name: table.rows for name, table in written.tables.items()}
-    facts = _facts(options.output, plan, rows, written.facts, record.seconds, carrier.name)
+    facts = _facts(options.output, plan, rows, written.facts, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import HistoryOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.backend import backend_of
+from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.input_files import fingerprint
 from rebalance_core.cli.run.run_record import Origin, RunOutcome
 from rebalance_core.cli.settings import settings_of
@@ -64,12 +64,12 @@ def run(options: HistoryOptions) -> JobReport:
     """Run the job; the report for stdout."""
     settings = settings_of(options)
     owners = _owners(options)
-    carrier = carrier_of("history", options, settings, others=[options.runs])
+    backend = backend_of("history", options, settings, others=[options.runs])
     if options.dry_run:
-        carrier.check_free()
-        return _dry_run(options, _runs(carrier, options.runs))
-    with carrier.running(WRITTEN) as output:
-        runs = _runs(carrier, options.runs)
+        backend.check_free()
+        return _dry_run(options, _runs(backend, options.runs))
+    with backend.running(WRITTEN) as output:
+        runs = _runs(backend, options.runs)
         for text in runs.left_out:
             terminal.warn(f"left out: {text}")
         terminal.say(f"folding {_nights(len(runs.nights))} of {options.runs}")
@@ -79,11 +79,11 @@ def run(options: HistoryOptions) -> JobReport:
             left_out.append(_shown(text))
             terminal.warn(f"left out: {left_out[-1]}")
 
-        tables = carrier.run(fold_history, runs, owners, leave_out=leave_out, of="nights")
+        tables = backend.run(fold_history, runs, owners, leave_out=leave_out, of="nights")
         if not len(tables["nights"]):
             _refuse_no_night(options.runs, left_out)
         output.clear()
-        written = carrier.run(write_history, tables, carrier.output())
+        written = backend.run(write_history, tables, backend.output())
         shown = tables | {GROUP_NIGHTS.name: tables[GROUP_NIGHTS.name].select(SHOWN_OF_GROUPS)}
         rows = cast("RowsByTable", {name: rows_of_arrow(t) for name, t in shown.items()})
         page = render_history(rows, owners, left_out)
@@ -93,11 +93,11 @@ def run(options: HistoryOptions) -> JobReport:
             RunOutcome(
                 outputs=written,
                 origin=_origin(rows["nights"]),
-                inputs=[fingerprint("runs", options.runs, carrier.session)],
+                inputs=[fingerprint("runs", options.runs, backend.session)],
             )
         )
     found = _found(rows, left_out)
-    facts = terminal.result_facts("history", options.output, found, record.seconds, carrier.name)
+    facts = terminal.result_facts("history", options.output, found, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
 
 
@@ -107,14 +107,14 @@ def _owners(options: HistoryOptions) -> tuple[Owner, ...]:
     return read_owners(option_text("--owners", options.owners), options.owners)
 
 
-def _runs(carrier: Carrier, location: str) -> RunList:
+def _runs(backend: Backend, location: str) -> RunList:
     """The nights of a folder.
 
     Raises:
         InputRefused: there is no folder, it is a run itself, or no folder in it is an audit.
     """
     try:
-        folder = carrier.folder(location)
+        folder = backend.folder(location)
         if _is_run(folder):
             raise InputRefused(
                 f"--runs {location} is one run; name the folder that its runs are in"
@@ -123,7 +123,7 @@ def _runs(carrier: Carrier, location: str) -> RunList:
     except OSError as error:
         raise refusal(error, f"--runs {location} cannot be read", InputRefused) from error
     left_out: list[str] = []
-    runs = choose_runs(_records(carrier, location.rstrip("/"), names, left_out))
+    runs = choose_runs(_records(backend, location.rstrip("/"), names, left_out))
     runs = replace(runs, left_out=[_shown(text) for text in (*left_out, *runs.left_out)])
     if not runs.nights:
         _refuse_no_night(location, runs.left_out)
@@ -148,7 +148,7 @@ def _is_run(folder: Folder) -> bool:
 
 
 def _records(
-    carrier: Carrier, location: str, names: Sequence[str], left_out: list[str]
+    backend: Backend, location: str, names: Sequence[str], left_out: list[str]
 ) -> Iterator[tuple[str, Mapping[str, Any] | None]]:
     """Each folder with its record; files and hidden folders are none of ours.
 
@@ -159,7 +159,7 @@ def _records(
             continue
         where = f"{location}/{name}"
         try:
-            folder = carrier.folder(where)
+            folder = backend.folder(where)
             record = _record(folder)
             if record is not None or folder.names():
                 yield folder.url, record

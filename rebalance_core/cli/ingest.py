@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import IngestOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.ingest_outcome import ingest_outcome
 from rebalance_core.cli.settings import Settings, assumptions, settings_of
 from rebalance_core.contracts import INGESTED_TABLES
@@ -28,16 +28,16 @@ def run(options: IngestOptions) -> JobReport:
     assumed = assumptions(settings)
     # A folder that cannot be read is told before Spark starts.
     collection = open_collection(local_path(options.collection))
-    carrier = carrier_of("ingest", options, settings, [options.collection])
+    backend = backend_of("ingest", options, settings, [options.collection])
     if options.dry_run:
-        carrier.check_free()
+        backend.check_free()
         return _dry_run(options, settings, collection)
-    with carrier.running(INGESTED_TABLES) as output:
+    with backend.running(INGESTED_TABLES) as output:
         terminal.say(f"reading {len(collection.files):,} files of {options.collection}")
-        written = carrier.run(
+        written = backend.run(
             ingest_and_write,
             collection,
-            carrier.output(),
+            backend.output(),
             assumed,
             of="files",
             before_writing=output.clear,
@@ -45,7 +45,7 @@ def run(options: IngestOptions) -> JobReport:
         record = output.finish(ingest_outcome(options.collection, collection, written))
     rows = {name: table.rows for name, table in written.tables.items()}
     found = _found(record.files, rows, record.rejected, written.counts.findings)
-    facts = terminal.result_facts("ingest", options.output, found, record.seconds, carrier.name)
+    facts = terminal.result_facts("ingest", options.output, found, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
 
 

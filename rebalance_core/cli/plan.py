@@ -11,8 +11,8 @@ from rebalance_core.cli import terminal
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.plan_summary import dry_run_facts, plan_facts, render_dry_run, render_plan
 from rebalance_core.cli.planning_options import PlanOptions
-from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.backend import backend_of
+from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.input_files import check_readable, tables_of
 from rebalance_core.cli.run.run_record import BESIDE_TABLES, outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
@@ -42,14 +42,14 @@ def run(options: PlanOptions) -> JobReport:
         check_readable("--queue-rates", options.queue_rates, options.input_format)
     inputs = tables_of(options.input, options.input_format)
     places = [*(inputs.values() or [options.input]), options.queue_rates]
-    carrier = carrier_of("plan", options, settings, places)
+    backend = backend_of("plan", options, settings, places)
     if options.searched is not None and not options.dry_run:
-        return run_searched(options, carrier, _config(options, settings), inputs)
+        return run_searched(options, backend, _config(options, settings), inputs)
     config = _config(options, settings)
     if options.dry_run:
-        carrier.check_free()
-        tables, _ = _read(carrier, options, inputs)
-        forecast, warnings = carrier.run(plan_forecast, tables, options.variants, config, warn=warn)
+        backend.check_free()
+        tables, _ = _read(backend, options, inputs)
+        forecast, warnings = backend.run(plan_forecast, tables, options.variants, config, warn=warn)
         for warning in warnings:
             warn(warning)
         report = RowReport(forecast)
@@ -57,20 +57,20 @@ def run(options: PlanOptions) -> JobReport:
         return JobReport(render_dry_run(facts, report), facts, report.exit_code)
     for warning in idle_switches(options.variants):
         warn(warning)
-    with carrier.running(WRITTEN) as output:
-        records = carrier.records(inputs)
-        tables, rates = _read(carrier, options, inputs)
+    with backend.running(WRITTEN) as output:
+        records = backend.records(inputs)
+        tables, rates = _read(backend, options, inputs)
 
         def begin(rows: Mapping[str, int]) -> None:
             output.clear()
             variants, events = len(options.variants), rows["cluster_events"]
             say(f"planning {variants:,} variants of {events:,} events")
 
-        result = carrier.run(
+        result = backend.run(
             run_plan,
             tables,
             options.variants,
-            carrier.output(),
+            backend.output(),
             config,
             of="groups, each in every history",
             queue_rates=rates,
@@ -82,7 +82,7 @@ def run(options: PlanOptions) -> JobReport:
         record = output.finish(outcome_of(result, records, seed=_only_seed(options)))
     _warn_of_rates(options, result)
     rows = {name: table.rows for name, table in result.tables.items()}
-    facts = plan_facts(options, result.scenarios, result.league, rows, record.seconds, carrier.name)
+    facts = plan_facts(options, result.scenarios, result.league, rows, record.seconds, backend.name)
     return JobReport(render_plan(facts), facts)
 
 
@@ -95,13 +95,13 @@ def _bundled_scenarios() -> JobReport:
     return JobReport(joined(lines), {"job": "plan", "scenarios": texts})
 
 
-def _read(carrier: Carrier, options: PlanOptions, inputs: Mapping[str, str]) -> tuple[Any, Any]:
+def _read(backend: Backend, options: PlanOptions, inputs: Mapping[str, str]) -> tuple[Any, Any]:
     """The recorded history, and the rates of queues, which are checked here."""
-    tables = carrier.input_tables(inputs)
+    tables = backend.input_tables(inputs)
     if options.queue_rates is None:
         return tables, None
-    place, name = carrier.location(options.queue_rates), f"--queue-rates {options.queue_rates}"
-    return tables, carrier.run(read_queue_rates, place, options.input_format, name=name)
+    place, name = backend.location(options.queue_rates), f"--queue-rates {options.queue_rates}"
+    return tables, backend.run(read_queue_rates, place, options.input_format, name=name)
 
 
 def _config(options: PlanOptions, settings: Settings) -> PlanConfig:
@@ -136,7 +136,7 @@ def _warn_of_rates(options: PlanOptions, result: Any) -> None:
 
 SEARCH_WRITTEN = (*SEARCH_TABLES, REJECTED.name, *BESIDE_TABLES["plan"])
 PICTURE = "front.svg"
-LISTED = 12
+SHOWN_STRATEGIES = 12
 HEADER = (
     "plan", "over after", "99 %", "read again", "no owner s", "double s", "moves", "members",
     "cost",
@@ -144,21 +144,21 @@ HEADER = (
 
 
 def run_searched(
-    options: PlanOptions, carrier: Carrier, config: PlanConfig, inputs: Mapping[str, str]
+    options: PlanOptions, backend: Backend, config: PlanConfig, inputs: Mapping[str, str]
 ) -> JobReport:
     """Search, write what was found, and say it; exit 3 where a budget is missed and that fails."""
-    with carrier.running(SEARCH_WRITTEN) as output:
-        records = carrier.records(inputs)
+    with backend.running(SEARCH_WRITTEN) as output:
+        records = backend.records(inputs)
 
         def begin(rows: Mapping[str, int]) -> None:
             output.clear()
             say(f"searching a rollout after {rows['cluster_events']:,} events")
 
-        result = carrier.run(
+        result = backend.run(
             run_search,
-            carrier.input_tables(inputs),
+            backend.input_tables(inputs),
             options.searched,
-            carrier.output(),
+            backend.output(),
             config,
             of="plays of a round",
             before_writing=begin,
@@ -175,7 +175,7 @@ def run_searched(
     rows = {name: table.rows for name, table in result.tables.items()}
     found = _found(searched, rows)
     facts = terminal.result_facts(
-        "plan", options.output, found, record.seconds, carrier.name, exit_code=code
+        "plan", options.output, found, record.seconds, backend.name, exit_code=code
     )
     return JobReport(render(facts), facts, code)
 
@@ -197,7 +197,7 @@ def _picture(searched: Searched) -> dict[str, str]:
 
 
 def _found(searched: Searched, rows: Mapping[str, int]) -> dict[str, Any]:
-    figures = partial(_told, searched)
+    figures = partial(_figures_of_row, searched)
     return {
         "plans": len(searched.rows),
         "groups": ["/".join(group.name) for group in searched.rollouts.groups],
@@ -206,13 +206,13 @@ def _found(searched: Searched, rows: Mapping[str, int]) -> dict[str, Any]:
         "within_budget": searched.kept,
         "recommendation": recommendation(searched),
         "front": [figures(row) for row in searched.rows if row["on_front"]],
-        "listed": [figures(row) for row in listed(searched, LISTED)],
+        "listed": [figures(row) for row in listed(searched, SHOWN_STRATEGIES)],
         "files": list(texts_of(searched)),
         "rows": dict(rows),
     }
 
 
-def _told(searched: Searched, row: Row) -> Row:
+def _figures_of_row(searched: Searched, row: Row) -> Row:
     figures = {name: value for name, value in row.items() if name != "plan"}
     return {"plan_id": searched.rollouts.plans[row["plan"]].plan_id} | figures
 

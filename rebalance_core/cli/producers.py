@@ -6,8 +6,8 @@ from typing import Any
 from rebalance_core.cli import terminal
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.planning_options import ProducersOptions
-from rebalance_core.cli.run.carrier import carrier_of
-from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.backend import backend_of
+from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import bad_row_limits, settings_of
@@ -37,38 +37,38 @@ def run(options: ProducersOptions) -> JobReport:
     settings = settings_of(options)
     inputs, model = results_inputs(options), options.model
     large = model is not None and model.producers > PRODUCERS_IN_PROCESS
-    carrier = carrier_of("producers", options, settings, inputs.values(), large=large)
+    backend = backend_of("producers", options, settings, inputs.values(), large=large)
     limits = bad_row_limits(settings)
     assumed = ResultsOptions(Variant(options.versions[0], fault_tolerance=True))
     if options.dry_run:
-        carrier.check_free()
+        backend.check_free()
         forecast = None
         if model is None:
-            results = _results(carrier, options, inputs)
-            forecast = carrier.run(replay_forecast, results, assumed, limits, terminal.warn)
+            results = _results(backend, options, inputs)
+            forecast = backend.run(replay_forecast, results, assumed, limits, terminal.warn)
         return _dry_run(options, inputs, forecast)
-    with carrier.running(WRITTEN) as output:
-        records = carrier.records(inputs) if inputs else []
+    with backend.running(WRITTEN) as output:
+        records = backend.records(inputs) if inputs else []
         if model is not None:
             terminal.say(
                 f"simulating {model.producers:,} producers for {model.length_ms / 1000:,.0f} s"
             )
-            written = carrier.run(
+            written = backend.run(
                 simulate_and_write,
                 model,
                 options.versions,
-                carrier.output(),
+                backend.output(),
                 of="producers",
                 before_writing=output.clear,
             )
         else:
             terminal.say(f"replaying the results of {options.input} as {options.versions[0]} would")
-            written = carrier.run(
+            written = backend.run(
                 replay_and_write,
-                _results(carrier, options, inputs),
+                _results(backend, options, inputs),
                 assumed,
                 limits,
-                carrier.output(),
+                backend.output(),
                 before_writing=output.clear,
                 warn=terminal.warn,
             )
@@ -81,7 +81,7 @@ def run(options: ProducersOptions) -> JobReport:
         "rejected": dict(written.rejected),
         "rows": {name: table.rows for name, table in written.tables.items()},
     }
-    facts = terminal.result_facts("producers", options.output, found, record.seconds, carrier.name)
+    facts = terminal.result_facts("producers", options.output, found, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
 
 
@@ -99,10 +99,10 @@ def results_inputs(options: ProducersOptions) -> dict[str, str]:
     return tables_of(options.input, options.input_format, READ, (producers.SEND_RESULTS.name,))
 
 
-def _results(carrier: Carrier, options: ProducersOptions, inputs: Mapping[str, str]) -> Any:
+def _results(backend: Backend, options: ProducersOptions, inputs: Mapping[str, str]) -> Any:
     """The recorded results, as the runtime has them."""
-    places = {name: carrier.location(path) for name, path in inputs.items()}
-    return carrier.runtime.read(places, options.input_format)
+    places = {name: backend.location(path) for name, path in inputs.items()}
+    return backend.runtime.read(places, options.input_format)
 
 
 def _dry_run(

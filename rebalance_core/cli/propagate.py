@@ -7,7 +7,7 @@ from typing import Any
 from rebalance_core.cli import terminal
 from rebalance_core.cli.jobs import JobReport
 from rebalance_core.cli.planning_options import PropagateOptions
-from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.input_files import tables_of
 from rebalance_core.cli.run.run_record import outcome_of
 from rebalance_core.cli.settings import Settings, bad_row_limits, settings_of
@@ -24,21 +24,21 @@ def run(options: PropagateOptions) -> JobReport:
     """Run the job; the report for stdout."""
     settings = settings_of(options)
     inputs = tables_of(options.input, options.input_format)
-    carrier = carrier_of("propagate", options, settings, inputs.values() or [options.input])
+    backend = backend_of("propagate", options, settings, inputs.values() or [options.input])
     asked, limits = _propagation_options(options, settings), bad_row_limits(settings)
     if options.dry_run:
-        carrier.check_free()
-        tables = carrier.input_tables(inputs)
-        found = carrier.run(propagation_forecast, tables, asked, limits, warn=terminal.warn)
+        backend.check_free()
+        tables = backend.input_tables(inputs)
+        found = backend.run(propagation_forecast, tables, asked, limits, warn=terminal.warn)
         return _dry_run(options, inputs, *found)
-    with carrier.running(WRITTEN) as output:
-        records = carrier.records(inputs)
+    with backend.running(WRITTEN) as output:
+        records = backend.records(inputs)
         names = ", ".join(record.table for record in records)
         terminal.say(f"simulating {options.seeds:,} futures of each group; inputs: {names}")
-        written = carrier.run(
+        written = backend.run(
             propagate_and_write,
-            carrier.input_tables(inputs),
-            carrier.output(),
+            backend.input_tables(inputs),
+            backend.output(),
             asked,
             limits,
             of="pieces of work",
@@ -56,7 +56,7 @@ def run(options: PropagateOptions) -> JobReport:
         "rejected": dict(written.rejected),
         "rows": {name: table.rows for name, table in written.tables.items()},
     }
-    facts = terminal.result_facts("propagate", options.output, found, record.seconds, carrier.name)
+    facts = terminal.result_facts("propagate", options.output, found, record.seconds, backend.name)
     return JobReport(_render(facts), facts)
 
 

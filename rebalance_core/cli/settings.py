@@ -15,7 +15,7 @@ from rebalance_core.contracts.settings_file import read_settings_text, toml_docu
 from rebalance_core.engine.options import LedgerConfig, SimulationOptions
 from rebalance_core.model.errors import RebalanceError, UsageError, did_you_mean, unknown_keys
 from rebalance_core.model.versions import parse_version
-from rebalance_core.strategies.custom import KINDS
+from rebalance_core.strategies.custom import PLUGIN_KINDS
 from rebalance_core.strategies.plugin_modules import ALLOW_VARIABLE
 from rebalance_core.strategies.registry import register_plugins
 from rebalance_core.synthetic.fleet import RANGES
@@ -167,7 +167,7 @@ SETTING_KEYS = {
 }
 """The fields by dotted path, as in `--set`; one with a default may be missing everywhere."""
 PLUGIN_FORM = "module:attribute, e.g. acme.rebalance:Grey"
-"""Values in the sections of `KINDS`, whose keys are names of plugins."""
+"""Values in the sections of `PLUGIN_KINDS`, whose keys are names of plugins."""
 
 
 # Settings: the package's defaults, then each --config file in order, then --set, then options.
@@ -224,12 +224,12 @@ def resolve_settings(
 def _build(values: Mapping[str, Any]) -> Settings:
     given: dict[str, Any] = {}
     for path, value in values.items():
-        if path.partition(".")[0] in KINDS:
+        if path.partition(".")[0] in PLUGIN_KINDS:
             continue
         section, _, name = path.rpartition(".")
         (given.setdefault(section, {}) if section else given)[name] = value
     sections = {name: kind(**given.get(name, {})) for name, kind in SECTIONS.items()}
-    sections |= {kind: {} for kind in KINDS} | _plugins_by_kind(values)
+    sections |= {kind: {} for kind in PLUGIN_KINDS} | _plugins_by_kind(values)
     return Settings(**given | sections | {"max_bad_share": float(given["max_bad_share"])})
 
 
@@ -238,7 +238,7 @@ def _plugins_by_kind(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for path, value in values.items():
         kind, _, name = path.partition(".")
-        if kind in KINDS:
+        if kind in PLUGIN_KINDS:
             found.setdefault(kind, {})[name] = value
     return found
 
@@ -285,7 +285,7 @@ def flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
         path = prefix + name
         if isinstance(value, dict) and path not in SETTING_KEYS:
             # An unknown section is one mistake, not one for each of its keys.
-            if path in SECTIONS or path.partition(".")[0] in KINDS:
+            if path in SECTIONS or path.partition(".")[0] in PLUGIN_KINDS:
                 yield from flatten(value, path + ".")
             else:
                 yield path, value
@@ -313,16 +313,18 @@ def _read_assignment(text: str, mistakes: list[str]) -> _Source:
 
 def _mistakes(source: str, values: Mapping[str, Any]) -> Iterator[str]:
     unknown = unknown_keys(
-        (path for path in values if not _is_known(path)), SETTING_KEYS, near=(*SECTIONS, *KINDS)
+        (path for path in values if not _is_known(path)),
+        SETTING_KEYS,
+        near=(*SECTIONS, *PLUGIN_KINDS),
     )
     yield from (f"{source}: {text}" for _, text in unknown)
     for path, value in values.items():
         key = SETTING_KEYS.get(path)
         kind, _, name = path.partition(".")
-        if kind in KINDS and name:
+        if kind in PLUGIN_KINDS and name:
             if not isinstance(value, str):
                 yield f"{source}: {path} = {value!r:.200}: expected {PLUGIN_FORM}"
-        elif key is None and (path in SECTIONS or kind in KINDS):
+        elif key is None and (path in SECTIONS or kind in PLUGIN_KINDS):
             yield f"{source}: {path} = {value!r:.200}: is a section, not a key"
         elif key is not None and not key.metadata["key"].accepts(value, _plain(key.type)):
             setting: SettingKey = key.metadata["key"]
@@ -331,7 +333,7 @@ def _mistakes(source: str, values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_known(path: str) -> bool:
-    return path in SETTING_KEYS or path in SECTIONS or path.partition(".")[0] in KINDS
+    return path in SETTING_KEYS or path in SECTIONS or path.partition(".")[0] in PLUGIN_KINDS
 
 
 def _plain(kind: Any) -> Any:

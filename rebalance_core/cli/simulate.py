@@ -8,7 +8,7 @@ from rebalance_core.cli import settings as of_settings
 from rebalance_core.cli import terminal
 from rebalance_core.cli.job_options import TABLE_OPTIONS, SimulateOptions
 from rebalance_core.cli.jobs import JobReport
-from rebalance_core.cli.run.carrier import carrier_of
+from rebalance_core.cli.run.backend import backend_of
 from rebalance_core.cli.run.input_files import check_readable, fingerprint, tables_of
 from rebalance_core.cli.run.run_record import outcome_of, redact_text
 from rebalance_core.cli.settings import Settings, bad_row_limits, ledger_config, settings_of
@@ -28,24 +28,24 @@ def run(options: SimulateOptions) -> JobReport:
     settings = settings_of(options)
     inputs = find_inputs(options)
     simulation = _simulation_options(options, settings)
-    carrier = carrier_of("simulate", options, settings, inputs.values() or [options.input])
+    backend = backend_of("simulate", options, settings, inputs.values() or [options.input])
     if options.dry_run:
-        carrier.check_free()
-        forecast = carrier.run(
+        backend.check_free()
+        forecast = backend.run(
             simulation_forecast,
-            carrier.input_tables(inputs),
+            backend.input_tables(inputs),
             simulation,
             bad_row_limits(settings),
             warn=terminal.warn,
         )
         return _dry_run(options, settings, inputs, RowReport(forecast))
-    with carrier.running(LEDGER_TABLES) as output:
-        records = carrier.records(inputs)
+    with backend.running(LEDGER_TABLES) as output:
+        records = backend.records(inputs)
         terminal.say(f"simulating; inputs: {', '.join(record.table for record in records)}")
-        written = carrier.run(
+        written = backend.run(
             simulate_and_write,
-            carrier.input_tables(inputs),
-            carrier.output(),
+            backend.input_tables(inputs),
+            backend.output(),
             simulation,
             ledger_config(settings),
             of="groups",
@@ -65,7 +65,7 @@ def run(options: SimulateOptions) -> JobReport:
         written.rejected,
         rows,
         record.seconds,
-        carrier.name,
+        backend.name,
     )
     return JobReport(render_summary(facts), facts)
 

@@ -193,7 +193,7 @@ class ProgressLine:
     terminal: bool
     _shown_at: float = field(default_factory=time.monotonic)
     _shown: bool = False
-    _told: tuple[int, int, str | None] | None = None
+    _reported: tuple[int, int, str | None] | None = None
     _since: float = 0.0
     _one: threading.Lock = field(default_factory=threading.Lock)
 
@@ -206,9 +206,9 @@ class ProgressLine:
             at: What has begun; None: nobody says.
         """
         with self._one:
-            if self._told is None or self._told[2] != at:
+            if self._reported is None or self._reported[2] != at:
                 self._since = time.monotonic()
-            self._told = done, total, at
+            self._reported = done, total, at
         self.show()
 
     def show(self) -> None:
@@ -218,10 +218,10 @@ class ProgressLine:
             pause = _TERMINAL_SECONDS if self.terminal else _LOG_SECONDS
             if self.terminal and not self._shown:
                 pause = FIRST_AFTER_SECONDS
-            if self._told is None or now - self._shown_at < pause:
+            if self._reported is None or now - self._shown_at < pause:
                 return
             self._shown_at, self._shown = now, True
-            done, total, at = self._told
+            done, total, at = self._reported
             text = f"{done:,} of {total:,} {self.what} ({done / max(total, 1):.0%})"
             if at is not None and now - self._since >= SLOW_SECONDS:
                 text += f", at {at} for {now - self._since:,.0f} s"

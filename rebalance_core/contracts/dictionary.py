@@ -84,14 +84,14 @@ def _rows_of(
 ) -> list[str]:
     """The columns in order; one row for those in `shared`, or of one meaning, in a run."""
     lines = ["| column | type | meaning |", "|---|---|---|"]
-    for cells, run in groupby(columns, lambda column: _told(column, shared)):
+    for cells, run in groupby(columns, lambda column: _cell(column, shared)):
         names = (f"`{column.name}`" for column in run)
         marked = (f"**{name}**" if name.strip("`") in key else name for name in names)
         lines.append(f"| {', '.join(marked)} | {cells} |")
     return lines
 
 
-def _told(column: Column, shared: frozenset[Column]) -> str:
+def _cell(column: Column, shared: frozenset[Column]) -> str:
     """The cells of type and meaning; empty ones of a column that is told elsewhere."""
     if column in shared:
         return "|"

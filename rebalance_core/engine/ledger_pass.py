@@ -18,7 +18,7 @@ from rebalance_core.engine.options import REFERENCE, SimulationOptions, group_pa
 from rebalance_core.engine.routing import Part
 from rebalance_core.engine.sharing_groups import Group, groups_sharing_with, joins_of
 from rebalance_core.kernels.cell_holders import Piece
-from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
+from rebalance_core.kernels.encoded_groups import EngineOptions, read_encoded_groups
 from rebalance_core.kernels.group_kinds import REASONS, REGULAR
 from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.kernels.ownership.holdings import Holdings
@@ -120,7 +120,7 @@ def prepare_tables(
         part: The range of their queues.
     """
     wanted = tuple(wanted)
-    prepared = prepare_groups(read_coded_groups(tables, options, strategy_for))
+    prepared = prepare_groups(read_encoded_groups(tables, options, strategy_for))
     made = Prepared(part, prepared)
     if part[0]:
         return made  # what is not by queue comes with the first part
@@ -140,7 +140,7 @@ def _ledgers(
     prepared: PreparedGroups, tables: Mapping[str, pa.Table], options: EngineOptions
 ) -> Iterator[GroupLedger]:
     """The groups that the kernels do not take, one after the other."""
-    names = prepared.coded.names
+    names = prepared.encoded.names
     for group in np.flatnonzero(prepared.reason != REGULAR).tolist():
         rows = _rows_of(tables, names.clusters[group], names.groups[group])
         yield GroupLedger(
@@ -162,7 +162,7 @@ def _rows_of(
 
 def _replayed(prepared: PreparedGroups) -> pa.RecordBatch:
     left = np.flatnonzero(prepared.reason != REGULAR)
-    names, codes = prepared.coded.names, list(REASONS)
+    names, codes = prepared.encoded.names, list(REASONS)
     reasons = [codes[reason] for reason in prepared.reason[left].tolist()]
     return pa.RecordBatch.from_arrays(
         [
@@ -176,7 +176,7 @@ def _replayed(prepared: PreparedGroups) -> pa.RecordBatch:
 
 def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch:
     """The events of regular groups that name a process which is not there."""
-    events = prepared.coded.events
+    events = prepared.encoded.events
     unknown = prepared.membership.unknown
     unknown = unknown[prepared.reason[events.group[unknown]] == REGULAR]
     given = with_text(INPUT_TABLES[EVENTS], rows.take(pa.array(events.row[unknown])))
@@ -198,20 +198,20 @@ REFERENCE_REASON = "REFERENCE"
 
 
 def ledger_pass(
-    tables: Mapping[str, pa.Table], options: EngineOptions, *, names_coded: bool = False
+    tables: Mapping[str, pa.Table], options: EngineOptions, *, names_encoded: bool = False
 ) -> LedgerRows:
     """Rows of all ledger tables, and of `REPLAYED`, for whole groups.
 
     Args:
         tables: the rows of the groups by input table, each with its group's name.
         options: see `EngineOptions`.
-        names_coded: see `rows_of`.
+        names_encoded: see `rows_of`.
     """
-    yield from rows_of(prepare_tables(tables, options, LEDGER_TABLES), names_coded=names_coded)
+    yield from rows_of(prepare_tables(tables, options, LEDGER_TABLES), names_encoded=names_encoded)
 
 
 def rows_of(
-    made: Prepared, wanted: Collection[str] = SIMULATED_TABLES, *, names_coded: bool = False
+    made: Prepared, wanted: Collection[str] = SIMULATED_TABLES, *, names_encoded: bool = False
 ) -> LedgerRows:
     """Rows of all ledger tables, and of `REPLAYED`; ``epochs`` come first.
 
@@ -219,7 +219,7 @@ def rows_of(
         made: groups with the rows of the replay of every ledger table. What is not by queue comes
             with the first part of a group.
         wanted: the tables that rows of the kernels are wanted of.
-        names_coded: rows of the kernels have coded names, as `kernels.ledger` says; those of
+        names_encoded: rows of the kernels have coded names, as `kernels.ledger` says; those of
             the replay never do.
     """
     kept = _CachedHoldings if len(wanted) > 1 else Holdings
@@ -232,7 +232,7 @@ def rows_of(
             continue
         of_table = of_part if name in BY_QUEUE else holdings
         if of_table:
-            for rows in ledger_rows(name, prepared, of_table, sharing, names_coded=names_coded):
+            for rows in ledger_rows(name, prepared, of_table, sharing, names_encoded=names_encoded):
                 yield name, rows
     for name in (*LEDGER_TABLES, REPLAYED.name):
         for rows in made.rows.get(name, ()):
@@ -358,7 +358,7 @@ def bucket_pass(
     engine: EngineOptions,
     options: SimulationOptions,
     *,
-    names_coded: bool = True,
+    names_encoded: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> LedgerRows:
     """Rows of every ledger table, some groups after the others.
@@ -369,7 +369,7 @@ def bucket_pass(
         giants: The groups that this bucket makes a part of; the replay divides none.
         engine: See `EngineOptions`.
         options: Of the simulation.
-        names_coded: See `rows_of`; what a `TableWriter` takes.
+        names_encoded: See `rows_of`; what a `TableWriter` takes.
         progress: Called with how many groups are done, of how many.
     """
     grouped = fan_out(with_empty_events_if_missing(tables), group_pattern(options))
@@ -381,7 +381,7 @@ def bucket_pass(
             made = reference_pass(rows, engine)
         else:
             prepared = prepare_tables(rows, engine, LEDGER_TABLES, part)
-            made = rows_of(prepared, names_coded=names_coded)
+            made = rows_of(prepared, names_encoded=names_encoded)
         yield from within(made, options)
         if progress is not None:
             progress(end, len(grouped))

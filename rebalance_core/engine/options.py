@@ -10,7 +10,7 @@ from rebalance_core.checks.expected_values import MAX_QUEUE_NUMS
 from rebalance_core.checks.rejections import Rejections
 from rebalance_core.checks.row_counts import Complaint, RowCounts
 from rebalance_core.checks.row_limits import MAX_BAD_SHARE, QUARANTINE, BadRowLimits
-from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.kernels.encoded_groups import EngineOptions
 from rebalance_core.model.errors import InputRefused, UsageError
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 from rebalance_core.strategies import parse_strategy

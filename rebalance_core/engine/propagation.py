@@ -201,7 +201,7 @@ SLOWEST = 10
 """Changes that a summary lists."""
 DIGITS = 3
 """Of sums of seconds; carriers add in different orders."""
-LISTED = (
+SUMMARY_COLUMNS = (
     "cluster",
     "consumer_group",
     "change_ms",
@@ -228,7 +228,7 @@ class PropagationFacts:
 
     def add(self, rows: pa.Table) -> None:
         """Count some rows of ``propagation``."""
-        listed = rows.select(LISTED).to_pylist()
+        listed = rows.select(SUMMARY_COLUMNS).to_pylist()
         for row in listed:
             figures = tuple(row[name] for name in OF_CAUSE)
             self._causes.setdefault(row["cause"], []).append(figures)

@@ -83,7 +83,7 @@ def _taken(
         return outcome, "BROADCASTING: every member reads every queue of its topics", None
     formula = _formula(settled, member, queue)
     assert formula is not None
-    if outcome == settlement.LISTED:
+    if outcome == settlement.MAX_LISTED:
         return outcome, f"{formula.strategy}: the queue is in the member's own list", formula
     return outcome, f"{formula.strategy} gives it to this client", formula
 
@@ -124,7 +124,7 @@ def nobody_reason(settled: Settlement, queue: MessageQueue) -> Reason:
     passing = [
         member
         for member in members
-        if settled.outcome(member) in (settlement.COMPUTED, settlement.LISTED)
+        if settled.outcome(member) in (settlement.COMPUTED, settlement.MAX_LISTED)
     ]
     for member in members:
         if member["message_model"] == BROADCASTING:
@@ -177,7 +177,7 @@ def _left_out(settled: Settlement, queue: MessageQueue, passing: list[Membership
                 name = f"{name} of {member.get('language') or JAVA}"
             formulas.setdefault(name, formula)
     texts = sorted({member["strategy"] for member in passing})
-    if all(settled.outcome(member) == settlement.LISTED for member in passing):
+    if all(settled.outcome(member) == settlement.MAX_LISTED for member in passing):
         only = next(iter(formulas.values())) if len(texts) == 1 else None
         return Reason(LEFT_OUT, "CONFIG: no member has the queue in its list", only)
     if len(texts) > 1 or len(formulas) > 1:
@@ -274,7 +274,8 @@ def taker_reason(settled: Settlement, queue: MessageQueue, client_id: str) -> Re
 def pulls(settled: Settlement, queue: MessageQueue, client_id: str) -> bool:
     """True if a process of the client pulls the queue while others pop the topic."""
     return any(
-        settled.outcome(member) in (settlement.COMPUTED, settlement.LISTED, settlement.BROADCAST)
+        settled.outcome(member)
+        in (settlement.COMPUTED, settlement.MAX_LISTED, settlement.BROADCAST)
         and settled.takes(member, queue)
         for member in settled.view.processes_of.get(client_id, ())
     )

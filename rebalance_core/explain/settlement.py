@@ -39,7 +39,7 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.verdicts import FROZEN
 from rebalance_core.replay.group_view import GroupView
 from rebalance_core.replay.member import Member
-from rebalance_core.replay.settle import Settled, Taken, settle
+from rebalance_core.replay.settle import Settled, SharedHoldings, settle
 from rebalance_core.replay.shared_topics import SharedTopic
 from rebalance_core.replay.topic_shares import CONFIG_STRATEGY, pops_topic, strategy_key
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
@@ -49,7 +49,7 @@ from rebalance_core.strategies.pop import WHOLE_BROKER, Pop
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import MembershipsRow
 
-COMPUTED, BROADCAST, LISTED = "COMPUTED", "BROADCASTING", "CONFIG"
+COMPUTED, BROADCAST, MAX_LISTED = "COMPUTED", "BROADCASTING", "CONFIG"
 POP, PROXY, PROXY_FIFO = "POP", "PROXY", "PROXY_FIFO"
 SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE = "SUSPENDED", "NO_READABLE_QUEUE", "THROWS", "BROKER_MODE"
 NOT_SUBSCRIBED = "NOT_SUBSCRIBED"
@@ -57,7 +57,7 @@ OTHER = "OTHER_STRATEGY"
 """A strategy that RocketMQ does not have: nothing is worked out again."""
 KEEPING = (SUSPENDED, NO_QUEUE, THROWS, BROKER_MODE)
 """Ways in which a process goes on holding what it held."""
-PASSING = (COMPUTED, LISTED, BROADCAST)
+PASSING = (COMPUTED, MAX_LISTED, BROADCAST)
 NOTHING = Settled({}, frozenset())
 
 _IN_ORDER = GroupSettings(consumer_type=PUSH, ordered=True)
@@ -178,7 +178,7 @@ class Settlement:
         if strategy_of(row) is None:
             return OTHER
         if name == CONFIG_STRATEGY:
-            return LISTED
+            return MAX_LISTED
         if not self.queues:
             return NO_QUEUE
         pops = self.shared is not None and pops_topic(self.group, member, self.shared)
@@ -514,13 +514,13 @@ def _as_rows_say(view: View, topic: str) -> Settled:
     return Settled({key: frozenset(held) for key, held in holdings.items()}, frozenset(), taken)
 
 
-def _taken_by_rows(entries: Entries) -> Taken:
+def _taken_by_rows(entries: Entries) -> SharedHoldings:
     whole = frozenset(queue for queue in entries if queue.queue_id == WHOLE_BROKER)
-    return Taken(entries - whole, whole)
+    return SharedHoldings(entries - whole, whole)
 
 
 def _had(settled: Settled, key: ProcessKey, topic: str) -> Entries:
-    taken = settled.taken.get(key, Taken())
+    taken = settled.taken.get(key, SharedHoldings())
     had = settled.holdings.get(key, frozenset()) | taken.pulled | taken.popped
     return frozenset(queue for queue in had if queue.topic == topic)
 

@@ -145,7 +145,7 @@ def view_of(rows: GroupRows, epoch: EpochsRow) -> View:
         held = holders.setdefault(queue_of(row), Counter())
         if row["client_id"] is not None:
             held[row["client_id"]] += row["holders"]
-    members = _told_apart(covering(rows.memberships, number))
+    members = _distinct_members(covering(rows.memberships, number))
     shared = {row["topic"]: row for row in rows.pop_metrics if row["epoch"] == number}
     counts = {
         row["topic"]: int(row["queues"])
@@ -162,7 +162,7 @@ def key_of(member: MembershipsRow) -> ProcessKey:
     return member["client_id"], member["channel_id"]
 
 
-def _told_apart(members: Iterable[MembershipsRow]) -> tuple[MembershipsRow, ...]:
+def _distinct_members(members: Iterable[MembershipsRow]) -> tuple[MembershipsRow, ...]:
     """Return the rows, each with a channel of its own; a redacted ledger has no channels."""
     found: dict[ProcessKey, MembershipsRow] = {}
     for member in members:

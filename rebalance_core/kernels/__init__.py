@@ -4,7 +4,8 @@ May import `protocol`, `strategies`, `contracts`, `model`, numpy and pyarrow; ne
 which its tables are compared. Data passes through the modules in this order; begin with
 `ownership.prepared_groups`:
 
-- `codes`, `coded_events`, `coded_offsets`, `coded_groups`, `group_rows`: names become integers in
+- `codes`, `encoded_events`, `encoded_offsets`, `encoded_groups`, `group_rows`: names become
+integers in
   Java's order, input rows arrays.
 - `processes`, `topics`, `routes`, `epochs`, `grid`, `roster`: who is live, which topics are read,
   which queues are readable, and when that changes.

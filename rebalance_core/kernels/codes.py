@@ -50,7 +50,7 @@ def _flat(column: Any) -> pa.Array:
     return array.cast(pa.string())
 
 
-def coded(names: pa.StringArray, codes: AnyInts) -> pa.DictionaryArray:
+def encoded(names: pa.StringArray, codes: AnyInts) -> pa.DictionaryArray:
     """The names of codes as a dictionary array, which copies no name; -1 and below is null."""
     indices = codes.astype(np.int32)
     missing = indices < 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import Events
+from rebalance_core.kernels.encoded_events import Events
 from rebalance_core.kernels.group_rows import Groups
 from rebalance_core.kernels.pop_modes import PopModes
 from rebalance_core.kernels.processes import LOST, Membership

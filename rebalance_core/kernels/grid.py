@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import Events
+from rebalance_core.kernels.encoded_events import Events
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.routes import RouteChanges, TopicBrokers
 from rebalance_core.kernels.segments import Bools, Ints

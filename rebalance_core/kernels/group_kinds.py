@@ -10,11 +10,12 @@ from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.vectorised import Asked, ByPlace, InRooms, Listed, OnRing, PlaceRule
 
-SHARED, EVERYONE, LISTED, NO_KIND = range(4)
+SHARED, BROADCAST, CONFIGURED, NOT_VECTORIZED = range(4)
 """Kinds of groups of which no strategy divides the queues.
 
-``SHARED``: of pieces alone. ``EVERYONE``, BROADCASTING: every member reads every queue. ``LISTED``,
-CONFIG: every member reads the queues of its list. ``NO_KIND``: the replay has them.
+``SHARED``: of pieces alone. ``BROADCAST``, BROADCASTING: every member reads every queue.
+``CONFIGURED``, CONFIG: every member reads the queues of its list. ``NOT_VECTORIZED``: the replay
+has them.
 """
 ON_RING, IN_ROOMS, ASKED, BY_PLACE = range(4, 8)
 """Kinds by the form of the strategy (`Vectorised`). Strategies by place have ``BY_PLACE`` and the
@@ -67,12 +68,18 @@ REASONS = {
 ) = range(len(REASONS))
 
 
-_KINDS = {OnRing: ON_RING, InRooms: IN_ROOMS, Asked: ASKED, Listed: LISTED, type(None): NO_KIND}
+_KINDS = {
+    OnRing: ON_RING,
+    InRooms: IN_ROOMS,
+    Asked: ASKED,
+    Listed: CONFIGURED,
+    type(None): NOT_VECTORIZED,
+}
 
 
 def divides(kinds: Ints) -> Bools:
     """True where a strategy divides the queues among members."""
-    return kinds > NO_KIND
+    return kinds > NOT_VECTORIZED
 
 
 def rules_of(strategies: Iterable[AllocationStrategy]) -> list[PlaceRule]:
@@ -82,11 +89,11 @@ def rules_of(strategies: Iterable[AllocationStrategy]) -> list[PlaceRule]:
 
 
 def kinds_of(strategies: Sequence[AllocationStrategy]) -> Ints:
-    """The kind of each strategy of the coded, and `NO_KIND` after the last."""
+    """The kind of each strategy of the coded, and `NOT_VECTORIZED` after the last."""
     rules = rules_of(strategies)
     forms = (strategy.vectorised() for strategy in strategies)
     kinds = (
         BY_PLACE + rules.index(form.rule) if isinstance(form, ByPlace) else _KINDS[type(form)]
         for form in forms
     )
-    return np.array([*kinds, NO_KIND], np.int64)
+    return np.array([*kinds, NOT_VECTORIZED], np.int64)

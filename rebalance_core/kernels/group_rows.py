@@ -10,19 +10,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.divisions import Divisions, find_divisions, strategies_of_groups
 from rebalance_core.kernels.group_kinds import (
+    BROADCAST,
     BROADCASTING_PROXY,
-    EVERYONE,
-    LISTED,
+    CONFIGURED,
     MANY_STRATEGIES,
     MOST_STRATEGIES,
     NO_KERNEL,
-    NO_KIND,
+    NOT_VECTORIZED,
     OWN_INTERVALS,
     REGULAR,
     SUBSCRIPTION_UNKNOWN,
     kinds_of,
+)
+from rebalance_core.kernels.member_strategies import (
+    MemberStrategies,
+    find_member_strategies,
+    strategies_of_groups,
 )
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.table_columns import EVENTS, GROUPS, Columns, Key, list_pointers
@@ -104,7 +108,7 @@ class Groups:
     """(groups, `INTERVALS`), ms."""
     notified: Bools
     kind: Ints
-    """`EVERYONE`, `NO_KIND` or as of `kinds_of`."""
+    """`BROADCAST`, `NOT_VECTORIZED` or as of `kinds_of`."""
     allocation: Ints
     """Index into the strategies of the coded, of members with several the first one that divides;
     -1: none does."""
@@ -254,7 +258,7 @@ def divided(
     codes: Mapping[Key, Ints],
     words: pa.StringArray,
     strategy_for: StrategyFor,
-) -> tuple[Groups, tuple[AllocationStrategy, ...], Divisions]:
+) -> tuple[Groups, tuple[AllocationStrategy, ...], MemberStrategies]:
     """The groups with their kind, the strategies that `Groups.allocation` counts, and whose they
     are.
 
@@ -270,36 +274,36 @@ def divided(
     of = group[joins]
     order = np.argsort(of, kind="stable")
     joins, of = joins[order], of[order]
-    coded = {
+    encoded = {
         name: _own(codes[EVENTS, name][joins], getattr(groups, name)[of])
         for name in ("strategy", "rules", "message_model", "rebalance_mode")
     }
-    strategies, allocation = _resolve(coded["strategy"], coded["rules"], words, strategy_for)
+    strategies, allocation = _resolve(encoded["strategy"], encoded["rules"], words, strategy_for)
     kinds = kinds_of(strategies)
     broadcasting = pc.index(words, BROADCASTING).as_py()
-    lists = kinds[allocation] == LISTED
-    reads_all = coded["message_model"] == broadcasting
-    behind_proxy = coded["rebalance_mode"] == pc.index(words, PROXY_REBALANCE).as_py()
-    divisions = find_divisions(
-        of, coded["strategy"], coded["rules"], allocation, reads_all, lists,
+    lists = kinds[allocation] == CONFIGURED
+    reads_all = encoded["message_model"] == broadcasting
+    behind_proxy = encoded["rebalance_mode"] == pc.index(words, PROXY_REBALANCE).as_py()
+    member_strategies = find_member_strategies(
+        of, encoded["strategy"], encoded["rules"], allocation, reads_all, lists,
         reads_all | behind_proxy,
     )  # fmt: skip
     bounds = segments.pointers(np.bincount(of, minlength=len(groups)))
-    unknown = segments.sums(~reads_all & (kinds[allocation] == NO_KIND), bounds) > 0
+    unknown = segments.sums(~reads_all & (kinds[allocation] == NOT_VECTORIZED), bounds) > 0
     everyone = (segments.sums(reads_all, bounds) > 0) & (segments.sums(~reads_all, bounds) == 0)
     foreign = np.array([s.name not in BROKER_STRATEGIES for s in strategies], np.bool_)[allocation]
-    foreign &= coded["rebalance_mode"] == pc.index(words, BROKER_REBALANCE).as_py()
+    foreign &= encoded["rebalance_mode"] == pc.index(words, BROKER_REBALANCE).as_py()
     refused = _refused(
-        groups, of[foreign], {n: codes[foreign] for n, codes in coded.items()}, words
+        groups, of[foreign], {n: codes[foreign] for n, codes in encoded.items()}, words
     )
-    first = divisions.of_number(0, len(groups))
-    listing = np.isin(np.arange(len(groups)), divisions.listing)
+    first = member_strategies.of_number(0, len(groups))
+    listing = np.isin(np.arange(len(groups)), member_strategies.listing)
     kind = np.select(
         [everyone, refused | unknown, first >= 0, listing],
-        [EVERYONE, NO_KIND, kinds[first], LISTED],
-        NO_KIND,
+        [BROADCAST, NOT_VECTORIZED, kinds[first], CONFIGURED],
+        NOT_VECTORIZED,
     )
-    strategies_of = strategies_of_groups(divisions, len(groups))
+    strategies_of = strategies_of_groups(member_strategies, len(groups))
     unstated, of_group = (
         tables[name].lists("subscriptions").is_null().to_numpy(zero_copy_only=False)
         for name in (EVENTS, GROUPS)
@@ -322,22 +326,22 @@ def divided(
     settled = replace(
         groups, kind=kind, allocation=first, reason=reason, has_retry=groups.has_retry & retrying
     )
-    return settled, tuple(strategies), divisions
+    return settled, tuple(strategies), member_strategies
 
 
-def _refused(groups: Groups, of: Ints, coded: Mapping[str, Ints], words: pa.StringArray) -> Bools:
+def _refused(groups: Groups, of: Ints, encoded: Mapping[str, Ints], words: pa.StringArray) -> Bools:
     """Groups with a member that asks brokers to divide by a strategy they do not know
     (rocketmq.md §2.8).
 
     Args:
         groups: all of them.
         of: the group of each join with such a strategy and the rebalance mode BROKER.
-        coded: codes of these members' own words.
+        encoded: codes of these members' own words.
         words: what the codes stand for.
     """
     refused = np.zeros(len(groups), np.bool_)
     texts = words.to_pylist()
-    for group, model, version in zip(of, coded["message_model"], coded["rules"], strict=True):
+    for group, model, version in zip(of, encoded["message_model"], encoded["rules"], strict=True):
         refused[group] |= asks_broker(
             BROKER_REBALANCE,
             TYPES[groups.consumer_type[group]],

@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cell_holders import Block
-from rebalance_core.kernels.codes import coded, names_of
+from rebalance_core.kernels.codes import encoded, names_of
 from rebalance_core.kernels.loads import load_rows
 from rebalance_core.kernels.metrics import metric_rows
 from rebalance_core.kernels.outages import masterless_queues
-from rebalance_core.kernels.ownership.changes import KINDS, Differ, OwnerChanges
+from rebalance_core.kernels.ownership.changes import MOVE_KINDS, Differ, OwnerChanges
 from rebalance_core.kernels.ownership.client_reach import ClientReach
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
@@ -23,12 +23,12 @@ from rebalance_core.kernels.segments import Ints
 from rebalance_core.kernels.shared_loads import SharedLoads
 from rebalance_core.kernels.starts.pull_starts import PullStartArrays
 from rebalance_core.kernels.table_rows import (
+    dictionary_array,
     group_columns,
     plain_schema,
     span_columns,
     table_rows,
     until,
-    words,
 )
 from rebalance_core.model.events import EVENT_TYPES
 from rebalance_core.model.verdicts import EPOCH_STATUSES
@@ -39,7 +39,7 @@ ACTIONS = ("DROP", "ADD")
 
 def diff_rows(prepared: PreparedGroups, queues: Queues, changes: OwnerChanges) -> pa.RecordBatch:
     """One row a change; names are coded."""
-    epochs, names, epoch = prepared.epochs, prepared.coded.names, changes.epoch
+    epochs, names, epoch = prepared.epochs, prepared.encoded.names, changes.epoch
     return table_rows(
         "diffs",
         group_columns(prepared, epochs.group[epoch])
@@ -49,13 +49,13 @@ def diff_rows(prepared: PreparedGroups, queues: Queues, changes: OwnerChanges) -
             "change_ms": epochs.from_ms[epoch],
             "earliest_ms": epochs.from_ms[epoch],
             "latest_ms": changes.latest_ms,
-            "action": words(ACTIONS, changes.is_add.astype(int)),
-            "client_id": coded(names.clients, changes.client),
-            "other_client_id": coded(names.clients, changes.other),
-            "kind": words(KINDS, changes.kind),
-            "cause": words(EVENT_TYPES, epochs.causes[epochs.first_cause[epoch]]),
+            "action": dictionary_array(ACTIONS, changes.is_add.astype(int)),
+            "client_id": encoded(names.clients, changes.client),
+            "other_client_id": encoded(names.clients, changes.other),
+            "kind": dictionary_array(MOVE_KINDS, changes.kind),
+            "cause": dictionary_array(EVENT_TYPES, epochs.causes[epochs.first_cause[epoch]]),
         },
-        names_coded=True,
+        names_encoded=True,
     )
 
 
@@ -103,18 +103,18 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
             "dropped": dropped,
             "orphaned": orphaned,
             "shared": shared,
-            "status": words(EPOCH_STATUSES, status),
+            "status": dictionary_array(EPOCH_STATUSES, status),
             "transient": epochs.to_ms < epochs.latest_ms,
             "pop_queues": pop_queues,
-            "masterless_queues": masterless_queues(prepared.coded.events, epochs, grid),
+            "masterless_queues": masterless_queues(prepared.encoded.events, epochs, grid),
         },
     )
 
 
 def membership_rows(prepared: PreparedGroups) -> pa.RecordBatch:
     """One row per process and stretch of epochs with the same settings."""
-    runs, states, names = prepared.roster.runs, prepared.membership.states, prepared.coded.names
-    rows, topics = prepared.coded.topic_sets.members(states.subscriptions[runs.state])
+    runs, states, names = prepared.roster.runs, prepared.membership.states, prepared.encoded.names
+    rows, topics = prepared.encoded.topic_sets.members(states.subscriptions[runs.state])
     bounds = segments.pointers(np.bincount(rows, minlength=len(runs.group)))
     subscriptions = pa.ListArray.from_arrays(
         pa.array(bounds, pa.int32()), names_of(names.topics, topics)
@@ -156,16 +156,16 @@ def _rows(
     reach: ClientReach, topic_broker: Ints, queue_id: Ints, client: Ints, begin: Ints, end: Ints
 ) -> pa.RecordBatch:
     prepared = reach.answers.prepared
-    brokers, names = prepared.grid.brokers, prepared.coded.names
+    brokers, names = prepared.grid.brokers, prepared.encoded.names
     return table_rows(
         "pop_reach",
         group_columns(prepared, brokers.group[topic_broker])
         | span_columns(prepared, begin, end)
         | {
-            "topic": coded(names.topics, brokers.topic[topic_broker]),
-            "broker_name": coded(names.brokers, brokers.broker[topic_broker]),
+            "topic": encoded(names.topics, brokers.topic[topic_broker]),
+            "broker_name": encoded(names.brokers, brokers.broker[topic_broker]),
             "queue_id": queue_id,
-            "client_id": coded(names.clients, client),
+            "client_id": encoded(names.clients, client),
         },
     )
 
@@ -183,7 +183,7 @@ def ledger_rows(
     holdings: Holdings,
     sharing: SharedLoads | None,
     *,
-    names_coded: bool = False,
+    names_encoded: bool = False,
 ) -> Batches:
     """The rows of one table, a batch a piece.
 
@@ -192,11 +192,11 @@ def ledger_rows(
         prepared: the groups; those with a reason have no rows.
         holdings: of this prepared.
         sharing: `sharing_of` this prepared.
-        names_coded: the names in tables of `CODED` are dictionary arrays, as `coded_schema` has
+        names_encoded: the names in tables of `CODED` are dictionary arrays, as `coded_schema` has
             them; else every table has its contract's types.
     """
     rows = _rows_of_table(table, prepared, holdings, sharing)
-    if names_coded or table not in CODED:
+    if names_encoded or table not in CODED:
         return rows
     return (batch.cast(plain_schema(table)) for batch in rows)
 

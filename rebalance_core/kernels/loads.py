@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cell_holders import Block, Broadcast
-from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.codes import encoded
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.process_loads import ProcessLoads
@@ -52,7 +52,7 @@ def load_rows(
         | span_columns(prepared, epoch[starts], epoch[starts] + lengths)
         | _thresholds(prepared, group, queues + retry_queues)
         | {
-            "client_id": coded(prepared.coded.names.clients, client[starts]),
+            "client_id": encoded(prepared.encoded.names.clients, client[starts]),
             "topics": topics[at],
             "queues": queues,
             "retry_queues": retry_queues,
@@ -93,7 +93,7 @@ def _counts(prepared: PreparedGroups, holdings: Holdings) -> tuple[Ints, Ints, I
 
 def _thresholds(prepared: PreparedGroups, group: Ints, process_queues: Ints) -> dict[str, Ints]:
     """`protocol.pull_threshold.pull_threshold_per_queue` of many."""
-    groups = prepared.coded.groups
+    groups = prepared.encoded.groups
     pairs = {
         "pull_threshold_for_queue": groups.pull_threshold_for_topic,
         "pull_threshold_size_for_queue": groups.pull_threshold_size_for_topic,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cell_holders import NO_MEMBER, Block, Broadcast, Shared
-from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.codes import encoded
 from rebalance_core.kernels.ownership.changes import (
     VOLUNTARY,
     Differ,
@@ -62,7 +62,7 @@ def metric_rows(
     grid = prepared.grid
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     topic = grid.topics.topic[of]
-    shown = np.flatnonzero(grid.active & ~prepared.coded.topic_is_retry[topic])
+    shown = np.flatnonzero(grid.active & ~prepared.encoded.topic_is_retry[topic])
     epoch = epochs_of_cells(prepared)[shown]
     minimum, known = _minimum_moves(prepared, topic_members, counts.kept_per_seat)
     of_members = balance(topic_members.subscribed, counts.per_topic_member, topic_members.first)
@@ -213,7 +213,7 @@ def _minimum_moves(
 def _has_broadcasting(prepared: PreparedGroups) -> Bools:
     """By epoch: some member reads every queue."""
     runs = prepared.roster.runs
-    mine = ~clustering(prepared.coded, prepared.membership)[runs.state]
+    mine = ~clustering(prepared.encoded, prepared.membership)[runs.state]
     return segments.covered(runs.from_epoch[mine], runs.to_epoch[mine], len(prepared.epochs)) > 0
 
 
@@ -293,7 +293,7 @@ def _rows(prepared: PreparedGroups, rows: _Rows) -> pa.RecordBatch:
         group_columns(prepared, epochs.group[rows.epoch])
         | {
             "epoch": epochs.number[rows.epoch],
-            "topic": coded(prepared.coded.names.topics, rows.topic),
+            "topic": encoded(prepared.encoded.names.topics, rows.topic),
             "queues": rows.queues,
             "members": members,
             "moved": rows.moved,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import Events, type_code
+from rebalance_core.kernels.encoded_events import Events, type_code
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.grid import Grid
 from rebalance_core.kernels.segments import Bools, Ints

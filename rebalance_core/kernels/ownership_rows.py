@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.cell_holders import ABSENT, NO_MEMBER, Block, Broadcast, Piece, Shared
-from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.codes import encoded
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import Ints, first_of_run
@@ -26,10 +26,10 @@ def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa
         | queue_columns(prepared, queues, queue)
         | span_columns(prepared, cells.epoch[begin], cells.epoch[end - 1] + 1)
         | {
-            "client_id": coded(prepared.coded.names.clients, client),
+            "client_id": encoded(prepared.encoded.names.clients, client),
             "holders": holders.astype(np.int32),
         },
-        names_coded=True,
+        names_encoded=True,
     )
 
 
@@ -59,10 +59,10 @@ def _with_nobody(piece: Broadcast | Shared) -> tuple[Ints, Ints, Ints, Ints]:
 
 def queue_columns(prepared: PreparedGroups, queues: Queues, queue: Ints) -> dict[str, pa.Array]:
     """``topic``, ``broker_name`` and ``queue_id`` of each row."""
-    names, brokers = prepared.coded.names, prepared.grid.brokers
+    names, brokers = prepared.encoded.names, prepared.grid.brokers
     topic_broker = queues.topic_broker[queue]
     return {
-        "topic": coded(names.topics, brokers.topic[topic_broker]),
-        "broker_name": coded(names.brokers, brokers.broker[topic_broker]),
+        "topic": encoded(names.topics, brokers.topic[topic_broker]),
+        "broker_name": encoded(names.brokers, brokers.broker[topic_broker]),
         "queue_id": pa.array(queues.queue_id[queue]),
     }

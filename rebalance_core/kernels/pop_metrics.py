@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels import segments, topic_members
-from rebalance_core.kernels.coded_events import NO_SHARE
-from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.codes import encoded
+from rebalance_core.kernels.encoded_events import NO_SHARE
 from rebalance_core.kernels.metrics import balance
 from rebalance_core.kernels.ownership.client_reach import ClientReach, TakerSpans
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
@@ -24,7 +24,7 @@ def pop_metric_rows(reach: ClientReach, shared: SharedTopics) -> pa.RecordBatch:
     """One row per epoch and shared topic."""
     prepared = reach.answers.prepared
     grid, epochs = prepared.grid, prepared.epochs
-    sharing = np.isin(np.arange(len(prepared.coded.groups)), sharing_groups(shared))
+    sharing = np.isin(np.arange(len(prepared.encoded.groups)), sharing_groups(shared))
     counted = _Meetings(reach, replace(prepared, shared=sharing))
     fewest, most, unreached, per_member = counted.over_all_queues()
     members = topic_members.topic_members_of(counted.prepared)
@@ -40,7 +40,7 @@ def pop_metric_rows(reach: ClientReach, shared: SharedTopics) -> pa.RecordBatch:
         group_columns(prepared, epochs.group[epoch])
         | {
             "epoch": epochs.number[epoch],
-            "topic": coded(prepared.coded.names.topics, grid.topics.topic[of[shown]]),
+            "topic": encoded(prepared.encoded.names.topics, grid.topics.topic[of[shown]]),
             "clients": clients[shown],
             "queues": grid.queues[shown],
             "min_clients_per_queue": np.where(most < 0, 0, fewest)[shown],
@@ -49,7 +49,7 @@ def pop_metric_rows(reach: ClientReach, shared: SharedTopics) -> pa.RecordBatch:
             "max_queues_per_client": most_queues[shown],
             "unreached": unreached[shown],
             "share_queue_num": nullable(share, share != NO_SHARE),
-            "ordered": prepared.coded.groups.ordered[epochs.group[epoch]],
+            "ordered": prepared.encoded.groups.ordered[epochs.group[epoch]],
         },
     )
 

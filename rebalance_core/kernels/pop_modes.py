@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import NO_SHARE, Events, type_code
-from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.encoded_events import NO_SHARE, Events, type_code
+from rebalance_core.kernels.encoded_groups import EncodedGroups
 from rebalance_core.kernels.group_rows import TYPES
 from rebalance_core.kernels.periods import Periods
 from rebalance_core.kernels.processes import Membership
@@ -89,17 +89,17 @@ class PopModes:
         return periods.where(on), modes.after[on]
 
 
-def find_pops(coded: CodedGroups, membership: Membership) -> PopModes:
+def find_pops(encoded: EncodedGroups, membership: Membership) -> PopModes:
     """Follow the request modes and the members that pop."""
-    modes = _modes(coded.events)
+    modes = _modes(encoded.events)
     no_periods = TopicPeriods(*(np.zeros(0, np.int64) for _ in range(4)))
     asked = proxied = no_periods
-    behind = behind_proxies(coded, membership)
+    behind = behind_proxies(encoded, membership)
     if behind.any():
-        proxied = subscribed_periods(membership, coded.topic_sets, behind)
+        proxied = subscribed_periods(membership, encoded.topic_sets, behind)
     if (modes.after != NO_SHARE).any():
-        asked = subscribed_periods(membership, coded.topic_sets, asks(coded, membership))
-        asked = asked.where(asking_groups(coded)[asked.group])
+        asked = subscribed_periods(membership, encoded.topic_sets, asks(encoded, membership))
+        asked = asked.where(asking_groups(encoded)[asked.group])
     return PopModes(modes, asked, proxied)
 
 
@@ -111,15 +111,15 @@ def _modes(events: Events) -> Modes:
     return Modes(group, topic, ordinal, before, after)
 
 
-def behind_proxies(coded: CodedGroups, membership: Membership) -> Bools:
+def behind_proxies(encoded: EncodedGroups, membership: Membership) -> Bools:
     """By state: its members are behind a proxy."""
-    proxied = np.isin(coded.names.words, [PROXY_REBALANCE])
+    proxied = np.isin(encoded.names.words, [PROXY_REBALANCE])
     return proxied[membership.states.rebalance_mode]
 
 
-def asks(coded: CodedGroups, membership: Membership) -> Bools:
+def asks(encoded: EncodedGroups, membership: Membership) -> Bools:
     """By state: its members ask a broker, in `asking_groups`."""
-    states, texts = membership.states, coded.names.words.to_pylist()
+    states, texts = membership.states, encoded.names.words.to_pylist()
     words = np.stack([states.rebalance_mode, states.message_model, states.rules])
     distinct, of = np.unique(words, axis=1, return_inverse=True)
     asking = [
@@ -129,7 +129,7 @@ def asks(coded: CodedGroups, membership: Membership) -> Bools:
     return np.array(asking, np.bool_)[of.reshape(-1)]
 
 
-def asking_groups(coded: CodedGroups) -> Bools:
+def asking_groups(encoded: EncodedGroups) -> Bools:
     """By group: its members ask a broker, if they are set to."""
-    groups = coded.groups
+    groups = encoded.groups
     return (groups.consumer_type == TYPES.index(PUSH)) & ~groups.ordered

@@ -18,7 +18,7 @@ class ProcessLoads:
 
     def __init__(self, prepared: PreparedGroups) -> None:
         self._prepared = prepared
-        self._retry = prepared.coded.topic_is_retry[prepared.grid.topics.topic]
+        self._retry = prepared.encoded.topic_is_retry[prepared.grid.topics.topic]
         self._queues, self._retry_queues = np.zeros((2, len(prepared.roster) + 1), np.int64)
         self._held: list[tuple[Ints, Ints, Ints, Ints]] = []
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rebalance_core.kernels.coded_events import CONSUMER_TYPES, Events, type_code
+from rebalance_core.kernels.encoded_events import CONSUMER_TYPES, Events, type_code
 from rebalance_core.kernels.segments import Bools, Ints, first_of_run, last_true, pair
 from rebalance_core.kernels.topic_sets import TopicSets
 from rebalance_core.model import events

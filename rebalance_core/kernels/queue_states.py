@@ -45,9 +45,9 @@ def _concerned(prepared: PreparedGroups) -> Bools:
     """By group: some queue may be held that cannot be read, or by several processes of one id."""
     grid = prepared.grid
     of_cell = np.repeat(grid.topics.group, np.diff(grid.topic_first))
-    concerned = np.zeros(len(prepared.coded.groups), np.bool_)
+    concerned = np.zeros(len(prepared.encoded.groups), np.bool_)
     concerned[of_cell[grid.frozen]] = True
-    concerned[prepared.coded.divisions.listing] = True
+    concerned[prepared.encoded.member_strategies.listing] = True
     concerned[prepared.membership.suspended] = concerned[prepared.roster.twice] = True
     return concerned
 
@@ -92,7 +92,7 @@ def _of_piece(
     order = np.lexsort((channel, stretch))
     of_stretch = np.bincount(stretch, minlength=len(begin))
     shown = np.flatnonzero(unread[begin] | (of_stretch > 0))
-    names = names_of(prepared.coded.names.channels, channel[order])
+    names = names_of(prepared.encoded.names.channels, channel[order])
     end = np.append(begin[1:], len(cells))[shown]
     begin = begin[shown]
     return _state_rows(

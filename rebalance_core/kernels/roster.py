@@ -12,7 +12,7 @@ import numpy as np
 
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cell_holders import ABSENT, NO_MEMBER
-from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.encoded_groups import EncodedGroups
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.processes import Membership
 from rebalance_core.kernels.runs import Runs, by_process, overlapping, uniform_groups
@@ -185,12 +185,12 @@ class Roster:
 
 
 def build_roster(
-    coded: CodedGroups, membership: Membership, epochs: Epochs, topics: GroupTopics, runs: Runs
+    encoded: EncodedGroups, membership: Membership, epochs: Epochs, topics: GroupTopics, runs: Runs
 ) -> Roster:
     """The entries of every epoch.
 
     Args:
-        coded: the groups.
+        encoded: the groups.
         membership: states of the members.
         epochs: of all groups.
         topics: of all groups.
@@ -200,12 +200,12 @@ def build_roster(
     runs = by_process(runs, twice) if len(twice) else runs
     subscriptions = membership.states.subscriptions[runs.state]
     first = segments.pointers(segments.covered(runs.from_epoch, runs.to_epoch, len(epochs)))
-    many = np.bincount(topics.group, minlength=len(coded.groups)) > MASK_BITS
-    many &= ~uniform_groups(runs, subscriptions, len(coded.groups))
-    reading = find_reading(coded, membership, runs, topics, many)
+    many = np.bincount(topics.group, minlength=len(encoded.groups)) > MASK_BITS
+    many &= ~uniform_groups(runs, subscriptions, len(encoded.groups))
+    reading = find_reading(encoded, membership, runs, topics, many)
     roster = Roster(
         runs=runs,
-        topics_of_run=np.where(many[runs.group], 0, _masks(coded, topics, runs, subscriptions)),
+        topics_of_run=np.where(many[runs.group], 0, _masks(encoded, topics, runs, subscriptions)),
         topic_slots=np.minimum(segments.rank(topics.group), MASK_BITS),
         subscribed=np.sort(segments.pair(reading.run, reading.group_topic)),
         first=first,
@@ -217,20 +217,20 @@ def build_roster(
     return replace(roster, uniform=fewest == segments.extreme(np.maximum, sets, first, 0))
 
 
-def _masks(coded: CodedGroups, topics: GroupTopics, runs: Runs, subscriptions: Ints) -> Ints:
+def _masks(encoded: EncodedGroups, topics: GroupTopics, runs: Runs, subscriptions: Ints) -> Ints:
     """Bits by the group topics' slots; the retry topic is everybody's."""
     # of each group topic among those of its group; index -1 is there even if no group has one
     slots = np.append(segments.rank(topics.group), 0)
-    rows, topic = coded.topic_sets.members(subscriptions)
+    rows, topic = encoded.topic_sets.members(subscriptions)
     group_topic = topics.index(runs.group[rows], topic)
     bits = np.where(group_topic >= 0, np.int64(1) << np.minimum(slots[group_topic], MASK_BITS), 0)
     mask = np.zeros(len(runs.group), np.int64)
     np.bitwise_or.at(mask, rows, bits)
-    retry = topics.index(runs.group, coded.groups.retry_topic[runs.group])
+    retry = topics.index(runs.group, encoded.groups.retry_topic[runs.group])
     everybody = np.where(
-        coded.groups.has_retry[runs.group] & (retry >= 0),
+        encoded.groups.has_retry[runs.group] & (retry >= 0),
         np.int64(1) << np.minimum(slots[retry], MASK_BITS),
         0,
     )
-    uniform = uniform_groups(runs, subscriptions, len(coded.groups))
+    uniform = uniform_groups(runs, subscriptions, len(encoded.groups))
     return np.where(uniform[runs.group], ALL_TOPICS, mask | everybody)

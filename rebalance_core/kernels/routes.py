@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import Events, type_code
-from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.encoded_events import Events, type_code
+from rebalance_core.kernels.encoded_groups import EncodedGroups
 from rebalance_core.kernels.group_rows import Groups
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.topic_periods import GroupTopics, TopicPeriods
@@ -76,11 +76,11 @@ class RouteChanges:
     after: Ints
 
 
-def listed_places(coded: CodedGroups) -> TopicBrokers:
+def listed_places(encoded: EncodedGroups) -> TopicBrokers:
     """Return where the CONFIG lists of the groups' members have a queue, in any order."""
-    lists, divisions = coded.lists, coded.divisions
-    at, row = segments.matching(lists.allocation, divisions.listed)
-    return TopicBrokers(divisions.listing[at], lists.topic[row], lists.broker[row])
+    lists, member_strategies = encoded.lists, encoded.member_strategies
+    at, row = segments.matching(lists.allocation, member_strategies.listed)
+    return TopicBrokers(member_strategies.listing[at], lists.topic[row], lists.broker[row])
 
 
 def topic_configs(events: Events) -> TopicConfigs:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import Events
+from rebalance_core.kernels.encoded_events import Events
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.processes import GONE, Membership
 from rebalance_core.kernels.segments import Bools, Ints

@@ -8,26 +8,26 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.contracts import LEDGER_TABLES
-from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.codes import encoded
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NEVER, AnyInts, Bools, Ints
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
-"""Names as `coded` gives them."""
+"""Names as `encoded` gives them."""
 
 
 def table_rows(
-    table: str, columns: Mapping[str, Any], *, names_coded: bool = False
+    table: str, columns: Mapping[str, Any], *, names_encoded: bool = False
 ) -> pa.RecordBatch:
     """A batch with exactly the columns of the contract; those that follow from others are made.
 
     Args:
         table: name of the ledger table.
         columns: the others by name: numpy or Arrow arrays of the column's type, or names as
-            `coded`.
-        names_coded: columns of names stay as they are, of type `NAMES`.
+            `encoded`.
+        names_encoded: columns of names stay as they are, of type `NAMES`.
     """
-    schema = coded_schema(table) if names_coded else plain_schema(table)
+    schema = coded_schema(table) if names_encoded else plain_schema(table)
     derived = LEDGER_TABLES[table].derived
     arrays = {}
     for field in schema:
@@ -57,8 +57,11 @@ def coded_schema(table: str) -> pa.Schema:
 
 def group_columns(prepared: PreparedGroups, group: Ints) -> dict[str, pa.Array]:
     """``cluster`` and ``consumer_group`` of each row."""
-    names = prepared.coded.names
-    return {"cluster": coded(names.clusters, group), "consumer_group": coded(names.groups, group)}
+    names = prepared.encoded.names
+    return {
+        "cluster": encoded(names.clusters, group),
+        "consumer_group": encoded(names.groups, group),
+    }
 
 
 def span_columns(prepared: PreparedGroups, first: Ints, end: Ints) -> dict[str, pa.Array]:
@@ -90,6 +93,6 @@ def nullable(values: Any, known: Bools) -> pa.Array:
     return pa.array(values, mask=~known)
 
 
-def words(choices: tuple[str, ...], codes: AnyInts) -> pa.DictionaryArray:
+def dictionary_array(choices: tuple[str, ...], codes: AnyInts) -> pa.DictionaryArray:
     """The word of each code; -1 is null."""
-    return coded(pa.array(choices, pa.string()), codes)
+    return encoded(pa.array(choices, pa.string()), codes)

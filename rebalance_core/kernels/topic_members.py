@@ -10,7 +10,7 @@ import numpy as np
 
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cell_holders import Block, Broadcast
-from rebalance_core.kernels.group_kinds import EVERYONE
+from rebalance_core.kernels.group_kinds import BROADCAST
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints
@@ -38,7 +38,7 @@ def topic_members_of(prepared: PreparedGroups) -> TopicMembers:
     topic_cell = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     entry = segments.ranges(roster.first[epoch], counts).astype(roster.run.dtype)
     group_topic = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
-    retry = prepared.coded.topic_is_retry[grid.topics.topic[group_topic]][topic_cell]
+    retry = prepared.encoded.topic_is_retry[grid.topics.topic[group_topic]][topic_cell]
     subscribed = roster.subscribes(entry, group_topic[topic_cell])
     if len(roster.twice):
         copy = roster.copy[entry]
@@ -95,7 +95,7 @@ class ManyHolders:
     def __init__(self, prepared: PreparedGroups) -> None:
         self._prepared = prepared
         topics, of_group = prepared.grid.topics, prepared.epochs.of_group
-        many = (prepared.coded.groups.kind == EVERYONE) | prepared.shared
+        many = (prepared.encoded.groups.kind == BROADCAST) | prepared.shared
         self._has_many = many[topics.group]
         first = prepared.roster.first[of_group[topics.group]]
         sizes = prepared.roster.first[of_group[topics.group + 1]] - first

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.encoded_groups import EncodedGroups
 from rebalance_core.kernels.pop_modes import behind_proxies
 from rebalance_core.kernels.processes import Membership
 from rebalance_core.kernels.runs import Runs
@@ -23,25 +23,25 @@ class TopicRuns:
     group_topic: Ints
 
 
-def clustering(coded: CodedGroups, membership: Membership) -> Bools:
+def clustering(encoded: EncodedGroups, membership: Membership) -> Bools:
     """By state: its members divide the queues, they are not BROADCASTING."""
-    everyone = np.isin(coded.names.words, [BROADCASTING])
+    everyone = np.isin(encoded.names.words, [BROADCASTING])
     return ~everyone[membership.states.message_model]
 
 
-def retrying(coded: CodedGroups, membership: Membership) -> Bools:
+def retrying(encoded: EncodedGroups, membership: Membership) -> Bools:
     """By state: its members subscribe the retry topic, if their group has one."""
-    return clustering(coded, membership) & ~behind_proxies(coded, membership)
+    return clustering(encoded, membership) & ~behind_proxies(encoded, membership)
 
 
-def profiles_of(coded: CodedGroups, membership: Membership) -> list[ClientProfile]:
+def profiles_of(encoded: EncodedGroups, membership: Membership) -> list[ClientProfile]:
     """By state: how the clients of its members behave."""
     states = membership.states
     if (states.language < 0).all():
         return [JAVA_PROFILE] * len(states.language)
     words = np.stack([states.language, states.version, states.rebalance_mode])
     distinct, of = np.unique(words, axis=1, return_inverse=True)
-    texts = [*coded.names.words.to_pylist(), None]  # index -1: none
+    texts = [*encoded.names.words.to_pylist(), None]  # index -1: none
     found = [
         member_profile(texts[language], str(texts[version]), str(texts[mode]))
         for language, version, mode in distinct.T.tolist()
@@ -50,23 +50,23 @@ def profiles_of(coded: CodedGroups, membership: Membership) -> list[ClientProfil
 
 
 def find_reading(
-    coded: CodedGroups, membership: Membership, runs: Runs, topics: GroupTopics, groups: Bools
+    encoded: EncodedGroups, membership: Membership, runs: Runs, topics: GroupTopics, groups: Bools
 ) -> TopicRuns:
     """Find the topics that the members of some groups read, their retry topic included.
 
     Args:
-        coded: the groups.
+        encoded: the groups.
         membership: states of the members.
         runs: of all groups.
         topics: of all groups.
         groups: by group: whether it is wanted.
     """
     wanted = np.flatnonzero(groups[runs.group])
-    row, topic = coded.topic_sets.members(membership.states.subscriptions[runs.state[wanted]])
-    retries = retrying(coded, membership)[runs.state[wanted]]
-    more = wanted[coded.groups.has_retry[runs.group[wanted]] & retries]
+    row, topic = encoded.topic_sets.members(membership.states.subscriptions[runs.state[wanted]])
+    retries = retrying(encoded, membership)[runs.state[wanted]]
+    more = wanted[encoded.groups.has_retry[runs.group[wanted]] & retries]
     run = np.concatenate([wanted[row], more])
-    topic = np.concatenate([topic, coded.groups.retry_topic[runs.group[more]]])
+    topic = np.concatenate([topic, encoded.groups.retry_topic[runs.group[more]]])
     group_topic = topics.index(runs.group[run], topic)
     known = group_topic >= 0
     run, group_topic = run[known], group_topic[known]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import Events
+from rebalance_core.kernels.encoded_events import Events
 from rebalance_core.kernels.segments import Ints
 from rebalance_core.kernels.topic_periods import (
     GroupTopics,

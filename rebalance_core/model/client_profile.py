@@ -53,7 +53,7 @@ class ClientProfile:
         notified: It runs a pass at once when a broker notifies it that members changed.
         start: `AS_JAVA`, `NEVER_WITHOUT_COMMIT`, `NO_ANSWER_IS_NO_COMMIT` or `ANOTHER`.
         starts_run: Start modes of which the start without a commit was run; None: all.
-        version_told: The version that brokers print is the client's release. Else it is one of
+        reports_version: The version that brokers print is the client's release. Else it is one of
             RocketMQ's, the same in each release.
         read: Attributes that are known from its source alone. They give bounds, or nothing is
             known; all others were run.
@@ -74,7 +74,7 @@ class ClientProfile:
     notified: bool = True
     start: str = AS_JAVA
     starts_run: tuple[str, ...] | None = None
-    version_told: bool = True
+    reports_version: bool = True
     read: frozenset[str] = frozenset()
 
     def share_known(self, strategy: str) -> bool:

@@ -53,31 +53,31 @@ _NOTHING_RUN = frozenset({
 })  # fmt: skip
 _GO = ClientProfile(
     GO, strategies=GO_FAMILY, order=BYTES, empty_list=DROP, no_queue=DROP, locks=KEPT,
-    version_told=False,
+    reports_version=False,
 )  # fmt: skip
 _CPP = ClientProfile(
     CPP, strategies=AVG_ONLY, order=BYTES, ends_pass=True, pass_ms=10_000,
-    starts_run=(LAST_OFFSET,), start=NO_ANSWER_IS_NO_COMMIT, version_told=False,
+    starts_run=(LAST_OFFSET,), start=NO_ANSWER_IS_NO_COMMIT, reports_version=False,
     read=frozenset({"empty_list", "no_queue", "ends_pass", "locks"}),
 )  # fmt: skip
 _NODE = ClientProfile(
     NODE, strategies_run=("AVG",), locks=NO_LOCKS, pass_ms=10_000, notified=False, start=ANOTHER,
-    version_told=False,
+    reports_version=False,
     read=frozenset({"empty_list", "no_queue", "locks", "notified", "start"}),
 )  # fmt: skip
 _RUST = ClientProfile(
-    RUST, order=BYTES, start=ANOTHER, version_told=False,
+    RUST, order=BYTES, start=ANOTHER, reports_version=False,
     read=frozenset({"order", "empty_list", "no_queue", "locks", "pass_ms", "notified", "start"}),
 )  # fmt: skip
 _DOTNET = ClientProfile(
     DOTNET, strategies_run=(), order=CULTURE, retry=False, pass_ms=60_000, start=ANOTHER,
-    version_told=False, read=_NOTHING_RUN,
+    reports_version=False, read=_NOTHING_RUN,
 )  # fmt: skip
 
 PROFILES: Mapping[str, tuple[ClientProfile, ...]] = {
     GO: (
         ClientProfile(
-            GO, (None, "1.999"), strategies_run=(), start=ANOTHER, version_told=False,
+            GO, (None, "1.999"), strategies_run=(), start=ANOTHER, reports_version=False,
             read=_NOTHING_RUN,
         ),
         replace(

@@ -50,8 +50,8 @@ from rebalance_core.ingest.rows import by_name
 from rebalance_core.process.audit_pass import (
     STREAMED_TABLES,
     AuditedClusters,
-    AuditPart,
     AuditPass,
+    PartialAudit,
     audit_clusters,
 )
 from rebalance_core.process.audited import AuditResult, AuditWritten
@@ -182,7 +182,7 @@ class AuditRouting:
 
 @dataclass(frozen=True, slots=True)
 class AuditTask:
-    """`Work`: rows of the ledger; its facts are an `AuditPart`.
+    """`Work`: rows of the ledger; its facts are an `PartialAudit`.
 
     Attributes:
         audit_pass: Simulates and audits groups.
@@ -194,11 +194,13 @@ class AuditTask:
     salt: str | None
     progress: Progress | None = None
 
-    def __call__(self, parts: Iterable[Part], part: AuditPart) -> TableRows:
+    def __call__(self, parts: Iterable[Part], part: PartialAudit) -> TableRows:
         """Rows of the ledger, as they are shown."""
         return part.shown(self._made(parts, part), self.salt)
 
-    def _made(self, parts: Iterable[Part], part: AuditPart) -> Iterator[tuple[str, pa.RecordBatch]]:
+    def _made(
+        self, parts: Iterable[Part], part: PartialAudit
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
         for _, tables in parts:
             for bad in tables.pop(REJECTED.name, _NO_ROWS).to_batches():
                 yield REJECTED.name, bad
@@ -280,7 +282,7 @@ def audit_and_write(
             runtime, checked, options, rule_options, progress, inputs.rejected
         )
         with runtime.tables(output, AUDITED_TABLES) as tables:
-            part = tables.write(rows, work, AuditPart, STREAMED_TABLES)
+            part = tables.write(rows, work, PartialAudit, STREAMED_TABLES)
             refuse_rejected(counts, part.facts.rejected, config.bad_rows, hidden)
             result = audited.result(part.group_findings.rows(), options)
             for name, found in result.tables(findings_per_rule).items():
@@ -304,14 +306,14 @@ def audit_unwritten(
 
     None: it would refuse the rows.
     """
-    part = AuditPart()
+    part = PartialAudit()
     with inputs.checked(_COUNTED, options.max_queue_nums, warn) as checked:
         counts, known = of_history(checked)
         refuse_unnamed_group(options.group, checked.stats(Interests))
         rows, work, audited = _dealt(runtime, checked, options, rule_options, progress)
 
         def simulated() -> Rejections:
-            part.merge(runtime.run(rows, work, AuditPart))
+            part.merge(runtime.run(rows, work, PartialAudit))
             return part.facts.rejected.of_tables(INPUT_TABLES)
 
         forecast = row_forecast(counts, known, limits, lambda: None, simulated)

@@ -36,7 +36,7 @@ from rebalance_core.engine.ledger_pass import (
 )
 from rebalance_core.engine.options import SimulationOptions, group_pattern, matches
 from rebalance_core.engine.table_writer import LedgerFacts
-from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.kernels.encoded_groups import EngineOptions
 from rebalance_core.process.audited import AuditResult
 from rebalance_core.process.covered_starts import CoveredStarts
 from rebalance_core.process.group_snapshots import (
@@ -308,14 +308,14 @@ STREAMED_TABLES = LEDGER_TABLES | PROGRESS_TABLES
 """Tables that are written as their rows are made."""
 
 
-class AuditPart:
+class PartialAudit:
     """The notes on some groups beside the rows of their ledger."""
 
     def __init__(self) -> None:
         self.facts = LedgerFacts()
         self.group_findings = GroupFindings()
 
-    def merge(self, other: AuditPart) -> None:
+    def merge(self, other: PartialAudit) -> None:
         """Add what is told of other groups."""
         self.facts.merge(other.facts)
         self.group_findings.merge(other.group_findings)
@@ -382,7 +382,7 @@ class AuditPass:
         for first, end in fanned.chunks(ROWS_AT_ONCE):
             ledger: dict[str, list[pa.Table]] = {}
             some = fanned.of(first, end)
-            made = ledger_pass(some, self.engine, names_coded=True)
+            made = ledger_pass(some, self.engine, names_encoded=True)
             made = unsure.widened(made, some, self.engine)
             noted = _noted(made, ledger, covered, undated)
             shown = ((name, known(name, rows)) for name, rows in noted)

@@ -66,7 +66,7 @@ class CoveredStarts:
         for cluster, group, broker in names:
             # what changes on one broker moves the queues of others
             if cluster in self._runs:
-                of_broker = self._told_until(cluster, group, broker)
+                of_broker = self._covered_until(cluster, group, broker)
                 limits[cluster, group] = min(of_broker, limits.get((cluster, group), of_broker))
         of_names = [limits.get(name[:2], (EVER_MS, "")) for name in names]
         until = np.array([until_ms for until_ms, _ in of_names])
@@ -97,7 +97,7 @@ class CoveredStarts:
         found &= starts["stored_offset"].is_null().to_numpy(zero_copy_only=False)
         return found
 
-    def _told_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
+    def _covered_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
         """Until when starts of a group's queues on a broker are sure, and why not later."""
         if (cluster, group) in self._unsure:
             return _NEVER_MS, NOT_COVERED

@@ -299,12 +299,12 @@ def group_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     if "consumer_groups" in tables:
         found["consumer_groups"] = tables["consumer_groups"]
     if "committed_offsets" in tables:
-        found["committed_offsets"] = turning_commits(tables["committed_offsets"])
+        found["committed_offsets"] = thinned_commits(tables["committed_offsets"])
     topics = topics_of_groups(tables)
     found["topics"] = _joined(topic_states(cluster_events), topics)
     found["queue_progress"] = queue_progress(tables, topics)
     if "queue_offsets" in tables:
-        found["queue_offsets"] = _joined(ends_of_queues(tables["queue_offsets"]), topics)
+        found["queue_offsets"] = _joined(thinned_queue_offsets(tables["queue_offsets"]), topics)
     for name in (*SIMULATED_TABLES, *OBSERVED_TABLES, "findings", PROPAGATION.name):
         if name in tables:
             found[name] = tables[name].filter(pc.is_valid(tables[name]["consumer_group"]))
@@ -376,7 +376,7 @@ def pop_retry_names(topics: pa.Table) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def ends_of_queues(queue_offsets: pa.Table) -> pa.Table:
+def thinned_queue_offsets(queue_offsets: pa.Table) -> pa.Table:
     """The first and the last observation of every queue, and those around a fall of its end."""
     order, new = _in_order(queue_offsets, ("cluster", *_QUEUE), ("observed_ms", "max_offset"))
     end = queue_offsets["max_offset"].to_numpy()[order]
@@ -385,7 +385,7 @@ def ends_of_queues(queue_offsets: pa.Table) -> pa.Table:
     return queue_offsets.select(_QUEUE_END).take(pa.array(order[kept]))
 
 
-def turning_commits(committed_offsets: pa.Table) -> pa.Table:
+def thinned_commits(committed_offsets: pa.Table) -> pa.Table:
     """Keep each queue's first two commits, the last of each client, and those around a fall."""
     order, new = _in_order(
         committed_offsets, (*GROUP, *_QUEUE), ("observed_ms", "committed_offset")

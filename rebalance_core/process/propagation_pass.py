@@ -29,7 +29,7 @@ from rebalance_core.engine.propagation import (
     surveyed,
 )
 from rebalance_core.engine.sharing_groups import Group
-from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.kernels.encoded_groups import EngineOptions
 from rebalance_core.process.runtime import Part, Sent, TableRows
 from rebalance_core.replay.history import GroupHistory
 from rebalance_core.timing.propagation_parts import propagation

@@ -40,7 +40,7 @@ from rebalance_core.engine.routing import (
     routing_of,
 )
 from rebalance_core.engine.table_writer import LedgerFacts, Written, ledger_written
-from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.kernels.encoded_groups import EngineOptions
 from rebalance_core.process.runtime import HERE, CheckedInput, Part, Rows, Runtime
 from rebalance_core.storage.place import Location
 
@@ -98,7 +98,7 @@ def simulate(
     with HERE.check(inputs, (interests_of,), max_queue_nums=options.max_queue_nums) as checked:
         if limits is not None:
             _refuse(checked, options, limits)
-        rows, work = ledger_tasks(HERE, checked, options, names_coded=False)
+        rows, work = ledger_tasks(HERE, checked, options, names_encoded=False)
         found: dict[str, list[pa.RecordBatch]] = {name: [] for name in LEDGER_TABLES}
         facts = LedgerFacts()
         for name, batch in work(rows, facts):
@@ -128,7 +128,7 @@ class LedgerTask:
         engine: See `EngineOptions`.
         options: Of the simulation.
         wanted: The tables whose rows are handed on, of the ledger's and `REPLAYED`.
-        names_coded: As of `bucket_pass`.
+        names_encoded: As of `bucket_pass`.
         progress: Called with how many groups are done, of how many.
     """
 
@@ -136,7 +136,7 @@ class LedgerTask:
     engine: EngineOptions
     options: SimulationOptions
     wanted: Sequence[str]
-    names_coded: bool = True
+    names_encoded: bool = True
     progress: Progress | None = None
 
     def __call__(self, parts: Iterable[Part], facts: LedgerFacts) -> LedgerRows:
@@ -157,7 +157,7 @@ class LedgerTask:
                     giants,
                     self.engine,
                     self.options,
-                    names_coded=self.names_coded,
+                    names_encoded=self.names_encoded,
                     progress=self.progress,
                 )
 
@@ -168,7 +168,7 @@ def ledger_tasks(
     options: SimulationOptions,
     wanted: Iterable[str] = LEDGER_TABLES,
     *,
-    names_coded: bool = True,
+    names_encoded: bool = True,
     progress: Progress | None = None,
 ) -> tuple[Rows, LedgerTask]:
     """The checked rows on their way to the tasks of their groups, and what these make of them.
@@ -178,7 +178,7 @@ def ledger_tasks(
         checked: The input, with its `Interests`.
         options: Of the simulation.
         wanted: As of `LedgerTask`.
-        names_coded: As of `LedgerTask`.
+        names_encoded: As of `LedgerTask`.
         progress: As of `LedgerTask`.
     """
     tasks = _tasks(runtime, checked, options)
@@ -186,7 +186,7 @@ def ledger_tasks(
     pattern = group_pattern(options)
     routing = routing_of(checked.stats(Interests), tasks, pattern, giant_cells=whole)
     engine = engine_options(checked.tables, options)
-    work = LedgerTask(routing.giants, engine, options, tuple(wanted), names_coded, progress)
+    work = LedgerTask(routing.giants, engine, options, tuple(wanted), names_encoded, progress)
     return runtime.deal(checked, routing), work
 
 

@@ -22,7 +22,7 @@ Move: TypeAlias = tuple[MessageQueue, str, str]
 
 BALANCED_STRATEGIES = ("AVG", "AVG_BY_CIRCLE")  # sizes differ by at most one, whatever the input
 OPPOSITE = {ADD: DROP, DROP: ADD}
-KINDS = {ADD: (INITIAL, NEW, FORCED, VOLUNTARY), DROP: (FORCED, VOLUNTARY)}
+MOVE_KINDS = {ADD: (INITIAL, NEW, FORCED, VOLUNTARY), DROP: (FORCED, VOLUNTARY)}
 
 
 def share_known(member: Row) -> bool:
@@ -206,7 +206,7 @@ def _kind_errors(instant: Instant) -> Iterator[str]:
             yield f"latest_ms lies before earliest_ms in {dict(row)}"
         if epoch["causes"] and row["cause"] != epoch["causes"][0]:
             yield f"cause should be {epoch['causes'][0]} in {dict(row)}"
-        if row["kind"] not in KINDS.get(row["action"], ()):
+        if row["kind"] not in MOVE_KINDS.get(row["action"], ()):
             yield f"{row['action']} of kind {row['kind']}"
         elif (
             row["action"] == ADD

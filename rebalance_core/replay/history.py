@@ -17,7 +17,7 @@ from rebalance_core.protocol.settling_windows import NOTIFIED_MS, notices_of, wi
 from rebalance_core.replay.group_state import GroupState, Signature, UnknownMember
 from rebalance_core.replay.group_view import GroupView, group_view
 from rebalance_core.replay.member import Member, ProcessKey
-from rebalance_core.replay.settle import Holdings, Settled, Taken, settle
+from rebalance_core.replay.settle import Holdings, Settled, SharedHoldings, settle
 from rebalance_core.replay.shared_topics import SharedTopic
 from rebalance_core.replay.topic_shares import StrategyKey, strategy_key
 from rebalance_core.strategies import AllocationStrategy
@@ -98,7 +98,7 @@ class Epoch:
     frozen_topics: frozenset[str]
     before: Holdings
     holdings: Holdings
-    taken: Mapping[ProcessKey, Taken] = field(default_factory=dict)
+    taken: Mapping[ProcessKey, SharedHoldings] = field(default_factory=dict)
     """What each process takes messages from beside its holdings."""
     unsure: frozenset[MessageQueue] = frozenset()
     """Queues that a member may hold of whom that is not known, and nobody else does; and all that
@@ -282,7 +282,7 @@ class _Windows:
         """By client id and channel of every process there was, the number of its intervals."""
         self._timers: dict[str, Timers] = {}
         """By client id. Epochs have it: of a client that is in it, a copy is changed."""
-        self._told: dict[str, str] = {}
+        self._notice_modes: dict[str, str] = {}
 
     def take(self, simultaneous: Iterable[Event]) -> None:
         """Take note of the clients' intervals and of how brokers tell members."""
@@ -295,7 +295,7 @@ class _Windows:
                     channels[event.channel_id] = self._numbers[intervals]
                     self._set_timers(event.client_id, frozenset(channels.values()))
             elif event.event_type == events.NOTICES and event.broker_name is not None:
-                self._told[event.broker_name] = event.detail or events.ON
+                self._notice_modes[event.broker_name] = event.detail or events.ON
 
     def _set_timers(self, client_id: str, timers: Timers) -> None:
         known = self._timers.get(client_id)
@@ -306,7 +306,7 @@ class _Windows:
     def extend(self, causing: Iterable[Event], at_ms: int = 0) -> int:
         """Windows of some events; returns the longest of them, in ms."""
         longest = 0
-        brokers = max(self._told.values(), key=events.NOTICE_MODES.index, default=events.ON)
+        brokers = max(self._notice_modes.values(), key=events.NOTICE_MODES.index, default=events.ON)
         for number, intervals in enumerate(self._intervals):
             latest_ms = max(self._settled[number], at_ms)
             for event in causing:

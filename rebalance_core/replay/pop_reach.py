@@ -7,7 +7,7 @@ from itertools import chain
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.member import ProcessKey
-from rebalance_core.replay.settle import Taken
+from rebalance_core.replay.settle import SharedHoldings
 from rebalance_core.replay.shared_topics import SharedTopic
 from rebalance_core.strategies.pop import WHOLE_BROKER
 
@@ -28,20 +28,20 @@ class PopReach:
 
 def process_reach(epoch: Epoch, process: ProcessKey) -> PopReach:
     """Return what one live process may take messages from; empty where no topic is shared."""
-    return _reach(epoch.shared, [epoch.taken.get(process, Taken())])
+    return _reach(epoch.shared, [epoch.taken.get(process, SharedHoldings())])
 
 
 def client_reaches(epoch: Epoch) -> dict[str, PopReach]:
     """Return what each client id may take messages from, all its processes together."""
     if not epoch.shared:
         return {}
-    taken: dict[str, list[Taken]] = {}
+    taken: dict[str, list[SharedHoldings]] = {}
     for process in epoch.members:
-        taken.setdefault(process[0], []).append(epoch.taken.get(process, Taken()))
+        taken.setdefault(process[0], []).append(epoch.taken.get(process, SharedHoldings()))
     return {client_id: _reach(epoch.shared, of_client) for client_id, of_client in taken.items()}
 
 
-def _reach(shared: Mapping[str, SharedTopic], taken: Iterable[Taken]) -> PopReach:
+def _reach(shared: Mapping[str, SharedTopic], taken: Iterable[SharedHoldings]) -> PopReach:
     named = {
         queue
         for of_process in taken

@@ -13,9 +13,9 @@ from rebalance_core.replay.group_view import GroupView, Kind
 from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.topic_shares import (
     Answer,
-    Divisions,
-    Doubts,
     StrategyKey,
+    TopicAllocations,
+    UncertainHoldings,
     known_share,
     pops_topic,
 )
@@ -35,7 +35,7 @@ class Held(dict[ProcessKey, frozenset[MessageQueue]]):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class SharedHoldings:
     """The queues that one process takes messages from, beside those that it alone may have.
 
     Upstream: ``RebalanceImpl.processQueueTable`` and ``popProcessQueueTable``.
@@ -65,7 +65,7 @@ class Settled:
 
     holdings: Holdings
     frozen_topics: frozenset[str]
-    taken: Mapping[ProcessKey, Taken] = field(default_factory=dict)
+    taken: Mapping[ProcessKey, SharedHoldings] = field(default_factory=dict)
     unsure: frozenset[MessageQueue] = frozenset()
     doubtful: Holdings = field(default_factory=dict)
 
@@ -74,7 +74,7 @@ def settle(
     state: GroupView,
     before: Holdings,
     strategies: Mapping[StrategyKey, AllocationStrategy],
-    taken_before: Mapping[ProcessKey, Taken] | None = None,
+    taken_before: Mapping[ProcessKey, SharedHoldings] | None = None,
     doubtful_before: Holdings | None = None,
 ) -> Settled:
     """Run one pass of every member on the current view.
@@ -100,13 +100,13 @@ def settle(
         taken_before: what each process took of shared topics until now.
         doubtful_before: what was doubtful until now.
     """
-    divisions = Divisions(state, strategies)
+    allocations = TopicAllocations(state, strategies)
     earlier = _Before(before, taken_before or {}, doubtful_before or {})
     frozen: set[str] = set()
     left: dict[ProcessKey, Outcome] = {}
     for kind in state.kinds:
-        left |= _passes(state, kind, earlier, divisions, frozen)
-    holdings, taken = Held(), dict[ProcessKey, Taken]()
+        left |= _passes(state, kind, earlier, allocations, frozen)
+    holdings, taken = Held(), dict[ProcessKey, SharedHoldings]()
     doubtful: dict[ProcessKey, frozenset[MessageQueue]] = {}
     for key in state.members if left else ():
         now = left.get(key)
@@ -118,13 +118,13 @@ def settle(
         if alone:
             holdings[key] = alone
         if now.popped or len(alone) < len(now.pulled):
-            taken[key] = Taken(now.pulled - alone, now.popped)
+            taken[key] = SharedHoldings(now.pulled - alone, now.popped)
         if now.doubtful:
             doubtful[key] = now.doubtful
     unsure: set[MessageQueue] = set()
     for kind in state.kinds:
         if not kind.example.share_known:
-            unsure.update(_may_hold(state, kind, divisions))
+            unsure.update(_may_hold(state, kind, allocations))
     unsure.difference_update(*holdings.values())
     unsure.update(*doubtful.values())
     return Settled(holdings, frozenset(frozen), taken, frozenset(unsure), doubtful)
@@ -145,7 +145,7 @@ class _Before:
     """What each process had before its pass."""
 
     def __init__(
-        self, held: Holdings, taken: Mapping[ProcessKey, Taken], doubtful: Holdings
+        self, held: Holdings, taken: Mapping[ProcessKey, SharedHoldings], doubtful: Holdings
     ) -> None:
         self._held, self._taken, self._doubtful = held, taken, doubtful
         self.keys = held.keys() | taken.keys() | doubtful.keys()
@@ -160,7 +160,7 @@ class _Before:
 
 
 def _passes(
-    state: GroupView, kind: Kind, before: _Before, divisions: Divisions, frozen: set[str]
+    state: GroupView, kind: Kind, before: _Before, allocations: TopicAllocations, frozen: set[str]
 ) -> dict[ProcessKey, Outcome]:
     """What the passes of members of one kind leave them with; who is left with nothing may be
     missing.
@@ -168,9 +168,9 @@ def _passes(
     Topics without an answer are added to ``frozen``.
     """
     topics = state.topics_of(kind.example)
-    divided = [divisions.of(kind, topic) for topic in topics]
-    others = tuple(division.others for division in divided)
-    named = frozenset[str]().union(*(division.named for division in divided))
+    divided = [allocations.of(kind, topic) for topic in topics]
+    others = tuple(allocation.others for allocation in divided)
+    named = frozenset[str]().union(*(allocation.named for allocation in divided))
     outcomes: dict[tuple[Outcome, tuple[Answer, ...]], Outcome] = {}
 
     def outcome(had: Outcome, answers: tuple[Answer, ...]) -> Outcome:
@@ -181,7 +181,7 @@ def _passes(
 
     special = [key for key in kind.keys if key in before.keys or key[0] in named]
     left = {
-        key: outcome(before.of(key), tuple([division.of(key[0]) for division in divided]))
+        key: outcome(before.of(key), tuple([allocation.of(key[0]) for allocation in divided]))
         for key in special
     }
     if len(special) < len(kind.keys):
@@ -191,7 +191,9 @@ def _passes(
     return left
 
 
-def _may_hold(state: GroupView, kind: Kind, divisions: Divisions) -> Iterator[MessageQueue]:
+def _may_hold(
+    state: GroupView, kind: Kind, allocations: TopicAllocations
+) -> Iterator[MessageQueue]:
     """Queues that members of unknown subscriptions may hold: their shares of every topic.
 
     Without a share of a topic they keep what they had of it, which is not known. One whose rules
@@ -204,17 +206,17 @@ def _may_hold(state: GroupView, kind: Kind, divisions: Divisions) -> Iterator[Me
             if member.subscribes(topic) or not member.subscriptions_known or retry_read:
                 yield from queues
         elif topic != member.retry_topic:
-            division = divisions.pulled(kind, topic, queues)
+            allocation = allocations.pulled(kind, topic, queues)
             client_ids = {client_id for client_id, _ in kind.keys}
-            of_kind = division.named.keys() & client_ids
-            answers = {division.of(client_id) for client_id in of_kind}
+            of_kind = allocation.named.keys() & client_ids
+            answers = {allocation.of(client_id) for client_id in of_kind}
             if len(of_kind) < len(client_ids):
-                answers.add(division.others)
+                answers.add(allocation.others)
             for answer in answers:
-                doubts = Doubts(NO_QUEUES, NO_QUEUES)
-                share = known_share(answer, doubts)
+                uncertain = UncertainHoldings(NO_QUEUES, NO_QUEUES)
+                share = known_share(answer, uncertain)
                 yield from queues if share is None or member.suspended else share
-                yield from doubts.found
+                yield from uncertain.found
 
 
 def _pass(
@@ -230,19 +232,19 @@ def _pass(
     """
     pulled: set[MessageQueue] = set()
     popped: set[MessageQueue] = set()
-    doubts = Doubts(had.pulled, had.doubtful)
+    uncertain = UncertainHoldings(had.pulled, had.doubtful)
     profile = member.profile
     for topic, answer in answers:
         shared = state.shared.get(topic)
         pops = shared is not None and pops_topic(state, member, shared)
-        share = known_share(answer, doubts)
+        share = known_share(answer, uncertain)
         if not pops:
-            share = _with_locks(state, member, share, had.pulled, doubts)
+            share = _with_locks(state, member, share, had.pulled, uncertain)
         if share is None and "no_queue" in profile.read:
-            share = doubts.between((), or_as_before=topic)
-            doubts.ended |= profile.ends_pass
-        elif share is not None and doubts.ended:
-            share = doubts.between(share, or_as_before=topic)
+            share = uncertain.between((), or_as_before=topic)
+            uncertain.ended |= profile.ends_pass
+        elif share is not None and uncertain.ended:
+            share = uncertain.between(share, or_as_before=topic)
         if share is None:
             frozen.add(topic)
             pulled.update(queue for queue in had.pulled if queue.topic == topic)
@@ -252,7 +254,7 @@ def _pass(
     if member.suspended:  # it runs no pass, but everybody else goes on counting it
         now = had
     else:
-        now = Outcome(frozenset(pulled), frozenset(popped), frozenset(doubts.found))
+        now = Outcome(frozenset(pulled), frozenset(popped), frozenset(uncertain.found))
     return had if now == had else now  # what stays, as most does, is one object
 
 
@@ -261,7 +263,7 @@ def _with_locks(
     member: Member,
     share: Sequence[MessageQueue] | None,
     held: frozenset[MessageQueue],
-    doubts: Doubts,
+    uncertain: UncertainHoldings,
 ) -> Sequence[MessageQueue] | None:
     """The share without new queues whose order lock nobody gives; whether a client asks for it may
     be doubtful.
@@ -279,4 +281,4 @@ def _with_locks(
     ):
         return share
     given = [q for q in share if q in held or q.broker_name not in state.lockless]
-    return doubts.between(share, given) if "locks" in member.profile.read else given
+    return uncertain.between(share, given) if "locks" in member.profile.read else given

@@ -33,7 +33,7 @@ def strategy_key(member: Member) -> StrategyKey:
 
 
 @dataclass(slots=True)
-class Doubts:
+class UncertainHoldings:
     """The queues one process may hold or not after a pass, by rules that were only read.
 
     Attributes:
@@ -80,15 +80,15 @@ NO_SHARE: Answer = ((),)
 NO_ANSWER: Answer = (None,)
 
 
-def known_share(answer: Answer, doubts: Doubts) -> Share:
+def known_share(answer: Answer, uncertain: UncertainHoldings) -> Share:
     """What the member gets for sure."""
     if len(answer) == 1:
         return answer[0]
-    return doubts.between(*(share or () for share in answer))
+    return uncertain.between(*(share or () for share in answer))
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class TopicAllocation:
     """One topic as members of one kind divide it.
 
     Attributes:
@@ -104,7 +104,7 @@ class Division:
         return self.named.get(client_id, self.others)
 
 
-class Divisions:
+class TopicAllocations:
     """What the members of a view get of its topics.
 
     Args:
@@ -121,7 +121,7 @@ class Divisions:
             tuple[StrategyKey, str, str], dict[str, list[MessageQueue]] | AllocationError
         ] = {}
 
-    def of(self, kind: Kind, topic: str) -> Division:
+    def of(self, kind: Kind, topic: str) -> TopicAllocation:
         """A topic as members of a kind pop or pull it."""
         shared = self._state.shared.get(topic)
         if shared is None:
@@ -130,28 +130,32 @@ class Divisions:
             return self._popped(kind, shared)
         return self.pulled(kind, topic, shared.queues)
 
-    def _popped(self, kind: Kind, shared: SharedTopic) -> Division:
+    def _popped(self, kind: Kind, shared: SharedTopic) -> TopicAllocation:
         member = kind.example
         strategy = self._strategies[strategy_key(member)]
         if not shared.queues:
-            return Division(NO_ANSWER)
+            return TopicAllocation(NO_ANSWER)
         if member.rebalance_mode == PROXY_REBALANCE:
             if self._state.settings.ordered:
-                return Division((shared.queues,))
+                return TopicAllocation((shared.queues,))
             whole = (queue._replace(queue_id=WHOLE_BROKER) for queue in shared.queues)
-            return Division((tuple(whole),))
+            return TopicAllocation((tuple(whole),))
         if strategy.name not in BROKER_STRATEGIES:
-            return Division(NO_ANSWER)
+            return TopicAllocation(NO_ANSWER)
         assert shared.share_queue_num is not None
         given = strategy, shared.queues, self._sorted(UTF16), shared.share_queue_num
         if pops_whole_brokers(shared.share_queue_num, len(self._sorted(UTF16))):
-            return Division((tuple(allocate_for_pop(strategy, member.client_id, *given[1:])),))
+            return TopicAllocation(
+                (tuple(allocate_for_pop(strategy, member.client_id, *given[1:])),)
+            )
         try:
             shares = allocate_all_for_pop(*given)
         except AllocationError:
             pass  # that of one member; others' may not
         else:
-            return Division(NO_SHARE, {one: (tuple(share),) for one, share in shares.items()})
+            return TopicAllocation(
+                NO_SHARE, {one: (tuple(share),) for one, share in shares.items()}
+            )
 
         def popped(client_id: str) -> Answer:
             try:
@@ -159,9 +163,11 @@ class Divisions:
             except AllocationError:
                 return NO_ANSWER
 
-        return Division(NO_SHARE, {client_id: popped(client_id) for client_id, _ in kind.keys})
+        return TopicAllocation(
+            NO_SHARE, {client_id: popped(client_id) for client_id, _ in kind.keys}
+        )
 
-    def pulled(self, kind: Kind, topic: str, queues: Sequence[MessageQueue]) -> Division:
+    def pulled(self, kind: Kind, topic: str, queues: Sequence[MessageQueue]) -> TopicAllocation:
         """A topic as members of a kind divide it by their strategy.
 
         Clients whose strategies answer an empty argument with nothing let go of the topic.
@@ -170,21 +176,21 @@ class Divisions:
         strategy = self._strategies[strategy_key(member)]
         without: Answer = NO_SHARE if profile.no_queue == DROP else NO_ANSWER
         if not member.rule_known:
-            return Division(NO_SHARE)
+            return TopicAllocation(NO_SHARE)
         if member.message_model == BROADCASTING:
-            return Division((tuple(queues),) if queues else without)
+            return TopicAllocation((tuple(queues),) if queues else without)
         if strategy.name not in BROKER_STRATEGIES and member.asks_broker(self._state.settings):
-            return Division(NO_ANSWER)
+            return TopicAllocation(NO_ANSWER)
         if strategy.name == CONFIG_STRATEGY:
             # The list comes back whole for every topic; the other topics' passes take their own
             # part.
             listed = strategy.allocate(member.client_id, queues, self._sorted(profile.order))
-            return Division((tuple(queue for queue in listed if queue.topic == topic),))
-        return self._divided(kind, topic, queues, without) if queues else Division(without)
+            return TopicAllocation((tuple(queue for queue in listed if queue.topic == topic),))
+        return self._divided(kind, topic, queues, without) if queues else TopicAllocation(without)
 
     def _divided(
         self, kind: Kind, topic: str, queues: Sequence[MessageQueue], without: Answer
-    ) -> Division:
+    ) -> TopicAllocation:
         """A topic with queues; ``without``: the answer to an empty argument."""
         profile, strategy = kind.example.profile, self._strategies[strategy_key(kind.example)]
         orders = [profile.order]
@@ -204,7 +210,7 @@ class Divisions:
         thrown = [error for error in of_all if isinstance(error, AllocationError)]
         if not thrown:
             having = {client_id for shares in given for client_id, share in shares.items() if share}
-            return Division(
+            return TopicAllocation(
                 NO_SHARE,
                 {client_id: own(shares[client_id] for shares in given) for client_id in having},
             )
@@ -222,8 +228,10 @@ class Divisions:
                 return of_error(error)
 
         if strategy.throws_for_all and not any(map(is_java_blank, self._sorted(UTF16))):
-            return Division(of_error(thrown[0]))
-        return Division(NO_SHARE, {client_id: asked(client_id) for client_id, _ in kind.keys})
+            return TopicAllocation(of_error(thrown[0]))
+        return TopicAllocation(
+            NO_SHARE, {client_id: asked(client_id) for client_id, _ in kind.keys}
+        )
 
     def _shares_of_all(
         self, member: Member, topic: str, queues: Sequence[MessageQueue], order: str

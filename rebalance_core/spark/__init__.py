@@ -6,7 +6,7 @@ May import every package but `cli`, and pyspark, which is imported nowhere else.
 then `ledger.simulate`.
 """
 
-from rebalance_core.spark.older_sparks import refuse_too_old
+from rebalance_core.spark.spark_versions import refuse_too_old
 
 refuse_too_old()  # first: one that is too old may fail while it is imported
 

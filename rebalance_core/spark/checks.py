@@ -29,9 +29,9 @@ from rebalance_core.engine.sharing_groups import INSTANCE, Group, groups_sharing
 from rebalance_core.kernels.table_columns import EVENTS
 from rebalance_core.model.events import CONSUMER_JOIN
 from rebalance_core.process.runtime import StatsOf, StatsT, TaskStats
-from rebalance_core.spark.older_sparks import arrow_of, by_number
-from rebalance_core.spark.own_pieces import in_tasks
+from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.sources import Inputs, Source, rows_of, task_count_of, unpacked
+from rebalance_core.spark.spark_versions import arrow_of, by_number
 
 # What tasks do to check rows: each row alone, then the rows of each key together.
 #

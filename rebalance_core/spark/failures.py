@@ -2,7 +2,7 @@
 
 from pyspark.errors import PySparkException
 
-from rebalance_core.spark.older_sparks import JVM_ERRORS
+from rebalance_core.spark.spark_versions import JVM_ERRORS
 
 OF_SPARK: tuple[type[Exception], ...] = (PySparkException, *JVM_ERRORS)
 """By itself, or through its JVM."""

@@ -44,7 +44,7 @@ from rebalance_core.kernels.function_columns import (
 )
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import series
-from rebalance_core.spark.own_pieces import function_in_tasks
+from rebalance_core.spark.plugins import function_in_tasks
 from rebalance_core.strategies.texts import strategy_text
 
 

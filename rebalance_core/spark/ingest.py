@@ -32,10 +32,10 @@ from rebalance_core.process.runtime import TableRows
 from rebalance_core.spark.assembled_rows import AssembleTask, Batches, completing
 from rebalance_core.spark.collection_files import collection_evidence, long_lines
 from rebalance_core.spark.evidence_chunks import DRIVER
-from rebalance_core.spark.older_sparks import by_number
-from rebalance_core.spark.own_pieces import in_tasks
+from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.routed_rows import ROUTED_DDL, ROUTED_SCHEMA, routed_tables
 from rebalance_core.spark.sources import cores_of, frame_of, rows_of
+from rebalance_core.spark.spark_versions import by_number
 from rebalance_core.spark.task_tables import kept_tables
 
 _BYTES_A_BUCKET = 64 << 20

@@ -40,7 +40,6 @@ from rebalance_core.model.errors import InputRefused
 from rebalance_core.spark.catalogs import database_tables
 from rebalance_core.spark.failures import OF_SPARK
 from rebalance_core.spark.hadoop_folder import remote_files
-from rebalance_core.spark.older_sparks import context_of, is_condition
 from rebalance_core.spark.sources import (
     Batches,
     Read,
@@ -50,6 +49,7 @@ from rebalance_core.spark.sources import (
     rows_of,
     source_of,
 )
+from rebalance_core.spark.spark_versions import context_of, is_condition
 from rebalance_core.storage.place import Location, Place
 
 # Files that driver and executors reach alike: the tasks read them themselves.

@@ -10,7 +10,7 @@ from rebalance_core.checks.packed_rows import arrow_schema_of, one_row, pack, un
 from rebalance_core.contracts import ALL_TABLES
 from rebalance_core.process.runtime import Part, RowRouting
 from rebalance_core.spark.checks import CheckedFrames
-from rebalance_core.spark.older_sparks import by_number
+from rebalance_core.spark.spark_versions import by_number
 
 REJECTED = "rejected"
 ROUTED_DDL = "bucket INT, name STRING, chunk BINARY"

@@ -32,11 +32,11 @@ from rebalance_core.spark import task_tables
 from rebalance_core.spark.assembled_rows import completing
 from rebalance_core.spark.checks import CheckedFrames, check_and_count
 from rebalance_core.spark.ingest import ingest
-from rebalance_core.spark.older_sparks import by_number
-from rebalance_core.spark.own_pieces import in_tasks
+from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.read_tables import read_table
 from rebalance_core.spark.routed_rows import ROUTED_DDL, routed_batch, routed_rows, routed_tables
 from rebalance_core.spark.sources import GivenTables, Inputs, reader_of, task_count
+from rebalance_core.spark.spark_versions import by_number
 from rebalance_core.spark.task_tables import KeptTables, TaskTables, kept_tables, make_unwritten
 from rebalance_core.storage.place import Location
 

@@ -30,7 +30,7 @@ from rebalance_core.engine.fan_out import GROUP
 from rebalance_core.engine.table_writer import GroupName, ReadWritten, batches_of_file
 from rebalance_core.engine.table_writer import reader_of as reader_here
 from rebalance_core.spark.hadoop_folder import HadoopPlace
-from rebalance_core.spark.older_sparks import arrow_of, context_of
+from rebalance_core.spark.spark_versions import arrow_of, context_of
 from rebalance_core.storage import run_folder as run_folders
 from rebalance_core.storage.place import Place, is_direct, object_store, place_of
 

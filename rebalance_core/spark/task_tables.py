@@ -24,9 +24,9 @@ from rebalance_core.contracts.paths import ATTEMPTS, SHARE_IT
 from rebalance_core.engine.table_writer import FILE_NAME, TableWriters
 from rebalance_core.model.errors import OutputExists, UsageError
 from rebalance_core.process.runtime import FactsT, TableRows, TaskFacts
-from rebalance_core.spark.older_sparks import is_condition
-from rebalance_core.spark.own_pieces import in_tasks
+from rebalance_core.spark.plugins import in_tasks
 from rebalance_core.spark.sources import frame_of, rows_of, unpacked
+from rebalance_core.spark.spark_versions import is_condition
 from rebalance_core.storage.place import Location, Place, is_direct, place_of
 
 # Tables that tasks write themselves: only files of attempts that succeeded become a table's.

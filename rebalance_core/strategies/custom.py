@@ -22,7 +22,7 @@ from rebalance_core.strategies.vectorised import Asked
 STRATEGIES = "strategies"
 HASH_FUNCTIONS = "hash_functions"
 ROOM_RESOLVERS = "room_resolvers"
-KINDS = (STRATEGIES, HASH_FUNCTIONS, ROOM_RESOLVERS)
+PLUGIN_KINDS = (STRATEGIES, HASH_FUNCTIONS, ROOM_RESOLVERS)
 """Kinds of plugins, called as the sections of a configuration that name them."""
 _METHODS: dict[str, dict[str, tuple[str, ...]]] = {
     STRATEGIES: {"allocate": ("client_id", "queues", "client_ids")},
@@ -40,7 +40,7 @@ class Plugin:
     """One object of a user's; equal to itself alone.
 
     Attributes:
-        kind: One of `KINDS`.
+        kind: One of `PLUGIN_KINDS`.
         name: The first that it was given.
         made: The object.
     """
@@ -118,7 +118,7 @@ def keep(kind: str, name: str, given: Any, allowed: Collection[str] | None = Non
     """Keep an object under a name, in the place of an earlier one.
 
     Args:
-        kind: One of `KINDS`.
+        kind: One of `PLUGIN_KINDS`.
         name: Its name in files and texts.
         given: The object, a class that is called without arguments, or ``module:attribute``.
         allowed: Packages that ``module:attribute`` may be of; see `plugin_modules.find_object`.

@@ -97,14 +97,14 @@ class LifetimeBuilder:
         if broker is not None:
             index = self._open[key]
             lifetime = self.lifetimes[index]
-            notifies = event.detail != events.EXPIRED and _is_told(event, state)
+            notifies = event.detail != events.EXPIRED and _is_notified(event, state)
             seen = Sighting(self.moment_of(event), broker, listed, notifies)
             self.lifetimes[index] = replace(lifetime, sightings=(*lifetime.sightings, seen))
 
     def _end(self, key: ProcessKey, event: Event, state: GroupState) -> None:
         index = self._open.pop(key)
         graceful = event.event_type == events.CONSUMER_LEAVE
-        notifies = event.detail != events.EXPIRED and _is_told(event, state)
+        notifies = event.detail != events.EXPIRED and _is_notified(event, state)
         ending = Ending(self.moment_of(event), graceful, notifies)
         self.lifetimes[index] = replace(self.lifetimes[index], ending=ending)
 
@@ -115,7 +115,7 @@ class LifetimeBuilder:
             self.lifetimes[index] = replace(lifetime, states=(*lifetime.states, (moment, member)))
 
 
-def _is_told(event: Event, state: GroupState) -> bool:
+def _is_notified(event: Event, state: GroupState) -> bool:
     """The group's switch is on; a channel that closes is told all the same (rocketmq.md §6.2)."""
     return state.settings.notified or event.event_type == events.CONSUMER_LOST
 

@@ -86,7 +86,7 @@ def _seconds(events: pa.Table, shape: Shape) -> float:
     begin = time.process_time()
     checked = check_tables(input_tables_of({"cluster_events": events}))
     engine = engine_options(checked.tables, ASKED)
-    for name, rows in bucket_pass(checked.tables, {}, engine, ASKED, names_coded=False):
+    for name, rows in bucket_pass(checked.tables, {}, engine, ASKED, names_encoded=False):
         if name == "ownership":
             to_epoch = rows["to_epoch"].fill_null(shape.epochs).to_numpy()
             owned += int((to_epoch - rows["from_epoch"].to_numpy()).sum())
@@ -100,7 +100,7 @@ def _replay_seconds(events: pa.Table, members: int) -> float:
     begin = time.process_time()
     checked = check_tables(input_tables_of({"cluster_events": events}))
     engine = engine_options(checked.tables, ASKED)
-    for name, rows in bucket_pass(checked.tables, {}, engine, ASKED, names_coded=False):
+    for name, rows in bucket_pass(checked.tables, {}, engine, ASKED, names_encoded=False):
         counts[name] = counts.get(name, 0) + rows.num_rows
     seconds = time.process_time() - begin
     found = {name: counts.get(name) for name in ("epochs", "memberships", REPLAYED.name)}

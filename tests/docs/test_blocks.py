@@ -30,7 +30,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-@pytest.mark.usefixtures("own_pieces")
+@pytest.mark.usefixtures("registered_plugins")
 @pytest.mark.parametrize("page", ENGLISH, ids=lambda page: str(page.relative_to(TREE)))
 def test_blocks_of_a_page(
     page: Path,

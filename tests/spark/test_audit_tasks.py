@@ -16,7 +16,7 @@ from rebalance_core.contracts import INPUT_TABLES, REJECTED
 from rebalance_core.engine.options import SimulationOptions, engine_options
 from rebalance_core.engine.routing import UNDIVIDED, Interests, interests_of_named, routing_of
 from rebalance_core.process.audit import AuditRouting, AuditTask
-from rebalance_core.process.audit_pass import AuditPart, AuditPass, audit_clusters
+from rebalance_core.process.audit_pass import AuditPass, PartialAudit, audit_clusters
 from rebalance_core.process.group_snapshots import (
     READ_TABLES,
     ClusterTables,
@@ -85,9 +85,9 @@ def test_all_tasks_find_together_what_a_process_finds(
     routing = AuditRouting(routing_of(interests(tables), buckets, giant_cells=UNDIVIDED))
     judges = audit_clusters(clusters(tables), redact_salt=salt)
     judging = AuditPass(judges.groups, engine_options(tables, SimulationOptions()))
-    note = AuditPart()
+    note = PartialAudit()
     written = [*AuditTask(judging, salt)(routed_tables(routed(tables, routing)), note)]
-    part: AuditPart = pickle.loads(pickle.dumps(note))
+    part: PartialAudit = pickle.loads(pickle.dumps(note))
     result = judges.result(part.group_findings.rows())
 
     ledger = simulate({name: ingested_fleet()[name] for name in INPUT_TABLES}).tables()

@@ -1,6 +1,6 @@
 """A run in this process: the output folder, the lock, inputs, and how jobs are called.
 
-A job asks `carrier_of` and then does the same in both places: it reserves the output, reads, calls
+A job asks `backend_of` and then does the same in both places: it reserves the output, reads, calls
 a service with the runtime of the place, and records what came of it.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rebalance_core.process.runtime import Runtime
 
 
-class Carrier:
+class Backend:
     """One run of a job in this process; `on_spark.OnSpark` is one on Spark.
 
     Attributes:

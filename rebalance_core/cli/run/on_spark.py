@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rebalance_core.cli.options import SPARK
-from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.output_folder import spark_location, typed_place
 from rebalance_core.cli.run.run_record import InputRecord, OutputRun
 from rebalance_core.cli.run.session import open_session, versions
@@ -24,8 +24,8 @@ from rebalance_core.spark import InputTables, SparkSession
 from rebalance_core.spark.audit import read_ingested, read_inputs, unwritten_inputs
 from rebalance_core.spark.catalogs import is_catalog
 from rebalance_core.spark.hadoop_folder import HadoopPlace
-from rebalance_core.spark.older_sparks import context_of
 from rebalance_core.spark.runtime import SparkRuntime
+from rebalance_core.spark.spark_versions import context_of
 from rebalance_core.storage.place import is_direct
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ LOOK_SECONDS = 5.0
 _TABLE_NAME = re.compile(r"\w+(\.\w+)+")
 
 
-class OnSpark(Carrier):
+class OnSpark(Backend):
     """One run of a job on Spark. The session is opened when it is first needed."""
 
     name: ClassVar[str] = SPARK

@@ -36,7 +36,7 @@ from rebalance_core.storage.place import LocalPlace, reason_of, refusal
 from rebalance_core.storage.run_folder import DamagedRecord
 from rebalance_core.storage.run_folder import find_run as find_run
 from rebalance_core.storage.run_folder import read_run as read_run
-from rebalance_core.strategies.custom import KINDS
+from rebalance_core.strategies.custom import PLUGIN_KINDS
 from rebalance_core.version import LIBRARY_VERSION
 
 if TYPE_CHECKING:
@@ -466,7 +466,7 @@ class OutputRun:
         job = job or self.job
         asked = {name: getattr(self._options, name) for name in self._options.DECIDING}
         asked |= {name: self._config.get(name) for name in DECIDING_SETTINGS}
-        asked |= {kind: pieces for kind in KINDS if (pieces := self._config.get(kind))}
+        asked |= {kind: pieces for kind in PLUGIN_KINDS if (pieces := self._config.get(kind))}
         origin = outcome.origin
         start, end = getattr(self._options, "from_ms", None), getattr(self._options, "to_ms", None)
         return RunRecord(

@@ -20,7 +20,7 @@ from rebalance_core.cli.run.jvm import (
 from rebalance_core.cli.run.run_record import python_version
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import SparkSession
-from rebalance_core.spark.older_sparks import context_of, refuse_too_old, require_connect
+from rebalance_core.spark.spark_versions import context_of, refuse_too_old, require_connect
 from rebalance_core.storage.package_zip import write_package
 
 TREE_CONF = Path(__file__).resolve().parents[3] / "conf"

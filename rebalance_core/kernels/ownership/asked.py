@@ -9,7 +9,7 @@ import numpy as np
 from rebalance_core.kernels import group_kinds, segments
 from rebalance_core.kernels.cell_holders import NO_MEMBER
 from rebalance_core.kernels.cells import Readable
-from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.encoded_groups import EncodedGroups
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.grid import Grid, Places
 from rebalance_core.kernels.roster import Roster
@@ -42,13 +42,15 @@ def _indices(
     return np.array([owners.get(queue, NO_MEMBER) for queue in queues], np.int64)
 
 
-def ask_own(coded: CodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> Answers:
+def ask_own(encoded: EncodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> Answers:
     """Ask the own strategies of all groups whatever they divide in any epoch."""
-    names, found = coded.names, Answers()
+    names, found = encoded.names, Answers()
     topics, brokers, clients = (n.to_pylist() for n in (names.topics, names.brokers, names.clients))
-    for topic in np.flatnonzero(coded.groups.kind[grid.topics.group] == group_kinds.ASKED).tolist():
+    for topic in np.flatnonzero(
+        encoded.groups.kind[grid.topics.group] == group_kinds.ASKED
+    ).tolist():
         group, first = int(grid.topics.group[topic]), int(grid.topic_first[topic])
-        strategy = coded.strategies[coded.groups.allocation[group]]
+        strategy = encoded.strategies[encoded.groups.allocation[group]]
         its_brokers = np.flatnonzero(grid.topic_of == topic).tolist()
         for step, epoch in enumerate(range(*epochs.of_group[group : group + 2].tolist())):
             members = roster.client(np.arange(*roster.first[epoch : epoch + 2].tolist())).tolist()

@@ -10,7 +10,7 @@ from rebalance_core.kernels import segments
 from rebalance_core.kernels.cell_holders import Broadcast
 from rebalance_core.kernels.cells import Cells
 from rebalance_core.kernels.group_kinds import (
-    EVERYONE,
+    BROADCAST,
 )
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.queues import Queues
@@ -37,7 +37,7 @@ class Stays:
 def find_stays(prepared: PreparedGroups) -> Stays:
     """The stays in every topic of the BROADCASTING groups."""
     topics, runs = prepared.grid.topics, prepared.roster.runs
-    everyone = (prepared.coded.groups.kind == EVERYONE) & ~prepared.shared
+    everyone = (prepared.encoded.groups.kind == BROADCAST) & ~prepared.shared
     run = np.flatnonzero(everyone[runs.group])
     at, group_topic = segments.matching(topics.group, runs.group[run])
     run = run[at]

@@ -7,7 +7,7 @@ import numpy as np
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cell_holders import NO_MEMBER
 from rebalance_core.kernels.cells import Cells, Readable
-from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.encoded_groups import EncodedGroups
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.grid import Grid, Places, places
 from rebalance_core.kernels.roster import Roster
@@ -161,32 +161,32 @@ class ListedOwners:
         return found.ravel()
 
 
-def brokers_divided(coded: CodedGroups, grid: Grid) -> Bools | None:
+def brokers_divided(encoded: EncodedGroups, grid: Grid) -> Bools | None:
     """By topic broker: its group's strategy divides its queues. None: all by place do."""
-    forms = [strategy.vectorised() for strategy in coded.strategies]
+    forms = [strategy.vectorised() for strategy in encoded.strategies]
     if not any(isinstance(form, ByPlace) and form.divides for form in forms):
         return None
-    brokers = coded.names.brokers.to_pylist()
+    brokers = encoded.names.brokers.to_pylist()
 
     @cache
     def divided(allocation: int, broker: int) -> bool:
         form = forms[allocation]
         return isinstance(form, ByPlace) and (not form.divides or form.divides(brokers[broker]))
 
-    allocations = coded.groups.allocation[grid.brokers.group].tolist()
+    allocations = encoded.groups.allocation[grid.brokers.group].tolist()
     return np.array(list(map(divided, allocations, grid.brokers.broker.tolist())), np.bool_)
 
 
-def blank_groups(coded: CodedGroups, group: Ints, client: Ints) -> Ints:
+def blank_groups(encoded: EncodedGroups, group: Ints, client: Ints) -> Ints:
     """Groups with a member whose id upstream takes for an empty one: its strategy throws.
 
     Args:
-        coded: the groups.
+        encoded: the groups.
         group: of each client that is ever a member.
         client: that client.
     """
-    forms = (strategy.vectorised() for strategy in coded.strategies)
+    forms = (strategy.vectorised() for strategy in encoded.strategies)
     strict = [isinstance(form, ByPlace) and form.blank_is_empty for form in forms]
-    rows = np.flatnonzero(np.array([*strict, False], np.bool_)[coded.groups.allocation[group]])
-    names = coded.names.clients.take(client[rows]).to_pylist()
+    rows = np.flatnonzero(np.array([*strict, False], np.bool_)[encoded.groups.allocation[group]])
+    names = encoded.names.clients.take(client[rows]).to_pylist()
     return np.unique(group[rows[np.array([is_java_blank(name) for name in names], np.bool_)]])

@@ -100,7 +100,7 @@ class SharedMembers:
 
 Kinds: TypeAlias = NDArray[np.int8]
 INITIAL, NEW, FORCED, VOLUNTARY = range(4)
-KINDS = ("INITIAL", "NEW", "FORCED", "VOLUNTARY")
+MOVE_KINDS = ("INITIAL", "NEW", "FORCED", "VOLUNTARY")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class Differ:
 
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
         self._prepared, self._queues = prepared, queues
-        self._retry = prepared.coded.topic_is_retry[prepared.grid.topics.topic]
+        self._retry = prepared.encoded.topic_is_retry[prepared.grid.topics.topic]
 
     def changes(self, piece: Piece) -> OwnerChanges:
         """Every ADD and DROP of a piece.
@@ -301,7 +301,7 @@ class Differ:
     @cached_property
     def _lock_ms(self) -> Ints:
         """By epoch: how long a new owner may wait for its lock."""
-        ordered = self._prepared.coded.groups.ordered[self._prepared.epochs.group]
+        ordered = self._prepared.encoded.groups.ordered[self._prepared.epochs.group]
         return ordered * np.int64(ORDER_LOCK_MS)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cell_holders import ABSENT, NO_MEMBER, Block, Piece, Shared
 from rebalance_core.kernels.cells import Cells, Readable
-from rebalance_core.kernels.group_kinds import EVERYONE, SHARED, divides
+from rebalance_core.kernels.group_kinds import BROADCAST, SHARED, divides
 from rebalance_core.kernels.ownership import passes
 from rebalance_core.kernels.ownership.broadcast import Stays, broadcast, find_stays
 from rebalance_core.kernels.ownership.layout import Layout
@@ -54,7 +54,7 @@ class Holdings:
     def _mixed(self) -> Bools:
         """By topic broker: members of its group subscribe different topics."""
         roster = self._prepared.roster
-        mixed = np.zeros(len(self._prepared.coded.groups), np.bool_)
+        mixed = np.zeros(len(self._prepared.encoded.groups), np.bool_)
         mixed[roster.runs.group[roster.topics_of_run != ALL_TOPICS]] = True
         return mixed[self._prepared.grid.brokers.group]
 
@@ -75,16 +75,16 @@ class Holdings:
         """All queues; each piece is of one kind of strategy, or of shared groups."""
         prepared, grid = self._prepared, self._prepared.grid
         group = grid.brokers.group
-        kind = np.where(prepared.shared, SHARED, prepared.coded.groups.kind)[group]
+        kind = np.where(prepared.shared, SHARED, prepared.encoded.groups.kind)[group]
         weights = np.diff(prepared.epochs.of_group)[group]
-        if (kind == EVERYONE).any():
+        if (kind == BROADCAST).any():
             weights += np.diff(self._stays.first)[grid.topic_of]
         if (kind == SHARED).any():
             weights += (kind == SHARED) * self._sharing.weights[grid.topic_of]
         for of_kind, cells in self._layout.pieces(kind, weights):
             if of_kind == SHARED:
                 yield self.shared_piece(cells, self.divided(cells))
-            elif of_kind == EVERYONE:
+            elif of_kind == BROADCAST:
                 yield broadcast(prepared, self.queues, self._stays, cells)
             else:
                 yield self._block(of_kind, cells)
@@ -117,7 +117,7 @@ class Holdings:
         prepared = self._prepared
         cell = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))
         group = prepared.epochs.group[cells.epoch[cell]]
-        for number in range(prepared.coded.divisions.most):
+        for number in range(prepared.encoded.member_strategies.most):
             kinds = self._kernels.divided_by[number].groups.kind[group]
             for kind in np.unique(kinds[divides(kinds)]).tolist():
                 mine = cell[kinds == kind]

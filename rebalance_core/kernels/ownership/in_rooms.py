@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Readable
-from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.encoded_groups import EncodedGroups
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.grid import Grid, places
 from rebalance_core.kernels.group_kinds import IN_ROOMS
@@ -23,8 +23,8 @@ NO_ROOM = -1
 class Rooms:
     """Machine rooms as numbers, the same for clients and brokers."""
 
-    def __init__(self, coded: CodedGroups) -> None:
-        self._coded = coded
+    def __init__(self, encoded: EncodedGroups) -> None:
+        self._coded = encoded
         self._numbers: dict[str, int] = {}
 
     def of_clients(self, group: Ints, client: Ints) -> Ints:
@@ -60,9 +60,9 @@ class Rooms:
         return result
 
 
-def roomless_groups(coded: CodedGroups, brokers: TopicBrokers, runs: Runs) -> Ints:
+def roomless_groups(encoded: EncodedGroups, brokers: TopicBrokers, runs: Runs) -> Ints:
     """Groups in which a member or a broker has no room: upstream's strategy throws."""
-    rooms = Rooms(coded)
+    rooms = Rooms(encoded)
     lost = runs.group[rooms.of_clients(runs.group, runs.client) == NO_ROOM]
     broker = rooms.of_brokers(brokers.group, brokers.broker) == NO_ROOM
     return np.union1d(lost, brokers.group[broker])
@@ -71,12 +71,12 @@ def roomless_groups(coded: CodedGroups, brokers: TopicBrokers, runs: Runs) -> In
 class InRoomsOwners:
     """Rooms divided by place, of many groups. Cost: O(log members) a queue and epoch."""
 
-    def __init__(self, coded: CodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> None:
-        rooms = Rooms(coded)
+    def __init__(self, encoded: EncodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> None:
+        rooms = Rooms(encoded)
         run_room = rooms.of_clients(roster.runs.group, roster.runs.client)
         self._broker_room = rooms.of_brokers(grid.brokers.group, grid.brokers.broker)
         self._before, self._total = places(grid, grid.readable, self._broker_room)
-        mine = self._entries(coded, epochs, roster)
+        mine = self._entries(encoded, epochs, roster)
         keys = segments.pair(roster.epoch[mine], run_room[roster.run[mine]])
         order = np.argsort(keys, kind="stable")
         self._by_room, keys = mine[order], keys[order]
@@ -85,12 +85,12 @@ class InRoomsOwners:
         self._in_room = end - self._room_first
         self._first = roster.first
         self._group = epochs.group
-        self._rules, self._number = self._rules_in(coded)
+        self._rules, self._number = self._rules_in(encoded)
 
     @staticmethod
-    def _entries(coded: CodedGroups, epochs: Epochs, roster: Roster) -> Ints:
+    def _entries(encoded: EncodedGroups, epochs: Epochs, roster: Roster) -> Ints:
         """The entries of groups with this strategy: a group's stand together."""
-        groups = np.flatnonzero(coded.groups.kind == IN_ROOMS)
+        groups = np.flatnonzero(encoded.groups.kind == IN_ROOMS)
         first = roster.first[epochs.of_group[groups]]
         return segments.ranges(first, roster.first[epochs.of_group[groups + 1]] - first)
 
@@ -101,12 +101,12 @@ class InRoomsOwners:
         return segments.pair(epoch, np.repeat(self._broker_room, sizes))
 
     @staticmethod
-    def _rules_in(coded: CodedGroups) -> tuple[list[PlaceRule], Ints]:
+    def _rules_in(encoded: EncodedGroups) -> tuple[list[PlaceRule], Ints]:
         """The rules inside rooms, and by group the number of its own."""
-        forms = [strategy.vectorised() for strategy in coded.strategies]
+        forms = [strategy.vectorised() for strategy in encoded.strategies]
         rules = list(dict.fromkeys(form.rule for form in forms if isinstance(form, InRooms)))
         numbers = [rules.index(f.rule) if isinstance(f, InRooms) else NONE for f in forms]
-        return rules, np.array([*numbers, NONE], np.int64)[coded.groups.allocation]
+        return rules, np.array([*numbers, NONE], np.int64)[encoded.groups.allocation]
 
     def entries(self, cells: Readable) -> Ints:
         """The entry that owns each cell."""

@@ -32,11 +32,11 @@ class ListedQueues:
 
 def listed_queues(prepared: PreparedGroups) -> ListedQueues:
     """The queues that members' CONFIG lists have, of topics that their groups read."""
-    lists, divisions = prepared.coded.lists, prepared.coded.divisions
-    if not len(divisions.listed):
-        return ListedQueues(divisions.listed, divisions.listed)
-    of, row = segments.matching(lists.allocation, divisions.listed)
-    group = divisions.listing[of]
+    lists, member_strategies = prepared.encoded.lists, prepared.encoded.member_strategies
+    if not len(member_strategies.listed):
+        return ListedQueues(member_strategies.listed, member_strategies.listed)
+    of, row = segments.matching(lists.allocation, member_strategies.listed)
+    group = member_strategies.listing[of]
     at = index_of(prepared.grid.brokers, group, lists.topic[row], lists.broker[row])
     epochs = np.diff(prepared.epochs.of_group)[group]
     read = (at >= 0) & (epochs > 0)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import Events, type_code
+from rebalance_core.kernels.encoded_events import Events, type_code
 from rebalance_core.kernels.epochs import Epochs, InstantEffects
 from rebalance_core.kernels.grid import Grid
 from rebalance_core.kernels.group_rows import TYPES, Groups

@@ -10,7 +10,7 @@ import numpy as np
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cell_holders import NO_MEMBER
 from rebalance_core.kernels.cells import Readable
-from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.encoded_groups import EncodedGroups
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.grid import Grid
 from rebalance_core.kernels.group_kinds import ON_RING
@@ -54,19 +54,19 @@ class Rings:
     points: Ints
 
 
-def find_rings(coded: CodedGroups, runs: Runs) -> Rings:
+def find_rings(encoded: EncodedGroups, runs: Runs) -> Rings:
     """Hash every virtual node; it takes far longer than all that is asked of a ring."""
     clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
     copies = processes_at_once(runs)
     client_of = np.repeat(clients, copies)
     group, client = runs.group[client_of], runs.client[client_of]
     copy = segments.ranges(np.zeros(len(copies), np.int64), copies)
-    hashing = np.flatnonzero(coded.groups.kind[group] == ON_RING)
-    names = coded.names.clients.take(client[hashing]).to_pylist()
-    allocations = coded.groups.allocation[group[hashing]].tolist()
+    hashing = np.flatnonzero(encoded.groups.kind[group] == ON_RING)
+    names = encoded.names.clients.take(client[hashing]).to_pylist()
+    allocations = encoded.groups.allocation[group[hashing]].tolist()
     found = []
     for name, allocation, number in zip(names, allocations, copy[hashing].tolist(), strict=True):
-        found.append(_node_points(name, coded.strategies[allocation], number))
+        found.append(_node_points(name, encoded.strategies[allocation], number))
     counts = np.zeros(len(group), np.int64)
     counts[hashing] = [len(points) for points in found]
     return Rings(
@@ -99,7 +99,7 @@ class OnRingOwners:
 
     def __init__(
         self,
-        coded: CodedGroups,
+        encoded: EncodedGroups,
         rings: Rings,
         epochs: Epochs,
         grid: Grid,
@@ -113,13 +113,13 @@ class OnRingOwners:
         points = segments.pair(group[client], rings.points)
         order = np.lexsort((-client, points))  # of points that coincide the later node wins
         self._ring, self._client = points[order], client[order]
-        per_group = np.bincount(group[client], minlength=len(coded.groups))
+        per_group = np.bincount(group[client], minlength=len(encoded.groups))
         self._first, self._size = segments.pointers(per_group)[:-1], per_group
-        self._member, self._row = self._presence(coded, roster, rings, clients)
-        self._hashes = _queue_points(coded, grid, queues)
+        self._member, self._row = self._presence(encoded, roster, rings, clients)
+        self._hashes = _queue_points(encoded, grid, queues)
 
     def _presence(
-        self, coded: CodedGroups, roster: Roster, rings: Rings, clients: Ints
+        self, encoded: EncodedGroups, roster: Roster, rings: Rings, clients: Ints
     ) -> tuple[Ints, Ints]:
         """The entry of each client of the rings in each epoch, or `NO_MEMBER`.
 
@@ -128,10 +128,10 @@ class OnRingOwners:
             would begin if epochs were counted over all groups.
         """
         runs, of_group, group = roster.runs, self._epochs.of_group, rings.group
-        sizes = np.diff(of_group)[group] * (coded.groups.kind[group] == ON_RING)
+        sizes = np.diff(of_group)[group] * (encoded.groups.kind[group] == ON_RING)
         row = segments.pointers(sizes)[:-1] - of_group[group]
         member = np.full(int(sizes.sum()), NO_MEMBER, np.int64)
-        run = np.flatnonzero(coded.groups.kind[runs.group] == ON_RING)
+        run = np.flatnonzero(encoded.groups.kind[runs.group] == ON_RING)
         client = np.flatnonzero(rings.copy == 0)[np.searchsorted(clients, run, side="right") - 1]
         begin, count = runs.from_epoch[run], runs.to_epoch[run] - runs.from_epoch[run]
         entry = roster.entry_at[segments.ranges(roster.node_of_run[run] + begin, count)]
@@ -155,19 +155,19 @@ class OnRingOwners:
         return entry
 
 
-def _queue_points(coded: CodedGroups, grid: Grid, queues: Queues) -> Ints:
+def _queue_points(encoded: EncodedGroups, grid: Grid, queues: Queues) -> Ints:
     """The point of each queue on its group's ring; 0 in groups with another strategy."""
     result = np.zeros(len(queues.group), np.int64)
-    hashing = np.flatnonzero(coded.groups.kind[queues.group] == ON_RING)
+    hashing = np.flatnonzero(encoded.groups.kind[queues.group] == ON_RING)
     topic = grid.topics.topic[queues.group_topic[hashing]]
     broker = grid.brokers.broker[queues.topic_broker[hashing]]
     names = map(
         MessageQueue,
-        coded.names.topics.take(topic).to_pylist(),
-        coded.names.brokers.take(broker).to_pylist(),
+        encoded.names.topics.take(topic).to_pylist(),
+        encoded.names.brokers.take(broker).to_pylist(),
         queues.queue_id[hashing].tolist(),
     )
-    allocations = coded.groups.allocation[queues.group[hashing]].tolist()
-    strategies = map(coded.strategies.__getitem__, allocations)
+    allocations = encoded.groups.allocation[queues.group[hashing]].tolist()
+    strategies = map(encoded.strategies.__getitem__, allocations)
     result[hashing] = list(map(_queue_point, names, strategies))
     return result

@@ -60,10 +60,12 @@ def find_passes(prepared: PreparedGroups) -> Passes:
     active = ~suspended[reading.run]
     run, group_topic, kept = reading.run[active], reading.group_topic[active], kept[active]
     state = runs.state[run]
-    allocation = prepared.coded.divisions.allocations(states.strategy[state], states.rules[state])
+    allocation = prepared.encoded.member_strategies.allocations(
+        states.strategy[state], states.rules[state]
+    )
     kind = _kinds(prepared, states.message_model[state], allocation)
     # a topic without a readable queue is frozen, but not for CONFIG
-    listed, whole = kind == group_kinds.LISTED, (runs.from_epoch[run], runs.to_epoch[run])
+    listed, whole = kind == group_kinds.CONFIGURED, (runs.from_epoch[run], runs.to_epoch[run])
     stretches = [
         parts(prepared, mask, np.flatnonzero(rows), group_topic, *whole)
         for rows, mask in ((listed, prepared.grid.active), (~listed, prepared.grid.queues > 0))
@@ -86,7 +88,7 @@ def find_passes(prepared: PreparedGroups) -> Passes:
         node=prepared.roster.node_of_run[run[of]],
         kind=kind[of],
         allocation=allocation[of],
-        number=prepared.coded.divisions.numbers(runs.group[run[of]], allocation[of]),
+        number=prepared.encoded.member_strategies.numbers(runs.group[run[of]], allocation[of]),
     )
 
 
@@ -109,7 +111,7 @@ def present(prepared: PreparedGroups) -> Periods:
 
 def _reading(prepared: PreparedGroups) -> TopicRuns:
     return find_reading(
-        prepared.coded,
+        prepared.encoded,
         prepared.membership,
         prepared.roster.runs,
         prepared.grid.topics,
@@ -118,9 +120,9 @@ def _reading(prepared: PreparedGroups) -> TopicRuns:
 
 
 def _kinds(prepared: PreparedGroups, model: Ints, allocation: Ints) -> Ints:
-    kinds = group_kinds.kinds_of(prepared.coded.strategies)
-    everyone = np.isin(prepared.coded.names.words, [BROADCASTING])[model]
-    return np.where(everyone, group_kinds.EVERYONE, kinds[allocation])
+    kinds = group_kinds.kinds_of(prepared.encoded.strategies)
+    everyone = np.isin(prepared.encoded.names.words, [BROADCASTING])[model]
+    return np.where(everyone, group_kinds.BROADCAST, kinds[allocation])
 
 
 def _kept(prepared: PreparedGroups, reading: TopicRuns, suspended: Bools) -> Ints:

@@ -7,7 +7,7 @@ import numpy as np
 
 from rebalance_core.kernels import segments
 from rebalance_core.kernels.cells import Cells
-from rebalance_core.kernels.coded_events import NO_SHARE
+from rebalance_core.kernels.encoded_events import NO_SHARE
 from rebalance_core.kernels.grid import places
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
 from rebalance_core.kernels.ownership.passes import parts
@@ -33,10 +33,10 @@ class PopAnswers:
     def __init__(
         self, prepared: PreparedGroups, shared: SharedTopics, cells_per_block: int = CELLS_PER_BLOCK
     ) -> None:
-        coded, epochs, runs = prepared.coded, prepared.epochs, prepared.roster.runs
-        given = (coded, prepared.membership)
+        encoded, epochs, runs = prepared.encoded, prepared.epochs, prepared.roster.runs
+        given = (encoded, prepared.membership)
         pulling = pulling_groups(*given, epochs, runs, shared)
-        mixed = np.isin(np.arange(len(coded.groups)), pulling)
+        mixed = np.isin(np.arange(len(encoded.groups)), pulling)
         self._pulling = bool(mixed.any())
         self.prepared = replace(prepared, grid=shared.grid, shared=mixed)
         """The groups with their shared topics only."""
@@ -47,8 +47,10 @@ class PopAnswers:
         self._process, self._group = runs.process[self._run], runs.group[self._run]
         self._rows = Periods(self._topic, self._process, self._begin, self._end)
         states, state = prepared.membership.states, runs.state[self._run]
-        allocation = coded.divisions.allocations(states.strategy[state], states.rules[state])
-        self._number = coded.divisions.numbers(self._group, allocation)
+        allocation = encoded.member_strategies.allocations(
+            states.strategy[state], states.rules[state]
+        )
+        self._number = encoded.member_strategies.numbers(self._group, allocation)
         self._share = shared.share
         self._find_regimes(shared)
 
@@ -92,7 +94,7 @@ class PopAnswers:
     def whole(self) -> Periods:
         """By (topic broker, process) the epochs in which it may take from every queue there is."""
         grid, proxied = self.prepared.grid, self._takers.proxied
-        ordered = self.prepared.coded.groups.ordered[self._group]
+        ordered = self.prepared.encoded.groups.ordered[self._group]
         found = [
             parts(self.prepared, mask, np.flatnonzero(rows), self._topic, self._begin, self._end)
             for mask, rows in (
@@ -197,7 +199,7 @@ class PopAnswers:
 
     def _by_proxies(self, cells: Cells) -> Stints:
         """Every queue, for members of ordered groups that are behind a proxy."""
-        ordered = self.prepared.coded.groups.ordered[self._group]
+        ordered = self.prepared.encoded.groups.ordered[self._group]
         rows = np.flatnonzero(self._takers.proxied & ordered)
         first, last = segments.stretches(cells.readable, cells.segment)
         segment = cells.segment[first]

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rebalance_core.kernels import group_kinds, segments
-from rebalance_core.kernels.coded_events import CONSUMER_TYPES, type_code
-from rebalance_core.kernels.coded_groups import CodedGroups
 from rebalance_core.kernels.codes import BEYOND_BMP
-from rebalance_core.kernels.divisions import strategies_of_groups
+from rebalance_core.kernels.encoded_events import CONSUMER_TYPES, type_code
+from rebalance_core.kernels.encoded_groups import EncodedGroups
 from rebalance_core.kernels.epochs import Epochs, build_epochs, find_turns
 from rebalance_core.kernels.grid import Grid, build_grid
+from rebalance_core.kernels.member_strategies import strategies_of_groups
 from rebalance_core.kernels.outages import with_master_windows
 from rebalance_core.kernels.ownership.asked import Answers, ask_own, unsettled_groups
 from rebalance_core.kernels.ownership.by_place import blank_groups
@@ -66,7 +66,7 @@ from rebalance_core.model.intervals import DEFAULT_INTERVALS
 class PreparedGroups:
     """Many groups over time. Groups with a `reason` have no epochs here: the replay takes them."""
 
-    coded: CodedGroups
+    encoded: EncodedGroups
     membership: Membership
     epochs: Epochs
     roster: Roster
@@ -86,24 +86,24 @@ class PreparedGroups:
     """Of own strategies, by number of the strategy in its group; empty: there is none."""
 
 
-def prepare_groups(coded: CodedGroups) -> PreparedGroups:
+def prepare_groups(encoded: EncodedGroups) -> PreparedGroups:
     """Follow the events of all groups.
 
     A first look at the epochs tells which groups the kernels cannot take; they are left out of
     the second.
     """
-    events, groups = coded.events, coded.groups
-    membership = follow_members(events, coded.topic_sets)
+    events, groups = encoded.events, encoded.groups
+    membership = follow_members(events, encoded.topic_sets)
     live = count_live(membership)
-    subscribed = subscribed_periods(membership, coded.topic_sets)
+    subscribed = subscribed_periods(membership, encoded.topic_sets)
     configs = topic_configs(events)
     of_retry = configs.topic == groups.retry_topic[configs.group]
     configs, stated = configs.where(~of_retry), configs.where(of_retry)
-    retries = retrying(coded, membership)
-    mixed = np.isin(np.arange(len(groups)), coded.divisions.mixed_models)
+    retries = retrying(encoded, membership)
+    mixed = np.isin(np.arange(len(groups)), encoded.member_strategies.mixed_models)
     dividing = subscribed
     if mixed.any():
-        dividing = subscribed_periods(membership, coded.topic_sets, retries)
+        dividing = subscribed_periods(membership, encoded.topic_sets, retries)
     creations = retry_creations(configs, dividing, groups)
     reading = live_periods(membership, retries, groups.has_retry, groups.retry_topic)
     found = retry_creations(stated, reading, groups)
@@ -114,10 +114,10 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
         created,
     )
     topics = group_topics(events, subscribed, live, retry)
-    listed = listed_places(coded)
+    listed = listed_places(encoded)
     configs = configs.joined(retry_configs(stated, creations))
     brokers, routes = follow_routes(events, configs, topics, listed)
-    pops = find_pops(coded, membership)
+    pops = find_pops(encoded, membership)
     turns = find_turns(events, membership, topics, brokers, routes, created, pops)
     losers = lock_losers(events, groups)
     turns = with_lock_turns(turns, events, losers, topics, brokers, routes)
@@ -129,35 +129,35 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
         grid = build_grid(events, epochs, topics, read, retry.constant, brokers, routes)
         return share_topics(events, epochs, pops, grid)
 
-    shared = _held_by_many(coded, membership, overlapping(runs))
+    shared = _held_by_many(encoded, membership, overlapping(runs))
     several = shared | pops.groups(len(groups))
-    reason = _reasons(coded, brokers, runs, unclear, losers, several)
-    if any(profile is not JAVA_PROFILE for profile in profiles_of(coded, membership)):
-        _left_for_languages(reason, coded, membership, runs, *grids(epochs))
+    reason = _reasons(encoded, brokers, runs, unclear, losers, several)
+    if any(profile is not JAVA_PROFILE for profile in profiles_of(encoded, membership)):
+        _left_for_languages(reason, encoded, membership, runs, *grids(epochs))
     asked: tuple[Answers, ...] = ()
-    if group_kinds.ASKED in group_kinds.kinds_of(coded.strategies):
-        roster = build_roster(coded, membership, epochs, topics, runs)
+    if group_kinds.ASKED in group_kinds.kinds_of(encoded.strategies):
+        roster = build_roster(encoded, membership, epochs, topics, runs)
         grid, _ = grids(epochs)
-        asked = tuple(ask_own(divided, epochs, grid, roster) for divided in _by_strategy(coded))
+        asked = tuple(ask_own(divided, epochs, grid, roster) for divided in _by_strategy(encoded))
         for answers in asked:
             unsettled = unsettled_groups(grid, answers)
             reason[unsettled[reason[unsettled] == group_kinds.REGULAR]] = group_kinds.NO_KERNEL
     if pops.any():
-        _left_for_sharing(reason, coded, membership, epochs, runs, *grids(epochs))
+        _left_for_sharing(reason, encoded, membership, epochs, runs, *grids(epochs))
     left_out = reason != group_kinds.REGULAR
     shared &= ~left_out
     if left_out.any():
         turns = turns.without(left_out[events.group[segments.first_of_run(events.instant)]])
         epochs = build_epochs(events, turns, live, creations, groups)
         runs, _ = find_runs(events, membership, epochs)
-    roster = build_roster(coded, membership, epochs, topics, runs)
+    roster = build_roster(encoded, membership, epochs, topics, runs)
     grid, popped = grids(epochs)
     epochs = with_master_windows(events, epochs, grid)
-    grid = replace(grid, frozen=_frozen(coded, membership, epochs, roster.runs, grid))
-    rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(coded))
+    grid = replace(grid, frozen=_frozen(encoded, membership, epochs, roster.runs, grid))
+    rings = tuple(find_rings(divided, roster.runs) for divided in _by_strategy(encoded))
     lockless = lockless_cells(events, epochs, grid, losers)
     return PreparedGroups(
-        coded=coded,
+        encoded=encoded,
         membership=membership,
         epochs=epochs,
         roster=roster,
@@ -171,26 +171,27 @@ def prepare_groups(coded: CodedGroups) -> PreparedGroups:
     )
 
 
-def _held_by_many(coded: CodedGroups, membership: Membership, twice: Ints) -> Bools:
+def _held_by_many(encoded: EncodedGroups, membership: Membership, twice: Ints) -> Bools:
     """By group: `PreparedGroups.shared`."""
-    shared = np.zeros(len(coded.groups), np.bool_)
-    shared[coded.divisions.listing] = shared[coded.divisions.mixed_models] = True
-    shared |= strategies_of_groups(coded.divisions, len(coded.groups)) > 1
+    shared = np.zeros(len(encoded.groups), np.bool_)
+    strategies = encoded.member_strategies
+    shared[strategies.listing] = shared[strategies.mixed_models] = True
+    shared |= strategies_of_groups(strategies, len(encoded.groups)) > 1
     shared[twice] = shared[membership.suspended] = True
     return shared
 
 
 def _left_for_languages(
     reason: Ints,
-    coded: CodedGroups,
+    encoded: EncodedGroups,
     membership: Membership,
     runs: Runs,
     grid: Grid,
     popped: SharedTopics | None,
 ) -> None:
     """Set the reason of groups with members that do not do as Java's; changed in place."""
-    profiles, group = profiles_of(coded, membership), runs.group
-    strategies = coded.names.words.take(pa.array(membership.states.strategy)).to_pylist()
+    profiles, group = profiles_of(encoded, membership), runs.group
+    strategies = encoded.names.words.take(pa.array(membership.states.strategy)).to_pylist()
 
     def having(rule: Callable[[ClientProfile], bool]) -> Bools:
         """By run: the member's profile is so."""
@@ -202,19 +203,19 @@ def _left_for_languages(
     apart = ~np.array(known, np.bool_)[runs.state]
     apart |= having(lambda profile: not (profile.retry and profile.notice_run))
     apart |= having(lambda profile: profile.pass_ms != DEFAULT_INTERVALS.wait_interval_ms)
-    own_passes = coded.groups.intervals[group, 0] != DEFAULT_INTERVALS.wait_interval_ms
+    own_passes = encoded.groups.intervals[group, 0] != DEFAULT_INTERVALS.wait_interval_ms
     apart |= having(lambda profile: profile is not JAVA_PROFILE) & own_passes
-    apart |= having(lambda profile: profile.locks == KEPT) & coded.groups.ordered[group]
+    apart |= having(lambda profile: profile.locks == KEPT) & encoded.groups.ordered[group]
     dropped = np.isin(group, np.concatenate(frozen))
     apart |= having(lambda profile: profile.no_queue == DROP) & dropped
-    apart |= having(lambda profile: profile.order == BYTES) & np.isin(group, _beyond_bmp(coded))
+    apart |= having(lambda profile: profile.order == BYTES) & np.isin(group, _beyond_bmp(encoded))
     groups = np.unique(group[apart])
     reason[groups[reason[groups] == group_kinds.REGULAR]] = group_kinds.LANGUAGE
 
 
-def _beyond_bmp(coded: CodedGroups) -> Ints:
+def _beyond_bmp(encoded: EncodedGroups) -> Ints:
     """Groups with a name that does not sort by its bytes as it does in Java."""
-    names, events = coded.names, coded.events
+    names, events = encoded.names, encoded.events
     unsortable = [
         np.append(pc.match_substring_regex(texts, BEYOND_BMP).to_numpy(zero_copy_only=False), False)
         for texts in (names.clients, names.brokers, names.topics)
@@ -226,7 +227,7 @@ def _beyond_bmp(coded: CodedGroups) -> Ints:
 
 def _left_for_sharing(
     reason: Ints,
-    coded: CodedGroups,
+    encoded: EncodedGroups,
     membership: Membership,
     epochs: Epochs,
     runs: Runs,
@@ -236,7 +237,7 @@ def _left_for_sharing(
     """Set the reason of groups whose shared topics are too odd; changed in place."""
     if shared is None:
         return
-    pulling = pulling_groups(coded, membership, epochs, runs, shared)
+    pulling = pulling_groups(encoded, membership, epochs, runs, shared)
     unread, across = unanswered(grid, shared)
     for groups in (
         np.intersect1d(sharing_groups(shared), membership.suspended),
@@ -247,18 +248,18 @@ def _left_for_sharing(
 
 
 def _frozen(
-    coded: CodedGroups, membership: Membership, epochs: Epochs, runs: Runs, grid: Grid
+    encoded: EncodedGroups, membership: Membership, epochs: Epochs, runs: Runs, grid: Grid
 ) -> Bools:
     """`Grid.frozen` without topics that only members with a CONFIG list read."""
-    if not len(coded.divisions.listing):
+    if not len(encoded.member_strategies.listing):
         return grid.frozen
-    lists = np.zeros(len(coded.groups), np.bool_)
-    lists[coded.divisions.listing] = True
-    reading = find_reading(coded, membership, runs, grid.topics, lists)
+    lists = np.zeros(len(encoded.groups), np.bool_)
+    lists[encoded.member_strategies.listing] = True
+    reading = find_reading(encoded, membership, runs, grid.topics, lists)
     states, state = membership.states, runs.state[reading.run]
-    allocation = coded.divisions.allocations(states.strategy[state], states.rules[state])
-    listed = np.isin(allocation, coded.divisions.listed)
-    everyone = np.isin(coded.names.words, [BROADCASTING])[states.message_model[state]]
+    allocation = encoded.member_strategies.allocations(states.strategy[state], states.rules[state])
+    listed = np.isin(allocation, encoded.member_strategies.listed)
+    everyone = np.isin(encoded.names.words, [BROADCASTING])[states.message_model[state]]
     dividing = np.flatnonzero(~listed | everyone)
     run, group_topic = reading.run[dividing], reading.group_topic[dividing]
     offset = grid.topic_first[group_topic] - epochs.of_group[runs.group[run]]
@@ -268,13 +269,13 @@ def _frozen(
     return grid.frozen & (~cell_lists | dividing_now)
 
 
-def _by_strategy(coded: CodedGroups) -> Iterator[CodedGroups]:
+def _by_strategy(encoded: EncodedGroups) -> Iterator[EncodedGroups]:
     """The groups once for each strategy of the group that has the most."""
-    return map(coded.divided_by, range(coded.divisions.most))
+    return map(encoded.divided_by, range(encoded.member_strategies.most))
 
 
 def _reasons(
-    coded: CodedGroups,
+    encoded: EncodedGroups,
     brokers: TopicBrokers,
     runs: Runs,
     unclear: Ints,
@@ -285,16 +286,16 @@ def _reasons(
 
     By group: ``losers``, see `lock_losers`; ``several``, several members may take from a queue.
     """
-    reason = coded.groups.reason.copy()
+    reason = encoded.groups.reason.copy()
     clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
-    masterless = losers & (several | ~group_kinds.divides(coded.groups.kind))
+    masterless = losers & (several | ~group_kinds.divides(encoded.groups.kind))
     found: tuple[tuple[int, Ints], ...] = (
         (group_kinds.MASTERLESS, np.flatnonzero(masterless)),
         (group_kinds.RESTART_AT_ONCE, unclear),
-        (group_kinds.RETRY_SUBSCRIBED, _retry_subscribed(coded)),
-        (group_kinds.ONE_BROKER, _seen_by_one_broker(coded)),
+        (group_kinds.RETRY_SUBSCRIBED, _retry_subscribed(encoded)),
+        (group_kinds.ONE_BROKER, _seen_by_one_broker(encoded)),
     )
-    for divided in _by_strategy(coded):
+    for divided in _by_strategy(encoded):
         found += (
             (group_kinds.RING_COLLISION, colliding_groups(find_rings(divided, runs))),
             (group_kinds.NO_ROOM, roomless_groups(divided, brokers, runs)),
@@ -308,14 +309,14 @@ def _reasons(
     return reason
 
 
-def _seen_by_one_broker(coded: CodedGroups) -> Ints:
+def _seen_by_one_broker(encoded: EncodedGroups) -> Ints:
     """Groups with a member that one broker alone saw come or go."""
-    events = coded.events
+    events = encoded.events
     return np.unique(events.group[(events.type < CONSUMER_TYPES) & (events.broker >= 0)])
 
 
-def _retry_subscribed(coded: CodedGroups) -> Ints:
+def _retry_subscribed(encoded: EncodedGroups) -> Ints:
     """Groups with a member that subscribes the group's own retry topic at run time."""
-    events = coded.events
-    of_retry = events.topic == coded.groups.retry_topic[events.group]
+    events = encoded.events
+    of_retry = events.topic == encoded.groups.retry_topic[events.group]
     return np.unique(events.group[of_retry & (events.type == type_code(SUBSCRIBE))])

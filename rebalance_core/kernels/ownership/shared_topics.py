@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import NO_SHARE, Events
+from rebalance_core.kernels.encoded_events import NO_SHARE, Events
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.grid import Grid, spread, spread_values
 from rebalance_core.kernels.pop_modes import (

@@ -32,15 +32,15 @@ class Sharing:
     def __init__(self, prepared: PreparedGroups, queues: Queues, passes: Passes) -> None:
         self._prepared, self._queues, self._passes = prepared, queues, passes
         self._periods = passes.periods
-        self._everyone = np.flatnonzero(passes.kind == group_kinds.EVERYONE)
-        listed = np.flatnonzero(passes.kind == group_kinds.LISTED)
+        self._everyone = np.flatnonzero(passes.kind == group_kinds.BROADCAST)
+        listed = np.flatnonzero(passes.kind == group_kinds.CONFIGURED)
         keys = segments.pair(passes.group_topic[listed], passes.allocation[listed])
         order = np.argsort(keys, kind="stable")
         self._listing, self._list_keys = listed[order], keys[order]
         self._lists = listed_queues(prepared).sorted_among(queues)
         self._hashes = [
-            prepared.coded.divided_by(number).groups.kind == group_kinds.ON_RING
-            for number in range(prepared.coded.divisions.most)
+            prepared.encoded.divided_by(number).groups.kind == group_kinds.ON_RING
+            for number in range(prepared.encoded.member_strategies.most)
         ]
 
     @property

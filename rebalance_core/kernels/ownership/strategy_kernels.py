@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Protocol
 
 from rebalance_core.kernels.cells import Readable
-from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.encoded_groups import EncodedGroups
 from rebalance_core.kernels.grid import Places, places
 from rebalance_core.kernels.group_kinds import (
     ASKED,
@@ -54,8 +54,8 @@ class Kernels:
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
         self._prepared, self._queues = prepared, queues
         self._made: dict[tuple[int, int], LaidOutOwners] = {}
-        coded = prepared.coded
-        self.divided_by = [*map(coded.divided_by, range(coded.divisions.most))]
+        encoded = prepared.encoded
+        self.divided_by = [*map(encoded.divided_by, range(encoded.member_strategies.most))]
 
     def of(self, kind: int, number: int = 0) -> LaidOutOwners:
         """The kernel of a kind of strategy.
@@ -73,23 +73,23 @@ class Kernels:
         return places(self._prepared.grid, self._prepared.grid.readable)
 
     def _new(self, kind: int, number: int) -> LaidOutOwners:
-        prepared, coded = self._prepared, self.divided_by[number]
+        prepared, encoded = self._prepared, self.divided_by[number]
         epochs, grid, roster = prepared.epochs, prepared.grid, prepared.roster
         if kind >= BY_PLACE:
-            return self._by_place(kind, coded)
+            return self._by_place(kind, encoded)
         if kind == ON_RING:
             rings = prepared.rings[number]
-            return OnRingOwners(coded, rings, epochs, grid, roster, self._queues)
+            return OnRingOwners(encoded, rings, epochs, grid, roster, self._queues)
         if kind == IN_ROOMS:
-            return InRoomsOwners(coded, epochs, grid, roster)
+            return InRoomsOwners(encoded, epochs, grid, roster)
         assert kind == ASKED, f"nothing divides groups of kind {kind}"
         return OwnStrategyOwners(prepared.asked[number], epochs, grid, self._places, roster)
 
-    def _by_place(self, kind: int, coded: CodedGroups) -> LaidOutOwners:
+    def _by_place(self, kind: int, encoded: EncodedGroups) -> LaidOutOwners:
         grid, roster = self._prepared.grid, self._prepared.roster
-        rule = rules_of(coded.strategies)[kind - BY_PLACE]
-        mine = coded.groups.kind == kind
-        inside = brokers_divided(coded, grid)
+        rule = rules_of(encoded.strategies)[kind - BY_PLACE]
+        mine = encoded.groups.kind == kind
+        inside = brokers_divided(encoded, grid)
         if inside is None or inside[mine[grid.brokers.group]].all():
             answers = OwnersByPlace(rule, mine, self._prepared.epochs, grid, roster)
             if answers.first[-1] <= MOST_LISTED:

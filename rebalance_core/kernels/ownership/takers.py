@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import NO_SHARE
-from rebalance_core.kernels.coded_groups import CodedGroups
+from rebalance_core.kernels.encoded_events import NO_SHARE
+from rebalance_core.kernels.encoded_groups import EncodedGroups
 from rebalance_core.kernels.epochs import Epochs
 from rebalance_core.kernels.ownership.shared_topics import SharedTopics, sharing_groups
 from rebalance_core.kernels.pop_modes import (
@@ -35,22 +35,22 @@ class Takers:
 
 
 def find_takers(
-    coded: CodedGroups, membership: Membership, runs: Runs, shared: SharedTopics
+    encoded: EncodedGroups, membership: Membership, runs: Runs, shared: SharedTopics
 ) -> Takers:
     """The members of groups that share topics, topic by topic."""
-    groups = np.isin(np.arange(len(coded.groups)), sharing_groups(shared))
-    reading = find_reading(coded, membership, runs, shared.grid.topics, groups)
+    groups = np.isin(np.arange(len(encoded.groups)), sharing_groups(shared))
+    reading = find_reading(encoded, membership, runs, shared.grid.topics, groups)
     state, group = runs.state[reading.run], runs.group[reading.run]
-    proxied = behind_proxies(coded, membership)[state]
-    asking = asks(coded, membership)[state] & asking_groups(coded)[group] & ~proxied
+    proxied = behind_proxies(encoded, membership)[state]
+    asking = asks(encoded, membership)[state] & asking_groups(encoded)[group] & ~proxied
     return Takers(reading, proxied, asking)
 
 
 def pulling_groups(
-    coded: CodedGroups, membership: Membership, epochs: Epochs, runs: Runs, shared: SharedTopics
+    encoded: EncodedGroups, membership: Membership, epochs: Epochs, runs: Runs, shared: SharedTopics
 ) -> Ints:
     """Groups in which some member pulls a topic that others pop."""
-    takers, grid = find_takers(coded, membership, runs, shared), shared.grid
+    takers, grid = find_takers(encoded, membership, runs, shared), shared.grid
     run, group_topic = takers.reading.run, takers.reading.group_topic
     offset = grid.topic_first[group_topic] - epochs.of_group[runs.group[run]]
     begin, end = offset + runs.from_epoch[run], offset + runs.to_epoch[run]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import type_code
-from rebalance_core.kernels.coded_groups import CodedGroups
-from rebalance_core.kernels.coded_offsets import Observations
+from rebalance_core.kernels.encoded_events import type_code
+from rebalance_core.kernels.encoded_groups import EncodedGroups
+from rebalance_core.kernels.encoded_offsets import Observations
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.routes import TopicBrokers
@@ -43,8 +43,8 @@ class Deletions:
 
 def find_deletions(prepared: PreparedGroups) -> Deletions:
     """The deletions of the topics that the groups read, on all brokers or on one."""
-    coded, known = prepared.coded, prepared.grid.brokers
-    events = coded.events
+    encoded, known = prepared.encoded, prepared.grid.brokers
+    events = encoded.events
     about = np.flatnonzero(events.type == type_code(TOPIC_DELETED))
     topics = segments.pair(known.group, known.topic)
     wanted = segments.pair(events.group[about], events.topic[about])
@@ -54,18 +54,18 @@ def find_deletions(prepared: PreparedGroups) -> Deletions:
     topic_broker, event = topic_broker[mine], event[mine]
     order = np.lexsort((event, topic_broker))
     topic_broker, event = topic_broker[order], event[order]
-    version = _broker_versions(coded, known, topic_broker, event)
-    words = coded.names.words.to_pylist()
+    version = _broker_versions(encoded, known, topic_broker, event)
+    words = encoded.names.words.to_pylist()
     codes, row = np.unique(version, return_inverse=True)
     forgets = np.array([deletes_offsets(words[code]) for code in codes.tolist()], np.bool_)
     return Deletions(topic_broker, events.at_ms[event], forgets[row])
 
 
 def _broker_versions(
-    coded: CodedGroups, known: TopicBrokers, topic_broker: Ints, event: Ints
+    encoded: EncodedGroups, known: TopicBrokers, topic_broker: Ints, event: Ints
 ) -> Ints:
     """Word of the version of each deletion's broker at that moment."""
-    events, group = coded.events, known.group[topic_broker]
+    events, group = encoded.events, known.group[topic_broker]
     ups = np.flatnonzero(events.broker_version >= 0)
     ups = ups[np.lexsort((ups, events.broker[ups], events.group[ups]))]
     keys = segments.pair(events.group[ups], events.broker[ups])
@@ -73,7 +73,7 @@ def _broker_versions(
     first, end = segments.equal_range(keys, wanted)
     at = segments.bisect(ups, first, end, event, right=False) - 1
     named = np.append(events.broker_version[ups], segments.NONE)[np.where(at >= first, at, -1)]
-    return np.where(named >= 0, named, coded.groups.broker_version[group])
+    return np.where(named >= 0, named, encoded.groups.broker_version[group])
 
 
 def emptied(prepared: PreparedGroups, queues: Queues, deletions: Deletions) -> Observations:
@@ -83,7 +83,7 @@ def emptied(prepared: PreparedGroups, queues: Queues, deletions: Deletions) -> O
     queue, at_ms = order[row], deletions.at_ms[deletion]
     known, topic_broker = prepared.grid.brokers, queues.topic_broker[queue]
     group, nothing = known.group[topic_broker], np.zeros(len(queue), np.int64)
-    zero = prepared.coded.groups.empty_queue_is_zero[group]
+    zero = prepared.encoded.groups.empty_queue_is_zero[group]
     return Observations(
         group=group,
         topic=known.topic[topic_broker],

@@ -33,7 +33,7 @@ class FirstPulls(NamedTuple):
             pick(values, seen) for values in (rows.min_offset, rows.max_offset, rows.at_ms)
         )
         group = self.prepared.epochs.group[mine.epoch]
-        overflow = self.prepared.coded.groups.overflow_to_max[group]
+        overflow = self.prepared.encoded.groups.overflow_to_max[group]
         known = (starts.offset >= 0) & (seen >= 0)
         above = np.flatnonzero(known & (starts.offset > most))
         if len(above):

@@ -45,7 +45,7 @@ class _Asked:
     max_offset: Ints
     zero: Bools
     never_zero: Bools
-    """What the broker answers, as in `coded_groups.Observations`."""
+    """What the broker answers, as in `encoded_groups.Observations`."""
     open: Bools
     """Nothing was seen after the window that says whether the broker still answers so."""
 
@@ -99,14 +99,14 @@ def _of_clients(
     prepared: PreparedGroups, adds: OwnerChanges, rule: Callable[[ClientProfile, str], bool]
 ) -> Bools:
     """By row: whether the client that adds, started in its mode, is of another language and so."""
-    runs, coded = prepared.roster.runs, prepared.coded
-    profiles = profiles_of(coded, prepared.membership)
+    runs, encoded = prepared.roster.runs, prepared.encoded
+    profiles = profiles_of(encoded, prepared.membership)
     if all(profile is JAVA_PROFILE for profile in profiles):
         return np.zeros(len(adds.queue), np.bool_)
     run = prepared.roster.run[adds.entry]
     words = np.stack([runs.state[run], runs.start_mode[run]])
     distinct, of = np.unique(words, axis=1, return_inverse=True)
-    texts = coded.names.words.to_pylist()
+    texts = encoded.names.words.to_pylist()
     found = [rule(profiles[state], texts[mode]) for state, mode in distinct.T.tolist()]
     return np.array(found, np.bool_)[of.reshape(-1)]
 
@@ -127,7 +127,7 @@ def _ask(
     prepared: PreparedGroups, offsets: SeenOffsets, adds: OwnerChanges, retry: Bools
 ) -> _Asked:
     """A retry queue never observed was created by the group's own heartbeats, so it is empty."""
-    epochs, groups = prepared.epochs, prepared.coded.groups
+    epochs, groups = prepared.epochs, prepared.encoded.groups
     earliest_ms, group = epochs.from_ms[adds.epoch], epochs.group[adds.epoch]
     row = offsets.newest(adds.queue, earliest_ms)
     known = offsets.any(adds.queue)
@@ -153,10 +153,10 @@ def _client_starts(
     prepared: PreparedGroups, offsets: SeenOffsets, asked: _Asked, adds: OwnerChanges
 ) -> Starts:
     """The client's own rule, with the bounds of the look-up it makes."""
-    roster, groups = prepared.roster, prepared.coded.groups
+    roster, groups = prepared.roster, prepared.encoded.groups
     mode = roster.runs.start_mode[roster.run[adds.entry]]
     first, timestamp, deprecated = (
-        np.isin(prepared.coded.names.words, list(names))[mode]
+        np.isin(prepared.encoded.names.words, list(names))[mode]
         for names in ((FIRST_OFFSET,), (TIMESTAMP,), DEPRECATED_MODES)
     )
     starts = Starts.unknown(len(adds.queue))
@@ -178,7 +178,7 @@ def _timestamp_starts(
     prepared: PreparedGroups, offsets: SeenOffsets, asked: _Asked, newest: Ints, rows: Ints
 ) -> Starts:
     """Return `protocol.timestamp_search.timestamp_search_bounds` of many."""
-    groups, group, queue = prepared.coded.groups, asked.group[rows], asked.queue[rows]
+    groups, group, queue = prepared.encoded.groups, asked.group[rows], asked.queue[rows]
     at_ms = groups.timestamp_ms[group]
     seen = offsets.rows
     floor = asked.min_offset[rows]

@@ -88,7 +88,7 @@ class Inside:
 
 def lost_holders(prepared: PreparedGroups) -> Ints:
     """(epoch, client) of all who were lost, as sorted pairs."""
-    epoch, client = lost_clients(prepared.coded.events, prepared.membership, prepared.epochs)
+    epoch, client = lost_clients(prepared.encoded.events, prepared.membership, prepared.epochs)
     return np.unique(segments.pair(epoch, client))
 
 

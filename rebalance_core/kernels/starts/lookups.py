@@ -7,8 +7,8 @@ from functools import cached_property
 import numpy as np
 
 from rebalance_core.kernels import segments
-from rebalance_core.kernels.coded_events import type_code
-from rebalance_core.kernels.coded_offsets import Commits, Observations
+from rebalance_core.kernels.encoded_events import type_code
+from rebalance_core.kernels.encoded_offsets import Commits, Observations
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.routes import index_of
@@ -23,7 +23,7 @@ from rebalance_core.protocol.commits import (
 
 def may_lose(prepared: PreparedGroups, group: Ints, broker: Ints, sent_ms: Ints) -> Bools:
     """`replay.outages.Outages.may_lose` of many commits."""
-    events = prepared.coded.events
+    events = prepared.encoded.events
     down = events.type == type_code(BROKER_DOWN)
     turns = np.flatnonzero(down | (events.type == type_code(BROKER_UP)))
     turns = turns[np.lexsort((turns, events.broker[turns], events.group[turns]))]

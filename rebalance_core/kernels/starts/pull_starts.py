@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 
 from rebalance_core.kernels.cell_holders import Block, Broadcast, Piece, Shared
-from rebalance_core.kernels.coded_offsets import Observations
-from rebalance_core.kernels.codes import coded
+from rebalance_core.kernels.codes import encoded
+from rebalance_core.kernels.encoded_offsets import Observations
 from rebalance_core.kernels.group_rows import TYPES
 from rebalance_core.kernels.ownership.changes import INITIAL, Differ, OwnerChanges
 from rebalance_core.kernels.ownership.holdings import Holdings
@@ -31,7 +31,7 @@ from rebalance_core.kernels.starts.starts import (
 )
 from rebalance_core.kernels.starts.stored_starts import StoredStartArrays, chain_lows, highest
 from rebalance_core.kernels.starts.switched_lows import find_steps, switched_lows
-from rebalance_core.kernels.table_rows import group_columns, nullable, table_rows, words
+from rebalance_core.kernels.table_rows import dictionary_array, group_columns, nullable, table_rows
 from rebalance_core.model.group_settings import BROADCASTING, PULL
 from rebalance_core.model.verdicts import START_STATUSES
 from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
@@ -48,16 +48,16 @@ class PullStartArrays:
     def __init__(self, prepared: PreparedGroups, holdings: Holdings) -> None:
         self._prepared, self._queues = prepared, holdings.queues
         self._differ = Differ(prepared, holdings.queues)
-        coded, queues = prepared.coded, holdings.queues
-        rows = coded.observations if coded.observations is not None else Observations.none()
+        encoded, queues = prepared.encoded, holdings.queues
+        rows = encoded.observations if encoded.observations is not None else Observations.none()
         self._offsets = SeenOffsets(prepared, queues, rows, find_deletions(prepared))
         self._lost = lost_holders(prepared)
-        given = coded.commits
+        given = encoded.commits
         self._commits = None if given is None else SeenCommits(prepared, queues, given)
         self._first_pulls = FirstPulls(prepared, self._commits, self._offsets)
         self._switches = RoleSwitchArrays(prepared, queues)
         topics = prepared.grid.topics.topic[queues.group_topic]
-        self._retry = coded.topic_is_retry[topics]
+        self._retry = encoded.topic_is_retry[topics]
 
     def rows(self, piece: Piece) -> pa.RecordBatch:
         """One row per ADD of the piece that is not INITIAL; names are coded."""
@@ -72,7 +72,7 @@ class PullStartArrays:
         else:
             self._put_stored(self._commits, piece, changes, mine, starts)
         group = self._prepared.epochs.group[mine.epoch]
-        pulls = self._prepared.coded.groups.consumer_type[group] == TYPES.index(PULL)
+        pulls = self._prepared.encoded.groups.consumer_type[group] == TYPES.index(PULL)
         starts.zero(pulls, PULL_ALWAYS_ZERO)
         return self._table(mine, starts)
 
@@ -171,7 +171,7 @@ class PullStartArrays:
         """
         roster, states = self._prepared.roster, self._prepared.membership.states
         model = states.message_model[roster.runs.state[roster.run[mine.entry]]]
-        local = np.isin(self._prepared.coded.names.words, [BROADCASTING])[model]
+        local = np.isin(self._prepared.encoded.names.words, [BROADCASTING])[model]
         rows = np.flatnonzero(local)
         if len(rows):
             again = np.ones(len(adds.queue), np.bool_)
@@ -202,7 +202,7 @@ class PullStartArrays:
 
     def _table(self, adds: OwnerChanges, starts: Starts) -> pa.RecordBatch:
         prepared, epoch = self._prepared, adds.epoch
-        epochs, names = prepared.epochs, prepared.coded.names
+        epochs, names = prepared.epochs, prepared.encoded.names
         group = epochs.group[epoch]
         offsets, earliest_ms = self._offsets, prepared.epochs.from_ms[adds.epoch]
         seen = offsets.newest(adds.queue, earliest_ms)
@@ -221,20 +221,20 @@ class PullStartArrays:
                 "change_ms": earliest_ms,
                 "earliest_ms": earliest_ms,
                 "latest_ms": adds.latest_ms,
-                "client_id": coded(names.clients, adds.client),
+                "client_id": encoded(names.clients, adds.client),
                 "start_offset": _offsets(starts.offset),
                 "start_offset_low": _offsets(starts.low),
                 "start_offset_high": _offsets(starts.high),
-                "rule": words(RULES, starts.rule),
+                "rule": dictionary_array(RULES, starts.rule),
                 "stored_offset": _offsets(stored),
                 "min_offset": _offsets(least),
                 "max_offset": _offsets(most),
                 "corrected_offset": _offsets(corrected),
                 "skipped": nullable(skipped, known),
-                "status": words(START_STATUSES, starts.status),
+                "status": dictionary_array(START_STATUSES, starts.status),
                 "reason": pa.nulls(len(adds.queue), pa.string()),
             },
-            names_coded=True,
+            names_encoded=True,
         )
 
     def _stored(self, adds: OwnerChanges, starts: Starts, earliest_ms: Ints) -> Ints:

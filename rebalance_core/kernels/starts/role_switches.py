@@ -53,7 +53,7 @@ class RoleSwitchArrays:
         brokers = prepared.grid.brokers
         readable = (brokers.broker >= 0) & (prepared.grid.most_readable > 0)
         keys = np.unique(segments.pair(brokers.group[readable], brokers.broker[readable]))
-        self._outages = outages = find_outages(prepared.coded.events)
+        self._outages = outages = find_outages(prepared.encoded.events)
         found = segments.find(keys, segments.pair(brokers.group, np.maximum(brokers.broker, 0)))
         self._broker = np.where(brokers.broker >= 0, found, segments.NONE)[queues.topic_broker]
         first, end = outages.of(*segments.halves(keys))

@@ -19,7 +19,7 @@ from rebalance_core.engine.fan_out import fan_out
 from rebalance_core.engine.group_history import strategy_for
 from rebalance_core.engine.options import SimulationOptions
 from rebalance_core.kernels.cell_holders import ABSENT, Block
-from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
+from rebalance_core.kernels.encoded_groups import EngineOptions, read_encoded_groups
 from rebalance_core.kernels.group_kinds import REGULAR
 from rebalance_core.kernels.ownership.holdings import Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
@@ -98,8 +98,8 @@ def prepared_groups(events: pa.Table) -> PreparedGroups:
     """Everything about the groups of some events but who owns what."""
     options = EngineOptions(include_retry_topics=False)
     grouped = fan_out(check_tables(input_tables_of({"cluster_events": events})).tables)
-    coded = read_coded_groups(grouped.of(0, len(grouped)), options, strategy_for)
-    return prepare_groups(coded)
+    encoded = read_encoded_groups(grouped.of(0, len(grouped)), options, strategy_for)
+    return prepare_groups(encoded)
 
 
 def fastest(run: Callable[[], Any], enough: float) -> tuple[float, Any]:
@@ -126,7 +126,7 @@ def _states(prepared: PreparedGroups) -> tuple[Ints, Ints]:
     """Number of the member that owns each queue, in the first epoch and the last; -2: no queue."""
     holdings = Holdings(prepared)
     last = int(np.diff(prepared.epochs.of_group).max()) - 1
-    numbers = [int(name.rpartition("-")[2]) for name in prepared.coded.names.clients.to_pylist()]
+    numbers = [int(name.rpartition("-")[2]) for name in prepared.encoded.names.clients.to_pylist()]
     of_client = np.array([*numbers, ABSENT])
     states = np.full((2, len(holdings.queues.group)), ABSENT)
     first = int(prepared.epochs.of_group[0])

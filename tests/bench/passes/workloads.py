@@ -20,7 +20,7 @@ from rebalance_core.engine.ledger_pass import (
     with_empty_events_if_missing,
 )
 from rebalance_core.engine.options import REFERENCE, VECTORIZED
-from rebalance_core.kernels.coded_groups import EngineOptions
+from rebalance_core.kernels.encoded_groups import EngineOptions
 from rebalance_core.kernels.table_columns import EVENTS, GROUPS
 from rebalance_core.process.runtime import TableRows
 from rebalance_core.spark.routed_rows import routed_tables
@@ -70,7 +70,7 @@ class Owned:
                 if self.engine == REFERENCE:
                     yield from reference_pass(rows, OPTIONS)
                 else:
-                    yield from owned(rows, OPTIONS, names_coded=True)
+                    yield from owned(rows, OPTIONS, names_encoded=True)
 
     def _in_share(self, grouped: GroupedRows, group: int) -> bool:
         name = f"{grouped.clusters[group]}/{grouped.groups[group]}"
@@ -78,11 +78,11 @@ class Owned:
 
 
 def owned(
-    tables: Mapping[str, pa.Table], options: EngineOptions, *, names_coded: bool
+    tables: Mapping[str, pa.Table], options: EngineOptions, *, names_encoded: bool
 ) -> TableRows:
     """What the kernels make of some groups for ``ownership``."""
     wanted = [OWNERSHIP.name]
-    return rows_of(prepare_tables(tables, options, wanted), wanted, names_coded=names_coded)
+    return rows_of(prepare_tables(tables, options, wanted), wanted, names_encoded=names_encoded)
 
 
 def fanned_out(routed: DataFrame) -> DataFrame:
@@ -117,7 +117,7 @@ def per_group(fanned: DataFrame) -> DataFrame:
     def one_group(group: Any) -> Any:
         rows = pa.Table.from_pandas(group, _FANNED, preserve_index=False)
         tables = {name: rows.filter(pc.equal(rows[TABLE], name)) for name in (EVENTS, GROUPS)}
-        made = owned(tables, options, names_coded=False)
+        made = owned(tables, options, names_encoded=False)
         batches = [batch for name, batch in made if name == OWNERSHIP.name]
         return pa.Table.from_batches(batches, OWNERSHIP.arrow_schema()).to_pandas()
 

@@ -15,43 +15,43 @@ from tests.unit.kernels.fleets import build
 from tests.unit.replay.histories import history, join, leave, topic
 
 
-def rows_of(table: str, *, clients: str, names_coded: bool) -> list[pa.RecordBatch]:
+def rows_of(table: str, *, clients: str, names_encoded: bool) -> list[pa.RecordBatch]:
     """Rows of a group whose queues change hands, and for a while have no owner."""
     events = [topic(0, 5)]
     for number, client in enumerate(clients):
         events += [join(10 * number + 1, client), leave(10 * number + 2, client)]
     prepared = build([history(*events)])
-    return list(ledger_rows(table, prepared, Holdings(prepared), None, names_coded=names_coded))
+    return list(ledger_rows(table, prepared, Holdings(prepared), None, names_encoded=names_encoded))
 
 
 @pytest.mark.parametrize("table", CODED)
 def test_coded_names_are_the_plain_ones(table: str) -> None:
-    coded = rows_of(table, clients="ab", names_coded=True)
-    plain = rows_of(table, clients="ab", names_coded=False)
-    assert any(batch.num_rows for batch in coded)
-    assert {batch.schema for batch in coded} == {coded_schema(table)}
+    encoded = rows_of(table, clients="ab", names_encoded=True)
+    plain = rows_of(table, clients="ab", names_encoded=False)
+    assert any(batch.num_rows for batch in encoded)
+    assert {batch.schema for batch in encoded} == {coded_schema(table)}
     assert NAMES in coded_schema(table).types
     assert {batch.schema for batch in plain} == {LEDGER_TABLES[table].arrow_schema()}
-    assert [batch.to_pylist() for batch in coded] == [batch.to_pylist() for batch in plain]
+    assert [batch.to_pylist() for batch in encoded] == [batch.to_pylist() for batch in plain]
 
 
 @pytest.mark.parametrize("table", CODED)
 def test_a_file_has_plain_names_whatever_came_in(table: str, tmp_path: Path) -> None:
     written = {}
-    for kind, coded in (
+    for kind, encoded in (
         ("plain", (False, False)),
-        ("coded", (True, True)),
+        ("encoded", (True, True)),
         ("both", (True, False)),
     ):
         with TableWriters(tmp_path / kind, (table,)) as writers:
-            for clients, names_coded in zip(("ab", "cde"), coded, strict=True):
-                for batch in rows_of(table, clients=clients, names_coded=names_coded):
+            for clients, names_encoded in zip(("ab", "cde"), encoded, strict=True):
+                for batch in rows_of(table, clients=clients, names_encoded=names_encoded):
                     writers.write(table, batch)
         rows = pq.read_table(tmp_path / kind / table / FILE_NAME)
         assert rows.schema.equals(LEDGER_TABLES[table].arrow_schema())
         written[kind] = (rows.to_pylist(), writers.written()[table])
     assert written["plain"][1].rows > 0
-    assert written["coded"] == written["plain"] == written["both"]
+    assert written["encoded"] == written["plain"] == written["both"]
 
 
 def test_a_table_without_a_row_has_the_same_columns(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rebalance_core.contracts import INPUT_TABLES, LEDGER_TABLES, SIMULATED_TABLES
 from rebalance_core.contracts.table import arrow_type
 from rebalance_core.kernels import group_kinds
-from rebalance_core.kernels.coded_groups import EngineOptions, read_coded_groups
+from rebalance_core.kernels.encoded_groups import EngineOptions, read_encoded_groups
 from rebalance_core.kernels.ledger import ledger_rows
 from rebalance_core.kernels.ownership.holdings import CELLS_PER_BLOCK, Holdings
 from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups, prepare_groups
@@ -115,12 +115,12 @@ def build(
     )
     table = fleet_table(histories) if rows is None else rows
     by_table = {name: table.filter(pc.equal(table[TABLE], name)) for name in INPUT_TABLES}
-    return prepare_groups(read_coded_groups(by_table, options, strategy_for))
+    return prepare_groups(read_encoded_groups(by_table, options, strategy_for))
 
 
 def reasons_of(prepared: PreparedGroups) -> dict[GroupName, str]:
     """By group, the code of `kernels.group_kinds.REASONS`."""
-    names = prepared.coded.names
+    names = prepared.encoded.names
     groups = zip(names.clusters.to_pylist(), names.groups.to_pylist(), strict=True)
     return dict(zip(groups, (REASONS[code] for code in prepared.reason), strict=True))
 
@@ -175,7 +175,7 @@ def unknown_events(prepared: PreparedGroups, events: pa.Table) -> list[tuple[Any
         events: the rows of all tables, as the prepared read them.
     """
     rows = events.filter(pc.equal(events[TABLE], "cluster_events"))
-    unknown = rows.take(prepared.coded.events.row[prepared.membership.unknown]).to_pylist()
+    unknown = rows.take(prepared.encoded.events.row[prepared.membership.unknown]).to_pylist()
     return sorted(
         ((row["cluster"], row["consumer_group"]), row["event_ms"], row["sequence"])
         for row in unknown

@@ -15,7 +15,7 @@ from rebalance_core.strategies.registry import (
     register_room_resolver,
     register_strategy,
 )
-from tests.own_pieces import (
+from tests.plugins import (
     Asking,
     BeforeTheDash,
     NamesMore,
@@ -29,7 +29,7 @@ from tests.unit.kernels.random_groups import TRAITS, fleets, groups
 from tests.unit.kernels.test_equality import WAYS, Tally, Way, compare
 from tests.unit.timing.test_vectorized_equals_reference import quietly
 
-pytestmark = pytest.mark.usefixtures("own_pieces")
+pytestmark = pytest.mark.usefixtures("registered_plugins")
 
 
 def some_to_nobody(
@@ -45,7 +45,7 @@ TAKEN = (OwnAverage(), Sticky(), Asking("SOME_TO_NOBODY", some_to_nobody))
 
 
 @pytest.fixture(autouse=True)
-def named(own_pieces: None) -> None:
+def named(registered_plugins: None) -> None:
     for strategy in (*TAKEN, NamesMore(), ThrowsForThree()):
         register_strategy(strategy.name, strategy)
     register_hash_function("h", upstream_hash)

@@ -119,10 +119,10 @@ def compare(
     unknown = unknown_events(prepared, table)
     assert [event for event in unknown if event[0] in names] == rejected_events(replay)
     tally.groups.update(reasons.values())
-    groups, taken = prepared.coded.groups, prepared.reason == group_kinds.REGULAR
-    tally.kinds["BROADCASTING"] += int((groups.kind[taken] == group_kinds.EVERYONE).sum())
+    groups, taken = prepared.encoded.groups, prepared.reason == group_kinds.REGULAR
+    tally.kinds["BROADCASTING"] += int((groups.kind[taken] == group_kinds.BROADCAST).sum())
     for allocation in groups.allocation[taken & group_kinds.divides(groups.kind)].tolist():
-        tally.kinds[type(prepared.coded.strategies[allocation]).__name__] += 1
+        tally.kinds[type(prepared.encoded.strategies[allocation]).__name__] += 1
     tally.masterless += sum(row["masterless_queues"] > 0 for row in kernels["epochs"])
     tally.shared += int(prepared.shared.sum())
     tally.rows.update({table: len(rows) for table, rows in kernels.items()})

@@ -383,16 +383,19 @@ def test_there_is_a_group_for_every_reason() -> None:
         ("AVG_BY_CIRCLE", group_kinds.BY_PLACE),
         ("CONSISTENT_HASH(virtual_nodes=0)", group_kinds.ON_RING),
         ("MACHINE_ROOM(consumer_idcs=r)", group_kinds.BY_PLACE),
-        ("MACHINE_ROOM", group_kinds.NO_KIND),
+        ("MACHINE_ROOM", group_kinds.NOT_VECTORIZED),
         ("MACHINE_ROOM_NEARBY-AVG", group_kinds.IN_ROOMS),
         ("MACHINE_ROOM_NEARBY-AVG_BY_CIRCLE", group_kinds.IN_ROOMS),
-        ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", group_kinds.NO_KIND),
-        ("MACHINE_ROOM_NEARBY-CONFIG", group_kinds.NO_KIND),
-        ("CONFIG", group_kinds.LISTED),
+        ("MACHINE_ROOM_NEARBY-MACHINE_ROOM_NEARBY-AVG", group_kinds.NOT_VECTORIZED),
+        ("MACHINE_ROOM_NEARBY-CONFIG", group_kinds.NOT_VECTORIZED),
+        ("CONFIG", group_kinds.CONFIGURED),
     ],
 )
 def test_the_kind_of_a_strategy(text: str, kind: int) -> None:
-    assert group_kinds.kinds_of([parse_strategy(text)]).tolist() == [kind, group_kinds.NO_KIND]
+    assert group_kinds.kinds_of([parse_strategy(text)]).tolist() == [
+        kind,
+        group_kinds.NOT_VECTORIZED,
+    ]
 
 
 def test_strategies_of_one_rule_by_place_have_one_kind() -> None:
@@ -404,4 +407,4 @@ def test_strategies_of_one_rule_by_place_have_one_kind() -> None:
     )
     kinds = group_kinds.kinds_of(list(map(parse_strategy, texts)))
     first = group_kinds.BY_PLACE
-    assert kinds.tolist() == [first, first + 1, first, first + 2, group_kinds.NO_KIND]
+    assert kinds.tolist() == [first, first + 1, first, first + 2, group_kinds.NOT_VECTORIZED]

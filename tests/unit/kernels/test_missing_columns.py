@@ -50,7 +50,7 @@ def test_groups_are_numbered_by_kind_then_by_name() -> None:
         replace(history(join(0, "x"), strategy=strategy), consumer_group=name)
         for name, strategy in zip(("\uff5e", "b", "a", "😀"), strategies, strict=True)
     ]
-    names = build(groups).coded.names.groups
+    names = build(groups).encoded.names.groups
     assert names.to_pylist() == ["b", "😀", "\uff5e", "a"]
 
 

@@ -180,15 +180,15 @@ def rule_of(strategy: str) -> PlaceRule:
 
 def listed(prepared: PreparedGroups, strategy: str) -> Listed:
     """What the answers of one strategy say."""
-    is_it = [str(one) == strategy for one in prepared.coded.strategies]
+    is_it = [str(one) == strategy for one in prepared.encoded.strategies]
     answers = OwnersByPlace(
         rule_of(strategy),
-        np.array([*is_it, False], np.bool_)[prepared.coded.groups.allocation],
+        np.array([*is_it, False], np.bool_)[prepared.encoded.groups.allocation],
         prepared.epochs,
         prepared.grid,
         prepared.roster,
     )
-    names, roster = prepared.coded.names, prepared.roster
+    names, roster = prepared.encoded.names, prepared.roster
     sizes = np.diff(prepared.grid.topic_first)
     of = np.repeat(prepared.grid.topics.group, sizes)
     epoch = np.arange(len(of)) - np.repeat(prepared.grid.topic_first[:-1], sizes)

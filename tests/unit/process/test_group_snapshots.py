@@ -16,12 +16,12 @@ from rebalance_core.model.queue import retry_topic
 from rebalance_core.process import group_snapshots as module
 from rebalance_core.process.group_snapshots import (
     by_group,
-    ends_of_queues,
     group_tables,
     missing_routes,
     snapshots_of,
+    thinned_commits,
+    thinned_queue_offsets,
     topic_states,
-    turning_commits,
 )
 
 Row = dict[str, Any]
@@ -141,7 +141,7 @@ def test_the_ends_of_every_queue(tables: dict[str, list[Row]]) -> None:
     for row in tables["queue_offsets"]:
         by_queue[row["cluster"], row["topic"], row["queue_id"]].append(row["observed_ms"])
     expected = [(queue, ms) for queue, seen in by_queue.items() for ms in {min(seen), max(seen)}]
-    found = ends_of_queues(table_of("queue_offsets", tables["queue_offsets"])).to_pylist()
+    found = thinned_queue_offsets(table_of("queue_offsets", tables["queue_offsets"])).to_pylist()
     assert sorted(expected) == sorted(
         ((row["cluster"], row["topic"], row["queue_id"]), row["observed_ms"]) for row in found
     )
@@ -161,7 +161,7 @@ def test_commits_are_kept_where_the_offset_falls(tables: dict[str, list[Row]]) -
             falls_next = at + 1 == len(some) or offsets[at + 1] < offsets[at]
             if at < 2 or falls_next or (at and offsets[at] < offsets[at - 1]):
                 expected.append(row)
-    found = turning_commits(table_of("committed_offsets", tables["committed_offsets"]))
+    found = thinned_commits(table_of("committed_offsets", tables["committed_offsets"]))
     assert by_text(found.drop_columns("client_id").to_pylist()) == by_text(expected)
 
 
@@ -218,7 +218,7 @@ def test_every_group_gets_its_rows(
     monkeypatch.setattr(module, "ROWS_PER_CHUNK", rows_at_once)
     arrow = {name: table_of(name, rows) for name, rows in tables.items()}
     states = rows_of_arrow(topic_states(arrow["cluster_events"]))
-    ends = ends_of_queues(arrow["queue_offsets"]).to_pylist()
+    ends = thinned_queue_offsets(arrow["queue_offsets"]).to_pylist()
     named = {
         (row["cluster"], row["consumer_group"])
         for name in ("cluster_events", "consumer_groups", "committed_offsets", "findings")
@@ -264,7 +264,7 @@ def test_an_end_that_went_back_is_kept_with_the_one_before() -> None:
     where: Row = {"cluster": "c", "topic": "T", "broker_name": "b", "queue_id": 0}
     ends = enumerate((0, 50, 90, 7, 8, 9))
     rows = [where | {"observed_ms": ms, "min_offset": 0, "max_offset": high} for ms, high in ends]
-    found = ends_of_queues(table_of("queue_offsets", rows)).to_pylist()
+    found = thinned_queue_offsets(table_of("queue_offsets", rows)).to_pylist()
     assert sorted(row["observed_ms"] for row in found) == [0, 2, 3, 5]
 
 
@@ -275,5 +275,5 @@ def test_the_last_commit_of_each_client_is_kept() -> None:
         where | {"queue_id": 0, "client_id": one, "observed_ms": ms, "committed_offset": 10 + ms}
         for ms, one in enumerate(clients)
     ]
-    found = turning_commits(table_of("committed_offsets", rows)).to_pylist()
+    found = thinned_commits(table_of("committed_offsets", rows)).to_pylist()
     assert sorted(row["observed_ms"] for row in found) == [0, 1, 2, 5]

@@ -240,7 +240,7 @@ def widened(
     errors = {BEGIN_MS + at_ms: ms for at_ms, ms in errors.items()}
     coverage = replace(logs or Coverage(), named_error_ms=errors)
     unsure = WidenedStarts(None, {"c": AuditRun(0, 900_000, coverage=coverage)})
-    made = unsure.widened(ledger_pass(some, engine, names_coded=True), some, engine)
+    made = unsure.widened(ledger_pass(some, engine, names_encoded=True), some, engine)
     rows = [row for name, of in made if name == "pull_starts" for row in of.to_pylist()]
     return sorted(rows, key=key)
 

@@ -60,7 +60,7 @@ HELD: tuple[tuple[str, str, str, str, tuple[ClientProfile, ...], str, object], .
     (GO, "start on %RETRY%", "2.0.0", "not taken", (GO_OLD,), "start", "NO_ANSWER_IS_NO_COMMIT"),
     (GO, "start without a", "2.1.1", "NOT taken", (GO_2_1_1,), "start", "NEVER_WITHOUT_COMMIT"),
     (GO, "start", "2.1.2-2.1.3pre", "as Java 5.x", (GO_NEW,), "start", "AS_JAVA"),
-    (GO, "what brokers print", "", "whatever the version", EACH_GO, "version_told", False),
+    (GO, "what brokers print", "", "whatever the version", EACH_GO, "reports_version", False),
     (CPP, "strategy", "", "AVG only", (CPP_ANY,), "strategies", "AVG_ONLY"),
     (CPP, "order", "", "bytes", (CPP_ANY,), "order", "BYTES"),
     (
@@ -102,7 +102,7 @@ HELD: tuple[tuple[str, str, str, str, tuple[ClientProfile, ...], str, object], .
     (NODE, "empty list, no", "", "keeps", (NODE_ANY,), "empty_list", "KEEP"),
     (NODE, "empty list, no", "", "keeps", (NODE_ANY,), "no_queue", "FREEZE"),
     (NODE, "orderly", "", "none", (NODE_ANY,), "locks", "NONE"),
-    (NODE, "what brokers print", "", "version=121", (NODE_ANY,), "version_told", False),
+    (NODE, "what brokers print", "", "version=121", (NODE_ANY,), "reports_version", False),
     (RUST, "all six strategies", "", "as Java bit for bit", (RUST_ANY,), "strategies", "JAVA"),
     (RUST, "pass", "1.0.0", "20 s", (RUST_ANY,), "pass_ms", 20_000),
     (RUST, "pass", "1.0.0", "bytes order", (RUST_ANY,), "order", "BYTES"),
@@ -162,7 +162,7 @@ def test_what_was_only_read_is_marked(
         assert "read (the throw run)" in found
         run = False
     for profile in profiles:
-        assert (name not in profile.read) == run or name == "version_told"
+        assert (name not in profile.read) == run or name == "reports_version"
 
 
 READ: tuple[tuple[str, str, str, tuple[ClientProfile, ...], tuple[str, ...]], ...] = (
@@ -280,7 +280,7 @@ def test_a_start_that_was_run_in_one_mode_is_known_in_that_mode() -> None:
 
 def test_every_attribute_of_every_profile_is_held_to_a_row_or_is_javas() -> None:
     held = {(id(profile), name) for *_, profiles, name, _ in HELD for profile in profiles}
-    told = {"language", "releases", "read", "starts_run", "strategies_run", "version_told"}
+    told = {"language", "releases", "read", "starts_run", "strategies_run", "reports_version"}
     for profiles in PROFILES.values():
         for profile in profiles:
             for field in dataclasses.fields(ClientProfile):

@@ -14,7 +14,7 @@ from rebalance_core.strategies.registry import (
     register_room_resolver,
     register_strategy,
 )
-from tests.own_pieces import (
+from tests.plugins import (
     Asking,
     BeforeTheDash,
     NamesMore,
@@ -25,7 +25,7 @@ from tests.own_pieces import (
     upstream_hash,
 )
 
-pytestmark = pytest.mark.usefixtures("own_pieces")
+pytestmark = pytest.mark.usefixtures("registered_plugins")
 
 QUEUES = [MessageQueue("T", broker, n) for broker in ("r1-a", "r2-b") for n in range(5)]
 IDS = ["r1-x", "r2-y", "r3-z"]
@@ -40,8 +40,8 @@ def test_an_object_is_as_good_as_a_text() -> None:
 
 
 def test_a_name_is_read_back_and_the_first_name_of_an_object_is_shown() -> None:
-    register_strategy(GREY, "tests.own_pieces:OwnAverage")
-    register_strategy("GREY", "tests.own_pieces:OwnAverage")
+    register_strategy(GREY, "tests.plugins:OwnAverage")
+    register_strategy("GREY", "tests.plugins:OwnAverage")
     assert parse_strategy("GREY") == parse_strategy(GREY)
     assert str(parse_strategy("GREY")) == GREY
     assert custom.names(custom.STRATEGIES) == (GREY,)
@@ -159,7 +159,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     (Asking("N", remembers()), "gives two answers to one question"),
     ("acme.rebalance", "expected module:attribute, e.g. acme.rebalance:Grey"),
     ("no_such_module:Grey", "no_such_module cannot be imported (ModuleNotFoundError"),
-    ("tests.own_pieces:OwnAvarage", "has no OwnAvarage; did you mean OwnAverage?"),
+    ("tests.plugins:OwnAvarage", "has no OwnAvarage; did you mean OwnAverage?"),
 )
 
 

@@ -15,7 +15,7 @@ from rebalance_core.strategies.registry import register_plugins
 from rebalance_core.strategies.texts import parse_strategy
 from tests.tree import TREE
 
-pytestmark = pytest.mark.usefixtures("own_pieces")
+pytestmark = pytest.mark.usefixtures("registered_plugins")
 
 TABLES = TREE / "rebalance_core/bundled/demo/join-leave/tables"
 SHELL = "10.0.0.10@x;touch PWNED;#"
@@ -59,16 +59,16 @@ def test_no_way_leads_to_the_standard_library(
     ("allowed", "found"),
     [
         (["tests"], True),
-        (["tests.own_pieces"], True),
+        (["tests.plugins"], True),
         (["own"], False),
         (["tests.own"], False),
         (["test"], False),
         ([], False),
-        (["tests.own_pieces.x"], False),
+        (["tests.plugins.x"], False),
     ],
 )
 def test_only_what_is_allowed_is_imported(allowed: list[str], found: bool) -> None:
-    named = [(HASH_FUNCTIONS, "h", "tests.own_pieces:upstream_hash")]
+    named = [(HASH_FUNCTIONS, "h", "tests.plugins:upstream_hash")]
     if found:
         register_plugins(named, allowed)
         assert "hash_function=h" in str(parse_strategy("CONSISTENT_HASH(hash_function=h)"))

@@ -23,7 +23,7 @@ from tests.unit.audit.snapshots import (
 )
 
 A, B = "a", "b"
-LISTED = fact("BROKER_IN_CLUSTER", 900, broker_name=A)
+MAX_LISTED = fact("BROKER_IN_CLUSTER", 900, broker_name=A)
 
 
 def turn(kind: str, at: float, detail: str | None = None, broker: str = B) -> Any:
@@ -71,12 +71,12 @@ def test_a_broker_that_name_servers_removed_and_that_did_not_come_back() -> None
 def test_a_sign_of_life_after_it_shows_that_it_is_back(last_s: float) -> None:
     assert outages(UP, DOWN, alive=last_s) == ()
     listed = fact("BROKER_IN_CLUSTER", last_s, broker_name=B)
-    assert outages(UP, DOWN, facts=[*expected(A, B), LISTED, listed]) == ()
+    assert outages(UP, DOWN, facts=[*expected(A, B), MAX_LISTED, listed]) == ()
 
 
 def test_name_servers_whose_logs_end_early_do_not_show_that_it_is_still_away() -> None:
     assert outages(UP, DOWN, heard=False) == ()
-    assert len(outages(UP, DOWN, heard=False, facts=[*expected(A, B), LISTED])) == 1
+    assert len(outages(UP, DOWN, heard=False, facts=[*expected(A, B), MAX_LISTED])) == 1
     nothing = Coverage(known=True, name_servers=name_server_logs())
     assert outages(UP, turn("DOWN", 500, "STOPPED"), covered=nothing) == ()
 
@@ -85,14 +85,14 @@ def test_an_expected_broker_that_the_cluster_s_list_lacks() -> None:
     """Without an event: no name server's log, or one that ended."""
     unheard = Coverage(known=True, name_servers=name_server_logs())
     observed = turn("UP", 0, "OBSERVED")
-    facts = [*expected(A, B), LISTED]
+    facts = [*expected(A, B), MAX_LISTED]
     (one,) = outages(observed, facts=facts, alive=600, covered=unheard)
     assert (one.down_ms, one.seen_ms) == (None, ms(600))
     assert "clusterList" in one.evidence
     assert outages(observed, facts=facts, alive=880, covered=unheard) == ()  # it answered
     assert outages(observed, facts=expected(A, B), covered=unheard) == ()  # no list at all
     assert outages(UP, facts=facts, covered=Coverage(known=True)) == ()  # registered elsewhere
-    assert outages(observed, facts=[*expected(A), LISTED], covered=unheard) == ()
+    assert outages(observed, facts=[*expected(A), MAX_LISTED], covered=unheard) == ()
 
 
 def test_an_outage_that_ended() -> None:

@@ -13,7 +13,7 @@ from rebalance_core.cli import terminal
 from rebalance_core.cli.run.jvm import explain_spark_failure, is_spark_failure
 from rebalance_core.cli.run.on_spark import spark_progress, tasks_of
 from rebalance_core.model.errors import UsageError
-from rebalance_core.spark.older_sparks import refuse_too_old
+from rebalance_core.spark.spark_versions import refuse_too_old
 from tests.tree import TREE
 
 # Progress of a run on Spark, from what its status tracker tells.

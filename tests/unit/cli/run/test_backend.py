@@ -11,7 +11,7 @@ import pytest
 from rebalance_core.checks.text_lines import BLOCK_BYTES
 from rebalance_core.checks.unpacked_text import unpacked_size
 from rebalance_core.cli.options import AUTO, PROCESS, SPARK
-from rebalance_core.cli.run.carrier import run_on_of
+from rebalance_core.cli.run.backend import run_on_of
 from rebalance_core.cli.settings import Settings, resolve_settings
 from rebalance_core.model.errors import UsageError
 from rebalance_core.storage.place import place_of

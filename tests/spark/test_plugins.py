@@ -12,11 +12,11 @@ from rebalance_core.contracts import LEDGER_TABLES
 from rebalance_core.model.errors import UsageError
 from rebalance_core.spark import InputTables, simulate
 from rebalance_core.spark.functions import rmq_allocate
-from rebalance_core.spark.own_pieces import in_tasks
+from rebalance_core.spark.plugins import in_tasks
 from tests.recordings.tables import DATA
 from tests.spark.frames import assert_same_rows, frame_of
 
-pytestmark = pytest.mark.usefixtures("own_pieces")
+pytestmark = pytest.mark.usefixtures("registered_plugins")
 
 FOLDER = DATA / "join-leave" / "tables"
 MODULE = """

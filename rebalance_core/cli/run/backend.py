@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rebalance_core.cli.options import AUTO, PROCESS, SPARK
-from rebalance_core.cli.run.in_process import Carrier
+from rebalance_core.cli.run.in_process import Backend
 from rebalance_core.cli.run.input_files import is_larger
 from rebalance_core.cli.run.jvm import connect_address, under_spark_submit
 from rebalance_core.cli.settings import Settings
@@ -50,7 +50,7 @@ def run_on_of(
     return SPARK if large else PROCESS
 
 
-def carrier_of(
+def backend_of(
     job: str,
     options: Any,
     settings: Settings,
@@ -58,7 +58,7 @@ def carrier_of(
     others: Iterable[str | None] = (),
     *,
     large: bool = False,
-) -> Carrier:
+) -> Backend:
     """Return where the run takes place.
 
     Args:
@@ -73,7 +73,7 @@ def carrier_of(
     if not (large and options.run_on == AUTO):
         run_on = run_on_of(options, settings, places, [options.output, *others])
     if run_on == PROCESS:
-        return Carrier(job, options, settings)
+        return Backend(job, options, settings)
     from rebalance_core.cli.run.on_spark import OnSpark  # pyspark takes a second to import
 
     return OnSpark(job, options, settings)

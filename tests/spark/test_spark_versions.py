@@ -5,9 +5,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from rebalance_core.contracts import ALL_TABLES
-from rebalance_core.spark import older_sparks
-from rebalance_core.spark.older_sparks import by_number, key_of_task
+from rebalance_core.spark import spark_versions
 from rebalance_core.spark.sources import frame_of, rows_of
+from rebalance_core.spark.spark_versions import by_number, key_of_task
 
 NUMBERS = [*range(2_000), 2**31 - 1]
 
@@ -23,7 +23,7 @@ def test_rows_go_to_the_task_of_their_number(
 ) -> None:
     if since == (3, 5) and spark.version < "4.1":
         pytest.skip("this Spark lacks repartitionById")
-    monkeypatch.setattr(older_sparks, "_BY_ID", since)
+    monkeypatch.setattr(spark_versions, "_BY_ID", since)
     numbers = spark.range(0, 50, 1, 3).select(sf.col("id").cast("INT").alias("number"))
     placed = by_number(numbers, 7, "number").withColumn("task", sf.spark_partition_id())
     assert sorted((row["number"], row["task"]) for row in rows_of(placed)) == [

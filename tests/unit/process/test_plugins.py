@@ -25,19 +25,19 @@ from rebalance_core.timing.reference.play import play_seeds_one_by_one
 from rebalance_core.timing.timeline_builder import build_timeline
 from rebalance_core.timing.vectorized import play_seeds, reason_of
 from rebalance_core.timing.vectorized.reference_only import REGULAR
-from tests.own_pieces import NamesMore, OwnAverage, Sticky, ThrowsForThree
+from tests.plugins import NamesMore, OwnAverage, Sticky, ThrowsForThree
 from tests.recordings.tables import DATA
 from tests.unit.kernels.fleets import replay_rows
 from tests.unit.kernels.random_groups import groups
 from tests.unit.timing.futures import rows_of
 from tests.unit.timing.test_vectorized_equals_reference import OPTIONS, VERSIONS, awake, quietly
 
-pytestmark = pytest.mark.usefixtures("own_pieces")
+pytestmark = pytest.mark.usefixtures("registered_plugins")
 
 GREY = "com.acme.GreyStrategy"
 FOLDER = DATA / "join-leave" / "tables"
-ALLOWED = ("--allow-plugins", "tests.own_pieces")
-NAMED = ("--set", f"strategies.{GREY}=tests.own_pieces:OwnAverage", *ALLOWED)
+ALLOWED = ("--allow-plugins", "tests.plugins")
+NAMED = ("--set", f"strategies.{GREY}=tests.plugins:OwnAverage", *ALLOWED)
 THREE = ["10.0.0.1@1#1", "10.0.0.2@2#2", "10.0.0.3@3#3"]
 TOPIC = {"orders": {"broker-a": 5, "broker-b": 3}}
 
@@ -186,7 +186,7 @@ def test_a_pass_and_an_explanation() -> None:
 
 
 def test_futures_in_several_processes() -> None:
-    rebalance_core.register_strategy(GREY, "tests.own_pieces:OwnAverage")
+    rebalance_core.register_strategy(GREY, "tests.plugins:OwnAverage")
     tables = dict(rebalance_core.read_tables(FOLDER))
     for name in ("cluster_events", "consumer_groups"):
         table = tables[name]
@@ -235,8 +235,7 @@ def test_a_class_that_nobody_named_is_unknown_with_a_hint(collection: Path) -> N
 def test_a_class_that_is_named_is_compared_like_any_other(collection: Path, tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
     config.write_text(
-        f'[strategies]\n"{GREY}" = "tests.own_pieces:OwnAverage"\n'
-        'GREY = "tests.own_pieces:OwnAverage"\n'
+        f'[strategies]\n"{GREY}" = "tests.plugins:OwnAverage"\nGREY = "tests.plugins:OwnAverage"\n'
     )
     audit = rebalance_core.audit_collection(collection, config=config, allow_plugins=["tests"])
     original = rebalance_core.audit_collection(DATA / "broker-loss-4.9" / "collection")
@@ -294,12 +293,12 @@ def test_an_option_may_name_what_the_settings_name(run: Any) -> None:
         (("--set", "strategies.A=3"), "--set: strategies.A = 3: expected module:attribute"),
         (("--set", "strategies=3"), "strategies = 3: is a section, not a key"),
         (
-            ("--set", "strategies.AVG=tests.own_pieces:Sticky", *ALLOWED),
+            ("--set", "strategies.AVG=tests.plugins:Sticky", *ALLOWED),
             "AVG is a name of RocketMQ's",
         ),
         (("--set", "strategis.A=x:y"), "did you mean strategies"),
-        (("--set", "hash_functions.h=tests.own_pieces:Sticky", *ALLOWED), "has no (key)"),
-        (("--set", "room_resolvers.r=tests.own_pieces:Sticky", *ALLOWED), "has no broker_room"),
+        (("--set", "hash_functions.h=tests.plugins:Sticky", *ALLOWED), "has no (key)"),
+        (("--set", "room_resolvers.r=tests.plugins:Sticky", *ALLOWED), "has no broker_room"),
     ],
 )
 def test_a_mistake_is_told_before_anything_starts(

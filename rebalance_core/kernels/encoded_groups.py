@@ -14,16 +14,16 @@ import pyarrow.compute as pc
 
 from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.kernels import group_kinds, group_rows
-from rebalance_core.kernels.coded_events import Events, read_events
-from rebalance_core.kernels.coded_offsets import (
+from rebalance_core.kernels.config_lists import NAME, ConfigLists, listed_brokers, read_lists
+from rebalance_core.kernels.encoded_events import Events, read_events
+from rebalance_core.kernels.encoded_offsets import (
     Commits,
     Observations,
     read_commits,
     read_observations,
 )
-from rebalance_core.kernels.config_lists import NAME, ConfigLists, listed_brokers, read_lists
-from rebalance_core.kernels.divisions import Divisions
 from rebalance_core.kernels.group_rows import Groups, StrategyFor
+from rebalance_core.kernels.member_strategies import MemberStrategies
 from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.table_columns import (
     COMMITS,
@@ -74,14 +74,14 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class CodedGroups:
+class EncodedGroups:
     """Many groups, each complete."""
 
     names: Names
     groups: Groups
     strategies: tuple[AllocationStrategy, ...]
     """What `Groups.allocation` counts."""
-    divisions: Divisions
+    member_strategies: MemberStrategies
     lists: ConfigLists
     events: Events
     topic_sets: TopicSets
@@ -92,23 +92,23 @@ class CodedGroups:
     commits: Commits | None
     """Rows of committed_offsets; None: no such table was given."""
 
-    def divided_by(self, number: int) -> CodedGroups:
+    def divided_by(self, number: int) -> EncodedGroups:
         """The groups as if all members divided by their group's strategy of this number.
 
         Those that have fewer have a kind that divides nothing.
         """
         if number == 0:
             return self  # the kind of a group that divides is that of its first strategy
-        allocation = self.divisions.of_number(number, len(self.groups))
+        allocation = self.member_strategies.of_number(number, len(self.groups))
         kinds = group_kinds.kinds_of(self.strategies)
-        unknown = self.groups.kind == group_kinds.NO_KIND
-        kind = np.where(unknown, group_kinds.NO_KIND, kinds[allocation])
+        unknown = self.groups.kind == group_kinds.NOT_VECTORIZED
+        kind = np.where(unknown, group_kinds.NOT_VECTORIZED, kinds[allocation])
         return replace(self, groups=replace(self.groups, kind=kind, allocation=allocation))
 
 
-def read_coded_groups(
+def read_encoded_groups(
     rows: Mapping[str, pa.Table], options: EngineOptions, strategy_for: StrategyFor
-) -> CodedGroups:
+) -> EncodedGroups:
     """Rows of whole groups, in any order, as codes.
 
     Args:
@@ -141,7 +141,7 @@ def read_coded_groups(
         codes |= found
     words, sets = named["words"][0], TopicSets()
     retry = options.include_retry_topics
-    groups, strategies, divisions = group_rows.divided(
+    groups, strategies, member_strategies = group_rows.divided(
         group_rows.read_groups(tables[GROUPS], codes, words, sets, retry=retry),
         tables, numbers[EVENTS], codes, words, strategy_for,
     )  # fmt: skip
@@ -149,7 +149,7 @@ def read_coded_groups(
     groups = groups.take(order)
     renumbered = np.argsort(order)
     numbers = {name: renumbered[number] for name, number in numbers.items()}
-    return CodedGroups(
+    return EncodedGroups(
         names=Names(
             clusters.take(pa.array(order)),
             group_names.take(pa.array(order)),
@@ -158,7 +158,7 @@ def read_coded_groups(
         ),
         groups=groups,
         strategies=strategies,
-        divisions=divisions.renumbered(renumbered),
+        member_strategies=member_strategies.renumbered(renumbered),
         lists=read_lists(strategies, topics, named["brokers"][0]),
         events=read_events(tables[EVENTS], numbers[EVENTS], codes, groups, sets),
         topic_sets=sets,

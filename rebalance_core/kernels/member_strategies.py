@@ -11,7 +11,7 @@ from rebalance_core.kernels.segments import Bools, Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Divisions:
+class MemberStrategies:
     """The strategies of all members, and the distinct ones of each group.
 
     A group's strategies are numbered: its first one, its second one … Members of most groups have
@@ -61,7 +61,7 @@ class Divisions:
         found[self.group[mine]] = self.allocation[mine]
         return found
 
-    def renumbered(self, group: Ints) -> Divisions:
+    def renumbered(self, group: Ints) -> MemberStrategies:
         """The same for groups with other numbers: ``group`` has the new one of each."""
         moved = group[self.group]
         order = np.lexsort((self.allocation, moved))
@@ -74,7 +74,7 @@ class Divisions:
         )
 
 
-def find_divisions(
+def find_member_strategies(
     group: Ints,
     strategy: Ints,
     rules: Ints,
@@ -82,7 +82,7 @@ def find_divisions(
     everyone: Bools,
     lists: Bools,
     no_retry: Bools,
-) -> Divisions:
+) -> MemberStrategies:
     """The divisions of groups.
 
     Args:
@@ -101,7 +101,7 @@ def find_divisions(
         np.intersect1d(group[everyone], group[~everyone]),
         np.intersect1d(group[no_retry], group[~no_retry]),
     )
-    return Divisions(
+    return MemberStrategies(
         words,
         allocation[first],
         *segments.halves(pairs),
@@ -110,6 +110,6 @@ def find_divisions(
     )
 
 
-def strategies_of_groups(divisions: Divisions, groups: int) -> Ints:
+def strategies_of_groups(member_strategies: MemberStrategies, groups: int) -> Ints:
     """By group: how many strategies its members divide by."""
-    return np.bincount(divisions.group, minlength=groups).astype(np.int64)
+    return np.bincount(member_strategies.group, minlength=groups).astype(np.int64)
