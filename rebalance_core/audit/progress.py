@@ -8,7 +8,7 @@ from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.contracts.progress import NO_COMMIT, NO_END, READ_APART
 from rebalance_core.model.queue import is_retry_topic, is_system_topic
-from rebalance_core.model.times import MINUTE_MS, SECOND_MS
+from rebalance_core.model.times import MINUTE_MS, SECOND_MS, STANDSTILL_MS
 from rebalance_core.model.verdicts import (
     BROADCASTING,
     FALLS_BEHIND,
@@ -16,6 +16,7 @@ from rebalance_core.model.verdicts import (
     MOVES,
     SEEN_ONCE,
     STANDS_STILL,
+    UNCHANGED,
     UNKNOWN,
     Progress,
 )
@@ -64,6 +65,17 @@ def falls_behind(row: GroupQueueProgressRow) -> bool:
     return end_ms - before_ms >= FALLING_MS and unread - before > max(burst, 1)
 
 
+def is_unchanged(row: GroupQueueProgressRow) -> bool:
+    """Return whether messages are unread and the commit has not moved for as long as it takes.
+
+    Nothing shows that messages came meanwhile, or `stands_still` would hold.
+    """
+    since_ms, seen_ms = row["waits_since_ms"], row["committed_ms"]
+    if since_ms is None or seen_ms is None or not row["unread"]:
+        return False
+    return seen_ms - since_ms >= STANDSTILL_MS
+
+
 def is_idle(row: GroupQueueProgressRow) -> bool:
     """Return whether nothing of the queue is unread, and nothing came."""
     return row["unread"] == 0 and not row["end_rate"]
@@ -78,6 +90,8 @@ def progress_of(group: GroupSnapshot) -> GroupProgress:
         return GroupProgress(STANDS_STILL)
     if any(map(falls_behind, rows)):
         return GroupProgress(FALLS_BEHIND)
+    if any(map(is_unchanged, rows)):
+        return GroupProgress(UNKNOWN, UNCHANGED)
     if any(row["commit_rate"] for row in rows):
         return GroupProgress(MOVES)
     read = [row for row in rows if row["committed"] is not None]

@@ -8,7 +8,7 @@ from rebalance_core.audit.registry import ALL_RULES
 from rebalance_core.audit.subjects import SUBJECTS
 from rebalance_core.contracts.progress import PROGRESS_REASONS
 from rebalance_core.ingest.rows import FINDING_IDS, OF_A_BROKER
-from rebalance_core.model.verdicts import PROGRESS, REASONS, SEEN_ONCE, VERDICTS
+from rebalance_core.model.verdicts import PROGRESS, PROGRESS_UNKNOWN, REASONS, VERDICTS
 
 NOT_SEEN = (
     (
@@ -89,7 +89,7 @@ def rules_page() -> str:
         "| why it is not known, or a bound | meaning |",
         "|---|---|",
         *(f"| `{reason}` | {meaning} |" for reason, meaning in PROGRESS_REASONS.items()),
-        f"| `{SEEN_ONCE}` | messages are unread, and one look at the commit shows no movement |",
+        *(f"| `{reason}` | {meaning} |" for reason, meaning in PROGRESS_UNKNOWN.items()),
         "",
         "Where members share queues (`pop_reach`), a client's `#Consumer Pop Detail#` is compared "
         "with what it may pop, its process queues with what it pulls. Without a `consumerStatus` "

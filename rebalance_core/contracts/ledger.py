@@ -70,7 +70,7 @@ GROUP_VERDICTS = Table(
         dumps INT dumps of the group collected
         basis STRING {allowed} what shows who the members are
         progress STRING {allowed}
-        progress_reason? STRING why that is UNKNOWN: SEEN_ONCE, BROADCASTING or as queue_progress
+        progress_reason? STRING why that is UNKNOWN (docs/audit-rules.md)
         """,
         verdict=tuple(VERDICTS),
         basis=tuple(BASES),

@@ -55,6 +55,7 @@ SNAPSHOT_PROGRESS = replace(
             """
             unread_before? BIGINT at most so many were unread when the end was seen first
             unread_before_ms? BIGINT when that was
+            waits_since_ms? BIGINT since when what is unread may wait: the commit has not moved
             """
         ),
     ),

@@ -1255,6 +1255,7 @@ class GroupQueueProgressRow(TypedDict):
     reason: Literal["NO_COMMIT", "NO_END", "END_BELOW_COMMIT", "READ_APART", None]
     unread_before: int | None
     unread_before_ms: int | None
+    waits_since_ms: int | None
 
 
 class SnapshotRows(TypedDict):

@@ -69,8 +69,13 @@ PROGRESS: dict[Progress, str] = {
 }
 """Whether a group reads what its queues hold."""
 SEEN_ONCE: Final = "SEEN_ONCE"
-"""Why progress is not known, beside the reasons of `queue_progress`: messages are unread, and one
-look at the commit shows no movement."""
+UNCHANGED: Final = "UNCHANGED"
+PROGRESS_UNKNOWN = {
+    SEEN_ONCE: "messages are unread, and one look at the commit shows no movement",
+    UNCHANGED: "messages are unread and the commit has not moved for two minutes or more; no file "
+    "shows whether messages came meanwhile",
+}
+"""Why progress is not known, beside the reasons of `queue_progress`."""
 
 NO_DUMP: Final = "NO_DUMP"
 NOT_TOLD: Final = "NOT_TOLD"

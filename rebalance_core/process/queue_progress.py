@@ -196,6 +196,7 @@ def _figures(
         "commit_rate": pa.array(commit_rate, mask=~commit_timed),
         "end_rate": pa.array(end_rate[of_queue], mask=~end_timed[of_queue]),
         "still_since_ms": pa.array(since, mask=~still),
+        "waits_since_ms": pa.array(since, mask=~has_commit),
         "reason": pa.array(reason.tolist(), pa.string(), mask=reason == ""),
         "unread_before": pa.array(before, mask=~compared),
         "unread_before_ms": pa.array(before_ms, mask=~compared),
@@ -215,20 +216,18 @@ def _last(seen: _Seen, begin: Ints, after: Ints) -> tuple[Ints, Ints, Bools]:
 def _still(
     commit: _Seen, end: _Seen, commits: tuple[Ints, Ints], ends: tuple[Ints, Ints]
 ) -> tuple[Ints, Bools]:
-    """Since when each commit stands still while the end grows, and which do.
+    """Since when each commit has not moved although messages may wait, and which stand still.
 
-    A commit that two observations show unchanged stands still from when the end was surely above
-    it. The end has grown if it was at the commit before, or if two looks at it differ.
+    Those of which two observations show that the commit does not move, and looks at the end that
+    messages came meanwhile: it was at the commit before, or two looks at it differ.
     """
     begin, after = commits
-    since, still = np.zeros(len(begin), np.int64), np.zeros(len(begin), np.bool_)
+    same_ms, still = _unchanged_ms(commit, after), np.zeros(len(begin), np.bool_)
+    since = same_ms.copy()
     if not len(commit.of) or not len(end.of):
         return since, still
-    new = first_of_run(commit.of, commit.offset)
-    run = np.maximum.accumulate(np.where(new, np.arange(len(new)), 0))
     last, there = after - 1, after > begin
-    first = np.where(there, run[last], 0)
-    lasted = commit.at_ms[last] - commit.at_ms[first]
+    lasted = commit.at_ms[last] - same_ms
     rows = np.flatnonzero(there & (lasted >= STANDSTILL_MS) & (ends[1] > ends[0]))
     if not len(rows):
         return since, still
@@ -245,11 +244,20 @@ def _still(
     least = np.minimum.reduceat(np.where(waits, end.offset[at], _LATER), starts)
     most = np.maximum.reduceat(np.where(waits, end.offset[at], _NEVER), starts)
     grown = (most > least) | (idle_ms > _NEVER) & (most > stays)
-    from_ms = np.maximum(commit.at_ms[first][rows], idle_ms)
+    from_ms = np.maximum(same_ms[rows], idle_ms)
     surely = np.maximum(from_ms, np.minimum(waits_ms, until)) + STANDSTILL_MS <= until
     since[rows] = from_ms
     still[rows] = grown & surely
     return since, still
+
+
+def _unchanged_ms(commit: _Seen, after: Ints) -> Ints:
+    """When the last commit of each span was first seen where it is; of an empty span: no time."""
+    if not len(commit.of):
+        return np.zeros(len(after), np.int64)
+    new = first_of_run(commit.of, commit.offset)
+    begin = np.maximum.accumulate(np.where(new, np.arange(len(new)), 0))
+    return commit.at_ms[begin[after - 1]]
 
 
 def _before(
