@@ -125,6 +125,8 @@ LINKS = (
         Link(f"OWNERSHIP_DIFFERS_{reason}", "QUEUES_NOT_READ", GROUP_TOPIC, _unheld)
         for reason in _DIFFERS
     ),
+    Link("GROUP_DISABLED", "COMMIT_STANDS_STILL", GROUP, _gives("disabled")),
+    Link("MEMBER_SUSPENDED", "COMMIT_STANDS_STILL", GROUP, _gives("suspended")),
     Link("TOPIC_GONE", "COMMITS_ABOVE_END", GROUP_TOPIC, _equal("deleted_from"), quiet=True),
     _set_up("READ_FEWER_THAN_WRITTEN", "queues", "numbers"),
     _set_up("READ_MORE_THAN_WRITTEN", "queues", "numbers"),

@@ -35,12 +35,12 @@ class Cause(NamedTuple):
 
     Attributes:
         text: A clause that ends the summary.
-        evidence: A word for it.
+        reason: A word for it, by which the finding of the cause is known (`causes.LINKS`).
         remedy: What to do; None: what the rule says.
     """
 
     text: str
-    evidence: str
+    reason: str
     remedy: str | None = None
 
 
@@ -78,7 +78,7 @@ def _stands_still(rows: Rows, cause: Cause | None, *, whole: bool) -> Finding:
             "unread": unread,
             "holders": listed(holders),
             "seen_ms": seen_ms,
-            "cause": cause.evidence if cause else "unknown",
+            "reason": cause.reason if cause else "unknown",
         },
         severity=ERROR if whole else WARNING,
         client_id=holders[0] if len(holders) == 1 else None,
@@ -110,7 +110,7 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
             "unread": unread,
             "arrive_per_second": f"{arrive:.3g}",
             "read_per_second": f"{leave:.3g}",
-            "cause": cause.evidence if cause else "unknown",
+            "reason": cause.reason if cause else "unknown",
         },
         severity=WARNING if cause else None,
         first_ms=since_ms,
@@ -191,13 +191,11 @@ def _looked_for(group: GroupSnapshot, queue: MessageQueue, since_ms: int | None)
 
 def _cause(group: GroupSnapshot, row: GroupQueueProgressRow) -> Cause | None:
     """Return the cause that files show, the one that no member can mend first."""
-    refusing = sorted(
-        {fact["broker_name"] for fact in _newest_configs(group) if _disabled(fact)}
-        & {row["broker_name"]}
-    )
-    if refusing:
+    refusing = sorted(fact["broker_name"] for fact in _newest_configs(group) if _disabled(fact))
+    if row["broker_name"] in refusing:
         return Cause(
-            f"{listed(refusing)} has consumeEnable=false for the group and refuses its pulls",
+            f"the group is disabled at {listed(refusing)} (consumeEnable=false), and pulls are "
+            "refused",
             "disabled",
             "Enable the group again: mqadmin updateSubGroup -g <group> -s true.",
         )

@@ -113,7 +113,8 @@ def test_what_files_show_of_the_cause_is_named() -> None:
     assert "no file shows why" in one.summary
     config = fact("GROUP_CONFIG", 800, broker_name="a", consume_enable="false")
     (one,) = findings_of(STILL, stuck(facts=[config]))
-    assert "a has consumeEnable=false for the group" in one.summary
+    assert "the group is disabled at a (consumeEnable=false)" in one.summary
+    assert one.evidence["reason"] == "disabled"
     assert "updateSubGroup" in (one.remedy or "")
     answer: dict[str, Any] = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
     cached = fact("HELD_QUEUE", 890, **answer, commit_offset="70", cached_messages="25")
