@@ -35,8 +35,8 @@ _STORE, _MQADMIN = "", "mqadmin"
 """Whose clock dates an observation that no client's log has."""
 _FLICKER_MS = 10_000
 """Two looks so close together may have been read in the other order: no fall between them."""
-_NEVER = np.iinfo(np.int64).min
-_LATER = np.iinfo(np.int64).max
+_BEFORE_ALL = np.iinfo(np.int64).min
+_AFTER_ALL = np.iinfo(np.int64).max
 
 
 class _Seen(NamedTuple):
@@ -131,13 +131,13 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
         queue_e, ends["at_ms"].to_numpy(), ends["offset"].to_numpy(), np.zeros_like(queue_e)
     )
     low = ends["low"].to_numpy()[order]
-    at = place[of_queue]
+    shown = place[of_queue]
     columns = {
-        "cluster": clusters.take(pa.array(both[0][at])),
+        "cluster": clusters.take(pa.array(both[0][shown])),
         "consumer_group": groups.take(pa.array(of_group)),
-        "topic": names.take(pa.array(both[1][at])),
-        "broker_name": brokers.take(pa.array(broker[at])),
-        "queue_id": pa.array(number[at].astype(np.int32)),
+        "topic": names.take(pa.array(both[1][shown])),
+        "broker_name": brokers.take(pa.array(broker[shown])),
+        "queue_id": pa.array(number[shown].astype(np.int32)),
         "client_id": pa.nulls(len(pair), pa.string()),
         **_figures(commit, end, low, of_queue, int(queue.max(initial=-1)) + 1),
         "expires_ms": pa.nulls(len(pair), pa.int64()),
@@ -157,7 +157,7 @@ def with_holders(progress: pa.Table, ownership: pa.Table | None) -> pa.Table:
     keys = [*GROUP, *_QUEUE]
     one = held.group_by(keys).aggregate([("client_id", "min"), ("client_id", "max")])
     one = one.filter(pc.equal(one["client_id_min"], one["client_id_max"]))
-    numbered = progress.select(keys).append_column("_row", pa.array(range(len(progress))))
+    numbered = progress.select(keys).append_column("_row", pa.array(np.arange(len(progress))))
     joined = numbered.join(one.select([*keys, "client_id_min"]), keys=keys, join_type="left outer")
     holders = joined.sort_by("_row")["client_id_min"].combine_chunks()
     place = progress.column_names.index("client_id")
@@ -238,12 +238,12 @@ def _still(
     stays = commit.offset[last][rows]
     above = end.offset[at] > stays.repeat(counts)
     looked = end.at_ms[at] <= (until + MINUTE_MS).repeat(counts)
-    idle_ms = np.maximum.reduceat(np.where(looked & ~above, end.at_ms[at], _NEVER), starts)
+    idle_ms = np.maximum.reduceat(np.where(looked & ~above, end.at_ms[at], _BEFORE_ALL), starts)
     waits = looked & above & (end.at_ms[at] > idle_ms.repeat(counts))
-    waits_ms = np.minimum.reduceat(np.where(waits, end.at_ms[at], _LATER), starts)
-    least = np.minimum.reduceat(np.where(waits, end.offset[at], _LATER), starts)
-    most = np.maximum.reduceat(np.where(waits, end.offset[at], _NEVER), starts)
-    grown = (most > least) | (idle_ms > _NEVER) & (most > stays)
+    waits_ms = np.minimum.reduceat(np.where(waits, end.at_ms[at], _AFTER_ALL), starts)
+    least = np.minimum.reduceat(np.where(waits, end.offset[at], _AFTER_ALL), starts)
+    most = np.maximum.reduceat(np.where(waits, end.offset[at], _BEFORE_ALL), starts)
+    grown = (most > least) | (idle_ms > _BEFORE_ALL) & (most > stays)
     from_ms = np.maximum(same_ms[rows], idle_ms)
     surely = np.maximum(from_ms, np.minimum(waits_ms, until)) + STANDSTILL_MS <= until
     since[rows] = from_ms
