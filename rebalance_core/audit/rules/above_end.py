@@ -24,7 +24,7 @@ from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.audit.topic_settings import is_deleted
 from rebalance_core.model.errors import UsageError
 from rebalance_core.model.queue import MessageQueue, is_system_topic
-from rebalance_core.model.times import utc
+from rebalance_core.model.times import MINUTE_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 from rebalance_core.protocol.first_pull import first_pull_correction
 
@@ -176,6 +176,22 @@ def _is_back(fact: SentFact) -> bool:
     return number(fact["details"].get("asked")) > number(fact["details"].get("given"))
 
 
+def _was_read(group: GroupSnapshot, fact: SentFact) -> bool:
+    """Return whether the client had read the queue before, up to the offset that is gone.
+
+    Who just took a queue over asks for a commit, which may have been set above the end by hand.
+    """
+    if fact["kind"] != "OFFSET_ILLEGAL":
+        return False
+    return any(
+        queue_of(row) == queue_of(fact)
+        and row["client_id"] == fact["client_id"]
+        and row["from_ms"] + MINUTE_MS < fact["first_ms"]
+        and (row["to_ms"] is None or row["to_ms"] > fact["first_ms"])
+        for row in group.tables["ownership"]
+    )
+
+
 def _given_up(sent: Iterable[SentFact]) -> set[MessageQueue]:
     """Queues that clients, by their own logs, gave up for an offset that the broker lacks."""
     return {queue_of(fact) for fact in sent if fact["kind"] == "OFFSET_ILLEGAL"}
@@ -213,7 +229,7 @@ def _finding(
     settled = (
         not above
         and not falls
-        and not _given_up(sent)
+        and not any(_was_read(group, fact) for fact in sent)
         and all(number(fact["details"].get("given")) > 0 for fact in sent)
     )
     severity: Severity = ERROR if above and group.members else WARNING
@@ -274,10 +290,11 @@ def _sent_to(
         span = f"{asked[0]}" if asked[0] == asked[-1] else f"{asked[0]} to {asked[-1]}"
         given_up = _given_up(sent)
         where = f" of {places[0][0]} {_names(given_up)}" if given_up else ""
+        was_read = any(_was_read(group, fact) for fact in sent)
         lost = f"; the store lost what lay between, or {places[0][0]} was made anew"
         return (
             f"pulls{where} from {span} were sent to {listed([str(one) for one in given], 3)} at "
-            f"{utc(sent[0]['first_ms'])}{lost if given_up and not above else ''}"
+            f"{utc(sent[0]['first_ms'])}{lost if was_read and not above else ''}"
         )
     versions = {group.run.versions.get(broker) for _, broker in places}
     version = versions.pop()

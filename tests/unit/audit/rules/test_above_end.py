@@ -136,3 +136,19 @@ def test_a_slave_that_knows_an_older_copy_and_a_topic_that_was_deleted() -> None
     assert severities(RULE, snapshot_of(*ONE, down, up, **fell)) == ["INFO"]
     gone = event(TOPIC_DELETED, 950, topic="T", broker_name="a")
     assert findings_of(RULE, snapshot_of(*ONE, gone, **LOST)) == []
+
+
+def test_a_client_that_had_read_a_queue_and_finds_its_offset_gone_lost_messages() -> None:
+    """Who takes a queue over asks for a commit, which may have been set above the end by hand."""
+    named: Any = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
+    illegal = {
+        at: fact("OFFSET_ILLEGAL", at, **named, asked=15_619, given=7_358) for at in (5, 600)
+    }
+    group = snapshot_of(*ONE, facts=[illegal[600]])
+    (one,) = findings_of(RULE, group)
+    assert severities(RULE, group) == ["WARNING"]
+    assert "pulls of T a:0 from 15619 were sent to 7358" in one.summary
+    assert "the store lost what lay between, or T was made anew" in one.summary
+    begins = snapshot_of(*ONE, facts=[illegal[5]])
+    assert severities(RULE, begins) == ["INFO"]
+    assert "store lost" not in findings_of(RULE, begins)[0].summary
