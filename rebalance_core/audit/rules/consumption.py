@@ -17,6 +17,7 @@ from rebalance_core.audit.group_snapshot import (
 )
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.progress import falls_behind, is_idle, progress_rows, stands_still
+from rebalance_core.audit.rules.group_settings import CONSUME_ENABLE, setting_at_end
 from rebalance_core.audit.subjects import COMMITTED
 from rebalance_core.audit.subscriptions import is_broadcasting, suspended_clients
 from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
@@ -25,7 +26,7 @@ from rebalance_core.model.times import MINUTE_MS, STANDSTILL_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import GroupConfigFact, GroupQueueProgressRow
+    from rebalance_core.contracts.rows import GroupQueueProgressRow
 
 Rows = Sequence["GroupQueueProgressRow"]
 
@@ -191,7 +192,8 @@ def _looked_for(group: GroupSnapshot, queue: MessageQueue, since_ms: int | None)
 
 def _cause(group: GroupSnapshot, row: GroupQueueProgressRow) -> Cause | None:
     """Return the cause that files show, the one that no member can mend first."""
-    refusing = sorted(fact["broker_name"] for fact in _newest_configs(group) if _disabled(fact))
+    enabled = setting_at_end(group, CONSUME_ENABLE)
+    refusing = sorted(broker for broker, (value, _) in enabled.items() if value == "false")
     if row["broker_name"] in refusing:
         return Cause(
             f"the group is disabled at {listed(refusing)} (consumeEnable=false), and pulls are "
@@ -246,16 +248,6 @@ def _logged_cause(group: GroupSnapshot, row: GroupQueueProgressRow) -> Cause | N
             text, word = _FLOW[flow["details"]["reason"]]
             return Cause(f"{text} (client's log)", word)
     return None
-
-
-def _newest_configs(group: GroupSnapshot) -> list[GroupConfigFact]:
-    """The newest configuration of the group on each broker."""
-    newest = {fact["broker_name"]: fact for fact in group.facts["GROUP_CONFIG"]}
-    return list(newest.values())
-
-
-def _disabled(fact: GroupConfigFact) -> bool:
-    return fact["details"].get("consume_enable") == "false"
 
 
 def _names(rows: Iterable[GroupQueueProgressRow]) -> list[str]:

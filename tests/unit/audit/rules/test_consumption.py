@@ -111,7 +111,7 @@ def test_mqadmin_alone_shows_it_by_two_answers() -> None:
 def test_what_files_show_of_the_cause_is_named() -> None:
     (one,) = findings_of(STILL, stuck())
     assert "no file shows why" in one.summary
-    config = fact("GROUP_CONFIG", 800, broker_name="a", consume_enable="false")
+    config = fact("GROUP_CONFIG", 800, 1000, broker_name="a", consume_enable="false")
     (one,) = findings_of(STILL, stuck(facts=[config]))
     assert "the group is disabled at a (consumeEnable=false)" in one.summary
     assert one.evidence["reason"] == "disabled"
