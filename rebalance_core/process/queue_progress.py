@@ -55,8 +55,9 @@ class _Seen(NamedTuple):
     clock: Ints
 
     @classmethod
-    def sorted(cls, of: Ints, at_ms: Ints, offset: Ints, clock: Ints) -> tuple[_Seen, Ints]:
-        """Sort them; also their order."""
+    def sorted(cls, of: Ints, rows: pa.Table, clock: Ints) -> tuple[_Seen, Ints]:
+        """Sort observations, rows with ``at_ms`` and ``offset``; also the order of the rows."""
+        at_ms, offset = rows["at_ms"].to_numpy(), rows["offset"].to_numpy()
         order = np.lexsort((offset, at_ms, of))
         return cls(of[order], at_ms[order], offset[order], clock[order]), order
 
@@ -100,51 +101,71 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
         topics: cluster, consumer_group and topic of what groups read.
     """
     commits, ends = _commits(tables), _ends(tables)
-    clusters, (of_commit, of_end, of_topic) = encode(
-        *(t["cluster"] for t in (commits, ends, topics))
-    )
-    names, (topic_c, topic_e, topic_t) = encode(*(t["topic"] for t in (commits, ends, topics)))
-    groups, (group_c, group_t) = encode(*(t["consumer_group"] for t in (commits, topics)))
-    brokers, (broker_c, broker_e) = encode(*(t["broker_name"] for t in (commits, ends)))
-    _, (clock,) = encode(commits["clock"])
-    numbers = [t["queue_id"].to_numpy().astype(np.int64) for t in (commits, ends)]
-    both = [np.concatenate(pair) for pair in ((of_commit, of_end), (topic_c, topic_e))]
-    broker, number = np.concatenate((broker_c, broker_e)), np.concatenate(numbers)
-    place, queue = _dense(*both, broker, number)
-    queue_c, queue_e = queue[: len(commits)], queue[len(commits) :]
+    queues = _Queues(commits, ends)
+    groups, (group_c, group_t) = encode(commits["consumer_group"], topics["consumer_group"])
     # a group reads each queue of its topics that has an end, and those that it committed
-    by_topic = _pairs(
-        of_end * len(names) + topic_e, queue_e, of_topic * len(names) + topic_t, group_t
-    )
-    pair, row_c = np.unique(
-        np.concatenate((queue_c * len(groups) + group_c, by_topic[0] * len(groups) + by_topic[1])),
-        return_inverse=True,
-    )
-    of_queue, of_group = np.divmod(pair, max(1, len(groups)))
-    commit, _ = _Seen.sorted(
-        row_c[: len(commits)],
-        commits["at_ms"].to_numpy(),
-        commits["offset"].to_numpy(),
-        clock,
-    )
-    end, order = _Seen.sorted(
-        queue_e, ends["at_ms"].to_numpy(), ends["offset"].to_numpy(), np.zeros_like(queue_e)
-    )
+    queue_t, group_t = queues.with_readers(topics, group_t)
+    read = np.concatenate((queues.of_commits, queue_t)) * len(groups)
+    read += np.concatenate((group_c, group_t))
+    pair, row = np.unique(read, return_inverse=True)
+    queue, group = np.divmod(pair, max(1, len(groups)))
+    _, (clock,) = encode(commits["clock"])
+    commit, _ = _Seen.sorted(row[: len(commits)], commits, clock)
+    end, order = _Seen.sorted(queues.of_ends, ends, np.zeros_like(queues.of_ends))
     low = ends["low"].to_numpy()[order]
-    shown = place[of_queue]
     columns = {
-        "cluster": clusters.take(pa.array(both[0][shown])),
-        "consumer_group": groups.take(pa.array(of_group)),
-        "topic": names.take(pa.array(both[1][shown])),
-        "broker_name": brokers.take(pa.array(broker[shown])),
-        "queue_id": pa.array(number[shown].astype(np.int32)),
+        "consumer_group": groups.take(pa.array(group)),
         "client_id": pa.nulls(len(pair), pa.string()),
-        **_figures(commit, end, low, of_queue, int(queue.max(initial=-1)) + 1),
         "expires_ms": pa.nulls(len(pair), pa.int64()),
+        **queues.columns(queue),
+        **_figures(commit, end, low, queue, queues.count),
     }
     rows = pa.table({name: columns[name] for name in SNAPSHOT_PROGRESS.column_names})
-    rows = rows.cast(SNAPSHOT_PROGRESS.arrow_schema())
-    return _not_broadcasting(rows, tables)
+    return _not_broadcasting(rows.cast(SNAPSHOT_PROGRESS.arrow_schema()), tables)
+
+
+class _Queues:
+    """The queues that commits and ends name, numbered in the order of their names.
+
+    Attributes:
+        of_commits: the number of each commit's queue; of_ends: of each end's.
+        count: how many queues there are.
+    """
+
+    def __init__(self, commits: pa.Table, ends: pa.Table) -> None:
+        both = pa.concat_tables([rows.select(["cluster", *_QUEUE]) for rows in (commits, ends)])
+        self._names = both.combine_chunks()
+        codes = [encode(both[name])[1][0] for name in ("cluster", "topic", "broker_name")]
+        codes.append(both["queue_id"].to_numpy().astype(np.int64))
+        order = np.lexsort(codes[::-1])
+        new = first_of_run(*(code[order] for code in codes))
+        numbers = np.empty(len(order), np.int64)
+        numbers[order] = new.cumsum() - 1
+        self._first = order[new]
+        self.of_commits, self.of_ends = np.split(numbers, [len(commits)])
+        self.count = len(self._first)
+
+    def columns(self, numbers: Ints) -> dict[str, pa.ChunkedArray]:
+        """The names of queues by their numbers."""
+        rows = self._names.take(pa.array(self._first[numbers]))
+        return {name: rows[name] for name in rows.column_names}
+
+    def with_readers(self, topics: pa.Table, groups: Ints) -> tuple[Ints, Ints]:
+        """Each queue that has an end, with each group that reads its topic.
+
+        Args:
+            topics: what groups read.
+            groups: a code of the group of each of these rows.
+        """
+        queue = np.unique(self.of_ends)
+        named = self.columns(queue)
+        _, of_cluster = encode(named["cluster"], topics["cluster"])
+        names, of_topic = encode(named["topic"], topics["topic"])
+        mine, read = (of_cluster[n] * len(names) + of_topic[n] for n in (0, 1))
+        order = np.argsort(read, kind="stable")
+        begin = read[order].searchsorted(mine)
+        counts = read[order].searchsorted(mine, side="right") - begin
+        return queue.repeat(counts), groups[order][ranges(begin, counts)]
 
 
 def with_holders(progress: pa.Table, ownership: pa.Table | None) -> pa.Table:
@@ -362,26 +383,6 @@ def _together(parts: list[pa.Table], names: list[str], texts: tuple[str, ...]) -
     schema = pa.schema((n, pa.string() if n in texts else pa.int64()) for n in names)
     parts = [part.cast(schema) for part in parts]
     return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
-
-
-def _dense(*keys: Ints) -> tuple[Ints, Ints]:
-    """A place of each distinct combination, and each row's number among them."""
-    order = np.lexsort(keys[::-1])
-    new = first_of_run(*(key[order] for key in keys))
-    numbers = np.empty(len(order), np.int64)
-    numbers[order] = new.cumsum() - 1
-    return order[new], numbers
-
-
-def _pairs(topic_of: Ints, queue: Ints, topics: Ints, group: Ints) -> tuple[Ints, Ints]:
-    """Each queue with each group that reads its topic."""
-    queue, first = np.unique(queue, return_index=True)
-    topic_of = topic_of[first]
-    order = np.argsort(topics, kind="stable")
-    topics, group = topics[order], group[order]
-    begin = topics.searchsorted(topic_of)
-    counts = topics.searchsorted(topic_of, side="right") - begin
-    return queue.repeat(counts), group[ranges(begin, counts)]
 
 
 def _not_broadcasting(rows: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
