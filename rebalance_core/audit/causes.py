@@ -126,6 +126,7 @@ LINKS = (
         for reason in _DIFFERS
     ),
     Link("GROUP_DISABLED", "COMMIT_STANDS_STILL", GROUP, _gives("disabled")),
+    Link("CONSUMER_BLOCKED", "COMMIT_STANDS_STILL", GROUP, _gives("unfinished message")),
     Link("MEMBER_SUSPENDED", "COMMIT_STANDS_STILL", GROUP, _gives("suspended")),
     Link("TOPIC_GONE", "COMMITS_ABOVE_END", GROUP_TOPIC, _equal("deleted_from"), quiet=True),
     _set_up("READ_FEWER_THAN_WRITTEN", "queues", "numbers"),

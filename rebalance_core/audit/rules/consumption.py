@@ -207,16 +207,29 @@ def _cause(group: GroupSnapshot, row: GroupQueueProgressRow) -> Cause | None:
             "suspended",
             "Resume the consumer, or find out who suspended it.",
         )
-    newest = held_over_time(group).get((row["client_id"] or "", queue_of(row)), [])[-1:]
-    for fact in newest:
-        first = number(fact["details"].get("commit_offset"))
-        if first == row["committed"] and number(fact["details"].get("cached_messages"), 0) > 0:
-            return Cause(
-                f"the client has messages from offset {first} on in its cache and does not finish "
-                "the first of them",
-                "unfinished message",
-            )
+    if _is_unfinished(group, row):
+        return Cause(
+            f"the client has messages from offset {row['committed']} on in its cache and does not "
+            "finish the first of them",
+            "unfinished message",
+        )
     return _logged_cause(group, row)
+
+
+def _is_unfinished(group: GroupSnapshot, row: GroupQueueProgressRow) -> bool:
+    """Return whether the client's answer has messages after the commit, or mqadmin says so."""
+    queue, since_ms = queue_of(row), row["still_since_ms"] or 0
+    newest = held_over_time(group).get((row["client_id"] or "", queue), [])[-1:]
+    return any(
+        number(fact["details"].get("commit_offset")) == row["committed"]
+        and number(fact["details"].get("cached_messages"), 0) > 0
+        for fact in newest
+    ) or any(
+        queue_of(fact) == queue
+        and fact["details"].get("trouble") == "consume"
+        and fact["last_ms"] >= since_ms
+        for fact in group.facts["STUCK_QUEUE"]
+    )
 
 
 _FLOW = {
@@ -261,8 +274,8 @@ STANDS_STILL = Rule(
     f"For {STANDSTILL_MS // MINUTE_MS} minutes or more the commit of a queue has not moved while "
     "its end grew, and a member holds the queue. ERROR if every queue of the group that gets "
     "messages stands still.",
-    "queue_progress; ownership, observed_ownership, GROUP_CONFIG, HELD_QUEUE, FLOW_CONTROLLED, "
-    "START_REFUSED",
+    "queue_progress; ownership, observed_ownership, GROUP_CONFIG, HELD_QUEUE, STUCK_QUEUE, "
+    "FLOW_CONTROLLED, START_REFUSED",
     "Look at the message at that offset and at the client's threads (jstack): one message that is "
     "never finished holds back the commit of its queue. Restart the client; what came since is "
     "read again.",

@@ -120,6 +120,12 @@ def test_what_files_show_of_the_cause_is_named() -> None:
     cached = fact("HELD_QUEUE", 890, **answer, commit_offset="70", cached_messages="25")
     (one,) = findings_of(STILL, stuck(facts=[cached]))
     assert "messages from offset 70 on in its cache" in one.summary
+    blocked = fact("STUCK_QUEUE", 890, **answer, trouble="consume", count="268139")
+    (one,) = findings_of(STILL, stuck(facts=[blocked]))
+    assert one.evidence["reason"] == "unfinished message"
+    before = fact("STUCK_QUEUE", 200, **answer, trouble="consume", count="68139")
+    (one,) = findings_of(STILL, stuck(facts=[before]))
+    assert one.evidence["reason"] == "unknown"
     finished = fact("HELD_QUEUE", 890, **answer, commit_offset="70", cached_messages="0")
     (one,) = findings_of(STILL, stuck(facts=[finished]))
     assert "no file shows why" in one.summary
