@@ -102,26 +102,41 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
     """
     commits, ends = _commits(tables), _ends(tables)
     queues = _Queues(commits, ends)
-    groups, (group_c, group_t) = encode(commits["consumer_group"], topics["consumer_group"])
-    # a group reads each queue of its topics that has an end, and those that it committed
-    queue_t, group_t = queues.with_readers(topics, group_t)
-    read = np.concatenate((queues.of_commits, queue_t)) * len(groups)
-    read += np.concatenate((group_c, group_t))
+    groups, (group_c, group_e, group_t) = encode(
+        *(rows["consumer_group"] for rows in (commits, ends, topics))
+    )
+    # a group reads the queues of its topics, those that it committed, and those of its own answers
+    own = group_e >= 0
+    queue_t, group_t = queues.with_readers(np.unique(queues.of_ends[~own]), topics, group_t)
+    read = np.concatenate((queues.of_commits, queues.of_ends[own], queue_t)) * len(groups)
+    read += np.concatenate((group_c, group_e[own], group_t))
     pair, row = np.unique(read, return_inverse=True)
     queue, group = np.divmod(pair, max(1, len(groups)))
+    row_c, row_e = np.split(row[: len(commits) + own.sum()], [len(commits)])
+    # others' answers show ends, too; a task of Spark does not have them
+    looks, row_l = _of_each(queues.of_ends, np.flatnonzero(~own), queue)
+    ends = ends.take(pa.array(np.concatenate((np.flatnonzero(own), looks))))
+    row_e = np.concatenate((row_e, row_l))
     _, (clock,) = encode(commits["clock"])
-    commit, _ = _Seen.sorted(row[: len(commits)], commits, clock)
-    end, order = _Seen.sorted(queues.of_ends, ends, np.zeros_like(queues.of_ends))
-    low = ends["low"].to_numpy()[order]
+    commit, _ = _Seen.sorted(row_c, commits, clock)
+    end, order = _Seen.sorted(row_e, ends, np.zeros_like(row_e))
     columns = {
         "consumer_group": groups.take(pa.array(group)),
         "client_id": pa.nulls(len(pair), pa.string()),
         "expires_ms": pa.nulls(len(pair), pa.int64()),
         **queues.columns(queue),
-        **_figures(commit, end, low, queue, queues.count),
+        **_figures(commit, end, ends["low"].to_numpy()[order], len(pair)),
     }
     rows = pa.table({name: columns[name] for name in SNAPSHOT_PROGRESS.column_names})
     return _not_broadcasting(rows.cast(SNAPSHOT_PROGRESS.arrow_schema()), tables)
+
+
+def _of_each(of: Ints, some: Ints, wanted: Ints) -> tuple[Ints, Ints]:
+    """Those of some rows that are of each wanted code, and the place of that code."""
+    some = some[np.argsort(of[some], kind="stable")]
+    begin = of[some].searchsorted(wanted)
+    counts = of[some].searchsorted(wanted, side="right") - begin
+    return some[ranges(begin, counts)], np.arange(len(wanted)).repeat(counts)
 
 
 class _Queues:
@@ -129,7 +144,6 @@ class _Queues:
 
     Attributes:
         of_commits: the number of each commit's queue; of_ends: of each end's.
-        count: how many queues there are.
     """
 
     def __init__(self, commits: pa.Table, ends: pa.Table) -> None:
@@ -143,29 +157,26 @@ class _Queues:
         numbers[order] = new.cumsum() - 1
         self._first = order[new]
         self.of_commits, self.of_ends = np.split(numbers, [len(commits)])
-        self.count = len(self._first)
 
     def columns(self, numbers: Ints) -> dict[str, pa.ChunkedArray]:
         """The names of queues by their numbers."""
         rows = self._names.take(pa.array(self._first[numbers]))
         return {name: rows[name] for name in rows.column_names}
 
-    def with_readers(self, topics: pa.Table, groups: Ints) -> tuple[Ints, Ints]:
-        """Each queue that has an end, with each group that reads its topic.
+    def with_readers(self, queue: Ints, topics: pa.Table, groups: Ints) -> tuple[Ints, Ints]:
+        """Each of these queues with each group that reads its topic.
 
         Args:
+            queue: their numbers.
             topics: what groups read.
             groups: a code of the group of each of these rows.
         """
-        queue = np.unique(self.of_ends)
         named = self.columns(queue)
         _, of_cluster = encode(named["cluster"], topics["cluster"])
         names, of_topic = encode(named["topic"], topics["topic"])
         mine, read = (of_cluster[n] * len(names) + of_topic[n] for n in (0, 1))
-        order = np.argsort(read, kind="stable")
-        begin = read[order].searchsorted(mine)
-        counts = read[order].searchsorted(mine, side="right") - begin
-        return queue.repeat(counts), groups[order][ranges(begin, counts)]
+        rows, place = _of_each(read, np.arange(len(read)), mine)
+        return queue[place], groups[rows]
 
 
 def with_holders(progress: pa.Table, ownership: pa.Table | None) -> pa.Table:
@@ -185,14 +196,11 @@ def with_holders(progress: pa.Table, ownership: pa.Table | None) -> pa.Table:
     return progress.set_column(place, progress.schema.field(place), holders)
 
 
-def _figures(
-    commit: _Seen, end: _Seen, low: Ints, of_queue: Ints, queues: int
-) -> dict[str, pa.Array]:
+def _figures(commit: _Seen, end: _Seen, low: Ints, rows: int) -> dict[str, pa.Array]:
     """Every column that follows from the observations, by row."""
-    rows = len(of_queue)
     begin, after = commit.spans(rows)
     committed, committed_ms, has_commit = _last(commit, begin, after)
-    begin_e, after_e = (of[of_queue] for of in end.spans(queues))
+    begin_e, after_e = end.spans(rows)
     ended, ended_ms, has_end = _last(end, begin_e, after_e)
     lowest = low[after_e - 1] if len(low) else np.zeros(rows, np.int64)
     both = has_commit & has_end
@@ -205,7 +213,7 @@ def _figures(
         "",
     )
     commit_rate, commit_timed = commit.rates(rows)
-    end_rate, end_timed = end.rates(queues)
+    end_rate, end_timed = end.rates(rows)
     since, still = _still(commit, end, (begin, after), (begin_e, after_e))
     before, before_ms, compared = _before(commit, end, (begin, after), (begin_e, after_e), both)
     return {
@@ -215,7 +223,7 @@ def _figures(
         "end_ms": pa.array(ended_ms, mask=~has_end),
         "unread": pa.array(unread, mask=~both),
         "commit_rate": pa.array(commit_rate, mask=~commit_timed),
-        "end_rate": pa.array(end_rate[of_queue], mask=~end_timed[of_queue]),
+        "end_rate": pa.array(end_rate, mask=~end_timed),
         "still_since_ms": pa.array(since, mask=~still),
         "waits_since_ms": pa.array(since, mask=~has_commit),
         "reason": pa.array(reason.tolist(), pa.string(), mask=reason == ""),
@@ -339,21 +347,22 @@ def _commits(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def _ends(tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Every end seen: queue, at_ms, offset, low."""
+    """Every end seen: queue, at_ms, offset, low; consumer_group: in whose answer, null in none."""
     keys = ["cluster", *_QUEUE]
-    names = [*keys, "at_ms", "offset", "low"]
+    names = [*keys, "at_ms", "offset", "low", "consumer_group"]
     parts = []
     if "queue_offsets" in tables:
         rows = tables["queue_offsets"]
         columns = [rows[name] for name in (*keys, "observed_ms", "max_offset", "min_offset")]
+        columns.append(pa.nulls(len(rows), pa.string()))
         parts.append(pa.table(columns, names))
     facts = _progress_facts(tables)
     if facts is not None:
         offset = _number(facts, "broker_offset")
         columns = [*(facts[name] for name in keys), facts["first_ms"], offset]
-        columns.append(pa.array(np.zeros(len(facts), np.int64)))
+        columns += [pa.array(np.zeros(len(facts), np.int64)), facts["consumer_group"]]
         parts.append(pa.table(columns, names).filter(pc.is_valid(offset)))
-    return _together(parts, names, ("cluster", "topic", "broker_name"))
+    return _together(parts, names, ("cluster", "topic", "broker_name", "consumer_group"))
 
 
 def _progress_facts(tables: Mapping[str, pa.Table]) -> pa.Table | None:

@@ -76,19 +76,23 @@ def plainly(
         of = seen.setdefault(key, [])
         of.append((row["observed_ms"], row["committed_offset"], row["client_id"] or ""))
     high: dict[Any, list[tuple[int, int, int]]] = {}
+    asked_of = set()
     for row in ends:
         queue = row["topic"], row["broker_name"], row["queue_id"]
-        high.setdefault(queue, []).append(
-            (row["observed_ms"], row["max_offset"], row["min_offset"])
-        )
+        for group in GROUPS:
+            look = row["observed_ms"], row["max_offset"], row["min_offset"]
+            high.setdefault((group, *queue), []).append(look)
     for row in whole:
         queue = row["topic"], row["broker_name"], row["queue_id"]
         offset, at_ms = int(row["details"]["consumer_offset"]), row["first_ms"]
         if offset:
             seen.setdefault((row["consumer_group"], *queue), []).append((at_ms, offset, "mqadmin"))
-        high.setdefault(queue, []).append((at_ms, int(row["details"]["broker_offset"]), 0))
-    keys = set(seen) | {(g, *q) for q in high for g in GROUPS if (g, q[0]) in read}
-    return {key: of_queue(sorted(seen.get(key, [])), sorted(high.get(key[1:], []))) for key in keys}
+        # an answer on one group is no look for another: a task of Spark has the group's rows alone
+        own = (row["consumer_group"], *queue)
+        high.setdefault(own, []).append((at_ms, int(row["details"]["broker_offset"]), 0))
+        asked_of.add(own)
+    keys = set(seen) | asked_of | {key for key in high if key[:2] in read}
+    return {key: of_queue(sorted(seen.get(key, [])), sorted(high.get(key, []))) for key in keys}
 
 
 def of_queue(seen: list[tuple[int, int, str]], high: list[tuple[int, int, int]]) -> Row:

@@ -27,7 +27,7 @@ def queue_of(row: Row) -> tuple[Any, ...]:
 
 
 @pytest.fixture(scope="module")
-def looks() -> dict[tuple[Any, ...], list[Row]]:
+def observations() -> dict[tuple[Any, ...], list[Row]]:
     """The rows of queue_offsets by queue, oldest first."""
     found = defaultdict(list)
     for row in sorted(table(PLAN, "queue_offsets"), key=lambda row: row["observed_ms"]):
