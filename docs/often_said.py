@@ -113,8 +113,8 @@ def changes():
 
     lite = replace(NEW, consumer_type="LITE_PULL")
     done = one_pass(lite, queues=ONE, table={"orders/broker-a/1": 5, "old/broker-a/0": 7})
-    told = [step["text"] for step in done["steps"] if step["method"] == "messageQueueChanged"]
-    print("16:", done["persisted"], told)
+    reported = [step["text"] for step in done["steps"] if step["method"] == "messageQueueChanged"]
+    print("16:", done["persisted"], reported)
     print("17:", [step["text"] for step in done["steps"] if "old/" in step["queue"]])
 
     for settings in (OLD, NEW):

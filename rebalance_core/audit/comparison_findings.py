@@ -160,8 +160,8 @@ def comparison_findings(
 
 _SETTLED_BY = {
     verdicts.NO_DUMP: "Dump consumerProgress -s true -g {group}, and consumerStatus -g {group}.",
-    OWNERS_NOT_REPORTED: "Dump consumerStatus -g {group} while its members answer; clients that "
-    "tell nobody which queues they hold have it in their own logs alone.",
+    OWNERS_NOT_REPORTED: "Dump consumerStatus -g {group} while its members answer; of clients that "
+    "never report their queues, only their own logs have them.",
     verdicts.ASSIGNED: "Nothing: the applications know which queues they assigned.",
     verdicts.STALE_DUMP: "Dump consumerProgress -s true -g {group} again.",
     verdicts.INCOMPLETE: "Copy the broker.log of {brokers}.",

@@ -454,8 +454,10 @@ class ReadOptions(JobOptions):
         "FILE",
         "answers of mqadmin or the dashboard, stores and logs, each read by itself; - is standard "
         "input; required",
-        name="files", many="append", required=True,
-    )  # fmt: skip
+        name="files",
+        many="append",
+        required=True,
+    )
     group: str | None = option(
         "G", "the consumer group, where neither the file nor its name has it; default: by the file"
     )

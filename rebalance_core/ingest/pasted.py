@@ -61,9 +61,15 @@ _HOMES = {
 """Where in a collection a file lies that its content shows to be of a kind."""
 _FOLDERS = ("mqadmin", "namesrv", "brokers", "clients", "proxy")
 _BY_CONTENT = (
-    MEMBERS, PROGRESS, STATUS, "topicStatus", "topicRoute", "clusterList", "exportMetadata",
+    MEMBERS,
+    PROGRESS,
+    STATUS,
+    "topicStatus",
+    "topicRoute",
+    "clusterList",
+    "exportMetadata",
     "getBrokerConfig",
-)  # fmt: skip
+)
 """Commands whose answers show which command gave them. A topicList is a list of any words."""
 _FACT, _OWN_LINES = 3, 2
 """What counts for a kind of file: each fact, and lines that mostly have the head of its log. A
@@ -89,7 +95,7 @@ class PastedFile(Collection):
         shown: how messages name it.
         of_dashboard: it is an answer of the dashboard or console, in JSON.
         group_unsure: the name of a list of members has a group, or a group and a broker: nothing
-            tells where the one ends.
+            shows where the one ends.
     """
 
     path: Path = Path()
@@ -136,7 +142,7 @@ def recognise(
         shown: how messages name it.
         written_ms: when an answer was given, unless the file's name has the time.
         assumed: its time zone is that of local times.
-        group: whose answer it is; None: the file or its name tells.
+        group: whose answer it is; None: the file or its name has it.
 
     Raises:
         NotRecognised: it cannot be opened, is no text, or holds nothing that ingest reads.

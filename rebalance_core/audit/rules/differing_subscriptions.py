@@ -189,7 +189,7 @@ INCONSISTENT_SUBSCRIPTION = Rule(
     "INCONSISTENT_SUBSCRIPTION",
     ERROR,
     "Members of one group subscribe different topics. Each topic is divided among all members, so "
-    "nobody reads the share of those that do not subscribe it. WARNING where consumerProgress "
+    "the share of those that do not subscribe it is not read. WARNING where consumerProgress "
     "alone shows it, by who holds which queues.",
     "memberships, ownership, NO_SUBSCRIPTION, TOPIC_DROPPED, QUEUE_PROGRESS",
     "Give every member the same topics (compare the versions deployed on the hosts named), or use "
@@ -306,7 +306,7 @@ def find_unsubscribed_share(group: GroupSnapshot) -> Iterator[Finding]:
     """One finding a topic that others still subscribe (rocketmq.md §6.4, §11 no. 3)."""
     if is_broadcasting(group):
         return
-    shared = shared_topics(group)  # what nobody may pop of them is POP_UNREACHED_QUEUE
+    shared = shared_topics(group)  # what no member may pop of them is POP_UNREACHED_QUEUE
     by_topic: dict[str, list[Unsubscribed]] = {}
     for one in unsubscribed(group):
         if one.topic in shared:

@@ -257,14 +257,14 @@ def _judged(
 
 
 def _difference(mixed: MixedGroup) -> tuple[str, dict[str, str]] | None:
-    """Find members that do not divide alike, with the queues; None: nobody knows of any queue."""
-    nobody, several = mixed.unowned, mixed.several
-    if not (nobody or several):
+    """Find members that do not divide alike, with the queues; None: no queue is known to differ."""
+    unowned, several = mixed.unowned, mixed.several
+    if not (unowned or several):
         return None
-    parts = [f"nobody reads {_counted(nobody)}"] if nobody else []
+    parts = [f"no member reads {_counted(unowned)}"] if unowned else []
     parts += [f"several read {_counted(several)}"] if several else []
     evidence = _named(mixed)
-    evidence |= {"nobody": _names(nobody)} if nobody else {}
+    evidence |= {"nobody": _names(unowned)} if unowned else {}
     evidence |= {"several": _readers(several)} if several else {}
     what = f"By {_by(mixed)} they do not divide alike: {', '.join(parts)}. {_doubt(mixed)}"
     return what.strip(), evidence

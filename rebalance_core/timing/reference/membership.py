@@ -103,7 +103,9 @@ def _tell(
     version = world.broker_version
     if member.message_model == BROADCASTING and version >= BROADCASTING_IS_SILENT:
         return
-    closes = operation == Operation.GOES  # what the group's switch forbids, no lifetime is told of
+    closes = (
+        operation == Operation.GOES
+    )  # no lifetime is notified of what the group's switch forbids
     mode = world.future.notices(broker.number, world.now_us)
     if mode == OFF or not (closes or world.timeline.settings.notified):
         return

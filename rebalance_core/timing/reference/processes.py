@@ -70,8 +70,13 @@ def _schedule_lists(world: World, lifetime: ProcessLifetime) -> None:
         world.agenda.put(at_us, Kind.MEMBERSHIP, see, process=index, broker=sighting.broker)
     for broker, at_us in enumerate(world.future.unregistered[index]):
         if lifetime.ending is not None and at_us < NEVER:
-            end = partial(membership.unregister, world, lifetime, world.brokers[broker],
-                          notify=lifetime.ending.notified)  # fmt: skip
+            end = partial(
+                membership.unregister,
+                world,
+                lifetime,
+                world.brokers[broker],
+                notify=lifetime.ending.notified,
+            )
             world.agenda.put(at_us, Kind.MEMBERSHIP, end, process=index, broker=broker)
 
 

@@ -108,7 +108,7 @@ class Futures:
         last_end: (lifetimes, S) end of the last pass.
         used: (lifetimes, S) wake-ups until then are used up.
         number: (lifetimes, S) of the next pass.
-        wait: (lifetimes, S) until the next pass if nobody wakes the client.
+        wait: (lifetimes, S) until the next pass if nothing wakes the client.
         held: (topics, lifetimes, S) numbers of the sets of queues that are held.
         asks_us: (lifetimes, S) when a pass under way asks for order locks; `NEVER`.
         asked: (topics, lifetimes, S) the share that it wants then.

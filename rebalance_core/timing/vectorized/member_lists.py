@@ -36,7 +36,7 @@ class MemberList:
         fed: (lifetimes, S) the registration is that of a pass, or known from an earlier segment.
         joins: (lifetimes, S) the registration is part of a join.
         joining: (lifetimes, S) until when a lifetime is about to register as it joins.
-        notified: (lifetimes,) the others are told when a lifetime goes.
+        notified: (lifetimes,) the others are notified when a lifetime goes.
         known: (lifetimes, S) of a fresh one: since when each lifetime knows it; else None.
         moving: lifetimes that come or go in the segment in some future.
         settled: sum of the hashes of all others in it.

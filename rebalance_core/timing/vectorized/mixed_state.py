@@ -30,8 +30,13 @@ def is_mixed(timeline: GroupTimeline) -> bool:
 
 
 _STATE = {
-    "beat_us": 0, "beat_of": 0, "channel_us": 1, "wakes_us": 1, "wakes_by": 1, "fetched_us": 1,
-}  # fmt: skip
+    "beat_us": 0,
+    "beat_of": 0,
+    "channel_us": 1,
+    "wakes_us": 1,
+    "wakes_by": 1,
+    "fetched_us": 1,
+}
 """Of `MixedState`: which axis counts lifetimes."""
 
 
@@ -45,7 +50,7 @@ class MixedState:
         subscriptions: who has which.
         heard: (broker lifetimes, S) the set that the last heartbeat named, or
             `NO_SUBSCRIPTION_YET`.
-        told_us: (brokers, S) when a broker last told the group of a change.
+        told_us: (brokers, S) when a broker last notified the group of a change.
         beat_us: (lifetimes, S) when the heartbeat of a pass is due; `NEVER`: none is.
         beat_of: (lifetimes, S) the number of that pass.
         channel_us: (broker lifetimes, lifetimes, S) when a broker that a pass asked hears of the

@@ -185,8 +185,8 @@ def test_members_that_do_not_tell_their_queues_are_not_said_to_hold_none(
 ) -> None:
     """4.9.4: consumerStatus of a lite pull consumer ends before the queues, -s shows N/A."""
     empty = [*status(A, DUMPED_MS), *status(B, DUMPED_MS + 100)]
-    nobody = progress(DUMPED_MS, "", "", "", "")
-    result = compare(snapshot(*empty, *nobody, **tables))
+    unheld = progress(DUMPED_MS, "", "", "", "")
+    result = compare(snapshot(*empty, *unheld, **tables))
     assert (result.verdict, result.reason) == verdict
 
 

@@ -128,10 +128,10 @@ def test_a_proxy_s_list_of_members_explains_what_a_client_behind_it_holds() -> N
 
 def test_queues_of_a_client_behind_a_proxy_show_no_holder() -> None:
     def shown(*lists: Row) -> GroupSnapshot:
-        nobody = fact("QUEUE_PROGRESS", 500, topic="T", broker_name="a", queue_id=0,
+        unheld = fact("QUEUE_PROGRESS", 500, topic="T", broker_name="a", queue_id=0,
                       with_clients=True, client_ip="")  # fmt: skip
         dump = fact("DUMP", 500, command="consumerProgress")
-        return snapshot_of(topic(), join(CLIENTS[0]), facts=[dump, nobody, *lists])
+        return snapshot_of(topic(), join(CLIENTS[0]), facts=[dump, unheld, *lists])
 
     assert len(compare(shown()).differences) == 1
     assert compare(shown(*listed_by("p1", 502, CLIENTS[0]))).differences == ()

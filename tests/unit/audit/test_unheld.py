@@ -146,14 +146,14 @@ def test_a_topic_that_cannot_be_read_or_is_popped_has_no_holders() -> None:
 
 def test_a_topic_without_any_holder_that_is_read_is_popped() -> None:
     """Of popped queues no dump names a holder, and no file may name the topic's mode."""
-    nobody = round_of_dumps(DUMPED_MS, "", "", "", "")
-    assert compare(snapshot(*nobody)).verdict == DIFFERS
-    assert found(snapshot(*nobody))
+    unheld = round_of_dumps(DUMPED_MS, "", "", "", "")
+    assert compare(snapshot(*unheld)).verdict == DIFFERS
+    assert found(snapshot(*unheld))
     retry = [
         row | {"topic": "%RETRY%g_T"} for row in round_of_dumps(DUMPED_MS, "", committed=700)[1:]
     ]
     moving = [commit(30, DUMPED_MS + 5_000)]
-    for popped in (snapshot(*nobody, *retry), snapshot(*nobody, committed_offsets=moving)):
+    for popped in (snapshot(*unheld, *retry), snapshot(*unheld, committed_offsets=moving)):
         assert compare(popped).differences == ()
         assert found(popped) == []
 
@@ -171,9 +171,9 @@ def test_a_retry_topic_is_a_warning() -> None:
 
 def test_who_does_not_answer_leaves_no_queue_to_nobody() -> None:
     """mqadmin stops at the first member that does not answer: N/A for all that come after it."""
-    nobody = round_of_dumps(DUMPED_MS, "", "", "", "")
+    unheld = round_of_dumps(DUMPED_MS, "", "", "", "")
     answered = status(A, DUMPED_MS + 500, 0, 1)
-    group = snapshot(*nobody, *answered, observed_members=listed(A, B, language="CPP"))
+    group = snapshot(*unheld, *answered, observed_members=listed(A, B, language="CPP"))
     assert compare(group).verdict == EQUAL
     assert found(group) == []
     (one,) = found(group, "QUEUES_NOT_TOLD")
@@ -182,12 +182,12 @@ def test_who_does_not_answer_leaves_no_queue_to_nobody() -> None:
     cut = [row | {"client_id": None, "details": row["details"] | {"rows": "0"}}
            for row in status("the list of the group, cut off", DUMPED_MS)]  # fmt: skip
     lists = group.tables["observed_members"]
-    cut_off = snapshot(*nobody, *answered, *cut, observed_members=lists)
+    cut_off = snapshot(*unheld, *answered, *cut, observed_members=lists)
     assert found(cut_off, "QUEUES_NOT_TOLD") == [one]
-    all_told = snapshot(*nobody, *answered, *status(B, DUMPED_MS + 500, 2, 3),
+    all_answered = snapshot(*unheld, *answered, *status(B, DUMPED_MS + 500, 2, 3),
                     observed_members=listed(A, B))  # fmt: skip
-    assert compare(all_told).verdict == EQUAL
-    assert found(all_told, "QUEUES_NOT_TOLD") == []
+    assert compare(all_answered).verdict == EQUAL
+    assert found(all_answered, "QUEUES_NOT_TOLD") == []
 
 
 def test_where_nobody_answers_nothing_is_compared() -> None:

@@ -209,11 +209,11 @@ def test_who_should_own_what_is_not_judged_where_the_strategy_is_not_known() -> 
 
 def test_a_broker_that_found_no_commit_tells_as_much_as_its_store() -> None:
     queues = [MessageQueue("T", "a", 0), MessageQueue("T", "a", 1)]
-    told = [fact("NOTHING_COMMITTED", 500, topic="T", broker_name="a", queue_id=n, log="go")
+    shown = [fact("NOTHING_COMMITTED", 500, topic="T", broker_name="a", queue_id=n, log="go")
             for n in (0, 1)]  # fmt: skip
-    for facts, said in (([], "unknown"), (told[:1], "unknown"), (told, "none")):
+    for facts, said in (([], "unknown"), (shown[:1], "unknown"), (shown, "none")):
         group = snapshot_of(topic(), join("x"), facts=facts)
         group = replace(group, run=replace(group.run, offsets_ms={}))  # no store was copied
         assert Offsets(group).committed(queues) == said
-    group = snapshot_of(topic(), join("x"), facts=told, commits=[commit(0, 5)])
+    group = snapshot_of(topic(), join("x"), facts=shown, commits=[commit(0, 5)])
     assert Offsets(group).committed(queues) == "some"  # of the other one only

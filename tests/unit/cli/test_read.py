@@ -26,8 +26,10 @@ ConsumeType: CONSUME_PASSIVELY
 MessageModel: CLUSTERING
 ConsumeFromWhere: CONSUME_FROM_LAST_OFFSET
 """
-ONCE = CONNECTION.replace("172.17.0.1@170                       10.31.79.2", "10.0.0.9@9"
-                          "                           10.31.79.2")  # fmt: skip
+ONCE = CONNECTION.replace(
+    "172.17.0.1@170                       10.31.79.2",
+    "10.0.0.9@9                           10.31.79.2",
+)
 HEAD = (
     "#Topic  #Broker Name  #QID  #Broker Offset  #Consumer Offset  #Client IP  #Diff  #Inflight"
     "  #LastTime\n"
@@ -120,8 +122,8 @@ def test_queues_without_a_holder_and_their_difference(reading: Reading) -> None:
 
 
 def test_where_no_queue_has_a_holder_the_group_may_be_read_otherwise(reading: Reading) -> None:
-    nobody = progress(("broker-a", 0, 9, 1, "N/A"), ("broker-a", 1, 9, 1, "N/A"))
-    code, text = reading.text(reading.file("nobody.txt", nobody))
+    unheld = progress(("broker-a", 0, 9, 1, "N/A"), ("broker-a", 1, 9, 1, "N/A"))
+    code, text = reading.text(reading.file("unheld.txt", unheld))
     assert code == 3
     assert "WARNING QUEUES_NOT_READ" in text
     assert "also if the group is BROADCASTING, pops or reads through a proxy" in text
@@ -260,8 +262,10 @@ lastUpdateTimestamp=1795231735135]
 
 def test_a_log_states_nothing_of_owners(reading: Reading) -> None:
     name = "brokers/broker-a/broker.log.gz"
-    for file in (reading.file("my.log", BROKER_LOG),
-                 reading.file(name, gzip.compress(BROKER_LOG.encode()))):  # fmt: skip
+    for file in (
+        reading.file("my.log", BROKER_LOG),
+        reading.file(name, gzip.compress(BROKER_LOG.encode())),
+    ):
         code, text = reading.text(file)
         assert (code, "a broker's log, from 2026-11-21 03:28:5" in text) == (0, True)
         assert "group g orders on the broker" in text or "group g orders on broker-a" in text
@@ -306,15 +310,18 @@ def test_stores_and_lists_of_topics_and_brokers(reading: Reading) -> None:
     code, text = reading.text(reading.file("config/consumerOffset.json", '{"offsetTable":{}}'))
     assert (code, "it lists nothing" in text) == (0, True)
     route = {
-        "brokerDatas": [
-            {"brokerAddrs": {"0": "10.0.0.1:1"}, "brokerName": "b", "cluster": "c"}
-        ],
+        "brokerDatas": [{"brokerAddrs": {"0": "10.0.0.1:1"}, "brokerName": "b", "cluster": "c"}],
         "filterServerTable": {},
         "queueDatas": [
-            {"brokerName": "b", "perm": 6, "readQueueNums": 4, "topicSysFlag": 0,
-             "writeQueueNums": 8}
+            {
+                "brokerName": "b",
+                "perm": 6,
+                "readQueueNums": 4,
+                "topicSysFlag": 0,
+                "writeQueueNums": 8,
+            }
         ],
-    }  # fmt: skip
+    }
     code, text = reading.text(reading.file("1-topicRoute-T.txt", json.dumps(route)))
     assert (code, "T on b: 4 queues to read, 8 to write" in text) == (0, True)
 

@@ -129,8 +129,9 @@ def put_broker_of(collection: Path, cluster: str) -> list[str]:
     shutil.copytree(stores, collection / "brokers/stage" / stores.name)
     (collection / "brokers/stage/broker.log").write_text(START.format(cluster=cluster))
     folder = collection / "brokers/stage"
-    return sorted(str(path.relative_to(collection)) for path in folder.rglob("*.*")
-                  if path.is_file())  # fmt: skip
+    return sorted(
+        str(path.relative_to(collection)) for path in folder.rglob("*.*") if path.is_file()
+    )
 
 
 def test_the_folder_of_a_broker_of_another_cluster_never_speaks_for_this_one(
@@ -140,8 +141,12 @@ def test_the_folder_of_a_broker_of_another_cluster_never_speaks_for_this_one(
     names = put_broker_of(folder, "StageCluster")
     ingested = read_collection(open_collection(folder))
     assert ingested.tables["cluster_events"] == whole
-    apart = {row["source"] for row in ingested.tables["rejected"]
-             for issue in row["issues"] if issue["code"] == "FILE_OF_ANOTHER"}  # fmt: skip
+    apart = {
+        row["source"]
+        for row in ingested.tables["rejected"]
+        for issue in row["issues"]
+        if issue["code"] == "FILE_OF_ANOTHER"
+    }
     assert apart == set(names)
     (finding, *_) = (
         row for row in audit_folder(folder)["findings"] if "was left out" in row["summary"]

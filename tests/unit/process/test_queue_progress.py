@@ -40,10 +40,13 @@ def random_rows(draw: random.Random) -> tuple[list[Row], list[Row], list[Row]]:
             at_ms = BEGIN_MS + step * seconds * 1000 + draw.randrange(3000)
             ends.append(
                 named(
-                    queue, observed_ms=at_ms, min_offset=min(high, draw.choice([0, 0, 3])),
-                    max_offset=high, head_cached=None,
+                    queue,
+                    observed_ms=at_ms,
+                    min_offset=min(high, draw.choice([0, 0, 3])),
+                    max_offset=high,
+                    head_cached=None,
                 )
-            )  # fmt: skip
+            )
         for group in GROUPS:
             low = draw.randrange(30)
             for step in range(draw.randrange(5)):
@@ -58,10 +61,17 @@ def random_rows(draw: random.Random) -> tuple[list[Row], list[Row], list[Row]]:
                     details["names_cut"] = draw.choice(["false", "false", "true"])
                     asked.append(
                         named(
-                            queue, consumer_group=group, kind="QUEUE_PROGRESS", first_ms=at_ms,
-                            last_ms=at_ms, times=1, details=details, client_id=None, source="f:1",
+                            queue,
+                            consumer_group=group,
+                            kind="QUEUE_PROGRESS",
+                            first_ms=at_ms,
+                            last_ms=at_ms,
+                            times=1,
+                            details=details,
+                            client_id=None,
+                            source="f:1",
                         )
-                    )  # fmt: skip
+                    )
     return commits, ends, asked
 
 

@@ -280,12 +280,12 @@ def test_a_start_that_was_run_in_one_mode_is_known_in_that_mode() -> None:
 
 def test_every_attribute_of_every_profile_is_held_to_a_row_or_is_javas() -> None:
     held = {(id(profile), name) for *_, profiles, name, _ in HELD for profile in profiles}
-    told = {"language", "releases", "read", "starts_run", "strategies_run", "reports_version"}
+    reported = {"language", "releases", "read", "starts_run", "strategies_run", "reports_version"}
     for profiles in PROFILES.values():
         for profile in profiles:
             for field in dataclasses.fields(ClientProfile):
                 own = getattr(profile, field.name)
-                if field.name in told or (id(profile), field.name) in held:
+                if field.name in reported or (id(profile), field.name) in held:
                     continue
                 # Nothing was found of it: as Java, or marked as not run.
                 assert (

@@ -115,29 +115,29 @@ VERSIONS = ("4.9", "5.0", "5.1", "5.2", "5.3.3", "5.5")
 
 def restarts(pick: random.Random) -> list[Event]:
     """Members that stop together or one after the other, some killed, some under their old ids."""
-    told = [*two_brokers(pick.choice((2, 4, 8)))]
+    given = [*two_brokers(pick.choice((2, 4, 8)))]
     living = [(f"c{n}", f"c{n}/1") for n in range(pick.choice((2, 3, 6)))]
-    told += [joins(pick.choice((0, 0, 700)), *each) for each in living]
+    given += [joins(pick.choice((0, 0, 700)), *each) for each in living]
     at_ms = pick.choice((20_000, 60_000, 400_000))
     for step in range(pick.choice((1, 2, 3))):
         gone = pick.sample(living, pick.randint(1, len(living)))
         for client, channel in gone:
             living.remove((client, channel))
             kind = events.CONSUMER_LOST if pick.random() < 0.2 else events.CONSUMER_LEAVE
-            told.append(happens(at_ms + pick.choice((0, 0, 3, 40, 700)), kind, client, channel))
+            given.append(happens(at_ms + pick.choice((0, 0, 3, 40, 700)), kind, client, channel))
             fresh = client if pick.random() < 0.2 else f"{client}x"
             living.append((fresh, f"{channel}{step}"))
-            told.append(joins(at_ms + pick.choice((1_500, 2_100, 2_300)), *living[-1]))
+            given.append(joins(at_ms + pick.choice((1_500, 2_100, 2_300)), *living[-1]))
         at_ms += pick.choice((2_500, 5_000, 15_000, 90_000, 500_000))
-    return told
+    return given
 
 
 @pytest.mark.parametrize("number", range(12))
 def test_the_batch_has_the_log_of_the_loop(number: int) -> None:
     pick = random.Random(number)
     options = ClockOptions(exact_times=pick.random() < 0.5)
-    told = restarts(pick)
-    timeline = story(*told, options=options, ordered=True, client_version=pick.choice(VERSIONS))
+    given = restarts(pick)
+    timeline = story(*given, options=options, ordered=True, client_version=pick.choice(VERSIONS))
     assert reason_of(timeline) == REGULAR
     found = rows_of(play_seeds(timeline, range(5), options))
     assert found == rows_of(play_seeds_one_by_one(timeline, range(5), options))
@@ -255,9 +255,9 @@ def test_a_pass_that_is_due_while_a_process_stands_still_begins_when_it_goes_on(
 
 def test_a_stop_between_two_passes_changes_nothing() -> None:
     timeline = stopped("y", 60_000, 82_000)
-    nobody = replace(timeline, known=WatcherKnowledge())
+    unwatched = replace(timeline, known=WatcherKnowledge())
     for seed in SEEDS:
-        at = begins(nobody, seed, "y")
+        at = begins(unwatched, seed, "y")
         since = next(each for each in at if each > 40_000)
         short = stopped("y", int(since) + 1_000, int(since) + 19_000)
         assert begins(short, seed, "y") == at

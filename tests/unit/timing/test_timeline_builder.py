@@ -131,8 +131,10 @@ def test_routes_of_a_broker_that_goes_and_comes_back() -> None:
     assert made.brokers == ("a", "b")
     assert [version.brokers for version in versions] == [(0, 1), (0,), (), (1,)]
     assert [version.gone for version in versions] == [False, False, True, False]
-    lifetimes = [(lifetime.broker, lifetime.up is None, lifetime.down is None, lifetime.host_lost)
-             for lifetime in made.broker_lifetimes]  # fmt: skip
+    lifetimes = [
+        (lifetime.broker, lifetime.up is None, lifetime.down is None, lifetime.host_lost)
+        for lifetime in made.broker_lifetimes
+    ]
     assert lifetimes == [(0, True, False, False), (1, True, False, True), (1, False, True, False)]
     visible = Ticks(made, SEEDS, ClockOptions()).route_visible_us[0]
     assert (np.diff(visible, axis=0) > 0).all()

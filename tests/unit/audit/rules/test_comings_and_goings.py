@@ -152,8 +152,8 @@ def test_neither_side_lists_the_other_s_members() -> None:
 
 def test_later_all_are_on_one_side() -> None:
     later = [*listed_by("p1", 502, "y"), *listed_by("p1", 802, "x", "y")]
-    nobody = fact("GROUP_AT_BROKER", 800, broker_name="a", members=0)
-    group = snapshot_of(*TWO, members=AT_BROKERS, facts=[*later, nobody])
+    no_member = fact("GROUP_AT_BROKER", 800, broker_name="a", members=0)
+    group = snapshot_of(*TWO, members=AT_BROKERS, facts=[*later, no_member])
     (one,) = findings_of(MEMBERS_APART, group)
     assert severities(MEMBERS_APART, group) == ["INFO"]
     assert one.last_ms == ms(800)

@@ -95,11 +95,18 @@ def test_without_a_member_no_queue_is_held() -> None:
 def test_mqadmin_alone_shows_it_by_two_answers() -> None:
     rows = [
         fact(
-            "QUEUE_PROGRESS", at, topic="T", broker_name="a", queue_id=0,
-            broker_offset=high, consumer_offset=70, names_cut="false", with_clients="true",
+            "QUEUE_PROGRESS",
+            at,
+            topic="T",
+            broker_name="a",
+            queue_id=0,
+            broker_offset=high,
+            consumer_offset=70,
+            names_cut="false",
+            with_clients="true",
         )
         for at, high in ((300, 90), (900, 290))
-    ]  # fmt: skip
+    ]
     (one,) = findings_of(STILL, held([], [], facts=rows))
     assert "220 messages unread" in one.summary
     # mqadmin prints 0 where nothing was committed

@@ -200,17 +200,17 @@ def test_offline_without_lag_just_gone_or_online() -> None:
 
 
 def test_a_group_that_was_never_online() -> None:
-    nobody = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
-    assert severities(OFFLINE, snapshot_of(topic(), facts=[CONFIG, nobody], **BEHIND)) == [
+    no_member = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
+    assert severities(OFFLINE, snapshot_of(topic(), facts=[CONFIG, no_member], **BEHIND)) == [
         "WARNING"
     ]
     assert severities(OFFLINE, snapshot_of(topic(), facts=[CONFIG], **BEHIND)) == ["INFO"]
 
 
 def test_who_commits_and_never_came_by_any_line_may_run_on() -> None:
-    nobody = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
+    no_member = fact("GROUP_AT_BROKER", 900, broker_name="a", members=0)
     own: dict[str, Any] = {"commits": [commit(0, 4, client="x")], "ends": [end(0, 9)]}
-    assert severities(OFFLINE, snapshot_of(topic(), facts=[CONFIG, nobody], **own)) == ["INFO"]
+    assert severities(OFFLINE, snapshot_of(topic(), facts=[CONFIG, no_member], **own)) == ["INFO"]
 
 
 def test_the_difference_that_consumer_progress_prints_is_enough() -> None:

@@ -154,8 +154,8 @@ def test_no_list_for_long_or_for_a_moment() -> None:
 
 def test_a_retry_topic_that_does_not_exist() -> None:
     def refused(*also: Event) -> GroupSnapshot:
-        told = fact(NO_LIST, 300, 700, 20, topic="%RETRY%g", client_id="x")
-        return snapshot_of(*TWO, *also, facts=[told])
+        unreported = fact(NO_LIST, 300, 700, 20, topic="%RETRY%g", client_id="x")
+        return snapshot_of(*TWO, *also, facts=[unreported])
 
     assert findings_of(NO_LIST, refused()) == []
     assert severities(NO_LIST, refused(topic("%RETRY%g"))) == ["WARNING"]
@@ -240,9 +240,12 @@ CONFIG = fact("GROUP_CONFIG", 0, 1000, broker_name="a")
 
 
 def given_up(
-    *also: Event, end_of_it: Event = LOST, last: float = 990, facts: tuple[Row, ...] = (),
+    *also: Event,
+    end_of_it: Event = LOST,
+    last: float = 990,
+    facts: tuple[Row, ...] = (),
     members: list[Row] | None = None,
-) -> GroupSnapshot:  # fmt: skip
+) -> GroupSnapshot:
     commits_of_x = [commit(0, 5, at=290, client="x"), commit(0, 6, at=last, client="x")]
     return snapshot_of(
         topic(read=1), join("x"), end_of_it, *also,
@@ -332,9 +335,11 @@ def test_a_log_that_names_no_client_is_a_sign_of_life_all_the_same() -> None:
 
 def test_the_log_of_a_client_that_never_was_a_member() -> None:
     group = snapshot_of(
-        topic(), facts=[CONFIG, failed("CODE 1: no permission")], commits=[commit(0, 4, at=5)],
+        topic(),
+        facts=[CONFIG, failed("CODE 1: no permission")],
+        commits=[commit(0, 4, at=5)],
         ends=[end(0, 9)],
-    )  # fmt: skip
+    )
     (one,) = findings_of(UNLISTED, group)
     assert "requests fail: CODE 1: no permission" in one.summary
     assert "Do not delete the group" in rules_by_id()[UNLISTED].remedy

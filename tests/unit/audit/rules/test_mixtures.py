@@ -176,7 +176,7 @@ def test_by_avg_all_whose_clients_were_run_divide_alike(other: tuple[str, str]) 
 def test_a_go_member_on_a_ring_of_its_own() -> None:
     severity, one = found(JAVA, GO, strategy=RING)
     assert severity == "ERROR"
-    assert f"By {RING} they do not divide alike: nobody reads 2 queues (T a:1,7)." in one.summary
+    assert f"By {RING} they do not divide alike: no member reads 2 queues (T a:1,7)." in one.summary
     assert one.evidence == {"JAVA": "m0", "GO": "m1", "strategy": RING, "nobody": "T a:1,7"}
     assert one.remedy == "Set AVG or AVG_BY_CIRCLE in every member: all divide alike by it."
 

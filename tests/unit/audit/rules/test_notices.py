@@ -98,12 +98,12 @@ UNLIKE = join("x", "T"), join("y", "U")
 ALIKE = join("x", "T"), join("y", "T")
 
 
-def told(at: float, until: float, times: int, broker: str | None = "a") -> Row:
+def notified(at: float, until: float, times: int, broker: str | None = "a") -> Row:
     return fact("NOTIFIED", at, until, times, broker_name=broker, address="10.0.0.1:10911")
 
 
 def test_members_that_subscribe_differently() -> None:
-    group = snapshot_of(*TOPICS, *UNLIKE, facts=[told(10, 990, 66)])
+    group = snapshot_of(*TOPICS, *UNLIKE, facts=[notified(10, 990, 66)])
     (one,) = findings_of(REBALANCE_STORM, group)
     assert one.last_ms is None
     assert one.broker_name == "a"
@@ -115,7 +115,7 @@ def test_a_client_whose_clock_may_be_off_tells_of_one_notice_twice() -> None:
     drops = [fact("TOPIC_DROPPED", 10, 990, 33, topic="T", broker_name="a")]
     for facts, unknown, severity in (([], True, "INFO"), ([], False, "WARNING"),
                                      (drops, True, "WARNING")):  # fmt: skip
-        group = snapshot_of(*TOPICS, *UNLIKE, facts=[told(10, 990, 66), *facts])
+        group = snapshot_of(*TOPICS, *UNLIKE, facts=[notified(10, 990, 66), *facts])
         coverage = replace(group.run.coverage, client_clock_unknown=unknown)
         group = replace(group, run=replace(group.run, coverage=coverage))
         (one,) = findings_of(REBALANCE_STORM, group)
@@ -134,21 +134,21 @@ def test_a_member_that_unsubscribed() -> None:
     gone = of_member(UNSUBSCRIBE, "y", 100, topic="U")
     both = join("x", "T", "U"), join("y", "T", "U")
     (one,) = findings_of(
-        REBALANCE_STORM, snapshot_of(*TOPICS, *both, gone, facts=[told(10, 990, 40)])
+        REBALANCE_STORM, snapshot_of(*TOPICS, *both, gone, facts=[notified(10, 990, 40)])
     )
     assert "y unsubscribed U, which others subscribe" in one.summary
 
 
 def test_a_storm_that_nothing_explains() -> None:
     (one,) = findings_of(
-        REBALANCE_STORM, snapshot_of(*TOPICS, *ALIKE, facts=[told(10, 990, 40, None)])
+        REBALANCE_STORM, snapshot_of(*TOPICS, *ALIKE, facts=[notified(10, 990, 40, None)])
     )
     assert one.broker_name == "10.0.0.1:10911"
     assert "no event and no subscription explains it" in one.summary
 
 
 def test_one_that_is_over_is_for_information() -> None:
-    group = snapshot_of(*TOPICS, *ALIKE, facts=[told(10, 600, 40)])
+    group = snapshot_of(*TOPICS, *ALIKE, facts=[notified(10, 600, 40)])
     assert severities(REBALANCE_STORM, group) == ["INFO"]
     assert findings_of(REBALANCE_STORM, group)[0].last_ms is not None
 
@@ -157,23 +157,23 @@ def test_comings_and_goings_explain_as_many() -> None:
     happened = [join(f"c{n}", "T", at=20 + 10 * n) for n in range(20)]
     happened += [leave(f"c{n}", 300 + 10 * n) for n in range(20)]
     assert (
-        findings_of(REBALANCE_STORM, snapshot_of(*TOPICS, *happened, facts=[told(20, 500, 80)]))
+        findings_of(REBALANCE_STORM, snapshot_of(*TOPICS, *happened, facts=[notified(20, 500, 80)]))
         == []
     )
     assert severities(
-        REBALANCE_STORM, snapshot_of(*TOPICS, *happened, facts=[told(20, 500, 90)])
+        REBALANCE_STORM, snapshot_of(*TOPICS, *happened, facts=[notified(20, 500, 90)])
     ) == ["INFO"]
 
 
 def test_a_broker_that_comes_back_is_told_by_each_member() -> None:
     back = event(BROKER_DOWN, 100, broker_name="a"), event(BROKER_UP, 300, broker_name="a")
-    group = snapshot_of(*TOPICS, *ALIKE, *back, facts=[told(300, 330, 5)])
+    group = snapshot_of(*TOPICS, *ALIKE, *back, facts=[notified(300, 330, 5)])
     assert findings_of(REBALANCE_STORM, group) == []
 
 
 def test_few_or_rare_ones_are_no_storm() -> None:
     lost = of_member(CONSUMER_LOST, "y", 500)
-    for quiet in (told(10, 40, 8), told(10, 990, 12)):
+    for quiet in (notified(10, 40, 8), notified(10, 990, 12)):
         assert findings_of(REBALANCE_STORM, snapshot_of(*TOPICS, *ALIKE, lost, facts=[quiet])) == []
 
 

@@ -253,7 +253,7 @@ def test_all_the_same_way_for_a_short_time_or_just_now() -> None:
     )
     assert (
         findings_of(POP_MIXED_WITH_PULL, snapshot_of(topic(), *TWO, pop, PULLS)) == []
-    )  # nobody pops
+    )  # no member pops
     short = snapshot_of(topic(), *TWO, pop, PULLS, leave("z", 100), settings=BROKER)
     assert findings_of(POP_MIXED_WITH_PULL, short) == []
     now = join("z", at=999, rebalance_mode="CLIENT")

@@ -76,8 +76,8 @@ def test_rooms_that_are_null() -> None:
 
 
 def test_rooms_that_nobody_tells_freeze_nothing() -> None:
-    told = snapshot_of(topic(broker="r1-a"), join("plain", strategy=NEARBY))
-    assert findings_of(FROZEN_GROUP, of_unknown_strategy(told)) == []
+    named = snapshot_of(topic(broker="r1-a"), join("plain", strategy=NEARBY))
+    assert findings_of(FROZEN_GROUP, of_unknown_strategy(named)) == []
     closed = snapshot_of(topic(), join("plain", strategy=NEARBY), topic(perm=2, at=100))
     assert "no read permission" in findings_of(FROZEN_GROUP, of_unknown_strategy(closed))[0].summary
 

@@ -111,8 +111,9 @@ def test_the_same_reason_is_the_same_text() -> None:
 
 def go(*lines: str) -> list[Fact | Unread]:
     translator, head = Translator(), 'time="2021-05-12T01:59:40Z" level=error msg='
-    return read(*(f"{NEW}{one.message}" for one in map(translator.line, map(head.__add__, lines))
-                  if one))  # fmt: skip
+    return read(
+        *(f"{NEW}{one.message}" for one in map(translator.line, map(head.__add__, lines)) if one)
+    )
 
 
 LIST = (
