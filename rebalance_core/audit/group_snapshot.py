@@ -359,6 +359,8 @@ class Finding:
         severity: None: the rule's default.
         first_ms: since when, epoch ms; last_ms: until when, None where it still holds.
         seen_ms: when a dump showed it, where it counts only if nothing was changing then.
+        shown_ms: when it was shown last, where it holds to the end: subjects are read then, if the
+            ledger ends before.
         reads: what this one reads; None: what its rule does.
         unknown: what the rule itself saw to be unknown; None: nothing.
         ended_by: what shows that it has ended at `last_ms`; empty: of a rule on states
@@ -376,6 +378,7 @@ class Finding:
     last_ms: int | None = None
     remedy: str | None = None
     seen_ms: int | None = None
+    shown_ms: int | None = None
     reads: tuple[Subject, ...] | None = None
     unknown: Unknown | None = None
     ended_by: str = ""

@@ -47,7 +47,7 @@ def _read_over(group: GroupSnapshot, subject: Subject, finding: Finding) -> tupl
     if subject.when == "BEGIN":
         return None if begin_ms is None else (begin_ms, begin_ms)
     if until_ms is None:
-        until_ms = max(end_of(group), begin_ms or 0)
+        until_ms = max(end_of(group), begin_ms or 0, finding.shown_ms or 0)
     if subject.when == "END":
         return until_ms, until_ms
     return group.run.start_ms if begin_ms is None else begin_ms - subject.before_ms, until_ms

@@ -388,11 +388,11 @@ class AuditPass:
             shown = ((name, known(name, rows)) for name, rows in noted)
             yield from within(shown, self.options)
             after = place[names_of(fanned, end - 1, end)[0]] + 1
-            yield from self._judged(snapshots, begin, after, ledger, group_findings)
+            yield from self._judged(snapshots, begin, after, ledger, group_findings, known)
             begin = after
             if progress is not None:
                 progress(begin, len(snapshots))
-        yield from self._judged(snapshots, begin, len(snapshots), {}, group_findings)
+        yield from self._judged(snapshots, begin, len(snapshots), {}, group_findings, known)
 
     def _judged(
         self,
@@ -401,6 +401,7 @@ class AuditPass:
         end: int,
         ledger: dict[str, list[pa.Table]],
         group_findings: GroupFindings,
+        known: UnknownOwners,
     ) -> LedgerRows:
         """Find faults of a range of groups, and the rows of how far they have read.
 
@@ -411,7 +412,12 @@ class AuditPass:
             return
         tables = snapshots.of(begin, end)
         tables |= {name: pa.concat_tables(ledger.pop(name)) for name in [*ledger]}
-        progress = with_holders(tables[PROGRESS], tables.get("ownership"))
+        owned = tables.get("ownership")
+        if owned is not None:
+            owned = pa.Table.from_batches(
+                [known("ownership", rows) for rows in owned.to_batches()], owned.schema
+            )
+        progress = with_holders(tables[PROGRESS], owned)
         tables[PROGRESS] = progress
         of_groups = by_group(tables)
         del tables

@@ -100,7 +100,8 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
             ``consumer_groups``, as far as there are any.
         topics: cluster, consumer_group and topic of what groups read.
     """
-    commits, ends = _commits(tables), _ends(tables)
+    answers = _answers(tables)
+    commits, ends = _commits(tables, answers), _ends(tables, answers)
     queues = _Queues(commits, ends)
     groups, (group_c, group_e, group_t) = encode(
         *(rows["consumer_group"] for rows in (commits, ends, topics))
@@ -113,7 +114,7 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
     pair, row = np.unique(read, return_inverse=True)
     queue, group = np.divmod(pair, max(1, len(groups)))
     row_c, row_e = np.split(row[: len(commits) + own.sum()], [len(commits)])
-    # others' answers show ends, too; a task of Spark does not have them
+    # no ends that answers on other groups show: a task of Spark does not have these
     looks, row_l = _of_each(queues.of_ends, np.flatnonzero(~own), queue)
     ends = ends.take(pa.array(np.concatenate((np.flatnonzero(own), looks))))
     row_e = np.concatenate((row_e, row_l))
@@ -202,7 +203,7 @@ def _figures(commit: _Seen, end: _Seen, low: Ints, rows: int) -> dict[str, pa.Ar
     committed, committed_ms, has_commit = _last(commit, begin, after)
     begin_e, after_e = end.spans(rows)
     ended, ended_ms, has_end = _last(end, begin_e, after_e)
-    lowest = low[after_e - 1] if len(low) else np.zeros(rows, np.int64)
+    lowest = _lowest(low, begin_e, after_e)
     both = has_commit & has_end
     unread = np.maximum(ended - np.maximum(committed, lowest), 0)
     below = both & (ended < committed)
@@ -240,6 +241,14 @@ def _last(seen: _Seen, begin: Ints, after: Ints) -> tuple[Ints, Ints, Bools]:
         return nothing, nothing, there
     last = after - 1
     return seen.offset[last], seen.at_ms[last], there
+
+
+def _lowest(low: Ints, begin: Ints, after: Ints) -> Ints:
+    """The newest minimum of each span; 0 where no look has one, as consumerProgress has none."""
+    if not len(low):
+        return np.zeros(len(begin), np.int64)
+    newest = np.maximum.accumulate(np.where(low >= 0, np.arange(len(low)), -1))[after - 1]
+    return np.where(newest >= begin, low[newest], 0)
 
 
 def _still(
@@ -326,7 +335,7 @@ def _before(
     return before, at_ms, compared
 
 
-def _commits(tables: Mapping[str, pa.Table]) -> pa.Table:
+def _commits(tables: Mapping[str, pa.Table], answers: pa.Table | None) -> pa.Table:
     """Every commit seen: group, queue, at_ms, offset, clock."""
     keys = [*GROUP, *_QUEUE]
     names = [*keys, "at_ms", "offset", "clock"]
@@ -336,18 +345,20 @@ def _commits(tables: Mapping[str, pa.Table]) -> pa.Table:
         clock = pc.fill_null(rows["client_id"].cast(pa.string()), _STORE)
         columns = [*(rows[name] for name in keys), rows["observed_ms"], rows["committed_offset"]]
         parts.append(pa.table([*columns, clock], names))
-    facts = _progress_facts(tables)
-    if facts is not None:
+    if answers is not None:
         # mqadmin prints 0 for a queue without a commit
-        offset = _number(facts, "consumer_offset")
-        columns = [*(facts[name] for name in keys), facts["first_ms"], offset]
-        columns.append(pa.array([_MQADMIN] * len(facts)))
+        offset = _number(answers, "consumer_offset")
+        columns = [*(answers[name] for name in keys), answers["first_ms"], offset]
+        columns.append(pa.array([_MQADMIN] * len(answers)))
         parts.append(pa.table(columns, names).filter(pc.greater(offset, 0)))
     return _together(parts, names, ("cluster", "consumer_group", "topic", "broker_name", "clock"))
 
 
-def _ends(tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Every end seen: queue, at_ms, offset, low; consumer_group: in whose answer, null in none."""
+def _ends(tables: Mapping[str, pa.Table], answers: pa.Table | None) -> pa.Table:
+    """Every end seen: queue, at_ms, offset, low (-1: not seen), and the group whose answer has it.
+
+    ``consumer_group`` is null where it is no answer on a group.
+    """
     keys = ["cluster", *_QUEUE]
     names = [*keys, "at_ms", "offset", "low", "consumer_group"]
     parts = []
@@ -356,17 +367,16 @@ def _ends(tables: Mapping[str, pa.Table]) -> pa.Table:
         columns = [rows[name] for name in (*keys, "observed_ms", "max_offset", "min_offset")]
         columns.append(pa.nulls(len(rows), pa.string()))
         parts.append(pa.table(columns, names))
-    facts = _progress_facts(tables)
-    if facts is not None:
-        offset = _number(facts, "broker_offset")
-        columns = [*(facts[name] for name in keys), facts["first_ms"], offset]
-        columns += [pa.array(np.zeros(len(facts), np.int64)), facts["consumer_group"]]
+    if answers is not None:
+        offset = _number(answers, "broker_offset")
+        columns = [*(answers[name] for name in keys), answers["first_ms"], offset]
+        columns += [pa.array(np.full(len(answers), -1)), answers["consumer_group"]]
         parts.append(pa.table(columns, names).filter(pc.is_valid(offset)))
     return _together(parts, names, ("cluster", "topic", "broker_name", "consumer_group"))
 
 
-def _progress_facts(tables: Mapping[str, pa.Table]) -> pa.Table | None:
-    """Rows of consumerProgress of which no name was cut."""
+def _answers(tables: Mapping[str, pa.Table]) -> pa.Table | None:
+    """Rows of consumerProgress of which no name was cut; None: there is no such table."""
     if "observed_facts" not in tables:
         return None
     facts = tables["observed_facts"]

@@ -18,7 +18,7 @@ from rebalance_core.audit.group_snapshot import (
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.progress import falls_behind, is_idle, progress_rows, stands_still
 from rebalance_core.audit.rules.group_settings import CONSUME_ENABLE, setting_at_end
-from rebalance_core.audit.subjects import COMMITTED
+from rebalance_core.audit.subjects import COMMITTED, MEMBERS
 from rebalance_core.audit.subscriptions import is_broadcasting, suspended_clients
 from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
@@ -78,12 +78,12 @@ def _stands_still(rows: Rows, cause: Cause | None, *, whole: bool) -> Finding:
             "queues": listed(_names(rows)),
             "unread": unread,
             "holders": listed(holders),
-            "seen_ms": seen_ms,
             "reason": cause.reason if cause else "unknown",
         },
         severity=ERROR if whole else WARNING,
         client_id=holders[0] if len(holders) == 1 else None,
         first_ms=since_ms,
+        shown_ms=seen_ms,
         remedy=cause.remedy if cause else None,
     )
 
@@ -115,6 +115,7 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
         },
         severity=WARNING if cause else None,
         first_ms=since_ms,
+        shown_ms=max(row["committed_ms"] or 0 for row in rows),
         remedy=cause.remedy if cause else None,
     )
 
@@ -141,6 +142,7 @@ def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
         "restart they begin where ConsumeFromWhere says, not where they were.",
         {"queues": listed(_names(rows)), "holders": listed(holders)},
         first_ms=since_ms,
+        shown_ms=max(row["end_ms"] or 0 for row in rows),
     )
 
 
@@ -280,6 +282,7 @@ STANDS_STILL = Rule(
     "never finished holds back the commit of its queue. Restart the client; what came since is "
     "read again.",
     find_standing_still,
+    reads=(MEMBERS,),
     state=True,
     files=("consumer_offset_json", "consumerProgress", "client_log"),
 )
@@ -291,6 +294,7 @@ FALLS = Rule(
     "queue_progress; ownership, FLOW_CONTROLLED",
     "Add consumers up to the number of queues, or threads, or make the listener faster.",
     find_falling_behind,
+    reads=(MEMBERS,),
     state=True,
     files=("consumer_offset_json", "consumerProgress", "client_log"),
 )
@@ -305,5 +309,5 @@ NEVER_COMMITTED = Rule(
     find_never_committed,
     state=True,
     files=("consumer_offset_json",),
-    reads=(COMMITTED,),
+    reads=(MEMBERS, COMMITTED),
 )

@@ -99,7 +99,7 @@ def plainly(
             seen.setdefault((row["consumer_group"], *queue), []).append((at_ms, offset, "mqadmin"))
         # an answer on one group is no look for another: a task of Spark has the group's rows alone
         own = (row["consumer_group"], *queue)
-        high.setdefault(own, []).append((at_ms, int(row["details"]["broker_offset"]), 0))
+        high.setdefault(own, []).append((at_ms, int(row["details"]["broker_offset"]), -1))
         asked_of.add(own)
     keys = set(seen) | asked_of | {key for key in high if key[:2] in read}
     return {key: of_queue(sorted(seen.get(key, [])), sorted(high.get(key, []))) for key in keys}
@@ -112,7 +112,9 @@ def of_queue(seen: list[tuple[int, int, str]], high: list[tuple[int, int, int]])
     if seen:
         row["committed_ms"], row["committed"], _ = seen[-1]
     if high:
-        row["end_ms"], row["end_offset"], low = high[-1]
+        row["end_ms"], row["end_offset"], _ = high[-1]
+    # consumerProgress has no minimum
+    low = next((minimum for _, _, minimum in reversed(high) if minimum >= 0), 0)
     row["commit_rate"] = longest_rate([(c, t, v) for t, v, c in seen])
     row["end_rate"] = longest_rate([("", t, v) for t, v, _ in high])
     if not seen or not high:

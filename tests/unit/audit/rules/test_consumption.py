@@ -1,20 +1,26 @@
 """Queues that a member holds and does not read, or reads too slowly."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from rebalance_core.audit.confidence import borne_out
+from rebalance_core.audit.coverage import Coverage, LogSpan
 from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.progress import progress_of
+from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.model.group_settings import BROADCASTING, GroupSettings
 from tests.unit.audit.snapshots import (
     Row,
+    broker_logs,
     commit,
     end,
     fact,
     findings_of,
     join,
     leave,
+    ms,
     severities,
     snapshot_of,
     topic,
@@ -206,3 +212,15 @@ def test_progress_of_a_group_without_movement() -> None:
     assert progress_of(held([commit(0, 60)], [], other=False)) == ("UNKNOWN", "NO_END")
     apart = held([commit(0, 60, at=100)], [end(0, 70, at=900)], other=False)
     assert progress_of(apart) == ("UNKNOWN", "READ_APART")
+
+
+def test_where_the_log_ends_before_the_dumps_the_member_may_be_gone() -> None:
+    """Its commits stand still because it is dead, and no file has its end."""
+    logs = broker_logs(a=[LogSpan(ms(0), ms(500), from_start=True)])
+    group = stuck()
+    run = replace(group.run, coverage=Coverage(logs, known=True))
+    (one,) = borne_out(
+        rules_by_id()[STILL], replace(group, run=run), findings_of(STILL, group), "EQUAL"
+    )
+    assert one.severity == "INFO"
+    assert "not_covered" in one.evidence
