@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -101,3 +102,24 @@ def digests(rows: LedgerRows | Iterable[tuple[str, pa.RecordBatch]]) -> dict[str
 
 def by_text(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
+
+
+@pytest.mark.parametrize("ids_hashed", [False, True])
+def test_holders_of_hashed_ids_are_not_stated(
+    checked: Checked, tables: dict[str, pa.Table], *, ids_hashed: bool
+) -> None:
+    """Who reads what does not follow from the order of hashes, how far the group has read does."""
+    judges = audit_clusters(read_cluster_tables(tables))
+    runs = {name: replace(run, ids_hashed=ids_hashed) for name, run in judges.groups.runs.items()}
+    judging = AuditPass(
+        replace(judges.groups, runs=runs), engine_options(checked.tables, SimulationOptions())
+    )
+    made = judging.rows(tables, GroupFindings())
+    rows = [row for name, batch in made if name == "queue_progress" for row in batch.to_pylist()]
+    members: dict[str, set[str]] = {}
+    for row in tables["cluster_events"].to_pylist():
+        if row["event_type"] == "CONSUMER_JOIN":
+            members.setdefault(row["consumer_group"], set()).add(row["client_id"])
+    several = [row for row in rows if len(members.get(row["consumer_group"], ())) > 1]
+    assert any(row["committed"] is not None for row in several)
+    assert any(row["client_id"] is not None for row in several) is not ids_hashed
