@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from rebalance_core.audit.dumps import held_over_time, number, queue_of
+from rebalance_core.audit.dumps import held_over_time, last_stated, number, queue_of, seen_ms
 from rebalance_core.audit.group_snapshot import (
     Finding,
     GroupSnapshot,
@@ -19,16 +19,25 @@ from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.progress import falls_behind, is_idle, progress_rows, stands_still
 from rebalance_core.audit.rules.group_settings import CONSUME_ENABLE, setting_at_end
 from rebalance_core.audit.subjects import COMMITTED, MEMBERS
-from rebalance_core.audit.subscriptions import is_broadcasting, suspended_clients
+from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.times import MINUTE_MS, STANDSTILL_MS, utc
-from rebalance_core.model.verdicts import ERROR, INFO, WARNING
+from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 
 if TYPE_CHECKING:
-    from rebalance_core.contracts.rows import GroupQueueProgressRow
+    from rebalance_core.contracts.rows import (
+        FlowControlledFact,
+        GroupQueueProgressRow,
+        QueueProgressFact,
+        StartRefusedFact,
+        StuckQueueFact,
+    )
 
 Rows = Sequence["GroupQueueProgressRow"]
+OnQueue = TypeVar(
+    "OnQueue", "StuckQueueFact", "StartRefusedFact", "FlowControlledFact", "QueueProgressFact"
+)
 
 
 class Cause(NamedTuple):
@@ -55,32 +64,33 @@ def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
         return
     main = [row for row in held if not is_retry_topic(row["topic"])]
     whole = all(stands_still(row) or is_idle(row) for row in main) and any(map(stands_still, main))
-    by_cause = grouped(still, lambda row: _cause(group, row))
+    by_cause = grouped(still, _Causes(group).of)
     for cause, rows in by_cause.items():
-        yield _stands_still(rows, cause, whole=whole)
+        every = "every queue of the group that gets messages"
+        which = every if whole and len(by_cause) == 1 else plural(len(rows), "queue")
+        yield _stands_still(rows, which, cause, ERROR if whole else WARNING)
 
 
-def _stands_still(rows: Rows, cause: Cause | None, *, whole: bool) -> Finding:
+def _stands_still(rows: Rows, which: str, cause: Cause | None, severity: Severity) -> Finding:
     since_ms = min(row["still_since_ms"] or 0 for row in rows)
     seen_ms = max(row["committed_ms"] or 0 for row in rows)
     unread = sum(row["unread"] or 0 for row in rows)
     holders = sorted({row["client_id"] for row in rows if row["client_id"]})
     who = f" ({listed(holders, 3)})" if holders else ""
     one = len(rows) == 1
-    which = "every queue of the group that gets messages" if whole else plural(len(rows), "queue")
     why = f": {cause.text}" if cause else "; no file shows why"
     return Finding(
         f"The commit of {which} has not moved since {utc(since_ms)}, for "
         f"{lasting(seen_ms - since_ms)}, while messages come and a member holds "
         f"{'it' if one else 'them'}{who}: "
-        f"{messages(unread)} unread in {listed(_names(rows), 5)}{why}.",
+        f"{messages(unread)} unread in {listed(_offsets(rows), 5)}{why}.",
         {
             "queues": listed(_names(rows)),
             "unread": unread,
             "holders": listed(holders),
             "reason": cause.reason if cause else "unknown",
         },
-        severity=ERROR if whole else WARNING,
+        severity=severity,
         client_id=holders[0] if len(holders) == 1 else None,
         first_ms=since_ms,
         shown_ms=seen_ms,
@@ -100,7 +110,7 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
     unread = sum(row["unread"] or 0 for row in rows)
     before = sum(row["unread_before"] or 0 for row in rows)
     since_ms = min(row["unread_before_ms"] or 0 for row in rows)
-    cause = next(filter(None, (_cause(group, row) for row in rows)), None)
+    cause = next(filter(None, map(_Causes(group).of, rows)), None)
     why = f" {cause.text[0].upper()}{cause.text[1:]}." if cause else ""
     yield Finding(
         f"{plural(len(rows), 'queue')} get {arrive:.3g} messages a second and the group reads "
@@ -125,12 +135,18 @@ def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
     if is_broadcasting(group):
         return
     offsets, since = Offsets(group), _held_since(group)
+    asked = _newest(group.facts["QUEUE_PROGRESS"])
     rows = []
     for row in _held(group):
         queue = queue_of(row)
-        came = _came_since(group, queue, since.get(queue))
-        none = offsets.committed([queue]) == "none" and _looked_for(group, queue, since.get(queue))
-        if row["committed"] is None and came and none:
+        if row["committed"] is not None or queue not in since:
+            continue
+        due_ms = since[queue] + STANDSTILL_MS
+        answer = asked.get(queue)
+        looked = _store_shows(group, queue, due_ms) or (
+            answer is not None and answer["first_ms"] >= due_ms
+        )
+        if looked and offsets.committed([queue]) == "none" and _came_after(group, queue, due_ms):
             rows.append(row)
     if not rows:
         return
@@ -166,108 +182,114 @@ def _held_since(group: GroupSnapshot) -> dict[MessageQueue, int]:
     return since
 
 
-def _came_since(group: GroupSnapshot, queue: MessageQueue, since_ms: int | None) -> bool:
-    """Return whether the end grew for longer than clients take to commit, while it was held."""
-    if since_ms is None:
-        return False
-    ends = sorted(
-        group.ends.get((queue.topic, queue.broker_name, queue.queue_id), ()),
-        key=lambda row: row["observed_ms"],
-    )
-    seen = [row for row in ends if row["observed_ms"] >= since_ms + STANDSTILL_MS]
-    before = [row for row in ends if row["observed_ms"] < since_ms + STANDSTILL_MS]
+def _came_after(group: GroupSnapshot, queue: MessageQueue, due_ms: int) -> bool:
+    """Return whether the end grew beyond what it was when its holder had to commit."""
+    ends = sorted(group.ends.get((queue.topic, queue.broker_name, queue.queue_id), ()), key=seen_ms)
+    seen = [row for row in ends if row["observed_ms"] >= due_ms]
+    before = [row for row in ends if row["observed_ms"] < due_ms]
     return bool(seen and before) and seen[-1]["max_offset"] > before[-1]["max_offset"]
 
 
-def _looked_for(group: GroupSnapshot, queue: MessageQueue, since_ms: int | None) -> bool:
-    """Return whether a file shows commits of the broker from when the queue's holder had to."""
-    if since_ms is None or group.run.offsets_ms is None:
-        return since_ms is not None
-    until_ms = since_ms + STANDSTILL_MS
-    if group.run.offsets_until_ms.get(queue.broker_name, 0) >= until_ms:
+def _store_shows(group: GroupSnapshot, queue: MessageQueue, due_ms: int) -> bool:
+    """Return whether a store of the broker was copied after a commit was due."""
+    if group.run.offsets_ms is None:  # tables of no collection: what they lack was not committed
         return True
-    return any(
-        queue_of(fact) == queue and fact["first_ms"] >= until_ms
-        for fact in group.facts["QUEUE_PROGRESS"]
-    )
-
-
-def _cause(group: GroupSnapshot, row: GroupQueueProgressRow) -> Cause | None:
-    """Return the cause that files show, the one that no member can mend first."""
-    enabled = setting_at_end(group, CONSUME_ENABLE)
-    refusing = sorted(broker for broker, (value, _) in enabled.items() if value == "false")
-    if row["broker_name"] in refusing:
-        return Cause(
-            f"the group is disabled at {listed(refusing)} (consumeEnable=false), and pulls are "
-            "refused",
-            "disabled",
-            "Enable the group again: mqadmin updateSubGroup -g <group> -s true.",
-        )
-    if row["client_id"] in suspended_clients(group):
-        return Cause(
-            f"{row['client_id']} is suspended",
-            "suspended",
-            "Resume the consumer, or find out who suspended it.",
-        )
-    if _is_unfinished(group, row):
-        return Cause(
-            f"the client has messages from offset {row['committed']} on in its cache and does not "
-            "finish the first of them",
-            "unfinished message",
-        )
-    return _logged_cause(group, row)
-
-
-def _is_unfinished(group: GroupSnapshot, row: GroupQueueProgressRow) -> bool:
-    """Return whether the client's answer has messages after the commit, or mqadmin says so."""
-    queue, since_ms = queue_of(row), row["still_since_ms"] or 0
-    newest = held_over_time(group).get((row["client_id"] or "", queue), [])[-1:]
-    return any(
-        number(fact["details"].get("commit_offset")) == row["committed"]
-        and number(fact["details"].get("cached_messages"), 0) > 0
-        for fact in newest
-    ) or any(
-        queue_of(fact) == queue
-        and fact["details"].get("trouble") == "consume"
-        and fact["last_ms"] >= since_ms
-        for fact in group.facts["STUCK_QUEUE"]
-    )
+    return group.run.offsets_until_ms.get(queue.broker_name, 0) >= due_ms
 
 
 _FLOW = {
     SPAN: (
         "a message is not finished, and the client stopped pulling: offsets in its cache are "
-        "consumeConcurrentlyMaxSpan apart",
+        "consumeConcurrentlyMaxSpan apart (client's log)",
         "one message is not finished",
     ),
-    COUNT: ("the client's cache is full: its listener is too slow", "slow listener"),
-    SIZE: ("the client's cache is full by size: its listener is too slow", "slow listener"),
+    COUNT: ("the client's cache is full: its listener is too slow (client's log)", "slow listener"),
+    SIZE: (
+        "the client's cache is full by size: its listener is too slow (client's log)",
+        "slow listener",
+    ),
 }
 _REFUSED = {
-    "LOCK_FAILED": "a pass could not lock the queue at its broker",
-    "NO_OFFSET": "a pass got no offset to begin at",
-    "OFFSET_FAILED": "a pass failed to ask for the offset to begin at",
+    "LOCK_FAILED": "a pass could not lock the queue at its broker (client's log)",
+    "NO_OFFSET": "a pass got no offset to begin at (client's log)",
+    "OFFSET_FAILED": "a pass failed to ask for the offset to begin at (client's log)",
 }
 
 
-def _logged_cause(group: GroupSnapshot, row: GroupQueueProgressRow) -> Cause | None:
-    """Return what clients logged of the queue since it stands still, or lately."""
-    queue = queue_of(row)
-    since_ms = row["still_since_ms"] or row["unread_before_ms"] or 0
-    for fact in reversed(group.facts["START_REFUSED"]):
-        if queue_of(fact) == queue and fact["last_ms"] >= since_ms:
-            reason = fact["details"]["reason"]
-            return Cause(f"{_REFUSED[reason]} (client's log)", f"start refused: {reason}")
-    for flow in reversed(group.facts["FLOW_CONTROLLED"]):
-        if queue_of(flow) == queue and flow["last_ms"] >= since_ms:
-            text, word = _FLOW[flow["details"]["reason"]]
-            return Cause(f"{text} (client's log)", word)
-    return None
+class _Causes:
+    """What files show of why queues of a group are not read."""
+
+    def __init__(self, group: GroupSnapshot) -> None:
+        enabled = setting_at_end(group, CONSUME_ENABLE)
+        self._refusing = sorted(name for name, (value, _) in enabled.items() if value == "false")
+        self._suspended = {row["client_id"] for row in group.members if row["suspended"]}
+        self._held = {key: facts[-1] for key, facts in held_over_time(group).items()}
+        stuck = (f for f in group.facts["STUCK_QUEUE"] if f["details"].get("trouble") == "consume")
+        self._blocked = _newest(stuck)
+        self._refused = _newest(group.facts["START_REFUSED"])
+        self._flow = _newest(group.facts["FLOW_CONTROLLED"])
+
+    def of(self, row: GroupQueueProgressRow) -> Cause | None:
+        """Return the cause of one queue, first the one that no client can mend."""
+        queue, client_id = queue_of(row), row["client_id"]
+        since_ms = row["still_since_ms"] or row["unread_before_ms"] or 0
+        if row["broker_name"] in self._refusing:
+            return Cause(
+                f"the group is disabled at {listed(self._refusing)} (consumeEnable=false), and "
+                "pulls are refused",
+                "disabled",
+                "Enable the group again (updateSubGroup -c <cluster> -g <group> -s true).",
+            )
+        if client_id in self._suspended:
+            return Cause(
+                f"{client_id} is suspended",
+                "suspended",
+                "Resume the consumer, or find out who suspended it.",
+            )
+        if self._is_unfinished(row, since_ms):
+            return Cause(
+                "the client has messages from there on in its cache and does not finish the first "
+                "of them",
+                "unfinished message",
+            )
+        refused = self._refused.get(queue)
+        if refused is not None and refused["last_ms"] >= since_ms:
+            reason = refused["details"]["reason"]
+            return Cause(_REFUSED[reason], f"start refused: {reason}")
+        flow = self._flow.get(queue)
+        if flow is not None and flow["last_ms"] >= since_ms:
+            return Cause(*_FLOW[flow["details"]["reason"]])
+        return None
+
+    def _is_unfinished(self, row: GroupQueueProgressRow, since_ms: int) -> bool:
+        """Return whether the client's answer has messages after the commit, or mqadmin says so."""
+        queue = queue_of(row)
+        held, blocked = self._held.get((row["client_id"] or "", queue)), self._blocked.get(queue)
+        waits = (
+            held is not None
+            and number(held["details"].get("commit_offset")) == row["committed"]
+            and number(held["details"].get("cached_messages"), 0) > 0
+        )
+        return waits or (blocked is not None and blocked["last_ms"] >= since_ms)
+
+
+def _newest(facts: Iterable[OnQueue]) -> dict[MessageQueue, OnQueue]:
+    """The fact of each queue that was stated last."""
+    return {queue_of(fact): fact for fact in sorted(facts, key=last_stated)}
+
+
+def _offsets(rows: Iterable[GroupQueueProgressRow]) -> list[str]:
+    """Each queue with the offset that its commit stands at."""
+    ordered = sorted(rows, key=queue_of)
+    return [f"{_name(queue_of(row))} at {row['committed']}" for row in ordered]
 
 
 def _names(rows: Iterable[GroupQueueProgressRow]) -> list[str]:
-    ordered = sorted(map(queue_of, rows))
-    return [f"{topic} {broker}:{number_}" for topic, broker, number_ in ordered]
+    return [_name(queue) for queue in sorted(map(queue_of, rows))]
+
+
+def _name(queue: MessageQueue) -> str:
+    return f"{queue.topic} {queue.broker_name}:{queue.queue_id}"
 
 
 STANDS_STILL = Rule(

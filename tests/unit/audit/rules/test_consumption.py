@@ -51,7 +51,7 @@ def test_a_commit_that_does_not_move_while_messages_come_is_found() -> None:
     (one,) = findings_of(STILL, group)
     assert severities(STILL, group) == ["WARNING"]
     assert "The commit of 1 queue has not moved since" in one.summary
-    assert "220 messages unread in T a:0" in one.summary
+    assert "220 messages unread in T a:0 at 70" in one.summary
     assert (one.client_id, one.first_ms) == ("x", 1_795_000_300_000)
     assert progress_of(group).word == "STANDS_STILL"
 
@@ -132,7 +132,7 @@ def test_what_files_show_of_the_cause_is_named() -> None:
     answer: dict[str, Any] = {"topic": "T", "broker_name": "a", "queue_id": 0, "client_id": "x"}
     cached = fact("HELD_QUEUE", 890, **answer, commit_offset="70", cached_messages="25")
     (one,) = findings_of(STILL, stuck(facts=[cached]))
-    assert "messages from offset 70 on in its cache" in one.summary
+    assert "T a:0 at 70: the client has messages from there on in its cache" in one.summary
     blocked = fact("STUCK_QUEUE", 890, **answer, trouble="consume", count="268139")
     (one,) = findings_of(STILL, stuck(facts=[blocked]))
     assert one.evidence["reason"] == "unfinished message"
@@ -224,3 +224,37 @@ def test_where_the_log_ends_before_the_dumps_the_member_may_be_gone() -> None:
     )
     assert one.severity == "INFO"
     assert "not_covered" in one.evidence
+
+
+def test_one_cause_is_one_finding_whatever_the_offsets() -> None:
+    """Of a client whose listener hangs, each queue stands at an offset of its own."""
+    commits = [commit(n, 70 + n, at=at) for n in range(2) for at in (300, 900)]
+    ends = [end(n, high, at=at) for n in range(2) for high, at in ((90, 400), (290, 900))]
+    answers = [
+        fact(
+            "HELD_QUEUE",
+            890,
+            topic="T",
+            broker_name="a",
+            queue_id=n,
+            client_id="x",
+            commit_offset=f"{70 + n}",
+            cached_messages="25",
+        )
+        for n in range(2)
+    ]
+    (one,) = findings_of(STILL, held(commits, ends, other=False, facts=answers))
+    assert one.severity == "ERROR"
+    assert "every queue of the group that gets messages" in one.summary
+    assert "T a:0 at 70, T a:1 at 71" in one.summary
+    # two causes are two findings, neither of which is of every queue
+    several = findings_of(STILL, held(commits, ends, other=False, facts=answers[:1]))
+    assert {one.evidence["reason"] for one in several} == {"unfinished message", "unknown"}
+    assert all("The commit of 1 queue" in one.summary for one in several)
+
+
+def test_a_member_that_was_resumed_is_no_cause() -> None:
+    now = stuck().tables["memberships"]
+    before = [row | {"suspended": True, "to_ms": ms(200)} for row in now]
+    (one,) = findings_of(STILL, with_rows(stuck(), memberships=[*before, *now]))
+    assert one.evidence["reason"] == "unknown"
