@@ -18,8 +18,10 @@ from rebalance_core.audit.broker_states import (
 )
 from rebalance_core.audit.completeness import missing_brokers
 from rebalance_core.audit.coverage import coverage_of, name_servers_tell
-from rebalance_core.audit.group_snapshot import AuditRun, ClusterSnapshot, grouped
+from rebalance_core.audit.dumps import queue_of
+from rebalance_core.audit.group_snapshot import AuditRun, ClusterSnapshot, KeptLock, grouped
 from rebalance_core.model.events import BROKER_EVENTS, NOTICES
+from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import HOUR_MS
 
 if TYPE_CHECKING:
@@ -46,19 +48,21 @@ CLUSTER_KINDS = (
     "BROKER_SLAVES",
     "NAME_SERVER_FILE",
     "BROKER_IN_CLUSTER",
+    "MESSAGE_RETENTION",
     "BROKER_REGISTERED",
     "GROUP_CONFIGS",
     "HEARTBEAT_FAILED",
     "NO_BROKER_ADDRESS",
+    "UNLOCK_FAILED",
     "BROKER_STARTED",
     "PROXY_STARTED",
     "MASTER_ADDRESS",
     "CHANNEL_EVENTS_DROPPED",
 )
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
-and broker that it did not reach; NO_BROKER_ADDRESS: one for each queue that it did not pull;
-BROKER_STARTED, PROXY_STARTED: one for each start; MASTER_ADDRESS: one for each address of a
-master."""
+and broker that it did not reach; NO_BROKER_ADDRESS, UNLOCK_FAILED: one for each queue that a client
+did not pull, or did not unlock; BROKER_STARTED, PROXY_STARTED: one for each start; MASTER_ADDRESS:
+one for each address of a master."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,8 @@ def cluster_snapshot(
         },
         offsets_ms=_offset_copies(facts, "first_ms") if facts["COLLECTED"] else None,
         offsets_until_ms=_offset_copies(facts, "last_ms"),
+        retention_ms=_retention(facts),
+        unlock_failed=_unlock_failed(facts),
         overloads=_overloads(facts),
         notices=notices(broker_events),
         ids_hashed=any(row["details"].get("hashed") == "true" for row in facts["COLLECTED"]),
@@ -187,6 +193,22 @@ def _offset_copies(facts: FactsByKind, at: Literal["first_ms", "last_ms"]) -> di
         for row in facts["BROKER_FILE"]
         if row["details"]["name"] == "consumerOffset.json"
     }
+
+
+def _unlock_failed(facts: FactsByKind) -> dict[MessageQueue, tuple[KeptLock, ...]]:
+    kept = grouped(facts["UNLOCK_FAILED"], queue_of)
+    return {
+        queue: tuple(
+            KeptLock(row["details"]["log"], row["first_ms"], row["last_ms"], row["times"])
+            for row in rows
+        )
+        for queue, rows in kept.items()
+    }
+
+
+def _retention(facts: FactsByKind) -> dict[str, int]:
+    newest = sorted(facts["MESSAGE_RETENTION"], key=lambda row: row["last_ms"])
+    return {row["broker_name"]: int(row["details"]["hours"]) * HOUR_MS for row in newest}
 
 
 def _overloads(facts: FactsByKind) -> dict[str, tuple[tuple[int, int], ...]]:

@@ -37,6 +37,11 @@ _DIFFERS: dict[str, tuple[verdicts.Severity, str]] = {
         verdicts.WARNING,
         "Wait 60 s and dump again; if it stays, look for the client that has the lock.",
     ),
+    difference.NOT_STARTED: (
+        verdicts.ERROR,
+        "Look at what the client's log has after that line: a broker that does not answer, a right "
+        "that it lacks, a topic that its name servers do not know. Restart the client.",
+    ),
     difference.DUPLICATE_ID: (
         verdicts.WARNING,
         "Give each process its own client id (instanceName, or unset it).",

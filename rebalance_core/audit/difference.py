@@ -20,11 +20,13 @@ from rebalance_core.audit.group_snapshot import (
 )
 from rebalance_core.audit.observations import ClientObservation, Observation, address_of
 from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.refused_starts import RefusedStarts
 from rebalance_core.audit.subscriptions import stated_strategies
 from rebalance_core.model.clients import is_java
 from rebalance_core.model.errors import AllocationError
 from rebalance_core.model.events import BROKER_UP
 from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.refused_starts import LOCK_FAILED
 from rebalance_core.model.times import SECOND_MS, utc
 from rebalance_core.protocol.mixed_group import MixedGroup
 from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
@@ -35,7 +37,6 @@ from rebalance_core.strategies.registry import CANDIDATES, DEFAULT_VERSION
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import (
         EpochsRow,
-        LockRefusedFact,
         MembershipsRow,
         PropagationRow,
     )
@@ -416,10 +417,11 @@ def fits(holder: str | None, owners: Sequence[str]) -> bool:
     return any(holder in (owner, address_of(owner)) for owner in owners)
 
 
-DUPLICATE_ID, SUSPENDED, LOCK, FOREIGN, STALE, UNEXPLAINED = (
+DUPLICATE_ID, SUSPENDED, LOCK, NOT_STARTED, FOREIGN, STALE, UNEXPLAINED = (
     "TWIN_CLIENT_ID",
     "SUSPENDED",
     "LOCK_HELD",
+    "NOT_STARTED",
     "FOREIGN_STRATEGY",
     "STALE_VIEW",
     "UNEXPLAINED",
@@ -429,6 +431,8 @@ CLASSES = {
     SUSPENDED: "the member that should hold the queue was suspended before it surely took it, and "
     "runs no pass until it resumes",
     LOCK: "the order lock of the queue is still with another client, or not yet granted",
+    NOT_STARTED: "the client's passes did not take the queue over: they got no offset to begin at, "
+    "or found no route of the topic",
     FOREIGN: "the live owners are those of another strategy than the group's",
     STALE: "the client still holds what it should have had before a change, by another broker's "
     "list of members, or by a list without a broker or a member",
@@ -463,6 +467,28 @@ class Difference:
     cause: str = ""
 
 
+class Refusals:
+    """What kept members from queues that are theirs.
+
+    Args:
+        group: its snapshot.
+    """
+
+    def __init__(self, group: GroupSnapshot) -> None:
+        self._locks = grouped(group.facts["LOCK_REFUSED"], dumps.queue_of)
+        self._starts = RefusedStarts(group)
+
+    def reasons(self, one: Difference) -> Iterator[tuple[str, str]]:
+        """Yield the classes, with words, that the broker's log and the client's give a queue."""
+        from_ms, to_ms = one.at_ms - NEAR_MS, one.at_ms + NEAR_MS
+        for row in self._locks.get(one.queue, ()):
+            if row["first_ms"] <= to_ms and row["last_ms"] >= from_ms:
+                yield LOCK, f"{row['details'].get('owner', '')} has its order lock"
+        refused = self._starts.newest(one.queue, from_ms, to_ms, one.predicted)
+        if one.live is None and refused is not None:
+            yield LOCK if refused.reason == LOCK_FAILED else NOT_STARTED, refused.words
+
+
 def classified(
     differences: Iterable[Difference],
     observed: list[Observation],
@@ -477,7 +503,7 @@ def classified(
         group: its snapshot.
         prediction: its ledger.
     """
-    refusals = grouped(group.facts["LOCK_REFUSED"], dumps.queue_of)
+    refusals = Refusals(group)
     for explanations, same_time in _by_time(differences, observed, group, prediction):
         for one in same_time:
             reasons = _reasons(one, explanations, prediction, refusals)
@@ -506,15 +532,13 @@ def _reasons(
     one: Difference,
     explanations: Explanations,
     prediction: Prediction,
-    refusals: Mapping[MessageQueue, Sequence[LockRefusedFact]],
+    refusals: Refusals,
 ) -> Iterator[tuple[str, str]]:
     if explanations.duplicate_ids:  # every member's share depends on how often an id is listed
         yield DUPLICATE_ID, f"{min(explanations.duplicate_ids)} is the id of two processes"
     if note := explanations.never_taken(one):
         yield SUSPENDED, note
-    for row in refusals.get(one.queue, ()):
-        if row["first_ms"] - NEAR_MS <= one.at_ms <= row["last_ms"] + NEAR_MS:
-            yield LOCK, f"{row['details'].get('owner', '')} has its order lock"
+    yield from refusals.reasons(one)
     epoch = explanations.older_view(one.queue.topic)
     if epoch is not None and epoch["to_ms"] is not None:
         span = f"{utc(epoch['from_ms'])} to {utc(epoch['to_ms'])}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeGuard, TypeVar, cast
 
 from rebalance_core.audit.coverage import Coverage, Process
 from rebalance_core.contracts.inputs import CONSUMER_GROUPS
@@ -27,7 +27,7 @@ from rebalance_core.model.events import (
     Event,
 )
 from rebalance_core.model.intervals import DEFAULT_INTERVALS, INTERVALS, Intervals
-from rebalance_core.model.queue import is_retry_topic
+from rebalance_core.model.queue import MessageQueue, is_retry_topic
 from rebalance_core.model.timeline import Timeline, Unknown
 from rebalance_core.model.verdicts import EMPTY, Severity
 from rebalance_core.protocol.settling_windows import notices_of, window_ms
@@ -82,6 +82,22 @@ class BrokerOutage:
     planned: bool = False
 
 
+class KeptLock(NamedTuple):
+    """When a client kept the order lock of a queue that was no longer its own.
+
+    Attributes:
+        log: The folder of the client's log.
+        first_ms: When the log has it first.
+        last_ms: When it has it last.
+        times: In how many seconds.
+    """
+
+    log: str
+    first_ms: int
+    last_ms: int
+    times: int
+
+
 @dataclass(frozen=True, slots=True)
 class AuditRun:
     """One audit run's knowledge of the whole cluster; small, travels to every task.
@@ -97,6 +113,8 @@ class AuditRun:
         offsets_ms: when the first consumerOffset.json of a broker was copied, where one was; None:
             the tables are of no collection, and what they do not have was not committed.
         offsets_until_ms: when its last one was copied, by broker.
+        retention_ms: by broker how long it keeps messages, where a file states fileReservedTime.
+        unlock_failed: by queue which clients' logs show that its order lock was kept.
         overloads: by broker, from when to when it dropped events of its connections.
         down: brokers that are down at the end.
         coverage: of which times the brokers' logs tell.
@@ -123,6 +141,8 @@ class AuditRun:
     versions: Mapping[str, str] = field(default_factory=dict)
     offsets_ms: Mapping[str, int] | None = None
     offsets_until_ms: Mapping[str, int] = field(default_factory=dict)
+    retention_ms: Mapping[str, int] = field(default_factory=dict)
+    unlock_failed: Mapping[MessageQueue, tuple[KeptLock, ...]] = field(default_factory=dict)
     overloads: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
     coverage: Coverage = field(default_factory=Coverage)

@@ -30,6 +30,7 @@ from rebalance_core.audit.listings import (
 )
 from rebalance_core.audit.offsets import Offsets
 from rebalance_core.audit.prediction import Prediction, holds
+from rebalance_core.audit.refused_starts import RefusedStarts
 from rebalance_core.audit.subjects import CAUSES
 from rebalance_core.audit.subscriptions import (
     assigned_members,
@@ -555,14 +556,16 @@ def unanswered_round(
 def unread(group: GroupSnapshot, found: Iterable[UnownedQueue]) -> Iterator[Finding]:
     """One finding a topic."""
     offsets = Offsets(group)
+    starts = RefusedStarts(group)
     topics = grouped(found, lambda one: one.queue.topic)
     for topic, unread in sorted(topics.items()):
         names = queue_names(one.queue[1:] for one in unread)
         behind, at_ms = sum(one.behind for one in unread), max(one.at_ms for one in unread)
         alone = unread[0].queue if len(unread) == 1 else None
+        why = starts.why(((one.queue, one.since_ms) for one in unread), "; ")
         yield Finding(
             f"{names} of {topic}: no holder (dump of {utc(at_ms)}), "
-            f"{behind:,} message{'' if behind == 1 else 's'} behind.",
+            f"{behind:,} message{'' if behind == 1 else 's'} behind{why}.",
             {
                 "queues": names,
                 "behind": str(behind),

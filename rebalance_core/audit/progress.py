@@ -65,6 +65,20 @@ def falls_behind(row: GroupQueueProgressRow) -> bool:
     return end_ms - before_ms >= FALLING_MS and unread - before > max(burst, 1)
 
 
+def first_loss_ms(row: GroupQueueProgressRow) -> int | None:
+    """Return when messages of the queue begin to be deleted unread, at the earliest, if commit and
+    end go on at their rates; None: never, or it is not known.
+
+    The message that the group reads next was stored some time ago. Every second this age grows by
+    1 - rate of the commit / rate of the end, until it is as long as the broker keeps messages.
+    """
+    expires_ms, end_ms = row["expires_ms"], row["end_ms"]
+    read, rate = row["commit_rate"], row["end_rate"]
+    if expires_ms is None or end_ms is None or read is None or not rate or read >= rate:
+        return None
+    return end_ms + round((expires_ms - end_ms) / (1 - read / rate))
+
+
 def is_unchanged(row: GroupQueueProgressRow) -> bool:
     """Return whether messages are unread and the commit has not moved for as long as it takes.
 

@@ -374,7 +374,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "reset_kept",
     ),
     "registration": ("broker_registered", "broker_address", "broker_known"),
-    "cluster_documents": ("dump", "group_configs", "broker"),
+    "cluster_documents": ("dump", "group_configs", "broker", "server_settings"),
     "dumped_members": (
         "client",
         "client_subscription",

@@ -261,6 +261,13 @@ CLIENT_TOPIC = FactKind(
     about=("topic", "client_id"),
     details=fields("expression"),
 )
+MESSAGE_RETENTION = FactKind(
+    "MESSAGE_RETENTION",
+    "how long the broker keeps messages, by fileReservedTime",
+    MOMENTS,
+    about=("broker_name",),
+    details=fields("hours"),
+)
 ALLOCATION_FAILED = FactKind(
     "ALLOCATION_FAILED",
     "a strategy threw; no group or client from a client's line, group and topic from a broker's "

@@ -12,6 +12,7 @@ from rebalance_core.contracts.fact_declaration import (
     EPISODES,
     GROUP,
     LOCK,
+    MESSAGE_RETENTION,
     MOMENTS,
     NAME_SERVER,
     ONE_A_MINUTE,
@@ -152,6 +153,13 @@ BROKER_LOG = (
             "realTimeNotifyConsumerChange: where false, or changed later; "
             "accessMessageInMemoryMaxRatio: where 0), value"
         ),
+    ),
+    LogFact(
+        "message_retention", BROKER, CLUSTER,
+        "how long the broker keeps messages: fileReservedTime at its start, or changed later",
+        fields("hours: int"),
+        facts_only=True,
+        rows=(MESSAGE_RETENTION,),
     ),
     LogFact(
         "broker_follows", BROKER, CLUSTER,
@@ -580,6 +588,24 @@ CLIENT_LOG = (
         with_pid=True,
         about=QUEUE,
         details=fields("reason, log"),
+    ),
+    trouble(
+        "topic_missing", CLIENT, GROUP,
+        fields("group, topic"),
+        "TOPIC_MISSING",
+        "a pass left a topic alone of which the client knows no route",
+        with_pid=True,
+        about=("topic",),
+        details=fields("log"),
+    ),
+    trouble(
+        "unlock_failed", CLIENT, CLUSTER,
+        fields("topic, broker_name, queue_id: int"),
+        "UNLOCK_FAILED",
+        "a client keeps the order lock of a queue that is no longer its own, because its listener "
+        "still has messages of the queue",
+        about=QUEUE,
+        details=fields("log"),
     ),
     trouble(
         "offset_illegal", CLIENT, GROUP,

@@ -33,7 +33,7 @@ _PROGRESS = """
     commit_rate? DOUBLE messages a second, over the longest time by one clock without a fall
     end_rate? DOUBLE messages a second, as above
     still_since_ms? BIGINT since when the commit stands still while the end grows
-    expires_ms? BIGINT when the oldest unread message may be deleted; null: not known
+    expires_ms? BIGINT the earliest deletion of the oldest unread message; null: not known
     reason? STRING {allowed}
     """
 
@@ -55,6 +55,7 @@ SNAPSHOT_PROGRESS = replace(
             """
             unread_before? BIGINT at most so many were unread when the end was seen first
             unread_before_ms? BIGINT when that was
+            stored_ms? BIGINT the oldest unread message was not stored before; null: not known
             waits_since_ms? BIGINT since when what is unread may wait: the commit has not moved
             """
         ),

@@ -1255,6 +1255,7 @@ class GroupQueueProgressRow(TypedDict):
     reason: Literal["NO_COMMIT", "NO_END", "END_BELOW_COMMIT", "READ_APART", None]
     unread_before: int | None
     unread_before_ms: int | None
+    stored_ms: int | None
     waits_since_ms: int | None
 
 
@@ -1979,6 +1980,23 @@ class ChannelEventsDroppedFact(Fact):
     details: ChannelEventsDroppedDetails
 
 
+class MessageRetentionDetails(TypedDict):
+    """Details of MESSAGE_RETENTION."""
+
+    hours: str
+
+
+class MessageRetentionFact(Fact):
+    """A row of MESSAGE_RETENTION."""
+
+    kind: Literal["MESSAGE_RETENTION"]
+    topic: str | None
+    broker_name: str
+    queue_id: int | None
+    client_id: str | None
+    details: MessageRetentionDetails
+
+
 class GroupCreatedDetails(TypedDict):
     """Details of GROUP_CREATED."""
 
@@ -2287,6 +2305,40 @@ class StartRefusedFact(Fact):
     details: StartRefusedDetails
 
 
+class TopicMissingDetails(TypedDict):
+    """Details of TOPIC_MISSING."""
+
+    log: str
+
+
+class TopicMissingFact(Fact):
+    """A row of TOPIC_MISSING."""
+
+    kind: Literal["TOPIC_MISSING"]
+    topic: str
+    broker_name: str | None
+    queue_id: int | None
+    client_id: str | None
+    details: TopicMissingDetails
+
+
+class UnlockFailedDetails(TypedDict):
+    """Details of UNLOCK_FAILED."""
+
+    log: str
+
+
+class UnlockFailedFact(Fact):
+    """A row of UNLOCK_FAILED."""
+
+    kind: Literal["UNLOCK_FAILED"]
+    topic: str
+    broker_name: str
+    queue_id: int
+    client_id: str | None
+    details: UnlockFailedDetails
+
+
 class OffsetIllegalDetails(TypedDict):
     """Details of OFFSET_ILLEGAL."""
 
@@ -2556,6 +2608,7 @@ class FactsByKind(TypedDict):
     CONNECTION_CLOSED: Sequence[ConnectionClosedFact]
     BROKER_STARTED: Sequence[BrokerStartedFact]
     CHANNEL_EVENTS_DROPPED: Sequence[ChannelEventsDroppedFact]
+    MESSAGE_RETENTION: Sequence[MessageRetentionFact]
     GROUP_CREATED: Sequence[GroupCreatedFact]
     GROUP_UPDATED: Sequence[GroupUpdatedFact]
     GROUP_DELETED: Sequence[GroupDeletedFact]
@@ -2575,6 +2628,8 @@ class FactsByKind(TypedDict):
     NOT_IN_MEMBER_LIST: Sequence[NotInMemberListFact]
     FLOW_CONTROLLED: Sequence[FlowControlledFact]
     START_REFUSED: Sequence[StartRefusedFact]
+    TOPIC_MISSING: Sequence[TopicMissingFact]
+    UNLOCK_FAILED: Sequence[UnlockFailedFact]
     OFFSET_ILLEGAL: Sequence[OffsetIllegalFact]
     PULL_EXPIRED: Sequence[PullExpiredFact]
     HEARTBEAT_FAILED: Sequence[HeartbeatFailedFact]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.ingest.broker_folders import (
     HEARD_MS,
+    MASTER_ID,
     registered,
     without_graceful_stops,
 )
@@ -38,6 +39,7 @@ from rebalance_core.ingest.hashed_addresses import addresses_asked, looks_hashed
 from rebalance_core.ingest.log_rows import FactRows, add_log_rows
 from rebalance_core.ingest.observed_facts import dump
 from rebalance_core.ingest.own_settings import SWITCHES
+from rebalance_core.ingest.parse.broker_log import RETENTION
 from rebalance_core.ingest.parse.java_text import plain_version
 from rebalance_core.ingest.store_copies import STORE_NAMES
 from rebalance_core.model.times import MINUTE_MS
@@ -301,6 +303,11 @@ def _of_document(rows: FactRows, piece: ClusterDocumentsEvidence, at_ms: int) ->
         dump(rows, piece, at_ms)
     elif piece.kind == "group_configs":
         rows.add("GROUP_CONFIGS", at_ms, source, piece.values, broker_name=piece.place)
+    elif piece.kind == "server_settings":
+        settings = piece.values["settings"]
+        if RETENTION in settings and settings.get("brokerId") == str(MASTER_ID):
+            name, hours = settings.get("brokerName"), {"hours": settings[RETENTION]}
+            rows.add("MESSAGE_RETENTION", at_ms, source, hours, broker_name=name)
     else:
         v = piece.values
         version = plain_version(v["version"]) if v["version"] else None

@@ -164,6 +164,12 @@ class BrokerPropertyValues(TypedDict):
     value: str
 
 
+class MessageRetentionValues(TypedDict):
+    """Values of message_retention."""
+
+    hours: int
+
+
 class BrokerFollowsValues(TypedDict):
     """Values of broker_follows."""
 
@@ -542,6 +548,22 @@ class StartRefusedValues(TypedDict):
     queue_id: int
     reason: str
     pid: NotRequired[str]
+
+
+class TopicMissingValues(TypedDict):
+    """Values of topic_missing."""
+
+    group: str
+    topic: str
+    pid: NotRequired[str]
+
+
+class UnlockFailedValues(TypedDict):
+    """Values of unlock_failed."""
+
+    topic: str
+    broker_name: str
+    queue_id: int
 
 
 class OffsetIllegalValues(TypedDict):
@@ -1180,6 +1202,7 @@ ChannelEventDroppedPiece: TypeAlias = Piece[
     Literal["channel_event_dropped"], ChannelEventDroppedValues
 ]
 BrokerPropertyPiece: TypeAlias = Piece[Literal["broker_property"], BrokerPropertyValues]
+MessageRetentionPiece: TypeAlias = Piece[Literal["message_retention"], MessageRetentionValues]
 BrokerFollowsPiece: TypeAlias = Piece[Literal["broker_follows"], BrokerFollowsValues]
 BrokerCopyFailedPiece: TypeAlias = Piece[Literal["broker_copy_failed"], BrokerCopyFailedValues]
 BrokerRolePiece: TypeAlias = Piece[Literal["broker_role"], BrokerRoleValues]
@@ -1242,6 +1265,8 @@ NoMemberListPiece: TypeAlias = Piece[Literal["no_member_list"], NoMemberListValu
 NotInMemberListPiece: TypeAlias = Piece[Literal["not_in_member_list"], NotInMemberListValues]
 FlowControlledPiece: TypeAlias = Piece[Literal["flow_controlled"], FlowControlledValues]
 StartRefusedPiece: TypeAlias = Piece[Literal["start_refused"], StartRefusedValues]
+TopicMissingPiece: TypeAlias = Piece[Literal["topic_missing"], TopicMissingValues]
+UnlockFailedPiece: TypeAlias = Piece[Literal["unlock_failed"], UnlockFailedValues]
 OffsetIllegalPiece: TypeAlias = Piece[Literal["offset_illegal"], OffsetIllegalValues]
 PullExpiredPiece: TypeAlias = Piece[Literal["pull_expired"], PullExpiredValues]
 AllocationFailedPiece: TypeAlias = Piece[Literal["allocation_failed"], AllocationFailedValues]
@@ -1436,7 +1461,9 @@ ClusterEvidence: TypeAlias = (
     | ResetKeptPiece
 )
 RegistrationEvidence: TypeAlias = BrokerRegisteredPiece | BrokerAddressPiece | BrokerKnownPiece
-ClusterDocumentsEvidence: TypeAlias = DumpPiece | GroupConfigsPiece | BrokerPiece
+ClusterDocumentsEvidence: TypeAlias = (
+    DumpPiece | GroupConfigsPiece | BrokerPiece | ServerSettingsPiece
+)
 DumpedMembersEvidence: TypeAlias = (
     ClientPiece | ClientSubscriptionPiece | ConsumerConnectedPiece | HeartbeatPiece | MemberPiece
 )

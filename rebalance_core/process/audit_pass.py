@@ -47,7 +47,7 @@ from rebalance_core.process.group_snapshots import (
     names_of,
     snapshots_of,
 )
-from rebalance_core.process.queue_progress import with_holders
+from rebalance_core.process.queue_progress import with_expiry, with_holders
 from rebalance_core.process.undated_moves import UndatedMoves, changed_unseen
 from rebalance_core.process.unknown_owners import UnknownOwners
 from rebalance_core.process.widened_starts import WidenedStarts
@@ -417,7 +417,12 @@ class AuditPass:
             owned = pa.Table.from_batches(
                 [known("ownership", rows) for rows in owned.to_batches()], owned.schema
             )
-        progress = with_holders(tables[PROGRESS], owned)
+        kept = {
+            (cluster, broker): kept_ms
+            for cluster, run in self.rules.runs.items()
+            for broker, kept_ms in run.retention_ms.items()
+        }
+        progress = with_expiry(with_holders(tables[PROGRESS], owned), kept)
         tables[PROGRESS] = progress
         of_groups = by_group(tables)
         del tables

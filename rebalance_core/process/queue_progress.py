@@ -9,6 +9,7 @@ is noise, and unread is never below 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -119,14 +120,17 @@ def queue_progress(tables: Mapping[str, pa.Table], topics: pa.Table) -> pa.Table
     ends = ends.take(pa.array(np.concatenate((np.flatnonzero(own), looks))))
     row_e = np.concatenate((row_e, row_l))
     _, (clock,) = encode(commits["clock"])
-    commit, _ = _Seen.sorted(row_c, commits, clock)
+    commit, order_c = _Seen.sorted(row_c, commits, clock)
     end, order = _Seen.sorted(row_e, ends, np.zeros_like(row_e))
+    figures = _figures(commit, end, ends["low"].to_numpy()[order], len(pair))
+    stored_ms = _stored_ms(commit, commits["stored_ms"].to_numpy()[order_c], end, len(pair))
     columns = {
         "consumer_group": groups.take(pa.array(group)),
         "client_id": pa.nulls(len(pair), pa.string()),
         "expires_ms": pa.nulls(len(pair), pa.int64()),
         **queues.columns(queue),
-        **_figures(commit, end, ends["low"].to_numpy()[order], len(pair)),
+        **figures,
+        "stored_ms": pa.array(stored_ms, mask=stored_ms == _BEFORE_ALL),
     }
     rows = pa.table({name: columns[name] for name in SNAPSHOT_PROGRESS.column_names})
     return _not_broadcasting(rows.cast(SNAPSHOT_PROGRESS.arrow_schema()), tables)
@@ -195,6 +199,31 @@ def with_holders(progress: pa.Table, ownership: pa.Table | None) -> pa.Table:
     holders = joined.sort_by("_row")["client_id_min"].combine_chunks()
     place = progress.column_names.index("client_id")
     return progress.set_column(place, progress.schema.field(place), holders)
+
+
+def with_expiry(progress: pa.Table, retention_ms: Mapping[tuple[str, str], int]) -> pa.Table:
+    """Return the rows with the earliest time at which the oldest unread message may be deleted.
+
+    A message is there when its queue's end is looked at, so it is deleted after that.
+
+    Args:
+        progress: rows with ``stored_ms``.
+        retention_ms: how long messages are kept, by cluster and broker.
+    """
+    if not retention_ms or not len(progress):
+        return progress
+    clusters, (of_cluster,) = encode(progress["cluster"])
+    brokers, (of_broker,) = encode(progress["broker_name"])
+    pairs = product(clusters.to_pylist(), brokers.to_pylist())
+    kept_of_pair = pa.array([retention_ms.get(pair) for pair in pairs], pa.int64())
+    kept_ms = kept_of_pair.take(pa.array(of_cluster * len(brokers) + of_broker))
+    expires_ms = pc.max_element_wise(
+        pc.add(progress["stored_ms"], kept_ms), progress["end_ms"], skip_nulls=False
+    )
+    waits = pc.fill_null(pc.greater(progress["unread"], 0), fill_value=False)
+    place = progress.column_names.index("expires_ms")
+    expires_ms = pc.if_else(waits, expires_ms, None)
+    return progress.set_column(place, progress.schema.field(place), expires_ms)
 
 
 def _figures(commit: _Seen, end: _Seen, low: Ints, rows: int) -> dict[str, pa.Array]:
@@ -335,20 +364,48 @@ def _before(
     return before, at_ms, compared
 
 
+def _stored_ms(commit: _Seen, consumed_ms: Ints, end: _Seen, rows: int) -> Ints:
+    """Return when the first message after each row's commit was stored at the earliest.
+
+    That is when the message before it was stored, as consumerProgress shows, and after every look
+    at the end that saw nothing beyond the commit; the smallest number where neither is known.
+
+    Args:
+        commit: the commits.
+        consumed_ms: when the last message before each of them was stored; `_BEFORE_ALL`: unknown.
+        end: the ends.
+        rows: how many rows there are.
+    """
+    stored_ms = np.full(rows, _BEFORE_ALL)
+    begin, after = commit.spans(rows)
+    has_commit = np.flatnonzero(after > begin)
+    committed = np.zeros(rows, np.int64)
+    committed[has_commit] = commit.offset[after[has_commit] - 1]
+    last = commit.offset == committed[commit.of]
+    np.maximum.at(stored_ms, commit.of[last], consumed_ms[last])
+    nothing_more = (end.offset <= committed[end.of]) & (after > begin)[end.of]
+    np.maximum.at(stored_ms, end.of[nothing_more], end.at_ms[nothing_more])
+    return stored_ms
+
+
 def _commits(tables: Mapping[str, pa.Table], answers: pa.Table | None) -> pa.Table:
-    """Every commit seen: group, queue, at_ms, offset, clock."""
+    """Return every commit seen: group, queue, at_ms, offset, stored_ms (of the last message
+    before it), clock.
+    """
     keys = [*GROUP, *_QUEUE]
-    names = [*keys, "at_ms", "offset", "clock"]
+    names = [*keys, "at_ms", "offset", "stored_ms", "clock"]
     parts = []
     if "committed_offsets" in tables:
         rows = tables["committed_offsets"]
         clock = pc.fill_null(rows["client_id"].cast(pa.string()), _STORE)
         columns = [*(rows[name] for name in keys), rows["observed_ms"], rows["committed_offset"]]
+        columns.append(pa.array(np.full(len(rows), _BEFORE_ALL)))
         parts.append(pa.table([*columns, clock], names))
     if answers is not None:
         # mqadmin prints 0 for a queue without a commit
         offset = _number(answers, "consumer_offset")
         columns = [*(answers[name] for name in keys), answers["first_ms"], offset]
+        columns.append(pc.fill_null(_number(answers, "last_time_ms"), _BEFORE_ALL))
         columns.append(pa.array([_MQADMIN] * len(answers)))
         parts.append(pa.table(columns, names).filter(pc.greater(offset, 0)))
     return _together(parts, names, ("cluster", "consumer_group", "topic", "broker_name", "clock"))

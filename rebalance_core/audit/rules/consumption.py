@@ -16,13 +16,20 @@ from rebalance_core.audit.group_snapshot import (
     plural,
 )
 from rebalance_core.audit.offsets import Offsets, messages
-from rebalance_core.audit.progress import falls_behind, is_idle, progress_rows, stands_still
+from rebalance_core.audit.progress import (
+    falls_behind,
+    first_loss_ms,
+    is_idle,
+    progress_rows,
+    stands_still,
+)
+from rebalance_core.audit.refused_starts import RefusedStarts
 from rebalance_core.audit.rules.group_settings import CONSUME_ENABLE, setting_at_end
 from rebalance_core.audit.subjects import COMMITTED, MEMBERS
 from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
 from rebalance_core.model.queue import MessageQueue, is_retry_topic
-from rebalance_core.model.times import MINUTE_MS, STANDSTILL_MS, utc
+from rebalance_core.model.times import DAY_MS, MINUTE_MS, STANDSTILL_MS, utc
 from rebalance_core.model.verdicts import ERROR, INFO, WARNING, Severity
 
 if TYPE_CHECKING:
@@ -30,14 +37,15 @@ if TYPE_CHECKING:
         FlowControlledFact,
         GroupQueueProgressRow,
         QueueProgressFact,
-        StartRefusedFact,
         StuckQueueFact,
     )
 
 Rows = Sequence["GroupQueueProgressRow"]
-OnQueue = TypeVar(
-    "OnQueue", "StuckQueueFact", "StartRefusedFact", "FlowControlledFact", "QueueProgressFact"
-)
+OnQueue = TypeVar("OnQueue", "StuckQueueFact", "FlowControlledFact", "QueueProgressFact")
+
+
+LOSS_NEAR_MS = DAY_MS
+"""A group that loses messages within a day loses them before the next night's audit."""
 
 
 class Cause(NamedTuple):
@@ -79,11 +87,13 @@ def _stands_still(rows: Rows, which: str, cause: Cause | None, severity: Severit
     who = f" ({listed(holders, 3)})" if holders else ""
     one = len(rows) == 1
     why = f": {cause.text}" if cause else "; no file shows why"
+    expiry_ms = min((ms for row in rows if (ms := row["expires_ms"]) is not None), default=None)
+    deleted = f" Brokers may delete the oldest from {utc(expiry_ms)} on." if expiry_ms else ""
     return Finding(
         f"The commit of {which} has not moved since {utc(since_ms)}, for "
         f"{lasting(seen_ms - since_ms)}, while messages come and a member holds "
         f"{'it' if one else 'them'}{who}: "
-        f"{messages(unread)} unread in {listed(_offsets(rows), 5)}{why}.",
+        f"{messages(unread)} unread in {listed(_offsets(rows), 5)}{why}.{deleted}",
         {
             "queues": listed(_names(rows)),
             "unread": unread,
@@ -112,6 +122,11 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
     since_ms = min(row["unread_before_ms"] or 0 for row in rows)
     cause = next(filter(None, map(_Causes(group).of, rows)), None)
     why = f" {cause.text[0].upper()}{cause.text[1:]}." if cause else ""
+    losses_ms = [at_ms for row in rows if (at_ms := first_loss_ms(row)) is not None]
+    lost_ms = min(losses_ms, default=None)
+    soon = lost_ms is not None and lost_ms - group.run.end_ms <= LOSS_NEAR_MS
+    if lost_ms is not None:
+        why += f" At these rates brokers delete messages unread from {utc(lost_ms)} on."
     yield Finding(
         f"{plural(len(rows), 'queue')} get {arrive:.3g} messages a second and the group reads "
         f"{leave:.3g}: {messages(unread)} unread, {messages(before)} at most at {utc(since_ms)} "
@@ -122,8 +137,9 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
             "arrive_per_second": f"{arrive:.3g}",
             "read_per_second": f"{leave:.3g}",
             "reason": cause.reason if cause else "unknown",
+            **({} if lost_ms is None else {"deleted_from": utc(lost_ms)}),
         },
-        severity=WARNING if cause else None,
+        severity=WARNING if cause or soon else None,
         first_ms=since_ms,
         shown_ms=max(row["committed_ms"] or 0 for row in rows),
         remedy=cause.remedy if cause else None,
@@ -209,11 +225,6 @@ _FLOW = {
         "slow listener",
     ),
 }
-_REFUSED = {
-    "LOCK_FAILED": "a pass could not lock the queue at its broker (client's log)",
-    "NO_OFFSET": "a pass got no offset to begin at (client's log)",
-    "OFFSET_FAILED": "a pass failed to ask for the offset to begin at (client's log)",
-}
 
 
 class _Causes:
@@ -226,7 +237,7 @@ class _Causes:
         self._held = {key: facts[-1] for key, facts in held_over_time(group).items()}
         stuck = (f for f in group.facts["STUCK_QUEUE"] if f["details"].get("trouble") == "consume")
         self._blocked = _newest(stuck)
-        self._refused = _newest(group.facts["START_REFUSED"])
+        self._refused = RefusedStarts(group)
         self._flow = _newest(group.facts["FLOW_CONTROLLED"])
 
     def of(self, row: GroupQueueProgressRow) -> Cause | None:
@@ -252,10 +263,9 @@ class _Causes:
                 "of them",
                 "unfinished message",
             )
-        refused = self._refused.get(queue)
-        if refused is not None and refused["last_ms"] >= since_ms:
-            reason = refused["details"]["reason"]
-            return Cause(_REFUSED[reason], f"start refused: {reason}")
+        refused = self._refused.newest(queue, since_ms)
+        if refused is not None:
+            return Cause(refused.words, f"start refused: {refused.reason}")
         flow = self._flow.get(queue)
         if flow is not None and flow["last_ms"] >= since_ms:
             return Cause(*_FLOW[flow["details"]["reason"]])
@@ -299,7 +309,7 @@ STANDS_STILL = Rule(
     "its end grew, and a member holds the queue. ERROR if every queue of the group that gets "
     "messages stands still.",
     "queue_progress; ownership, observed_ownership, GROUP_CONFIG, HELD_QUEUE, STUCK_QUEUE, "
-    "FLOW_CONTROLLED, START_REFUSED",
+    "FLOW_CONTROLLED, START_REFUSED, TOPIC_MISSING",
     "Look at the message at that offset and at the client's threads (jstack): one message that is "
     "never finished holds back the commit of its queue. Restart the client; what came since is "
     "read again.",
@@ -312,8 +322,9 @@ FALLS = Rule(
     "FALLS_BEHIND",
     INFO,
     "Commits move slower than ends, for ten minutes or more: the group will not reach what is "
-    "unread at these rates. WARNING where files show why.",
-    "queue_progress; ownership, FLOW_CONTROLLED",
+    "unread at these rates. WARNING where files show why, and where brokers begin to delete unread "
+    "messages within a day (fileReservedTime).",
+    "queue_progress; ownership, FLOW_CONTROLLED, MESSAGE_RETENTION",
     "Add consumers up to the number of queues, or threads, or make the listener faster.",
     find_falling_behind,
     reads=(MEMBERS,),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from rebalance_core.audit.group_snapshot import (
     QUEUE,
     Finding,
     GroupSnapshot,
+    KeptLock,
     Rule,
     grouped,
     lasting,
@@ -64,7 +65,12 @@ def find_stuck(group: GroupSnapshot) -> Iterator[Finding]:
         queue_of(fact): fact for fact in group.facts["LOCK_REFUSED"] if is_stuck(prediction, fact)
     }
     for refusal in refused.values():
-        yield _refused(prediction, refusal, _freed(group, prediction, refusal))
+        kept = [
+            lock
+            for lock in group.run.unlock_failed.get(queue_of(refusal), ())
+            if lock.last_ms >= refusal["first_ms"]
+        ]
+        yield _refused(prediction, refusal, _freed(group, prediction, refusal), kept)
     said = {*refused}
     for held in (facts[-1] for facts in held_over_time(group).values()):
         tries = number(held["details"]["try_unlock_times"], 0)
@@ -138,13 +144,23 @@ def _locked_since(
     )
 
 
-def _refused(prediction: Prediction, fact: LockRefusedFact, over: Recovery | None) -> Finding:
+def _refused(
+    prediction: Prediction,
+    fact: LockRefusedFact,
+    over: Recovery | None,
+    kept: Iterable[KeptLock],
+) -> Finding:
     owner = fact["details"].get("owner")
     should = sorted(prediction.owners(queue_of(fact), fact["last_ms"]))
+    why = "".join(
+        f"; clients/{lock.log} keeps the lock while its listener has messages of the queue "
+        f"({plural(lock.times, 'time')} until {utc(lock.last_ms)})"
+        for lock in kept
+    )
     return Finding(
         f"{fact['client_id']} is refused the lock of {_name(fact)} for "
         f"{lasting(fact['last_ms'] - fact['first_ms'])} ({fact['times']} times): {owner} has it, "
-        f"and {listed(should) or 'nobody'} should hold the queue.",
+        f"and {listed(should) or 'no member'} should hold the queue{why}.",
         {"owner": str(owner), "should_hold": listed(should), "refused": str(fact["times"])},
         topic=fact["topic"],
         broker_name=fact["broker_name"],
@@ -212,7 +228,7 @@ STUCK = Rule(
     ERROR,
     "An orderly member keeps the lock of a queue it should no longer hold, so the member that "
     "should read it is refused again and again.",
-    "LOCK_REFUSED, HELD_QUEUE and STUCK_QUEUE",
+    "LOCK_REFUSED, HELD_QUEUE, STUCK_QUEUE, UNLOCK_FAILED",
     "Take a thread dump of the client that has the lock: its listener hangs (or it is a ghost "
     "consumer). Restart it; the lock is free within 60 s.",
     find_stuck,

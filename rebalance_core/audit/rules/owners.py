@@ -31,6 +31,7 @@ from rebalance_core.audit.group_snapshot import (
 )
 from rebalance_core.audit.offsets import Offsets, messages
 from rebalance_core.audit.orphans import orphans, reason
+from rebalance_core.audit.refused_starts import RefusedStarts
 from rebalance_core.audit.stretches import (
     is_long,
     is_persistent,
@@ -85,12 +86,13 @@ def _persistent(
 ) -> Finding:
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
     behind = offsets.behind(queue_of(row) for row in rows)
-    why = reason(group, topic)
+    started = ((queue_of(row), row["from_ms"]) for row in rows)
+    why = reason(group, topic) or RefusedStarts(group).why(started)
     retry = is_retry_topic(topic)
     what = "retries stored there are not delivered" if retry else f"{messages(behind)} behind"
     one = rows[0] if len(rows) == 1 else None
     return Finding(
-        f"Nobody reads {plural(len(rows), 'queue')} of {topic} ({queues}) although the group is "
+        f"No member reads {plural(len(rows), 'queue')} of {topic} ({queues}) although the group is "
         f"online: {what}{f'; {why}' if why else ''}.",
         {
             "queues": queues,
@@ -131,7 +133,7 @@ def _over(group: GroupSnapshot, topic: str, rows: list[OwnershipRow]) -> Finding
     rolling = all(is_rolling(group, span_of(row)) for row in rows)
     why = " while members were replaced one after another" if rolling else ""
     return Finding(
-        f"Nobody read {plural(len(rows), 'queue')} of {topic} ({queues}) for up to "
+        f"No member read {plural(len(rows), 'queue')} of {topic} ({queues}) for up to "
         f"{lasting(worst)} from {utc(first)}{why}.",
         {"queues": queues},
         topic=topic,
@@ -145,7 +147,7 @@ ORPHAN_QUEUES = Rule(
     ERROR,
     "The group is online, but queues of its topics have no owner: their messages wait. Queues "
     "that CONFIG and MACHINE_ROOM leave out have rules of their own.",
-    "ownership, memberships",
+    "ownership, memberships, START_REFUSED, TOPIC_MISSING",
     "Remove the reason named (see the group's other findings). If there is none, restart the "
     "members one by one and compare consumerConnection of all brokers.",
     find_orphan_queues,

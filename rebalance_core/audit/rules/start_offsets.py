@@ -20,6 +20,7 @@ from rebalance_core.audit.logged_causes import is_initial
 from rebalance_core.audit.offsets import messages
 from rebalance_core.audit.outsiders import offsets_over_time
 from rebalance_core.audit.recovery import ClientAnswers, Recovery, last_of
+from rebalance_core.audit.refused_starts import RefusedStarts
 from rebalance_core.audit.subjects import COMMITS, EVENTS
 from rebalance_core.audit.subscriptions import is_broadcasting
 from rebalance_core.audit.unknowns import QUEUES_BEFORE, QUEUES_CREATED
@@ -309,14 +310,16 @@ def find_failed(group: GroupSnapshot) -> Iterator[Finding]:
     ]
     if not rows:
         return
-    end = _ends_of_failures(group)
+    end, starts = _ends_of_failures(group), RefusedStarts(group)
     judged = [(row, end(row)) for row in rows]
     lasting = {row["topic"] for row, over in judged if over is None}
     shown = [pair for pair in judged if pair[1] is None or pair[0]["topic"] not in lasting]
     found = grouped(shown, lambda pair: (pair[0]["topic"], not _topic_undated(group, pair[0])))
     for (topic, sure), pairs in sorted(found.items()):
         over = last_of(recovery for _, recovery in pairs)
-        yield _failed(topic, [row for row, _ in pairs], over, sure=sure)
+        failed = [row for row, _ in pairs]
+        why = starts.why(((queue_of(row), row["earliest_ms"]) for row in failed), "; ")
+        yield _failed(topic, failed, over, why=why, sure=sure)
 
 
 def _ends_of_failures(group: GroupSnapshot) -> Callable[[PullStartsRow], Recovery | None]:
@@ -374,12 +377,14 @@ def _topic_undated(group: GroupSnapshot, row: PullStartsRow) -> bool:
     )
 
 
-def _failed(topic: str, rows: list[PullStartsRow], over: Recovery | None, *, sure: bool) -> Finding:
+def _failed(
+    topic: str, rows: list[PullStartsRow], over: Recovery | None, *, why: str, sure: bool
+) -> Finding:
     queues = queue_names((row["broker_name"], row["queue_id"]) for row in rows)
     ids = sorted({row["client_id"] for row in rows})
     return Finding(
         f"{listed(ids, 3)} cannot find out where to start on {topic} ({queues}): the queues do "
-        "not exist, or the client refuses its ConsumeFromWhere.",
+        f"not exist, or the client refuses its ConsumeFromWhere{why}.",
         {"queues": queues, "rules": listed(sorted({str(row["rule"]) for row in rows}))},
         topic=topic,
         client_id=ids[0] if len(ids) == 1 else None,
@@ -419,7 +424,8 @@ FAILED = Rule(
     "START_FAILED",
     WARNING,
     "A member could not find out where to start on a queue and does not read it.",
-    "pull_starts (FAILED); ownership, committed_offsets, QUEUE_PROGRESS, HELD_QUEUE",
+    "pull_starts (FAILED); ownership, committed_offsets, QUEUE_PROGRESS, HELD_QUEUE, "
+    "START_REFUSED, TOPIC_MISSING",
     "Check that the queue exists on the broker (a CONFIG list may name too many), and that the "
     "client accepts its ConsumeFromWhere.",
     find_failed,

@@ -328,6 +328,12 @@ def _replaced(message: str) -> LineFields:
     return None if pieces is None else log_lines.named(("name", "value"), pieces[::2])
 
 
+def _retention(message: str) -> LineFields:
+    """Read hours: ``fileReservedTime={}``, ``Replace, key: fileReservedTime, value: {} -> {}``."""
+    hours = java_text.whole(re.split("=| -> ", message)[-1], java_text.INT_MAX)
+    return None if hours is None else {"hours": hours}
+
+
 def _follows(message: str) -> LineFields:
     """``Update slave … from master, ADDR``, or ``Sync… Exception, ADDR``, of SlaveSynchronize."""
     address = message.rpartition(", ")[2]
@@ -380,6 +386,8 @@ _SWITCHES = ("notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange")
 MEMORY_RATIO = "accessMessageInMemoryMaxRatio"
 """Which share of its memory a broker before 5.1 takes for the messages that it has there, in %."""
 _OFF_AT_START = (*(f"{name}=false" for name in _SWITCHES), f"{MEMORY_RATIO}=0")
+RETENTION = "fileReservedTime"
+"""For how many hours a broker keeps messages, unless its disk fills up."""
 _REPLACED = "Replace, key: "
 """``Configuration.mergeIfExist``: a setting is changed at run time."""
 
@@ -400,6 +408,8 @@ TEMPLATES: tuple[Template, ...] = (
     ("broker_booted", "The broker[", _BOOTED),
     *(("broker_property", name, _property) for name in (*_PROPERTIES, *_OFF_AT_START)),
     *(("broker_property", f"{_REPLACED}{name}, value: ", _replaced) for name in _SWITCHES),
+    ("message_retention", RETENTION + "=", _retention),
+    ("message_retention", f"{_REPLACED}{RETENTION}, value: ", _retention),
     ("broker_follows", "Update slave ", _follows),
     ("broker_copy_failed", "SyncTopicConfig Exception, ", _follows),
     ("broker_copy_failed", "SyncConsumerOffset Exception, ", _follows),
@@ -414,7 +424,8 @@ TEMPLATES: tuple[Template, ...] = (
     *GROUP_TEMPLATES,
 )
 WORDS = (*(words for _, words, _ in TEMPLATES), RESET)
-_HEADLESS_WORDS = tuple(w for w in WORDS if w not in (*_PROPERTIES, *_OFF_AT_START))
+_AT_START = (*_PROPERTIES, *_OFF_AT_START, f"{RETENTION}=")
+_HEADLESS_WORDS = tuple(words for words in WORDS if words not in _AT_START)
 
 
 def parse_broker_line(text: str, source: str, clock: Clock) -> tuple[Fact | Unread, ...]:

@@ -365,6 +365,9 @@ def _rebalance(line: LogLine, text: str, source: str) -> tuple[Fact | Unread, ..
     refused = pull_logs.start_refused(line.message)
     if refused is not None and refused is not log_lines.NOTHING:
         return (Fact("start_refused", line.at_ms, refused, source),)
+    missing = pull_logs.topic_missing(line.message)
+    if missing is not None and missing is not log_lines.NOTHING:
+        return (Fact("topic_missing", line.at_ms, missing, source),)
     pieces = java_text.between(line.message, REBALANCE, _TRUNCATED, "")
     if pieces is None:
         return ()

@@ -7,6 +7,7 @@ from typing import Any
 
 from rebalance_core.ingest import fact
 from rebalance_core.ingest.fact import Fact, Unread, Unreadable, unread
+from rebalance_core.ingest.parse.broker_log import RETENTION
 from rebalance_core.ingest.parse.command_output import (
     Line,
     dashed_ms,
@@ -148,7 +149,7 @@ def _totals(line: Line) -> Fact:
 
 SETTINGS = (
     "brokerName", "brokerId", "slaveReadEnable", "enableSlaveActingMaster", "supportActingMaster",
-    "notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange",
+    "notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange", RETENTION,
 )  # fmt: skip
 """What is taken of several hundred properties."""
 
@@ -189,7 +190,13 @@ def parse_server_config(text: str, source: str) -> list[Fact | Unread]:
 
 
 def _setting(name: str, value: str) -> str:
-    """The value; one of a switch that is neither true nor false was cut."""
+    """Return the value.
+
+    Raises:
+        Unreadable: it was cut: a switch is neither true nor false, or a number has no digits.
+    """
+    if name == RETENTION and not value.isdecimal():
+        raise Unreadable(fact.BAD_NUMBER, f"{name} is {fact.shown(value)}, not a number of hours")
     if name.endswith(("Enable", "Master", "Change")) and value not in ("true", "false"):
         raise Unreadable(fact.UNPARSABLE_LINE, f"{name} is {fact.shown(value)}, not true or false")
     return value

@@ -10,6 +10,7 @@ from rebalance_core.ingest.parse import java_text, log_lines
 from rebalance_core.ingest.parse.java_text import between, whole
 from rebalance_core.ingest.parse.log_lines import LineFields, Template
 from rebalance_core.model.flow_control import COUNT, SIZE, SPAN
+from rebalance_core.model.refused_starts import LOCK_FAILED, NO_OFFSET, OFFSET_FAILED
 
 COUNT_EXCEEDED = "the cached message count exceeds the threshold "
 SIZE_EXCEEDED = "the cached message size exceeds the threshold "
@@ -24,7 +25,6 @@ _FLOW_CONTROL = {
 _REQUEST = "PullRequest [consumerGroup="
 _ILLEGAL = "the pull request offset illegal, "
 
-LOCK_FAILED, NO_OFFSET, OFFSET_FAILED = "LOCK_FAILED", "NO_OFFSET", "OFFSET_FAILED"
 _REFUSED = (
     (", add a new mq failed, ", ", because lock failed", LOCK_FAILED),
     (", add new mq failed, ", ", because lock failed", LOCK_FAILED),
@@ -76,8 +76,28 @@ def start_refused(message: str) -> LineFields:
     return log_lines.NOTHING
 
 
+def topic_missing(message: str) -> LineFields:
+    """Read ``doRebalance, {group}, but the topic[{topic}] not exist.``."""
+    pieces = between(message, "doRebalance, ", ", but the topic[", "] not exist")
+    if pieces is None:
+        return log_lines.NOTHING
+    return log_lines.named(("group", "topic"), pieces)
+
+
+def _unlock_failed(message: str) -> LineFields:
+    """Read ``[WRONG]mq is consuming, so can not unlock it, {queue}. maybe hanged for a while, {}``,
+    which names no group.
+    """
+    queues = java_text.message_queues(message)
+    if len(queues) != 1:
+        return None
+    topic, broker, queue_id = queues[0]
+    return {"topic": topic, "broker_name": broker, "queue_id": queue_id}
+
+
 PULL_TEMPLATES: tuple[Template, ...] = (
     *(("flow_controlled", words, _flow_controlled) for words in _FLOW_CONTROL),
     ("offset_illegal", _ILLEGAL, _offset_illegal),
+    ("unlock_failed", "[WRONG]mq is consuming, so can not unlock it, ", _unlock_failed),
 )
 PULL_WORDS = tuple(words for _, words, _ in PULL_TEMPLATES)

@@ -10,7 +10,14 @@ import pytest
 from rebalance_core.audit.comparison import compare
 from rebalance_core.audit.comparison_findings import comparison_findings
 from rebalance_core.audit.coverage import Coverage, LogSpan
-from rebalance_core.audit.difference import DUPLICATE_ID, FOREIGN, LOCK, STALE, UNEXPLAINED
+from rebalance_core.audit.difference import (
+    DUPLICATE_ID,
+    FOREIGN,
+    LOCK,
+    NOT_STARTED,
+    STALE,
+    UNEXPLAINED,
+)
 from rebalance_core.audit.group_snapshot import AuditRun, Finding
 from rebalance_core.audit.prediction import MOST_CHANGES, Prediction
 from rebalance_core.model.verdicts import (
@@ -434,6 +441,17 @@ def test_the_classes_of_a_difference() -> None:
     refused = fact("LOCK_REFUSED", DUMPED_MS - 1_000, client_id=B, topic="T", broker_name="b",
                    queue_id=3, details={"owner": A})  # fmt: skip
     assert why(*status(B, DUMPED_MS, 2), refused) == {LOCK}
+    no_lock = refused | {"kind": "START_REFUSED", "details": {"reason": "LOCK_FAILED", "log": "h"}}
+    assert why(*status(B, DUMPED_MS, 2), no_lock) == {LOCK}
+    no_offset = no_lock | {"details": {"reason": "NO_OFFSET", "log": "h"}}
+    assert why(*status(B, DUMPED_MS, 2), no_offset) == {NOT_STARTED}
+    assert why(*status(B, DUMPED_MS, 2), no_offset | {"client_id": None}) == {NOT_STARTED}
+    # of another client, or long before, it does not explain the queue
+    for other in ({"client_id": A}, {"first_ms": 0, "last_ms": 1}):
+        assert NOT_STARTED not in why(*status(B, DUMPED_MS, 2), no_offset | other)
+    no_route = fact("TOPIC_MISSING", DUMPED_MS - 1_000, client_id=B, topic="T",
+                    details={"log": "h"})  # fmt: skip
+    assert why(*status(B, DUMPED_MS, 2), no_route) == {NOT_STARTED}
 
 
 def test_live_owners_of_another_strategy_are_called_so() -> None:

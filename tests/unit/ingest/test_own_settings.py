@@ -1,5 +1,6 @@
 """Intervals of clients, and how brokers tell members of changes, as files show them."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -166,3 +167,27 @@ def test_the_groups_switch_is_in_its_store(tmp_path: Path) -> None:
     done = ingest_collection(copied(tmp_path, "no-notices"))
     found = {r["consumer_group"]: r.get("notified") for r in done.tables["consumer_groups"]}
     assert found == {"quiet": False, "loud": None}
+
+
+def retention(done: Any) -> list[tuple[str, str]]:
+    return [
+        (row["broker_name"], row["details"]["hours"])
+        for row in done.tables["observed_facts"]
+        if row["kind"] == "MESSAGE_RETENTION"
+    ]
+
+
+def test_how_long_masters_keep_messages_is_in_their_logs_and_in_dumps(tmp_path: Path) -> None:
+    folder = copied(tmp_path, "no-notices")
+    by_dumps = retention(ingest_collection(folder))
+    assert sorted(by_dumps) == [("broker-a", "48"), ("broker-b", "48")]
+    log = folder / "brokers/broker-a/broker.log"
+    text = log.read_text()
+    replaced = OFF.replace("notifyConsumerIdsChangedEnable, value: true -> false",
+                           "fileReservedTime, value: 48 -> 6")  # fmt: skip
+    line = next(each for each in text.splitlines() if OFF in each).replace(OFF, replaced)
+    log.write_text(f"{text}{line}\n")
+    assert ("broker-a", "6") in retention(ingest_collection(folder))
+    for dump in folder.glob("mqadmin/*getBrokerConfig*"):
+        dump.write_text(re.sub(r"(brokerId +=  )0", r"\g<1>1", dump.read_text()))
+    assert retention(ingest_collection(folder)) == [("broker-a", "6")]

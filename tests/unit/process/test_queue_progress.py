@@ -11,13 +11,14 @@ from rebalance_core.contracts import ALL_TABLES, PROGRESS_TABLES
 from rebalance_core.contracts.table import batch_of_rows
 from rebalance_core.model.group_settings import BROADCASTING
 from rebalance_core.model.times import MINUTE_MS, STANDSTILL_MS
-from rebalance_core.process.queue_progress import queue_progress, with_holders
+from rebalance_core.process.queue_progress import queue_progress, with_expiry, with_holders
 
 Row = dict[str, Any]
 QUEUES = [("T", "a", 0), ("T", "b", 0), ("T", "a", 1), ("U", "a", 0)]
 GROUPS = "g", "h"
 BEGIN_MS = 1_795_000_000_000
 FLICKER_MS = 10_000
+NEVER = -1
 
 
 def table_of(name: str, rows: list[Row]) -> pa.Table:
@@ -58,6 +59,8 @@ def random_rows(draw: random.Random) -> tuple[list[Row], list[Row], list[Row]]:
                     commits.append(named(queue, consumer_group=group, **row))
                 else:
                     details = {"broker_offset": str(low + 7), "consumer_offset": str(low)}
+                    if draw.random() < 0.7:
+                        details["last_time_ms"] = str(at_ms - draw.randrange(500_000))
                     details["names_cut"] = draw.choice(["false", "false", "true"])
                     asked.append(
                         named(
@@ -81,6 +84,7 @@ def plainly(
     """The rows by group and queue, one observation after the other."""
     whole = [row for row in asked if row["details"]["names_cut"] == "false"]
     seen: dict[Any, list[tuple[int, int, str]]] = {}
+    consumed: dict[Any, list[tuple[int, int]]] = {}
     for row in commits:
         key = row["consumer_group"], row["topic"], row["broker_name"], row["queue_id"]
         of = seen.setdefault(key, [])
@@ -97,15 +101,24 @@ def plainly(
         offset, at_ms = int(row["details"]["consumer_offset"]), row["first_ms"]
         if offset:
             seen.setdefault((row["consumer_group"], *queue), []).append((at_ms, offset, "mqadmin"))
+            stored = offset, int(row["details"].get("last_time_ms", NEVER))
+            consumed.setdefault((row["consumer_group"], *queue), []).append(stored)
         # an answer on one group is no look for another: a task of Spark has the group's rows alone
         own = (row["consumer_group"], *queue)
         high.setdefault(own, []).append((at_ms, int(row["details"]["broker_offset"]), -1))
         asked_of.add(own)
     keys = set(seen) | asked_of | {key for key in high if key[:2] in read}
-    return {key: of_queue(sorted(seen.get(key, [])), sorted(high.get(key, []))) for key in keys}
+    return {
+        key: of_queue(sorted(seen.get(key, [])), sorted(high.get(key, [])), consumed.get(key, []))
+        for key in keys
+    }
 
 
-def of_queue(seen: list[tuple[int, int, str]], high: list[tuple[int, int, int]]) -> Row:
+def of_queue(
+    seen: list[tuple[int, int, str]],
+    high: list[tuple[int, int, int]],
+    consumed: list[tuple[int, int]],
+) -> Row:
     row: Row = dict.fromkeys(
         ("committed", "committed_ms", "end_offset", "end_ms", "unread", "still_since_ms", "reason")
     )
@@ -117,6 +130,10 @@ def of_queue(seen: list[tuple[int, int, str]], high: list[tuple[int, int, int]])
     low = next((minimum for _, _, minimum in reversed(high) if minimum >= 0), 0)
     row["commit_rate"] = longest_rate([(c, t, v) for t, v, c in seen])
     row["end_rate"] = longest_rate([("", t, v) for t, v, _ in high])
+    at = seen[-1][1] if seen else None
+    empty = [t for t, v, _ in high if at is not None and v <= at]
+    stored_ms = max([NEVER, *empty, *(t for offset, t in consumed if offset == at)])
+    row["stored_ms"] = None if stored_ms == NEVER else stored_ms
     if not seen or not high:
         row["reason"] = "NO_END" if seen else "NO_COMMIT"
         return row
@@ -191,7 +208,16 @@ def test_some_seed_stands_still_and_some_rate_ends_at_a_fall() -> None:
         rows = plainly(*random_rows(random.Random(seed)), {("g", "T"), ("h", "U")})
         found |= {row["reason"] for row in rows.values()}
         found |= {"still" for row in rows.values() if row["still_since_ms"] is not None}
-    assert found == {None, "still", "NO_END", "NO_COMMIT", "END_BELOW_COMMIT", "READ_APART"}
+        found |= {"stored" for row in rows.values() if row["stored_ms"] is not None}
+    assert found == {
+        None,
+        "still",
+        "stored",
+        "NO_END",
+        "NO_COMMIT",
+        "END_BELOW_COMMIT",
+        "READ_APART",
+    }
 
 
 def test_without_any_offset_there_is_no_row() -> None:
@@ -238,3 +264,33 @@ def test_the_holder_is_the_one_member_that_holds_it_at_the_end() -> None:
     by_queue = {(row["topic"], row["broker_name"], row["queue_id"]): row for row in held}
     assert [by_queue[queue]["client_id"] for queue in QUEUES] == ["x", None, None, None]
     assert with_holders(rows, None).equals(rows)
+
+
+def test_an_unread_message_is_deleted_after_the_time_that_its_broker_keeps_it() -> None:
+    rows = [
+        named(queue, consumer_group="g", observed_ms=10_000, committed_offset=5, client_id=None)
+        for queue in QUEUES
+    ]
+    looks = [(QUEUES[0], 5, 7_000), (QUEUES[0], 9, 9_000), (QUEUES[1], 5, 7_000),
+             (QUEUES[2], 9, 9_000)]  # fmt: skip
+    ends = [
+        named(queue, observed_ms=at_ms, min_offset=0, max_offset=high, head_cached=None)
+        for queue, high, at_ms in looks
+    ]
+    tables = {"committed_offsets": table_of("committed_offsets", rows)}
+    tables["queue_offsets"] = table_of("queue_offsets", ends)
+    topics = pa.table([["c"], ["g"], ["T"]], ["cluster", "consumer_group", "topic"])
+    progress = queue_progress(tables, topics)
+
+    def expires(kept_ms: dict[tuple[str, str], int]) -> list[int | None]:
+        by_queue = {
+            (row["topic"], row["broker_name"], row["queue_id"]): row["expires_ms"]
+            for row in with_expiry(progress, kept_ms).to_pylist()
+        }
+        return [by_queue[queue] for queue in QUEUES]
+
+    # nothing is unread in the second, and no look shows when the third was empty
+    assert expires({("c", "a"): 50_000, ("c", "b"): 50_000}) == [57_000, None, None, None]
+    assert expires({("c", "b"): 50_000}) == expires({}) == [None] * 4
+    # it was still there at the last look
+    assert expires({("c", "a"): 10}) == [9_000, None, None, None]

@@ -11,6 +11,7 @@ from rebalance_core.audit.group_snapshot import GroupSnapshot
 from rebalance_core.audit.progress import progress_of
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.model.group_settings import BROADCASTING, GroupSettings
+from rebalance_core.model.times import utc
 from tests.unit.audit.snapshots import (
     Row,
     broker_logs,
@@ -155,6 +156,29 @@ def test_a_group_that_reads_less_than_comes_falls_behind() -> None:
     assert "get 1 messages a second and the group reads 0.125" in one.summary
     assert "710 messages unread, 10 messages at most" in one.summary
     assert progress_of(group).word == "FALLS_BEHIND"
+
+
+@pytest.mark.parametrize(
+    ("kept_s", "severity", "said"),
+    [
+        # 1 - 0.125 of each second: the age of 800 s reaches 1,000 s after 229 s
+        (1_000, "WARNING", ms(900 + 200 / 0.875)),
+        (200_000, "INFO", ms(900 + 199_200 / 0.875)),
+    ],
+)
+def test_a_group_that_loses_messages_within_a_day_is_a_warning(
+    kept_s: int, severity: str, said: float
+) -> None:
+    commits = [commit(0, 10, at=100), commit(0, 110, at=900)]
+    group = held(commits, [end(0, 20, at=100), end(0, 820, at=900)])
+    progress = [
+        row | {"expires_ms": ms(100 + kept_s)} if row["queue_id"] == 0 else row
+        for row in group.tables["queue_progress"]
+    ]
+    group = with_rows(group, queue_progress=progress)
+    assert severities(FALLS, group) == [severity]
+    (one,) = findings_of(FALLS, group)
+    assert f"brokers delete messages unread from {utc(round(said))} on" in one.summary
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,16 @@
 """Order locks that are stuck, and orderly messages that block."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from rebalance_core.audit.findings import run_rules
-from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.group_snapshot import GroupSnapshot, KeptLock
 from rebalance_core.model.events import CONSUMER_LOST, Event
 from rebalance_core.model.group_settings import GroupSettings
+from rebalance_core.model.queue import MessageQueue
 from tests.unit.audit.sharing import PROXY
 from tests.unit.audit.snapshots import (
     Row,
@@ -44,6 +46,18 @@ def test_a_lock_that_is_refused_long_after_the_hand_over() -> None:
     (one,) = findings_of(STUCK, group(refused(101, 600)))
     assert "x has it, and y should hold the queue" in one.summary
     assert findings_of(WAIT, group(refused(101, 600))) == []
+
+
+def test_the_log_of_the_client_that_keeps_the_lock_shows_why() -> None:
+    queue = MessageQueue("T", "a", 2)
+    kept = KeptLock("host-x", ms(120), ms(580), 24)
+    snapshot = group(refused(101, 600))
+    run = replace(snapshot.run, unlock_failed={queue: (kept,)})
+    (one,) = findings_of(STUCK, replace(snapshot, run=run))
+    assert "clients/host-x keeps the lock while its listener has messages" in one.summary
+    over = replace(snapshot.run, unlock_failed={queue: (kept._replace(last_ms=ms(90)),)})
+    (one,) = findings_of(STUCK, replace(snapshot, run=over))
+    assert "clients/host-x" not in one.summary
 
 
 def test_a_ghost_that_is_no_member() -> None:

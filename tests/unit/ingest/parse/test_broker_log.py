@@ -196,6 +196,16 @@ def test_a_pull_consumer_sends_no_time_of_its_subscription() -> None:
         ("brokerId=1", "broker_property", {"name": "brokerId", "value": "1"}),
         ("brokerRole=SLAVE", "broker_property", {"name": "brokerRole", "value": "SLAVE"}),
         (
+            "fileReservedTime=48",
+            "message_retention",
+            {"hours": 48},
+        ),
+        (
+            "Replace, key: fileReservedTime, value: 48 -> 72",
+            "message_retention",
+            {"hours": 72},
+        ),
+        (
             "slaveReadEnable=true",
             "broker_property",
             {"name": "slaveReadEnable", "value": "true"},

@@ -130,6 +130,14 @@ def test_a_name_server() -> None:
     assert found["settings"] == {"supportActingMaster": "true"}
 
 
+def test_hours_that_are_no_number_were_cut() -> None:
+    text = printed("1.1.1.1:1", ("fileReservedTime", "48"))
+    (found,) = facts(parse_server_config(text, "f"), "server_settings")
+    assert found["settings"]["fileReservedTime"] == "48"
+    cut = printed("1.1.1.1:1", ("fileReservedTime", "4x"))
+    assert codes(parse_server_config(cut, "f")) == ["BAD_NUMBER"]
+
+
 def test_what_is_no_such_output() -> None:
     assert codes(parse_server_config("hello\n", "f")) == ["UNPARSABLE_LINE"]
     cut = printed("1.1.1.1:1") + "slaveRead"

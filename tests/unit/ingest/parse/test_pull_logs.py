@@ -77,6 +77,21 @@ def test_a_pass_that_takes_a_queue_over_states_nothing() -> None:
     assert states(f"doRebalance, g, mq already exists, {QUEUE}") == []
 
 
+def test_a_topic_without_a_route() -> None:
+    (found,) = states("doRebalance, g, but the topic[T] not exist.")
+    assert isinstance(found, Stated)
+    assert (found.kind, found.values) == ("topic_missing", {"group": "g", "topic": "T"})
+
+
+def test_an_order_lock_that_a_client_keeps_names_no_group() -> None:
+    words = "[WRONG]mq is consuming, so can not unlock it, "
+    (found,) = states(f"{words}{QUEUE}. maybe hanged for a while, 3")
+    assert isinstance(found, Stated)
+    named = {name: value for name, value in NAMED.items() if name != "group"}
+    assert (found.kind, found.values) == ("unlock_failed", named)
+    assert all(isinstance(one, Unread) for one in states(words + QUEUE[:30]))
+
+
 def test_an_illegal_offset_has_both_offsets() -> None:
     result = "PullResult [pullStatus=OFFSET_ILLEGAL, nextBeginOffset=7358, minOffset=0, "
     result += "maxOffset=7358, msgFoundList=0]"

@@ -1,0 +1,92 @@
+"""Why passes of clients did not take over queues that are theirs, as the clients log it
+(rocketmq.md §13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from rebalance_core.audit.dumps import queue_of
+from rebalance_core.audit.group_snapshot import GroupSnapshot, grouped, plural
+from rebalance_core.model.queue import MessageQueue
+from rebalance_core.model.refused_starts import LOCK_FAILED, NO_OFFSET, OFFSET_FAILED, TOPIC_MISSING
+from rebalance_core.model.times import utc
+
+if TYPE_CHECKING:
+    from rebalance_core.contracts.rows import StartRefusedFact, TopicMissingFact
+
+_WORDS = {
+    LOCK_FAILED: "could not lock the queue at its broker",
+    NO_OFFSET: "got no offset to begin at",
+    OFFSET_FAILED: "failed to ask for the offset to begin at",
+    TOPIC_MISSING: "found no route of the topic",
+}
+
+
+class RefusedStart(NamedTuple):
+    """Why a client's passes did not take over a queue.
+
+    Attributes:
+        reason: One of `model.refused_starts`.
+        words: The same as a clause, with its log, times and last time.
+    """
+
+    reason: str
+    words: str
+
+
+class RefusedStarts:
+    """The refused starts of a group.
+
+    Args:
+        group: its snapshot.
+    """
+
+    def __init__(self, group: GroupSnapshot) -> None:
+        self._of_queues = grouped(group.facts["START_REFUSED"], queue_of)
+        self._of_topics = grouped(group.facts["TOPIC_MISSING"], lambda fact: fact["topic"])
+
+    def newest(
+        self,
+        queue: MessageQueue,
+        first_ms: int,
+        last_ms: int | None = None,
+        clients: Container[str] | None = None,
+    ) -> RefusedStart | None:
+        """Return the start of a queue that was refused last within a time; None: none was.
+
+        Args:
+            queue: the queue.
+            first_ms: begin of the time, epoch ms.
+            last_ms: its end; None: it has none.
+            clients: the clients asked about, and logs whose client is unknown; None: all.
+        """
+        facts = [*self._of_queues.get(queue, ()), *self._of_topics.get(queue.topic, ())]
+        within = [
+            fact
+            for fact in facts
+            if fact["last_ms"] >= first_ms
+            and (last_ms is None or fact["first_ms"] <= last_ms)
+            and (clients is None or fact["client_id"] is None or fact["client_id"] in clients)
+        ]
+        return _refused(max(within, key=lambda fact: fact["last_ms"])) if within else None
+
+    def why(self, queues: Iterable[tuple[MessageQueue, int]], before: str = "") -> str:
+        """Return words on the first of these queues whose start was refused; empty: none was.
+
+        Args:
+            queues: each with the time from which on a refusal counts, epoch ms.
+            before: what the words follow.
+        """
+        refused = next(filter(None, (self.newest(*queue) for queue in queues)), None)
+        return f"{before}{refused.words}" if refused else ""
+
+
+def _refused(fact: StartRefusedFact | TopicMissingFact) -> RefusedStart:
+    reason = TOPIC_MISSING if fact["kind"] == "TOPIC_MISSING" else fact["details"]["reason"]
+    who = fact["client_id"] or f"clients/{fact['details']['log']}"
+    times = plural(fact["times"], "time")
+    return RefusedStart(
+        reason, f"passes of {who} {_WORDS[reason]} ({times} until {utc(fact['last_ms'])})"
+    )

@@ -1,0 +1,14 @@
+"""Why a pass does not take over a queue that is the client's by its allocation
+(``RebalanceImpl.updateProcessQueueTableInRebalance``).
+"""
+
+from typing import Final
+
+LOCK_FAILED: Final = "LOCK_FAILED"
+"""An orderly member could not lock the queue at its broker."""
+NO_OFFSET: Final = "NO_OFFSET"
+"""There is no offset to begin at."""
+OFFSET_FAILED: Final = "OFFSET_FAILED"
+"""Asking for the offset to begin at failed."""
+TOPIC_MISSING: Final = "TOPIC_MISSING"
+"""The client knows no route of the topic."""
