@@ -166,6 +166,8 @@ class AuditOutcome:
         groups: groups by verdict of the comparison, RocketMQ's own left out; by_dumps: how many of
             them rest on the last round of dumps alone.
         progress: the same groups by whether they read what they hold, those offline left out.
+        unread: messages that the groups with the most of them have not read, by group, and those
+            of all others together; groups of which it is unknown left out.
         causes: what is open by its gravest severity: a finding with what follows from it is one.
         clusters: each cluster by itself; empty in that of one.
     """
@@ -181,6 +183,7 @@ class AuditOutcome:
     causes: Mapping[str, int] = field(default_factory=dict)
     by_dumps: int = 0
     progress: Mapping[str, int] = field(default_factory=dict)
+    unread: Mapping[str, int] = field(default_factory=dict)
     clusters: Sequence[Self] = field(default=())
 
     def record(self) -> AuditRecord:
@@ -259,6 +262,7 @@ def _outcome(
         groups=dict(sorted(Counter(row["verdict"] for row in judged).items())),
         by_dumps=sum(row["basis"] == DUMPS and row["verdict"] != UNKNOWN for row in judged),
         progress=_progress(judged),
+        unread=_unread(judged),
         causes=count_causes(findings),
         clusters=clusters,
     )
@@ -267,6 +271,21 @@ def _outcome(
 def _progress(judged: Sequence[GroupVerdictsRow]) -> dict[str, int]:
     counts = Counter(row["progress"] for row in judged if row["verdict"] != OFFLINE)
     return {word: counts[word] for word in PROGRESS if counts[word]}
+
+
+WORST_GROUPS = 50
+"""Groups with samples of their own in metrics; the others are one, `OTHER_GROUPS`."""
+OTHER_GROUPS = "(others)"
+"""No name that RocketMQ would take for a group."""
+
+
+def _unread(judged: Sequence[GroupVerdictsRow]) -> dict[str, int]:
+    known = [(row["behind"], row["consumer_group"]) for row in judged if row["behind"] is not None]
+    worst = sorted(known, key=lambda pair: (-pair[0], pair[1]))
+    unread = {group: behind for behind, group in worst[:WORST_GROUPS]}
+    if worst[WORST_GROUPS:]:
+        unread[OTHER_GROUPS] = sum(behind for behind, _ in worst[WORST_GROUPS:])
+    return unread
 
 
 def _by_cluster(rows: Iterable[OfCluster]) -> dict[str, list[OfCluster]]:
@@ -308,6 +327,11 @@ def render_metrics(clusters: Sequence[AuditOutcome], finished_ms: int) -> str:
         "groups_progress",
         "Consumer groups with members by whether they read what they hold.",
         lambda one: (({"progress": name}, n) for name, n in one.progress.items()),
+    )
+    metric(
+        "unread_messages",
+        "Messages after the group's newest commits, of the groups with the most.",
+        lambda one: (({"group": name}, n) for name, n in one.unread.items()),
     )
     metric(
         "verdict",

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rebalance_core.audit.outcome import OTHER_GROUPS, WORST_GROUPS
 from rebalance_core.contracts.history import GONE
 from rebalance_core.history.owners import Owner
 from rebalance_core.model.system_groups import is_system_group
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
 Sample = tuple[Mapping[str, str], int | float]
 """Printed whole: a number of six digits would be 83 minutes off for a time."""
 
-WORST_GROUPS = 50
-"""Groups with samples of their own; the others are one, `REST`."""
-REST = "(others)"
-"""No name that RocketMQ would take for a group."""
-
-_BY_GROUP: "dict[str, tuple[str, Callable[[GroupNightsRow], int], int]]" = {
+_BY_GROUP: "dict[str, tuple[str, Callable[[GroupNightsRow], int | None], int]]" = {
+    "unread_messages": (
+        "Messages after the group's newest commits.",
+        lambda row: row["behind"],
+        1,
+    ),
     "epochs": ("Epochs of the group in the night.", lambda row: row["epochs"], 1),
     "moved_queues": (
         "Queues that got an owner in the night, after its first epoch.",
@@ -104,11 +105,12 @@ def _causes(findings: "Iterable[OpenFindingsRow]", channels: Mapping[str, str]) 
 
 
 def _chosen(groups: "Sequence[GroupNightsRow]") -> set[tuple[str, str]]:
-    """The groups with the most orphaned and shared time, then with the most moves."""
+    """The groups with the most orphaned and shared time, then messages unread, then moves."""
     worst = sorted(
         groups,
         key=lambda row: (
             -(row["orphan_ms"] + row["shared_ms"]),
+            -(row["behind"] or 0),
             -row["moved"],
             row["cluster"],
             row["consumer_group"],
@@ -120,13 +122,14 @@ def _chosen(groups: "Sequence[GroupNightsRow]") -> set[tuple[str, str]]:
 def _of_groups(
     groups: "Iterable[GroupNightsRow]",
     chosen: set[tuple[str, str]],
-    counted: "Callable[[GroupNightsRow], int]",
+    counted: "Callable[[GroupNightsRow], int | None]",
     unit: int,
 ) -> list[Sample]:
     summed: Counter[tuple[str, str]] = Counter()
     for row in groups:
-        named = (row["cluster"], row["consumer_group"])
-        summed[named if named in chosen else (row["cluster"], REST)] += counted(row)
+        named, count = (row["cluster"], row["consumer_group"]), counted(row)
+        if count is not None:
+            summed[named if named in chosen else (row["cluster"], OTHER_GROUPS)] += count
     return [
         ({"cluster": cluster, "group": group}, value // unit if value % unit == 0 else value / unit)
         for (cluster, group), value in sorted(summed.items())

@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from rebalance_core.model.verdicts import DIFFERS, ERROR, INFO, OFFLINE, UNKNOWN, UNSTABLE, WARNING
+from rebalance_core.model.verdicts import (
+    DIFFERS,
+    ERROR,
+    FALLS_BEHIND,
+    INFO,
+    OFFLINE,
+    UNKNOWN,
+    UNSTABLE,
+    WARNING,
+)
 from rebalance_core.report.visible import visible
 
 if TYPE_CHECKING:
@@ -15,6 +24,8 @@ if TYPE_CHECKING:
 GroupName = tuple[str, str]
 
 ANCHOR = "group-"
+SLOW = ("COMMIT_STANDS_STILL", FALLS_BEHIND)
+"""Rules on queues that a group holds and does not read, or not fast enough."""
 WORST_VERDICTS = (DIFFERS, UNKNOWN, UNSTABLE, OFFLINE)
 
 
@@ -32,6 +43,8 @@ class GroupRow:
         built_in: it belongs to RocketMQ's own brokers, proxies or tools, and is not judged.
         basis: one of `model.verdicts.BASES`.
         progress: one of `model.verdicts.PROGRESS`; progress_reason: of UNKNOWN why.
+        slow_since_ms: since when a queue stands still or falls behind; None: none does.
+        rates: messages a second that arrive and that it reads, where it falls behind.
     """
 
     cluster: str
@@ -50,6 +63,8 @@ class GroupRow:
     basis: str | None = None
     progress: str = UNKNOWN
     progress_reason: str | None = None
+    slow_since_ms: int | None = None
+    rates: tuple[str, str] | None = None
 
     @property
     def name(self) -> GroupName:
@@ -76,14 +91,26 @@ def group_rows(
         built_in: True for the name of a group of RocketMQ's own.
     """
     found: Counter[tuple[str, str, str]] = Counter()
-    for row in findings:
-        if row["accepted"] is None and row["severity"] != INFO and row["consumer_group"]:
-            found[row["cluster"], row["consumer_group"], row["severity"]] += 1
-    rows = [
-        replace(_group_row(row, found), built_in=built_in(row["consumer_group"]))
-        for row in verdicts
-    ]
+    slow: dict[GroupName, list[FindingsRow]] = {}
+    for finding in findings:
+        group = finding["consumer_group"]
+        if finding["accepted"] is None and finding["severity"] != INFO and group:
+            found[finding["cluster"], group, finding["severity"]] += 1
+        if finding["rule_id"] in SLOW and group:
+            slow.setdefault((finding["cluster"], group), []).append(finding)
+    rows = []
+    for verdict in verdicts:
+        row = replace(_group_row(verdict, found), built_in=built_in(verdict["consumer_group"]))
+        rows.append(replace(row, **_slowness(slow.get(row.name, ()))))
     return sorted(rows, key=_worst_first)
+
+
+def _slowness(findings: "Iterable[FindingsRow]") -> dict[str, Any]:
+    """Return since when the group is slow, and the rates of one that falls behind."""
+    begins = [row["first_ms"] for row in findings if row["first_ms"] is not None]
+    behind = (row["evidence"] for row in findings if row["rule_id"] == FALLS_BEHIND)
+    rates = next(((one["arrive_per_second"], one["read_per_second"]) for one in behind), None)
+    return {"slow_since_ms": min(begins, default=None), "rates": rates}
 
 
 def _group_row(row: "GroupVerdictsRow", found: Mapping[tuple[str, str, str], int]) -> GroupRow:
