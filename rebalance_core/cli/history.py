@@ -50,7 +50,7 @@ PAGE, METRICS = "history.html", "metrics.prom"
 WRITTEN = (*HISTORY_TABLES, PAGE, METRICS)
 SHOWN_OF_GROUPS = (
     "cluster", "consumer_group", "end_ms", "verdict", "epochs", "moved", "minimum_moves",
-    "orphan_ms", "shared_ms",
+    "orphan_ms", "shared_ms", "behind",
 )  # fmt: skip
 """Columns of ``group_nights`` that page, metrics and summary read."""
 TOP_FINDINGS = 12
