@@ -119,7 +119,7 @@ BAD: list[tuple[str, dict[str, object], str, str]] = [
     (EVENTS, MODE | {"detail": " "}, "MISSING_VALUE", "detail is empty"),
     (EVENTS, MODE | {"detail": "PULL", "topic": ""}, "MISSING_VALUE", "topic is empty"),
     (EVENTS, MODE | {"detail": "PULL", "consumer_group": None}, "MISSING_VALUE", "MODE needs it"),
-    (EVENTS, MODE | {"detail": "POP"}, "BAD_REQUEST_MODE", "detail: 'POP' is no request mode"),
+    (EVENTS, MODE | {"detail": "POP"}, "BAD_REQUEST_MODE", "detail: 'POP' is not a request mode"),
     (EVENTS, MODE | {"detail": "OBSERVED"}, "BAD_REQUEST_MODE", "valid: PULL, POP(share_"),
     (EVENTS, {"version": "3.2"}, "BAD_VERSION", "version: RocketMQ 3.2 is not modelled"),
     (GROUPS, {"consumer_group": None}, "MISSING_VALUE", "consumer_group is empty"),

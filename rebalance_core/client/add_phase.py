@@ -24,7 +24,7 @@ def add_assigned(
     assigned: Iterable[MessageQueue],
     record: PassRecord,
 ) -> bool:
-    """Adds every assigned queue that is not in the table; True if one was added.
+    """Add every assigned queue that is not in the table; return True if any was added.
 
     Not in the table: a zombie blocks its queue. Nothing here looks at the topic: CONFIG's queues
     of other topics are added too. Upstream's order (a HashSet's) shows nowhere; any order will do.
@@ -60,7 +60,7 @@ def add_assigned(
 def _start_offset(
     process: ClientProcess, brokers: BrokerAnswers, queue: MessageQueue, record: PassRecord
 ) -> int:
-    """The start offset; negative: the queue is not added in this pass."""
+    """Return the start offset; negative: the queue is not added in this pass."""
     asked: dict[str, Any] = {
         "consumer_type": process.settings.consumer_type,
         "consume_from_where": process.settings.consume_from_where,

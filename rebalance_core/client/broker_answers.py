@@ -55,7 +55,7 @@ class BrokerAnswers:
         self._brokers = frozenset(queue.broker_name for queue in self.answers)
 
     def query_committed(self, queue: MessageQueue) -> int | None:
-        """The committed offset, None when there is none.
+        """Return the committed offset, None when there is none.
 
         Raises:
             BrokerRefusedError: the broker answered with an error.
@@ -69,19 +69,19 @@ class BrokerAnswers:
         return self.committed.get(queue, known.committed)
 
     def commit(self, queue: MessageQueue, offset: int) -> bool:
-        """Takes a commit as it is, also a smaller one; False when no broker received it."""
+        """Take a commit as it is, also a smaller one; return False when no broker received it."""
         if queue not in self.answers or queue.broker_name in self.brokers_down:
             return False
         self.committed[queue] = offset
         return True
 
     def max_offset(self, queue: MessageQueue) -> int | None:
-        """The max offset; None when the look-up fails."""
+        """Return the max offset; None when the look-up fails."""
         known = self.answers.get(queue)
         return known.max_offset if known is not None and self._has_master(queue) else None
 
     def timestamp_offset(self, queue: MessageQueue) -> int | None:
-        """The answer to the group's timestamp search; None when the look-up fails."""
+        """Return the answer to the group's timestamp search; None when the look-up fails."""
         known = self.answers.get(queue)
         return known.by_timestamp if known is not None and self._has_master(queue) else None
 

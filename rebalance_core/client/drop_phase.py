@@ -24,7 +24,7 @@ def drop_unassigned(
     assigned: Set[MessageQueue],
     record: PassRecord,
 ) -> bool:
-    """Drops the topic's queues that are not ``assigned``; True if one was removed.
+    """Drop the topic's queues that are not ``assigned``; return True if any was removed.
 
     An assigned queue whose pull expired is removed too, by push consumers: the add phase of the
     same pass takes it again. A zombie that is assigned again stays dead: only its expiry, not its
@@ -65,7 +65,7 @@ def _mark_dropped(
 def truncate_unsubscribed(
     process: ClientProcess, subscribed: Collection[str], record: PassRecord
 ) -> None:
-    """Removes queues of topics not subscribed: no persist, no unlock, no messageQueueChanged."""
+    """Remove queues of unsubscribed topics: no persist, no unlock, no messageQueueChanged."""
     for queue in [q for q in process.table if q.topic not in subscribed]:
         process.table.pop(queue).dropped = True
         record.truncated.append(queue)

@@ -41,7 +41,7 @@ class OffsetStore(ABC):
 
     @abstractmethod
     def _stored(self, queue: MessageQueue, brokers: BrokerAnswers) -> int:
-        """The offset in the store, -1 none, -2 error."""
+        """Return the offset in the store, -1 none, -2 error."""
 
     def update(self, queue: MessageQueue, offset: int) -> None:
         """Consumption went on: the offset in memory."""
@@ -49,7 +49,7 @@ class OffsetStore(ABC):
 
     @abstractmethod
     def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
-        """Stores the offset in memory; returns it if it was sent to a broker, else None."""
+        """Store the offset in memory; return it if it was sent to a broker, else None."""
 
     @abstractmethod
     def remove(self, queue: MessageQueue) -> None:
@@ -112,19 +112,19 @@ class LocalOffsetStore(OffsetStore):
         self.file = file
 
     def _stored(self, queue: MessageQueue, brokers: BrokerAnswers) -> int:
-        """The file's entry; no broker is asked, so no answer is an error."""
+        """Return the file's entry; no broker is asked, so no answer is an error."""
         return self.file.get(queue, NO_STORED_OFFSET)
 
     def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
-        """Writes the file where the version does; no broker hears of it."""
+        """Write the file where the version does; no broker receives anything."""
         if self._erases and queue in self._memory:
             self.file[queue] = self._memory[queue]
         return None
 
     def remove(self, queue: MessageQueue) -> None:
-        """Does nothing in the versions before `LOCAL_STORE_ERASES`."""
+        """Do nothing in the versions before `LOCAL_STORE_ERASES`."""
         if self._erases:
             self._memory.pop(queue, None)
 
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
-        """The memory keeps everything; what persistAll writes is the file's keeper's business."""
+        """Keep everything in memory; the file's keeper decides what persistAll writes."""

@@ -1,4 +1,4 @@
-"""One pass of one client out of plain values, told step by step in the order of RocketMQ's code."""
+"""One pass of one client out of plain values, step by step in the order of RocketMQ's code."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class RebalancePass:
         process: the client after it: its process queue table, its offsets, its thresholds.
         record: what the pass did.
         brokers: the brokers after it: commits and order locks.
-        at_ms: when, epoch ms: the subVersion of every topic that changed; None: not said.
+        at_ms: when, epoch ms: the subVersion of every topic that changed; None: not known.
     """
 
     client_id: str
@@ -120,7 +120,7 @@ def rebalance_pass(
         offsets: what brokers answer for each queue; one without an entry cannot be asked. None:
             nothing is committed and every queue is empty.
         locks: order locks that brokers hold, by client id.
-        brokers_down: nobody answers for these brokers.
+        brokers_down: these brokers have no process that answers.
         masters_down: only slaves answer for these.
         thresholds: (messages, MiB) per queue in force; None: those of the settings.
         at_ms: when, epoch ms.
@@ -211,12 +211,13 @@ def _queue(name: QueueName) -> MessageQueue:
         topic, broker, queue_id = parts
         return MessageQueue(str(topic), str(broker), int(queue_id))
     except (ValueError, TypeError):
-        raise UsageError(f"{name!r} is no queue; valid: TOPIC/BROKER/ID or its parts") from None
+        raise UsageError(f"{name!r} is not a queue; valid: TOPIC/BROKER/ID or its parts") from None
 
 
 _SENTENCES = {
-    "no route": "mqSet is null: the client knows no route; what it holds stays",
-    "no members": "cidAll is null: the broker that was asked listed nobody; what it holds stays",
+    "no route": "mqSet is null: the client knows no route; it keeps the queues that it holds",
+    "no members": "cidAll is null: the broker answered without members; the client keeps the "
+    "queues that it holds",
     "all of them": "BROADCASTING: all {queues} queues are its own",
     "sorted": "mqAll sorted: {mq_all}; cidAll sorted: {cid_all}",
     "threw": "{strategy} threw: {error}",
@@ -229,7 +230,7 @@ _SENTENCES = {
     "forced": "give the order lock of {queue} back by force: its last renewal is over 20 s old",
     "unlock later": "give the order lock of {queue} back in {delay_ms} ms: messages are cached",
     "busy": "wait {waited_ms} ms for the consume lock of {queue}: the listener has it",
-    "zombie": "{queue} stays in the table, dropped: nobody can add it until it is removed",
+    "zombie": "{queue} stays in the table, dropped: it cannot be added again until it is removed",
     "removed": "remove {queue} from processQueueTable",
     "locked": "lock {queue}: granted",
     "lock refused": "lock {queue}: refused; it is not added in this pass",
@@ -238,7 +239,7 @@ _SENTENCES = {
     "added": "put {queue} into processQueueTable, nextOffset {offset}",
     "later": "ask for another pass in {delay_ms} ms: a lock was refused",
     "pull": "pull requests, after {delay_ms} ms: {requests}",
-    "listener": "the listener is told; a pull consumer sends no request",
+    "listener": "notify the listener; a pull consumer sends no request",
     "push": "subVersion becomes now; {process_queues} process queues: thresholds "
     "{pull_threshold_for_queue} messages and {pull_threshold_size_for_queue} MiB a queue; "
     "heartbeat to all brokers",
@@ -255,7 +256,7 @@ def sentence(step: Step) -> str:
 
 
 def pass_lines(done: RebalancePass) -> Iterator[str]:
-    """The pass as text: a line a step, under the methods of the code."""
+    """Yield the pass as text: a line a step, under the methods of the code."""
     yield f"One pass of {done.client_id}"
     under: tuple[str, str | None] | None = None
     for step in done.steps:

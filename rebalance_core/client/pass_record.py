@@ -9,7 +9,7 @@ from rebalance_core.model.queue import MessageQueue
 
 @dataclass(frozen=True, slots=True)
 class PassView:
-    """A client's own view at the start of a pass; nothing in it is agreed with anybody.
+    """A client's own view at the start of a pass; no other client need agree.
 
     Attributes:
         queues: per subscribed topic, in the order the pass takes them: the queues of the client's
@@ -66,7 +66,7 @@ class PassRecord:
         first_pull_delay_ms: delay of the first pull of the added queues; None where there is none.
         answered: topics of which the client has a share, or that it reads whole.
         balanced: what doRebalance returns; None for 4.9, which returns nothing.
-        steps: all of it step by step, where the caller asks for them; else None.
+        steps: all steps in order, where the caller asks for them; else None.
     """
 
     added: dict[MessageQueue, int] = field(default_factory=dict)

@@ -86,7 +86,7 @@ class ClientProcess:
         )
 
     def working(self, topic: str) -> set[MessageQueue]:
-        """The live process queues of a topic (``getWorkingMessageQueue``)."""
+        """Return the live process queues of a topic (``getWorkingMessageQueue``)."""
         return {q for q, state in self.table.items() if q.topic == topic and not state.dropped}
 
 
@@ -96,7 +96,7 @@ def start_process(
     strategy: AllocationStrategy,
     local_file: dict[MessageQueue, int] | None = None,
 ) -> ClientProcess:
-    """A process as ``start()`` leaves it: no queue yet, the store its message model asks for.
+    """Return a process as ``start()`` leaves it: no queue yet, its message model's store.
 
     Args:
         client_id: as the members list it.

@@ -29,10 +29,10 @@ EMPTY_IS_UNKNOWN = (5, 5, 0)
 def run_pass(
     process: ClientProcess, view: PassView, brokers: BrokerAnswers, *, steps: bool = False
 ) -> PassRecord:
-    """Runs one pass of one process over its own view.
+    """Run one pass of one process over its own view.
 
     Changes ``process`` (table, store, thresholds) and ``brokers`` (commits, order locks) as the
-    real pass does; nobody else's process is touched. A suspended process runs no pass at all.
+    real pass does; no other process is touched. A suspended process runs no pass at all.
 
     Args:
         process: whose pass it is.
@@ -79,7 +79,7 @@ def _broadcasting(
 def _clustering(
     process: ClientProcess, view: PassView, brokers: BrokerAnswers, topic: str, record: PassRecord
 ) -> bool:
-    """The client's share by its strategy; False: try again soon (5.2+)."""
+    """Return the client's share by its strategy; False: try again soon (5.2+)."""
     queues, members = _known(process, view, topic)
     if queues is None or members is None:
         record.note(BY_TOPIC, "no route" if queues is None else "no members", topic)

@@ -37,7 +37,7 @@ MANY_TABLES = 3
 
 
 def data_dictionary() -> str:
-    """The whole page as Markdown."""
+    """Return the whole page as Markdown."""
     lines = [
         "# Data dictionary",
         "",
@@ -62,7 +62,7 @@ def data_dictionary() -> str:
 
 
 def _shared_columns() -> tuple[Column, ...]:
-    """The columns that many tables declare alike; of one name only the most frequent."""
+    """Return the columns that many tables declare alike; of a name only the most frequent."""
     tables = [table for _, tables in SECTIONS for table in tables.values()]
     declared = Counter(column for table in tables for column in table.columns)
     by_name: dict[str, Column] = {}
@@ -82,7 +82,7 @@ def _rows_of(
     shared: frozenset[Column] = frozenset(),
     key: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """The columns in order; one row for those in `shared`, or of one meaning, in a run."""
+    """Return the columns in order; a run of those in `shared`, or of one meaning, in one row."""
     lines = ["| column | type | meaning |", "|---|---|---|"]
     for cells, run in groupby(columns, lambda column: _cell(column, shared)):
         names = (f"`{column.name}`" for column in run)
@@ -92,7 +92,7 @@ def _rows_of(
 
 
 def _cell(column: Column, shared: frozenset[Column]) -> str:
-    """The cells of type and meaning; empty ones of a column that is told elsewhere."""
+    """Return the cells of type and meaning; empty for a column that is described elsewhere."""
     if column in shared:
         return "|"
     kind = column.type + ("?" if column.nullable else "")

@@ -38,14 +38,16 @@ STORES = (
     ),
     DocumentFact(
         "order_info",
-        "what a FIFO group popped last of a queue",
+        "the entry of a FIFO group's last pop of a queue",
         fields(
             "consumer_group, topic, queue_id: int, attempt_id, commit_bits: int, "
             "offsets: list[int], pop_ms: int, invisible_ms: int, next_visible_ms: int | None, "
             "blocked_until_ms: int | None"
         ),
     ),
-    DocumentFact("request_mode", "how a topic is asked for", fields("consumer_group, topic, mode")),
+    DocumentFact(
+        "request_mode", "the request mode of a topic", fields("consumer_group, topic, mode")
+    ),
     DocumentFact(
         "data_version",
         "the version of a store",
@@ -234,7 +236,7 @@ CONCLUDED = (
 
 
 def _markable(fact: DocumentFact) -> DocumentFact:
-    """The fact of an output that may be marked, as rows of it may be missing."""
+    """Return the fact of an output that may be marked, as rows may be missing."""
     if any(field.name == "partial" for field in fact.fields):
         return fact
     return replace(fact, fields=(*fact.fields, *fields("partial?: bool")))

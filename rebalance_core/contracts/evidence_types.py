@@ -31,7 +31,7 @@ class RouteBefore(TypedDict):
 
 
 def evidence_types() -> str:
-    """The whole module."""
+    """Return the whole module."""
     declared: dict[str, LogFact | DocumentFact] = {**LOG_FACTS, **DOCUMENT_FACTS}
     parts = [_HEAD, *(_values(fact) for fact in declared.values())]
     aliases = [_alias(kind) for kind in declared]

@@ -133,11 +133,11 @@ class LogFact:
         part: CLUSTER, GROUP, TOPIC or COMMIT.
         meaning: what it states.
         fields: its fields, beside `PROCESS_ID`.
-        thinning: what a large job keeps of it; None: every statement.
+        thinning: what a large job keeps of its statements; None: all.
         with_pid: it carries `PROCESS_ID`, as all runs of a client append to one file.
         of_slaves: it is on the table of consumers of the process that logs it, a slave's too;
             anything else that a slave logs is not used.
-        facts_only: `observed_facts` alone is made of it; it does not tell when a log begins and
+        facts_only: `observed_facts` alone is made of it; it shows neither when a log begins and
             ends, nor that there was a group.
         rows: the kinds of ``observed_facts`` that it becomes; their details are fields of it, or
             `LOG_FOLDER`.
@@ -214,7 +214,7 @@ def trouble(
 
 
 def log_facts(facts: Iterable[LogFact]) -> dict[str, LogFact]:
-    """The facts by kind.
+    """Return the facts by kind.
 
     Raises:
         ValueError: a kind is declared twice.
@@ -223,7 +223,7 @@ def log_facts(facts: Iterable[LogFact]) -> dict[str, LogFact]:
 
 
 def document_facts(facts: Iterable[DocumentFact]) -> dict[str, DocumentFact]:
-    """The facts by kind.
+    """Return the facts by kind.
 
     Raises:
         ValueError: a kind is declared twice.
@@ -232,7 +232,7 @@ def document_facts(facts: Iterable[DocumentFact]) -> dict[str, DocumentFact]:
 
 
 def fact_kinds(others: Iterable[FactKind], logs: Iterable[LogFact]) -> dict[str, FactKind]:
-    """The kinds of ``observed_facts`` by name: those that log facts become, and all others.
+    """Return the kinds of ``observed_facts`` by name: those that log facts become, and all others.
 
     Raises:
         ValueError: a kind is declared twice; several log facts may become the same one.

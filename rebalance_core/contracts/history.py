@@ -29,8 +29,8 @@ NIGHTS = Table(
         run_id STRING of `_run.json`
         start_ms BIGINT start of what was audited
         verdict STRING {allowed}
-        complete BOOLEAN nothing was missing of the collection
-        missing ARRAY<STRING> what was: summaries of COLLECTION_INCOMPLETE
+        complete BOOLEAN the collection lacked nothing
+        missing ARRAY<STRING> what it lacked: summaries of COLLECTION_INCOMPLETE
         errors INT open findings of severity ERROR
         warnings INT of severity WARNING
         infos INT of severity INFO
@@ -52,16 +52,16 @@ GROUP_NIGHTS = Table(
         end_ms BIGINT end of what was audited
         run_id STRING as in nights
         verdict STRING {allowed}
-        reason? STRING of UNKNOWN why, of UNSTABLE what changed
+        reason? STRING UNKNOWN: why; UNSTABLE: what changed
         members_first INT members in the first epoch; 0 without one
         members_last INT members in the last epoch
         joins INT processes that joined after the first epoch
         leaves INT processes that left
         losses INT processes that were lost
-        epochs INT how many
-        transient INT epochs over before they settled
+        epochs INT number of epochs
+        transient INT epochs that ended before they settled
         moved BIGINT queues that got an owner, after the first epoch
-        minimum_moves? BIGINT proven minimum of them
+        minimum_moves? BIGINT proven minimum of moved
         busiest INT most queues of one member in the last epoch
         idle INT members without a queue in the last epoch
         orphan_ms BIGINT queues x ms without an owner while the group had members
@@ -78,7 +78,7 @@ GROUP_NIGHTS = Table(
 
 OPEN_FINDINGS = Table(
     "open_findings",
-    "A finding above INFO of any night, and what became of it.",
+    "A finding above INFO of any night, and how it developed.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -91,9 +91,9 @@ OPEN_FINDINGS = Table(
         first_night_ms BIGINT end_ms of the first night
         last_seen_ms BIGINT end_ms of the last night
         nights_seen INT nights that found it
-        nights_unseen INT nights since then that did not look
+        nights_unseen INT nights since then that did not check
         reopened INT how often it came back
-        severity STRING when it was last found: {allowed}
+        severity STRING in that night: {allowed}
         summary STRING one sentence of that night
         caused_by? STRING fingerprint of the finding it follows from
         """,
@@ -110,14 +110,14 @@ FLAPS = Table(
         """
         cluster STRING the RocketMQ cluster
         subject_kind STRING {allowed}
-        subject STRING the group, or what client ids have before @
+        subject STRING the group, or the part of client ids before @
         from_ms BIGINT first hour that counts
-        to_ms BIGINT end of the last one
+        to_ms BIGINT end of the last hour that counts
         joins_per_hour DOUBLE in the hours that count
         leaves_per_hour DOUBLE in the same hours; losses too
-        share_of_nights DOUBLE nights with such an hour, of all that saw it
+        share_of_nights DOUBLE nights with such an hour, of all that observed the subject
         recurring_hours ARRAY<INT> hours of the day, UTC, at which changes recur
-        first_mover? STRING of a GROUP the host that mostly changes first
+        first_mover? STRING GROUP: the host that mostly changes first
         """,
         subject_kind=(OF_GROUP, OF_HOST),
     ),

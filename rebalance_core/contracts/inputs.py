@@ -52,7 +52,7 @@ FORMATS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parque
 
 
 def format_of(name: str) -> str | None:
-    """The format that a file's or folder's name tells, None if it tells none.
+    """Return the format that a file's or folder's name shows, None if it shows none.
 
     >>> format_of("cluster_events.jsonl.gz"), format_of("cluster_events")
     ('json', None)
@@ -62,10 +62,10 @@ def format_of(name: str) -> str | None:
 
 
 def untold_format(path: str) -> str:
-    """Write the message about a table whose format no name tells."""
+    """Return the message about a table whose name shows no format."""
     return (
-        f"the format of {path} cannot be told from its name; name the input format "
-        f"(json, csv, parquet) or use a suffix: {', '.join(FORMATS)}"
+        f"the name of {path} does not show its format; name the input format (json, csv, parquet) "
+        f"or use a suffix: {', '.join(FORMATS)}"
     )
 
 
@@ -77,20 +77,20 @@ CLUSTER_EVENTS = Table(
     columns(
         """
         cluster STRING the RocketMQ cluster
-        event_ms BIGINT when
+        event_ms BIGINT when it happened
         sequence BIGINT order among equal times within a cluster
-        event_type STRING one of those in docs/semantics.md
+        event_type STRING an event type of docs/semantics.md
         consumer_group? STRING consumer events: the group
         client_id? STRING consumer events: the client id; opaque
-        channel_id? STRING one process as brokers see it; null: one nameless channel
+        channel_id? STRING a process as brokers see it; null: the nameless channel
         topic? STRING topic and (un)subscribe events
-        broker_name? STRING whose; TOPIC_DELETED, null: all brokers; consumers: it alone saw it
+        broker_name? STRING the broker; TOPIC_DELETED, null: all; consumers: the only one to see it
         read_queue_nums? INT TOPIC_CONFIG: queues consumers read
         write_queue_nums? INT TOPIC_CONFIG: queues producers write
         perm? INT TOPIC_CONFIG: 4 read + 2 write; 6 when null
         subscriptions? ARRAY<STRING> CONSUMER_JOIN: its topics; null: the group's, else not known
         strategy? STRING CONSUMER_JOIN: its own strategy text; null: the group's
-        detail? STRING how it was lost; OBSERVED; a request mode; what slaves or notices do
+        detail? STRING how it was lost; OBSERVED; a request mode; how slaves or notices work
         version? STRING CONSUMER_JOIN, BROKER_UP: of this client or broker; null: the group's
         message_model? STRING CONSUMER_JOIN: its own; null: the group's
         consume_from_where? STRING CONSUMER_JOIN: its own; null: the group's
@@ -144,8 +144,8 @@ CONSUMER_GROUPS = Table(
         pull_threshold_size_for_queue? INT MiB; default 100
         pull_threshold_for_topic? INT messages; default -1 = off
         pull_threshold_size_for_topic? INT MiB; default -1 = off
-        notified? BOOLEAN brokers tell its members of joins and leaves; default true
-        wait_interval_ms? BIGINT from pass to pass of a client nobody wakes; default 20000
+        notified? BOOLEAN brokers notify its members of joins and leaves; default true
+        wait_interval_ms? BIGINT from pass to pass of a client that no notice wakes; default 20000
         min_interval_ms? BIGINT between two passes of a client (5.2+); default 1000
         poll_name_server_interval_ms? BIGINT from route poll to route poll; default 30000
         heartbeat_broker_interval_ms? BIGINT from heartbeat to heartbeat; default 30000
@@ -162,7 +162,7 @@ CONSUMER_GROUPS = Table(
 
 QUEUE_OFFSETS = Table(
     "queue_offsets",
-    "Offsets of a queue as seen at one moment.",
+    "Offsets of a queue as observed at one moment.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -181,7 +181,7 @@ QUEUE_OFFSETS = Table(
 
 COMMITTED_OFFSETS = Table(
     "committed_offsets",
-    "A commit of a group on a queue as seen at one moment; no row means none was committed.",
+    "A commit of a group on a queue as observed at one moment; no row: nothing was committed.",
     columns(
         """
         cluster STRING the RocketMQ cluster

@@ -24,7 +24,7 @@ BROKER, QUEUE = "broker", "queue"
 
 FINDINGS = Table(
     "findings",
-    "What a person should know.",
+    "A finding of an audit.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -37,10 +37,10 @@ FINDINGS = Table(
         client_id? STRING what it concerns
         first_ms? BIGINT since and until when
         last_ms? BIGINT since and until when
-        summary STRING one sentence
-        evidence MAP<STRING, STRING> what it was seen by
+        summary STRING what is wrong, in a sentence
+        evidence MAP<STRING, STRING> the values that show it
         remedy STRING what to do
-        accepted? STRING why, if it is accepted
+        accepted? STRING the reason, if it is accepted
         fingerprint? STRING the same in every run
         caused_by? STRING fingerprint of the finding it follows from
         """,
@@ -56,21 +56,21 @@ GROUP_VERDICTS = Table(
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         verdict STRING {allowed}
-        reason STRING of UNKNOWN why, of UNSTABLE what changed; else empty
+        reason STRING UNKNOWN: why; UNSTABLE: what changed; else empty
         looks INT observations compared
         differences INT queues that differ outside every window
         members INT processes at the end
-        dumped_ms? BIGINT when ownership was dumped last
+        dumped_ms? BIGINT when ownership was last dumped
         unasked ARRAY<STRING> brokers not asked for the group's members
-        settled_by? STRING of UNKNOWN the one file or command that would settle it
+        settled_by? STRING UNKNOWN: the file or command that would settle it
         queues? INT readable queues in the last epoch; null: no ledger
         behind? BIGINT messages not read by the newest commits; null: unknown, or a broker is down
-        moved? INT queues that changed hands, over all epochs; null: no ledger
+        moved? INT queues that changed owners, over all epochs; null: no ledger
         changed_ms? BIGINT start of the last epoch; null: no ledger
         dumps INT dumps of the group collected
-        basis STRING {allowed} what shows who the members are
+        basis STRING {allowed}: the evidence of who the members are
         progress STRING {allowed}
-        progress_reason? STRING why that is UNKNOWN (docs/audit-rules.md)
+        progress_reason? STRING why progress is UNKNOWN (docs/audit-rules.md)
         """,
         verdict=tuple(VERDICTS),
         basis=tuple(BASES),
@@ -83,7 +83,7 @@ GROUP_VERDICTS = Table(
 def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
     """Return the fingerprint of a row of ``findings``.
 
-    Clients are no part of it: one that restarts has a new id.
+    Clients are left out: one that restarts has a new id.
 
     Args:
         finding: a row.
@@ -100,7 +100,7 @@ def fingerprint_of(finding: Mapping[str, Any], about: str) -> str:
 
 
 def by_cause(findings: Iterable[tuple[str | None, str | None]]) -> list[list[int]]:
-    """The positions of findings, each cause followed by what it caused; in order of their first.
+    """Return the positions of findings, each cause followed by what it caused, by their first.
 
     A finding whose cause is not among them begins a list of its own.
 
@@ -128,7 +128,7 @@ def by_cause(findings: Iterable[tuple[str | None, str | None]]) -> list[list[int
     return sorted(lists.values(), key=min)
 
 
-# What a simulation says of queues that members share.
+# A simulation's results on queues that members share.
 
 POP_REACH = Table(
     "pop_reach",
@@ -166,7 +166,7 @@ POP_METRICS = Table(
         min_queues_per_client INT queues that one client may take from; 0 without clients
         max_queues_per_client INT queues that one client may take from; 0 without clients
         unreached INT readable queues that surely no client may take from
-        share_queue_num? INT of its request mode POP; null: not asked for
+        share_queue_num? INT of its request mode POP; null: another mode
         ordered? BOOLEAN the group consumes in order
         """
     ),
@@ -175,7 +175,7 @@ POP_METRICS = Table(
 
 QUEUE_STATES = Table(
     "queue_states",
-    "Queues of shared topics, and those that somebody holds though they cannot be read, or that "
+    "Queues of shared topics, queues that are held though they cannot be read, and queues that "
     "several processes of one client id hold. All others can be read, and each holder is the only "
     "process of its id.",
     columns(
@@ -195,7 +195,7 @@ QUEUE_STATES = Table(
 )
 
 
-# What a simulation says of each group: epochs, owners, moves, first offsets, load.
+# A simulation's results on each group: epochs, owners, moves, first offsets, load.
 
 EPOCHS = Table(
     "epochs",
@@ -216,7 +216,7 @@ EPOCHS = Table(
         orphaned INT readable queues without an owner
         shared INT queues held by more than one process
         status STRING EMPTY = no member; FROZEN = a member could not allocate a topic; SETTLED
-        transient BOOLEAN over before it had surely settled
+        transient BOOLEAN ended before it had surely settled
         pop_queues INT readable queues of topics that members share; in no other count
         masterless_queues INT readable queues of brokers without a master
         """,
@@ -227,7 +227,7 @@ EPOCHS = Table(
 
 OWNERSHIP = Table(
     "ownership",
-    "An unbroken holding of a queue; no owner is a row too. No row: nobody knows.",
+    "An unbroken holding of a queue; no owner is a row too. No row: not known.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -248,14 +248,14 @@ OWNERSHIP = Table(
 
 DIFFS = Table(
     "diffs",
-    "A queue given up or taken at the start of an epoch.",
+    "A queue revoked or assigned at the start of an epoch.",
     columns(
         """
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         epoch INT the epoch that starts with this change
         change_ms BIGINT the event
-        earliest_ms BIGINT not before
+        earliest_ms BIGINT no earlier than this
         latest_ms BIGINT settled by then
         topic STRING the topic
         broker_name STRING the broker
@@ -279,7 +279,7 @@ PULL_STARTS = Table(
         consumer_group STRING the group
         epoch INT the epoch that starts with this change
         change_ms BIGINT the event
-        earliest_ms BIGINT not before
+        earliest_ms BIGINT no earlier than this
         latest_ms BIGINT settled by then
         topic STRING the topic
         broker_name STRING the broker
@@ -294,8 +294,8 @@ PULL_STARTS = Table(
         max_offset? BIGINT newest value not later than earliest_ms
         corrected_offset? BIGINT where OFFSET_ILLEGAL moves the first pull; null: not, or unknown
         skipped? BIGINT messages skipped (semantics.md)
-        status STRING OK, FAILED, or UNKNOWN = no observation says
-        reason? STRING of UNKNOWN in an audit: what is lacking (LOG_BEGINS, ...)
+        status STRING OK, FAILED, or UNKNOWN = no observation decides it
+        reason? STRING UNKNOWN in an audit: what is lacking (LOG_BEGINS, ...)
         """,
         status=START_STATUSES,
     ),
@@ -304,7 +304,7 @@ PULL_STARTS = Table(
 
 MEMBERSHIPS = Table(
     "memberships",
-    "Who was there: one row per process and stretch of epochs with the same settings.",
+    "Who was there: a row per process and stretch of epochs with the same settings.",
     columns(
         """
         cluster STRING the RocketMQ cluster
@@ -316,7 +316,7 @@ MEMBERSHIPS = Table(
         version STRING its client version
         message_model STRING {allowed}
         suspended BOOLEAN it is suspended
-        rebalance_mode STRING {allowed}, as stated of it or else of its group
+        rebalance_mode STRING {allowed}, as stated for the member, else for its group
         from_epoch INT first epoch
         to_epoch? INT first epoch after it; null: open
         from_ms BIGINT start of from_epoch

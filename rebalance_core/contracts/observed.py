@@ -38,9 +38,9 @@ OBSERVED_MEMBERS = Table(
         consumer_group STRING the group
         asked_broker? STRING the broker that was asked; null: unknown, or a proxy
         client_id STRING the member
-        client_addr? STRING as it is listed
-        language? STRING as it is listed
-        version? STRING as it is listed
+        client_addr? STRING as the broker lists it
+        language? STRING as the broker lists it
+        version? STRING as the broker lists it
         subscriptions? ARRAY<STRING> its topics
         message_model? STRING {allowed}
         consume_from_where? STRING ConsumeFromWhere
@@ -54,14 +54,14 @@ OBSERVED_MEMBERS = Table(
 
 OBSERVED_FACTS = Table(
     "observed_facts",
-    "What else files state of a group, topic or server.",
+    "What else files state about a group, topic or server.",
     columns(
         """
         cluster STRING the RocketMQ cluster
-        kind STRING what is stated, one of FACT_KINDS
+        kind STRING what is stated: one of FACT_KINDS
         consumer_group? STRING what it concerns
         topic? STRING what it concerns
-        broker_name? STRING which it concerns, or which stated it
+        broker_name? STRING the broker that it concerns, or that stated it
         queue_id? INT what it concerns
         client_id? STRING what it concerns
         first_ms BIGINT when it was stated first and last
@@ -76,9 +76,9 @@ OBSERVED_FACTS = Table(
 
 ROLES = ("BROKER", "NAME_SERVER", "PROXY", "CLIENT", "ADMIN")
 FROM_START = "begins with the start of the broker"
-"""Note of a broker's log before which there is nothing to tell."""
-CLOCK_UNSURE = "its clock differs from others, and nothing tells which is right"
-NAME_ALONE = "nothing that it shows has a time elsewhere: when it was made, its name alone says"
+"""Note of a broker's log before which there is nothing to cover."""
+CLOCK_UNSURE = "its clock differs from others, and no evidence shows which is right"
+NAME_ALONE = "nothing that it shows has a time elsewhere: only its name shows when it was made"
 LINES_REFUSED = "lines of it were refused"
 """Note of a broker's log: what it does not show may stand there."""
 STEADY = "has a line every few seconds"
@@ -96,13 +96,13 @@ COVERAGE = Table(
         from_ms? BIGINT first line, or when it was written
         to_ms? BIGINT last line, or as from_ms
         lines BIGINT lines or rows read
-        understood BIGINT those understood
-        facts BIGINT what they state
-        complete BOOLEAN false: cut off, refused, or not readable to its end
+        understood BIGINT lines or rows understood
+        facts BIGINT facts that they state
+        complete BOOLEAN false: cut off, refused, or unreadable before its end
         clock_offset_ms? BIGINT how far its clock is behind the others
         clock_error_ms? BIGINT how far off its corrected times may still be
         time_zone? STRING zone of its times; null: epoch times
-        note? STRING what is special, or missing
+        note? STRING what is special or missing
         """,
         role=ROLES,
     ),
@@ -183,7 +183,7 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "GROUP_RENAMED",
-        "logs have another name of a group than dumps: they are read under the name of dumps",
+        "logs name a group differently than dumps: it is read under the name in dumps",
         details=fields("in_logs, group (the name in dumps), log, dump (files that have them)"),
     ),
     FactKind(
@@ -194,7 +194,7 @@ _OTHER_KINDS = (
     ),
     FactKind(
         "BROKER_REGISTERED",
-        "last word of a name server's log on the broker",
+        "the last line of a name server's log on the broker",
         about=_OF_BROKER,
         details=fields("name, registered, untold_ms? (since it had registered no line removed it)"),
     ),
@@ -324,7 +324,7 @@ FACT_KINDS = fact_kinds(_OTHER_KINDS, LOG_FACTS.values())
 """The kinds of `OBSERVED_FACTS`: of stores, dumps and the collection, then those of `LOG_FACTS`.
 
 Refusals, drops and failures more than `EPISODE_MS` apart are rows of their own; so is what each
-dump says. Anything else is one row.
+dump states. Anything else is one row.
 """
 
 OBSERVED_TABLES = {

@@ -25,19 +25,19 @@ _USER = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
 def is_local(location: str) -> bool:
-    """True for a path and for a ``file:`` URI."""
+    """Return True for a path and for a ``file:`` URI."""
     return _SCHEME.match(location) is None or location.lower().startswith("file:")
 
 
 def local_path(location: str) -> Path:
-    """The path of a local location."""
+    """Return the path of a local location."""
     if location.lower().startswith("file:"):
         return Path(location[len("file:") :].removeprefix("//"))
     return Path(location)
 
 
 def is_utf8(path: str | Path) -> bool:
-    """False for a name whose bytes Python could not decode: no table or record can hold it."""
+    """Return False for a name whose bytes Python could not decode: no table can hold it."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -46,14 +46,14 @@ def is_utf8(path: str | Path) -> bool:
 
 
 def hidden(name: str) -> bool:
-    """True for names that Spark passes over (InMemoryFileIndex.shouldFilterOutPathName)."""
+    """Return True for names that Spark skips (InMemoryFileIndex.shouldFilterOutPathName)."""
     if name.startswith(("_common_metadata", "_metadata")):
         return False
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
 
 
 def without_user(text: str) -> str:
-    """The text with ``user:password`` replaced in every address."""
+    """Return the text with ``user:password`` replaced in every address."""
     return _USER.sub("***", text)
 
 
@@ -84,7 +84,7 @@ def refuse_no_folder(option: str, folder: Path) -> None:
     except FileNotFoundError as error:
         raise InputRefused(f"{option} {folder}: no such folder") from error
     except NotADirectoryError as error:
-        raise InputRefused(f"{option} {folder}: a file; name the folder it is in") from error
+        raise InputRefused(f"{option} {folder} is a file; name the folder it is in") from error
     except OSError as error:
         raise InputRefused(f"{option} {folder} cannot be read: {error.strerror}") from error
 
@@ -93,7 +93,7 @@ def refuse_no_folder(option: str, folder: Path) -> None:
 
 
 def bundled(kind: str) -> dict[str, Traversable]:
-    """The bundled files of a kind by name, ``.toml`` left out; in order.
+    """Return the bundled files of a kind by name, ``.toml`` left out; in order.
 
     Args:
         kind: a folder of ``rebalance_core/bundled``: scenarios, rollouts or producers.
@@ -104,7 +104,7 @@ def bundled(kind: str) -> dict[str, Traversable]:
     return {one.name.removesuffix(".toml"): one for one in sorted(found, key=lambda f: f.name)}
 
 
-# A file that cannot be read to its end, in words: what Spark says of it is a page of Java.
+# A file that cannot be read to its end, in words: Spark's own message is a page of Java.
 
 CODECS = {
     ".gz": "gzip",
@@ -127,7 +127,7 @@ _END = re.compile(r"EOFException|unexpected end of", re.IGNORECASE)
 
 
 def wrong_head(name: str, head: bytes) -> str | None:
-    """Tell by its first bytes what is wrong with a packed file; None: they tell nothing.
+    """Return what a packed file's first bytes show to be wrong; None: they show nothing.
 
     >>> wrong_head("a.csv.gz", b""), wrong_head("a.csv.gz", b"cluster,"), wrong_head("a.csv", b"")
     ('truncated gzip', 'not a gzip', None)
@@ -147,7 +147,7 @@ def unreadable_file(text: str) -> str | None:
     file = unquote(match["uri"]).removeprefix("file://")
     causes = list(_CAUSE.finditer(text))
     kind, said = (causes[-1]["kind"], causes[-1]["said"] or "") if causes else ("", "")
-    cause = said or kind or "Spark does not say why"
+    cause = said or kind or "Spark gives no reason"
     codec = CODECS.get(_suffix(file))
     if _END.search(f"{kind} {said}"):
         return f"{file} cannot be read: truncated {codec or 'file'}"

@@ -17,7 +17,7 @@ QUEUE_RATES = Table(
         broker_name STRING the broker
         queue_id INT the queue id on that broker
         from_ms BIGINT start of the stretch
-        to_ms? BIGINT end (exclusive); null: until further notice
+        to_ms? BIGINT end (exclusive); null: open
         messages_per_second DOUBLE mean rate, 0 or more
         """
     ),
@@ -37,16 +37,16 @@ _VARIANT = columns(
     """
     cluster STRING the RocketMQ cluster
     consumer_group STRING the group
-    scenario STRING the scenario; baseline = the history as it was given
+    scenario STRING the scenario; baseline = the history without edits
     strategy STRING strategy text; recorded = every member's own
     of_rocketmq BOOLEAN false: RocketMQ has no such strategy
-    seed BIGINT seed of what the scenario leaves to chance
+    seed BIGINT seed of the scenario's random choices
     """
 )
 
 
 def _of_variant(text: str, **allowed: Sequence[str]) -> tuple[Column, ...]:
-    """Columns of a table that says something of a group under each variant."""
+    """Columns of a table on groups under each variant."""
     return _VARIANT + columns(text, **allowed)
 
 
@@ -114,7 +114,7 @@ PLAN_SUMMARY = Table(
         orphaned_before INT readable queues without an owner
         orphaned_after INT readable queues without an owner
         frozen BOOLEAN a member could not allocate a topic
-        caveat? STRING why amplification means nothing here
+        caveat? STRING why amplification has no meaning here
         replayed_messages? BIGINT read twice; null: a start is unknown
         skipped_messages? BIGINT never read; null: as before
         peak_messages_per_second? DOUBLE most of one member after
@@ -171,14 +171,14 @@ PLAN_LEAGUE = Table(
 
 PLAN_OWNERSHIP = Table(
     "plan_ownership",
-    "Who holds each queue before and after, of the groups asked for.",
+    "The owners of each queue before and after, of the requested groups.",
     _of_variant(
         """
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        owners_before ARRAY<STRING> client ids; empty: none, or no such queue
-        owners_after ARRAY<STRING> client ids; empty: none, or no such queue
+        owners_before ARRAY<STRING> client ids; empty: no owner, or no such queue
+        owners_after ARRAY<STRING> client ids; empty: no owner, or no such queue
         """
     ),
     key=(*VARIANT_KEY, *QUEUE_KEY),
@@ -202,8 +202,8 @@ ROLLOUT_PLANS = Table(
         unavailable STRING as maxUnavailable: members that stop before others join
         pause_ms BIGINT from the last ready member of a step to the next
         order STRING random, or by client id first_first, last_first
-        finish_s_p50 DOUBLE until the last queue is given up or taken
-        finish_s_p99 DOUBLE until the last queue is given up or taken
+        finish_s_p50 DOUBLE until the last queue is revoked or assigned
+        finish_s_p99 DOUBLE until the last queue is revoked or assigned
         read_again? DOUBLE messages read again; null: a rate is not known
         read_again_p99? DOUBLE messages read again; null: a rate is not known
         no_owner_queue_seconds DOUBLE queues x seconds without an owner
@@ -211,13 +211,13 @@ ROLLOUT_PLANS = Table(
         double_queue_seconds DOUBLE seconds x (owners - 1) of queues
         moves DOUBLE queues passed from one client to another
         peak_members INT most members at once
-        cost? DOUBLE by the prices given; null: no prices
-        on_front BOOLEAN no other plan is better in one figure that counts and as good in all
+        cost? DOUBLE by the search's prices; null: no prices
+        on_front BOOLEAN no other plan is as good in all figures that count and better in one
         within_budget BOOLEAN 99 % of the futures keep the budgets
         cluster? STRING of the group; null: all groups together
         double_queue_seconds_p99 DOUBLE seconds x (owners - 1) of queues
         fewest_members INT fewest members of a group at once
-        futures BIGINT how many were simulated
+        futures BIGINT simulated futures
         """
     ),
     key=("plan_id", "cluster", "consumer_group"),

@@ -37,7 +37,7 @@ SEND_RESULTS = Table(
         client_id STRING the producer's client id
         topic STRING the topic
         broker_name STRING the broker that was tried
-        event_ms BIGINT when the result was there
+        event_ms BIGINT when the result arrived
         latency_ms BIGINT from the attempt to its result
         status STRING {allowed}
         """,
@@ -64,7 +64,7 @@ PUBLISH_CHOICES = Table(
         """
         topic STRING the topic
         broker_name STRING the broker
-        queue_id? INT the queue id on that broker; null: results do not say
+        queue_id? INT the queue id on that broker; null: results do not name it
         from_ms BIGINT start of the stretch
         to_ms BIGINT end (exclusive)
         sends BIGINT attempts to send, 1 or more
@@ -83,7 +83,7 @@ BROKER_ISOLATIONS = Table(
         from_ms BIGINT the result that began it
         to_ms BIGINT when the broker may be chosen again
         latency_ms BIGINT largest latency of the results before
-        reason STRING LATENCY = slow results only; FAILURE = one of them failed
+        reason STRING LATENCY = slow results only; FAILURE = a result was a failure
         """,
         reason=ISOLATION_REASONS,
     ),
@@ -142,7 +142,7 @@ PRODUCER_SHARES = Table(
         errors BIGINT attempts that failed
         recovery_ms? BIGINT from the end of its disturbance to the last producer's choice
         not_recovered? INT producers that did not choose it again
-        avoided? BIGINT attempts while the fault table said to avoid it; null of a model
+        avoided? BIGINT attempts while the fault table advised to avoid it; null: a model's
         """
     ),
     key=(*_VARIANT_KEY, "broker_name"),

@@ -19,12 +19,12 @@ HANDOVERS = Table(
         topic STRING the topic
         broker_name STRING the broker
         queue_id INT the queue id on that broker
-        from_client_id? STRING who had it; null: nobody yet
-        to_client_id? STRING who took it next; null: nobody
-        drop_ms? BIGINT when the one gave it up; null: nobody, or never
-        start_ms? BIGINT when the other took it; null: nobody did
-        gap_ms BIGINT how long nobody read it, first pull included
-        overlap_ms BIGINT how long both had it
+        from_client_id? STRING the previous owner; null: it had none
+        to_client_id? STRING the next owner; null: it got none
+        drop_ms? BIGINT when the previous owner revoked it; null: no owner, or never
+        start_ms? BIGINT when the next owner took it; null: none did
+        gap_ms BIGINT how long it was unread, first pull included
+        overlap_ms BIGINT how long both held it
         replayed? BIGINT messages read again; null: rate not known
         skipped? BIGINT messages never read; null: not known
         """
@@ -49,10 +49,10 @@ PROPAGATION = Table(
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         {_CHANGE.strip()}
-        convergence_ms_p50 BIGINT until the last queue is given up or taken
-        convergence_ms_p95 BIGINT until the last queue is given up or taken
-        convergence_ms_p99 BIGINT until the last queue is given up or taken
-        convergence_ms_max BIGINT until the last queue is given up or taken
+        convergence_ms_p50 BIGINT until the last queue is revoked or assigned
+        convergence_ms_p95 BIGINT until the last queue is revoked or assigned
+        convergence_ms_p99 BIGINT until the last queue is revoked or assigned
+        convergence_ms_max BIGINT until the last queue is revoked or assigned
         gap_ms_p50 BIGINT how long a queue passed on was unread
         gap_ms_p95 BIGINT how long a queue passed on was unread
         gap_ms_p99 BIGINT how long a queue passed on was unread
@@ -73,9 +73,9 @@ PROPAGATION_TOTALS = Table(
         cluster STRING the RocketMQ cluster
         consumer_group STRING the group
         from_ms BIGINT the first change
-        to_ms BIGINT until when it is followed, exclusive
+        to_ms BIGINT end of the observation, exclusive
         seeds BIGINT simulated futures
-        finish_ms_mean DOUBLE until the last queue is given up or taken
+        finish_ms_mean DOUBLE until the last queue is revoked or assigned
         finish_ms_p50 BIGINT 50, 95 and 99 % of the futures are done by then
         finish_ms_p95 BIGINT 50, 95 and 99 % of the futures are done by then
         finish_ms_p99 BIGINT 50, 95 and 99 % of the futures are done by then

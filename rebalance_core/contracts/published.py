@@ -13,15 +13,15 @@ RUN_COLUMNS = columns(_OF_THE_RUN)
 
 RUNS = Table(
     "runs",
-    "A run whose tables are published whole: its row is written last, and removed first.",
+    "A run whose tables are published completely: its row is written last and removed first.",
     columns(
         f"""
         job STRING the job
-        exit_code INT how it ended: 0, or 3 of an audit with findings
+        exit_code INT how it ended: 0, or 3 for an audit with findings
         started_ms BIGINT when it began
         library_version STRING of rebalance-core
         contract_version INT of its tables
-        clusters ARRAY<STRING> those that its input names
+        clusters ARRAY<STRING> clusters that its input names
         tables ARRAY<STRING> the published tables, without prefix
         {_OF_THE_RUN.strip()}
         """

@@ -55,7 +55,7 @@ LINE = 100
 
 
 def row_types() -> str:
-    """The whole module."""
+    """Return the whole module."""
     tables = contracts.ALL_TABLES | {RUNS.name: RUNS}
     parts = [_HEAD, *(_class(_name(table.name), table) for table in tables.values())]
     parts += [text for name in PUT_TOGETHER for text in _columns_of(tables[name])]
@@ -82,7 +82,7 @@ def row_types() -> str:
 
 
 def _name(table: str) -> str:
-    """The class of a table's rows.
+    """Return the class of a table's rows.
 
     >>> _name("pull_starts")
     'PullStartsRow'
@@ -107,7 +107,7 @@ def _class(name: str, table: Table) -> str:
 
 
 def _columns_of(table: Table) -> Iterator[str]:
-    """The classes of rows in the making; words of a fixed set are checked when they are whole."""
+    """Yield the classes of rows in the making; fixed words are checked once a row is whole."""
     name = _name(table.name).removesuffix("Row")
     known = [replace(column, nullable=False, allowed=()) for column in table.columns]
     words = f"What is known so far of a row of `{table.name}`."
@@ -133,7 +133,7 @@ def _field(column: Column) -> list[str]:
 
 
 def _literal(before: str, words: list[str]) -> list[str]:
-    """A Literal as the formatter lays it out."""
+    """Return a Literal as the formatter lays it out."""
     line = f"{before}Literal[{', '.join(words)}]"
     if len(line) <= LINE:
         return [line]
@@ -166,7 +166,7 @@ def _words(name: str) -> str:
 
 
 def _fact(kind: FactKind) -> str:
-    """The class of the rows of one kind, and that of their details."""
+    """Return the class of the rows of a kind, and that of their details."""
     name = _words(kind.name)
     lines = [*_details(name + "Details", kind), "", ""] if kind.details else []
     lines += [f"class {name}Fact(Fact):", f'    """A row of {kind.name}."""', ""]

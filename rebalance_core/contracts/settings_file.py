@@ -35,12 +35,12 @@ def read_settings_text(path: Path, refused: type[RebalanceError] = UsageError) -
         special = special_file(status.st_mode)
         if special is not None:
             raise refused(
-                f"{path} cannot be read: it is no plain file but {special}; copy it to one"
+                f"{path} cannot be read: it is {special}, not a plain file; copy it to one"
             )
         if status.st_size > MOST_BYTES:
             raise refused(
-                f"{path} has {status.st_size:,} bytes; a settings file may have {MOST_BYTES:,}: is "
-                "it the right file?"
+                f"{path} has {status.st_size:,} bytes; a settings file may have {MOST_BYTES:,}: "
+                "is it the right file?"
             )
         with path.open("rb") as file:
             read = file.read(MOST_BYTES + 1)  # files of /proc have no size
@@ -110,9 +110,9 @@ def toml_document(
     except tomllib.TOMLDecodeError as error:
         raise refused(f"{where}: not TOML: {error}") from None
     except RecursionError:
-        raise refused(f"{where}: not TOML that is read here: {_TOO_DEEP}") from None
+        raise refused(f"{where}: not TOML that can be read: {_TOO_DEEP}") from None
     except (ValueError, OverflowError) as error:  # of int(): more digits than Python converts
-        raise refused(f"{where}: not TOML that is read here: {error}") from None
+        raise refused(f"{where}: not TOML that can be read: {error}") from None
     except MemoryError:
         raise refused(f"{where}: too large for the memory of this process") from None
     wrong = _beyond_limits(document)
@@ -142,7 +142,7 @@ _TOO_DEEP = f"its tables and arrays are nested deeper than {MOST_DEEP} levels"
 
 
 def _beyond_limits(document: dict[str, Any]) -> str | None:
-    """What is wrong with the values of a document, level by level: it may be deep."""
+    """Return what is wrong with the values of a document, level by level: it may be deep."""
     level: list[Any] = [document]
     for _ in range(MOST_DEEP + 1):
         below: list[Any] = []

@@ -27,7 +27,7 @@ TOPICS = Table(
         write_queue_nums? INT queues producers write
         perm? INT 4 read + 2 write; 6 when null
         source? STRING of the last event: a name server may route what a broker deleted
-        deleted_ms? BIGINT when it was deleted there last
+        deleted_ms? BIGINT when it was last deleted there
         """,
         event_type=events.TOPIC_EVENTS,
     ),
@@ -77,7 +77,7 @@ NEWEST_DUMPS = Table(
     columns(
         """
         cluster STRING the RocketMQ cluster
-        broker_name? STRING the broker; null: none was named
+        broker_name? STRING the broker; null: not named
         command STRING of mqadmin
         first_ms BIGINT when it was made
         last_ms BIGINT when it was made
@@ -90,7 +90,7 @@ NEWEST_DUMPS = Table(
 
 
 def _events(name: str, meaning: str, kinds: tuple[str, ...], *only: str) -> Table:
-    """The rows of these types; ``only``: some of the columns, in their order."""
+    """Return the rows of these types; ``only``: some of the columns, in their order."""
     kept = [c for c in inputs.CLUSTER_EVENTS.columns if not only or c.name in only]
     there = {n for n, needing in inputs.NEEDED.items() if set(kinds) <= set(needing)}
     of_kinds = (

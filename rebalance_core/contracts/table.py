@@ -64,7 +64,7 @@ class Table:
         return tuple(column.name for column in self.columns)
 
     def column(self, name: str) -> Column:
-        """The column of this name."""
+        """Return the column of this name."""
         return next(column for column in self.columns if column.name == name)
 
     @property
@@ -73,7 +73,7 @@ class Table:
         return {c.name: c.derived for c in self.columns if c.derived is not None}
 
     def with_derived(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The row with the columns that follow from others; it has all that these follow from."""
+        """Return the row with the columns that follow from others, which must all be in it."""
         made = dict(row)
         for name, derived in self.derived.items():
             made[name] = derived.value(*(made[column] for column in derived.of))
@@ -81,7 +81,7 @@ class Table:
 
     @property
     def ddl(self) -> str:
-        """The columns as a Spark DDL string, NOT NULL where the contract says so."""
+        """Return the columns as a Spark DDL string, NOT NULL where the contract requires it."""
         return ", ".join(
             f"`{column.name}` {column.type}" + ("" if column.nullable else " NOT NULL")
             for column in self.columns
@@ -93,7 +93,7 @@ class Table:
         return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
 
     def arrow_schema(self) -> pa.Schema:
-        """The columns as an Arrow schema, all nullable."""
+        """Return the columns as an Arrow schema, all nullable."""
         import pyarrow as pa
 
         return pa.schema([pa.field(c.name, arrow_type(c.type)) for c in self.columns])
@@ -101,7 +101,7 @@ class Table:
 
 @cache
 def arrow_type(sql_type: str) -> pa.DataType:
-    """The Arrow type of one of the SQL types the contracts use."""
+    """Return the Arrow type of a SQL type that the contracts use."""
     import pyarrow as pa
 
     return {
@@ -168,14 +168,14 @@ _TYPES = (
 
 
 def batch_of_rows(table: Table, rows: Sequence[Mapping[str, object]]) -> pa.RecordBatch:
-    """The rows with all columns of the table; those that a row lacks are null."""
+    """Return the rows with all columns of the table; those that a row lacks are null."""
     return batch_of_columns(
         table, {c.name: [row.get(c.name) for row in rows] for c in table.columns}
     )
 
 
 def batch_of_columns(table: Table, values: Mapping[str, Any]) -> pa.RecordBatch:
-    """Lists or arrays of equal length by column, with all columns of the table; others are null."""
+    """Return equally long lists or arrays by column, with all columns of the table; others null."""
     import pyarrow as pa
 
     length = max(map(len, values.values()), default=0)
@@ -184,7 +184,7 @@ def batch_of_columns(table: Table, values: Mapping[str, Any]) -> pa.RecordBatch:
 
 
 def rows_of_arrow(table: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows as dicts."""
+    """Return the rows as dicts."""
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = table.to_pylist()
@@ -211,7 +211,7 @@ def _array(column: Column, values: Any, length: int) -> pa.Array:
 
 
 def _encodable(value: Any) -> Any:
-    """The value with a question mark for each lone surrogate, as the JVM encodes it."""
+    """Return the value with a question mark for each lone surrogate, as the JVM encodes it."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):
@@ -227,7 +227,7 @@ SOURCE: Final = "_source"
 RAW: Final = "_raw"
 READ_ISSUES = "_read_issues"
 TECHNICAL = (SOURCE, RAW, READ_ISSUES)
-"""Where a row came from, the row as it was read, and what of it could not be read."""
+"""Where a row came from, the row as it was read, and what could not be read in it."""
 
 TABLE = "_table"
 """Which input table a row of several tables' rows comes from."""

@@ -56,7 +56,7 @@ def group_starts(table: pa.Table) -> np.ndarray:
 
 
 def joining(rows: pa.Table, others: pa.Table, how: str = "left semi") -> pa.Table:
-    """The rows that have one of the others' keys, in their order; see `pa.Table.join`."""
+    """Return the rows that have one of the others' keys, in their order; see `pa.Table.join`."""
     keys = others.column_names
     numbers = pa.array(np.arange(rows.num_rows))
     numbered = rows.select(keys).append_column("_row", numbers)
@@ -65,7 +65,7 @@ def joining(rows: pa.Table, others: pa.Table, how: str = "left semi") -> pa.Tabl
 
 
 def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
-    """The events of these types."""
+    """Return the events of these types."""
     return rows.filter(pc.is_in(rows["event_type"], pa.array(types)))
 
 
@@ -124,7 +124,7 @@ class GroupedRows:
             at = end
 
     def of(self, begin: int, end: int) -> dict[str, pa.Table]:
-        """The rows of a range of groups by table, each with its group's name."""
+        """Return the rows of a range of groups by table, each with its group's name."""
         found = {}
         for name, table in self.tables.items():
             first = self.first[name]
@@ -141,7 +141,7 @@ class GroupedRows:
 
 
 def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) -> GroupedRows:
-    """The rows of the groups that have consumer events.
+    """Return the rows of the groups that have consumer events.
 
     Args:
         tables: The used rows by table name; only cluster_events must be there.
@@ -171,7 +171,7 @@ def fan_out(tables: Mapping[str, pa.Table], group_pattern: str | None = None) ->
 
 
 def without_text(rows: pa.Table) -> pa.Table:
-    """The rows without what they were read from."""
+    """Return the rows without what they were read from."""
     return rows.select([name for name in rows.column_names if name not in (SOURCE, RAW)])
 
 
@@ -191,7 +191,7 @@ class _Interests:
         return cls(*distinct_pairs(key, group))
 
     def groups_of(self, key: Ints) -> Pairs:
-        """Each row once for each group with an interest in its key; -1 is nobody's."""
+        """Return each row once per group with an interest in its key; -1: of no group."""
         row, at = matching(self.key, key)
         return row, self.group[at]
 
@@ -234,7 +234,7 @@ class _Keys:
         return np.where(found & (self._group[table] >= 0), place, -1)
 
     def own_rows(self, table: str) -> Pairs:
-        """The rows that name a group that is wanted."""
+        """Return the rows that name a group that is wanted."""
         group = self.group(table)
         rows = np.flatnonzero(group >= 0)
         return rows, group[rows]
@@ -244,7 +244,7 @@ class _Keys:
         return self.key_of(self.cluster[table], self.topic[table])
 
     def key_of(self, cluster: Ints, topic: Ints) -> Ints:
-        """The key of (cluster, topic); -1 without a topic."""
+        """Return the key of (cluster, topic); -1 without a topic."""
         return np.where(topic < 0, -1, cluster * len(self._topics) + topic)
 
     def is_type(self, *types: str) -> Bools:
@@ -267,7 +267,7 @@ class _Keys:
     def _encode(
         self, column: str, *tables: str, lists: Mapping[str, pa.Array] | None = None
     ) -> tuple[pa.StringArray, dict[str, Ints]]:
-        """The names of a column in these tables, and by table the codes.
+        """Return the names of a column in these tables, and by table the codes.
 
         Args:
             column: Its name.
@@ -300,14 +300,14 @@ def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
 
 
 def _listed(lists: pa.ListArray, codes: Ints, group: Ints) -> tuple[Ints, Ints]:
-    """The topics of the lists, and the group of each; rows without a group are left out."""
+    """Return the topics of the lists, and the group of each; rows without a group are left out."""
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
     of = np.repeat(group, lengths)
     return codes[of >= 0], of[of >= 0]
 
 
 def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
-    """The interests, and those of each group with a topic in its retry topic."""
+    """Return the interests, and those of each group with a topic in its retry topic."""
     names = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, keys.groups, "")
     group = np.unique(topics.group)
     retry = keys.key_of(keys.cluster_of, keys.topic_codes(names))[group]
@@ -337,7 +337,7 @@ def _event_rows(rows: pa.Table, keys: _Keys, topics: _Interests) -> Pairs:
 
 
 def distinct_pairs(one: Ints, other: Ints) -> tuple[Ints, Ints]:
-    """The different pairs of two codes, sorted; both are 0 or more.
+    """Return the distinct pairs of two codes, sorted; both are 0 or more.
 
     >>> distinct_pairs(np.array([7, 0, 7]), np.array([1, 2, 1]))
     (array([0, 7]), array([2, 1]))

@@ -44,14 +44,14 @@ _SETTING_FIELDS = tuple(f.name for f in fields(GroupSettings))
 
 
 def strategy_for(key: StrategyKey) -> AllocationStrategy:
-    """The strategy of a (text, client version); a quarantined input has only valid ones."""
+    """Return the strategy of a (text, client version); a quarantined input has only valid texts."""
     return parse_strategy(key[0], version=key[1])
 
 
 def history_of(
     tables: Mapping[str, pa.Table], options: EngineOptions | None = None
 ) -> GroupHistory:
-    """The history of the group whose rows these are.
+    """Return the history of the group whose rows these are.
 
     Args:
         tables: the rows of one group, by table.
@@ -87,7 +87,7 @@ def _settings(rows: Iterable[ConsumerGroupsRow]) -> GroupSettings:
 
 
 def event_of(row: EventRow) -> Event:
-    """The event of one row of cluster_events."""
+    """Return the event of a row of cluster_events."""
     subscriptions = row["subscriptions"]
     return Event(
         event_ms=row["event_ms"],

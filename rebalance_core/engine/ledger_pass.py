@@ -47,8 +47,8 @@ class HistoriesOfSharedInstances:
     def of_tables(
         cls, tables: Mapping[str, pa.Table], options: EngineOptions, pattern: str | None = None
     ) -> "HistoriesOfSharedInstances":
-        """Take the histories of checked tables; a SQL LIKE pattern bounds the rows where
-        nobody shares.
+        """Take the histories of checked tables; a SQL LIKE pattern bounds the rows where groups do
+        not share instances.
         """
         sharing_groups = groups_sharing_with(joins_of(tables[EVENTS]))
         return cls(fan_out(tables, None if sharing_groups else pattern), sharing_groups, options)
@@ -61,7 +61,7 @@ class HistoriesOfSharedInstances:
         return {name: number for number, name in enumerate(names)}
 
     def of(self, group: Group) -> GroupHistory:
-        """The history of one group; it is made anew each time."""
+        """Return the history of one group, made anew each time."""
         sharing_groups = (
             sharing_group
             for sharing_group in self.sharing_groups.get(group, ())
@@ -139,7 +139,7 @@ def prepare_tables(
 def _ledgers(
     prepared: PreparedGroups, tables: Mapping[str, pa.Table], options: EngineOptions
 ) -> Iterator[GroupLedger]:
-    """The groups that the kernels do not take, one after the other."""
+    """Yield the groups that the kernels do not take, one after the other."""
     names = prepared.encoded.names
     for group in np.flatnonzero(prepared.reason != REGULAR).tolist():
         rows = _rows_of(tables, names.clusters[group], names.groups[group])
@@ -154,7 +154,7 @@ def _ledgers(
 def _rows_of(
     tables: Mapping[str, pa.Table], cluster: pa.Scalar, group: pa.Scalar
 ) -> dict[str, pa.Table]:
-    """The rows of one group."""
+    """Return the rows of one group."""
     keys = zip(GROUP, (cluster, group), strict=True)
     wanted = reduce(operator.and_, (pc.field(column) == value for column, value in keys))
     return {name: table.filter(wanted) for name, table in tables.items()}
@@ -175,7 +175,7 @@ def _replayed(prepared: PreparedGroups) -> pa.RecordBatch:
 
 
 def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch:
-    """The events of regular groups that name a process which is not there."""
+    """Return the events of regular groups that name a process which is not there."""
     events = prepared.encoded.events
     unknown = prepared.membership.unknown
     unknown = unknown[prepared.reason[events.group[unknown]] == REGULAR]
@@ -185,7 +185,7 @@ def _unknown_members(prepared: PreparedGroups, rows: pa.Table) -> pa.RecordBatch
 
 
 LedgerRows = Iterator[tuple[str, pa.RecordBatch]]
-"""Name of a table and rows of it."""
+"""The name of a table and rows for it."""
 
 BY_QUEUE = ("ownership", "diffs", "pull_starts")
 """Tables with rows of single queues: the parts of a giant group have their own."""
@@ -219,7 +219,7 @@ def rows_of(
         made: groups with the rows of the replay of every ledger table. What is not by queue comes
             with the first part of a group.
         wanted: the tables that rows of the kernels are wanted of.
-        names_encoded: rows of the kernels have coded names, as `kernels.ledger` says; those of
+        names_encoded: rows of the kernels have coded names, as `kernels.ledger` describes; those of
             the replay never do.
     """
     kept = _CachedHoldings if len(wanted) > 1 else Holdings
@@ -289,7 +289,7 @@ _EPOCH = (*GROUP, "epoch")
 
 
 def within(rows: LedgerRows, options: SimulationOptions) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of one `ledger_pass` that lie in the range, in their order.
+    """Yield the rows of one `ledger_pass` that lie in the range, in their order.
 
     Args:
         rows: the epochs of a group come before its metrics.
@@ -314,12 +314,12 @@ def within(rows: LedgerRows, options: SimulationOptions) -> Iterator[tuple[str, 
 
 
 def _of_epochs(metrics: pa.Table, epochs: list[pa.Table]) -> pa.Table:
-    """The metrics of these epochs."""
+    """Return the metrics of these epochs."""
     return joining(metrics, pa.concat_tables(epochs))
 
 
 def _meeting_epochs(intervals: pa.Table, epochs: list[pa.Table]) -> pa.Table:
-    """The intervals that one of these epochs lies in; those of a group follow each other."""
+    """Return the intervals that contain any of these epochs; those of a group follow each other."""
     shown = pa.concat_tables(epochs).group_by(list(GROUP)).aggregate(
         [("epoch", "min"), ("epoch", "max")]
     )  # fmt: skip
@@ -388,7 +388,7 @@ def bucket_pass(
 
 
 def with_empty_events_if_missing(tables: Mapping[str, pa.Table]) -> Mapping[str, pa.Table]:
-    """The tables of a bucket; one without an event has no row of cluster_events."""
+    """Return the tables of a bucket; a bucket without an event has no row of cluster_events."""
     if EVENTS in tables:
         return tables
     schema = INPUT_TABLES[EVENTS].arrow_schema()

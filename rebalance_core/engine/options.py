@@ -81,12 +81,12 @@ def engine_options(
 
 
 def group_pattern(options: SimulationOptions) -> str | None:
-    """The SQL LIKE pattern of the groups wanted; None: all."""
+    """Return the SQL LIKE pattern of the groups wanted; None: all."""
     return None if options.group is None else like_pattern(options.group)
 
 
 def like_pattern(glob: str) -> str:
-    r"""A glob with ``*`` and ``?`` as an SQL LIKE pattern; everything else stands for itself.
+    r"""Return a glob with ``*`` and ``?`` as an SQL LIKE pattern; all else stands for itself.
 
     >>> print(like_pattern("GID_*"))
     GID\_%
@@ -96,7 +96,7 @@ def like_pattern(glob: str) -> str:
 
 
 def matches(glob: str, name: str) -> bool:
-    """True if a name fits a glob with ``*`` and ``?``, as `like_pattern` reads it.
+    """Return True if a name fits a glob with ``*`` and ``?``, as `like_pattern` reads it.
 
     >>> matches("GID_*", "GID_pay"), matches("g[1]", "g1")
     (True, False)
@@ -107,7 +107,7 @@ def matches(glob: str, name: str) -> bool:
 
 
 WORST_GROUPS = 5
-"""Groups that a summary lists unless told otherwise."""
+"""Groups that a summary lists by default."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class RowForecast:
     refusal: InputRefused | None
 
     def without_rows(self) -> Self:
-        """The same without any row's text: rows may name clients."""
+        """Return the same without the text of rows, which may name clients."""
         refusal = self.refusal and InputRefused(str(self.refusal).partition("\n")[0])
         return replace(self, complaints=(), refusal=refusal)
 
@@ -158,7 +158,7 @@ def refuse_rejected(
         counts: as the checks have them.
         rejected: all rows of ``rejected``.
         limits: how many rows may be bad.
-        complaints: what a refusal tells; None: what is wrong with the rejected rows.
+        complaints: what a refusal states; None: what is wrong with the rejected rows.
 
     Returns:
         The counts with the events that name a member who is not there.

@@ -67,7 +67,7 @@ class PropagationOptions:
         return self.first_seed + min(self.handover_seeds, self.seeds)
 
     def part(self, number: int, parts: int) -> range:
-        """The seeds of one of several parts; it may be empty."""
+        """Return the seeds of one of several parts; it may be empty."""
         begin, end = (self.seeds * place // parts for place in (number, number + 1))
         return range(self.first_seed + begin, self.first_seed + end)
 
@@ -117,8 +117,8 @@ class Survey:
 
 
 def is_unknown(history: GroupHistory) -> bool:
-    """True if who gets the queues is not known: no row states what some member subscribes, or
-    nobody knows how it divides.
+    """Return True if the owners are not known: no row states what a member subscribes to, or how it
+    divides is not known.
     """
     settings = history.settings
     joins = [event for event in history.events if event.event_type == CONSUMER_JOIN]
@@ -177,13 +177,13 @@ def played(
 
 
 def rejected_rows(surveys: Iterable[Survey]) -> pa.Table:
-    """The rows of ``rejected`` of some groups."""
+    """Return the rows of ``rejected`` of some groups."""
     rows = [row for survey in surveys for row in survey.rejected]
     return pa.Table.from_pylist(rows, REJECTED.arrow_schema())
 
 
 def _members(timeline: GroupTimeline) -> np.ndarray:
-    """(changes,) how many processes live at each change."""
+    """Return (changes,) how many processes live at each change."""
     at_us = np.array([change.change_ms * MS_US for change in timeline.changes], np.int64)
     joins = np.sort([lifetime.joined.event_us for lifetime in timeline.lifetimes])
     ends = np.sort(
@@ -195,7 +195,7 @@ def _members(timeline: GroupTimeline) -> np.ndarray:
     return np.searchsorted(joins, at_us, side="right") - np.searchsorted(ends, at_us)
 
 
-# What a summary tells of ``propagation``, counted while its rows go by.
+# A summary's figures of ``propagation``, counted as its rows pass.
 
 SLOWEST = 10
 """Changes that a summary lists."""

@@ -26,7 +26,8 @@ from rebalance_core.model.errors import InputRefused, did_you_mean
 from rebalance_core.model.queue import RETRY_TOPIC_PREFIX
 from rebalance_core.replay.group_replay import UNKNOWN_MEMBER
 
-# What the groups of an input read, as small tables: all that says which rows concern which group.
+# What the groups of an input read, as small tables: all that decides which rows concern which
+# group.
 #
 # Made of any part of the input; those of all parts are merged.
 
@@ -376,7 +377,7 @@ class Routing:
     guests: dict[int, frozenset[Group]] = field(default_factory=dict)
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """The buckets that used rows of an input table go to, and the rows of each."""
+        """Yield the buckets that used rows of an input table go to, and the rows of each."""
         number, bucket = self._buckets(table, rows)
         # The text of a row is only wanted for an event that names an unknown member.
         yield from by_bucket(rows if table == EVENTS else without_text(rows), bucket, number)
@@ -468,7 +469,7 @@ def routing_of(
 def _wanted(
     groups: pa.Table, pattern: str | None, sharing_groups: Mapping[Group, Sequence[Group]]
 ) -> tuple[pa.Table, Bools]:
-    """The groups wanted and the groups that share their instances, in order, and which of them
+    """Return the groups wanted and those that share their instances, in order, and which of them
     are wanted.
     """
     groups = groups.sort_by([("cluster", "ascending"), ("consumer_group", "ascending")])

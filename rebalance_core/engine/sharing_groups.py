@@ -13,7 +13,7 @@ INSTANCE = ("cluster", "client_id", "channel_id")
 
 
 def joins_of(events: pa.Table) -> pa.Table:
-    """The distinct (cluster, client_id, channel_id, consumer_group) of joins in cluster_events."""
+    """Return distinct (cluster, client_id, channel_id, consumer_group) of joins."""
     joins = events.filter(pc.equal(events["event_type"], CONSUMER_JOIN))
     names = [*INSTANCE, "consumer_group"]
     return joins.select(names).group_by(names, use_threads=False).aggregate([])
@@ -40,7 +40,7 @@ def groups_sharing_with(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
 def groups_sharing_in(
     instances: Iterable[tuple[str, Iterable[str]]],
 ) -> dict[Group, tuple[Group, ...]]:
-    """The same of (cluster, groups) of client instances."""
+    """Return the same of (cluster, groups) of client instances."""
     found: dict[Group, set[Group]] = {}
     for cluster, names in instances:
         for one, other in permutations(set(names), 2):
@@ -51,6 +51,6 @@ def groups_sharing_in(
 def wanted_with_sharing(
     wanted: Iterable[Group], sharing_groups: Mapping[Group, Iterable[Group]]
 ) -> set[Group]:
-    """The groups, and those that share client instances with them."""
+    """Return the groups, and those that share client instances with them."""
     groups = set(wanted)
     return groups.union(*(sharing_groups.get(group, ()) for group in groups))

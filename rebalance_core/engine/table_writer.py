@@ -27,7 +27,7 @@ from rebalance_core.model.system_groups import is_system_group
 from rebalance_core.model.verdicts import FAILED
 from rebalance_core.storage.place import Location, Place, place_of
 
-# What a summary tells of a ledger, counted while its rows go by.
+# A summary's figures of a ledger, counted as its rows pass.
 
 GroupName = tuple[str, str]
 _STATE = ("status", "queues", "orphaned", "shared")
@@ -101,7 +101,7 @@ class LedgerFacts:
         self.replay_reasons += other.replay_reasons
 
     def totals(self, worst: int) -> LedgerTotals:
-        """The totals over all groups, and the ``worst`` groups.
+        """Return the totals over all groups, and the ``worst`` groups.
 
         Those with the most orphaned and shared queues and failed starts come first, then those
         that moved most. RocketMQ's own groups are in the totals alone.
@@ -152,7 +152,7 @@ def _gravest_first(group: GroupTotals) -> tuple[int, int, str, str]:
 
 
 def _names(rows: pa.RecordBatch) -> tuple[list[GroupName], np.ndarray]:
-    """The groups of the rows, and the number of each row's."""
+    """Return the groups of the rows, and the number of each row's."""
     keys = pa.table([rows[name] for name in GROUP], names=list(GROUP))
     numbered = keys.append_column("_row", pa.array(np.arange(rows.num_rows)))
     found = numbered.group_by(list(GROUP), use_threads=False).aggregate([("_row", "list")])
@@ -164,7 +164,7 @@ def _names(rows: pa.RecordBatch) -> tuple[list[GroupName], np.ndarray]:
 
 
 def _sums(rows: pa.RecordBatch, column: str | None) -> dict[GroupName, int]:
-    """The sum of a column by group; None: how many rows."""
+    """Return the sum of a column by group; None: how many rows."""
     table = pa.Table.from_batches([rows])
     counted = table.group_by(list(GROUP), use_threads=False).aggregate(
         [([], "count_all") if column is None else (column, "sum")]
@@ -238,7 +238,7 @@ class TableWriter:
             text = f"{self._folder} exists already; write into a fresh folder"
             raise OutputExists(text) from error
         file = self._folder / FILE_NAME
-        # A stored schema would tell readers in Arrow of dictionaries; these tables need none.
+        # A stored schema would announce dictionaries to readers in Arrow; these tables need none.
         return pq.ParquetWriter(
             file.path, self._schema, filesystem=file.file_system, compression=_CODEC,
             store_schema=not self._names_coded,
@@ -260,7 +260,7 @@ class TableWriter:
 
 
 def _with_coded_names(schema: pa.Schema, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows, with names coded where the schema has them so."""
+    """Return the rows, with names coded where the schema has them so."""
     columns = [
         column.dictionary_encode() if field.type == NAMES else column
         for field, column in zip(schema, rows.columns, strict=True)
@@ -305,7 +305,7 @@ class TableWriters:
         return {name: digest.result for name, digest in self.digests().items()}
 
     def digests(self) -> Mapping[str, TableDigest]:
-        """The digests of every table, which those of other files can be merged with."""
+        """Return the digests of every table, which merge with those of other files."""
         return {name: writer.digest for name, writer in self._writers.items()}
 
     def __enter__(self) -> Self:
@@ -371,7 +371,7 @@ class ReadWritten(Protocol):
     def __call__(
         self, table: str, group: GroupName | None = None, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """The rows of a (cluster, group), or all; of some columns, or all."""
+        """Return the rows of a (cluster, group), or all; of some columns, or all."""
 
 
 def read_written(
@@ -402,7 +402,7 @@ def read_written(
 
 
 def reader_of(folder: Location) -> ReadWritten:
-    """Reads the tables of a folder."""
+    """Read the tables of a folder."""
 
     def read(
         table: str, group: GroupName | None = None, columns: Sequence[str] | None = None
@@ -432,7 +432,7 @@ def _declared(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def batches_of_file(file: Place, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of one file, some at a time, with the columns of the schema."""
+    """Yield the rows of one file, some at a time, with the columns of the schema."""
     with pq.ParquetFile(file.path, filesystem=file.file_system) as opened:
         _refuse_missing(opened.schema_arrow, schema, file)
         for batch in opened.iter_batches():

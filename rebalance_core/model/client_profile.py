@@ -34,7 +34,7 @@ class ClientProfile:
 
     Attributes:
         language: `JAVA`, or the language whose client it is (of Python's, which is C++: `CPP`).
-        releases: The first and the last one of it, both included; None: no end, or not known.
+        releases: The first and the last release, both included; None: open end, or not known.
         strategies: `JAVA_FAMILY`, `GO_FAMILY`, `AVG_ONLY`; see `strategies.texts.own_strategy`.
         strategies_run: Names of those that were run; None: all. Which queues a member takes by
             another one is not known.
@@ -78,7 +78,7 @@ class ClientProfile:
     read: frozenset[str] = frozenset()
 
     def share_known(self, strategy: str) -> bool:
-        """False if it is not known which queues such a member takes by a strategy text.
+        """Return False if no evidence shows which queues such a member takes by a strategy text.
 
         Its order is its host's, or no recording has it with the strategy.
 
@@ -100,7 +100,7 @@ class ClientProfile:
         return self.notified and "notified" not in self.read
 
     def start_known(self, mode: str) -> bool:
-        """True if it is known where such a member starts without a commit under a mode."""
+        """Return True if evidence shows where such a member starts under a mode, uncommitted."""
         if "start" in self.read or self.start == ANOTHER:
             return False
         return self.starts_run is None or mode in self.starts_run

@@ -9,7 +9,8 @@ from rebalance_core.model.languages import (
 
 ROCKETMQ_MAJOR = 4
 """From here on a version is one of RocketMQ's, which a client sends in each of its releases (Go
-4.5.2, C++ 4.6.0, .NET 4.8.0 or 4.9.7): it says nothing of the client."""
+4.5.2, C++ 4.6.0, .NET 4.8.0 or 4.9.7): it does not identify the client's release.
+"""
 
 _GO_RELEASES = {"v2.0.0": "2.0.0", "v2.1.1": "2.1.2"}
 """Go's release by the version that it reports: 2.1.2 and later still say v2.1.1; v2.1.0 is that of
@@ -17,7 +18,7 @@ _GO_RELEASES = {"v2.0.0": "2.0.0", "v2.1.1": "2.1.2"}
 
 
 def told_release(language: str, text: str | None) -> str | None:
-    """The release of a client by its PROP_CLIENT_VERSION; None: that does not tell it.
+    """Return the release that PROP_CLIENT_VERSION states; None: it states none.
 
     >>> told_release("GO", "v2.1.1"), told_release("GO", "v2.1.0"), told_release("CPP", "V3_1_8")
     ('2.1.2', None, None)
@@ -29,7 +30,7 @@ _RELEASE = re.compile(r"[vV]?(\d{1,9}(?:\.\d{1,9}){1,3})(?:[-_.+].*)?")
 
 
 def release_of(version: str | None) -> tuple[int, ...] | None:
-    """The release of a client that is not Java's; None: the version does not tell it.
+    """Return the release of a client that is not Java's; None: the version does not identify it.
 
     >>> release_of("v2.1.3-0.20251226070945"), release_of("4.5.2")
     ((2, 1, 3), None)
@@ -40,11 +41,11 @@ def release_of(version: str | None) -> tuple[int, ...] | None:
 
 
 def parse_release(text: str) -> str:
-    """The release of a client of another language as it stands. Raises `UsageError`.
+    """Return the validated release of a client of another language. Raises `UsageError`.
 
     >>> parse_release("2.1.2")
     '2.1.2'
     """
     if not _RELEASE.fullmatch(text.strip()):
-        raise UsageError(f"{text!r} is no release of a client; expected e.g. 2.1.2")
+        raise UsageError(f"{text!r} is not a client release; expected e.g. 2.1.2")
     return text

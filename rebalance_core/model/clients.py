@@ -108,11 +108,11 @@ SAME_CLIENT = {PYTHON: CPP, NODE_JS: NODE}
 
 @cache
 def profile_of(language: str | None, version: str | None = None) -> ClientProfile:
-    """The profile of a member by its ``language`` and ``version``.
+    """Return the profile of a member with this ``language`` and ``version``.
 
     Args:
-        language: One of `LANGUAGES`; None: not known. Those that nobody ran or read divide as
-            Java (`is_modelled` tells them).
+        language: One of `LANGUAGES`; None: not known. Languages whose client has never been run or
+            read divide as Java does (`is_modelled` identifies them).
         version: The release of the client; None, or one of RocketMQ's: not known.
 
     >>> profile_of("GO", "2.1.1").start, profile_of("GO", "4.5.2").start, profile_of("ERLANG").order
@@ -128,7 +128,7 @@ def profile_of(language: str | None, version: str | None = None) -> ClientProfil
 
 
 def is_modelled(language: str | None) -> bool:
-    """False for a language of which no client was run or read: it is taken as Java.
+    """Return False for a language whose client has never been run or read: it is taken as Java.
 
     >>> is_modelled("GO"), is_modelled(None), is_modelled("PHP")
     (True, True, False)
@@ -138,7 +138,7 @@ def is_modelled(language: str | None) -> bool:
 
 
 def is_java(language: str | None) -> bool:
-    """True if a member is taken as a Java client: its language says so, or is not known."""
+    """Return True if a member is taken as a Java client: its language is Java, or not known."""
     return profile_of(language) is JAVA_PROFILE
 
 
@@ -170,10 +170,10 @@ def client_intervals(settings: GroupSettings, join: Event) -> Intervals:
 
 
 def window_intervals(settings: GroupSettings, join: Event) -> Intervals:
-    """The intervals by which windows are bounded: `client_intervals`, or longer.
+    """Return the intervals that bound windows: `client_intervals`, or longer.
 
-    A client that no notice wakes, as far as anybody saw, acts on what others are told of with its
-    next pass.
+    A client that no notice is seen to wake acts with its next pass on what others learn by a
+    notice.
     """
     intervals = client_intervals(settings, join)
     if profile_at(settings, join).notice_run:
@@ -182,18 +182,20 @@ def window_intervals(settings: GroupSettings, join: Event) -> Intervals:
 
 
 def profile_at(settings: GroupSettings, join: Event) -> ClientProfile:
-    """The profile of the client that a CONSUMER_JOIN is about."""
+    """Return the profile of the client that a CONSUMER_JOIN is about."""
     version = join.version or settings.client_version
     return member_profile(join.language, version, join.rebalance_mode or settings.rebalance_mode)
 
 
 OTHER_RULES = "4.9"
-"""What clients of other languages were written after: where nothing is said of them they follow
-the classic client (no question to brokers for their share, no interval between two passes)."""
+"""What clients of other languages were written after: where no rule of their own is known they
+follow the classic client (no question to brokers for their share, no interval between two
+passes).
+"""
 
 
 def rules_version(language: str | None, version: str) -> str:
-    """The RocketMQ version whose rules a member follows where its profile says nothing else.
+    """Return the RocketMQ version whose rules a member follows by default.
 
     >>> rules_version("JAVA", "5.3.3"), rules_version("GO", "2.1.2")
     ('5.3.3', '4.9')

@@ -61,7 +61,7 @@ class StartOffsetError(RebalanceError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, whatever the case, or None if none is near.
+    """Return the known name most like `name`, ignoring case, or None if none is close.
 
     >>> nearest("MAX_BAD_SHARES", ["max_bad_share", "limits"])
     'max_bad_share'
@@ -114,4 +114,4 @@ def unknown_keys(
         yield name, f"unknown key {prefix}{shown}{whose}{hint} ({valid}: {', '.join(known)})"
     if len(unknown) > MOST_UNKNOWN:
         more = len(unknown) - MOST_UNKNOWN
-        yield unknown[MOST_UNKNOWN], f"{more:,} more unknown keys; is it the right file?"
+        yield unknown[MOST_UNKNOWN], f"{more:,} more unknown keys; is this the right file?"

@@ -35,7 +35,7 @@ MASTER_EVENTS = (MASTER_DOWN, MASTER_UP)
 EVENT_TYPES = (*GROUP_EVENTS, *BROKER_EVENTS, *TOPIC_EVENTS, *MASTER_EVENTS, NOTICES)
 
 OBSERVED = "OBSERVED"  # detail: true since before the log began
-EXPIRED = "EXPIRED"  # detail of a loss: found by the scan, nobody is told
+EXPIRED = "EXPIRED"  # detail of a loss that the scan finds; the broker notifies no member
 
 REFUSED = "REFUSED"
 """Detail of a MASTER_DOWN: the slaves refuse to be read (slaveReadEnable=false, the default)."""
@@ -46,11 +46,11 @@ ACTING = "ACTING"
 MASTER_MODES = (REFUSED, SLAVE_READ, ACTING)
 
 ON = "ON"
-"""Detail of a NOTICES: the broker tells members of changes at once (the default)."""
+"""Detail of a NOTICES: the broker notifies members of changes at once (the default)."""
 BATCHED = "BATCHED"
-"""Detail of a NOTICES: it tells them every 15 s (realTimeNotifyConsumerChange=false)."""
+"""Detail of a NOTICES: it notifies them every 15 s (realTimeNotifyConsumerChange=false)."""
 OFF = "OFF"
-"""Detail of a NOTICES: it tells nobody of anything (notifyConsumerIdsChangedEnable=false)."""
+"""Detail of a NOTICES: it notifies no member (notifyConsumerIdsChangedEnable=false)."""
 NOTICE_MODES = (ON, BATCHED, OFF)
 """From the soonest to the latest."""
 

@@ -44,7 +44,7 @@ class GroupSettings:
     pull_threshold_for_topic: int = -1
     pull_threshold_size_for_topic: int = -1
     notified: bool = True
-    """False: brokers tell members neither of joins nor of leaves; a closed channel is told."""
+    """False: brokers notify members neither of joins nor of leaves; of a closed channel they do."""
     wait_interval_ms: int = DEFAULT_INTERVALS.wait_interval_ms
     min_interval_ms: int = DEFAULT_INTERVALS.min_interval_ms
     poll_name_server_interval_ms: int = DEFAULT_INTERVALS.poll_name_server_interval_ms

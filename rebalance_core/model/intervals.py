@@ -42,5 +42,5 @@ LONGEST_INTERVAL_MS = 3_600_000
 
 
 def is_interval(value: int) -> bool:
-    """True for what a client's timer may be set to, in ms."""
+    """Return True for an interval in ms that a client's timer accepts."""
     return SHORTEST_INTERVAL_MS <= value <= LONGEST_INTERVAL_MS

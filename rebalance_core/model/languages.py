@@ -27,7 +27,7 @@ LANGUAGES = (*LANGUAGE_CODES, NODE)
 
 
 def parse_language(text: str) -> str:
-    """A language text as it stands. Raises `UsageError` for one that is none.
+    """Return the validated language text. Raises `UsageError` for any other.
 
     >>> parse_language("GO")
     'GO'
@@ -36,5 +36,5 @@ def parse_language(text: str) -> str:
         known, given = ", ".join(LANGUAGES), text.upper()
         begun = max((one for one in LANGUAGES if given.startswith(one)), key=len, default="")
         near = f"; did you mean {begun}?" if begun else did_you_mean(given, LANGUAGES)
-        raise UsageError(f"{text!r} is no language; valid: {known}{near}")
+        raise UsageError(f"{text!r} is not a language; valid: {known}{near}")
     return text

@@ -16,7 +16,7 @@ def java_string_key(text: str) -> bytes:
 
 
 def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
-    """The ids as the client sorts them before every allocation (cidAll); duplicates are kept."""
+    """Return the ids, with duplicates, as the client sorts them to allocate (cidAll)."""
     given = list(client_ids)
     if all(map(str.isascii, given)):  # mostly, and then both orders are one
         return sorted(given)
@@ -68,7 +68,7 @@ def queue_sort_key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
 
 
 def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
-    """The queues as the client sorts them before every allocation (mqAll); duplicates are kept."""
+    """Return the queues, with duplicates, as the client sorts them to allocate (mqAll)."""
     return sorted(queues, key=queue_sort_key)
 
 
@@ -87,10 +87,10 @@ def pop_retry_topics(consumer_group: str, topic: str) -> tuple[str, str]:
 
 
 def is_retry_topic(topic: str) -> bool:
-    """True for the retry topic of any group."""
+    """Return True for the retry topic of any group."""
     return topic.startswith(RETRY_TOPIC_PREFIX)
 
 
 def is_system_topic(topic: str) -> bool:
-    """True for a topic that belongs to the brokers."""
+    """Return True for a topic that belongs to the brokers."""
     return topic in SYSTEM_TOPICS or topic.startswith(SYSTEM_PREFIXES)

@@ -31,7 +31,7 @@ class RequestMode:
         return self.share_queue_num is not None
 
     def __str__(self) -> str:
-        """The text that `parse_request_mode` reads."""
+        """Return the text that `parse_request_mode` reads."""
         return f"POP(share_queue_num={self.share_queue_num})" if self.is_pop else "PULL"
 
 
@@ -51,10 +51,10 @@ def parse_request_mode(text: str) -> RequestMode:
         return PULL_MODE
     match = _POP.fullmatch(text)
     if match is None or not _INT_MIN <= int(match[1]) <= _INT_MAX:
-        raise UsageError(f"{text!r} is no request mode; valid: PULL, POP(share_queue_num=N)")
+        raise UsageError(f"{text!r} is not a request mode; valid: PULL, POP(share_queue_num=N)")
     return RequestMode(int(match[1]))
 
 
 def can_be_popped(topic: str) -> bool:
-    """False for retry topics: they are always pulled, and brokers refuse another mode for them."""
+    """Return False for retry topics: clients always pull them, and brokers refuse another mode."""
     return not is_retry_topic(topic)

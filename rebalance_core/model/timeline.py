@@ -34,7 +34,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Interval(Generic[T]):
-    """A stretch of time with one value, epoch ms; ``to_ms`` is not part of it."""
+    """A stretch of time with one value, epoch ms, without ``to_ms`` itself."""
 
     from_ms: int
     to_ms: int

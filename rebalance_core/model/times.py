@@ -21,7 +21,7 @@ YEAR_2201_MS: Final = 7_289_654_400_000
 
 
 def utc_time(time_ms: int) -> datetime | None:
-    """The time to the second; None if it is beyond the calendar (a broken clock, a wrong unit)."""
+    """Return the time to the second; None beyond the calendar (a broken clock, a wrong unit)."""
     try:
         return datetime.fromtimestamp(time_ms // SECOND_MS, UTC)
     except (ValueError, OverflowError, OSError):
@@ -29,7 +29,7 @@ def utc_time(time_ms: int) -> datetime | None:
 
 
 def utc(time_ms: int, pattern: str = "%Y-%m-%d %H:%M:%SZ") -> str:
-    """The time in text; the number itself if it is beyond the calendar.
+    """Return the time in text; the number itself if it is beyond the calendar.
 
     >>> utc(1795231709901)
     '2026-11-21 03:28:29Z'
@@ -39,7 +39,7 @@ def utc(time_ms: int, pattern: str = "%Y-%m-%d %H:%M:%SZ") -> str:
 
 
 def utc_ms(time_ms: int) -> str:
-    """The time in text with its milliseconds.
+    """Return the time in text with its milliseconds.
 
     >>> utc_ms(1795231709901)
     '2026-11-21 03:28:29.901Z'
@@ -59,7 +59,7 @@ INSTANT_FORM = "epoch milliseconds or RFC 3339 such as 2026-11-21T03:30:00Z"
 
 
 def read_duration(value: Any) -> int:
-    """Milliseconds of a duration; raises ValueError that says what is valid.
+    """Return the milliseconds of a duration; raise ValueError that states what is valid.
 
     >>> read_duration("1h30m")
     5400000
@@ -105,7 +105,7 @@ def _in_ms(number: int) -> int:
 ROUTE_POLL_MS = 30_000
 """ClientConfig.pollNameServerInterval: a client asks for the routes of its topics."""
 HEARTBEAT_MS = 30_000
-"""ClientConfig.heartbeatBrokerInterval: a client tells all brokers it knows that it lives."""
+"""ClientConfig.heartbeatBrokerInterval: the period of heartbeats to all brokers a client knows."""
 OFFSET_PERSIST_MS = 5_000
 """ClientConfig.persistConsumerOffsetInterval: a client commits what it has consumed."""
 FIRST_OFFSET_PERSIST_MS = 10_000
@@ -135,7 +135,7 @@ renewal after which a dropped queue is unlocked by force.
 POP_INVISIBLE_MS = 60_000
 """DefaultMQPushConsumer.popInvisibleTime: what is popped and not acknowledged comes again after."""
 GRPC_HEARTBEAT_MS = 10_000
-"""ClientManagerImpl.HEART_BEAT_PERIOD of rocketmq-clients: a gRPC client tells its proxy."""
+"""ClientManagerImpl.HEART_BEAT_PERIOD of rocketmq-clients: a gRPC client's, to its proxy."""
 
 CHANNEL_SCAN_MS = 10_000
 """ClientHousekeepingService: a broker looks for channels that expired; each broker by itself."""

@@ -35,14 +35,14 @@ Verdict = Literal["EQUAL", "SHARED", "DIFFERS", "UNSTABLE", "UNKNOWN", "OFFLINE"
 VERDICTS: dict[Verdict, str] = {
     EQUAL: "every observation of the last round of dumps shows the predicted owners, which no "
     "change under way moves",
-    SHARED: "as predicted, and members share the queues of some topics: what each pops, as far as "
-    "dumps show it, is what the rules let it pop; of gRPC clients, whose queues no dump shows, the "
-    "members that a proxy lists are the predicted ones",
+    SHARED: "as predicted; members share the queues of some topics: what each pops, as far as "
+    "dumps show it, is what the rules let it pop; of gRPC clients, whose queues no dump "
+    "shows, the members that a proxy lists are the predicted ones",
     DIFFERS: "an observation shows a holder that the ledger gives the queue in no state possible "
     "then: not at that time and, while a change is under way, neither before nor after it",
     UNSTABLE: "a change was under way during the dump and moves queues that it shows; each has the "
     "owner from before the change, from after it, or none yet",
-    UNKNOWN: "nothing can be compared; the reason says why",
+    UNKNOWN: "nothing can be compared, for the reason beside it",
     OFFLINE: "no member at the end; nothing to compare",
 }
 
@@ -50,8 +50,9 @@ Basis = Literal["LEDGER", "DUMPS"]
 LEDGER: Final = "LEDGER"
 DUMPS: Final = "DUMPS"
 BASES: dict[Basis, str] = {
-    LEDGER: "the ledger, which the brokers' logs bear out up to the last round of dumps",
-    DUMPS: "the brokers' lists of the last round alone: of the past, logs lack something",
+    LEDGER: "the ledger, confirmed by the brokers' logs up to the last round of dumps",
+    DUMPS: "the brokers' lists of the last round alone: the logs do not cover all of the time "
+    "before",
 }
 """What shows who the members are that a verdict counts with."""
 
@@ -62,18 +63,18 @@ IDLE: Final = "IDLE"
 Progress = Literal["MOVES", "STANDS_STILL", "FALLS_BEHIND", "IDLE", "UNKNOWN"]
 PROGRESS: dict[Progress, str] = {
     MOVES: "the group reads: commits move, or nothing is unread",
-    STANDS_STILL: "of a queue the commit does not move while the end grows",
+    STANDS_STILL: "the commit of a queue does not move while its end grows",
     FALLS_BEHIND: "more messages are unread than before: commits move slower than ends",
-    IDLE: "nothing is unread, and nothing came",
-    UNKNOWN: "the files do not show it; `progress_reason` says why",
+    IDLE: "nothing is unread, and no message arrived",
+    UNKNOWN: "the files do not show it, for the reason in `progress_reason`",
 }
 """Whether a group reads what its queues hold."""
 SEEN_ONCE: Final = "SEEN_ONCE"
 UNCHANGED: Final = "UNCHANGED"
 PROGRESS_UNKNOWN = {
-    SEEN_ONCE: "messages are unread, and one look at the commit shows no movement",
+    SEEN_ONCE: "messages are unread, and a single observation of the commit shows no movement",
     UNCHANGED: "messages are unread and the commit has not moved for two minutes or more; no file "
-    "shows whether messages came meanwhile",
+    "shows whether messages arrived meanwhile",
 }
 """Why progress is not known, beside the reasons of `queue_progress`."""
 
@@ -95,28 +96,30 @@ SYSTEM: Final = "SYSTEM"
 COMPARISON_FAILED: Final = "COMPARISON_FAILED"
 REASONS = {
     NO_DUMP: "no dump shows who holds the group's queues",
-    NOT_TOLD: "the group's clients tell nobody which queues they hold (lite pull before 5.1.1, "
-    "DefaultMQPullConsumer), or did not answer when it was dumped",
-    ASSIGNED: "no member subscribes anything: the applications name the queues that each reads "
+    NOT_TOLD: "the group's clients do not report which queues they hold (lite pull before 5.1.1, "
+    "DefaultMQPullConsumer), or did not answer the dump",
+    ASSIGNED: "no member subscribes to a topic: the applications name the queues that each reads "
     "(assign() of lite pull, DefaultMQPullConsumer)",
     STALE_DUMP: "the newest dump of the group's ownership is too old to show the present",
     INCOMPLETE: "a broker of the group's topics, or its answer, is missing",
-    LOG_BEGINS: "a broker's log begins after what may be why live owners differ",
-    LOG_ENDED: "a broker's log ends before the dump: what it lacks may be why live owners differ",
-    NOT_COVERED: "what was collected does not tell of all members or all owners",
+    LOG_BEGINS: "a broker's log begins after the change that may explain why live owners differ",
+    LOG_ENDED: "a broker's log ends before the dump: what it lacks may explain why live owners "
+    "differ",
+    NOT_COVERED: "the collection does not show all members or all owners",
     STRATEGY: "the group's strategy or its parameters are not known",
-    STATIC_TOPIC: "the group reads a static topic: clients divide its logical queues, not those of "
-    "brokers, which is not modelled",
-    LITE_TOPIC: "the group reads a topic of type LITE: clients subscribe lite topics inside it, "
-    "and which of them a client reads is not modelled",
+    STATIC_TOPIC: "the group reads a static topic: clients divide its logical queues, not those "
+    "of brokers, which is not modelled",
+    LITE_TOPIC: "the group reads a topic of type LITE: clients subscribe to lite topics inside "
+    "it, and which of them a client reads is not modelled",
     BROADCASTING: "nothing to compare: every member reads every queue",
-    SUBSCRIPTION: "no file tells what some member subscribes, so whose its queues are is not known",
-    LANGUAGE: "nobody knows which queues some member's client takes: it sorts ids as its host "
-    "does, or nobody ran what it does",
-    IDS_REWRITTEN: "its client ids were rewritten, so their order is not that by which members "
-    "divide",
+    SUBSCRIPTION: "no file shows what a member subscribes to, so the owners of its queues are not "
+    "known",
+    LANGUAGE: "it is not known which queues a member's client takes: it sorts ids as its host "
+    "does, or its library has never been run",
+    IDS_REWRITTEN: "its client ids were rewritten, so their order is not the order in which "
+    "members divide",
     SYSTEM: "the group belongs to RocketMQ's own brokers, proxies or tools and is not audited",
-    COMPARISON_FAILED: ("the comparison itself failed; the group's finding RULE_FAILED says how"),
+    COMPARISON_FAILED: ("the comparison itself failed, see the group's finding RULE_FAILED"),
 }
 """Why a verdict is UNKNOWN; the text is part of the finding OWNERSHIP_UNKNOWN."""
 
@@ -126,5 +129,5 @@ RUN_VERDICTS: dict[RunVerdict, str] = {
     OK: "nothing above INFO is open",
     FINDINGS: "open findings, all below the severity that fails the run",
     FAILED: "open findings at or above the severity that fails the run",
-    INCOMPLETE: "something of the collection is missing: what depends on it is unknown",
+    INCOMPLETE: "a part of the collection is missing: what depends on it is unknown",
 }

@@ -41,7 +41,7 @@ class Version(NamedTuple):
 
 
 def is_known_line(version: Version) -> bool:
-    """True if the rules of its line were read; later lines are taken as the newest known one.
+    """Return True if the rules of its line were read; later lines follow the newest known line.
 
     >>> is_known_line(Version(5, 5, 1)), is_known_line(Version(5, 6, 0))
     (True, False)
@@ -69,7 +69,7 @@ def parse_version(text: str) -> Version:
 
 
 def nearest_version(text: str) -> Version | None:
-    """The version whose rules stand for one that a file states; None if the text is no version.
+    """Return the version whose rules apply to a stated one; None if the text is no version.
 
     A snapshot has the rules of its release. One before the oldest known line has those of that
     line's first release, and ``HIGHER_VERSION`` those of the newest line.
@@ -89,7 +89,7 @@ def nearest_version(text: str) -> Version | None:
 
 
 def is_before_known(text: str) -> bool:
-    """True for a version before the oldest line whose rules are known.
+    """Return True for a version before the oldest line whose rules are known.
 
     >>> is_before_known("V3_0_0_BETA5"), is_before_known("4.9.0"), is_before_known("-")
     (True, False, False)

@@ -111,7 +111,7 @@ class AuditInputs:
         )
 
     def with_propagation(self, folder: Location) -> AuditInputs:
-        """The same, and what `propagate` wrote into a folder."""
+        """Return the same tables with what `propagate` wrote into a folder."""
         name = PROPAGATION.name
         refuse_changed(place_of(folder), [name])
         checked = check_table(name, read_written(folder, name))
@@ -123,7 +123,7 @@ class AuditInputs:
 
 
 def read_inputs(folder: Location) -> AuditInputs:
-    """The tables that lie by name in a folder.
+    """Return the tables in a folder, by name.
 
     Raises:
         InputRefused: a table lacks columns, is there twice or is not readable.
@@ -132,7 +132,7 @@ def read_inputs(folder: Location) -> AuditInputs:
 
 
 def read_ingested(folder: Place) -> AuditInputs:
-    """The tables that an ingest of ours wrote into a folder, wherever that is."""
+    """Return the tables that our `ingest` wrote into a folder, wherever that is."""
     return replace(read_inputs(folder), rejected=read_written(folder, REJECTED.name))
 
 
@@ -228,7 +228,7 @@ class InputsOfAudit(Protocol):
         """Check all tables; warn of unknown columns of the history."""
 
     def with_propagation(self, folder: Any) -> InputsOfAudit:
-        """The same, and what `propagate` wrote into a folder."""
+        """Return the same tables with what `propagate` wrote into a folder."""
 
 
 def audit_and_write(
@@ -323,7 +323,7 @@ def audit_unwritten(
 
 
 def of_history(checked: CheckedInput) -> tuple[dict[str, RowCounts], Rejections]:
-    """What limits hold for: of the tables that are only compared with, any row may be bad."""
+    """Return what limits hold for: of tables that are only compared with, any row may be bad."""
     counts = {name: count for name, count in checked.counts.items() if name in INPUT_TABLES}
     return counts, checked.rejections.of_tables(INPUT_TABLES)
 

@@ -61,7 +61,7 @@ _PLACE = re.compile(redact.PLACES_OF_CLIENTS)
 
 
 def redacted(rows: pa.RecordBatch, salt: str) -> pa.RecordBatch:
-    """The rows with names for client ids, no connections, and no text of rejected rows.
+    """Return the rows with names for client ids, without connections and texts of rejected rows.
 
     Args:
         rows: of any table; names may be coded.
@@ -95,7 +95,7 @@ def _hidden_client(place: str) -> str:
 
 
 def _redacted_coverage(coverage: pa.Table, salt: str) -> pa.Table:
-    """The rows with names for the folders of clients."""
+    """Return the rows with names for the folders of clients."""
     hidden = [redacted(rows, salt) for rows in coverage.to_batches()]
     coverage = pa.Table.from_batches(hidden, coverage.schema).combine_chunks()
     of_clients = pc.equal(coverage["role"], "CLIENT")
@@ -195,7 +195,7 @@ def audit_clusters(
     Args:
         clusters: what concerns them.
         accepted: acceptances that hold.
-        stale_hours: what is older than this at the end says nothing about the present.
+        stale_hours: at the end, evidence older than this no longer shows the present.
         not_before_ms: a collection that ends before is incomplete; None: it may be of any age.
         redact_salt: show names for client ids, mixed with this; None: show the ids.
     """
@@ -211,7 +211,7 @@ def audit_clusters(
 
 
 def _touches(finding: FindingsRow, options: SimulationOptions) -> bool:
-    """True unless it ended before the range or began after it."""
+    """Return True unless it ended before the range or began after it."""
     first, last, begin, end = (
         finding["first_ms"],
         finding["last_ms"],
@@ -245,7 +245,7 @@ def run_group_rules(
 
 
 def _named(finding: FindingsRow) -> FindingsRow:
-    """The finding with its fingerprint."""
+    """Return the finding with its fingerprint."""
     return {**finding, "fingerprint": fingerprint(finding)}
 
 
@@ -316,12 +316,12 @@ class PartialAudit:
         self.group_findings = GroupFindings()
 
     def merge(self, other: PartialAudit) -> None:
-        """Add what is told of other groups."""
+        """Add the facts of other groups."""
         self.facts.merge(other.facts)
         self.group_findings.merge(other.group_findings)
 
     def shown(self, made: LedgerRows, salt: str | None) -> LedgerRows:
-        """The rows of the ledger as they are written; all that go by are counted.
+        """Yield the rows of the ledger as they are written, and count all that pass.
 
         Args:
             made: rows of the ledger and of `REPLAYED`.
@@ -368,7 +368,7 @@ class AuditPass:
             tables: used rows of input tables, observed tables, findings and ``propagation`` by
                 name: all that concern some groups. A table without rows may be missing.
             group_findings: gets what is found, as the rows are taken.
-            progress: told how many groups are judged, of how many.
+            progress: Called with how many groups are judged, of how many.
         """
         tables = with_empty_events_if_missing(tables)
         snapshots = by_group(group_tables(tables))
@@ -441,7 +441,7 @@ def _noted(
     covered: CoveredStarts,
     undated: UndatedMoves,
 ) -> LedgerRows:
-    """The rows as they go by, starts and windows as far as they are known.
+    """Yield the rows as they pass, starts and windows as far as they are known.
 
     ``ledger`` gets all, by table, with the windows of changes at the times of their events.
     """
@@ -458,5 +458,5 @@ def _noted(
 
 
 def _plain(table: str, rows: pa.RecordBatch) -> pa.Table:
-    """The rows with names as texts."""
+    """Return the rows with names as texts."""
     return pa.Table.from_batches([rows]).cast(SIMULATED_TABLES[table].arrow_schema())

@@ -75,7 +75,7 @@ class AuditResult:
         verdicts: one a group.
         runs: the audit runs by cluster.
         incomplete: clusters of which something was not collected.
-        coverage: what the files of the clusters can tell of; None: nothing says so.
+        coverage: what the files of the clusters cover; None: not known.
     """
 
     findings: list[FindingsRow]
@@ -85,7 +85,7 @@ class AuditResult:
     coverage: pa.Table | None = None
 
     def not_looked_at(self) -> str:
-        """Name what the files do not tell of: one sentence a cluster; empty: nothing says so."""
+        """Name what the files do not cover: one sentence a cluster; empty: not known."""
         by_cluster: dict[str, list[CoverageRow]] = {}
         for row in [] if self.coverage is None else self.coverage.to_pylist():
             by_cluster.setdefault(row["cluster"], []).append(row)
@@ -93,7 +93,9 @@ class AuditResult:
         return " ".join(said.values() if len(said) < 2 else (f"{n}: {s}" for n, s in said.items()))
 
     def unknown(self) -> list[UnknownGroup]:
-        """The groups whose ownership is UNKNOWN, with the one file or command that settles it."""
+        """Return the groups whose ownership is UNKNOWN, with the one file or command that
+        settles it.
+        """
         return [
             {
                 "cluster": row["cluster"],
@@ -106,11 +108,11 @@ class AuditResult:
         ]
 
     def counts(self) -> list[Count]:
-        """Findings by rule, severity and acceptance, in this order."""
+        """Count findings by rule, severity and acceptance, in this order."""
         return count_findings(self.findings)
 
     def tables(self, findings_per_rule: int) -> dict[str, pa.Table]:
-        """The tables as they are written, with ``coverage``.
+        """Return the tables as they are written, with ``coverage``.
 
         Args:
             findings_per_rule: of each rule the worst findings are kept, open ones first.
@@ -145,7 +147,7 @@ class AuditWritten:
 def shown_findings(
     findings: Iterable[FindingsRow], limit: int, redaction: Redaction | None = None
 ) -> list[ShownFinding]:
-    """The worst findings, open ones first."""
+    """Return the worst findings, open ones first."""
     rows = shown_first(findings, limit)
     return [shown_finding(redaction.finding(row) if redaction else row) for row in rows]
 
@@ -153,7 +155,7 @@ def shown_findings(
 def _newest_rows(
     read: ReadWritten, name: str, groups: Sequence[GroupName], time: str
 ) -> list[dict[str, object]]:
-    """The rows of these few groups, of each at most `ROWS_OF_A_TIMELINE`, the newest."""
+    """Return the newest rows of these few groups, at most `ROWS_OF_A_TIMELINE` of each."""
     found: list[dict[str, object]] = []
     for group in groups:
         rows = read(name, group)
@@ -193,7 +195,7 @@ def previous_audit(
     carried: str,
     gone: str,
 ) -> PreviousAudit:
-    """An audit that was written.
+    """Return an audit that was written.
 
     Args:
         read: reads its output.
@@ -293,7 +295,7 @@ class FinishedAudit:
     ) -> Previous | None:
         """Return the same as the page shows it; None: none was given.
 
-        ``redaction``: for earlier findings, which may tell of clients; None: they may.
+        ``redaction``: for earlier findings, which may name clients; None: they may.
         """
         if self.previous is None or changes is None:
             return None
@@ -311,12 +313,12 @@ class FinishedAudit:
         return self.previous.truncated if self.previous else ()
 
     def shown(self, findings: int, *, with_info: bool) -> list[ShownFinding]:
-        """The worst findings as written."""
+        """Return the worst findings as written."""
         rows = (row for row in self._findings if with_info or row["severity"] != INFO)
         return shown_findings(rows, findings)
 
     def top(self, causes: int) -> list[ShownFinding]:
-        """The gravest causes above INFO as written, each followed by what it caused.
+        """Return the gravest causes above INFO as written, each followed by what it caused.
 
         Args:
             causes: so many at most, and of each no more consequences.

@@ -23,7 +23,7 @@ _NEVER_MS = -1
 
 
 class CoveredStarts:
-    """Takes the bounds from starts before which anything may have changed that no file tells of.
+    """Takes the bounds from starts before which a change that no file covers may have happened.
 
     What an owner starts at rests on all that happened to the queue: who had it, whether it was
     deleted, which broker answered. One event that is missing makes other bounds.
@@ -57,7 +57,7 @@ class CoveredStarts:
             self._committing = {tuple(row.values()) for row in commits.aggregate([]).to_pylist()}
 
     def __call__(self, starts: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows, those that are not covered UNKNOWN with the reason."""
+        """Return the rows, those that are not covered UNKNOWN with the reason."""
         if not self._runs or not len(starts):
             return starts
         names, codes = rows_by_name(starts, (*_GROUP, "broker_name"))
@@ -83,7 +83,7 @@ class CoveredStarts:
     def _uncommitted_by_loss(
         self, starts: pa.RecordBatch, names: list[tuple[str, ...]], codes: Ints
     ) -> Bools:
-        """Starts as if nothing were committed, where the copy that would tell is not there."""
+        """Return starts as if nothing were committed, where no copy shows what was."""
         at_ms, found = starts["earliest_ms"].to_numpy(), np.zeros(len(codes), np.bool_)
         of_brokers: dict[tuple[str, str], list[int]] = {}
         for number, (cluster, _, broker) in enumerate(names):
@@ -120,7 +120,7 @@ def _known_until(timeline: Timeline[Process]) -> tuple[int, str]:
 def rows_by_name(
     rows: pa.RecordBatch, columns: Iterable[str]
 ) -> tuple[list[tuple[str, ...]], Ints]:
-    """What the rows have in these columns, each once, and which of them each row has."""
+    """Return the distinct values of the rows in these columns, and which of them each row has."""
     code = np.zeros(len(rows), np.int64)
     words = []
     for name in columns:

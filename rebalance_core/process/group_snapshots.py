@@ -56,7 +56,7 @@ class Observed:
 
 
 def read_observed(folder: Location) -> Observed:
-    """The tables that lie by name in the folder, as `read_input_tables` reads its own.
+    """Return the tables that a folder has by name, as `read_input_tables` reads its own.
 
     Raises:
         InputRefused: a table lacks columns, is there twice or is not readable.
@@ -66,7 +66,7 @@ def read_observed(folder: Location) -> Observed:
 
 
 def observed(tables: Mapping[str, pa.Table]) -> Observed:
-    """The tables out of Arrow tables by name, checked; those that are not there are empty.
+    """Return the checked tables from Arrow tables by name; missing tables are empty.
 
     Raises:
         InputRefused: a table lacks columns.
@@ -123,7 +123,7 @@ class ClusterTables(PackedTables):
         return cls(**all_of)
 
     def by_cluster(self) -> dict[str, ClusterRows]:
-        """The rows that a judge of clusters wants, by cluster."""
+        """Return the rows that a judge of clusters asks for, by cluster."""
         return cluster_rows(
             self.spans.to_pylist(),
             cast("list[ObservedFactsRow]", rows_of_arrow(self.facts)),
@@ -183,7 +183,7 @@ def _of(rows: pa.Table, column: str, words: Iterable[str]) -> pa.Table:
 def _dumps(
     rows: pa.Table, brokers: pa.ChunkedArray | None, command: pa.ChunkedArray | str, ms: str
 ) -> pa.Table:
-    """The newest dumps; ``brokers`` None: of no broker."""
+    """Return the newest dumps; ``brokers`` None: of no broker."""
     if brokers is None:
         brokers = pa.nulls(len(rows), pa.string())
     if isinstance(command, str):
@@ -193,7 +193,7 @@ def _dumps(
 
 
 def _range(times: pa.Table, key: tuple[str, ...]) -> pa.Table:
-    """The least first_ms and the greatest last_ms of each key."""
+    """Return the least first_ms and the greatest last_ms of each key."""
     grouped = times.group_by(list(key), use_threads=False)
     made = grouped.aggregate([("first_ms", "min"), ("last_ms", "max")])
     return made.rename_columns([*key, "first_ms", "last_ms"])
@@ -206,7 +206,7 @@ _NEVER = np.iinfo(np.int64).min
 
 
 def topic_states(cluster_events: pa.Table) -> pa.Table:
-    """The last event of every topic on every broker; a deletion on all brokers is one on each.
+    """Return the last event of every topic on every broker; a deletion everywhere counts on each.
 
     ``deleted_ms``: when it was deleted there last. ``source``: where the last event is from, as
     a name server may still route what a broker deleted.
@@ -293,7 +293,7 @@ def snapshots_of(grouped: GroupedRows) -> Iterator[GroupKeyedRows]:
 
 
 def group_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The tables of which a group's snapshot is made; each has cluster and consumer_group."""
+    """Return the tables that make up a group's snapshot; each has cluster and consumer_group."""
     cluster_events = tables["cluster_events"]
     found = {"cluster_events": of_types(cluster_events, events.GROUP_EVENTS)}
     if "consumer_groups" in tables:
@@ -318,7 +318,7 @@ def group_tables(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
 
 
 def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
-    """The rows of tables that all name a cluster and a group."""
+    """Return the rows of tables that all name a cluster and a group."""
     clusters, cluster = encode(*(table["cluster"] for table in tables.values()))
     groups, group = encode(*(table["consumer_group"] for table in tables.values()))
     keys = [c * len(groups) + g for c, g in zip(cluster, group, strict=True)]
@@ -377,7 +377,7 @@ def pop_retry_names(topics: pa.Table) -> pa.Table:
 
 
 def thinned_queue_offsets(queue_offsets: pa.Table) -> pa.Table:
-    """The first and the last observation of every queue, and those around a fall of its end."""
+    """Return the first and last observation of every queue, and those around a fall of its end."""
     order, new = _in_order(queue_offsets, ("cluster", *_QUEUE), ("observed_ms", "max_offset"))
     end = queue_offsets["max_offset"].to_numpy()[order]
     falls = ~new & (np.roll(end, 1) > end)
@@ -402,7 +402,7 @@ def thinned_commits(committed_offsets: pa.Table) -> pa.Table:
 
 
 def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tuple[Ints, Bools]:
-    """The rows by key, those of one by these columns, and where another key begins.
+    """Return the rows sorted by key, one key's by these columns, and where each next key begins.
 
     The first row begins a key as well, so what is rolled by one is right at both ends.
     """
@@ -418,5 +418,5 @@ def _in_order(table: pa.Table, key: tuple[str, ...], by: tuple[str, ...]) -> tup
 
 
 def _joined(table: pa.Table, topics: pa.Table) -> pa.Table:
-    """The rows of topics once for each group that has to do with the topic."""
+    """Return the rows of topics once for each group that has to do with the topic."""
     return table.join(topics, keys=list(_TOPIC), join_type="inner")

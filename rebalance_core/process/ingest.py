@@ -44,7 +44,7 @@ def ingest_and_write(
     Args:
         collection: `open_collection` of a folder, which all tasks reach.
         output: A folder (`place_of`), which gets the tables; none of them may be there.
-        assumed: What is taken for granted where no file says it.
+        assumed: The settings that apply where no file states them.
         before_writing: Called once every file is read, before the first table is written.
         progress: Called with how many files are read, of how many; in a process.
         runtime: Where.

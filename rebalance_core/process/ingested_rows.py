@@ -64,7 +64,7 @@ class IngestedRows:
     def __call__(
         self, parts: Iterable[object], counts: IngestCounts
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Some rows of a table at a time."""
+        """Yield some rows of a table at a time."""
         made = by_name(self.tables)
         for name, table in INGESTED_TABLES.items():
             rows = made.get(name, [])

@@ -78,7 +78,7 @@ class PlanTask:
             yield from self.planned.rows(_used(tables), facts, numbers, progress=self.progress)
 
     def warned(self, parts: Iterable[Part], facts: PlanFacts) -> TableRows:
-        """The facts alone, of what the edits of the groups cannot do."""
+        """Return the facts alone, for edits that change nothing that the groups have."""
         for _, tables in parts:
             facts.warnings |= self.planned.histories(_used(tables)).warnings()
         return ()
@@ -102,7 +102,7 @@ def read_queue_rates(
     name: str = "",
     runtime: Runtime = HERE,
 ) -> pa.Table:
-    """The rows of the table, in this process, which makes sums of them.
+    """Return the rows of the table, in this process, which makes sums of them.
 
     Args:
         location: A path that the runtime reaches.
@@ -241,7 +241,7 @@ class _Dealt:
     work: PlanTask
 
     def rows(self, copies: int | None = None) -> Rows:
-        """The rows of each task; copies as of the work."""
+        """Return the rows of each task; copies as of the work."""
         return self.runtime.deal(self.checked, self.routing, copies or self.work.copies)
 
 
@@ -253,7 +253,7 @@ def _dealt(
     rates: pa.Table | None,
     progress: Progress | None,
 ) -> _Dealt:
-    """Groups whole, in as many tasks as rows and histories need."""
+    """Return whole groups, in as many tasks as rows and histories need."""
     recorded, facts = checked.stats(Interests), checked.stats(EventFacts)
     edits = plan_edits(facts, variants)
     planned = plan_pass(variants, edits, recorded.groups, checked.tables, options, rates)

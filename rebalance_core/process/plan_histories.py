@@ -116,7 +116,7 @@ class Histories:
 
 
 def first_groups(rows: pa.Table, count: int) -> frozenset[tuple[str, str]]:
-    """The first groups by name; rows that name one each."""
+    """Return the first groups by name, from rows that name a group each."""
     groups = rows.select(GROUP).group_by(list(GROUP), use_threads=False).aggregate([])
     first = groups.sort_by([(name, "ascending") for name in GROUP]).slice(0, count)
     return frozenset(zip(*(first[name].to_pylist() for name in GROUP), strict=True))
@@ -156,14 +156,14 @@ def _of_table(edited: pa.Table, name: str) -> pa.Table:
 
 
 def _unread(rows: pa.Table) -> pa.Table:
-    """The rows; nobody asks where those of an edited history were read."""
+    """Return the rows; where those of an edited history were read does not matter."""
     for column in (SOURCE, RAW):
         rows = rows.append_column(column, pa.nulls(rows.num_rows, pa.string()))
     return rows
 
 
 def _needed(commits: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
-    """Commits, without those that a later one replaces before the first counted step.
+    """Return the commits, without those that a later commit replaces before the first counted step.
 
     Queues' offsets are all needed: CONSUME_FROM_TIMESTAMP looks far back.
     """

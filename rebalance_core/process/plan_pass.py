@@ -77,13 +77,13 @@ def swept_groups(
     histories: HistoriesOfSharedInstances | None = None,
     shared: SharedCheckpoints | None = None,
 ) -> Iterator[SweptGroups]:
-    """The rows of all groups under all strategies.
+    """Yield the rows of all groups under all strategies.
 
     Args:
         grouped: The rows of one history.
         sweep: What is wanted; ``ownership_of`` also decides which intervals are made.
         rows_per_chunk: Input rows that are handled at once.
-        timed_next: Told which group is simulated over time next.
+        timed_next: Called with the group that is simulated over time next.
         histories: Of the groups and the groups that share their instances; None: nothing is
             simulated over time.
         shared: With the other histories of the plan; None: there is none.
@@ -158,7 +158,7 @@ def _engine_passes(
 def _hypothetical(
     grouped: GroupedRows, begin: int, end: int, passes: Sequence[str], sweep: Sweep
 ) -> Iterator[SweptGroups]:
-    """The groups one by one: each is replayed once for all strategies and passes."""
+    """Yield the groups in turn: each is replayed once for all strategies and passes."""
     made: dict[int, list[dict[str, pa.Table]]] = {}
     for group in range(begin, end):
         tables = grouped.of(group, group + 1)
@@ -195,7 +195,7 @@ class PlanFacts:
         self._summary.append(pack(rows))
 
     def summary(self) -> pa.Table:
-        """The rows of ``plan_summary``, in any order."""
+        """Return the rows of ``plan_summary``, in any order."""
         schema = planning.PLAN_SUMMARY.arrow_schema()
         return pa.concat_tables([schema.empty_table(), *map(unpack, self._summary)])
 
@@ -227,7 +227,7 @@ class PlanPass:
     rates: pa.Table | None
 
     def histories(self, tables: Mapping[str, pa.Table]) -> Histories:
-        """The histories of some rows."""
+        """Return the histories of some rows."""
         return Histories(tables, self.edits, self.group_pattern)
 
     def rows(
@@ -244,8 +244,8 @@ class PlanPass:
             tables: The used rows: all that concerns the groups in any history.
             facts: Gets those of the groups; complete once all rows are made.
             numbers: Of the histories wanted.
-            progress: Told how many groups are done, of how many, and which is simulated over
-                time; one counts in every history.
+            progress: Called with how many groups are done, of how many, and which is simulated over
+                time; a group counts in every history.
 
         Raises:
             InputRefused: An edit makes too many events at one instant.
@@ -282,7 +282,7 @@ class PlanPass:
     def _tables(
         self, number: int, history: HistoryTables, swept: SweptGroups, sound: SoundSteps
     ) -> Iterator[tuple[Table, pa.Table]]:
-        """The rows of some groups of one history under one strategy."""
+        """Yield the rows of some groups of one history under one strategy."""
 
         def named(made: pa.Table) -> pa.Table:
             return of_variant(made, self.variants, number, swept.strategy)
@@ -317,7 +317,7 @@ def plan_pass(
     options: SweepOptions,
     rates: pa.Table | None,
 ) -> PlanPass:
-    """The pass that makes a plan.
+    """Return the pass that makes a plan.
 
     Args:
         variants: What to compute.

@@ -37,7 +37,7 @@ from rebalance_core.planning.variants import Variants, is_popped
 
 
 def of_variant(rows: pa.Table, variants: Variants, history: int, strategy: int) -> pa.Table:
-    """The rows with scenario, strategy, of_rocketmq and seed."""
+    """Return the rows with scenario, strategy, of_rocketmq and seed."""
     chosen, swept = variants.histories[history], variants.strategies[strategy]
     values = {
         "scenario": pa.scalar(chosen.name, pa.string()),
@@ -51,7 +51,7 @@ def of_variant(rows: pa.Table, variants: Variants, history: int, strategy: int) 
 
 
 def as_table(rows: pa.Table, table: Table) -> pa.Table:
-    """The columns of a contract, in its order and types, in buffers of their size.
+    """Return the columns of a contract, in its order and types, in buffers of their size.
 
     Arrow's aggregates have buffers for 32,768 rows, whatever they hold; many small results that
     wait to be written would take gigabytes.
@@ -81,7 +81,7 @@ def owners(
 
     Returns:
         cluster, consumer_group, topic, broker_name, queue_id, and the client ids, sorted, as
-        owners_before and owners_after; empty: nobody, or no such queue.
+        owners_before and owners_after; empty: no owner, or no such queue.
     """
     marked = _wanted(intervals, groups)
     marked = marked.append_column("before", _before(marked, first_ms))
@@ -139,7 +139,7 @@ _RATE = "messages_per_second"
 
 
 def last_rates(queue_rates: pa.Table) -> pa.Table:
-    """The rate of each queue in the last stretch of ``queue_rates``."""
+    """Return the rate of each queue in the last stretch of ``queue_rates``."""
     ordered = queue_rates.select([*_QUEUE, "from_ms", _RATE]).sort_by("from_ms")
     last = ordered.group_by(_QUEUE, use_threads=False).aggregate([(_RATE, "last")])
     return last.rename_columns([*_QUEUE, _RATE])
@@ -172,7 +172,7 @@ _OF_SOUND = {"moved_sound": "moved", "minimum_moves": "minimum_moves"}
 
 
 def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[Row]:
-    """A row for each key, as plain values.
+    """Return a row for each key, as plain values.
 
     Beside the key and the sums it has ``groups``; ``rows``, one a group and variant, and how many
     of them have a caveat (``left_out``), ``cannot_pop``, or were simulated over time (``timed``);
@@ -371,7 +371,7 @@ def _grouped(steps: pa.Table) -> pa.Table:
 
 
 def _with_moves(rows: pa.Table, groups: pa.Table) -> pa.Table:
-    """Moves and their minimum; null where members share all queues in every step."""
+    """Return moves and their minimum; null where members share all queues in every step."""
     owned = pc.or_(groups["owned"], pc.invert(_shared(rows, groups)))
     minimum = _where(pc.invert(groups["uneven"]), pc.fill_null(groups["minimum"], 0))
     rows = rows.append_column("moved", _where(owned, pc.fill_null(groups["moved"], 0)))
@@ -385,7 +385,7 @@ def _shared(rows: pa.Table, groups: pa.Table) -> pa.ChunkedArray:
 
 
 def _caveat(rows: pa.Table, groups: pa.Table, frozen: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The first that applies, last in this order."""
+    """Return the first that applies, last in this order."""
     found = pc.if_else(groups["unowned"], ORPHANED_CAVEAT, pa.scalar(None, pa.string()))
     found = pc.if_else(groups["uneven"], UNEVEN_CAVEAT, found)
     found = pc.if_else(_shared(rows, groups), SHARED_CAVEAT, found)
@@ -403,7 +403,7 @@ def _amplification(rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _joined(rows: pa.Table, others: pa.Table | None, columns: dict[str, pa.DataType]) -> pa.Table:
-    """The rows with more columns by key; null where the others have no row."""
+    """Return the rows with more columns by key; null where the others have no row."""
     if others is None:
         for name, kind in columns.items():
             rows = rows.append_column(name, pa.nulls(rows.num_rows, kind))
@@ -413,7 +413,7 @@ def _joined(rows: pa.Table, others: pa.Table | None, columns: dict[str, pa.DataT
 
 
 def _where(mask: pa.ChunkedArray, values: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values where the mask is true, null elsewhere."""
+    """Return the values where the mask is true, null elsewhere."""
     return pc.if_else(mask, values, pa.scalar(None, values.type))
 
 
@@ -430,10 +430,10 @@ _SUMS = ("rebalances", "moved", "idle_after", "orphaned_after", "pop_queues_afte
 class SoundSteps:
     """Figures of the sound steps of each strategy, added up while steps go by.
 
-    A sound step is counted and says something about its strategy. Without a proven minimum there
-    was nothing to divide: members broadcast, so each holds every queue and looks as busy as
-    possible and perfectly sticky; or a topic is frozen, members subscribe differently, or the group
-    is empty. Queues without an owner make the busiest member look less busy.
+    A sound step is counted and shows how good its strategy is. Without a proven minimum there was
+    nothing to divide: members broadcast, so each holds every queue and looks as busy as possible
+    and perfectly sticky; or a topic is frozen, members subscribe differently, or the group is
+    empty. Queues without an owner make the busiest member look less busy.
     """
 
     def __init__(self) -> None:
@@ -455,7 +455,7 @@ class SoundSteps:
             self._count(strategy, row)
 
     def means(self, strategy: str) -> Row:
-        """The means, ``worst_peak_ratio`` and the number of ``steps``; null where no step is."""
+        """Return the means, ``worst_peak_ratio`` and the number of ``steps``; null if 0."""
         found = self._found.get(strategy, {})
         means: Row = {}
         for name, column in _MEANS.items():
@@ -470,7 +470,7 @@ class SoundSteps:
 
 
 def _together(one: Row, other: Row) -> Row:
-    """Sums, counts and maxima of both; None is of no value."""
+    """Return sums, counts and maxima of both; None stands for no value."""
     both = {name: [v for v in (one[name], other[name]) if v is not None] for name in one}
     return {
         name: (max if name.endswith("_max") else sum)(values) if values else None
@@ -479,7 +479,7 @@ def _together(one: Row, other: Row) -> Row:
 
 
 def plan_league(summary: pa.Table, sound: SoundSteps) -> pa.Table:
-    """A row for each strategy, over all groups, scenarios and seeds.
+    """Return a row for each strategy, over all groups, scenarios and seeds.
 
     Sums are of all groups; amplification and the means leave out steps that say nothing about a
     strategy.

@@ -44,7 +44,7 @@ def in_order(
     processes: int,
     progress: Callable[[int, str | None], object] | None = None,
 ) -> Iterator[MadeT]:
-    """What comes of each piece, in order.
+    """Yield the result of each piece, in order.
 
     Args:
         play: A function of a module; what it gives is pickled, too.
@@ -98,7 +98,7 @@ def _played(
     pieces: Iterable[PieceT],
     processes: int,
 ) -> Iterator[MadeT]:
-    """What came of each piece once it and all before it are played; later ones are meanwhile."""
+    """Yield a piece's result once all before it are done; later pieces are played meanwhile."""
     held: deque[Future[MadeT]] = deque()
     for piece in pieces:
         held.append(pool.submit(play, piece))

@@ -68,7 +68,7 @@ class ProducerStats:
         self.refused += other.refused
 
     def counted(self, parts: Mapping[str, pa.Table]) -> TableRows:
-        """The rows of parts, once they are counted."""
+        """Yield the rows of parts, once they are counted."""
         for name, rows in parts.items():
             if name == TALLIES.name:
                 self.tallies = added_up(pa.concat_tables([self.tallies, rows]))
@@ -86,7 +86,7 @@ Progress = Callable[[int, int], object]
 def simulate_producers(
     model: ProducerModel, versions: Sequence[Version] = BOTH_GENERATIONS
 ) -> dict[str, pa.Table]:
-    """The tables of a model, by name (`contracts.producers.PRODUCER_WRITTEN`), in memory.
+    """Return the tables of a model, by name (`contracts.producers.PRODUCER_WRITTEN`), in memory.
 
     ``publish_choices``, ``broker_isolations`` and ``queue_rates`` are of the groups as the model
     has them; ``producer_outcomes`` and ``producer_shares`` compare every version, without and with
@@ -309,7 +309,7 @@ class _ReplayTask:
 
 
 def _clients_of(rows: pa.Table) -> Iterator[list[dict[str, Any]]]:
-    """The used rows of ``send_results``, client by client."""
+    """Yield the used rows of ``send_results``, client by client."""
     clients: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     rows = with_text(SEND_RESULTS, rows)
     for row in rows.select([*SEND_RESULTS.column_names, SOURCE, RAW]).to_pylist():

@@ -63,7 +63,7 @@ def propagate(
     *,
     processes: int = 1,
 ) -> dict[str, pa.Table]:
-    """The tables of `PROPAGATION_TABLES` and ``rejected`` of an input, in memory.
+    """Return the tables of `PROPAGATION_TABLES` and ``rejected`` of an input, in memory.
 
     Cost: linear in changes, members and seeds. The rows depend on the input and the options alone.
 
@@ -200,7 +200,7 @@ class DealtGroups:
         refuse_no_group(self.options.group, self.checked.stats(Interests))
 
     def played(self, surveyed: SurveyStats, progress: Progress | None = None) -> Rows:
-        """What `add_up` takes, of all groups that were looked over."""
+        """Return what `add_up` takes, of all groups that were looked over."""
         pieces = surveyed.pieces(self.options)
         futures = Futures(self.groups, self.options, pieces)
         return self.runtime.exchange(
@@ -221,7 +221,7 @@ def dealt_groups(
     partitions: int | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> Iterator[DealtGroups]:
-    """The input, each group with those that share its client instances."""
+    """Yield the input, each group with those that share its client instances."""
     tasks = runtime.task_count(0, per_core=TASKS_PER_CORE, wanted=partitions)
     with runtime.check(
         inputs, (interests_of,), max_queue_nums=options.max_queue_nums, warn=warn
@@ -236,6 +236,6 @@ def dealt_groups(
 
 
 def group_histories(inputs: ArrowTables, group: str | None = None) -> list[GroupHistory]:
-    """The histories of the groups wanted that have consumer events; bad rows are left out."""
+    """Return the histories of the groups wanted that have consumer events, without bad rows."""
     with dealt_groups(HERE, inputs, PropagationOptions(group=group)) as dealt:
         return list(dealt.groups.whole(dealt.rows))

@@ -44,7 +44,7 @@ class BucketGroups:
     """The groups of buckets, from the rows that `engine.routing.Routing` sent there.
 
     Attributes:
-        engine: Says which input tables there are.
+        engine: Knows which input tables there are.
         wanted: A glob of groups' names; None: all.
         giants: The parts of divided groups, by bucket.
         sharing_groups: By group: others that share client instances with it.
@@ -157,7 +157,7 @@ class Futures:
     pieces: Mapping[Group, int]
 
     def __call__(self, parts: Iterable[Part]) -> Iterator[GroupFutures]:
-        """The pieces of some buckets, those of a group one after the other."""
+        """Yield the pieces of some buckets, those of a group one after the other."""
         for bucket, tables in parts:
             for history, shares in self.groups.groups(bucket, tables):
                 pieces = self.pieces.get((history.cluster, history.consumer_group), 0)

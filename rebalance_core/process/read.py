@@ -168,7 +168,7 @@ def _topics(cluster_events: pa.Table) -> Iterator[TopicShown]:
 def _snapshots(
     tables: Mapping[str, pa.Table], run: AuditRun, *, one_client: bool
 ) -> Iterator[GroupSnapshot]:
-    """The snapshot of each group, with who its members were.
+    """Yield the snapshot of each group, with who its members were.
 
     ``one_client``: the file is a client's log, which does not say when a process before ended: of
     several that it had only the last one counts.

@@ -150,7 +150,7 @@ def run_search(
 def rollouts_of(
     search: Search, found: Iterable[DeployedGroup], options: PlanConfig
 ) -> tuple[Rollouts, tuple[str, ...]]:
-    """The plans of the groups that can be deployed, and of which groups nothing can be said.
+    """Return the plans of the groups that can be deployed, and the groups that cannot be planned.
 
     Raises:
         InputRefused: of all of them.
@@ -171,6 +171,6 @@ def rollouts_of(
 
 
 def search_tables(searched: Searched) -> dict[str, pa.Table]:
-    """The tables of `SEARCH_TABLES`."""
+    """Return the tables of `SEARCH_TABLES`."""
     handovers = searched.rollouts.handovers(searched.chosen, HANDOVER_SEEDS)
     return {ROLLOUT_PLANS.name: searched.table, HANDOVERS.name: handovers}

@@ -1,6 +1,6 @@
 """What a job asks of the place that it runs in, and this process as such a place.
 
-A job is written once, against `Runtime`: it checks its input, deals the rows out to tasks, says
+A job is written once, against `Runtime`: it checks its input, deals the rows out to tasks, states
 what a task makes of its rows, and writes what the tasks made and what it makes of their facts. In
 this process there is one task, which gets all rows; on Spark (`spark.runtime`) there are many.
 """
@@ -81,7 +81,7 @@ class RowRouting(Protocol):
         """Return how many there are."""
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """The buckets that used rows of a table go to, and the rows of each."""
+        """Yield the buckets that used rows of a table go to, and the rows of each."""
 
 
 class CheckedInput(Protocol):
@@ -109,7 +109,7 @@ class CheckedInput(Protocol):
         """By group: others that share client instances with it."""
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
-        """The used rows of a table, or the rejected ones, where the job runs; of what is few."""
+        """Return the used rows of a small table, or the rejected ones, where the job runs."""
 
 
 class Tables(Protocol):
@@ -131,7 +131,7 @@ class Kept(Protocol[KeptT]):
     """What tasks made, before it is known whether it will be written."""
 
     def facts(self) -> KeptT:
-        """The facts of all tasks."""
+        """Return the facts of all tasks."""
 
     def write(self, into: Any, names: Iterable[str]) -> None:
         """Write some of the tables into `Tables` of the same runtime."""
@@ -143,7 +143,7 @@ class ReadFiles:
 
     Attributes:
         rows: What tasks get.
-        work: Makes the tables of it; its facts are `process.ingested_rows.IngestCounts`.
+        work: Makes the tables of its rows; its facts are `process.ingested_rows.IngestCounts`.
         stats: How each file was understood.
     """
 
@@ -191,18 +191,18 @@ class Runtime(Protocol):
 
         Args:
             amount: Of rows, or of what else there is to do.
-            per_task: How much of it one task does; None: of rows.
+            per_task: How many numbers one task takes; None: as many as rows.
             per_core: How many a core gets at least: several, where their lengths differ.
             wanted: So many, where there can be several; None: as many as the work needs.
         """
 
     def numbers(self, count: int, tasks: int | None = None) -> Rows:
-        """The numbers from 0, parts without rows; None: as many tasks as fit the place."""
+        """Return the numbers from 0, parts without rows; None: as many tasks as fit the place."""
 
     def deal(
         self, checked: Any, routing: RowRouting, copies: int = 1, more_rejected: Any = None
     ) -> Rows:
-        """The used rows and the rejected ones among them, each bucket in one task.
+        """Return the used rows and the rejected ones among them, each bucket in one task.
 
         Args:
             checked: Of `check`.
@@ -226,7 +226,7 @@ class Runtime(Protocol):
 
         Args:
             rows: What the first tasks get.
-            pieces: Makes pieces of it, those of a key one after the other.
+            pieces: Makes pieces of its rows, those of a key one after the other.
             play: A function of a module, as any process may call it.
             tasks: How many get what is sent.
             count: How many pieces there are, about; no more processes are started.
@@ -234,7 +234,7 @@ class Runtime(Protocol):
         """
 
     def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
-        """The facts of all tasks; the rows that they make are written nowhere."""
+        """Return the facts of all tasks; their rows are not written anywhere."""
 
     def keep(
         self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]
@@ -293,7 +293,7 @@ class CheckedHere:
         return groups_sharing_with(joins_of(self.tables[EVENTS]))
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
-        """The used rows of a table, or the rejected ones."""
+        """Return the used rows of a table, or the rejected ones."""
         rows = self.checked.rejected if table == REJECTED.name else self.tables[table]
         return rows.slice(0, most)
 
@@ -331,7 +331,7 @@ class KeptHere(Generic[FactsT]):
     given: FactsT
 
     def facts(self) -> FactsT:
-        """The facts of the one task."""
+        """Return the facts of the one task."""
         return self.given
 
     def write(self, into: Tables, names: Iterable[str]) -> None:
@@ -397,7 +397,7 @@ class LocalRuntime:
         return 1
 
     def numbers(self, count: int, tasks: int | None = None) -> Rows:
-        """The numbers from 0."""
+        """Return the numbers from 0."""
         return [(number, {}) for number in range(count)]
 
     def deal(
@@ -434,7 +434,7 @@ class LocalRuntime:
         return _of_keys(sent for of_piece in played for sent in of_piece)
 
     def run(self, rows: Rows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
-        """The facts alone."""
+        """Return the facts alone."""
         facts = kind()
         for _ in work(_fresh(rows), facts):
             pass
@@ -461,7 +461,7 @@ HERE = LocalRuntime()
 
 
 def _fresh(parts: Iterable[Part]) -> Iterator[Part]:
-    """The parts with dicts that a task may take from, as those of Spark's tasks."""
+    """Return the parts, with dicts that a task may empty, as it may those of Spark's tasks."""
     return ((number, dict(tables)) for number, tables in parts)
 
 
@@ -476,7 +476,7 @@ class _Listed(Generic[PieceT]):
 
 
 def _of_keys(sent: Sent) -> Iterator[Part]:
-    """The rows of each key, which come one after the other, and those of none as they come."""
+    """Yield the rows of each key, which follow each other, and rows without a key as they come."""
     current: Key | None = None
     tables = dict[str, list[pa.Table]]()
     for key, name, rows in sent:

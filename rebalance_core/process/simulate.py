@@ -64,7 +64,7 @@ class ArrowLedger:
     rejected: pa.Table
 
     def tables(self) -> dict[str, pa.Table]:
-        """The tables by name, in the contract's order."""
+        """Return the tables by name, in the contract's order."""
         return {name: getattr(self, name) for name in LEDGER_TABLES}
 
 
@@ -171,7 +171,7 @@ def ledger_tasks(
     names_encoded: bool = True,
     progress: Progress | None = None,
 ) -> tuple[Rows, LedgerTask]:
-    """The checked rows on their way to the tasks of their groups, and what these make of them.
+    """Return the checked rows on their way to the tasks of their groups, and what these return.
 
     Args:
         runtime: Where.
@@ -225,7 +225,7 @@ class RejectedTask:
     options: SimulationOptions
 
     def __call__(self, parts: Iterable[Part], rejections: Rejections) -> LedgerRows:
-        """The rows of a task."""
+        """Yield the rows of a task."""
         for _, tables in parts:
             bad = tables.pop(REJECTED.name, _NO_ROWS).to_batches()
             unknown = unknown_members(with_empty_events_if_missing(tables), self.options)

@@ -49,7 +49,7 @@ class UndatedMoves:
     The event of such a change has one time, and it happened at any time between two looks: since
     the list of members of the round before, or since the brokers' logs ended; without either, since
     the collection begins, or `EVER_BEFORE_MS`; a member went after it came. A member that a dump
-    lists, or a line says is gone, and of which no log has the join, came until that dump or line.
+    lists, or that a line reports gone, and whose join no log records, came until that dump or line.
     While such a change is open, every move of the group may have been a part of it, and an epoch
     that begins and ends in that time may never have been; of a topic or its request mode, every
     move of queues of the topic.
@@ -189,7 +189,7 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
 
 
 def _without_a_line(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
-    """The events of members that have a dump as their source, or a line of what came later."""
+    """Return the events of members whose source is a dump, or a line on what came later."""
     events = tables["cluster_events"]
     by_dumps = pc.starts_with(pc.field("source").cast(pa.string()), "mqadmin/")
     later = pc.field("detail").cast(pa.string()) == OBSERVED

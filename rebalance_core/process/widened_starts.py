@@ -58,7 +58,7 @@ class WidenedStarts:
         }
 
     def widened(self, made: LedgerRows, tables: Tables, engine: EngineOptions) -> LedgerRows:
-        """The rows of one `ledger_pass`, its starts with bounds over all that may have been so.
+        """Yield the rows of one `ledger_pass`, its starts with bounds over every possible state.
 
         Args:
             made: what the pass made of the tables.
@@ -74,7 +74,7 @@ class WidenedStarts:
             yield name, _widen(rows, bounds) if name == _STARTS else rows
 
     def _variants(self, tables: Tables) -> Iterator[tuple[Tables, bool]]:
-        """The tables of the groups that are unsure, in each way that they may be.
+        """Yield the tables of the unsure groups, in each state that they may have had.
 
         With each whether observations are moved in it.
         """
@@ -98,7 +98,7 @@ class WidenedStarts:
 
 
 def _moved(table: pa.Table, errors: Mapping[int, int], sign: int) -> pa.Table:
-    """The observations that were made at these moments, give or take, moved by so much.
+    """Return the observations made at these moments, give or take, moved by that difference.
 
     What a client's log dates stays where it is.
     """
@@ -115,7 +115,7 @@ def _moved(table: pa.Table, errors: Mapping[int, int], sign: int) -> pa.Table:
 
 
 def _plain(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
-    """The table with these columns as texts."""
+    """Return the table with these columns as texts."""
     for name in names:
         place = table.schema.get_field_index(name)
         if pa.types.is_dictionary(table.schema.field(place).type):
@@ -124,7 +124,7 @@ def _plain(table: pa.Table, names: tuple[str, ...]) -> pa.Table:
 
 
 def _under_each_setting(tables: Tables) -> Iterator[Tables]:
-    """The tables under each ConsumeFromWhere; an unknown timestamp is later than every message.
+    """Yield the tables under each ConsumeFromWhere; an unknown timestamp is after every message.
 
     The starts of earlier timestamps lie between those and offset 0, which FIRST_OFFSET gives.
     """
@@ -139,7 +139,7 @@ def _under_each_setting(tables: Tables) -> Iterator[Tables]:
 
 
 def _starts(tables: Tables, moved: bool, engine: EngineOptions) -> Iterator[pa.Table]:
-    """The starts that the tables give; one that moved observations leave unknown is any."""
+    """Yield the starts that the tables give; any, where moved observations leave one unknown."""
     for name, rows in rows_of(prepare_tables(tables, engine, [_STARTS]), [_STARTS]):
         if name == _STARTS:
             starts = _plain(pa.Table.from_batches([rows]), ("status", *_START))
@@ -159,7 +159,7 @@ def _bounds(starts: pa.Table) -> pa.Table:
 
 
 def _widen(rows: pa.RecordBatch, bounds: pa.Table) -> pa.RecordBatch:
-    """The starts with these bounds, others as they are.
+    """Return the starts with these bounds, others as they are.
 
     A start that fails under the assumed setting alone is UNKNOWN.
     """

@@ -114,7 +114,7 @@ class TallyRows:
             row["recovery_ms"] = max(row["recovery_ms"] or 0, recovery_ms)
 
     def row(self, *key: Any) -> Row:
-        """The row of a key, which may be added to."""
+        """Return the row of a key, which may be added to."""
         if key not in self._rows:
             names = dict(zip(TALLY_KEY, key, strict=True))
             self._rows[key] = {

@@ -64,11 +64,11 @@ class ClientReplay:
 def replay_client(
     results: Sequence[Result], variant: Variant, *, detector: bool, slice_ms: int
 ) -> ClientReplay:
-    """The isolations that the results bring about, and the attempts by broker.
+    """Return the isolations that the results bring about, and the attempts by broker.
 
-    An attempt is *avoided* where the fault table, as it was when the attempt began, said to choose
-    another broker, and there was one that the client uses for the topic. Many of them: the client
-    runs without sendLatencyFaultEnable. Sync sends are assumed (rocketmq.md §9.2). O(results).
+    An attempt is *avoided* where the fault table, as it was when the attempt began, advised another
+    broker, and the client uses another broker for the topic. Many of them: the client runs without
+    sendLatencyFaultEnable. Sync sends are assumed (rocketmq.md §9.2). O(results).
 
     Args:
         results: Of one client, in order of time.

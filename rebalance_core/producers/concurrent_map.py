@@ -28,7 +28,7 @@ class ConcurrentMapOrder(Generic[Key]):
     """
 
     def __init__(self, hash_code: Callable[[Key], int], buckets: int) -> None:
-        """An empty map.
+        """Create an empty map.
 
         Args:
             hash_code: Java's ``hashCode`` of a key; its lowest 32 bits count.

@@ -12,7 +12,7 @@ Draw = Callable[[], int]
 
 
 def java_int(value: int) -> int:
-    """The value as a signed 32-bit int, wrapped.
+    """Return the value as a signed 32-bit int, wrapped.
 
     >>> java_int(2**31)
     -2147483648

@@ -25,7 +25,7 @@ class Cycle:
         skips: bool,
         idle_rounds: int = 0,
     ) -> None:
-        """The cycle of a state.
+        """Create the cycle of a state.
 
         Args:
             queues: The publish list.
@@ -59,7 +59,7 @@ class Cycle:
         return max(left // (self._size + self._idle), 0)
 
     def start(self, counter: Counter) -> int:
-        """The turn that comes next."""
+        """Return the turn that comes next."""
         place = ((counter.value or 0) & POSITIVE_MASK) % self._size
         if self._skips:
             return bisect_right(self._places, place) % len(self._places)

@@ -13,7 +13,7 @@ def draw_bits(seed: int, *ids: str | int) -> int:
 
 
 def draw(seed: int, *ids: str | int) -> float:
-    """A number above 0 and below 1.
+    """Return a number above 0 and below 1.
 
     >>> draw(1, "gap", 2) == draw(1, "gap", 2) != draw(1, "gap", 3)
     True

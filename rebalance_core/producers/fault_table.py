@@ -27,7 +27,7 @@ class FaultItem:
     """when the detector may probe again; 0: it never did"""
 
     def is_available(self, now_ms: int) -> bool:
-        """True once the isolation is over."""
+        """Return True once the isolation is over."""
         return now_ms >= self.start_ms
 
 
@@ -53,7 +53,7 @@ class FaultTable:
             broker_name: The broker.
             latency_ms: Of the send.
             avoid_ms: For how long to avoid the broker (`isolation_ms`).
-            reachable: False: do not use it until a later result or a probe says otherwise.
+            reachable: False: do not use it until a later result or a probe finds it reachable.
             now_ms: The time.
         """
         item = self.items.get(broker_name)
@@ -67,12 +67,12 @@ class FaultTable:
         item.reachable = reachable
 
     def is_available(self, broker_name: str, now_ms: int) -> bool:
-        """True unless the broker is isolated."""
+        """Return True unless the broker is isolated."""
         item = self.items.get(broker_name)
         return item is None or item.is_available(now_ms)
 
     def is_reachable(self, broker_name: str) -> bool:
-        """True unless the last result said otherwise (5.1.4+)."""
+        """Return True unless the last result found it unreachable (5.1.4+)."""
         item = self.items.get(broker_name)
         return item is None or item.reachable
 

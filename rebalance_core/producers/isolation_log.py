@@ -48,7 +48,7 @@ class IsolationLog:
             self._close(name)
 
     def covers(self, broker_name: str, time_ms: int) -> bool:
-        """True if the broker was avoided at a time not later than the last report."""
+        """Return True if the broker was avoided at a time not later than the last report."""
         stretches = (self._open.get(broker_name), self._closed.get(broker_name))
         return any(one is not None and one.from_ms < time_ms < one.to_ms for one in stretches)
 

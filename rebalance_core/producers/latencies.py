@@ -22,7 +22,7 @@ class FixedLatency:
         return float(self.ms >= SLOW_SEND_MS)
 
     def slow_ms(self, u: float) -> int:
-        """The same for every ``u``."""
+        """Return the same for every ``u``."""
         return round(self.ms)
 
 

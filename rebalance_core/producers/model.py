@@ -81,7 +81,7 @@ class ProducerGroup:
     timeout_ms: int = SEND_TIMEOUT_MS
 
     def client_id(self, number: int) -> str:
-        """The id of one producer."""
+        """Return the id of one producer."""
         return f"{self.name}@{number}"
 
 
@@ -108,7 +108,7 @@ class ProducerModel:
         return sum(group.clients for group in self.groups)
 
     def producer(self, number: int) -> tuple[ProducerGroup, int]:
-        """The producer of a number below `producers`: its group, its number there."""
+        """Return the producer of a number below `producers`: its group, its number there."""
         for group in self.groups:
             if number < group.clients:
                 return group, number
@@ -116,7 +116,7 @@ class ProducerModel:
         raise IndexError(f"there are {self.producers} producers")
 
     def route(self, without: frozenset[str]) -> TopicRoute:
-        """A topic's route while these brokers are not registered."""
+        """Return a topic's route while these brokers are not registered."""
         registered = [broker for broker in self.brokers if broker.name not in without]
         return TopicRoute(
             tuple(QueueData(b.name, b.queues, b.queues, READ_WRITE) for b in registered),

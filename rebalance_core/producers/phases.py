@@ -39,7 +39,7 @@ class Behaviour:
         return 0 if share >= 1 else min(math.floor(math.log(u) / math.log1p(-share)), NEVER)
 
     def remarkable(self, which: float, u: float) -> Reply:
-        """A remarkable answer: an error or a latency.
+        """Return a remarkable answer: an error or a latency.
 
         Args:
             which: Decides between them.
@@ -66,7 +66,7 @@ class Phase:
 
 
 def phases_of(model: ProducerModel) -> tuple[Phase, ...]:
-    """The phases, in order; they tile the simulation."""
+    """Return the phases, in order; they tile the simulation."""
     cuts = {0, model.length_ms}
     for one in model.disturbances:
         cuts |= {one.from_ms, min(one.to_ms, model.length_ms)}
@@ -95,7 +95,7 @@ def route_changes(
     """Return when a client's route changes, and the brokers that are missing from then on.
 
     The name server drops a broker as its connection closes, or, if it is silent, once its
-    registration expires; the client hears of it at its next poll, whose place in the period is the
+    registration expires; the client learns that at its next poll, whose place in the period is the
     client's own (rocketmq.md §6.1).
     """
     outages = [

@@ -50,7 +50,7 @@ class Repetition:
         self._seen: dict[tuple[int, int], _Moment] = {}
 
     def forget(self) -> None:
-        """The list or the slice is another from now on."""
+        """Forget the moments seen: the list or the slice is another from now on."""
         self._seen.clear()
 
     def skip(self, tick: int, last: int) -> int:
@@ -215,7 +215,7 @@ class _Run:
         cycle.run(thread.producer.info.counter, start, sends)
 
     def _walk(self, tick: int) -> int:
-        """Send one message, with all that may come of it; the next tick."""
+        """Send one message, with all that may follow; return the next tick."""
         thread = self.thread
         queues = list(thread.producer.info.queues)
         record, following = thread.send_at(tick)
@@ -236,7 +236,7 @@ class _Run:
         return tick + due
 
     def _cycle(self, now_ms: int) -> Cycle | None:
-        """The cycle of the present state; null: each send changes it."""
+        """Return the cycle of the present state; null: each send changes it."""
         producer = self.thread.producer
         queues, faults = producer.info.queues, producer.strategy.faults
         if producer.info.counter.value is None or not queues:

@@ -42,7 +42,7 @@ class ProducerProfile:
 
 
 def profile_of(version: Version) -> ProducerProfile:
-    """The rules of a version."""
+    """Return the rules of a version."""
     filters = version >= (5, 1, 4)
     codes = RETRY_CODES
     codes |= {SYSTEM_BUSY} if version >= (5, 3, 0) else set()
@@ -82,5 +82,5 @@ def not_available_ms(latency_ms: int, profile: ProducerProfile) -> int:
 
 
 def isolation_ms(latency_ms: int, isolation: bool, profile: ProducerProfile) -> int:
-    """The same for a reported result: a failure counts as the version's isolation latency."""
+    """Return the same for a reported result; a failure counts as the isolation latency."""
     return not_available_ms(profile.isolation_latency_ms if isolation else latency_ms, profile)

@@ -25,11 +25,11 @@ class PublishInfo:
     route: TopicRoute
 
     def next_queue(self) -> MessageQueue:
-        """The plain next queue. Raises `NoQueueError` for an empty list."""
+        """Return the plain next queue. Raises `NoQueueError` for an empty list."""
         return self.queues[self.position()]
 
     def next_avoiding(self, last_broker: str | None) -> MessageQueue:
-        """The next queue on another broker; after a full round the plain next one."""
+        """Return the next queue on another broker; after a full round the plain next queue."""
         if last_broker is not None:
             for _ in self.queues:
                 queue = self.queues[self.position()]
@@ -38,7 +38,7 @@ class PublishInfo:
         return self.next_queue()
 
     def next_passing(self, filters: Sequence[BrokerFilter]) -> MessageQueue | None:
-        """The next queue that passes all filters; null after a full round without one (5.1.4+)."""
+        """Return the next queue that passes all filters; null after a vain full round (5.1.4+)."""
         for _ in self.queues:
             queue = self.queues[self.position()]
             if all(passes(queue.broker_name) for passes in filters):

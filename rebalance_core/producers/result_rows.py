@@ -16,7 +16,7 @@ _CONTENT = ("event_ms", "topic", "broker_name", "latency_ms", "status")
 def checked_rows(
     rows: Sequence[Row], brokers: Collection[str] | None
 ) -> tuple[list[Row], list[tuple[Row, list[Issue]]]]:
-    """The good rows in order of time, and the bad ones with their issues.
+    """Return the good rows in order of time, and the bad ones with their issues.
 
     In the order of the lines of a file an event must not be earlier than one before it; rows
     without a line (Parquet) have no such order, and are sorted.

@@ -31,7 +31,7 @@ def replayed_parts(
     options: ResultsOptions,
     brokers: Mapping[str, frozenset[str]] | None,
 ) -> dict[str, pa.Table]:
-    """The tables of `PARTS` for some clients.
+    """Return the tables of `PARTS` for some clients.
 
     Args:
         clients: The rows of each, in any order, with ``_source`` and ``_raw``.

@@ -39,7 +39,7 @@ class Brokers(Protocol):
     """Who answers: a recorded world or a simulated one."""
 
     def knows(self, broker_name: str) -> bool:
-        """True if the client has an address of the broker's master."""
+        """Return True if the client has an address of the broker's master."""
 
     def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Reply:
         """Return what the next request to this broker meets; asked once for each request."""
@@ -73,7 +73,7 @@ TOO_MUCH_REQUEST = "RemotingTooMuchRequestException"
 
 
 def failure_of(kind: str) -> JavaFailure | None:
-    """The exception of an answer; null for a status.
+    """Return the exception of an answer; null for a status.
 
     >>> failure_of("code:17")
     JavaFailure(java_class='MQBrokerException', code=17, cause=None, times=None)
@@ -98,7 +98,7 @@ class Verdict(NamedTuple):
 
 
 def verdict(failed: JavaFailure | None, profile: ProducerProfile, *, detector: bool) -> Verdict:
-    """The verdict of a sync attempt. rocketmq.md §9.2.
+    """Return the verdict of a sync attempt. rocketmq.md §9.2.
 
     Args:
         failed: Its exception; null: the broker answered with a status.
@@ -136,5 +136,5 @@ def final_failure(last: JavaFailure, attempts: int) -> JavaFailure:
 
 
 def no_route() -> JavaFailure:
-    """The topic has no queue to send to."""
+    """Return the failure of a topic without a queue to send to."""
     return JavaFailure(CLIENT_EXCEPTION, NOT_FOUND_TOPIC)

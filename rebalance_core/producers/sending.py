@@ -95,7 +95,7 @@ def _attempt(
         )
         producer.now_ms += after_ms
         if oneway and kind not in SEND_FAILURES:
-            kind = OK  # nobody waits for an answer
+            kind = OK  # the sender does not wait for an answer
     isolation, reachable = verdict(
         failure_of(kind), producer.strategy.profile, detector=producer.settings.detector
     )
@@ -111,7 +111,7 @@ def _capped(producer: Producer, left_ms: int, can_retry: bool) -> int:
 
 
 def _ends(producer: Producer, failure: JavaFailure) -> bool:
-    """True if no attempt follows this failure."""
+    """Return True if no attempt follows this failure."""
     if failure.java_class == BROKER_EXCEPTION:
         codes = producer.strategy.profile.retry_codes | producer.settings.extra_retry_codes
         return failure.code not in codes

@@ -12,9 +12,9 @@ _DEFAULT_CAPACITY = 16  # new ConcurrentHashMap<>()
 
 
 def static_queues(topic: str, mappings: Mapping[str, QueueMapping]) -> list[MessageQueue]:
-    """The logical queues, in the order of upstream's map. rocketmq.md §9.3.
+    """Return the logical queues, in the order of upstream's map. rocketmq.md §9.3.
 
-    A scope has as many as its broker with the most says; mappings without a scope count for
+    A scope has as many as its broker with the most states; mappings without a scope count for
     nothing.
     """
     totals: dict[str, int] = {}

@@ -116,5 +116,5 @@ class FaultStrategy:
 
 
 def new_strategy(profile: ProducerProfile, enabled: bool, worst: Counter) -> FaultStrategy:
-    """A strategy with an empty table."""
+    """Return a strategy with an empty table."""
     return FaultStrategy(profile, enabled, FaultTable(extends=profile.filters), worst)

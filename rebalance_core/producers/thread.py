@@ -24,7 +24,7 @@ _INTERVAL_UNIT = 1_000_000  # microseconds in a second
 class SendingThread:
     """The state of one producer at a moment, and what moves it.
 
-    ``gaps`` says for each broker how many requests are unremarkable before the next that is not.
+    ``gaps`` has for each broker how many requests are unremarkable before the next remarkable one.
     A walk over sends and a jump over many of them meet the same draws, so they agree exactly.
     """
 
@@ -63,7 +63,7 @@ class SendingThread:
         return (self.first_us + tick * self.interval_us) // 1000
 
     def first_tick(self, time_ms: int) -> int:
-        """The first message that is due at this time or later."""
+        """Return the first message that is due at this time or later."""
         return max(0, -((self.first_us - time_ms * 1000) // self.interval_us))
 
     def enter(self, now_ms: int) -> None:
@@ -119,13 +119,13 @@ class SendingThread:
         return answer
 
     def chose(self, broker_name: str, at_ms: int) -> None:
-        """The broker was chosen: a recovery, if it was waited for."""
+        """Record that the broker was chosen: a recovery, if it was waited for."""
         since = self.waiting.pop(broker_name, None)
         if since is not None:
             self.counts.recovery_ms[broker_name] = at_ms - since
 
     def _follow(self, record: SendRecord) -> None:
-        """Take over what a send says of brokers: recoveries, isolations."""
+        """Take over what a send reports of brokers: recoveries, isolations."""
         faults = self.producer.strategy.faults
         for report in record.reports:
             self.chose(report.broker_name, report.at_ms - report.latency_ms)
@@ -144,7 +144,7 @@ class SendingThread:
         return Producer(strategy, self._new_info(frozenset()), settings, late_ms=LATE_MS)
 
     def _new_info(self, missing: frozenset[str]) -> PublishInfo:
-        """A route change makes a new object with a new counter. rocketmq.md §9.1."""
+        """Make a new object with a new counter, as a route change does. rocketmq.md §9.1."""
         route = self.model.route(missing)
         queues = publish_list(self.group.topic, route)
         return PublishInfo(queues, self._new_counter("index"), route)

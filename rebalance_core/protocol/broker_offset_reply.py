@@ -18,7 +18,7 @@ def broker_offset_reply(
     set_zero_if_not_found: bool,
     version: str | Version,
 ) -> int | None:
-    """The offset in the broker's answer, or None for QUERY_NOT_FOUND.
+    """Return the offset in the broker's answer, or None for QUERY_NOT_FOUND.
 
     A young queue of a group that never committed answers 0, so such a group starts at 0 under
     every mode of the client.

@@ -14,11 +14,11 @@ LITE_PULL_TELLS_SINCE = (5, 1, 1)
 
 
 def tells_queues(consumer_type: str, version: str) -> bool:
-    """True if the client's answer has the queues that it holds.
+    """Return True if the client's answer has the queues that it holds.
 
     ``consumerStatus`` prints the answer, and ``consumerProgress -s true`` takes the holders of
-    queues out of it: of a client that does not tell, both show nothing. Lite pull consumers tell
-    from 5.1.1 on, DefaultMQPullConsumer never does.
+    queues out of it: both show nothing of a client that does not report them. Lite pull consumers
+    report from 5.1.1 on, DefaultMQPullConsumer never does.
 
     >>> tells_queues("LITE_PULL", "4.9.4"), tells_queues("LITE_PULL", "5.1.4")
     (False, True)
@@ -29,7 +29,7 @@ def tells_queues(consumer_type: str, version: str) -> bool:
 
 
 def consumer_type_of(consume_type: str, client_id: str) -> str:
-    """The type of a consumer by its heartbeat and its client id.
+    """Return the type of a consumer by its heartbeat and its client id.
 
     >>> consumer_type_of("CONSUME_ACTIVELY", "10.0.0.1@1#1@STREAM")
     'LITE_PULL'
@@ -40,7 +40,7 @@ def consumer_type_of(consume_type: str, client_id: str) -> str:
 
 
 def tells_start(client_id: str) -> bool:
-    """True if the heartbeats of a client say where it starts without a commit.
+    """Return True if the heartbeats of a client state where it starts without a commit.
 
     DefaultLitePullConsumerImpl sends CONSUME_FROM_LAST_OFFSET whatever the consumer is set to.
 

@@ -12,7 +12,7 @@ from rebalance_core.model.versions import Version, parse_version
 COMMIT_TRANSIT_MS = 1_000
 
 OWN_COMMIT_STORED_MS = FIRST_OFFSET_PERSIST_MS + COMMIT_TRANSIT_MS + OFFSET_FLUSH_MS
-"""Whoever has held a queue alone for this long wrote what the broker's store says."""
+"""A member that has held a queue alone for this long wrote the commit in the broker's store."""
 FINAL_COMMIT_STORED_MS = COMMIT_TRANSIT_MS + OFFSET_FLUSH_MS
 """Whoever gave a queue up this long ago has its last commit in the broker's store."""
 
@@ -20,5 +20,5 @@ OFFSETS_GO_WITH_THE_TOPIC = (5, 0, 0)  # AdminBrokerProcessor.deleteTopic: clean
 
 
 def deletes_offsets(version: str | Version) -> bool:
-    """True if a broker of this version forgets all commits on a topic that is deleted."""
+    """Return True if a broker of this version forgets all commits on a topic that is deleted."""
     return parse_version(str(version)) >= OFFSETS_GO_WITH_THE_TOPIC

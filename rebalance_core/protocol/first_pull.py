@@ -12,7 +12,7 @@ OVERFLOW_ALWAYS_TO_MAX = (4, 9, 4)  # before: an offset past the end of a queue 
 def first_pull_correction(
     *, offset: int, min_offset: int, max_offset: int, version: str | Version
 ) -> int | None:
-    """The offset the broker sends the client to, or None when ``offset`` is pulled as it is.
+    """Return the offset the broker sends the client to; None when ``offset`` is pulled as it is.
 
     Below min goes to min, above max to max; ``offset == max_offset`` waits for messages. An empty
     queue (max 0) sends every offset but 0 to 0. Brokers of 4.9.0-4.9.3 answer an overflow of a

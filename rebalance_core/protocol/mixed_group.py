@@ -121,7 +121,7 @@ class MixedGroup:
         }
 
     def alike_by(self) -> list[str]:
-        """The texts of `CANDIDATES` by which all divide these queues alike, and more than these."""
+        """Return the texts of `CANDIDATES` by which all divide these queues, and more, alike."""
         more = {queue._replace(queue_id=number) for queue in self.queues for number in MORE_QUEUES}
         queues = sort_queues(more | {*self.queues})
         return [

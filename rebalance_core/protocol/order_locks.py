@@ -14,7 +14,7 @@ BROADCASTING_WITHOUT_LOCKS = (5, 3, 2)
 def locks_on_addition(
     consumer_type: str, message_model: str, ordered: bool, client_version: Version
 ) -> bool:
-    """True if a queue is added only once the master gave its lock (``needLockMq``).
+    """Return True if a queue is added only once the master gave its lock (``needLockMq``).
 
     >>> locks_on_addition("PUSH", "CLUSTERING", ordered=True, client_version=(5, 3, 3))
     True

@@ -7,7 +7,7 @@ THRESHOLD_OFF = -1
 
 
 def pull_threshold_per_queue(*, for_topic: int, current: int, process_queues: int) -> int:
-    """The threshold of each queue after a change of assignment.
+    """Return the threshold of each queue after a change of assignment.
 
     Despite the name of the setting the topic's threshold is divided by all process queues of the
     consumer: every topic, the retry topic and dropped queues not yet removed included.

@@ -48,7 +48,7 @@ class Routes:
 
     @property
     def lockless(self) -> frozenset[str]:
-        """Brokers that nobody gives order locks for; where it is not known, it is the default."""
+        """Brokers that give no client order locks; the default where that is not known."""
         return frozenset(broker for broker, mode in self.masterless.items() if mode != ACTING)
 
     def brokers_of(self, topic: str) -> set[str]:
@@ -56,7 +56,7 @@ class Routes:
         return set(self.configs.get(topic, {}))
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:
-        """The topic's subscribe set as the client sorts it (mqAll)."""
+        """Return the topic's subscribe set as the client sorts it (mqAll)."""
         if topic not in self._readable:
             configs = self.configs.get(topic, {})
             self._readable[topic] = tuple(

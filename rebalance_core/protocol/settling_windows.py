@@ -31,7 +31,7 @@ def window_ms(
     Args:
         event: its type and detail count.
         intervals: the client's.
-        notices: how brokers tell members then, one of `NOTICE_MODES`; see `notices_of`.
+        notices: how brokers notify members then, one of `NOTICE_MODES`; see `notices_of`.
     """
     soon = intervals.min_interval_ms + PASS_MS
     by_itself = intervals.wait_interval_ms + soon
@@ -54,8 +54,8 @@ def window_ms(
 def notices_of(event: Event, brokers: str, *, notified: bool) -> str:
     """Return how members hear of an event: one of `NOTICE_MODES`.
 
-    The group's switch holds for joins and leaves alone; brokers notify of a channel that
-    closes whatever it says (rocketmq.md §6.2).
+    The group's switch holds for joins and leaves alone; brokers notify of a channel that closes
+    whatever its value (rocketmq.md §6.2).
 
     Args:
         event: a consumer event.

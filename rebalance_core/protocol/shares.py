@@ -25,7 +25,7 @@ class MemberStrategy(NamedTuple):
 
     Attributes:
         client_id: Its id.
-        text: The strategy that its group is said to divide by.
+        text: The strategy that its group is thought to divide by.
         language: Of its client; None: not known, taken as Java.
         version: The release of its client.
     """
@@ -42,7 +42,7 @@ class MemberStrategy(NamedTuple):
 
     @property
     def share_known(self) -> bool:
-        """False if nobody ran its client with the strategy, or its share hangs on its host."""
+        """Return False if no run has its client with the strategy, or its host decides."""
         return self.profile.share_known(self.text)
 
     @property
@@ -54,7 +54,7 @@ class MemberStrategy(NamedTuple):
 def shares_of(
     members: Iterable[MemberStrategy], queues: Iterable[MessageQueue], client_ids: Iterable[str]
 ) -> dict[MemberStrategy, list[MessageQueue] | None]:
-    """The share of each member of the queues of one topic, in the order of its client.
+    """Return the share of each member of the queues of one topic, in the order of its client.
 
     Args:
         members: Who asks.

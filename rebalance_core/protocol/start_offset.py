@@ -38,7 +38,7 @@ REFUSED_MODE = "Invalid ConsumeFromWhere Value"  # DefaultLitePullConsumer.setCo
 # RebalancePushImpl 5.x words the failure differently under CONSUME_FROM_LAST_OFFSET.
 STORE_FAILED_LAST = "Failed to query consume offset from offset store"
 STORE_FAILED = "Failed to query offset from offset store"
-# Upstream passes on whatever MQAdminImpl said; only the fact that it failed is known here.
+# Upstream passes on MQAdminImpl's own words; only the fact that it failed is known here.
 MAX_OFFSET_FAILED = "maxOffset failed"
 SEARCH_OFFSET_FAILED = "searchOffset failed"
 
@@ -53,7 +53,7 @@ def compute_pull_from_where(
     timestamp_offset: int | None,
     version: str | Version,
 ) -> int:
-    """The offset upstream's ``computePullFromWhereWithException`` returns.
+    """Return the offset of upstream's ``computePullFromWhereWithException``.
 
     Args:
         consumer_type: ``PUSH``, ``LITE_PULL`` or ``PULL``.
@@ -94,7 +94,7 @@ def start_rule(
     timestamp_offset: int | None,
     version: str | Version,
 ) -> tuple[str, int]:
-    """The rule that decides, and what `compute_pull_from_where` returns; it raises the same."""
+    """Return the rule that decides and what `compute_pull_from_where` returns; raise its errors."""
     _check(consumer_type, consume_from_where)
     if consumer_type == PULL:
         return PULL_ALWAYS_ZERO, 0  # RebalancePullImpl: the user handles offsets
@@ -148,7 +148,7 @@ def compute_pull_from_where_no_exception(
 def _first_start(
     consume_from_where: str, topic: str, max_offset: int | None, timestamp_offset: int | None
 ) -> tuple[str, int]:
-    """The rule and the start of a queue for which nothing is stored."""
+    """Return the rule and the start of a queue for which nothing is stored."""
     retry = is_retry_topic(topic)
     if consume_from_where == FIRST_OFFSET:
         return RETRY_ZERO if retry else FIRST_ZERO, 0
@@ -169,7 +169,7 @@ def _looked_up(answer: int | None, failure: str) -> int:
 def _check(consumer_type: str, consume_from_where: str) -> None:
     if consumer_type not in CONSUMER_TYPES:
         known = ", ".join(CONSUMER_TYPES)
-        raise UsageError(f"{consumer_type!r} is no consumer type; expected one of {known}")
+        raise UsageError(f"{consumer_type!r} is not a consumer type; expected one of {known}")
     if consume_from_where not in CURRENT_MODES + DEPRECATED_MODES:
         known = ", ".join(CURRENT_MODES + DEPRECATED_MODES)
-        raise UsageError(f"{consume_from_where!r} is no start mode; expected one of {known}")
+        raise UsageError(f"{consume_from_where!r} is not a start mode; expected one of {known}")

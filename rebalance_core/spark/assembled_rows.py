@@ -45,7 +45,7 @@ class AssembleTask:
     buckets: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """The rows of all groups and topics of a task, as `ROUTED_DDL`."""
+        """Yield the rows of all groups and topics of a task, as `ROUTED_DDL`."""
         for bucket, keys in evidence_of_buckets(batches):
             waiting: list[Tables] = []
             rows = 0

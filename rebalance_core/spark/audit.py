@@ -67,7 +67,7 @@ class AuditFrames:
             yield checked
 
     def with_propagation(self, folder: str) -> AuditFrames:
-        """The same, and what `propagate` wrote into a folder."""
+        """Return the same tables with what `propagate` wrote into a folder."""
         session = self.history.cluster_events.sparkSession
         refuse_changed(session, folder, [PROPAGATION.name])
         source = source_of(PROPAGATION, read_written(session, folder, PROPAGATION.name))
@@ -75,7 +75,7 @@ class AuditFrames:
 
 
 def read_inputs(session: SparkSession, folder: str) -> AuditFrames:
-    """The tables that lie by name in a folder.
+    """Return the tables in a folder, by name.
 
     Raises:
         InputRefused: a table lacks columns, is there twice or is not readable.
@@ -84,7 +84,7 @@ def read_inputs(session: SparkSession, folder: str) -> AuditFrames:
 
 
 def read_ingested(session: SparkSession, folder: str) -> AuditFrames:
-    """The tables that an ingest of ours wrote into a folder."""
+    """Return the tables that our `ingest` wrote into a folder."""
     rejected, store = read_written(session, folder, REJECTED.name), object_store(folder)
     if store is None:
         return replace(read_inputs(session, folder), rejected=rejected)

@@ -35,12 +35,12 @@ _OF_THE_RUN = tuple(column.name for column in RUN_COLUMNS)
 
 
 def is_catalog(session: SparkSession, name: str) -> bool:
-    """True for Spark's own catalog, and for one that its configuration names."""
+    """Return True for Spark's own catalog and for a catalog that its configuration names."""
     return name == SESSION_CATALOG or session.conf.get(_CATALOG + name, None) is not None
 
 
 def is_forgotten(session: SparkSession, database: str) -> bool:
-    """True for a database of Spark's own catalog, if it lives as long as the session."""
+    """Return True for a database of Spark's own catalog, if it lives as long as the session."""
     first = database.partition(".")[0]
     of_session = "." not in database or first == SESSION_CATALOG
     current = (
@@ -51,7 +51,7 @@ def is_forgotten(session: SparkSession, database: str) -> bool:
 
 
 def quoted(name: str) -> str:
-    """A dotted name as SQL takes it, whatever words are in it.
+    """Return a dotted name quoted for SQL, whatever words are in it.
 
     Raises:
         UsageError: It is no name of a database or of a table.
@@ -97,7 +97,7 @@ def database_tables(
     if whole and len(whole) == len(frames):
         raise UsageError(f"where {where}: no table of {database} has all of its columns")
     if whole and warn is not None:
-        warn(f"where {where}: read whole, for want of its columns: {', '.join(whole)}")
+        warn(f"where {where}: read whole, as they lack its columns: {', '.join(whole)}")
     try:
         chosen = {
             name: frame if where is None or name in whole else frame.where(where)
@@ -111,7 +111,7 @@ def database_tables(
 
 
 def _without_columns_of(condition: str, frames: Mapping[str, DataFrame]) -> list[str]:
-    """The tables that lack a column of a condition, by the words in it that are columns of any.
+    """Return the tables that lack a column of a condition: words in it that are columns of any.
 
     To try the condition on each would print a page of Java for every one that lacks a column.
     """
@@ -186,7 +186,7 @@ def publish(session: SparkSession, run: str, to: str, prefix: str = "") -> Publi
                 write(RUNS.name, mark.limit(0))
             if isinstance(error, OF_SPARK):
                 raise StoreFailed(
-                    f"run {run_id} is not whole in {to}: {cause_of(error)}; {_AT_ONCE}"
+                    f"run {run_id} is incomplete in {to}: {cause_of(error)}; {_AT_ONCE}"
                 ) from error
             raise
     return Published(run_id, written | {f"{to}.{prefix}{RUNS.name}": 1})
@@ -208,26 +208,26 @@ def _refuse_lost(session: SparkSession, run_id: str, written: Mapping[str, int])
         if found[number] != rows
     ]
     if lost:
-        raise StoreFailed(f"run {run_id} is not whole there: {'; '.join(lost)}; {_AT_ONCE}")
+        raise StoreFailed(f"run {run_id} is incomplete there: {'; '.join(lost)}; {_AT_ONCE}")
 
 
 _AT_ONCE = "if another publish writes into the same tables, repeat this one when it has ended"
 
 
 def publishable(record: Mapping[str, Any], run: str) -> tuple[str, list[str]]:
-    """The id of a run and the names of its tables.
+    """Return the id of a run and the names of its tables.
 
     Raises:
         InputRefused: It has no id, or its record lacks what `runs` keeps.
     """
     if record.get("run_id") is None:
         raise InputRefused(
-            f"{run}/{RUN_NAME} has no run_id: it was written by rebalance-core "
-            f"{record.get('library_version')}; run the job again"
+            f"{run}/{RUN_NAME} has no run_id: rebalance-core {record.get('library_version')} "
+            "wrote it; run the job again"
         )
     missing = [name for name in _OF_THE_RECORD if name not in record]
     if missing:
-        raise InputRefused(f"{run}/{RUN_NAME} is damaged: {', '.join(missing)} is missing")
+        raise InputRefused(f"{run}/{RUN_NAME} is damaged: it lacks {', '.join(missing)}")
     return record["run_id"], [name for name in record["outputs"] if name in ALL_TABLES]
 
 
@@ -235,7 +235,7 @@ _OF_THE_RECORD = ("outputs", "exit_code", "started_at", "clusters")
 
 
 def _mark(record: Mapping[str, Any], tables: list[str]) -> tuple[Any, ...]:
-    """The row of ``runs``, without `RUN_COLUMNS`."""
+    """Return the row of ``runs``, without `RUN_COLUMNS`."""
     return (
         record["job"],
         record["exit_code"],
@@ -260,9 +260,9 @@ def _make_database(session: SparkSession, database: str) -> None:
 
 
 def _format_of(session: SparkSession, name: str) -> str:
-    """``USING …``, where a session catalog of Delta's or Iceberg's would make another table.
+    """Return ``USING …`` where a session catalog of Delta's or Iceberg's would differ.
 
-    Other catalogs make tables of their own format; so does Spark's own, if it was told one.
+    Other catalogs make tables of their own format; so does Spark's own, if configured to.
     """
     catalog = name.partition(".")[0] if is_catalog(session, name.partition(".")[0]) else None
     if (catalog or session.catalog.currentCatalog()) != SESSION_CATALOG:
@@ -334,7 +334,7 @@ def _add_columns(session: SparkSession, name: str, rows: DataFrame) -> None:
     wrong += [f"{column} is missing" for column in _OF_THE_RUN if column not in existing]
     if wrong:
         raise UsageError(
-            f"table {name} was not made by publish: {'; '.join(wrong)}; choose another prefix or "
+            f"publish did not make the table {name}: {'; '.join(wrong)}; choose another prefix or "
             "database"
         )
     last = [column for column in existing if column not in _OF_THE_RUN][-1]
@@ -346,5 +346,5 @@ def _add_columns(session: SparkSession, name: str, rows: DataFrame) -> None:
 
 
 def _types(frame: DataFrame) -> dict[str, str]:
-    """The type of each column as SQL names it."""
+    """Return the type of each column as SQL names it."""
     return {field.name: field.dataType.simpleString() for field in frame.schema.fields}

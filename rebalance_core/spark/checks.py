@@ -150,12 +150,12 @@ def _checked_rows(name: str, checked: Checked, unknown: str) -> Iterator[pa.Reco
 
 
 def used_ddl(name: str) -> str:
-    """The columns of used rows."""
+    """Return the columns of used rows."""
     return f"{ALL_TABLES[name].plain_ddl}, {SOURCE} STRING, {RAW} STRING"
 
 
 def unknown_names(texts: Iterable[str]) -> set[str]:
-    """The names that `RowTask` found to be no columns."""
+    """Return the names that `RowTask` found to be no columns."""
     return {name for text in texts for name in json.loads(text)}
 
 
@@ -213,7 +213,7 @@ class CheckedFrames:
         return groups_sharing_in((row["cluster"], row["groups"]) for row in rows_of(found))
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
-        """The used rows of a table, or the rejected ones, on the driver; of what is few."""
+        """Return the used rows of a small table, or the rejected ones, on the driver."""
         frame = self.rejected if table == REJECTED.name else self.tables[table]
         return arrow_of(frame if most is None else frame.limit(most))
 

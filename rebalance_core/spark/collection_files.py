@@ -33,7 +33,7 @@ from rebalance_core.spark.evidence_chunks import (
 )
 
 _LONGEST_LINE = "mapreduce.input.linerecordreader.line.maxlength"
-"""Hadoop passes over a line of as many bytes, its end among them, and says so in a log only."""
+"""Hadoop skips a line of this many bytes or more, end included, and only logs that it did."""
 _GLOB = re.compile(r"([\\*?\[\]{}^])")
 
 
@@ -44,7 +44,7 @@ class FileReaders:
     readers: Mapping[str, FileReader]
 
     def of(self, uri: str) -> FileReader:
-        """A fresh reader: counts and clocks are one file's, or one split's."""
+        """Return a fresh reader: counts and clocks are those of one file or split."""
         known = self.readers[uri if uri in self.readers else _path(uri)]
         return FileReader(known.file, known.zone, known.brokers, known.group_names)
 
@@ -68,7 +68,7 @@ def collection_evidence(
 
 
 def long_lines(collection: Collection, stats: Iterable[FileStats]) -> Iterator[Unread]:
-    """The refusal of each file in splits of which a line was passed over; its count gets it, too.
+    """Yield the refusal of each file that lost a line in a split; its count gets it, too.
 
     Args:
         collection: what was read.

@@ -32,7 +32,7 @@ _SCHEMA = pa.schema([("bucket", pa.int32()), ("chunk", pa.binary())])
 
 
 def evidence_chunks(pieces: Pieces, buckets: int) -> Iterator[pa.RecordBatch]:
-    """The pieces as `CHUNKS_DDL`; all that concerns one group or topic has the same bucket.
+    """Yield the pieces as `CHUNKS_DDL`, those of one group or topic in the same bucket.
 
     Args:
         pieces: What a task read.
@@ -73,7 +73,7 @@ def evidence_of_buckets(
 
 
 def _by_key(chunks: Iterable[bytes]) -> Iterator[tuple[str, str, Iterator[Evidence]]]:
-    """A group may have a million pieces: chunks of its own stay packed until they are its turn."""
+    """Yield each group's chunks, packed until its turn: a group may have a million pieces."""
     keys: dict[tuple[str, ...], list[bytes | pa.Table]] = {}
     for chunk in chunks:
         split = [*by_key(unpack(chunk), ("part", "key"))]

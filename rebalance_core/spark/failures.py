@@ -1,4 +1,4 @@
-"""What Spark raises, and the line of it that names the cause."""
+"""What Spark raises, and the line that names the cause."""
 
 from pyspark.errors import PySparkException
 
@@ -9,7 +9,7 @@ OF_SPARK: tuple[type[Exception], ...] = (PySparkException, *JVM_ERRORS)
 
 
 def cause_of(error: BaseException) -> str:
-    """Return the line that names the cause; all of it may be a page of Java."""
+    """Return the line that names the cause; the whole text may be a page of Java."""
     lines = [line.strip().lstrip(": ") for line in str(error).splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith("An error occurred while calling")]
     causes = [line for line in lines if line.startswith("Caused by: ")]

@@ -67,7 +67,7 @@ Argument = Any
 
 
 def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> Any:
-    """The owners of every queue: `rebalance_core.allocate_group` of each row.
+    """Return the owners of every queue: `rebalance_core.allocate_group` of each row.
 
     Both lists are sorted as the client sorts them (Java's string order), then every member is
     asked. All queues of a row are divided as one list, as the client divides those of one topic; of
@@ -83,7 +83,7 @@ def rmq_allocate(strategy: Argument, queues: Argument, client_ids: Argument) -> 
     Returns:
         ``ARRAY<STRUCT<topic, broker_name, queue_id, client_ids ARRAY<STRING>>>``: queues and owners
         in RocketMQ's order; several owners or none are shown. Null where the strategy throws or the
-        row is wrong or has nulls (not known is not none): `rmq_allocate_error` says why.
+        row is wrong or has nulls (not known is not none), for the reason in `rmq_allocate_error`.
 
     Raises:
         UsageError: A constant is wrong.
@@ -104,7 +104,7 @@ def rmq_allocate_error(strategy: Argument, queues: Argument, client_ids: Argumen
 
 
 def rmq_assignment_diff(before: Argument, after: Argument) -> Any:
-    """Changes from one result of `rmq_allocate` to another.
+    """Return the changes from one result of `rmq_allocate` to another.
 
     Returns:
         ``ARRAY<STRUCT<topic, broker_name, queue_id, action, client_id>>``, action DROP or ADD: as
@@ -157,12 +157,12 @@ def rmq_pull_from_where(
 
 
 def _text_of(strategy: Argument) -> Argument:
-    """The text of an own object, which is registered; anything else as it is."""
+    """Return the text of an own object, which is registered; anything else as it is."""
     return strategy_text(strategy) if hasattr(type(strategy), "allocate") else strategy
 
 
 def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
-    """The owners of every queue of every group and epoch, in long rows.
+    """Return the owners of every queue of every group and epoch, in long rows.
 
     Each topic is divided by itself, as a client does. A topic whose strategy throws, or whose
     queues or clients are not all known, has no rows.
@@ -174,7 +174,7 @@ def allocate_by_group(frame: DataFrame, strategy: Any) -> DataFrame:
 
     Returns:
         cluster, consumer_group, epoch, topic, broker_name, queue_id, client_id: one row an owner;
-        client_id is null of a queue that nobody owns.
+        client_id is null of a queue without an owner.
 
     Raises:
         UsageError: The frame lacks columns, one has another type, or the strategy is unknown.
@@ -233,7 +233,7 @@ class _Function:
     faults: Callable[..., pa.Array]
 
     def udf(self) -> Any:
-        """The UDF; made anew for each use, as it belongs to the kind of session there is then."""
+        """Return the UDF, new for each use, as it belongs to the session's kind at that time."""
         # both are there for users, but not for type checkers
         if HAS_ARROW_UDFS:
             return sf.arrow_udf(function_in_tasks(self.arrow), self.returns)  # type: ignore[attr-defined]
@@ -260,7 +260,7 @@ class _Function:
             raise UsageError(f"{fault} (argument {name})")
 
     def column(self, name: str, value: Argument) -> Column:
-        """An argument as a column. Raises: UsageError."""
+        """Return an argument as a column. Raises `UsageError`."""
         kind = self.valid[name][0]
         if isinstance(value, str):
             is_word = kind == TEXT and self.fault(name, value) is None and name != "topic"
@@ -278,7 +278,7 @@ class _Function:
 
 
 def _constants(column: Column) -> list[Any]:
-    """The value of a column made by ``lit``; none of another, or where Spark does not tell."""
+    """Return the value of a column made by ``lit``; None of any other, or where Spark hides it."""
     parts = vars(column)  # getattr would make the column of a field
     expression: Any = parts.get("_expr")  # of Connect
     if type(expression).__name__ == "LiteralExpression":
@@ -292,7 +292,7 @@ def _constants(column: Column) -> list[Any]:
 
 
 def _literal(value: Any) -> Column:
-    """A constant column of a value as Arrow gives it."""
+    """Return a constant column of a value as Arrow gives it."""
     if isinstance(value, list):
         return sf.array(*map(_literal, value))
     if isinstance(value, dict):
@@ -301,7 +301,7 @@ def _literal(value: Any) -> Column:
 
 
 def _call(name: str, arguments: Mapping[str, Argument]) -> Any:
-    """A function of columns, or of Series if one of the arguments is one."""
+    """Return a function of columns, or of Series if one of the arguments is a Series."""
     function = _FUNCTIONS[name]
     given = next((value for value in arguments.values() if isinstance(value, pd.Series)), None)
     if given is None:
@@ -321,8 +321,8 @@ def _check_columns(frame: DataFrame, keys: Sequence[str]) -> None:
     missing = [name for name in needed if name not in frame.columns]
     if missing:
         raise UsageError(
-            f"the frame has no {', '.join(missing)}; it needs {', '.join(needed)} and has"
-            f" {', '.join(frame.columns)}"
+            f"the frame lacks {', '.join(missing)}; it needs {', '.join(needed)} and has "
+            f"{', '.join(frame.columns)}"
         )
     lists = [pa.array([], to_arrow_type(frame.schema[name].dataType)) for name in needed[-2:]]
     kernels.rmq_allocate_error(pa.array([], TEXT), *lists)

@@ -15,7 +15,7 @@ from rebalance_core.synthetic.table_parts import PARTS, Part
 
 
 def generate(spark: SparkSession, plan: FleetPlan, *, partitions: int | None = None) -> InputTables:
-    """The fleet of a plan as the tables that `simulate` reads.
+    """Return the fleet of a plan as the tables that `simulate` reads.
 
     Lazy: nothing is made before a frame is used, and each use makes its rows anew. An entity's rows
     depend on the plan and its number only, so partitions change nothing but the order of rows.

@@ -38,8 +38,8 @@ class HadoopPlace:
         context = context_of(session)
         if context is None:
             raise UsageError(
-                f"{self.url} is reached through Hadoop in a driver of one's own, and Spark "
-                "Connect gives none; name a folder that this host and the executors share, or s3://"
+                f"{self.url} is reached through Hadoop in the driver's own JVM, and Spark Connect "
+                "has none; name a folder that this host and the executors share, or s3://"
             )
         jvm: Any = context._jvm
         self._session, self._jvm = session, jvm
@@ -76,7 +76,7 @@ class HadoopPlace:
             return sorted(entry.getPath().getName() for entry in self._files.listStatus(self._path))
 
     def read_text(self) -> str | None:
-        """A small file, or None if it is not there."""
+        """Return the text of a small file, or None if it is not there."""
         with _os_errors():
             if not self._files.exists(self._path):
                 return None

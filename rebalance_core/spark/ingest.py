@@ -95,7 +95,7 @@ def _pieces_of_driver(evidence: DataFrame) -> list[Evidence]:
 def ingested_tables(
     session: SparkSession, collection: Collection, assumed: Assumptions | None = None
 ) -> Iterator[dict[str, DataFrame]]:
-    """The tables of a collection, lazy, with the contract's columns; kept until the end."""
+    """Yield the tables of a collection, lazy, with the contract's columns; kept until the end."""
 
     def complete(batches: Batches, counts: IngestCounts) -> TableRows:
         return completing(routed_tables(batches), counts)

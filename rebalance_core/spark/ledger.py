@@ -66,7 +66,7 @@ class Ledger:
 
     @classmethod
     def read(cls, spark: SparkSession, path: str) -> Ledger:
-        """The ledger a finished run wrote into ``path``.
+        """Return the ledger that a finished run wrote into ``path``.
 
         Raises:
             InputRefused: the folder is not a finished result, its contract is not this library's,
@@ -86,7 +86,7 @@ class Ledger:
             raise InputRefused(f"{folder} lacks a table of the ledger: {first_line}") from error
 
     def frames(self) -> dict[str, DataFrame]:
-        """The DataFrames by table name, in the contract's order."""
+        """Return the DataFrames by table name, in the contract's order."""
         return {name: getattr(self, name) for name in LEDGER_TABLES}
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ class _TaskWithPlugins:
 
 
 def in_tasks(body: _Body) -> _Body:
-    """The body of a task, which knows the plugins there too."""
+    """Return the body of a task, which knows the plugins there too."""
     return _TaskWithPlugins(body) if custom.plugins() else body  # type: ignore[return-value]  # alike
 
 

@@ -64,7 +64,7 @@ _BYTES_PER_TASK = 128 << 20
 def parquet_source(
     spark: SparkSession, table: Table, path: str, files: Sequence[Location]
 ) -> Source:
-    """The rows of Parquet files.
+    """Return the rows of Parquet files.
 
     Args:
         spark: Any session.
@@ -92,7 +92,7 @@ def parquet_source(
 
 
 def stored_tables(spark: SparkSession, folder: Place, names: Iterable[str]) -> dict[str, Source]:
-    """The tables that a job of ours wrote into a folder of an object store; lazy."""
+    """Return the tables that our job wrote into a folder of an object store; lazy."""
     return {
         name: parquet_source(spark, ALL_TABLES[name], str(place), place.files())
         for name, place in ((name, folder / name) for name in names)
@@ -100,7 +100,7 @@ def stored_tables(spark: SparkSession, folder: Place, names: Iterable[str]) -> d
 
 
 def _shares(pieces: Sequence[ParquetRows], cores: int) -> list[list[ParquetRows]]:
-    """The pieces of each task: as many tasks as cores, more if they had too much to read."""
+    """Return the pieces of each task: as many tasks as cores, more if they had too much to read."""
     size = sum(piece.size for piece in pieces)
     tasks = min(len(pieces), max(cores, -(-size // _BYTES_PER_TASK)))
     falling = sorted(pieces, key=lambda piece: -piece.size)
@@ -114,7 +114,7 @@ _FILE, _ROW = "_source_file", "_source_row"
 
 
 def parquet_frame(spark: SparkSession, table: Table, path: str) -> Source:
-    """The rows of Parquet files that only Spark reaches."""
+    """Return the rows of Parquet files that only Spark reaches."""
     rows = spark.read.parquet(path)
     names = [name for name in rows.columns if name not in TECHNICAL]
     columns = [sf.col(f"`{name}`") for name in names]
@@ -143,12 +143,12 @@ def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
 
 
 def json_source(spark: SparkSession, table: Table, path: str) -> Source:
-    """The rows of JSON lines."""
+    """Return the rows of JSON lines."""
     return Source(table, _lines(spark, path), _reading(partial(text_rows.json_rows, table)), None)
 
 
 def csv_source(spark: SparkSession, table: Table, path: str) -> Source:
-    """The rows of CSV; every part of the table has the header of the first."""
+    """Return the rows of CSV; every part of the table has the header of the first."""
     text = spark.read.option("recursiveFileLookup", True).text(path).limit(1)
     lines = rows_of(text.select(sf.col("value").cast("BINARY").alias("value")))
     header = lines[0]["value"].decode(errors="replace").lstrip("\ufeff") if lines else ""
@@ -162,7 +162,7 @@ def csv_source(spark: SparkSession, table: Table, path: str) -> Source:
 
 
 def _lines(spark: SparkSession, path: str) -> DataFrame:
-    """The lines of text files, as octets.
+    """Return the lines of text files, as octets.
 
     ``split`` is ``file@byte``: a large file is read in splits, and where a line of a later split
     stands is not known to the task that reads it.
@@ -175,7 +175,7 @@ def _lines(spark: SparkSession, path: str) -> DataFrame:
 
 
 def _reading(parse: Callable[[Lines], ReadRows], header: str | None = None) -> Read:
-    """The rows that ``parse`` makes of `_lines`.
+    """Return the rows that ``parse`` makes of `_lines`.
 
     ``_source`` is ``file:line``, or ``file@byte`` of a later split. With a ``header``, the first
     line of every file must be that line and is left out.
@@ -199,7 +199,7 @@ def _texts(batch: pa.RecordBatch) -> pa.RecordBatch:
 class InputTables:
     """The tables of one simulation, as read or made by hand (see `conform` for what is accepted).
 
-    ``paths`` says where a table was read from, ``read_from`` how.
+    ``paths`` has where a table was read from, ``read_from`` how.
     """
 
     cluster_events: DataFrame
@@ -260,13 +260,13 @@ class InputTables:
         *,
         warn: Callable[[str], object] | None = None,
     ) -> InputTables:
-        """The input tables that a database of a catalog has by name; lazy.
+        """Return the input tables that a database of a catalog has by name; lazy.
 
         Args:
             spark: Any session.
             database: ``catalog.database``, or ``database`` of the current catalog.
-            where: A condition in SQL for the rows, e.g. ``cluster = 'a'``; a table that lacks a
-                column of it is read whole.
+            where: A condition in SQL for the rows, e.g. ``cluster = 'a'``; a table that lacks one
+                of its columns is read whole.
             warn: Gets a text for what is read whole.
 
         Raises:
@@ -286,19 +286,19 @@ class InputTables:
 
     @classmethod
     def read_stored(cls, spark: SparkSession, folder: Place) -> InputTables:
-        """The tables that a job of ours wrote into a folder of an object store; lazy."""
+        """Return the tables that our job wrote into a folder of an object store; lazy."""
         read = stored_tables(spark, folder, INPUT_TABLES)
         frames = {name: source.conformed for name, source in read.items()}
         paths = {name: str(folder / name) for name in frames}
         return cls(**frames, paths=paths, read_from=read)
 
     def tables(self) -> dict[str, DataFrame]:
-        """The frames that are there, by table name."""
+        """Return the frames that are there, by table name."""
         frames = {name: getattr(self, name) for name in INPUT_TABLES}
         return {name: frame for name, frame in frames.items() if frame is not None}
 
     def sources(self) -> dict[str, Source]:
-        """The tables that are there as they were read, or from the frames given."""
+        """Return the tables that are there as they were read, or from the frames given."""
         found = {}
         for name, frame in self.tables().items():
             read = self.read_from.get(name)
@@ -327,13 +327,13 @@ def _files(spark: SparkSession, path: str) -> list[str]:
 
 
 def _is_here(spark: SparkSession, path: str) -> bool:
-    """True for a path that means the same to this process and to Spark."""
+    """Return True for a path that means the same to this process and to Spark."""
     of_driver = path.startswith("file:") and context_of(spark) is not None
     return of_driver and "%" not in path
 
 
 def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[str, str]:
-    """The path of every table that lies right in the folder.
+    """Return the path of every table that lies right in the folder.
 
     Raises:
         InputRefused: a table is there twice, or not as the record of the folder has it.
@@ -355,7 +355,7 @@ def tables_in(spark: SparkSession, folder: str, names: Iterable[str]) -> dict[st
 def read_table(
     spark: SparkSession, table: Table, path: str, input_format: str | None = None
 ) -> Source:
-    """The table that lies there.
+    """Return the table that lies there.
 
     Raises:
         InputRefused: it cannot be read, or is not as the record beside it has it.
@@ -394,7 +394,7 @@ _UNPACKED = 10
 
 def _about_rows(spark: SparkSession, path: str, kind: str) -> int | None:
     if is_local(path):
-        # a Connect server may have the folder elsewhere, and says so when it reads
+        # a Connect server may have the folder elsewhere, and fails when it reads
         path_here = local_path(path)
         files = [path_here] if path_here.is_file() else path_here.rglob("*")
         listed = [(file.name, file.stat().st_size) for file in files if file.is_file()]
@@ -416,7 +416,7 @@ READ_TABLES = (*OBSERVED_TABLES, *FINDING_TABLES, *COVERAGE_TABLES)
 
 
 def read_observed(spark: SparkSession, folder: str) -> dict[str, Source]:
-    """The tables that lie by name in the folder, as `InputTables.read` reads its own; lazy.
+    """Return the tables that a folder has by name, as `InputTables.read` reads its own; lazy.
 
     Raises:
         InputRefused: a table lacks columns, is there twice or is not readable.
@@ -426,7 +426,7 @@ def read_observed(spark: SparkSession, folder: str) -> dict[str, Source]:
 
 
 def observed(frames: Mapping[str, DataFrame]) -> dict[str, Source]:
-    """The tables out of frames by name, which may have others as well.
+    """Return the tables out of frames by name, which may have others as well.
 
     Raises:
         InputRefused: a table lacks columns.

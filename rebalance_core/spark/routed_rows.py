@@ -23,7 +23,7 @@ def routed_rows(
     copies: int = 1,
     more_rejected: DataFrame | None = None,
 ) -> DataFrame:
-    """The used rows, and the rejected ones among them, each bucket in one task.
+    """Return the used rows, and the rejected ones among them, each bucket in one task.
 
     Args:
         checked: The input.
@@ -79,5 +79,5 @@ def routed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
 
 
 def routed_batch(bucket: int, table: str, rows: bytes) -> pa.RecordBatch:
-    """Some rows of a table, packed, as `ROUTED_DDL`."""
+    """Return some rows of a table, packed, as `ROUTED_DDL`."""
     return one_row(ROUTED_SCHEMA, bucket, table, rows)

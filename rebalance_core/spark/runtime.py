@@ -89,7 +89,7 @@ class KeptByTasks(Generic[FactsT]):
     kept: KeptTables[FactsT]
 
     def facts(self) -> FactsT:
-        """The facts of all tasks."""
+        """Return the facts of all tasks."""
         return self.kept.facts()
 
     def write(self, into: TablesOfTasks, names: Iterable[str]) -> None:
@@ -194,7 +194,7 @@ class SparkRuntime:
         return TaskRows(by_number(sent, tasks, "bucket"), routed_tables)
 
     def run(self, rows: TaskRows, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
-        """The facts alone; one job."""
+        """Return the facts alone; one job."""
         return make_unwritten(rows.frame, rows.work(work), kind)
 
     @contextmanager

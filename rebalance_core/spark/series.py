@@ -77,7 +77,7 @@ def rmq_pull_from_where(
 
 
 def array_of(name: str, column: pd.Series, kind: pa.DataType) -> pa.Array:
-    """A column as an Arrow array.
+    """Return a column as an Arrow array.
 
     Raises:
         UsageError: Its values have another type, or are numbers that pandas rounded.
@@ -86,7 +86,9 @@ def array_of(name: str, column: pd.Series, kind: pa.DataType) -> pa.Array:
         if kind == NUMBER:
             return _numbers(name, column)
         if pa.types.is_list(kind) and column.map(lambda value: isinstance(value, str)).any():
-            raise TypeError("a text is no list, though pyarrow takes it for one of characters")
+            raise TypeError(
+                "a text is not a list, though pyarrow takes it for a list of characters"
+            )
         # pyarrow would cut 1.5 to 1 unasked; of 1 beside a null pandas has made 1.0
         return pa.Array.from_pandas(column, type=_with_floats(kind)).cast(kind)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -94,7 +96,7 @@ def array_of(name: str, column: pd.Series, kind: pa.DataType) -> pa.Array:
 
 
 def _with_floats(kind: pa.DataType) -> pa.DataType:
-    """The type with double precision for whole numbers inside of structs."""
+    """Return the type with double precision for whole numbers inside structs."""
     if pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
         return pa.list_(
             pa.struct([
@@ -109,7 +111,8 @@ def _numbers(name: str, column: pd.Series) -> pa.Array:
     """Whole numbers, or texts of them, which pandas does not round."""
     if column.dtype.kind == "f" and bool((column.abs() >= EXACT).any()):
         raise UsageError(
-            f"{name}: pandas rounds numbers from 2^53 on beside nulls; cast the column to STRING"
+            f"{name}: pandas rounds whole numbers of 2^53 and above beside nulls; cast the column "
+            "to STRING"
         )
     if column.dtype.kind == "f":
         return pa.Array.from_pandas(column, type=NUMBER)
@@ -117,6 +120,6 @@ def _numbers(name: str, column: pd.Series) -> pa.Array:
 
 
 def series_of(array: pa.Array) -> pd.Series:
-    """An Arrow array as a column; whole numbers stay whole."""
+    """Return an Arrow array as a column; whole numbers stay whole."""
     column: pd.Series = array.to_pandas(integer_object_nulls=True)
     return column.astype(object) if isinstance(array, pa.Int64Array) else column

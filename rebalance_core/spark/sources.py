@@ -41,7 +41,7 @@ from rebalance_core.storage.place import Place, is_direct, object_store, place_o
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
-    """The rows as dicts, structs as well, in the frame's order; only for what is known to be few.
+    """Return the rows as dicts, structs as well, in the frame's order; only for few rows.
 
     Raises:
         PySparkException: Not all of them came.
@@ -62,7 +62,7 @@ def frame_of(session: SparkSession, rows: pa.Table, ddl: str) -> DataFrame:
 
 
 def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows that are packed in the only column."""
+    """Yield the rows that are packed in the only column."""
     for batch in batches:
         for chunk in batch.column(0):
             yield from unpack(chunk.as_buffer()).to_batches()
@@ -76,7 +76,7 @@ _MOST_CORES = 1 << 16
 
 
 def cores_of(session: SparkSession) -> int:
-    """The default parallelism of any session; under Spark Connect one small job."""
+    """Return the default parallelism of any session; under Spark Connect by one small job."""
     context = context_of(session)
     if context is not None:
         return int(context.defaultParallelism)
@@ -94,14 +94,14 @@ def task_count(
     Args:
         amount: Of rows, or of what else there is to do.
         session: Any session.
-        per_task: How much of it one task does; None: of rows.
+        per_task: How many numbers one task takes; None: as many as rows.
         per_core: How many a core gets at least.
     """
     return max(per_core * cores_of(session), -(-amount // (per_task or ROWS_PER_TASK)))
 
 
 def task_count_of(sources: Iterable[Source], session: SparkSession) -> int:
-    """Tasks for rows that nobody has counted; with a frame's, as many as Spark's own shuffles."""
+    """Return tasks for uncounted rows; with a frame's, as many as Spark's own shuffles."""
     about = [source.about_rows for source in sources]
     tasks = task_count(sum(rows or 0 for rows in about), session)
     of_shuffles = str(session.conf.get("spark.sql.shuffle.partitions"))
@@ -127,9 +127,9 @@ class Source:
     Attributes:
         table: The contract.
         frame: What is read: lines of text, columns of any types, or numbers of shares of files.
-        read: What a task makes of it.
-        extras: Unknown columns, sorted, if a header or schema tells them; None: `read` does.
-        about_rows: How many, by the size of its files; None: nobody knows before they are read.
+        read: What a task makes of a part.
+        extras: Unknown columns, sorted, if a header or schema has them; None: `read` finds them.
+        about_rows: How many, by the size of its files; None: not known before they are read.
     """
 
     table: Table
@@ -194,7 +194,7 @@ def _names_in(lines: pa.Array) -> set[str]:
 
 
 def conformed_ddl(table: Table) -> str:
-    """The columns of a conformed frame."""
+    """Return the columns of a conformed frame."""
     return f"{table.plain_ddl}, {SOURCE} STRING, {RAW} STRING, {READ_ISSUES} {ISSUES_TYPE}"
 
 
@@ -236,7 +236,7 @@ def refuse_changed(session: SparkSession, folder: str, tables: Iterable[str]) ->
 
 
 def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
-    """The table in the folder, with the contract's columns; lazy.
+    """Return the table in the folder, with the contract's columns; lazy.
 
     Args:
         session: Any session.
@@ -251,7 +251,7 @@ def read_written(session: SparkSession, folder: str, table: str) -> DataFrame:
 
 
 def reader_of(session: SparkSession, folder: str) -> ReadWritten:
-    """Reads the tables of a folder on the driver: by itself, where it reaches them as tasks do."""
+    """Read the tables of a folder on the driver: itself, where it reaches them as tasks do."""
     if is_direct(folder):
         return reader_here(folder)
 

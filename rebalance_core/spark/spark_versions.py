@@ -44,15 +44,15 @@ def refuse_too_old(version: str | None = None) -> None:
     if found is not None and _numbers(found) < OLDEST:
         where = "pyspark is" if version is None else "the session's Spark is"
         raise UsageError(
-            f"{where} {found}, which is too old: valid is {SUPPORTED}; install one (pip install "
-            "'pyspark>=3.5,<4.4') or name a --master that is newer"
+            f"{where} {found}, which is too old: valid is {SUPPORTED}; install such a version "
+            "(pip install 'pyspark>=3.5,<4.4') or name a --master with a newer Spark"
         )
 
 
 def _installed() -> str | None:
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
-        return None  # the import says so
+        return None  # the import raises the reason
     # by its loader, as the pyspark of spark-submit is in a zip; loaders of source have get_data
     path = spec.origin.replace("__init__.py", "version.py")
     found = re.search(r"""["'](\d[^"']*)""", spec.loader.get_data(path).decode())  # type: ignore[union-attr]
@@ -73,7 +73,7 @@ def require_connect() -> None:
 
 
 def context_of(session: SparkSession) -> SparkContext | None:
-    """The session's context; None under Spark Connect, which has none."""
+    """Return the session's context; None under Spark Connect, which has none."""
     try:
         return session.sparkContext
     except (AttributeError, NotImplementedError):  # from 4.0 on, before
@@ -159,7 +159,7 @@ def _unshifted(number: int, bits: int) -> int:
 
 
 def is_condition(error: Exception, name: str) -> bool:
-    """True for an error of Spark of that condition.
+    """Return True for a Spark error of that condition.
 
     ``PySparkException.getCondition`` is of 4.0 and later, and a Connect client of 3.5 knows none:
     it stands in the text of all of them.

@@ -42,7 +42,7 @@ Work = Callable[[Batches, FactsT], TableRows]
 
 
 def merged(kind: Callable[[], FactsT], parts: Iterable[FactsT]) -> FactsT:
-    """The facts of all tasks."""
+    """Return the facts of all tasks."""
     whole = kind()
     for part in parts:
         whole.merge(part)
@@ -61,7 +61,7 @@ def one_attempt(
     rows: Iterable[tuple[str, pa.RecordBatch]],
     facts: object = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Write the rows, each with the name of its table; one row that says what was written.
+    """Write the rows, each with the name of its table; return one row on what was written.
 
     Args:
         folder: For the files of attempts.
@@ -213,7 +213,7 @@ class TaskTables(Protocol):
 
 @contextmanager
 def task_tables(session: SparkSession, folder: str, tables: Sequence[str]) -> Iterator[TaskTables]:
-    """The tables of a folder.
+    """Yield the tables of a folder.
 
     Args:
         session: Any session.
@@ -231,7 +231,7 @@ def task_tables(session: SparkSession, folder: str, tables: Sequence[str]) -> It
 
 
 def make_unwritten(rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT]) -> FactsT:
-    """The facts of all tasks; the rows that they make are written nowhere."""
+    """Return the facts of all tasks; their rows are not written anywhere."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         facts = kind()
@@ -261,11 +261,11 @@ class KeptTables(Generic[FactsT]):
     tables: Mapping[str, Table]
 
     def facts(self) -> FactsT:
-        """The facts of all tasks."""
+        """Return the facts of all tasks."""
         return merged(self.kind, _facts_of(self.chunks))
 
     def rows(self, table: str) -> DataFrame:
-        """The rows of one table."""
+        """Return the rows of one table."""
         chunks = self.chunks.where(sf.col("name") == table).select("chunk")
         return chunks.mapInArrow(unpacked, self.tables[table].plain_ddl)
 
@@ -284,7 +284,7 @@ def kept_tables(
     kind: Callable[[], FactsT],
     tables: Mapping[str, Table] = ALL_TABLES,
 ) -> KeptTables[FactsT]:
-    """The tables that tasks make of rows, kept until closed; ``kind`` makes empty facts."""
+    """Return the tables that tasks make of rows, kept until closed; ``kind`` makes empty facts."""
 
     def run(batches: Batches) -> Iterator[pa.RecordBatch]:
         facts = kind()

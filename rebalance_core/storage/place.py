@@ -35,7 +35,7 @@ pyarrow knows no exclusive creation in a store. Of two writers the last one stay
 sees it.
 """
 CONNECT_SECONDS, REQUEST_SECONDS, ATTEMPTS = 3.0, 10.0, 3
-"""How long a store may be silent, and how often it is asked: a dead one is told in half a minute.
+"""How long a store may be silent, and how often it is asked: a dead store shows in half a minute.
 
 pyarrow's own 1 and 3 s are short for a store that completes the upload of a large file.
 """
@@ -48,7 +48,7 @@ class LocalAccess:
     """The files of this machine."""
 
     def open(self) -> fs.FileSystem:
-        """The file system."""
+        """Return the file system."""
         from pyarrow import fs
 
         return fs.LocalFileSystem()
@@ -75,7 +75,7 @@ class S3Access:
     ca_bundle: str | None = None
 
     def open(self) -> fs.FileSystem:
-        """The file system; at most the bucket's region is asked for."""
+        """Return the file system, at the cost of at most a request for the bucket's region."""
         from pyarrow import fs
 
         region = self.region
@@ -101,7 +101,7 @@ class HadoopAccess:
     """An HDFS, through Hadoop's own libhdfs.
 
     Attributes:
-        host: Of the name node, or a name service; ``default``: as Hadoop's configuration says.
+        host: Of the name node, or a name service; ``default``: the host in Hadoop's configuration.
         port: 0: the usual one.
     """
 
@@ -109,7 +109,7 @@ class HadoopAccess:
     port: int = 0
 
     def open(self) -> fs.FileSystem:
-        """The file system.
+        """Return the file system.
 
         Raises:
             OSError: libhdfs or its JVM is not there, or the name node does not answer.
@@ -124,13 +124,15 @@ Access = LocalAccess | S3Access | HadoopAccess
 
 @cache
 def opened(access: Access) -> fs.FileSystem:
-    """The file system, opened once in a process."""
+    """Return the file system, opened once in a process."""
     return access.open()
 
 
 @cache
 def why_not_opened(access: Access) -> str | None:
-    """Reason why the file system cannot be opened, as it was first said; None: it can."""
+    """Reason why the file system cannot be opened, in the words of the first attempt; None: it
+    can.
+    """
     try:
         opened(access)
     except (ImportError, OSError) as error:
@@ -164,7 +166,7 @@ def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Acc
 
 
 def _region_of(bucket: str) -> str | None:
-    """Where Amazon keeps the bucket; None: it does not say, and the first request will tell why."""
+    """Where Amazon keeps the bucket; None: unknown, and the first request will show the reason."""
     from pyarrow import fs
 
     try:
@@ -173,7 +175,7 @@ def _region_of(bucket: str) -> str | None:
         return None
 
 
-# What a store answered, in a line that says what to do.
+# What a store answered, in a line that states what to do.
 
 _ANSWER = re.compile(
     r"(?:in|of) bucket '(?P<bucket>[^']*)'.*?"
@@ -200,12 +202,12 @@ _FAILS = re.compile(r"\b5\d\d\b")
 
 
 def is_of_store(error: BaseException) -> TypeGuard[OSError]:
-    """True for what pyarrow raises where an S3 store refused or did not answer."""
+    """Return True for what pyarrow raises where an S3 store refused or did not answer."""
     return isinstance(error, OSError) and "AWS Error" in str(error)
 
 
 def store_failed(error: BaseException) -> bool:
-    """True where an S3 store is at fault, and neither who asks nor what is asked for."""
+    """Return True where an S3 store is at fault, not the caller and not what it asked for."""
     answer = _ANSWER.search(str(error)) if is_of_store(error) else None
     if answer is None:
         return False
@@ -221,7 +223,7 @@ def _throttles(answer: re.Match[str]) -> bool:
 def refusal(
     error: OSError, what: str, refused: type[RebalanceError] = UsageError
 ) -> RebalanceError:
-    """Make an error of ours of what a file system said: `StoreFailed` where `store_failed`.
+    """Turn a file system's error into one of ours: `StoreFailed` where `store_failed`.
 
     Args:
         error: of the file system.
@@ -233,7 +235,7 @@ def refusal(
 
 
 def is_full(error: BaseException) -> TypeGuard[OSError]:
-    """True where a disk is full, a quota is used up or a file system became read-only."""
+    """Return True where a disk is full, a quota is used up or a file system became read-only."""
     return isinstance(error, OSError) and error.errno in _FULL
 
 
@@ -244,7 +246,7 @@ def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> st
         return error.strerror or str(error).strip().partition("\n")[0]
     code, text = answer["code"], answer["text"].partition(" (Request ID")[0].strip()
     if code == "NO_SUCH_BUCKET":
-        return f"there is no bucket {answer['bucket']}; a run does not make one"
+        return f"bucket {answer['bucket']} does not exist; a run does not create it"
     if code in _DENIED:
         known = any(environment.get(name) for name in _KEYS)
         hint = "" if known else "; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set"
@@ -256,7 +258,7 @@ def reason_of(error: OSError, environment: Mapping[str, str] = os.environ) -> st
     if code in _NETWORK:
         return f"{store} does not answer ({text}); see AWS_ENDPOINT_URL"
     if store_failed(error):
-        return f"{store} has an error of its own ({code}{answer['status']}: {text}); try again"
+        return f"{store} reports an internal error ({code}{answer['status']}: {text}); try again"
     if "301" in answer["status"]:
         return f"bucket {answer['bucket']} is in another region; set AWS_REGION to it"
     return f"{code}{answer['status']}: {text}"
@@ -304,11 +306,11 @@ class Place:
         return opened(self.access)
 
     def exists(self) -> bool:
-        """True for a file and for a folder."""
+        """Return True for a file and for a folder."""
         return bool(self._info().type)
 
     def is_folder(self) -> bool:
-        """True for a folder; in an object store, for a prefix of some object."""
+        """Return True for a folder; in an object store, for a prefix of some object."""
         return not (info := self._info()).is_file and bool(info.type)
 
     def names(self) -> list[str]:
@@ -351,17 +353,17 @@ class Place:
                 found = pq.read_metadata(file.path, filesystem=file.file_system)
             except pa.ArrowInvalid as error:
                 first = str(error).partition("\n")[0]
-                raise pa.ArrowInvalid(f"{file.url[below:]} is no Parquet: {first}") from error
+                raise pa.ArrowInvalid(f"{file.url[below:]} is not Parquet: {first}") from error
             rows += found.num_rows
         return rows
 
     def open(self) -> BinaryIO:
-        """A file's bytes as they are, whatever its suffix says, to be read in order."""
+        """Open a file's bytes as they are, whatever its suffix, for reading in order."""
         opened = self.file_system.open_input_stream(self.path, compression=None)
         return cast("BinaryIO", opened)
 
     def read_text(self) -> str | None:
-        """A small file's text; None if it is not there."""
+        """Return a small file's text; None if it is not there."""
         try:
             with self.file_system.open_input_stream(self.path) as file:
                 return str(file.read().decode("utf-8"))
@@ -443,11 +445,11 @@ class LocalPlace(Place):
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
     def read_text(self) -> str | None:
-        """A small file's text; None if it is not there."""
+        """Return a small file's text; None if it is not there."""
         path = Path(self.path)
         try:
             if path.is_fifo() or path.is_char_device():
-                raise OSError(errno.EINVAL, "no plain file", self.path)
+                raise OSError(errno.EINVAL, "not a regular file", self.path)
             return path.read_text("utf-8")
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -507,7 +509,7 @@ class LocalPlace(Place):
 
     @contextmanager
     def _written_aside(self, text: str) -> Iterator[Path]:
-        """A file that is gone in the end, on a full disk and after a signal too."""
+        """Yield a file that is removed in the end, on a full disk and after a signal too."""
         aside = Path(self.path).with_name(f".{self.name}.{os.urandom(16).hex()}")
         try:
             with aside.open("x", encoding="utf-8") as file:
@@ -535,7 +537,7 @@ _ADDRESS = re.compile(r"(?P<host>[^:]+)(?::(?P<port>\d+))?")
 
 
 def place_of(location: Location) -> Place:
-    """The place.
+    """Return the place.
 
     Args:
         location: A path, a ``file:`` URI, ``s3://`` or ``s3a://`` with a bucket, or ``hdfs://``.
@@ -558,7 +560,7 @@ def place_of(location: Location) -> Place:
 
 
 def is_reachable(location: str) -> bool:
-    """True if `place_of` gives a place; `UsageError` if the address is wrong."""
+    """Return True if `place_of` returns a place; raise `UsageError` if the address is wrong."""
     try:
         place_of(location)
     except NotReached:
@@ -567,7 +569,7 @@ def is_reachable(location: str) -> bool:
 
 
 def object_store(location: Location) -> Place | None:
-    """The place, if it is in an object store that is reached from here.
+    """Return the place, if it is in an object store that this process reaches.
 
     Tasks of a cluster write there themselves. A local folder they may not share, and for HDFS each
     of their Python processes would start a JVM: Spark has its own way to both.
@@ -580,12 +582,12 @@ def object_store(location: Location) -> Place | None:
 
 
 def is_direct(location: str) -> bool:
-    """True for a place that driver and tasks reach without Spark: local, or an object store."""
+    """Return True for a place that driver and tasks reach without Spark: local, or a store."""
     return is_local(location) or object_store(location) is not None
 
 
 def reachable() -> str:
-    """The kinds of places, in words."""
+    """Return the kinds of places, in words."""
     return "local folders, " + ", ".join(f"{scheme}://" for scheme in _MAKERS)
 
 
@@ -593,15 +595,14 @@ def _s3_place(uri: re.Match[str]) -> Place:
     bucket, shown = uri["host"], without_user(uri[0])
     if "@" in bucket:
         raise UsageError(
-            f"{shown}: keys do not belong into an address; set AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY"
+            f"{shown}: keep keys out of addresses; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         )
     if not bucket:
-        raise UsageError(f"{shown}: names no bucket; write {uri['scheme']}://BUCKET/FOLDER")
+        raise UsageError(f"{shown} names no bucket; write {uri['scheme']}://BUCKET/FOLDER")
     try:
         from pyarrow.fs import S3FileSystem  # noqa: F401  # some builds of pyarrow have none
     except ImportError as error:
-        raise NotReached(f"{shown}: this pyarrow is built without S3 ({error})") from error
+        raise NotReached(f"{shown}: the installed pyarrow is built without S3 ({error})") from error
     return Place(uri[0], f"{bucket}{uri['path']}", s3_access(bucket))
 
 
@@ -616,8 +617,8 @@ def _hadoop_place(uri: re.Match[str]) -> Place:
     if reason is not None:
         raise NotReached(
             f"{uri[0]}: HDFS is reached through Hadoop's libhdfs, which does not work here "
-            f"({reason}); set JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob), "
-            "or leave it to Spark: --run-on spark"
+            f"({reason}); set JAVA_HOME, HADOOP_HOME and CLASSPATH=$(hadoop classpath --glob), or "
+            "leave it to Spark: --run-on spark"
         )
     return Place(uri[0], uri["path"] or "/", access)
 

@@ -109,7 +109,9 @@ def read_version(folder: Folder) -> dict[str, Any]:
     except OSError as error:
         raise refusal(error, f"{folder.url} cannot be read", InputRefused) from error
     if not isinstance(record, dict) or type(record.get("contract_version")) is not int:
-        raise DamagedRecord(f"{folder.url}/{RUN_NAME} has no contract_version; it is not ours")
+        raise DamagedRecord(
+            f"{folder.url}/{RUN_NAME} has no contract_version; rebalance-core did not write it"
+        )
     fault = next(_object({}, _FIELDS)("", record), None)
     if fault is not None:
         raise DamagedRecord(f"{folder.url}/{RUN_NAME} is damaged: {fault}")
@@ -136,16 +138,18 @@ def refuse_unreadable(record: Record | None, where: str, contract_version: int) 
     """
     if record is None:
         raise InputRefused(
-            f"{where} holds no {RUN_NAME} of ours: no result, or a run that died or is still going"
+            f"{where} holds no {RUN_NAME} of rebalance-core: no result, or a run that died or is "
+            "still going"
         )
     version = record["contract_version"]
     if record.get("status") == STATUS_FAILED:
-        reason = record.get("error") or "no reason kept"
+        reason = record.get("error") or "the run recorded no reason"
         raise InputRefused(f"{where} is the output of a run that failed: {reason}")
     if version > contract_version:
         raise InputRefused(
             f"{where} has tables of contract version {version}, made by rebalance-core "
-            f"{record.get('library_version')}; this one reads {contract_version}: upgrade it"
+            f"{record.get('library_version')}; this version reads {contract_version}: upgrade "
+            "rebalance-core"
         )
     if version < contract_version:
         raise InputRefused(
@@ -187,7 +191,7 @@ def _check(valid: Callable[[Any], object], what: str) -> Check:
 def _whole(least: int, most: int) -> Check:
     return _check(
         lambda value: type(value) is int and least <= value <= most,
-        f"no whole number from {least} to {most}",
+        f"not a whole number from {least} to {most}",
     )
 
 
@@ -274,7 +278,7 @@ def _outputs(name: str, value: Any) -> Iterator[str]:
     yield from _map_of(_object({"rows": _COUNT, "digest": _TEXT}))(name, value)
     for table in value if isinstance(value, dict) else ():
         if not _TABLE_NAME.fullmatch(table):
-            yield _fault(f"a table in {name}", table, "no name of a table")
+            yield _fault(f"a table in {name}", table, "not the name of a table")
 
 
 _FIELDS: Mapping[str, Check] = {

@@ -74,11 +74,11 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a table is gone": (lambda night: shutil.rmtree(night / "epochs"), "epochs is gone"),
     "a part of no octet": (
         lambda night: one_file(night, "memberships").write_bytes(b""),
-        "is no Parquet",
+        "is not Parquet",
     ),
     "a stray file": (
         lambda night: (night / "findings" / "notes.txt").write_text("x"),
-        "notes.txt is no Parquet",
+        "notes.txt is not Parquet",
     ),
     "other columns": (scramble, "its tables cannot be read"),
     "no record, a lock": (

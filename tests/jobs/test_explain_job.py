@@ -214,9 +214,9 @@ def test_mistakes(
 @pytest.mark.parametrize(
     ("record", "said"),
     [
-        (None, "holds no _run.json of ours"),
+        (None, "holds no _run.json of rebalance-core"),
         (RECORD | {"status": "FAILED", "error": "no disk"}, "a run that failed: no disk"),
-        (RECORD | {"contract_version": 99}, "upgrade it"),
+        (RECORD | {"contract_version": 99}, "upgrade rebalance-core"),
         (RECORD, "has no table epochs: it is no ledger"),
     ],
 )

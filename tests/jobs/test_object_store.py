@@ -233,7 +233,7 @@ def test_no_bucket(bucket: str, capsys: pytest.CaptureFixture[str]) -> None:
     for words in ((), ("--dry-run",)):
         assert run(*SIMULATE, "--output", f"{bucket}-none/run", *words) == 2
         told = capsys.readouterr().err
-        assert f"cannot be written: there is no bucket {bucket[6:]}-none" in told
+        assert f"cannot be written: bucket {bucket[6:]}-none does not exist" in told
 
 
 def test_no_permission(
@@ -264,7 +264,7 @@ def test_no_credentials(
 
 @pytest.mark.parametrize(
     ("answer", "said"),
-    [(THROTTLED, "the store throttles (http"), (BROKEN, "has an error of its own")],
+    [(THROTTLED, "the store throttles (http"), (BROKEN, "reports an internal error")],
     ids=["throttles", "broken"],
 )
 def test_a_store_that_is_at_fault(
@@ -363,7 +363,7 @@ def test_an_input_that_is_not_there(
     for place, said in (
         (f"{bucket}/none", f"{bucket}/none does not exist"),
         (f"{bucket}/in", "cluster_events is not in"),
-        (f"{bucket}-none/in", f"there is no bucket {bucket.partition('://')[2]}-none"),
+        (f"{bucket}-none/in", f"bucket {bucket.partition('://')[2]}-none does not exist"),
     ):
         assert run(*words, place) == 4
         assert said in capsys.readouterr().err

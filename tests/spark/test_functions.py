@@ -204,7 +204,7 @@ def test_starts_in_sql(form: str, spark: SparkSession, starting: list[tuple[Any,
 def test_what_pandas_and_pyarrow_make_of_values_is_refused() -> None:
     offsets = pd.Series([2**53 + 1, None])
     constants = ("PUSH", "CONSUME_FROM_LAST_OFFSET", "T")
-    with pytest.raises(UsageError, match=r"max_offset: pandas rounds numbers from 2\^53"):
+    with pytest.raises(UsageError, match=r"max_offset: pandas rounds whole numbers of 2\^53"):
         rmq_pull_from_where(*constants, -1, offsets, None, "5.3")
     exact = rmq_pull_from_where(*constants, -1, pd.Series([str(2**53 + 1), None]), None, "5.3")
     assert exact["offset"].tolist() == [2**53 + 1, None]
@@ -272,14 +272,14 @@ Call = Callable[[SparkSession], Column | DataFrame]
         (lambda spark: rmq_allocate("AVG", ["T"], "client_ids"), "queues must be ARRAY<STRUCT"),
         (lambda spark: rmq_allocate("AVG", "queues", [None]), "client_ids has a null"),
         (lambda spark: rmq_pull_from_where(sf.lit("PUSCH"), *ARGUMENTS[1:]), "'PUSCH' is no"),
-        (lambda spark: rmq_pull_from_where("PUSH", sf.lit(""), *ARGUMENTS[2:]), "no start mode"),
+        (lambda spark: rmq_pull_from_where("PUSH", sf.lit(""), *ARGUMENTS[2:]), "not a start mode"),
         (lambda spark: rmq_pull_from_where(*ARGUMENTS[:3], None, *ARGUMENTS[4:]),
          "stored_offset is null"),
         (lambda spark: rmq_pull_from_where(*ARGUMENTS[:4], "max_offset", 1.5, "5.3"),
          "timestamp_offset must be BIGINT, not 1.5"),
         (lambda spark: rmq_pull_from_where(*ARGUMENTS[:6], sf.lit("3.2")), "oldest line is 4.9"),
         (lambda spark: allocate_by_group(spark.createDataFrame([], GROUPS), "AVGG"), "'AVGG'"),
-        (lambda spark: allocate_by_group(spark.range(1), "AVG"), "the frame has no cluster, cons"),
+        (lambda spark: allocate_by_group(spark.range(1), "AVG"), "the frame lacks cluster, consum"),
         (lambda spark: allocate_by_group(spark.createDataFrame([], FRAME), "AVG"),
          "queues must be ARRAY<STRUCT"),
     ],

@@ -283,7 +283,7 @@ def test_refusals(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(InputRefused, match="more than once"):
         InputTables.read(spark, str(tmp_path / "b"))
     odd = write(tmp_path / "c.txt", line())
-    with pytest.raises(InputRefused, match="cannot be told"):
+    with pytest.raises(InputRefused, match="does not show its format"):
         InputTables.read(spark, cluster_events=str(odd))
     with pytest.raises(UsageError, match="'xml' is unknown"):
         InputTables.read(spark, cluster_events=str(odd), input_format="xml")

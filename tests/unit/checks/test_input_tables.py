@@ -219,7 +219,7 @@ def test_refusals(tmp_path: Path) -> None:
     write(tmp_path / "b" / "cluster_events.csv", line())
     refused("more than once", str(tmp_path / "b"))
     odd = str(write(tmp_path / "c.txt", line()))
-    refused("cannot be told", path=odd)
+    refused("does not show its format", path=odd)
     refused("cannot be read as parquet", path=odd, kind="parquet")
     with pytest.raises(UsageError, match="'xml' is unknown"):
         read_input_tables(paths={"cluster_events": odd}, input_format="xml")

@@ -64,9 +64,9 @@ CONTENTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "latin": (lambda p: p.write_bytes(b'a = "\xe9"'), "not UTF-8"),
     "utf-16": (lambda p: p.write_text("a = 1", "utf-16"), "not UTF-8"),
     "folder": (lambda p: p.mkdir(), "Is a directory"),
-    "pipe": (os.mkfifo, "no plain file but a pipe"),
-    "socket": (bound, "no plain file but a socket"),
-    "device": (lambda p: p.symlink_to("/dev/zero"), "no plain file but a device"),
+    "pipe": (os.mkfifo, "it is a pipe"),
+    "socket": (bound, "it is a socket"),
+    "device": (lambda p: p.symlink_to("/dev/zero"), "it is a device"),
     "loop": (lambda p: p.symlink_to(p), "Too many levels"),
     "large": (big, "a settings file may have 16,777,216"),
 }

@@ -156,8 +156,8 @@ def test_an_input_that_is_none_ends_with_4(
         ("cluster_events.jsonl.gz", b"\x1f", "truncated gzip"),
         ("cluster_events.csv.gz", b"cluster,event_ms\n", "not a gzip"),
         ("cluster_events.jsonl/part-0.bz2", b"{}\n", "not a bzip2"),
-        ("cluster_events.txt", b"{}\n", "the format of"),
-        ("cluster_events/part-0", b"{}\n", "the format of"),
+        ("cluster_events.txt", b"{}\n", "does not show its format"),
+        ("cluster_events/part-0", b"{}\n", "does not show its format"),
     ],
 )
 def test_a_file_that_is_not_what_its_name_says(

@@ -99,5 +99,5 @@ def test_what_is_not_known_leaves_the_table_alone(
 
 
 def test_a_wrong_queue_is_named() -> None:
-    with pytest.raises(UsageError, match=r"'T/x' is no queue; valid: TOPIC/BROKER/ID"):
+    with pytest.raises(UsageError, match=r"'T/x' is not a queue; valid: TOPIC/BROKER/ID"):
         rebalance_pass("a", queues=QUEUES, members=["a"], table={"T/x": 1})

@@ -613,7 +613,7 @@ def test_a_client_log_without_a_fact_and_a_foreign_one_are_warnings(
 def test_a_collection_toml_that_is_a_pipe_is_refused_and_not_waited_for(folder: Path) -> None:
     (folder / "collection.toml").unlink()
     os.mkfifo(folder / "collection.toml")
-    with pytest.raises(InputRefused, match="no plain file"):
+    with pytest.raises(InputRefused, match="not a plain file"):
         open_collection(folder)
 
 

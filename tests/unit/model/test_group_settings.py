@@ -90,7 +90,7 @@ def test_what_is_popped() -> None:
      "POP(share_queue_num=2147483648)", "POP(share_queue_num=1) ", "OBSERVED"],
 )  # fmt: skip
 def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no request mode; valid: PULL, POP"):
+    with pytest.raises(UsageError, match="is not a request mode; valid: PULL, POP"):
         parse_request_mode(text)
 
 

@@ -48,7 +48,7 @@ def test_both_schemes_of_s3_are_one() -> None:
     ("location", "why"),
     [
         ("s3a:///x", "names no bucket; write s3a://BUCKET/FOLDER"),
-        ("s3a://me:mine@b/x", r"s3a://\*\*\*@b/x: keys do not belong into an address"),
+        ("s3a://me:mine@b/x", r"s3a://\*\*\*@b/x: keep keys out of addresses"),
         ("hdfs://h:port/x", "write hdfs://HOST:PORT/FOLDER"),
     ],
 )

@@ -133,7 +133,7 @@ NO_JSON = ("", "{", "[" * 20_000, '{"a": ' * 20_000, '{"job": ' + "9" * 5_000 + 
 )
 def test_what_is_none_of_ours_is_no_record(tmp_path: Path, text: str) -> None:
     assert found(tmp_path, text) is None
-    with pytest.raises(InputRefused, match=r"holds no _run\.json of ours"):
+    with pytest.raises(InputRefused, match=r"holds no _run\.json of rebalance-core"):
         read_run(place_of(tmp_path))
 
 
@@ -142,7 +142,7 @@ def test_octets_that_are_no_text_and_no_file(tmp_path: Path) -> None:
     assert find_run(place_of(tmp_path)) is None
     (tmp_path / "_run.json").unlink()
     os.mkfifo(tmp_path / "_run.json")
-    with pytest.raises(InputRefused, match="no plain file"):
+    with pytest.raises(InputRefused, match="not a regular file"):
         refuse_changed(place_of(tmp_path), [])
     (tmp_path / "_run.json").unlink()
     (tmp_path / "_run.json").mkdir()
@@ -194,11 +194,11 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "no octet": (lambda folder: part(folder).write_bytes(b""), "part-00000.zstd.parquet is no"),
     "stray": (
         lambda folder: (folder / "queue_offsets" / "notes.txt").write_text("x"),
-        "notes.txt is no Parquet",
+        "notes.txt is not Parquet",
     ),
     "torn": (
         lambda folder: part(folder).write_bytes(part(folder).read_bytes()[:-100]),
-        "is no Parquet",
+        "is not Parquet",
     ),
     "record torn": (
         lambda folder: os.truncate(folder / "_run.json", 100),
@@ -217,7 +217,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: rewrite(folder, status="FAILED", error="no disk"),
         "a run that failed: no disk",
     ),
-    "newer": (lambda folder: rewrite(folder, contract_version=99), "upgrade it"),
+    "newer": (lambda folder: rewrite(folder, contract_version=99), "upgrade rebalance-core"),
 }
 
 

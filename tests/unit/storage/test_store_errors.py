@@ -24,7 +24,7 @@ def answer(code: str, text: str, what: str = "ListObjectsV2") -> OSError:
         (
             answer("NO_SUCH_BUCKET", "The specified bucket does not exist (Request ID: 1)"),
             {},
-            "there is no bucket b; a run does not make one",
+            "bucket b does not exist; a run does not create it",
         ),
         (answer("ACCESS_DENIED", "No response body."), KEYS, "bucket b is denied (ACCESS_DENIED)"),
         (
@@ -57,7 +57,7 @@ def answer(code: str, text: str, what: str = "ListObjectsV2") -> OSError:
         (
             answer("INTERNAL_FAILURE", "We encountered an internal error"),
             {},
-            "Amazon S3 has an error of its own (INTERNAL_FAILURE: We encountered an internal "
+            "Amazon S3 reports an internal error (INTERNAL_FAILURE: We encountered an internal "
             "error); try again",
         ),
         (

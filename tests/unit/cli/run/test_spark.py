@@ -171,7 +171,7 @@ def test_an_older_pyspark_is_not_even_imported(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr == (
-        "rebalance: pyspark is 3.3.4, which is too old: valid is 3.5 to 4.3; install one (pip "
-        "install 'pyspark>=3.5,<4.4') or name a --master that is newer\n"
+        "rebalance: pyspark is 3.3.4, which is too old: valid is 3.5 to 4.3; install such "
+        "a version (pip install 'pyspark>=3.5,<4.4') or name a --master with a newer Spark\n"
     )
     assert not (tmp_path / "out").exists()

@@ -294,5 +294,5 @@ def test_a_language_that_there_is_not() -> None:
     edit = '[[edit]]\nkind = "add_consumers"\ngroup = "g"\ncount = 2\nlanguage = "JAWA"'
     parse_scenario(f'name = "s"\ndescription = "d"\n{edit}', "s.toml", mistakes)
     (only,) = mistakes
-    assert "'JAWA' is no language" in only
+    assert "'JAWA' is not a language" in only
     assert only.endswith("did you mean JAVA?")

@@ -341,7 +341,7 @@ def test_a_language_that_is_none_is_told_with_the_nearest() -> None:
             languages={"x": "JAWA"},
         )  # fmt: skip
     first, second, third = str(caught.value).splitlines()
-    assert first.startswith("languages.x: 'JAWA' is no language")
+    assert first.startswith("languages.x: 'JAWA' is not a language")
     assert first.endswith("did you mean JAVA?")
     assert second == "languages: 'x' is no member"
     assert third.endswith("did you mean GO?")
