@@ -1,9 +1,9 @@
 """The clock of the machine that makes dumps, and of the one that copies stores.
 
-Their files are named after it, and nothing else says when they were made. What they show does:
+Their files are named after it, and nothing else states when they were made. What they show does:
 members and commits that logs date, and pulls that clients have made just before. Each of these
-allows some differences of the clock; the clock is off if most of them exclude none and agree on
-another.
+allows some differences of the clock; the clock is off if most of them exclude a difference of none
+and agree on another.
 """
 
 from bisect import bisect_left, bisect_right
@@ -104,7 +104,7 @@ def clocks_off(
     stats: Iterable[FileStats],
     clocks: LogClocks,
 ) -> dict[str, ClockOff]:
-    """The clocks that are off, or that nothing compares: of `DUMPS`, of `STORES`, or of both.
+    """Return the clocks that are off or not compared: of `DUMPS`, of `STORES`, or of both.
 
     Args:
         files: of the collection.
@@ -185,10 +185,10 @@ def _of_lists(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder],
 ) -> Iterator[Spans]:
-    """What lists of members allow: who is listed was there by the broker's log, who is not was not.
+    """Yield what lists of members allow: by the broker's log listed members were there, others not.
 
-    Before the log begins and after it ends anybody may have been there. A slave that was asked has
-    a list of its own.
+    Before the log begins and after it ends any member may have been there. A slave that was asked
+    has a list of its own.
     """
     by_group: dict[tuple[str, str], list[str]] = {}
     for place, name in (one for one in lines.members if one[1].startswith(MEMBER)):
@@ -206,7 +206,7 @@ def _of_lists(
 
 
 def _within(spans: Spans, begin: int, end: int) -> Spans:
-    """The times that a log allows from its begin to its end, and all others."""
+    """Return the times that a log allows from its begin to its end, and all others."""
     known = ((max(low, begin), min(high, end)) for low, high in spans)
     return [(NEVER_MS, begin), *(one for one in known if one[0] <= one[1]), (end, EVER_MS)]
 
@@ -239,7 +239,7 @@ def _of_commits(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder] | None = None,
 ) -> Iterator[Spans]:
-    """What committed offsets allow: after the commit before one, before the next.
+    """Yield what committed offsets allow: after the commit before one, before the next.
 
     The one itself may have come in a pull of a client that was killed, and be logged much later.
     What a slave has is older than its copy.
@@ -270,7 +270,7 @@ def _of_queues(
     lines: _Timelines,
     folders: Mapping[str, BrokerFolder],
 ) -> Iterator[Spans]:
-    """What numbers of queues in stores allow: the topic had as many by the broker's own log."""
+    """Yield what stores' queue numbers allow: the topic had as many by the broker's own log."""
     for file in stores:
         broker = folders[file.place].place if file.place in folders else file.place
         for name in counted[file.name].witnessed:
@@ -283,7 +283,7 @@ def _of_queues(
 def _of_versions(
     stores: Iterable[CollectedFile], counted: Mapping[str, FileStats], lines: _Timelines
 ) -> Iterator[Spans]:
-    """What the times of last changes in stores allow: a copy is not older."""
+    """Yield what the times of last changes in stores allow: a copy is not older."""
     for file in stores:
         behind = lines.beats.get(file.place)
         for changed_ms, _ in counted[file.name].witnessed.get(VERSION, ()):
@@ -295,7 +295,7 @@ def _of_versions(
 def _of_pulls(
     dumps: Iterable[CollectedFile], counted: Mapping[str, FileStats], clients: Mapping[str, int]
 ) -> tuple[list[Spans], list[int]]:
-    """What the last pulls of clients allow, and the difference if they were just then.
+    """Return what the last pulls of clients allow, and the difference if they were just then.
 
     A client that runs has pulled in the last 30 s, whatever becomes of its messages; of several in
     one dump none has pulled after it, but for those asked later. Whole zones are the local times'.
@@ -317,7 +317,7 @@ def _of_pulls(
 
 
 def _differences(times: Spans, at_ms: int, early_ms: int, late_ms: int) -> Spans:
-    """The differences of a clock that names one of the times so, give or take."""
+    """Return the differences of a clock that names one of the times so, give or take."""
     apart = [
         (
             NEVER_MS if low == NEVER_MS else low - at_ms - early_ms,
@@ -335,7 +335,7 @@ def _differences(times: Spans, at_ms: int, early_ms: int, late_ms: int) -> Spans
 
 
 def _difference(statements: Iterable[Spans], exact: Iterable[int]) -> ClockOff | None:
-    """The difference that nearly all statements allow, if too many exclude that there is none."""
+    """Return the difference that nearly all statements allow, if too many exclude 0."""
     statements = list(statements)
     without = sum(not _allows(spans, 0) for spans in statements)
     if without < LEAST:

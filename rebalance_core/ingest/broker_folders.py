@@ -12,7 +12,7 @@ from rebalance_core.model.times import REGISTRATION_MS
 if TYPE_CHECKING:
     from rebalance_core.ingest.evidence_types import ClusterEvidence, RegistrationEvidence
 
-# Which broker the files of each folder of ``brokers/`` are of, as files tell, whatever its name.
+# Which broker the files of each folder of ``brokers/`` belong to, as files show, whatever its name.
 #
 # A master and its slaves have one broker name (rocketmq.md §15), and people name folders as they
 # like. A slave's stores are copies of its master's; its log has members of its own, as clients
@@ -32,14 +32,14 @@ class BrokerFolder:
 
     Attributes:
         broker_name: the broker whose files lie there.
-        place: whose table of consumers its log tells of: that of the broker's master, by the
-            broker's name, or one of its own, by the path of the folder.
+        place: whose table of consumers its log describes: that of the broker's master, by the
+            broker's name, or its own, by the path of the folder.
         authoritative: True for the master's, else for one of its slaves': its stores are the
             broker's.
-        slave: True if files tell that it is a slave's.
-        addresses: its own, where files tell them.
-        identified: False if no file says whose it is: it is taken as the broker of its own name.
-        role_known: False if another folder is authoritative for the broker and no file tells how
+        slave: True if files show that it is a slave's.
+        addresses: its own, as far as files state them.
+        identified: False if no file shows whose it is: it is taken as the broker of its own name.
+        role_known: False if another folder is authoritative for the broker and no file shows how
             the two are related.
         turns: of a broker whose master is another process by turns: (since when, it is the master,
             ``file:line``), the first at 0; of a broker that was moved to another machine, too.
@@ -57,7 +57,7 @@ class BrokerFolder:
     by_turns: bool = False
 
     def is_authoritative(self, at_ms: int | None) -> bool:
-        """True if its statements of that time count as the broker's."""
+        """Return True if its statements of that time count as the broker's."""
         if at_ms is None or not self.turns:
             return self.authoritative
         return [master for since_ms, master, _ in self.turns if since_ms <= at_ms][-1]
@@ -95,7 +95,7 @@ class BrokerDirectory:
     _routes: dict[str, set[bool]] = field(default_factory=dict)
 
     def read(self, piece: ClusterEvidence, end_ms: int) -> None:
-        """Take what one piece of evidence on the cluster says."""
+        """Take what a piece of evidence on the cluster states."""
         at_ms = end_ms if piece.at_ms is None else piece.at_ms
         if piece.kind in ("broker_address", "broker_known"):
             self._list(
@@ -241,7 +241,7 @@ def _read(clues: _Clues, piece: ClusterEvidence, end_ms: int) -> None:
 
 
 def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
-    """The name by the best clue there is: of clues of one kind that differ none counts."""
+    """Return the name by the best clue; of clues of one kind that differ none counts."""
     prefix = SYNC_MEMBER_TOPIC
     synced = {topic.removeprefix(prefix) for topic in clues.topics if topic.startswith(prefix)}
     for names in (
@@ -272,7 +272,7 @@ def _when(numbered: tuple[int, _Statement]) -> tuple[int, int]:
 def _replicas(
     name: str, clues: Mapping[str, _Clues], directory: BrokerDirectory
 ) -> dict[str, BrokerFolder]:
-    """The folders of one broker: its master's is authoritative, else one of its slaves'."""
+    """Return the folders of one broker: its master's is authoritative, else one of its slaves'."""
     acting = name in directory.acting
     roles = {folder: _is_slave(clue, directory, acting) for folder, clue in clues.items()}
     turns, by_turns = _turns(clues, directory, acting)
@@ -304,7 +304,7 @@ def _turns(
 ) -> tuple[dict[str, tuple[tuple[int, bool, str], ...]], bool]:
     """When each folder's process was the master, if not one was throughout; a slave became one.
 
-    Of two that are said to be the master the one of whom it was said last is.
+    Of two folders stated to be the master's, the one stated last counts.
     """
     stated = {folder: _statements(clue, directory, acting) for folder, clue in clues.items()}
     both = [{slave for _, slave, _ in found} == {True, False} for found in stated.values()]
@@ -321,7 +321,7 @@ def _turns(
         before, now = now, process if master else None if now == process else now
         for folder in {before, now} - {None} if before != now else ():
             of_folder = turns.setdefault(str(folder), [])
-            # what it says from before it was first said to be the master is not a slave's
+            # what its log has from before it first became master is not a slave's
             begins = not before and not of_folder and not _was_slave(stated[str(folder)], at_ms)
             of_folder.append((0 if begins and len(turns) == 1 else at_ms, folder == now, source))
     found = {
@@ -333,7 +333,7 @@ def _turns(
 
 
 def _process(folder: str, clues: Mapping[str, _Clues]) -> str:
-    """The first of the folders of one process."""
+    """Return the first of the folders of one process."""
     addresses = clues[folder].addresses
     return min([folder, *(other for other, clue in clues.items() if clue.addresses & addresses)])
 
@@ -345,8 +345,8 @@ def _was_slave(statements: Iterable[_Statement], at_ms: int) -> bool:
 def _statements(clues: _Clues, directory: BrokerDirectory, acting: bool) -> list[_Statement]:
     """On the role of one folder's process: its controller's or DLedger's word, else all there is.
 
-    Under either its settings mean nothing. A start repeats what it was by then, and one that
-    nobody calls a slave starts as master. A slave that acts as master is none.
+    Under either its settings mean nothing. A start repeats what it was by then, and a process that
+    no line calls a slave starts as master. A slave that acts as master is none.
     """
     if clues.roles:
         return clues.roles
@@ -365,7 +365,7 @@ def _statements(clues: _Clues, directory: BrokerDirectory, acting: bool) -> list
 
 
 def _is_slave(clues: _Clues, directory: BrokerDirectory, acting: bool) -> bool | None:
-    """The newest word on its role; its own, where a slave that acts may be listed as the master."""
+    """Return the newest role; its own, where a slave that acts may be listed as the master."""
     if clues.roles:
         return max(enumerate(clues.roles), key=_when)[1][1]
     logged = [(at_ms, slave) for at_ms, slave, _ in clues.slave]
@@ -386,8 +386,8 @@ _LOSSES = ("broker_removed", "replica_removed", "broker_channel_closed", "broker
 def silences(ordered: Sequence[ClusterEvidence]) -> dict[int, str]:
     """Return the name server of each piece that is its last before a start, by number of the piece.
 
-    Nothing tells how long it lived after that. While it did it logged each broker that it lost, so
-    what another one lost since then it did not have either.
+    Nothing shows how long it lived after that. While it did it logged each broker that it lost, so
+    it did not have either what another name server lost since then.
 
     Args:
         ordered: evidence on the cluster by time.
@@ -402,7 +402,7 @@ def silences(ordered: Sequence[ClusterEvidence]) -> dict[int, str]:
 
 
 def without_graceful_stops(pieces: Iterable[ClusterEvidence]) -> list[ClusterEvidence]:
-    """The evidence without brokers that a name server lost by shutting down.
+    """Return the evidence without brokers that a name server lost by shutting down.
 
     Those of 4.9 close all connections at a graceful stop, and log each broker as removed; clients
     keep the routes that they have.

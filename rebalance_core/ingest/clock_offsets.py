@@ -45,7 +45,7 @@ from rebalance_core.model.times import HEARTBEAT_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 
 LEAST_OFFSET_MS = SECOND_MS
-"""Servers log whole seconds: less cannot be told from none."""
+"""Servers log whole seconds: a smaller difference looks like none."""
 EARLY_MS, SAME_MS, SLOW_MS = 300, 700, 2_500
 """A client writes of a moment after the broker: at once, or late on a host that is overloaded."""
 LEAST_MATCHES = 2
@@ -58,7 +58,7 @@ CLEARLY = 4
 REGISTERED_MS, USUAL_REGISTERED_MS = 30_000, 10_000
 """A broker registers 10 s after its start, or when the name server is there."""
 FIRST_MS = 30_000
-"""A client that starts says so, and is a member so soon after the first line of its log."""
+"""A client logs its start, and is a member so soon after the first line of its log."""
 MOST_TRIED = 20
 """Of differences that a host's moments leave possible."""
 VISIT_MS = SECOND_MS
@@ -84,8 +84,8 @@ class ClockShifts:
         left: how far off the corrected times of a host may still be, in ms.
         late: by broker's folder how much later than its clock the lines of its log are.
         clients: by client id how far the clock is behind that its subVersions and start are of.
-        unsure: hosts whose clocks differ, of which nothing tells which is right, with how far each
-            is behind the first of them.
+        unsure: hosts whose clocks differ without evidence of which is right, with how far each is
+            behind the first of them.
         copies: of the machines that make dumps and copy stores the clocks that are off.
     """
 
@@ -99,11 +99,11 @@ class ClockShifts:
     copies: Mapping[str, ClockOff] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """True if some times are corrected."""
+        """Return True if some times are corrected."""
         return bool(self.heads or self.beats or self.clients)
 
     def corrected(self, pieces: Iterable[Evidence]) -> Iterator[Evidence]:
-        """The evidence at the right times; a client's commits when they were surely sent."""
+        """Yield the evidence at the right times; a client's commits when they were surely sent."""
         most = {kind: ms for ms, kind in sorted((ms, kind) for (kind, _), ms in self.left.items())}
         late_ms = most.get(BROKER_LOG, 0) + most.get(CLIENT_LOG, 0)
         for piece in pieces:
@@ -118,7 +118,7 @@ class ClockShifts:
 
 
 def of_clock(piece: AnyPiece, behind_ms: int) -> AnyPiece:
-    """The evidence, what a client says in it by its clock at the right times."""
+    """Return the evidence, with a client's own statements moved to the right times."""
     if not behind_ms:
         return piece
     piece = moved(piece, ("start_ms", "known_ms", *LOCAL_FIELDS), behind_ms)
@@ -132,7 +132,7 @@ def of_clock(piece: AnyPiece, behind_ms: int) -> AnyPiece:
 def clock_shifts(
     collection: Collection, stats: Iterable[FileStats], naming: ClockOff | None = None
 ) -> ClockShifts:
-    """The clocks that are off, and what corrects them; a whole time zone is only said.
+    """Return the clocks that are off, and what corrects them; a whole time zone is only reported.
 
     Args:
         collection: the files.
@@ -182,7 +182,7 @@ def _hosts_off(
 
 
 def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) -> int:
-    """The most that a corrected clock and others still differ by in what both log."""
+    """Return the most that a corrected clock and others still differ by in what both log."""
     if host[0] == NAMESRV_LOG:
         whole = nearest_zone(offsets[host], 0) == offsets[host]
         return 0 if whole else REGISTERED_MS - USUAL_REGISTERED_MS
@@ -202,8 +202,8 @@ def _late(
 ) -> tuple[dict[str, int], dict[Host, int]]:
     """By folder how much later than the epoch times in them the lines of a broker's log are.
 
-    Those that nearly all agree: not the lines of a moment at which the broker was frozen. Apart
-    those of which too few lines tell that, all of them late.
+    Differences that nearly all agree on: not the lines of a moment at which the broker was frozen.
+    Apart from them those that too few lines show, all of them late.
     """
     found: dict[str, list[int]] = {}
     for file in files:
@@ -225,8 +225,8 @@ def _late(
 class _Edge(NamedTuple):
     """What two hosts log of the same moments: how far the first clock is behind the second.
 
-    ``slack_ms``: how much of it may be the round of visits from broker to broker; ``noticed``: a
-    broker's own notices show it, whenever the clients came.
+    ``slack_ms``: how much of the difference may be the round of visits from broker to broker;
+    ``noticed``: a broker's own notices show it, whenever the clients came.
     """
 
     behind_ms: int
@@ -277,13 +277,13 @@ def _offsets(
 
 
 def _noticed(behind_ms: int, edges: Iterable[_Edge]) -> bool:
-    """True if several hosts heard of changes from the broker at this difference of its clock."""
+    """Return True if several hosts got the broker's notices at this difference of its clock."""
     apart = (abs(edge.behind_ms - behind_ms) for edge in edges if edge.noticed)
     return sum(ms <= LEAST_OFFSET_MS for ms in apart) >= LEAST_HOSTS
 
 
 def _outvoted(offsets: Mapping[Host, int], naming: ClockOff) -> dict[Host, int]:
-    """The offsets, those clocks right that are most with the clock of the machine that names files.
+    """Return the offsets; right are most clocks that agree with the file-naming machine.
 
     Which of two groups of clocks is off, what both log does not show: the brokers' may be all of
     one wrong server. One more machine that agrees with either counts.
@@ -327,7 +327,7 @@ class _Client(NamedTuple):
 
 
 def _heard(broker: Marks, client: Marks) -> _Client:
-    """What of the client's marks can be of the broker.
+    """Return the client's marks that can be of the broker.
 
     Clients that know a broker by another address than its own (NAT) do not name it.
     """
@@ -339,7 +339,7 @@ def _heard(broker: Marks, client: Marks) -> _Client:
 
 
 def _at_one_time(broker: Marks, host: Host) -> bool:
-    """True if all clients came to a broker at one time.
+    """Return True if all clients came to a broker at one time.
 
     It may have started, or have got their topics: that they were there before is no other clock.
     """
@@ -348,7 +348,7 @@ def _at_one_time(broker: Marks, host: Host) -> bool:
 
 
 def _of_one_host(marks: Mapping[Host, Marks]) -> dict[Host, Marks]:
-    """The marks without those of client ids that processes on several hosts have."""
+    """Return the marks without those of client ids that processes on several hosts have."""
     hosts = Counter(n for (kind, _), of in marks.items() if kind == CLIENT_LOG for n in of)
     shared = {n for n, count in hosts.items() if count > 1 and n.startswith(JOIN)}
     return {host: {n: of[n] for n in of.keys() - shared} for host, of in marks.items()}
@@ -359,9 +359,9 @@ def _of_name_servers(
 ) -> dict[Host, int]:
     """How far name servers' clocks are behind those of brokers that started.
 
-    A broker registers in the `REGISTERED_MS` after its start: what explains most starts so is the
-    clocks' difference, that of brokers that are off before any other. Where brokers' clocks are not
-    known, one broker does not tell.
+    A broker registers in the `REGISTERED_MS` after its start: the difference that explains most
+    starts is the clocks', that of brokers that are off before any other. Where brokers' clocks are
+    not known, a single broker shows nothing.
 
     Args:
         marks: of all hosts.
@@ -398,7 +398,7 @@ _Start = tuple[Host, str, int]
 
 
 def _explained(ahead: Iterable[tuple[int, _Start]], clock_ms: int) -> set[_Start]:
-    """The starts a name server heard of in time, if its clock is so far ahead."""
+    """Return the starts that a name server noticed in time, if its clock is so far ahead."""
     return {one for ms, one in ahead if -EARLY_MS <= ms - clock_ms <= REGISTERED_MS}
 
 
@@ -429,10 +429,10 @@ def _marks(
 def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) -> _Edge | None:
     """How far the broker's clock is behind the client's; None: nothing shows it.
 
-    A moment of the broker's log can be any of the client's that says the same, and so any of these
-    differences is possible at which no process is seen before it began. One is known by the
-    broker's own notices, or if most that both write of clients is at it, or far more moments than
-    at none; none, if a client came then.
+    A moment of the broker's log can be any of the client's with the same statement, and so any of
+    these differences is possible at which no process is seen before it began. A difference is known
+    by the broker's own notices, or if most that both write of clients is at it, or far more moments
+    than at none; none, if a client came then.
 
     Args:
         broker: its moments.
@@ -473,7 +473,7 @@ def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) 
 
 
 def _apart(behind_ms: int, visits_ms: int) -> _Edge | None:
-    """The difference by when clients came, unless they may have come that much later."""
+    """Return the difference by when clients came, unless they may have come that much later."""
     if abs(behind_ms) <= LEAST_OFFSET_MS:
         return _Edge(behind_ms, min(visits_ms, LEAST_OFFSET_MS))
     return None if -visits_ms - EARLY_MS <= behind_ms < 0 else _Edge(behind_ms, visits_ms)
@@ -530,7 +530,7 @@ def _notified(
 
 
 def _agree_alone(changes: list[int], notices: list[int], behind_ms: int | None) -> bool:
-    """True if half of a broker's notices show this difference, and twice as many as show none."""
+    """Return True if half of a broker's notices show this difference, twice those without."""
 
     def found(at_ms: int) -> int:
         return _agree({CHANGED: changes}, {CHANGED: notices}, at_ms, SAME_MS)
@@ -545,7 +545,7 @@ def _count_in(times: list[int], from_ms: int, to_ms: int) -> int:
 
 
 def _is_possible(broker: Marks, client: Marks, starts_logged: bool, behind_ms: int) -> bool:
-    """False if by these clocks the broker saw a process before it was started.
+    """Return False if by these clocks the broker saw a process before it was started.
 
     An id with a time in it (from 4.9) is of one process alone. Where no start is logged, the first
     heartbeat of a log that was cut is a later one: its clock is not known to be ahead by those.
@@ -588,7 +588,7 @@ def _between(one: Marks, other: Marks, visits_ms: int) -> _Edge | None:
 
 
 def _begun(client: Marks, starts_logged: bool) -> dict[str, list[int]]:
-    """The marks without the heartbeats of a client that was there when its log begins.
+    """Return the marks without the heartbeats of a client that was there when its log begins.
 
     They are none that a broker wrote of: it did when the client came.
     """
@@ -602,10 +602,10 @@ def _begun(client: Marks, starts_logged: bool) -> dict[str, list[int]]:
 
 
 def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> bool:
-    """True if the heartbeats that are named so begin with the client's start, where it is logged.
+    """Return True if the heartbeats of that name begin with the client's start, where it is logged.
 
-    Else with the log; nobody commits before its first heartbeat: its timer for that begins to run
-    when it starts.
+    Else with the log; no client commits before its first heartbeat: its timer for that begins to
+    run when it starts.
     """
     begin, client_id = client[name][0], name.partition(" ")[2]
     if starts_logged:
@@ -615,7 +615,7 @@ def _is_first(client: Marks, name: str, log_ms: int, starts_logged: bool) -> boo
 
 
 def _of_most(differences: list[int]) -> int | None:
-    """The difference that nearly all of enough sorted ones have; None: there is none.
+    """Return the difference that nearly all of enough sorted ones have; None: there is none.
 
     >>> _of_most([-5060, -5052, -5031, 40_000]), _of_most([97_882, 100_554, 120_374, 120_924])
     (-5031, None)
@@ -650,8 +650,8 @@ def _relative(
 ) -> tuple[dict[Host, int], dict[Host, int]]:
     """Offsets of all hosts that are compared with the root or others of them; most have none.
 
-    One that those with the usual clock do not agree on is left out. Where no clock is usual, or one
-    host alone tells that a broker is off, they are what `ClockShifts.unsure` has.
+    A host that those with the usual clock disagree on is left out. Where no clock is usual, or one
+    host alone shows that a broker is off, they are what `ClockShifts.unsure` has.
     """
     offsets: dict[Host, int] = {}
     waiting = [(0, 0, root, 0)]
@@ -715,14 +715,17 @@ def _copy_findings(
             text = (
                 f"The clock of {machine} differs from the others, {shown}, and nothing shows that "
             )
-            text += "it always did by one difference: it is not corrected."
+            text += "it always did by the same difference: its times are not corrected."
             yield text, remedy, {"what": what}
             continue
         if not off.behind_ms:
             text = (
                 f"The clock of {machine} may be {off.error_ms / SECOND_MS:.0f} s off, as that of "
             )
-            text += "the dumps is, and they do not show whether: nothing of theirs is corrected."
+            text += (
+                "the dumps is, and the stores do not show whether it is: none of their times is "
+                "corrected."
+            )
             yield text, remedy, {"what": what, "error_ms": off.error_ms}
             continue
         how = "behind" if off.behind_ms > 0 else "ahead of"
@@ -744,7 +747,7 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
     for place, late_ms in sorted(shifts.late.items()):
         how = f"{abs(late_ms) / SECOND_MS:.1f} s {'later' if late_ms > 0 else 'earlier'}"
         text = f"The lines of brokers/{place} are {how} than the epoch times in them. Their times"
-        remedy = "Let the broker's log have the time of its clock."
+        remedy = "Make the broker's log use the time of its clock."
         evidence = {"folder": f"brokers/{place}", "behind_ms": -late_ms}
         found.append((f"{text} {corrected}", remedy, evidence))
     if shifts.unsure:
@@ -752,8 +755,10 @@ def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
         apart = max(0, *shifts.unsure.values()) - min(0, *shifts.unsure.values())
         others = " and of others" if len(shifts.unsure) == 1 else ""
         text = f"The clocks of {hosts}{others} differ by up to {apart / SECOND_MS:.1f} s, by what "
-        text += "they log of the same clients, and nothing tells which is right: none is corrected."
-        remedy = "Synchronise the hosts' clocks (chrony, NTP); collect logs of clients, which tell."
+        text += "they log of the same clients, and nothing shows which is right: none is corrected."
+        remedy = (
+            "Synchronise the hosts' clocks (chrony, NTP); collect the clients' logs, which show it."
+        )
         found.append((text, remedy, {"folders": hosts, "apart_ms": apart}))
     for (kind, place), behind in sorted(shifts.offsets.items()):
         if abs(behind) > LEAST_OFFSET_MS:

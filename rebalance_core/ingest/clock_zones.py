@@ -26,7 +26,7 @@ from rebalance_core.model.times import HOUR_MS, MINUTE_MS, SECOND_MS
 from rebalance_core.model.verdicts import WARNING
 
 ZONE_STEP_MS = 15 * MINUTE_MS
-"""Offsets of time zones are multiples of it."""
+"""Offsets of time zones are its multiples."""
 LEAST_MS = 30 * MINUTE_MS
 SLACK_MS = MINUTE_MS
 """From the epoch time to the line or dump; more is no zone."""
@@ -50,7 +50,7 @@ ZONE_SLACK_MS = 2 * SECOND_MS
 
 
 def is_zone(offset_ms: int) -> bool:
-    """True if a clock that is so far off is in another time zone.
+    """Return True if a clock that is so far off is in another time zone.
 
     >>> is_zone(-8 * 3_600_000 + 700), is_zone(60_000)
     (True, False)
@@ -60,7 +60,7 @@ def is_zone(offset_ms: int) -> bool:
 
 
 def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
-    """The files whose times are off by a zone, and what has to be added.
+    """Return the files whose times are off by a zone, and what has to be added.
 
     Args:
         collection: the files.
@@ -111,13 +111,13 @@ def _of_dumps(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) 
 
 
 def nearest_zone(gap_ms: int, slack_ms: int) -> int:
-    """The nearest offset of a zone, 0 if there is none so near."""
+    """Return the nearest offset of a zone, 0 if there is none so near."""
     shift = round(gap_ms / ZONE_STEP_MS) * ZONE_STEP_MS
     return shift if abs(shift) >= LEAST_MS and abs(gap_ms - shift) <= slack_ms else 0
 
 
 def corrected_stats(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStats]:
-    """The counts with the times of the files corrected."""
+    """Return the counts with the times of the files corrected."""
     moved = []
     for one in stats:
         shift = shifts.get(one.name, 0)
@@ -127,7 +127,7 @@ def corrected_stats(stats: Iterable[FileStats], shifts: Shifts) -> list[FileStat
 
 
 def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:
-    """The evidence, that of files whose times are off at the right time."""
+    """Yield the evidence, that of files whose times are off at the right time."""
     for piece in pieces:
         name = file_of(piece.source)
         shift = shifts.get(name) or shifts.get(name.rpartition("@")[0], 0)
@@ -164,7 +164,7 @@ def zone_findings(collection: Collection, shifts: Shifts) -> Iterator[Finding]:
 
 
 def _hours(span_ms: int) -> str:
-    """A zone's offset.
+    """Return a zone's offset.
 
     >>> _hours(28_800_000), _hours(19_800_000)
     ('8 h', '5 h 30 min')

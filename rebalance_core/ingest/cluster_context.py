@@ -63,7 +63,7 @@ class BrokerHistory:
     _version_ms: dict[str, int] = field(default_factory=dict)
 
     def read(self, piece: ClusterEvidence) -> None:
-        """Take what one piece of evidence on the cluster says."""
+        """Take what a piece of evidence on the cluster states."""
         folder = self.folders.get(piece.place)
         if piece.kind == "broker":
             version = plain_version(piece.values["version"])
@@ -109,7 +109,7 @@ class BrokerHistory:
             self.topic_stores.add(store)
 
     def begin_of(self, folder: BrokerFolder, since_ms: int) -> int:
-        """Since when its log, whose first statement is this old, tells what happens there.
+        """Return since when its log, whose first statement is this old, covers what happens there.
 
         A broker that the name servers did not know before its log's first line is new.
         """
@@ -127,12 +127,12 @@ class BrokerHistory:
         return known if first <= known <= first + _REGISTRATION_MS else None
 
     def _first_start(self, folder: BrokerFolder, since_ms: int) -> int | None:
-        """The start that its log begins with."""
+        """Take the start that its log begins with."""
         first = min((at_ms for at_ms, _ in self.starts.get(folder.place, ())), default=None)
         return first if first is not None and first <= since_ms + _START_LINES_MS else None
 
     def note_mention(self, piece: ClusterEvidence) -> None:
-        """A name server's line on a broker."""
+        """Take a name server's line on a broker."""
         name = None
         if piece.kind in ("broker_registered", "broker_address", "broker_known"):
             name = registered(piece, self.addresses)
@@ -146,7 +146,7 @@ class BrokerHistory:
             self.ends.setdefault(place, set()).add((at_ms, source))
 
 
-# When each proxy's log shows it starting and alive, and what else files tell of it.
+# When each proxy's log shows it starting and alive, and what else files state of it.
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class ProxyLives:
 
 
 def proxy_lives(pieces: Iterable[ClusterEvidence], end_ms: int) -> ProxyLives:
-    """The lives from the evidence on the cluster; what has no time is of the collection's end."""
+    """Return the lives from the evidence on the cluster; what has no time is of the end."""
     starts: dict[str, set[tuple[int, str]]] = {}
     minutes: dict[str, set[int]] = {}
     modes: dict[str, set[tuple[int, str]]] = {}
@@ -204,28 +204,28 @@ class ClusterContext:
         end_ms: last moment of the collection; documents without a time are of then.
         brokers: names of all brokers.
         addresses: broker name by address.
-        versions: broker version by name, where a dump tells, as it is stated: it may be older than
-            any that is known (`nearest_version`).
+        versions: broker version by name, where a dump states it, as it stands there: it may be
+            older than any that is known (`nearest_version`).
         permissions: brokerPermission by broker and time of its start, newest last.
         starts: (time, source) of each start of a broker; its table of consumers is empty then.
         ends: (time, source) of each moment at which a broker was out of the route or stopped.
             Both by `BrokerFolder.place`.
-        assumed: what is taken where no file says it.
+        assumed: what applies where no file states it.
         given: rows of the collection's consumer_groups.jsonl by group.
         client_zones: time zone by client folder.
         first_routes: of brokers that are new, when a name server first had them.
         logged: of the places whose broker.log was collected, when its last line was written.
-        log_begins: of the same places since when the log tells what happens there; 0: there was
-            no such broker before.
+        log_begins: of the same places since when the log covers what happens there; 0: there was no
+            such broker before.
         folders: whose files lie in each folder of brokers/.
         slaves: addresses of slaves.
         master_turns: when masters went and came back, by time.
-        slave_modes: by broker that has slaves what they do without its master, at the end; None:
-            no file tells it.
+        slave_modes: by broker that has slaves what they do without its master, at the end; None: no
+            file shows it.
         expected: brokers that ``collection.toml`` names, a slave's folder as its broker.
         mode_stores: (broker, time, source) of each messageRequestMode.json that was read whole.
         topic_stores: the same of each topics.json, by time.
-        proxies: what files tell of each.
+        proxies: what files state of each.
         resets: by group, topic, broker and queue id, when offsets were reset and to what.
         rocksdb: by folder the store of a broker that keeps its configurations in RocksDB.
         static_topics: topics whose queues a route maps onto those of brokers, with its source.
@@ -233,7 +233,7 @@ class ClusterContext:
         client_settings: by pattern of client ids, the columns that ``collection.toml`` gives.
         client_clocks: see `clock_offsets.ClockShifts.clients`.
         redacted: client ids are others than those that clients divide queues by, in their order.
-        lite_topics: topics of type LITE, with the source that says so.
+        lite_topics: topics of type LITE, with the source that states it.
         uncached: by broker, from when to when it takes no message for one in its memory.
     """
 
@@ -289,7 +289,7 @@ class ClusterContext:
         return next((folder.place for folder in replicas if folder.is_authoritative(at_ms)), broker)
 
     def tells_since(self, at_ms: int) -> bool:
-        """True if whatever happened at any broker since then stands in a log that was collected."""
+        """Return True if collected logs have whatever happened at any broker since then."""
         return all(self.log_begins.get(name, at_ms + 1) <= at_ms for name in self.brokers)
 
     def starts_at(self, piece: Evidence) -> list[int]:
@@ -300,12 +300,12 @@ class ClusterContext:
         return [at_ms for at_ms, _ in self.starts.get(piece.place, ())]
 
     def is_masterless(self, broker: str, at_ms: int) -> bool:
-        """True while slaves alone answer for the broker."""
+        """Return True while slaves alone answer for the broker."""
         turns = [t for t in self.master_turns if t.broker_name == broker and t.at_ms <= at_ms]
         return bool(turns) and turns[-1].is_down
 
     def was_masterless(self, broker: str, from_ms: int, to_ms: int) -> bool:
-        """True if slaves alone answered for the broker at some time in [from_ms, to_ms]."""
+        """Return True if slaves alone answered for the broker at some time in [from_ms, to_ms]."""
         turns = [t for t in self.master_turns if t.broker_name == broker]
         inside = any(from_ms <= turn.at_ms <= to_ms for turn in turns)
         return inside or self.is_masterless(broker, from_ms)
@@ -317,7 +317,7 @@ class ClusterContext:
         return turns[-1].at_ms if by_turns and turns and not turns[-1].is_down else None
 
     def effective_perm(self, broker: str, perm: int, at_ms: int) -> int:
-        """The topic's perm as the broker registers it (rocketmq.md §6.3).
+        """Return the topic's perm as the broker registers it (rocketmq.md §6.3).
 
         A brokerPermission without R or W replaces the perm in 4.9 and masks it from 5.0.
         """
@@ -330,7 +330,7 @@ class ClusterContext:
         return permission if self.is_v4(broker) else perm & permission
 
     def is_v4(self, broker: str) -> bool:
-        """True if a file tells that the broker is of 4.x or older."""
+        """Return True if a file shows that the broker is of 4.x or older."""
         version = nearest_version(self.versions.get(broker, ""))
         return version is not None and version.is_v4
 
@@ -354,8 +354,8 @@ class ClusterContext:
         return self.logged or dict.fromkeys(self.brokers, self.start_ms - SECOND_MS)
 
     def log_had_ended(self, place: str, at_ms: int) -> bool:
-        """True if the broker.log of the place was collected and its last line is older, or if no
-        broker's log was collected.
+        """Return True if the broker.log of the place was collected and its last line is older, or
+        if no broker's log was collected.
 
         Of a proxy, whose clients' heartbeats are logged: the last minute with a line on a member.
         """
@@ -364,7 +364,7 @@ class ClusterContext:
         return place in self.log_ends and at_ms >= self.log_ends[place] + SECOND_MS
 
     def all_logs_had_ended(self, at_ms: int) -> bool:
-        """True if every broker.log that was collected ends before."""
+        """Return True if every broker.log that was collected ends before."""
         ends = self.log_ends
         return bool(ends) and all(self.log_had_ended(place, at_ms) for place in ends)
 
@@ -381,7 +381,7 @@ def cluster_context(
     logged: Mapping[str, int],
     log_begins: Mapping[str, int],
 ) -> ClusterContext:
-    """The context from the evidence on the cluster.
+    """Return the context from the evidence on the cluster.
 
     Args:
         pieces: evidence with part CLUSTER.
@@ -515,7 +515,7 @@ def _resets(pieces: Iterable[ClusterEvidence]) -> dict[QueueOfGroup, tuple[tuple
 
 
 def _broker_of(name: str, folders: Mapping[str, BrokerFolder], directory: BrokerDirectory) -> str:
-    """The broker of the folder so called, if no broker is: people list folders of slaves too."""
+    """Return the broker of a folder's name, if no broker has it: lists may name slaves' folders."""
     if name in folders and name not in directory.names.values():
         return folders[name].broker_name
     return name
@@ -536,7 +536,7 @@ EXPORTED = {
 
 
 def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """The evidence on a group; members at the place whose table of consumers has them."""
+    """Yield the evidence on a group; members at the place whose table of consumers has them."""
     for piece in _dated(pieces, context):
         folder = _folder(piece, context)
         if folder is None:
@@ -550,7 +550,7 @@ def of_group(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Ev
 
 
 def of_masters(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """The evidence on a group under brokers' names, without what slaves state of their members."""
+    """Yield the evidence on a group under brokers' names, without slaves' lists of members."""
     by_place = {folder.place: folder for folder in context.folders.values()}
     for piece in pieces:
         folder = by_place.get(piece.place)
@@ -571,7 +571,7 @@ def _of_process(kind: str) -> bool:
 
 
 def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """The evidence under brokers' names, of the folders that speak for them alone."""
+    """Yield the evidence under brokers' names, of the folders that speak for them alone."""
     for piece in _dated(pieces, context):
         folder = _folder(piece, context)
         if folder is None:
@@ -581,9 +581,9 @@ def own_evidence(pieces: Iterable[Evidence], context: ClusterContext) -> Iterato
 
 
 def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evidence]:
-    """Each statement once; of an exported store only if a file tells when it was exported.
+    """Yield each statement once; of an exported store only if a file shows when it was exported.
 
-    What exportMetadata says of one broker counts where its store cannot be copied.
+    exportMetadata's statements on a broker count where its store cannot be copied.
     """
     for piece in without_repeats(pieces):
         if piece.kind in EXPORTED:
@@ -594,7 +594,7 @@ def _dated(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[Evid
 
 
 def _folder(piece: Evidence, context: ClusterContext) -> BrokerFolder | None:
-    """The folder the evidence is of; a dump names a broker, or a folder where none is so called."""
+    """Return the evidence's folder; a dump names a broker, or a folder where none is so called."""
     if piece.source.startswith(BROKERS):
         return context.folders.get(piece.place)
     if piece.source.startswith(DUMPS) and piece.place not in context.brokers:

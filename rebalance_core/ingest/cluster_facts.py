@@ -70,7 +70,7 @@ def cluster_facts(
     pieces: Iterable[Evidence],
     context: ClusterContext,
 ) -> list[ObservedFactsBegun]:
-    """The rows that concern no single group.
+    """Return the rows that concern no single group.
 
     Args:
         collection: the files.
@@ -137,7 +137,7 @@ def _spanning(
     broker_name: str | None = None,
     span: tuple[int, int] | None = None,
 ) -> None:
-    """A row from its first to its last moment, by default those of the collection."""
+    """Add a row from its first to its last moment, by default those of the collection."""
     first_ms, last_ms = span or (context.start_ms, context.end_ms)
     rows.add(kind, first_ms, source, details, broker_name=broker_name)
     rows.rows[-1]["last_ms"] = last_ms
@@ -181,7 +181,7 @@ def _files(
 
 
 def speaking_folders(broker: str, context: ClusterContext) -> list[str]:
-    """The folders whose broker.log tells of a broker's members, one after the other by turns."""
+    """Return the folders whose broker.log covers a broker's members, in order of their turns."""
     return sorted(
         name
         for name, folder in context.folders.items()
@@ -226,7 +226,7 @@ def _not_read(
 
 
 def _not_collected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
-    """What the collector names, and copies that did not end which it does not name."""
+    """Return what the collector names, and unfinished copies that it does not name."""
     failed = {one.what: one.why for one in collection.settings.failed}
     for piece in collection.refused:
         whole = piece.source.removesuffix(PART)
@@ -250,14 +250,14 @@ def _states_too_little(stats: FileStats) -> bool:
 
 
 def _is_refused(stats: FileStats) -> bool:
-    """True if lines of a document were refused, but not as those of a command that is not read."""
+    """Return True if lines of a document were refused, but not as those of an unread command."""
     return bool(stats.rejected) and set(stats.codes) != {"UNKNOWN_COMMAND"}
 
 
 def _add_not_read(
     rows: FactRows, file: CollectedFile, details: Mapping[str, object], context: ClusterContext
 ) -> None:
-    """A slave's files tell nothing that its master's do not."""
+    """Add a file that was not read; a slave's show nothing that its master's do not."""
     folder = context.folders.get(file.place) if file.name.startswith(BROKERS) else None
     if folder is not None and (folder.slave or not folder.authoritative):
         return
@@ -269,7 +269,7 @@ def _add_not_read(
 
 
 def name_server(collection: Collection, place: str) -> str:
-    """The name server whose log lies there: in ``namesrv/`` itself, the only one expected."""
+    """Return the name server of a log: in ``namesrv/`` itself, the only one expected."""
     expected = collection.settings.name_servers
     places = {file.place for file in collection.files if file.kind == NAMESRV_LOG}
     return expected[0] if len(expected) == len(places) == 1 else place
@@ -316,7 +316,7 @@ def _of_document(rows: FactRows, piece: ClusterDocumentsEvidence, at_ms: int) ->
 
 
 def _unbooted(ordered: Iterable[ClusterEvidence], context: ClusterContext) -> Iterator[Evidence]:
-    """The first line of each start whose last one, that the broker is up, is not there."""
+    """Yield the first line of each start whose last line, that the broker is up, is missing."""
     begun: dict[str, BrokerStartingPiece | BrokerPropertyPiece] = {}
     for piece in ordered:
         if piece.kind == "broker_booted":
@@ -341,9 +341,10 @@ def _registered(
     ordered: Iterable[ClusterEvidence],
     context: ClusterContext,
 ) -> None:
-    """BROKER_REGISTERED: what the log of each name server said last of each broker.
+    """BROKER_REGISTERED: the last line of each name server's log on each broker.
 
-    Who registers anew had been removed: where no line tells when, `untold_ms` is the time before.
+    A broker that registers anew had been removed: where no line shows when, `untold_ms` is the time
+    before.
     """
     last: dict[tuple[str, str], tuple[ClusterEvidence, bool]] = {}
     joined: dict[tuple[str, str], BrokerRegisteredPiece] = {}

@@ -117,13 +117,13 @@ class CollectedFile:
         kind: one of the constants of this module.
         place: the broker, client or name server whose file it is; empty for others.
         size: bytes on disk.
-        written_ms: when a document says what it says; None: not known.
+        written_ms: the time of a document's statements; None: not known.
         arguments: ``mqadmin``: the command and what follows it; local offsets: client id and group.
         newest: True for the last store of its kind that was collected of its broker.
         turn: logs: how many files of its kind and place begin before it.
         wrapping: logs: how their lines were kept.
-        group: consumerProgress: whose it is by its name, where other dumps name that group, too;
-            empty: only what it holds can tell.
+        group: consumerProgress: its group by its name, where other dumps name that group, too;
+            empty: only its content can show it.
     """
 
     name: str
@@ -192,7 +192,7 @@ def other(name: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def original_name(name: str) -> str:
-    """The path without the marks of its being a copy; folders of hosts may have any name.
+    """Return the path without the marks of a copy; folders of hosts may have any name.
 
     >>> original_name("mqadmin/1795231735000-consumerProgress-g (1).txt")
     'mqadmin/1795231735000-consumerProgress-g.txt'
@@ -210,7 +210,7 @@ def _is_rocksdb(parts: tuple[str, ...]) -> bool:
 
 
 def identify(name: str, size: int = 0) -> CollectedFile | None:
-    """The file that stands at this path of a collection, None if it is none of ours.
+    """Return the file at this path of a collection, None if it is not part of the layout.
 
     A copy is what it is a copy of.
     """
@@ -292,7 +292,7 @@ def _admin(name: str, parts: tuple[str, ...], size: int) -> CollectedFile | None
 
 
 def asked_at(file: CollectedFile, proxies: AnyCollection[str]) -> CollectedFile:
-    """The file; of a dump whose name ends in ``-<proxy>`` with that proxy as its place.
+    """Return the file; of a dump whose name ends in ``-<proxy>`` with that proxy as its place.
 
     Args:
         file: of any kind.
@@ -310,7 +310,7 @@ def asked_at(file: CollectedFile, proxies: AnyCollection[str]) -> CollectedFile:
 
 
 def hosts_of_dumps(files: Iterable[CollectedFile], brokers: AnyCollection[str]) -> set[str]:
-    """Hosts that are no broker and that the names of dumps alone tell of: proxies.
+    """Hosts that are no broker and that the names of dumps alone show: proxies.
 
     clusterList is of no group; a list of members is named after the group and whom it was asked of.
     A word counts that stands so after several groups of which brokers were asked, too.
@@ -368,7 +368,7 @@ def brokers_of_dumps(
 
 
 def _of_one_group(file: CollectedFile) -> bool:
-    """True for a dump whose name ends in a group, whatever else is known."""
+    """Return True for a dump whose name ends in a group, whatever else is known."""
     return file.kind == ADMIN and file.arguments[0] in ("consumerStatus", "consumerProgress")
 
 
@@ -377,7 +377,7 @@ NAMED_COMMANDS = (MEMBERS, "consumerProgress", "consumerStatus", "topicRoute", "
 
 
 def known_groups(files: Iterable[CollectedFile], brokers: AnyCollection[str]) -> set[str]:
-    """Groups that the names of dumps tell, of those that end in nothing but a group."""
+    """Return the groups that dumps' names show, of those that end in nothing but a group."""
     of_brokers = tuple(f"-{broker}" for broker in brokers)
     groups = set()
     for file in files:
@@ -394,7 +394,7 @@ EVERYTHING = ("", "all")
 
 
 def of_known_group(file: CollectedFile, groups: AnyCollection[str]) -> CollectedFile:
-    """The file; of a group's progress with that group, of a retry topic whose % became _ with it.
+    """Return the file; of a group's progress with its group; a retry topic's _ is a % again.
 
     Args:
         file: of any kind.
@@ -419,7 +419,7 @@ _FLAT_TOPIC = re.compile(r"_(RETRY|DLQ)_(.+)")
 
 
 def with_newest(files: list[CollectedFile]) -> list[CollectedFile]:
-    """The files, the newest store of each kind and broker marked; one without time is the last.
+    """Return the files, the newest store of each kind and broker marked; without time it is last.
 
     So is the newest output of each command that reads a store.
     """
@@ -451,7 +451,7 @@ _UNPACKED = 64 * 1024
 
 
 def first_lines(file: CollectedFile, head: bytes) -> list[str]:
-    """The lines of a log that its first bytes hold, without the last one.
+    """Return the lines of a log that its first bytes hold, without the last one.
 
     Args:
         file: the log.
@@ -462,7 +462,7 @@ def first_lines(file: CollectedFile, head: bytes) -> list[str]:
 
 
 def _unpacked(file: CollectedFile, head: bytes) -> bytes:
-    """The first bytes of a log, unpacked; none of one that is not packed as its name says."""
+    """Return the first bytes of a log, unpacked; none if it is not packed as its name states."""
     if not file.gzipped:
         return head
     try:
@@ -472,7 +472,7 @@ def _unpacked(file: CollectedFile, head: bytes) -> bytes:
 
 
 def with_wrapping(file: CollectedFile, head: bytes) -> CollectedFile:
-    """The log, with how its lines were kept.
+    """Return the log, with how its lines were kept.
 
     Args:
         file: the log.
@@ -487,7 +487,7 @@ def with_wrapping(file: CollectedFile, head: bytes) -> CollectedFile:
 
 
 def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
-    """The first time in a log, as RocketMQ writes it; empty if its first lines hold none.
+    """Return the first time in a log, as RocketMQ writes it; empty if its first lines hold none.
 
     Args:
         file: the log.
@@ -502,7 +502,7 @@ def first_time(file: CollectedFile, lines: Iterable[str]) -> str:
 def with_turns(
     files: Iterable[CollectedFile], begins: Mapping[str, str]
 ) -> tuple[CollectedFile, ...]:
-    """The files, each log with its turn among those of its kind and place, by their first times.
+    """Return the files, each log with its turn among those of its kind and place, by first times.
 
     Those that begin in one second are taken as RocketMQ numbers them: 1 is the last one rotated.
 
@@ -522,7 +522,7 @@ def with_turns(
 
 
 def _index(name: str) -> int:
-    """The number that a rotation gave the file; 0 of the one that is written to.
+    """Return the number that a rotation gave the file; 0 of the file that is written to.
 
     >>> _index("broker.12.log.gz"), _index("rocketmq_client.log.3"), _index("broker.log")
     (12, 3, 0)
@@ -538,9 +538,9 @@ DOCUMENT_LIMIT = 64 * 1024**2
 """Bytes of a store or dump; the largest real ones, of 100,000 topics, have some 30 MB."""
 INCOMPLETE_COPY = "INCOMPLETE_COPY"
 _SNIFFED = 64 * 1024
-"""Bytes of each file, or unpacked ones of a log, that tell what it is."""
+"""Bytes of each file, or unpacked ones of a log, that show what it is."""
 _TEXT_SNIFFED = 4096
-"""Bytes that tell whether a file is text; a log may end in NULs, as a crash leaves them."""
+"""Bytes that show whether a file is text; a log may end in NULs, as a crash leaves them."""
 
 
 @dataclass(frozen=True)
@@ -593,7 +593,9 @@ def open_collection(folder: Path) -> Collection:
     for name in sorted(names, key=lambda name: (original_name(name), len(name), name)):
         newer = name.removesuffix(OLDER)
         if newer != name and newer in names and not name.startswith("mqadmin/"):
-            listing.unused.append(UnusedFile(name, "is the generation before of what lies beside"))
+            listing.unused.append(
+                UnusedFile(name, "is the previous generation of the file beside it")
+            )
         elif not listing.is_copy(name):
             listing.add(name, settings)
     files, refused = sorted(listing.files, key=lambda file: file.name), listing.refused
@@ -623,7 +625,7 @@ def open_collection(folder: Path) -> Collection:
 
 
 def _names_nothing(file: CollectedFile, brokers: AnyCollection[str]) -> bool:
-    """A dump whose name does not end in what it was asked for, whatever was made of the name."""
+    """Return the refusal of a dump whose name does not end in what it was asked for."""
     if file.kind != ADMIN or file.arguments[0] not in NAMED_COMMANDS:
         return False
     argument = file.arguments[1]
@@ -633,12 +635,12 @@ def _names_nothing(file: CollectedFile, brokers: AnyCollection[str]) -> bool:
 
 def _nameless(file: CollectedFile) -> Unread:
     what = "topic" if file.arguments[0].startswith("topic") else "group"
-    why = f"is of no {what}: {file.arguments[1]!r} cannot be the name of one; rename the file"
+    why = f"is of no {what}: {file.arguments[1]!r} cannot be its name; rename the file"
     return _refuse(file.name, "BAD_NAME", why)
 
 
 def _lacks_zone(file: CollectedFile, settings: CollectionSettings) -> bool:
-    """A server's log in local time that nothing places: all that it says would be off."""
+    """Return the refusal of a server's log in an unknown time zone: all times would be off."""
     of_server = file.is_log and file.kind != CLIENT_LOG
     return of_server and file.wrapping.local and settings.zone_of(file.name) is None
 
@@ -733,7 +735,9 @@ class _Listing:
                 inside = real.relative_to(self.root)
                 return UnusedFile(name, f"is a link to {inside}, which is read where it lies")
             if not stat.S_ISREG(status.st_mode):
-                return _refuse(name, "NO_PLAIN_FILE", "is no plain file (pipe, socket or device)")
+                return _refuse(
+                    name, "NO_PLAIN_FILE", "is not a plain file (pipe, socket or device)"
+                )
             with real.open("rb") as opened:
                 head = opened.read(_SNIFFED)
         except OSError as error:
@@ -760,11 +764,11 @@ class _Listing:
 
 
 def _by_name(name: str) -> Unread | UnusedFile | None:
-    """What is made of a file that its name keeps from being opened; None: it may be."""
+    """Return the refusal of a file that its name keeps from being opened; None: it may be."""
     if why := answer(name):
         return UnusedFile(name, why)
     if name.endswith(PART):
-        return _refuse(name, INCOMPLETE_COPY, "is a copy that did not end; not read")
+        return _refuse(name, INCOMPLETE_COPY, "is an unfinished copy; not read")
     if not name.isprintable():
         return _refuse(name, "BAD_NAME", "its name holds control or undecodable characters")
     return None
@@ -774,7 +778,7 @@ _CLIENT_WORDS = tuple(word for word in CLIENT_WORDS if len(word) > len("Group: "
 
 
 def _client_of(name: str, size: int, head: bytes) -> CollectedFile | None:
-    """The log of a client under another name, an application's own, by what it holds.
+    """Return the log of a client under another name, an application's own, by its content.
 
     One of the lines in its first bytes has the words of a template.
     """
@@ -799,12 +803,14 @@ def refusal_of_content(file: CollectedFile, head: bytes) -> Unread | None:
     if _is_binary(file, head):
         return _refuse(file.name, "BINARY", "holds binary data where text is expected")
     if not file.is_log and file.size > DOCUMENT_LIMIT:
-        return _refuse(file.name, "TOO_LARGE", f"has {file.size} bytes, no such document has")
+        return _refuse(
+            file.name, "TOO_LARGE", f"has {file.size} bytes, more than such a document has"
+        )
     return None
 
 
 def _is_binary(file: CollectedFile, head: bytes) -> bool:
-    """True for what is no text; a log may have blocks of zeros, as a crash leaves them."""
+    """Return True for what is not text; a log may have blocks of zeros, as a crash leaves them."""
     if head.startswith(b"\x1f\x8b"):
         return True
     begin = head[:_TEXT_SNIFFED]
@@ -821,7 +827,7 @@ _CONTROLS_IN_TEXT = 0.01
 
 def _unknown(name: str) -> str:
     if name.startswith("clients/"):
-        return "holds no line of RocketMQ's client, and is none of its stores"
+        return "has no line of RocketMQ's client and is none of its stores"
     return "is no file of the layout"
 
 

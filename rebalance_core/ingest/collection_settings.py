@@ -26,7 +26,7 @@ from rebalance_core.strategies import parse_strategy
 if TYPE_CHECKING:
     from rebalance_core.contracts.rows import ConsumerGroupsGiven
 
-# What is taken where no file says it; every field so taken is an INFO finding.
+# What applies where no file states it; every field so assumed is an INFO finding.
 
 _DEFAULTS = GroupSettings()
 
@@ -85,13 +85,13 @@ def parse_given_groups(
 
 
 def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
-    """The group, and the columns that are given of it."""
+    """Return the group, and the columns that its row gives."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise Unreadable(UNPARSABLE_LINE, f"is not one JSON object: {error}") from None
     if not isinstance(row, dict) or not isinstance(row.get("consumer_group"), str):
-        raise Unreadable(BAD_ENTRY, "is no object with the text consumer_group")
+        raise Unreadable(BAD_ENTRY, "is not an object with the text consumer_group")
     if row.pop("cluster", cluster) != cluster:
         raise Unreadable(BAD_ENTRY, f"is of another cluster than {cluster}")
     types = {column.name: column.type for column in CONSUMER_GROUPS.columns}
@@ -101,7 +101,7 @@ def _row(line: str, cluster: str) -> tuple[str, "ConsumerGroupsGiven"]:
             raise Unreadable(BAD_ENTRY, f"unknown column {name}{did_you_mean(name, types)}")
         right = isinstance(value, _TYPES[types[name]])
         if not right or (isinstance(value, bool) and types[name] != "BOOLEAN"):
-            raise Unreadable(BAD_ENTRY, f"{name} is {value!r}, which is no {types[name]}")
+            raise Unreadable(BAD_ENTRY, f"{name} is {value!r}, which is not a {types[name]}")
         if name in INTERVALS and not is_interval(value):
             raise Unreadable("BAD_INTERVAL", f"{name} is {value!r}; {VALID_INTERVALS}")
     if "strategy" in given:
@@ -138,7 +138,7 @@ class CollectionSettings:
 
     Attributes:
         cluster: name of the cluster; every row gets it.
-        admin_time_zone: zone of the machine that ran mqadmin; None: not said.
+        admin_time_zone: zone of the machine that ran mqadmin; None: not stated.
         time_zones: zone per pattern of a file's path in the collection; the first that fits holds.
         brokers: names of the brokers expected.
         name_servers: names of the name servers expected.
@@ -160,12 +160,12 @@ class CollectionSettings:
     redacted: bool = False
 
     def zone_of(self, name: str) -> str | None:
-        """The zone of a file by its path in the collection; None if no pattern fits."""
+        """Return the zone of a file by its path in the collection; None if no pattern fits."""
         return next((z for p, z in self.time_zones.items() if fnmatchcase(name, p)), None)
 
 
 def read_settings(folder: Path) -> CollectionSettings:
-    """The settings of a collection.
+    """Return the settings of a collection.
 
     Raises:
         InputRefused: the file is missing or wrong; every mistake is named.
@@ -206,19 +206,23 @@ def _mistakes(document: Mapping[str, object]) -> list[str]:
     named = {"admin_time_zone": document.get("admin_time_zone", UTC_NAME)} | zones
     for where, zone in named.items():
         if not isinstance(zone, str) or not known_zone(zone):
-            mistakes.append(f"{where} = {zone!r} is no time zone; expected e.g. America/New_York")
+            mistakes.append(
+                f"{where} = {zone!r} is not a time zone; expected e.g. America/New_York"
+            )
     mistakes += [f"the pattern {where!r} leaves the collection" for where in zones if ".." in where]
     mistakes += [text for _, text in unknown_keys(expected, _EXPECTED, prefix="expected.")]
     for key, names in expected.items():
         if key in _EXPECTED and (
             not isinstance(names, list) or not all(isinstance(name, str) for name in names)
         ):
-            mistakes.append(f"expected.{key} is a list of names")
+            mistakes.append(f"expected.{key} must be a list of names")
     if not isinstance(document.get("redacted", False), bool):
         mistakes.append(f"redacted = {document['redacted']!r} is neither true nor false")
     failed = document.get("failed", [])
     if not isinstance(failed, list) or not all(map(_names_what_and_why, failed)):
-        mistakes.append("failed is a list of tables: [[failed]], each with the texts what and why")
+        mistakes.append(
+            "failed must be a list of tables: [[failed]], each with the texts what and why"
+        )
     return [*mistakes, *_bad_clients(document.get("clients", {}))]
 
 
@@ -232,7 +236,7 @@ def _names_what_and_why(table: Any) -> bool:
 
 def _bad_clients(clients: Any) -> Iterator[str]:
     if not isinstance(clients, dict) or not all(isinstance(one, dict) for one in clients.values()):
-        yield 'clients is a table of tables: [clients."10.0.0.1@*"]'
+        yield 'clients must be a table of tables: [clients."10.0.0.1@*"]'
         return
     for pattern, table in clients.items():
         inside = f"clients.{pattern}."
@@ -240,4 +244,4 @@ def _bad_clients(clients: Any) -> Iterator[str]:
         for name, value in table.items():
             where = f"{inside}{name}"
             if name in INTERVALS and (type(value) is not int or not is_interval(value)):
-                yield f"{where} = {value!r} is no interval; {VALID_INTERVALS}"
+                yield f"{where} = {value!r} is not an interval; {VALID_INTERVALS}"

@@ -20,7 +20,7 @@ _EXTENSION = re.compile(r"(?:\.(?:txt|json|jsonl|log|out|gz))+$")
 
 
 def original_part(part: str) -> str:
-    """The name of a file or folder without the marks of its being a copy.
+    """Return the name of a file or folder without the marks of its being a copy.
 
     >>> original_part("1795-consumerProgress-g (1).txt"), original_part("Copy of g.txt.bak")
     ('1795-consumerProgress-g.txt', 'g.txt')
@@ -38,14 +38,14 @@ def original_part(part: str) -> str:
 
 
 _ESCAPED = re.compile(r"[^%@#]*(?:%[0-9A-Fa-f]{2}[^%@#]*)+")
-"""All of it is escaped: ``%RETRY%g`` is not, nor is an id that has its @."""
+"""The whole name is escaped: ``%RETRY%g`` is not, nor is an id that has its @."""
 _ADDRESS = r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"
 _FLAT_ID = re.compile(rf"(?P<ip>{_ADDRESS})[_-](?P<instance>.+)")
 _FLAT_INSTANCE = re.compile(r"(\d{1,10})[_-](\d{9,20})((?:[_@-].*)?)")
 
 
 def unescaped(text: str) -> str:
-    """A group, topic or client id out of a name in which a program escaped it as in a URL.
+    """Return a group, topic or client id from a name in which a program escaped it as in a URL.
 
     >>> unescaped("%25RETRY%25g"), unescaped("10.0.0.1%407%2312"), unescaped("%RETRY%abc")
     ('%RETRY%g', '10.0.0.1@7#12', '%RETRY%abc')
@@ -54,7 +54,7 @@ def unescaped(text: str) -> str:
 
 
 def client_id_of(text: str) -> str:
-    """The client id out of the name of a file, where @ and # may be escaped, or be _ or -.
+    """Return the client id from the name of a file, where @ and # may be escaped, or be _ or -.
 
     RocketMQ makes it of the address, @, and the instance: for most of them ``<pid>#<nanoseconds>``.
     A name that is none stays as it is.

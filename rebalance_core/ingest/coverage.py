@@ -1,4 +1,4 @@
-"""Rows of ``coverage``: which stretch of time the files of each host can tell of."""
+"""Rows of ``coverage``: which stretch of time the files of each host cover."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ START_MS = 10_000
 
 # Pauses: times in which a process wrote nothing, where else it writes all the time.
 #
-# A broker that runs registers at its name servers every 30 s, and says so; a client commits every
-# 5 s; a name server looks for dead brokers every 5 s (5.x). A log of which some templates were left
-# out has pauses everywhere: there one shows nothing.
+# A broker that runs registers at its name servers every 30 s, and logs it; a client commits every 5
+# s; a name server looks for dead brokers every 5 s (5.x). A log from which some templates were left
+# out has pauses everywhere: there a pause shows nothing.
 
 STEP_MS = 10 * SECOND_MS
 PAUSE_MS = 90 * SECOND_MS
@@ -82,7 +82,7 @@ def coverage_rows(
     context: ClusterContext,
     clocks: ClockShifts,
 ) -> list[CoverageBegun]:
-    """The rows, without the cluster: a stretch of each log, and each moment of stores and dumps.
+    """Return the rows, without the cluster: a stretch per log, each moment of stores and dumps.
 
     Args:
         collection: the files.
@@ -178,7 +178,7 @@ def _of_documents(
     collection: Collection,
     assumed: Assumptions,
 ) -> Iterator[CoverageBegun]:
-    """Stores and dumps: each covers its moment, if it is whole."""
+    """Yield stores and dumps: each covers its moment, if it is whole."""
     zone = collection.settings.admin_time_zone or assumed.time_zone
     for file in files:
         one = counted[file.name]
@@ -198,7 +198,7 @@ def _of_log(
     assumed: Assumptions,
     context: ClusterContext,
 ) -> Iterator[CoverageBegun]:
-    """A log in all its files: from its first to its last line, less its pauses."""
+    """Yield a log in all its files: from its first to its last line, less its pauses."""
     settled = {file.name: _zone(file, counted[file.name], collection, assumed) for file in files}
     spans = {
         name: span
@@ -224,7 +224,7 @@ def _of_log(
 def _zone(
     file: CollectedFile, stats: FileStats, collection: Collection, assumed: Assumptions
 ) -> tuple[str, tzinfo]:
-    """The zone of the lines' times: servers and 5.1+ clients write GMT+8."""
+    """Return the zone of the lines' times: servers and 5.1+ clients write GMT+8."""
     if file.kind == CLIENT_LOG and stats.local_heads:
         name = collection.settings.zone_of(file.name) or assumed.time_zone
         return name, zone_named(name)
@@ -287,7 +287,7 @@ def _silence(steps: list[int], end: int, least_ms: int) -> Iterator[tuple[int, i
 def was_away(
     low: int, high: int, starts: Iterable[int], ends: Iterable[int], longest_ms: int
 ) -> bool:
-    """True if who was away and came back, or was frozen, had nothing to write all that time.
+    """Return True if who was away and came back, or was frozen, had nothing to write all that time.
 
     An end is known as late as the time-out of a connection; who starts writes at once.
     """
@@ -299,7 +299,7 @@ def was_away(
 
 
 def _steps(stats: FileStats, zone: tzinfo) -> Iterator[int]:
-    """The steps in which a log has a line, epoch ms of their beginnings."""
+    """Yield the steps in which a log has a line, epoch ms of their beginnings."""
     clock = Clock(zone)
     for step in sorted(stats.steps):
         at_ms = clock.second_ms(f"{step}0") if len(step) == STEP_CHARACTERS else None
@@ -322,7 +322,7 @@ def _usual(gaps: list[int]) -> int:
 
 
 def _pauses(steps: list[int], least_ms: int = PAUSE_MS) -> Iterator[tuple[int, int]]:
-    """The ends of each pause that shows something.
+    """Yield the ends of each pause that shows something.
 
     >>> steady = [10_000 * step for step in (*range(20), *range(60, 80))]
     >>> list(_pauses(steady)), list(_pauses([0, 10_000, 20_000, 30_000, 40_000, 400_000]))

@@ -45,11 +45,11 @@ _NO_ROWS = (
 def dump_fact(
     file: CollectedFile, results: Collection[Fact | Unread], brokers: Collection[str]
 ) -> Stated[Literal["dump"], DumpValues]:
-    """The fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows, error,
-    and of a client's answer queues_told.
+    """Return the fact `dump`: command, group, topic, broker, client_id (None: not asked for), rows,
+    error, and of a client's answer queues_told.
 
     ``rejected`` counts what was not understood. Of an output that is ``partial``, for it was cut
-    off or rows of it were refused, a missing row may have been there.
+    off or rows were refused, a missing row may have been there.
     """
     command, argument = file.arguments[:2]
     kinds = [piece.kind for piece in results if isinstance(piece, Stated)]
@@ -89,7 +89,7 @@ def asked(
 ) -> tuple[str, str]:
     """Group and broker of ``<group>-<broker>``; no broker if none of those known ends it.
 
-    The group of a broker that nobody knows shows by its retry topic among the subscriptions.
+    The group of a broker whose group is not known shows by its retry topic among the subscriptions.
     """
     ends = [broker for broker in brokers if argument.endswith("-" + broker)]
     broker = max(ends, key=len, default="")
@@ -106,7 +106,7 @@ def _subscriptions(results: Iterable[Fact | Unread]) -> list[tuple[str, str]]:
 
 
 def group_of_rows(argument: str, with_clients: bool, topic: str) -> str:
-    """The group of ``consumerProgress-<group>``, ``-s-<group>`` or ``-t-<topic>-<group>``.
+    """Return the group of ``consumerProgress-<group>``, ``-s-<group>`` or ``-t-<topic>-<group>``.
 
     Args:
         argument: what follows the command in the file's name.
@@ -161,7 +161,8 @@ _STORES = {
 _FACTS_ONLY = ("subscription_group", "order_info", "dump")
 """Facts of stores and dumps of which `observed_facts` alone is made."""
 _REPEATED = ("route_broker", "broker_local", "broker_topic", "proxy_local", "lite_topic")
-"""Evidence on the cluster from dumps and from facts on something else; each place says it often."""
+"""Evidence on the cluster from dumps and facts on something else; each place repeats it.
+"""
 GROUP_CONNECTED = "group_connected"
 """Evidence on a retry topic: a broker registered a member of the group, and creates the topic with
 that heartbeat unless it has it."""
@@ -179,9 +180,7 @@ def thinning_of(part: str) -> dict[str, Thinning]:
 
 
 def is_fact_only(kind: str) -> bool:
-    """True for evidence that only `observed_facts` uses; it does not tell when a log begins
-    and ends.
-    """
+    """Return True for evidence that only `observed_facts` uses; it does not bound a log."""
     return kind in _FACTS_ONLY or (kind in LOG_FACTS and LOG_FACTS[kind].facts_only)
 
 
@@ -248,17 +247,17 @@ _ON_TOPIC = frozenset(SUBJECTS["topics"])
 
 
 def is_on_cluster(piece: Evidence) -> TypeGuard[ClusterEvidence]:
-    """True for what brokers, name servers, proxies and dumps state of the cluster's processes."""
+    """Return True for what brokers, name servers, proxies and dumps state of cluster processes."""
     return piece.kind in _ON_CLUSTER
 
 
 def is_on_group(piece: Evidence) -> TypeGuard[GroupEvidence]:
-    """True for what a group's members and their events are put together of."""
+    """Return True for what makes up a group's members and their events."""
     return piece.kind in _ON_GROUP
 
 
 def is_on_topic(piece: Evidence) -> TypeGuard[TopicsEvidence]:
-    """True for what a topic's queues, and how far they are written, are put together of."""
+    """Return True for what makes up a topic's queues, and how far they are written."""
     return piece.kind in _ON_TOPIC
 
 
@@ -268,7 +267,7 @@ TYPE_ATTRIBUTES = ("message.type", "+message.type")
 
 
 def is_lite(piece: Evidence) -> bool:
-    """True if a store says that its topic is of type LITE (5.5)."""
+    """Return True if a store has its topic with type LITE (5.5)."""
     if piece.part != TOPIC:
         return False
     attributes = piece.values.get("attributes")
@@ -278,7 +277,7 @@ def is_lite(piece: Evidence) -> bool:
 
 
 def _of_retry_topic(piece: Evidence) -> Iterator[Evidence]:
-    """Return what a connection of a group says of its retry topic at that broker.
+    """Yield what a connection of a group states of its retry topic at that broker.
 
     Members behind a proxy, whose channels are of gRPC or remote, send the broker no heartbeat.
     """
@@ -288,7 +287,7 @@ def _of_retry_topic(piece: Evidence) -> Iterator[Evidence]:
 
 
 def _of_folder(piece: Evidence) -> Iterator[Evidence]:
-    """Return what a statement on something else says of the broker whose file it is.
+    """Yield what a statement on something else states of the broker whose file it is.
 
     The end of each connection at the broker is its own address. A broker has a topic of its own
     name, made with one queue and inheritable (``TopicConfigManager``).
@@ -303,12 +302,12 @@ def _of_folder(piece: Evidence) -> Iterator[Evidence]:
 
 
 def _of_cluster(piece: Evidence, kind: str, values: Mapping[str, object]) -> Evidence:
-    """The same statement as evidence on the cluster."""
+    """Return the same statement as evidence on the cluster."""
     return replace(piece, part=CLUSTER, key="", kind=kind, values=values)
 
 
 def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> Iterator[Evidence]:
-    """A dump's command line stands in its file's name: the group or topic asked for."""
+    """Yield the group or topic that a dump was asked for, by its file's name."""
     command, argument = file.arguments[:2]
     if command == "consumerConnection":
         group, broker = argument, file.place
@@ -342,7 +341,7 @@ def _of_dump(file: CollectedFile, piece: Evidence, brokers: Collection[str]) -> 
 
 
 def _subscribed(piece: Evidence) -> Iterable[tuple[str, str]]:
-    """The group's subscriptions, of what ``consumerConnection`` lists."""
+    """Return the group's subscriptions, of what ``consumerConnection`` lists."""
     if is_on_group(piece) and piece.kind in ("member", "group_connection"):
         return piece.values["subscriptions"]
     return ()
@@ -351,7 +350,7 @@ def _subscribed(piece: Evidence) -> Iterable[tuple[str, str]]:
 def _of_store_command(
     file: CollectedFile, piece: Evidence, brokers: Collection[str]
 ) -> Iterator[Evidence]:
-    """An export that brokers were asked for, or what local mode read in a broker's own store."""
+    """Yield an export that brokers were asked for, or what local mode read in a broker's store."""
     _, broker = asked("-" + file.arguments[1], (), brokers)
     part, name = _STORES.get(piece.kind, ("", ""))
     if piece.kind == "rocksdb_export":

@@ -46,7 +46,7 @@ class Fields(Mapping[str, object]):
         return repr(dict(self))
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value, or the default; faster than that of `Mapping`, which catches an error."""
+        """Return the value, or the default; faster than `Mapping`'s, which catches an error."""
         place = self._places.get(name)
         return default if place is None else self._row[place]
 
@@ -67,11 +67,11 @@ class OneOfEach:
         self._places: dict[tuple[str, ...], dict[str, int]] = {}
 
     def values(self, column: Iterable[str | int | None]) -> list[Any]:
-        """The same values; none of them a bool."""
+        """Return the same values; none of them a bool."""
         return [self._known.setdefault(value, value) for value in column]
 
     def fields(self, values: Mapping[str, object]) -> Fields:
-        """The same fields; lists and mappings among their values are kept as they are."""
+        """Return the same fields; lists and mappings among their values are kept as they are."""
         names, known = tuple(values), self._known
         if names not in self._places:
             self._places[names] = {name: place for place, name in enumerate(names)}
@@ -89,7 +89,7 @@ _MOST_KNOWN = 100_000
 
 
 class Repeats:
-    """Tells what says something new from what repeats it, as `Thinning` has it.
+    """Distinguishes what is new from what repeats it, as `Thinning` has it.
 
     Of statements that are alike the first one counts. One that comes later and is of an earlier
     time, after a clock was set back, is new as well. Of more than 100,000 different ones some are
@@ -101,7 +101,7 @@ class Repeats:
         self._first: dict[tuple[object, ...], tuple[object, ...]] = {}
 
     def is_new(self, piece: Evidence, fields: str) -> bool:
-        """Return True if the piece says something new.
+        """Return True if the piece states something new.
 
         Args:
             piece: Any.
@@ -128,7 +128,7 @@ REFUSED, COUNTED = "refused", "counted"
 """Parts beside those of evidence: an `Unread`, and the `FileStats` of one file or split."""
 
 Pieces = Iterable[Evidence | Unread | FileStats]
-"""What a file states, what of it could not be read, and in the end how much was understood."""
+"""What a file states, what could not be read, and in the end how much was understood."""
 
 EVIDENCE_SCHEMA = pa.schema(
     [
@@ -147,7 +147,7 @@ _BATCH_ROWS = 4096
 
 
 def evidence_batches(pieces: Pieces) -> Iterator[pa.RecordBatch]:
-    """The pieces as record batches of `EVIDENCE_SCHEMA`, without those that repeat one."""
+    """Yield the pieces as record batches of `EVIDENCE_SCHEMA`, without repetitions."""
     repeats = Repeats()
     rows: list[tuple[object, ...]] = []
     for piece in pieces:
@@ -163,7 +163,7 @@ def evidence_batches(pieces: Pieces) -> Iterator[pa.RecordBatch]:
 
 
 def pieces_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Evidence]:
-    """The evidence of batches with the columns of `EVIDENCE_SCHEMA`, refusals and counts among it.
+    """Yield the evidence of batches of `EVIDENCE_SCHEMA`, refusals and counts among it.
 
     A group may have a million pieces: they are made some at a time, and what is equal is one
     object.
@@ -181,7 +181,7 @@ def unread_of(piece: Evidence) -> Unread:
 
 
 def stats_of(piece: Evidence) -> FileStats:
-    """The counts of a file or split, as they come out of `pieces_of`."""
+    """Return the counts of a file or split, as they come out of `pieces_of`."""
     return FileStats(**cast("Any", piece.values))
 
 

@@ -49,7 +49,7 @@ class Unread:
 
 
 def file_of(source: str) -> str:
-    """The file of a ``file:line``. Its name may hold colons itself, as a client id of IPv6 does.
+    """Return the file of a ``file:line``. Its name may hold colons, as a client id of IPv6 does.
 
     >>> file_of("mqadmin/1-consumerStatus-g/[::1]@1#2.txt:33"), file_of("[::1]@1#2.txt")
     ('mqadmin/1-consumerStatus-g/[::1]@1#2.txt', '[::1]@1#2.txt')
@@ -63,7 +63,7 @@ def file_of(source: str) -> str:
 UNPARSABLE_LINE = "UNPARSABLE_LINE"
 """A line that stands where a row should and is not one."""
 STRAY_LINE = "STRAY_LINE"
-"""A line before the first or behind the last table of an output: no row of it."""
+"""A line before the first or behind the last table of an output: not one of its rows."""
 UNPARSABLE_DOCUMENT = "UNPARSABLE_DOCUMENT"
 """The text as a whole is not the fastjson document that it should be, or is only part of one."""
 BAD_NUMBER = "BAD_NUMBER"
@@ -112,7 +112,7 @@ def unread(source: str, raw: str, refusal: Unreadable) -> Unread:
 
 
 def looks_like(text: str) -> str:
-    """Tell by how it begins what a file is that is not what its name says; empty for any other.
+    """Return what a file is that is not what its name states, by how it begins; empty for others.
 
     >>> looks_like('{"status":0,"data":{},"errMsg":null}')
     "a dashboard's JSON, not mqadmin's output"
@@ -124,12 +124,12 @@ def looks_like(text: str) -> str:
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """The value as a message quotes it: short, whatever its size."""
+    """Return the value as a message quotes it: short, whatever its size."""
     text = value if isinstance(value, str) else repr(value)
     return repr(text if len(text) <= limit else f"{text[:limit]}…")
 
 
 def storable(text: str) -> str:
-    """The beginning of the text, half characters of bytes that are not UTF-8 escaped."""
+    """Return the beginning of the text; bytes that are not UTF-8 are escaped."""
     beginning = text[:RAW_LIMIT].encode(errors="backslashreplace").decode()
     return beginning[:RAW_LIMIT]

@@ -15,7 +15,7 @@ _DATING, _ANSWER = map(frozenset, (FACT_SUBJECTS["dating"], FACT_SUBJECTS["answe
 
 
 def is_dating(fact: Fact) -> TypeGuard[DatingFact]:
-    """True for what dates a file, or shows the clock that it was written by."""
+    """Return True for what dates a file, or shows the clock that it was written by."""
     return fact.kind in _DATING
 
 
@@ -25,5 +25,5 @@ def answers(results: Iterable[Fact | Unread]) -> Iterator[AnswerFact]:
 
 
 def is_answer(fact: Fact) -> TypeGuard[AnswerFact]:
-    """True for rows, totals and failures that an output of mqadmin is judged by."""
+    """Return True for rows, totals and failures that an output of mqadmin is judged by."""
     return fact.kind in _ANSWER

@@ -37,7 +37,7 @@ def file_findings(
     assumed: Assumptions,
     context: ClusterContext,
 ) -> list[Finding]:
-    """Findings on the collection as a whole and on single files."""
+    """Return findings on the collection as a whole and on single files."""
     stats = list(stats)
     local = {one.name for one in stats if one.local_times}
     findings = [*_missing(collection, context), *_zones(collection, local, assumed)]
@@ -53,7 +53,7 @@ def file_findings(
 
 
 def _copies(collection: Collection) -> Iterator[Finding]:
-    """Copies that differ from what they are copies of: which of the two is right is not known."""
+    """Yield copies that differ from their originals: which of the two is right is not known."""
     for piece in collection.refused:
         if piece.code == COPY_DIFFERS:
             yield finding(
@@ -66,7 +66,7 @@ def _copies(collection: Collection) -> Iterator[Finding]:
 
 
 def _wrapped(collection: Collection) -> Iterator[Finding]:
-    """Logs of which something was taken off, one finding for those that were kept alike."""
+    """Yield logs whose wrapping was taken off, a finding for those that were kept alike."""
     alike: dict[str, list[str]] = {}
     for file in collection.files:
         if file.wrapping:
@@ -88,7 +88,7 @@ def _silent_clients(
     stating: Container[tuple[str, str] | None],
     others: Container[str],
 ) -> Iterator[Finding]:
-    """Logs of clients that were read and state nothing of ours."""
+    """Yield logs of clients that were read and state nothing of consumers."""
     silent: dict[str, list[FileStats]] = {}
     for one in stats:
         headed = one.understood and one.name not in others
@@ -98,9 +98,8 @@ def _silent_clients(
         lines = sum(one.lines for one in of_client)
         yield finding(
             "INGEST_STATES_NOTHING",
-            f"clients/{place}: {lines} lines were read, and this program takes no fact "
-            "from any of them.",
-            "Nothing if it is the log of a producer; else look whether it is that of the consumer.",
+            f"clients/{place}: {lines} lines were read, and none states anything of a consumer.",
+            "Nothing if it is the log of a producer; else check that it is the consumer's log.",
             WARNING,
             evidence={"files": ", ".join(one.name for one in of_client[:LISTED]), "lines": lines},
         )
@@ -117,7 +116,7 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Finding]:
         finding(
             "INGEST_BROKER_LOG_MISSING",
             f"broker.log of {name} was not collected: members that only it saw are unknown.",
-            f"Put it into brokers/{name}/.",
+            f"Copy it into brokers/{name}/.",
             WARNING,
             broker_name=name,
         )
@@ -135,8 +134,9 @@ def _missing(collection: Collection, context: ClusterContext) -> list[Finding]:
         rows.append(
             finding(
                 "INGEST_NAMESRV_LOG_MISSING",
-                f"Of the {expected} name servers expected ({names}) the logs of {found} are there.",
-                "Put each into namesrv/<name>/.",
+                f"Of the {expected} name servers expected ({names}) the logs of {found} were "
+                "collected.",
+                "Copy each into namesrv/<name>/.",
                 WARNING,
             )
         )
@@ -147,21 +147,24 @@ def _unread_client(piece: Unread) -> Finding:
     return finding(
         "INGEST_NOT_UNDERSTOOD",
         f"{piece.message}.",
-        "Copy the log as RocketMQ writes it (docs/ingest.md says which belongs where).",
+        "Copy the log as RocketMQ writes it (docs/ingest.md shows which belongs where).",
         WARNING,
         evidence={"file": piece.source, "code": piece.code},
     )
 
 
 def _folders(context: ClusterContext) -> Iterator[Finding]:
-    """Folders whose broker no file tells, and those of one broker that no file tells apart."""
+    """Yield folders whose broker no file shows, and folders of one broker that look alike."""
     for name, folder in context.folders.items():
         if not folder.identified:
-            what = f"No file tells which broker brokers/{name} is of: taken as the broker {name}."
+            what = (
+                f"No file shows which broker brokers/{name} belongs to: it is taken as the broker "
+                f"{name}."
+            )
         elif not folder.role_known:
             what = (
-                f"brokers/{name} is of {folder.broker_name} too, and no file tells whether of a "
-                "slave: taken as a slave's, its stores are not used."
+                f"brokers/{name} belongs to {folder.broker_name} too, and no file shows whether "
+                "it is a slave's: it is taken as a slave's, and its stores are not used."
             )
         else:
             continue
@@ -189,7 +192,7 @@ def _unknown_versions(context: ClusterContext) -> Iterator[Finding]:
 
 
 def _zones(collection: Collection, local: set[str], assumed: Assumptions) -> list[Finding]:
-    """Zones that are not said of dumps and of logs (by name) with times of the host's zone."""
+    """Return zones that collection.toml lacks, of dumps and of logs (by name) with local times."""
     settings = collection.settings
     rows = []
     dumps = any(f.kind == ADMIN and f.arguments[0] in ZONED_COMMANDS for f in collection.files)
@@ -211,7 +214,7 @@ def _zone(key: str, what: str, assumed: Assumptions) -> Finding:
 
 
 def _of_file(stats: FileStats, *, stating: bool, other_head: bool) -> list[Finding]:
-    """Findings on one file; `stating`: it or another of its log states something.
+    """Return findings on one file; `stating`: it or another of its log states something.
 
     A client's log may state nothing, as that of a producer, if its head is RocketMQ's; a proxy's
     too.
@@ -227,11 +230,12 @@ def _of_file(stats: FileStats, *, stating: bool, other_head: bool) -> list[Findi
         rows.append(
             finding(
                 "INGEST_NOT_UNDERSTOOD",
-                f"{stats.name} is hardly understood: {stats.understood} of {stats.lines} lines, "
-                f"{stats.facts} facts. It begins {text_shown(stats.first_line)}"
+                f"Few lines of {stats.name} are understood: {stats.understood} of {stats.lines} "
+                f"lines, {stats.facts} facts. It begins "
+                f"{text_shown(stats.first_line)}"
                 f"{f', like {stats.looks_like}' if stats.looks_like else ''}.",
-                "Copy the log as RocketMQ writes it (docs/ingest.md says which belongs where, and "
-                "how its lines begin).",
+                "Copy the log as RocketMQ writes it (docs/ingest.md shows which belongs where, "
+                "and how its lines begin).",
                 WARNING,
                 evidence=shown,
             )
@@ -271,7 +275,7 @@ EXPORT_FIRST = (
 
 
 def _rocksdb(context: ClusterContext) -> Iterator[Finding]:
-    """Newest copies that were exported long before they were copied, or nobody knows when."""
+    """Yield newest copies exported long before they were copied, or at an unknown time."""
     for broker, store in broker_stores(context):
         old: dict[str, str] = {}
         undated: list[str] = []
@@ -297,8 +301,8 @@ def _rocksdb(context: ClusterContext) -> Iterator[Finding]:
             parts = ", ".join(undated)
             yield finding(
                 "INGEST_EXPORT_UNDATED",
-                f"{broker} keeps its configurations in RocksDB, and no file tells when "
-                f"{parts} was exported: it is not used.",
+                f"{broker} keeps its configurations in RocksDB, and no file shows when {parts} "
+                "was exported: it is not used.",
                 EXPORT_FIRST,
                 WARNING,
                 broker_name=broker,

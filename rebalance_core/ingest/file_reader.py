@@ -1,4 +1,4 @@
-"""One file read: its facts addressed, what of it was refused, and how much was understood."""
+"""One file read: its facts addressed, what was refused, and how much was understood."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -108,7 +108,7 @@ STORE_PARSERS: dict[str, DocumentParser] = {
 CONTROLLER_COMMANDS = (
     "getBrokerEpoch", "getControllerConfig", "getControllerMetaData", "getSyncStateSet"
 )  # fmt: skip
-"""Who is in sync with whom: the brokers' logs tell the roles that came of it."""
+"""Who is in sync with whom: the brokers' logs have the roles that resulted."""
 ADMIN_PARSERS: dict[str, DocumentParser] = {
     "consumerConnection": parse_consumer_connection,
     "consumerProgress": parse_consumer_progress,
@@ -214,7 +214,7 @@ class FileStats:
     marks: dict[str, list[int]] = field(default_factory=dict)
     """Moments that a broker and a client both log, by what happened; the first ones."""
     partial: str = ""
-    """Why a document may state more than was read of it; empty: all of it was read."""
+    """Return why a document may state more than was read; empty: it was read completely."""
     witnessed: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """What dates a document that shows it, as (when, value); the first ones. Of a log when it
     happened; 1 or -1 of a member that came or went, and a committed offset."""
@@ -460,7 +460,7 @@ class FileReader:
         yield from printed_stores(self.file, results, self.brokers)
 
     def _of_client(self, text: str, results: list[Fact | Unread]) -> list[Fact | Unread]:
-        """Running info, its client found out where the file's name does not say it as it is."""
+        """Take running info, and look for its client where the file's name does not state it."""
         command, group, *named = self.file.arguments
         client_id = client_of_output(text, results)
         if client_id is not None and (
@@ -471,13 +471,13 @@ class FileReader:
         if named and "@" in named[0]:
             return results
         why = (
-            "is what one client says of itself, and does not name the client: name the file after "
-            f"the client, mqadmin/{self.file.written_ms}-{command}-{group}/<client id>.txt"
+            "is a client's own description, and does not name the client: name the file after the "
+            f"client, mqadmin/{self.file.written_ms}-{command}-{group}/<client id>.txt"
         )
         return [unread(self.file.name, self.file.name, Unreadable(WRONG_FILE, why))]
 
     def refuse(self, refusal: Unreadable) -> Unread:
-        """The file as a whole, or from here on, could not be read."""
+        """Record that the file as a whole, or from here on, could not be read."""
         piece = unread(self.file.name, self.file.name, refusal)
         self.stats.unreadable = refusal.code
         self._note_refusal(piece)
@@ -513,7 +513,7 @@ class FileReader:
         stats.why = stats.why or piece.message
 
     def _note_gap(self, fact: "DatingFact") -> None:
-        """Note what tells whether the local times of the file are right."""
+        """Note what shows whether the local times of the file are right."""
         at_ms = fact.at_ms
         known: int | None
         if fact.kind == "client_queue" and self.file.written_ms and fact.values["last_pull_ms"]:
@@ -639,8 +639,8 @@ def _is_broken(value: object) -> bool:
 
 
 def _begins_period(kind: str) -> bool:
-    """A line of this kind says that its log covers the moment; settings are printed before it does.
+    """Take a line that states that its log covers the moment; settings are printed before it does.
 
-    Name servers and brokers print them seconds before they serve anybody.
+    Name servers and brokers print them seconds before they serve any client.
     """
     return kind not in SETTINGS and not is_fact_only(kind)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
 DEFAULT_AGE_MS = 30 * MINUTE_MS
-"""consumeTimestamp that nobody set: half an hour before the consumer object was made."""
+"""The default consumeTimestamp: half an hour before the consumer object was made."""
 CREATED_BEFORE_MS = MINUTE_MS
 """A consumer is started soon after it was made."""
 
@@ -46,17 +46,17 @@ def consume_timestamp(
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
 ) -> tuple[int | None, list[Finding]]:
-    """The one time that consumerStatus printed for the members that ask for it, else the given.
+    """Return the time that consumerStatus printed for the members that ask for it, else the row's.
 
     The table has one time a group. Where members have several (that of the default is another for
-    every process), none of them is right for all, and none is taken. A time whose zone is not
-    said gives way to the given one.
+    every process), none of them is right for all, and none is taken. A time without a known zone
+    gives way to the row's.
 
     Args:
         group: the group.
         pieces: its evidence.
         members: how many client ids there ever were.
-        zone_of: time zone of a client by its id, None if it is not said.
+        zone_of: time zone of a client by its id, None if it is not known.
         context: the cluster.
 
     Returns:
@@ -136,7 +136,7 @@ def _zone(group: str, text: str, zone: str) -> Finding:
 def _unknown(group: str) -> Finding:
     return finding(
         "INGEST_TIMESTAMP_UNKNOWN",
-        f"{group} starts at a time that no file of the collection tells: where new owners of "
+        f"No file of the collection shows the time at which {group} starts: where new owners of "
         "queues without a commit start is UNKNOWN.",
         "Collect consumerStatus of the group, or name consume_timestamp_ms in the collection's "
         "consumer_groups.jsonl.",
@@ -195,13 +195,13 @@ def settings_row(
     zone_of: Callable[[str], str | None],
     context: ClusterContext,
 ) -> tuple[ConsumerGroupsColumns, list[Finding]]:
-    """The group's row and an INFO finding for each field that no file and no given row tells.
+    """Return the group's row and an INFO finding for each field that no file and no given row has.
 
     Args:
         group: the group.
         pieces: its evidence, in order of time and place.
         members: what files show of its members.
-        zone_of: time zone of a client by its id, None if it is not said.
+        zone_of: time zone of a client by its id, None if it is not known.
         context: the cluster.
     """
     strategies = members.strategies
@@ -219,7 +219,7 @@ def settings_row(
     given = context.given.get(group, {})
     assumed = _assumed(context)
     if members.popped:
-        # a mode that changes nothing for its members would be no use to anybody
+        # a mode that changes nothing for its members would be of no use
         assumed["rebalance_mode"] = BROKER_REBALANCE
     connected = any(piece.kind == "consumer_connected" for piece in pieces)
     row: ConsumerGroupsColumns = {"consumer_group": group}
@@ -261,7 +261,7 @@ def _assumed(context: ClusterContext) -> ConsumerGroupsGiven:
 def _shown(
     pieces: Iterable[GroupEvidence], versions: Mapping[str, str], context: ClusterContext
 ) -> ConsumerGroupsGiven:
-    """Return what files tell; of several statements the last.
+    """Return what files state; of several statements the last.
 
     Of brokers of several versions those count to which members of the group send heartbeats.
     """
@@ -288,7 +288,7 @@ def _shown(
             shown |= _known(_of_client(piece.values))
             own_where = piece.values["consume_from_where"] or own_where
     if shown.get("consumer_type") == LITE_PULL:
-        shown["consume_from_where"] = own_where  # its heartbeats do not tell
+        shown["consume_from_where"] = own_where  # its heartbeats do not state it
     known = sorted({*versions.values()}, key=parse_version)
     if known:
         shown["client_version"] = known[-1]

@@ -1,10 +1,10 @@
 """Which strategy each member uses: client logs and ``consumerStatus`` show names, not
 parameters.
 
-Two parameters show in results: CONFIG returns its list as it is (rocketmq.md §2.4), and
-every queue of MACHINE_ROOM's rooms goes to somebody, so the rooms of all results are its
-rooms (rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what resolves them is
-the user's code (rocketmq.md §2.6).
+Two parameters show in results: CONFIG returns its list as it is (rocketmq.md §2.4), and every queue
+of MACHINE_ROOM's rooms has an owner, so the rooms of all results are its rooms (rocketmq.md §2.5).
+MACHINE_ROOM_NEARBY's rooms show in nothing: what resolves them is the user's code
+(rocketmq.md §2.6).
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
 # Which strategy each member uses: client logs and ``consumerStatus`` show names, not parameters.
 #
 # Two parameters show in results: CONFIG returns its list as it is (rocketmq.md §2.4), and every
-# queue of MACHINE_ROOM's rooms goes to somebody, so the rooms of all results are its rooms
-# (rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what resolves them is the
-# user's code (rocketmq.md §2.6).
+# queue of MACHINE_ROOM's rooms has an owner, so the rooms of all results are its rooms
+# (rocketmq.md §2.5). MACHINE_ROOM_NEARBY's rooms show in nothing: what resolves them is the user's
+# code (rocketmq.md §2.6).
 
 CONFIG, MACHINE_ROOM = "CONFIG", "MACHINE_ROOM"
 SEVERAL = 2
 _ROOM_SEPARATOR = "@"  # AllocateMessageQueueByMachineRoom
 _ONE_ROOM = {"client_rooms": {"": "unknown"}, "broker_rooms": {"": "unknown"}}
-"""Where nobody tells the rooms all are in one: whoever lacked one would freeze the group."""
+"""Where no file states the rooms all are in one: whoever lacked one would freeze the group."""
 
 
 @dataclass
@@ -61,10 +61,10 @@ class GroupStrategies:
 
     Attributes:
         members: text by client id, for each client that any file shows.
-        group: text for the others; None: no file and no given row tells.
+        group: text for the others; None: no file and no given row states it.
         unknown: names by client id, of strategies that RocketMQ does not have or whose parameters
-            no file tells and nothing stands for.
-        assumed: texts whose parameters no file and no given row tells, by the field's name.
+            no file states and nothing stands for.
+        assumed: texts whose parameters no file and no given row states, by the field's name.
         roomless: clients and brokers without a room by the given text, although their allocation
             worked.
     """
@@ -85,7 +85,7 @@ class GroupStrategies:
 def group_strategies(
     pieces: Iterable[Evidence], given: str | None, presence: Presence, context: ClusterContext
 ) -> GroupStrategies:
-    """The strategies of one group.
+    """Return the strategies of one group.
 
     Args:
         pieces: evidence on the group, in order of time and place.
@@ -135,7 +135,7 @@ class _Shown:
 
     Attributes:
         names: by client id.
-        results: what the strategy gave by client id and topic, where a log tells the queues.
+        results: what the strategy gave by client id and topic, where a log has the queues.
         held: queues by client id, as its ``consumerStatus`` shows them.
         at_ms: when queues were last shown.
     """
@@ -183,7 +183,7 @@ def _shown(pieces: Iterable[Evidence], context: ClusterContext) -> _Shown:
 
 
 def _stands(given: str | None, names: Mapping[str, str]) -> bool:
-    """True if the given strategy is also that of members that no file shows.
+    """Return True if the given strategy is also that of members that no file shows.
 
     It is an old one where several members show theirs and none uses it.
     """
@@ -218,7 +218,7 @@ def _text(
     rooms: list[str],
     assumed: dict[str, str],
 ) -> str | None:
-    """The member's text, None for a name that RocketMQ does not have, or without parameters."""
+    """Return the member's text; None for a name unknown to RocketMQ, or without parameters."""
     if name == NEARBY:
         name = _name(given) if given and given.startswith(name) else f"{name}-AVG"
     same_name = _name(given) == name
@@ -243,11 +243,11 @@ def _text(
 
 # Which strategy explains the live ownership of a group whose strategy no file names.
 #
-# ``consumerProgress -s true`` lists every queue of the group's topics with the holder's address.
-# A known strategy that gives just this ownership, for the members of then, may be the group's;
-# else one that gives every holder that is shown, while queues of nobody are left over: that they
-# have none is what is wrong, not the strategy. If none does, the group's ownership is UNKNOWN and
-# no difference.
+# ``consumerProgress -s true`` lists every queue of the group's topics with the holder's address. A
+# known strategy that gives just this ownership, for the members of then, may be the group's; else a
+# strategy that gives every holder that is shown, while queues without a holder are left over: that
+# they have none is what is wrong, not the strategy. If none does, the group's ownership is UNKNOWN
+# and no difference.
 
 LISTED = 5
 """Clients and brokers that a finding names at most."""
@@ -275,7 +275,7 @@ def fit_strategy(
     context: ClusterContext,
     languages: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[str | None, list[Finding]]:
-    """The strategy that fits every dump, and findings.
+    """Return the strategy that fits every dump, and findings.
 
     Each member divides by its own client's form of it: a Go member by Go's ring.
 
@@ -304,7 +304,7 @@ def fit_strategy(
         )
     ]
     if not dumps and not whole:
-        cut = "rows may be missing of the dumps of who holds its queues"
+        cut = "rows may be missing from the dumps of its queues' holders"
         return None, [_unknown(group, assumed, cut)] if _partial_topics(pieces) else []
     if not dumps:
         return None, [_unknown(group, assumed, "no dump names a holder of its queues")]
@@ -319,7 +319,7 @@ def fit_strategy(
         if all(_explains(text, *dump, languages, unheld=True) for dump in dumps):
             return text, [_inferred(group, text)]
     tried = ", ".join(_tried(assumed))
-    return None, [_unknown(group, assumed, "its live ownership fits no known one", tried)]
+    return None, [_unknown(group, assumed, "no known strategy explains its live ownership", tried)]
 
 
 def _go_ring(
@@ -327,8 +327,8 @@ def _go_ring(
     languages: Mapping[str, str],
     of_others: str | None = None,
 ) -> str | None:
-    """The only one of `GO_RINGS` by which Go members take what dumps show; None: no one, or several
-    do, or there is no Go member.
+    """Return the only one of `GO_RINGS` by which Go members take what dumps show; None: none, or
+    several, or there is no Go member.
 
     ``of_others``: what all others divide by; None: the same.
     """
@@ -351,7 +351,7 @@ def check_parameters(
     context: ClusterContext,
     languages: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Finding]:
-    """A finding if the group's strategy is known by name only, or its rooms by live ownership.
+    """Return a finding if the strategy is known by name only, or its rooms by live ownership.
 
     By name only it is where live ownership is not that of the assumed parameters; where these are
     rooms, which have no default, and no dump confirms them; and where members whose allocation
@@ -370,7 +370,7 @@ def check_parameters(
     by_text = (one for one in sorted({text, *strategies.members.values()}) if _reads_ids(one))
     if context.redacted and (named := next(by_text, "")):
         why = f"{group} allocates by {named}, which reads client ids, and these are redacted"
-        return [_without_parameters(group, named, why, "Audit the collection as it was.")]
+        return [_without_parameters(group, named, why, "Audit the original collection.")]
     if strategies.roomless:
         names = ", ".join(sorted(strategies.roomless)[:LISTED])
         why = f"{group} allocates, although {text} has no room for {names}"
@@ -394,7 +394,7 @@ def check_parameters(
         why = f"The live ownership of {group} is not that of {text}, whose parameters are assumed"
         return [_without_parameters(group, text, why)]
     if not dumps and any(one.startswith(MACHINE_ROOM) for one in strategies.assumed.values()):
-        why = f"No file tells all machine rooms of {group}, and no dump who holds all its queues"
+        why = f"No file shows all machine rooms of {group}, and no dump who holds all its queues"
         return [_without_parameters(group, text, why)]
     return []
 
@@ -412,7 +412,7 @@ _NAME_IT = "Name the strategy with its parameters in the collection's consumer_g
 def _without_parameters(group: str, strategy: str, why: str, remedy: str = _NAME_IT) -> Finding:
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
-        f"{why}: its ownership is UNKNOWN and not to be compared.",
+        f"{why}: its ownership is UNKNOWN and cannot be compared.",
         remedy,
         WARNING,
         consumer_group=group,
@@ -429,8 +429,8 @@ def _dumps(
 
     A broker on which the group never committed is left out of the dump (rocketmq.md §13 no. 3):
     only topics that it shows on every broker with a connection of the group are whole. Nor is one
-    in which a queue without an owner may be that of a member that does not report its queues, or
-    of which rows may be missing.
+    in which a queue without an owner may be that of a member that does not report its queues, or of
+    which rows may be missing.
     """
     used = list(filter(_of_strategies, pieces))
     cut = _partial_topics(used)
@@ -455,7 +455,7 @@ def _dumps(
         if silent and not all(row.values["client_ip"] for row in rows):
             continue
         if sorted(process_ids) != clients or len(by_address) != len(clients) or not clients:
-            continue  # somebody came lately, two share an id, or two an address
+            continue  # a member came lately, two share an id, or two an address
         owners: Owners = {}
         for v in (row.values for row in rows):
             address = v["client_ip"] or None
@@ -492,17 +492,17 @@ def _explains(
     unheld: bool = False,
     of_go: str | None = None,
 ) -> bool:
-    """True if the strategy gives the queues to just these owners.
+    """Return True if the strategy gives the queues to just these owners.
 
-    Where members of several languages take a queue, the dump names one of them; what a member
-    holds of which nobody knows which queues it takes contradicts no strategy.
+    Where members of several languages take a queue, the dump names one of them; what a member holds
+    whose queues are not known contradicts no strategy.
 
     Args:
         text: the strategy.
         clients: the members.
         owners: of all queues.
         languages: of the clients, where known.
-        unheld: a queue of nobody contradicts no strategy.
+        unheld: a queue without a holder contradicts no strategy.
         of_go: what Go members divide by, if it is another one.
     """
     texts = {GO: of_go or text}
@@ -533,8 +533,8 @@ def _tried(assumed: str) -> dict[str, None]:
 def _inferred(group: str, text: str) -> Finding:
     return finding(
         "INGEST_STRATEGY_INFERRED",
-        f"No file names the strategy of {group} with its parameters; who holds its queues, where "
-        f"anybody does, is as by {text}.",
+        f"No file names the strategy of {group} with its parameters; the holders of its queues, "
+        f"as far as they have any, are those of {text}.",
         "Name it in the collection's consumer_groups.jsonl to be sure.",
         consumer_group=group,
         evidence={"strategy": text},
@@ -545,8 +545,8 @@ def _unknown(group: str, assumed: str, why: str, tried: str = "") -> Finding:
     """Where nothing was ``tried`` it is no more than what the files lack."""
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
-        f"No file names the strategy of {group}, and {why}: its ownership is UNKNOWN and not to be "
-        f"compared. {assumed} is assumed.",
+        f"No file names the strategy of {group}, and {why}: its ownership is UNKNOWN and cannot "
+        f"be compared. {assumed} is assumed.",
         "Name the strategy in the collection's consumer_groups.jsonl, or collect consumerStatus.",
         WARNING if tried else INFO,
         consumer_group=group,

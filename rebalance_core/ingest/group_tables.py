@@ -78,7 +78,7 @@ def complete(tables: Tables, cluster: str) -> RowsByTable:
 
 
 def once(tables: Tables) -> Tables:
-    """The rows of whole groups and topics, each key once."""
+    """Return the rows of whole groups and topics, each key once."""
     return tables | {
         "queue_offsets": newest(
             tables.get("queue_offsets", []),
@@ -103,7 +103,7 @@ def once(tables: Tables) -> Tables:
 def of_cluster(
     table: str, rows: Iterable[dict[str, object]], cluster: str
 ) -> list[dict[str, object]]:
-    """The rows with the name of the cluster, which ``rejected`` lacks; findings' fingerprints."""
+    """Return the rows with the cluster's name, which ``rejected`` lacks; findings' fingerprints."""
     if table == "rejected":
         return list(rows)
     named = [{"cluster": cluster, **row} for row in rows]
@@ -154,7 +154,7 @@ def rejected_row(piece: Unread) -> RejectedRow:
     }
 
 
-# All that the collection tells of one group, put together.
+# All that the collection states of one group, put together.
 
 LISTED = 20
 """Clients that a finding names at most."""
@@ -250,7 +250,7 @@ def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext
 def _observed(
     group: str, evidence: Iterable[Evidence], names: ProcessNames, context: ClusterContext
 ) -> Tables:
-    """Return what the group's masters state of it as it stands."""
+    """Return what the group's masters state, as it stands."""
     stated = list(of_masters(evidence, context))
     return {
         "observed_facts": group_facts(group, stated, names, context),
@@ -276,11 +276,11 @@ def _versions(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict
 
 
 def client_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict[str, str]:
-    """The language of each client that some file tells, by client id.
+    """Return the language of each client that some file shows, by client id.
 
     Brokers print it, where ali-ons passes for Java, unless they have no name for it. Else its own
-    log tells a Go or C++ client by its form, and a Java client by what only that logs; the form of
-    PROP_CLIENT_VERSION tells Go, that of the client id an old C++ client. What clients behind
+    log shows a Go or C++ client by its form, and a Java client by what only that logs; the form of
+    PROP_CLIENT_VERSION shows Go, that of the client id an old C++ client. What clients behind
     proxies send is no classic client's.
     """
     printed: dict[str, str] = {}
@@ -298,7 +298,7 @@ def client_languages(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) 
         elif piece.kind == "client_language":
             by_itself[client_id] = piece.values["language"]
         elif piece.kind in ("heartbeat", "allocated", "broker_allocated"):
-            # what only a Java client's log says of the client
+            # what only a Java client's log has of the client
             by_itself.setdefault(client_id, JAVA)
         if _CPP_ID.match(client_id):
             by_itself[client_id] = CPP
@@ -315,7 +315,7 @@ _CPP_ID = re.compile(r"\d+-\d+\.\d+\.\d+\.\d+@")
 
 
 def _printed_language(language: str | None, version: int | str | None) -> str | None:
-    """The language of a client as brokers print it, ali-ons apart; ``OTHER`` for a new one."""
+    """Return a client's language as brokers print it, ali-ons apart; ``OTHER`` for a new one."""
     if language is None:
         return None
     if version is not None:
@@ -326,7 +326,7 @@ def _printed_language(language: str | None, version: int | str | None) -> str | 
 
 
 def client_libraries(languages: Mapping[str, str]) -> dict[str, str]:
-    """The library of each client that is not Java's, by client id; none tells its release.
+    """Return the library of each client that is not Java's, by client id; none states its release.
 
     >>> client_libraries({"a": "JAVA", "b": "GO", "c": "NODE"})
     {'b': 'GO', 'c': 'ali-ons'}
@@ -341,7 +341,7 @@ def client_libraries(languages: Mapping[str, str]) -> dict[str, str]:
 def client_releases(
     pieces: Iterable[GroupEvidence], languages: Mapping[str, str]
 ) -> dict[str, str]:
-    """The release of each client of another language that consumerStatus tells, by client id."""
+    """Return the release by client id of other languages' clients, as consumerStatus states it."""
     releases: dict[str, str] = {}
     for piece in pieces:
         if piece.kind != "client":
@@ -380,8 +380,8 @@ def _release_unknown(group: str, libraries: Mapping[str, str]) -> Iterator[Findi
         yield finding(
             "INGEST_RELEASE_NOT_TOLD",
             f"{len(libraries)} of the clients are of another library than Java's ({names}), which "
-            "sends the same version in every release: where its releases differ, what they do is "
-            "not known.",
+            "sends the same version in every release: where its releases differ, their behaviour "
+            "is not known.",
             "Nothing; read their starts and windows with care.",
             consumer_group=group,
             evidence={"clients": ", ".join(sorted(libraries)[:LISTED])},
@@ -395,9 +395,9 @@ def _taken_as_java(group: str, languages: Mapping[str, str]) -> Iterator[Finding
         names = ", ".join(sorted({languages[client] for client in clients}))
         yield finding(
             "INGEST_LANGUAGE_NOT_MODELLED",
-            f"Nothing is known of the clients of {len(clients)} of the members ({names}): they are "
+            f"The clients of {len(clients)} of the members ({names}) are not modelled: they are "
             "taken as Java clients.",
-            "Compare what they hold with what is predicted.",
+            "Compare the queues that they hold with the predicted ones.",
             consumer_group=group,
             evidence={"clients": ", ".join(clients[:LISTED])},
         )
@@ -425,9 +425,9 @@ def _of_static_topics(
         yield finding(
             "INGEST_STATIC_TOPIC",
             f"{topic} is a static topic: its route maps logical queues onto those of brokers, and "
-            "clients divide the logical ones, which is not modelled. Nothing is said of its "
+            "clients divide the logical ones, which is not modelled. Results leave out its "
             f"queues, and {group} is not compared.",
-            "Nothing; ask consumerProgress who holds what.",
+            "Nothing; ask consumerProgress for the holders of its queues.",
             WARNING,
             consumer_group=group,
             topic=topic,
@@ -436,7 +436,7 @@ def _of_static_topics(
 
 
 def _all_broadcast(events: Iterable[Event], given: ConsumerGroupsGiven) -> bool:
-    """True if the brokers say so of every member, or the collection's own settings of all."""
+    """Return True if the brokers state it of every member, or the collection's settings of all."""
     joins = [row for row in events if row["event_type"] == CONSUMER_JOIN]
     models = {row.get("message_model") or given.get("message_model") for row in joins}
     return models == {BROADCASTING}
@@ -451,7 +451,7 @@ def _of_lite_topics(
             "INGEST_LITE_TOPIC",
             f"{topic} is of type LITE: which lite topics inside it a client reads is not modelled, "
             f"and {group} is not compared.",
-            "Nothing; which client reads which lite topic stands in no file.",
+            "Nothing; no file shows which client reads which lite topic.",
             consumer_group=group,
             topic=topic,
             evidence={"topic": topic, "source": context.lite_topics[topic]},
@@ -466,15 +466,15 @@ def _subscribed(events: Iterable[Event]) -> set[str]:
 
 def _unknown_strategy(group: str, client_id: str, name: str) -> Finding:
     parameters = {CONFIG: "whose list", MACHINE_ROOM: "whose rooms"}
-    lacking = f"{parameters[name]} no file tells" if name in parameters else ""
+    lacking = f"{parameters[name]} no file states" if name in parameters else ""
     named = f'[strategies] "{name}" = "module:attribute"'
     remedy = f"Write it in Python and name it in the configuration: {named}"
     if lacking:
         remedy = "Name it with its parameters in the collection's consumer_groups.jsonl"
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
-        f"{client_id} allocates by {name}, {lacking or 'which is no strategy of RocketMQ'}: its "
-        "ownership is UNKNOWN and not to be compared.",
+        f"{client_id} allocates by {name}, {lacking or 'which is not a strategy of RocketMQ'}: its "
+        "ownership is UNKNOWN and cannot be compared.",
         f"{remedy}.",
         WARNING,
         consumer_group=group,
@@ -484,7 +484,7 @@ def _unknown_strategy(group: str, client_id: str, name: str) -> Finding:
 
 
 def tables_of(part: str, key: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """The rows that all evidence on one group or topic makes.
+    """Return the rows that all evidence on one group or topic makes.
 
     Args:
         part: GROUP; TOPIC; COMMIT, the offsets that a group committed; REFUSED, what of the files

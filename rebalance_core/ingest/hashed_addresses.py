@@ -19,7 +19,7 @@ _HASH = re.compile(r"(?=[0-9a-f]*[a-f])(?=[0-9a-f]*[0-9])[0-9a-f]{8,}")
 
 
 def looks_hashed(addresses: Iterable[str]) -> bool:
-    """True if the addresses are hashes, or of about as many networks as there are hosts.
+    """Return True if the addresses are hashes, or of about as many networks as there are hosts.
 
     >>> looks_hashed(["10.0.0.1", "10.0.0.2", "10.1.0.3"]), looks_hashed(["9f86d081"])
     (False, True)
@@ -36,7 +36,7 @@ def looks_hashed(addresses: Iterable[str]) -> bool:
 
 
 def addresses_asked(collection: Collection) -> set[str]:
-    """The addresses of the clients that have an answer to ``consumerStatus`` in the collection."""
+    """Return the addresses of the clients that have an answer to ``consumerStatus``."""
     asked = (
         file.name.rpartition("/")[2].removesuffix(".txt")
         for file in collection.files

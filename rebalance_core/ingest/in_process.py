@@ -69,8 +69,8 @@ def read_collection(
 
     Args:
         collection: `open_collection` of a folder.
-        assumed: what is taken for granted where no file says it.
-        progress: told how many files are read, of how many.
+        assumed: the settings that apply where no file states them.
+        progress: called with how many files are read, of how many.
     """
     assumed = assumed or Assumptions()
     evidence: list[Evidence] = []
@@ -103,7 +103,7 @@ def read_collection(
 
 
 def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions) -> FileReader:
-    """The reader of one file, with its time zone and the brokers' names."""
+    """Return the reader of one file, with its time zone and the brokers' names."""
     settings = collection.settings
     zone = settings.admin_time_zone if file.kind == ADMIN else settings.zone_of(file.name)
     zone = zone or assumed.time_zone
@@ -112,7 +112,7 @@ def reader_of(collection: Collection, file: CollectedFile, assumed: Assumptions)
 
 
 def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
-    """All that one file states; what cannot be read of it is refused, never raised."""
+    """Yield all that one file states; what cannot be read is refused, never raised."""
     try:
         if not reader.file.is_log:
             yield from reader.read_document(decoded(path.read_bytes()))
@@ -202,13 +202,13 @@ def understood(collection: Collection, stats: Iterable[FileStats]) -> list[FileR
 
 
 def _kind(name: str) -> str:
-    """The kind of a file that is not read, by its path; empty: it has none."""
+    """Return the kind of a file that is not read, by its path; empty: it has none."""
     file = identify(name)
     return file.kind if file else ""
 
 
 def _status(one: FileStats) -> tuple[str, str]:
-    """What became of a file that was opened, and why."""
+    """Return what became of a file that was opened, and why."""
     if FILE_OF_ANOTHER in one.codes:
         return REFUSED, one.why
     if one.understood:

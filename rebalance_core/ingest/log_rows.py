@@ -106,7 +106,7 @@ class FactRows:
 
 
 def as_text(value: Any) -> str:
-    """A value of the details; unknown is empty, pairs are ``name=value``.
+    """Return a value of the details; unknown is empty, pairs are ``name=value``.
 
     >>> as_text(None), as_text(True), as_text(["a", "b"]), as_text([("T", "*")])
     ('', 'true', 'a, b', 'T=*')
@@ -160,7 +160,7 @@ class Clients:
                 self._channels[piece.place, piece.values["client_addr"]] = piece.values["client_id"]
 
     def of(self, piece: Evidence) -> str | None:
-        """The client id, None if no file tells it."""
+        """Return the client id, None if no file shows it."""
         client_id, channel = piece.values.get("client_id"), piece.values.get("channel")
         if client_id:
             return str(client_id)
@@ -176,7 +176,7 @@ FactReader = Callable[[FactRows, Any, int, Clients | None], None]
 def add_log_rows(
     rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None = None
 ) -> None:
-    """The rows that a line of a log makes; most make none.
+    """Add the rows that a line of a log makes; most make none.
 
     Args:
         rows: of the group, or of the cluster.

@@ -38,7 +38,7 @@ class MasterTurn:
         broker_name: its broker.
         at_ms: when, epoch ms UTC.
         is_down: it went.
-        source: ``file:line`` that tells it.
+        source: ``file:line`` that states it.
         mode: of a loss: what the slaves do, one of `MASTER_MODES`; None: not known.
     """
 
@@ -49,7 +49,7 @@ class MasterTurn:
     mode: str | None = None
 
 
-# Which address is of which broker's master or slave, as far as any file tells.
+# Which address is of which broker's master or slave, as far as files show.
 
 MIDDLE_OF_SECOND_MS = MIDDLE_MS
 """Servers' logs say the second: what happened in it is dated by its middle."""
@@ -86,7 +86,7 @@ class Replicas:
         return switched(self.folders.values())
 
     def is_master(self, address: str) -> bool:
-        """True if it is stated, or if all other addresses of the broker are of slaves."""
+        """Return True if it is stated, or if all other addresses of the broker are of slaves."""
         if address in self.masters or address in self.slaves:
             return address not in self.slaves
         name = self.names.get(address)
@@ -94,19 +94,19 @@ class Replicas:
         return name is not None and bool(others) and others <= self.slaves
 
 
-# Turns of masters as the brokers' own logs, or lists of the cluster's brokers, tell them; those
-# of brokers whose replicas are master by turns.
+# Turns of masters as the brokers' own logs, or lists of the cluster's brokers, show them; those of
+# brokers whose replicas are master by turns.
 
 LAST_MS = 2**62
 _LIFE = ("broker_booted", "broker_stopping", "min_broker")
 
 
 def process_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Stops and starts of masters' processes while a slave of theirs runs.
+    """Yield stops and starts of masters' processes while a slave of theirs runs.
 
     A master that starts without having stopped died since its last start: its slaves logged in vain
-    from when on. Where they did not, nobody knows when that was, and it is no turn. Slaves that may
-    act as master also log when they do, 10 s after the loss, and when the master is back.
+    from when on. Where they did not, the time is not known, and it is no turn. Slaves that may act
+    as master also log when they do, 10 s after the loss, and when the master is back.
     """
     running: dict[str, bool] = {}
     booted_ms: dict[str, int] = {}
@@ -183,7 +183,7 @@ def _listed_since(
 
 
 def _ends(piece: ClusterEvidence, folder: str, addresses: Collection[str]) -> bool:
-    """It records the end of the process in the folder, or that it is a slave from now on."""
+    """Record the end of the process in the folder, or that it is a slave from now on."""
     if piece.kind == "broker_role":
         return piece.place == folder and piece.values["slave"]
     if piece.kind == "broker_stopping":
@@ -202,7 +202,7 @@ def _slave_runs(running: dict[str, bool], replicas: Replicas, name: str) -> bool
 def _unlogged_end(
     ordered: list[ClusterEvidence], replicas: Replicas, name: str, since_ms: int, until_ms: int
 ) -> Iterator[MasterTurn]:
-    """The first of the vain copies of a slave that last until the master is back."""
+    """Yield the first of the vain copies of a slave that last until the master is back."""
     slaves = {f for f, r in replicas.folders.items() if r.slave and r.broker_name == name}
     first: BrokerCopyFailedPiece | None = None
     for piece in ordered:
@@ -218,7 +218,7 @@ def _unlogged_end(
 
 
 def dumped_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Lists in which a broker has slaves alone, or its master again."""
+    """Yield lists in which a broker has slaves alone, or its master again."""
     listed: dict[tuple[str, int, str], set[bool]] = {}
     for piece in ordered:
         if piece.kind == "broker" and not piece.values.get("partial"):
@@ -230,7 +230,7 @@ def dumped_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator
         yield MasterTurn(name, at_ms, True not in masters, source)
 
 
-# Masters that were gone before the first file tells of them: nobody saw when they went.
+# Masters that were gone before the first file with them: no file shows when they went.
 
 _ALIVE = ("broker_booted", "broker_starting", "broker_stopping", "broker_property", "broker_local")
 """What a process states in its own log while it runs."""
@@ -247,7 +247,7 @@ def gone_before(
     Args:
         ordered: evidence on the cluster by time.
         replicas: of its brokers.
-        logged: turns that logs tell.
+        logged: turns that logs show.
         start_ms: begin of the period.
     """
     first: dict[str, MasterTurn] = {}
@@ -281,7 +281,7 @@ def _routed(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[Mast
 def _unheard(
     ordered: list[ClusterEvidence], replicas: Replicas, name: str, known_ms: int | None
 ) -> MasterTurn | None:
-    """Slaves of it registered with a name server that started, and its master did not."""
+    """Take its slaves' registration with a name server that started, without its master."""
     started: dict[str, int] = {}
     last_ms = max((piece.at_ms or 0 for piece in ordered), default=0)
     for piece in ordered:
@@ -303,7 +303,7 @@ def _unheard(
 
 
 def _alive(ordered: list[ClusterEvidence], replicas: Replicas, name: str, at_ms: int) -> bool:
-    """The master's own log has a line from before."""
+    """Record that the master's own log has a line from before."""
     masters = {f for f, r in replicas.folders.items() if r.broker_name == name and not r.slave}
     return any(
         piece.place in masters and piece.kind in _ALIVE and (piece.at_ms or 0) < at_ms
@@ -382,14 +382,14 @@ class SlaveModes:
             self._reads.setdefault(name, []).append((at_ms, on[SLAVE_READ_ENABLE]))
 
     def at_end(self, broker_name: str, end_ms: int) -> str | None:
-        """Return what the slaves would do if the master went now; None: no file tells it."""
+        """Return what the slaves would do if the master went now; None: no file shows it."""
         mode = self.of(broker_name, end_ms, None)
         return REFUSED if mode is None and self._refused.get(broker_name) else mode
 
     def of(self, broker_name: str, down_ms: int, up_ms: int | None) -> str | None:
-        """The mode of one outage of a broker's master.
+        """Return the mode of one outage of a broker's master.
 
-        None where no file tells it. A setting that was never seen before the outage is that of the
+        None where no file shows it. A setting that was never seen before the outage is that of the
         first time it was seen. A slave that is set to act does so if the name server supports it,
         which a slave that took over shows as well.
         """
@@ -409,7 +409,7 @@ class SlaveModes:
 
 
 def _last(stated: Iterable[tuple[int, bool]], at_ms: int) -> bool | None:
-    """The last value stated by then, else the first after it; None: none at all."""
+    """Return the last value stated by then, else the first after it; None: none at all."""
     before = [on for since_ms, on in stated if since_ms <= at_ms]
     after = [on for since_ms, on in stated if since_ms > at_ms]
     return before[-1] if before else next(iter(after), None)
@@ -418,7 +418,7 @@ def _last(stated: Iterable[tuple[int, bool]], at_ms: int) -> bool | None:
 # When masters went and came back, by the best files there are.
 #
 # Name servers' logs name addresses only: a master's removal is no end of its broker while a slave
-# is there, a slave's registration no start. Without such a log the brokers' own tell, else
+# is there, a slave's registration no start. Without such a log the brokers' own logs show it, else
 # ``clusterList``.
 
 _IN_REGISTRY = ("broker_registered", "broker_address", "replica_removed", "broker_removed")
@@ -429,10 +429,10 @@ _BATCH_MS = 2_000
 def master_turns(
     pieces: Iterable[ClusterEvidence], replicas: Replicas, start_ms: int
 ) -> tuple[MasterTurn, ...]:
-    """The turns of all brokers that have a slave, by time; those of one broker alternate.
+    """Return the turns of all brokers that have a slave, by time; those of one broker alternate.
 
     Args:
-        pieces: evidence on the cluster; without a time it says nothing.
+        pieces: evidence on the cluster; without a time it counts for nothing.
         replicas: of its brokers.
         start_ms: begin of the period; a master that was gone from the first on is gone since then.
     """
@@ -495,7 +495,7 @@ class _Registry:
 
 
 def _registered_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """A master is there while any name server has it."""
+    """Yield True for a master while any name server has it."""
     removals = [
         (p.place, p.values["broker"], p.at_ms) for p in ordered if p.kind == "broker_removed"
     ]
@@ -535,7 +535,7 @@ def _registered_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Ite
 
 
 def _in_registry(piece: ClusterEvidence, replicas: Replicas) -> str | None:
-    """The broker whose entry at a name server a line changes; None: another line."""
+    """Return the broker whose entry at a name server a line changes; None: another line."""
     if piece.kind == "broker_removed":
         return piece.values["broker"]
     if piece.kind == "replica_removed":
@@ -546,5 +546,5 @@ def _in_registry(piece: ClusterEvidence, replicas: Replicas) -> str | None:
 
 
 def _is_of_slave(refusal: PullRefusedValues, replicas: Replicas) -> bool:
-    """True if a slave refused the pull as it is not to be read, not for another reason."""
+    """Return True if a slave refused the pull as it is not to be read, not for another reason."""
     return "reason" not in refusal and refusal["address"] in replicas.slaves

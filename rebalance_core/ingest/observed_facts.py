@@ -52,13 +52,13 @@ DocumentReader = Callable[[FactRows, Any, int], None]
 """Each takes the kind that it is listed for in `DOCUMENT_READERS`."""
 
 HEARTBEAT_INTERVAL = "heartbeatBrokerInterval"
-"""ClientConfig: how often a client tells the brokers that it lives, in ms."""
+"""ClientConfig: the period of a client's heartbeats to the brokers, in ms."""
 _POP_SETTINGS = {"invisible_ms": "popInvisibleTime", "threads": "consumeThreadMin"}
 """The pool's queue has no bound, so it never grows beyond consumeThreadMin."""
 
 
 def _declared(kind: str, values: Mapping[str, object]) -> dict[str, object]:
-    """The values that have the name of a detail of the kind."""
+    """Return the values that have the name of a detail of the kind."""
     names = (field.name for field in FACT_KINDS[kind].details)
     return {name: values[name] for name in names if name in values}
 
@@ -86,7 +86,7 @@ def dump(rows: FactRows, piece: DumpPiece, at_ms: int) -> None:
 
 
 def _asked(piece: Evidence) -> tuple[str | None, dict[str, str]]:
-    """The broker asked, and the detail ``proxy`` where it was one: a proxy is no broker."""
+    """Return the broker asked, and the detail ``proxy`` if it was a proxy, which is no broker."""
     if piece.place.startswith(PROXIES):
         return None, {"proxy": piece.place.removeprefix(PROXIES)}
     return piece.place, {}
@@ -100,7 +100,7 @@ def queue_row(
     details: Mapping[str, object],
     client_id: str | None = None,
 ) -> None:
-    """A row on the queue that the evidence names."""
+    """Add a row on the queue that the evidence names."""
     v = piece.values
     rows.add(
         kind,
@@ -302,12 +302,12 @@ def member_rows(
 
 
 def _without_retry(topics: Iterable[str] | None) -> list[str] | None:
-    """The topics, sorted; None: not known."""
+    """Return the topics, sorted; None: not known."""
     return None if topics is None else sorted(t for t in {*topics} if not is_retry_topic(t))
 
 
 def _by_host(client_ids: Iterable[str]) -> dict[str, list[str]]:
-    """The ids by their text before the ``@``."""
+    """Return the ids by their text before the ``@``."""
     found: dict[str, list[str]] = {}
     for client_id in client_ids:
         found.setdefault(client_id.partition("@")[0], []).append(client_id)
@@ -363,7 +363,7 @@ def ownership_rows(
 def group_facts(
     group: str, pieces: AnyCollection[Evidence], names: ProcessNames, context: ClusterContext
 ) -> list[ObservedFactsBegun]:
-    """The rows of one group, also of one that never had a member.
+    """Return the rows of one group, also of a group that never had a member.
 
     Args:
         group: its name.

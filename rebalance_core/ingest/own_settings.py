@@ -27,7 +27,7 @@ def own_intervals(
 ) -> tuple[dict[str, dict[str, int]], list[Finding]]:
     """Intervals of single clients that are not their group's, by column and client id.
 
-    What ``collection.toml`` says of a client goes before what it printed itself; of that, its
+    What ``collection.toml`` states of a client goes before what it printed itself, and there its
     answer to consumerStatus before its log.
 
     Args:
@@ -66,7 +66,7 @@ def own_intervals(
 def _refused(group: str, client_id: str, name: str, value: int) -> Finding:
     return finding(
         "INGEST_INTERVAL_REFUSED",
-        f"{name} of {client_id} is {value}, which is no interval in milliseconds: that of its "
+        f"{name} of {client_id} is {value}, which is not an interval in milliseconds: that of its "
         "group is taken.",
         "Correct it at the client: in another unit it asks all the time, or never.",
         consumer_group=group,
@@ -75,7 +75,7 @@ def _refused(group: str, client_id: str, name: str, value: int) -> Finding:
     )
 
 
-# How brokers tell members of changes (rocketmq.md §6.2).
+# How brokers notify members of changes (rocketmq.md §6.2).
 
 ALL_NOTICES, AT_ONCE = "notifyConsumerIdsChangedEnable", "realTimeNotifyConsumerChange"
 AROUND_START_MS = 10_000
@@ -83,7 +83,7 @@ AROUND_START_MS = 10_000
 
 
 def notice_events(ordered: Iterable[ClusterEvidence], context: ClusterContext) -> Iterator[Event]:
-    """NOTICES of every broker that does not tell members at once, by its log, else by dumps.
+    """Yield NOTICES of every broker that does not notify at once, by its log, else by dumps.
 
     A start begins with what the broker prints then; what a dump shows holds since the dump before.
     """
@@ -134,7 +134,7 @@ def _by_dumps(name: str, pieces: list[ClusterEvidence], context: ClusterContext)
 
 
 def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator[Event]:
-    """An event wherever a broker tells in another way than before."""
+    """Yield an event wherever a broker notifies in another way than before."""
     switches, before = dict.fromkeys(SWITCHES, True), ON
     for at_ms, source, switch, on in moments:
         switches[switch] = on
@@ -149,10 +149,10 @@ def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator
 def is_notified(
     group: str, pieces: Iterable[GroupEvidence], context: ClusterContext
 ) -> tuple[bool, list[Finding]]:
-    """False if any store or log of a broker has the group's switch off at any time.
+    """Return False if any store or log of a broker has the group's switch off at any time.
 
-    A group has one switch for its whole history. Windows of one that is off hold those of one that
-    is on; a finding says so where it was both.
+    A group has one switch for its whole history. Windows of a switch that is off hold those of a
+    switch that is on; a finding states where it was both.
     """
     seen: dict[str, dict[bool, str]] = {}
     for piece in pieces:
@@ -174,7 +174,7 @@ def _switched(group: str, sources: Mapping[bool, str]) -> Finding:
     return finding(
         "INGEST_NOTICES_CHANGED",
         f"{ALL_NOTICES} of the group was true ({sources[True]}) and false ({sources[False]}): "
-        "windows are those of a member that nobody tells, which hold both.",
+        "windows are those of a member that receives no notice, which contain both.",
         "None needed. For narrower windows ingest the times before and after the change apart.",
         consumer_group=group,
         evidence={"on": sources[True], "off": sources[False]},

@@ -169,7 +169,7 @@ class _Recognition:
     group: str | None
 
     def found(self) -> PastedFile:
-        """The file as what it is."""
+        """Return the file as what it is."""
         if not self.head.strip():
             raise NotRecognised("is empty")
         for file in self._asked():
@@ -184,12 +184,12 @@ class _Recognition:
         raise NotRecognised(_reason(refusal) if refusal else self._why_not())
 
     def _asked(self) -> Iterator[CollectedFile]:
-        """What the file is by its name, and by the command line that was copied with it."""
+        """Return what the file is by its name, and by the command line copied with it."""
         yield from self._named()
         yield from self._commanded()
 
     def _named(self) -> Iterator[CollectedFile]:
-        """What the file may be by its path in a collection, or by its own name."""
+        """Return what the file may be by its path in a collection, or by its own name."""
         parts = PurePath(self.shown).parts
         names = ["/".join(parts[n:]) for n, part in enumerate(parts[:-1]) if part in _FOLDERS]
         for folder in _FOLDERS:
@@ -206,7 +206,7 @@ class _Recognition:
                 yield self._answer(command, end.lstrip("-_. "))
 
     def _commanded(self) -> Iterator[CollectedFile]:
-        """What the command line says that was copied with its answer."""
+        """Return what the command line states that was copied with its answer."""
         for command, rest in _COMMAND.findall(self._text)[:1]:
             given = {name: value.strip("\"'") for name, value in _OPTION.findall(f" {rest}")}
             group, topic, client = (
@@ -279,7 +279,7 @@ class _Recognition:
         return _FACT * stats.facts + _OWN_LINES * (2 * stats.understood > stats.lines), pasted
 
     def _read_as_answer(self, pasted: PastedFile) -> tuple[int, PastedFile]:
-        """The answer with the names of what was asked for, as far as they are known."""
+        """Return the answer with the names of what was asked for, as far as they are known."""
         file = pasted.file
         command, argument, *client = file.arguments
         file = replace(file, written_ms=file.written_ms or self.written_ms)
@@ -328,7 +328,7 @@ class _Recognition:
         return group or argument or UNNAMED_GROUP, UNNAMED_BROKER, unsure
 
     def _group_of_progress(self, argument: str, results: Iterable[Fact | Unread]) -> str:
-        """The group of a list of queues; empty: the list is of all groups."""
+        """Return the group of a list of queues; empty: the list is of all groups."""
         queues = [fact for fact in answers(results) if fact.kind == "queue_progress"]
         if argument in EVERYTHING:
             return UNNAMED_GROUP if queues else ""
@@ -351,7 +351,7 @@ class _Recognition:
         if command:
             return f"is an answer of {command}, and nothing in it is read"
         first = next((line.strip() for line in self._text.splitlines() if line.strip()), "")
-        return f"is nothing that ingest reads; it begins {first[:80]!r}"
+        return f"is not a file that ingest reads; it begins {first[:80]!r}"
 
 
 def _score(results: Iterable[Fact | Unread]) -> int:
@@ -372,7 +372,7 @@ def _is_of_client(results: Iterable[Fact | Unread]) -> bool:
 
 
 def _group_of_client(results: Iterable[Fact | Unread]) -> str:
-    """The group of what a client says of itself, by its retry topic."""
+    """Return the group of a client's own description, by its retry topic."""
     topics = (
         str(piece.values["topic"])
         for piece in results

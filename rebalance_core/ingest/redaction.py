@@ -108,12 +108,12 @@ class Key:
     users: Mapping[str, str]
 
     def client(self, client_id: str) -> str:
-        """The name of a client id."""
+        """Return the name of a client id."""
         host, at, instance = client_id.partition("@")
         return self.hosts[host] + at + self.instance(instance) if at else self.bare[client_id]
 
     def instance(self, instance: str) -> str:
-        """The name of what stands behind the ``@`` of a client id."""
+        """Return the name of what stands behind the ``@`` of a client id."""
         head, tail = _split(instance)
         return self.heads[head] + (self.tails[tail] if tail else "")
 
@@ -130,10 +130,10 @@ class Key:
                 raise ValueError("it has another format")
             return cls(**document)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise InputRefused(f"{path} is no key of collect --redact: {error}") from error
+            raise InputRefused(f"{path} is not a key of collect --redact: {error}") from error
 
     def restore(self, text: str) -> str:
-        """A text on the copy, such as a finding, with the names that stood there."""
+        """Return a text on the copy, such as a finding, with the names that stood there."""
         back: dict[str, dict[str, str]] = {
             kind: {name: was for was, name in table.items()} for kind, table in vars(self).items()
         }
@@ -166,7 +166,7 @@ class Key:
             opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         except FileExistsError as error:
             raise OutputExists(
-                f"--redact {path} is there already; a key is never replaced"
+                f"--redact {path} exists already; a key is never replaced"
             ) from error
         except OSError as error:
             raise UsageError(f"--redact {path} cannot be written: {error.strerror}") from error
@@ -192,7 +192,7 @@ def make_key(names: Names) -> Key:
 
 
 def _split(instance: str) -> tuple[str, str]:
-    """The process id or name with the sign that ends it, and what follows.
+    """Return the process id or name with the sign that ends it, and what follows.
 
     >>> _split("77#123"), _split("DEFAULT"), _split("7@unit")
     (('77#', '123'), ('DEFAULT', ''), ('7@', 'unit'))
@@ -272,7 +272,7 @@ class Redaction:
         return self._names.client_ids
 
     def text(self, text: str, *, dump: bool = False) -> str:
-        """The text with other names; ``dump``: of mqadmin, in whose columns hosts stand alone."""
+        """Return the text with other names; ``dump``: of mqadmin, whose columns have bare hosts."""
         if not dump:
             return self._text.sub(self._replaced, text)
         pieces, done, longer = [], 0, 0
@@ -285,7 +285,7 @@ class Redaction:
         return "".join([*pieces, _realigned(text[done:], longer)[0]])
 
     def path(self, path: str) -> str:
-        """The path of a file in the collection."""
+        """Return the path of a file in the collection."""
         parts = list(PurePosixPath(path).parts)
         dump = parts[0] == "mqadmin"
         for at, part in enumerate(parts):
@@ -363,7 +363,7 @@ def _any_of(names: Iterable[str], before: str, after: str) -> str:
 
 
 def _known(token: str, client_ids: AnyCollection[str]) -> tuple[int, str]:
-    """The first and longest of the ids that the token holds, and where it begins.
+    """Return the first and longest of the ids that the token holds, and where it begins.
 
     An id may stand behind a proxy's address and an ``@``; what follows it begins with a sign.
     """
@@ -475,7 +475,7 @@ def _scan_client(token: str, names: Names) -> None:
 
 
 def open_text(path: Path, mode: str = "r") -> TextIOWrapper:
-    """A text file, packed or not; bytes that are no text come out as they went in."""
+    """Write a text file, packed or not; bytes that are not text come out as they went in."""
     encoding, errors = "utf-8", "surrogateescape"
     if mode == "r":
         with path.open("rb") as file:
@@ -563,7 +563,7 @@ def refuse_places(folder: Path | None, output: Path, key_file: Path) -> None:
         if key.is_relative_to(source):
             raise UsageError(f"--redact {key_file} lies in --input {folder}; name a file elsewhere")
     if key_file.exists() or key_file.is_symlink():
-        raise OutputExists(f"--redact {key_file} is there already; a key is never replaced")
+        raise OutputExists(f"--redact {key_file} exists already; a key is never replaced")
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise OutputExists(f"--output {output} is not empty; name a fresh folder")
 

@@ -52,11 +52,11 @@ class Statement:
     at_ms: int
     source: str
     mode: RequestMode | None
-    """None: POP, with a share that the client does not tell."""
+    """None: POP, with a share that the client does not state."""
     broker: str | None = None
     client_id: str | None = None
     whole_brokers: bool | None = None
-    """The client was given whole brokers; None: not told, or not popped."""
+    """The client was given whole brokers; None: not stated, or not popped."""
 
 
 def statements_by_topic(
@@ -91,7 +91,7 @@ def _statement(
 
 
 def absences(statements: Iterable[Statement], context: ClusterContext) -> list[Statement]:
-    """Stores without an entry for the topic: it is pulled."""
+    """Return stores without an entry for the topic as statements that it is pulled."""
     stated = {(one.broker, one.at_ms) for one in statements}
     return [
         Statement(at_ms, source, PULL_MODE, broker=broker)
@@ -101,10 +101,10 @@ def absences(statements: Iterable[Statement], context: ClusterContext) -> list[S
 
 
 def without_differing(statements: Sequence[Statement]) -> tuple[list[Statement], int]:
-    """The statements without the PULL that brokers tell which differ from others, and how many.
+    """Return the statements without brokers' stray PULL answers, and how many these are.
 
-    While one broker says POP and another PULL, clients are told now this, now that. Then the topic
-    counts as popped.
+    While one broker has POP and another PULL, clients receive now this answer, now that. Then the
+    topic counts as popped.
 
     Args:
         statements: of one topic, by time.
@@ -117,7 +117,7 @@ def without_differing(statements: Sequence[Statement]) -> tuple[list[Statement],
 
 
 def _differs(one: Statement, popped: Sequence[int]) -> bool:
-    """A client is told PULL, and some client POP both shortly before and shortly after."""
+    """Return True if a client receives PULL, and some client POP both shortly before and after."""
     if one.client_id is None or one.mode != PULL_MODE:
         return False
     after = bisect_right(popped, one.at_ms)
@@ -126,8 +126,8 @@ def _differs(one: Statement, popped: Sequence[int]) -> bool:
 
 # Members that no longer ask a broker for a topic, though they are set to (rocketmq.md §2.8).
 #
-# To 5.3.1 a client that got no answer to its first questions on a topic divides it itself until
-# it is restarted. Its log says only that *it* divided the topic.
+# To 5.3.1 a client that got no answer to its first questions on a topic divides it itself until it
+# is restarted. Its log has only that *it* divided the topic.
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +203,8 @@ def divide_all(pieces: Iterable[GroupEvidence]) -> set[str]:
     return {v["client_id"] for v in alone if not is_retry_topic(v["topic"])} - asked
 
 
-# Who divides the queues for each member: it itself, the broker that it asks, or nobody, as every
-# gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
+# Who divides the queues for each member: it itself, the broker that it asks, or no process, as
+# every gRPC client reaches every queue through its proxy (rocketmq.md §2.8, §14).
 
 
 _GRPC_ID = re.compile(r"[^@]+@\d+@\d+@[0-9a-z]+")
@@ -212,7 +212,7 @@ _GRPC_ID = re.compile(r"[^@]+@\d+@\d+@[0-9a-z]+")
 
 
 def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
-    """CLIENT, BROKER or PROXY by client id, for members of which any file tells.
+    """Return CLIENT, BROKER or PROXY by client id, for members of which any file shows it.
 
     ``clientRebalance`` is the member's own setting. A member that got an assignment, or pops, asks
     the broker; one that divided itself may be set to ask, too, and be orderly. If it is not, it has
@@ -250,12 +250,12 @@ def rebalance_modes(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
 
 # REQUEST_MODE events: which topics a group pops, and since when (rocketmq.md §14).
 #
-# Brokers log no change of a mode. Their stores show it when they were copied, clients when they
-# got an assignment. So a change lies between the last statement of the old mode and the first of
-# the new one, and all the time between counts as POP: no client is said to own what may have been
-# shared. So does the time in which brokers differ, and clients are told now POP, now PULL. A
-# change of the share number alone is dated by the first answer that only the new one explains:
-# the number and the members decide whether clients are given whole brokers.
+# Brokers log no change of a mode. Their stores show it when they were copied, clients when they got
+# an assignment. So a change lies between the last statement of the old mode and the first of the
+# new mode, and all the time between counts as POP: no client is stated to own what may have been
+# shared. So does the time in which brokers differ, and clients receive now POP, now PULL. A change
+# of the share number alone is dated by the first answer that only the new number explains: the
+# number and the members decide whether clients are given whole brokers.
 
 _ANY_BROKER = ""
 
@@ -263,7 +263,7 @@ _ANY_BROKER = ""
 def request_mode_events(
     group: str, pieces: Iterable[GroupEvidence], presence: Presence, context: ClusterContext
 ) -> tuple[list[Event], list[Finding]]:
-    """The events of every topic that was ever popped, and findings on what is not certain.
+    """Return the events of every topic ever popped, and findings on what is not certain.
 
     Args:
         group: its name.
@@ -295,7 +295,7 @@ def request_mode_events(
 
 @dataclass(slots=True)
 class _History:
-    """The mode of one topic over time; POP while any broker says so."""
+    """The mode of one topic over time; POP while any broker has it."""
 
     group: str
     topic: str
@@ -333,7 +333,7 @@ class _History:
             self._pulling |= {one.client_id for one in at_once if one.client_id is not None}
 
     def _answered(self, one: Statement) -> None:
-        """A client does not say which broker it asked, nor how many shares it has."""
+        """Take a client's answer, which names neither the broker asked nor its number of shares."""
         for broker in self._brokers or (_ANY_BROKER,):
             known = self._brokers.get(broker, PULL_MODE)
             if one.mode is not None or not known.is_pop:
@@ -355,7 +355,7 @@ class _History:
             self.findings.append(self._dated(before, mode, at_ms, one))
 
     def _first_of(self, mode: RequestMode, one: Statement) -> Statement:
-        """The answer that showed a new share number first, or the statement that tells it."""
+        """Return the answer that showed a new share number first, or the statement with it."""
         before = self._now
         if before is None or not (before.is_pop and mode.is_pop) or before == mode:
             return one
@@ -369,7 +369,7 @@ class _History:
         )
 
     def _since_ms(self, one: Statement) -> int:
-        """The earliest moment at which the topic may have been popped.
+        """Return the earliest moment at which the topic may have been popped.
 
         A client that had pulled asks again within 20 s.
         """
@@ -383,8 +383,8 @@ class _History:
         return finding(
             "INGEST_REQUEST_MODE_CHANGED",
             f"{self.group} on {self.topic} went from {before} to {mode}. Brokers log no such "
-            f"change; {one.source} shows it first, and what lies between counts as POP.",
-            "Copy messageRequestMode.json, or collect the clients' logs, more often to know it "
+            f"change; {one.source} shows it first, and the time before counts as POP.",
+            "Copy messageRequestMode.json, or collect the clients' logs, more often to date it "
             "better.",
             consumer_group=self.group,
             topic=self.topic,
@@ -415,11 +415,11 @@ def _differ(group: str, topic: str, statements: Iterable[Statement], times: int)
     modes = ", ".join(f"{broker} {mode}" for broker, mode in sorted(newest.items()))
     return finding(
         "INGEST_REQUEST_MODES_DIFFER",
-        f"Clients of {group} were told to pull {topic} {times} times between answers to pop it: "
-        "brokers differ in the mode, and each pass asks one of them at random. What some pop "
-        "others pull, so messages are consumed twice; the topic counts as popped.",
+        f"Brokers answered clients of {group} {times} times to pull {topic} between answers to "
+        "pop it: brokers differ in the mode, and each pass asks one of them at random. What some "
+        "pop others pull, so messages are consumed twice; the topic counts as popped.",
         "Set one mode at every broker that has the topic (mqadmin setConsumeMode -c); a broker "
-        "that was added later knows of none.",
+        "added later has none.",
         WARNING,
         consumer_group=group,
         topic=topic,

@@ -62,28 +62,29 @@ FINDING_IDS = {
     "INGEST_EXPORT_UNDATED": "No file shows when a JSON store beside a RocksDB was exported.",
     "INGEST_INTERVAL_REFUSED": "An interval of a client is 0 or of no unit of time; not used.",
     "INGEST_JOIN_NOT_LOGGED": "A dump lists a member whose join no log has.",
-    "INGEST_LANGUAGE_NOT_MODELLED": "Clients of a language of which nothing is known.",
+    "INGEST_LANGUAGE_NOT_MODELLED": "Clients of a language that is not modelled.",
     "INGEST_LEAVE_NOT_LOGGED": "No broker lists a member any more whose end no log has.",
-    "INGEST_LITE_TOPIC": "A topic is of type LITE: who reads what of it is not modelled.",
+    "INGEST_LITE_TOPIC": "A topic is of type LITE: who reads which part is not modelled.",
     "INGEST_LOG_ENDED": "A broker's log ends before dumps: what only they show has no known time.",
     "INGEST_MAY_ASSIGN": "No log shows whether lite pull members divide what they subscribe.",
     "INGEST_NAMESRV_LOG_MISSING": "The log of an expected name server was not collected.",
     "INGEST_NOTICES_CHANGED": "A group's switch of notices was on and off; windows hold both.",
     "INGEST_COPY_DIFFERS": "A copy of a file differs from it; the one with the plain name is read.",
-    "INGEST_NOT_UNDERSTOOD": "Hardly a line of a log is understood: it may be another file.",
+    "INGEST_NOT_UNDERSTOOD": "Few lines of a log are understood: it may be another file.",
     "INGEST_NO_NAMESRV_LOG": "No log of a name server was collected.",
-    "INGEST_RELEASE_NOT_TOLD": "Clients of other languages send no release of theirs.",
+    "INGEST_RELEASE_NOT_TOLD": "Clients of other languages do not send their release.",
     "INGEST_REQUEST_MODE_CHANGED": "A topic's request mode changed at a time that no file shows.",
     "INGEST_REQUEST_MODES_DIFFER": "Brokers answered by turns to pop a topic and to pull it.",
     "INGEST_STATES_NOTHING": "A client's log was read and states nothing of a consumer.",
     "INGEST_STATIC_TOPIC": "The group reads a static topic, whose queues are not modelled.",
     "INGEST_STRATEGY_INFERRED": "No file names the strategy; live ownership fits this one.",
     "INGEST_STRATEGY_UNKNOWN": "The strategy or its parameters are not known: not compared.",
-    "INGEST_SUBSCRIPTION_NOT_LOGGED": "No line has what a member subscribes; other files may tell.",
+    "INGEST_SUBSCRIPTION_NOT_LOGGED": "No line records what a member subscribes; other files may "
+    "show it.",
     "INGEST_TIMESTAMP_UNKNOWN": "No file has the group's consumeTimestamp.",
     "INGEST_TIME_ZONE": "The local times of a file are off by a whole time zone; corrected.",
-    "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs say of a topic.",
-    "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are unknown here.",
+    "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs have of a topic.",
+    "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are not known.",
     "INGEST_WRAPPED": "Logs were kept in a container's or logger's form, which was taken off.",
 }
 """What `ingest` may find, and what it means."""
@@ -125,7 +126,7 @@ def event(
 def event_order(row: Event) -> tuple[int | str, ...]:
     """Order of events: by time, then brokers, topics and consumers, each in its own order.
 
-    That of a group goes before all else; a topic's tells apart what one log has of one second.
+    A group's goes before all else; a topic's distinguishes what one log has of one second.
     """
     order, of_group = row.get(ORDER, 0), bool(row.get("consumer_group"))
     return (
@@ -187,7 +188,7 @@ def by_name(tables: Tables | RowsByTable) -> dict[str, list[dict[str, object]]]:
 
 
 def merged(*parts: Tables) -> Tables:
-    """The tables of all parts, one after the other."""
+    """Return the tables of all parts, one after the other."""
     tables: dict[str, list[dict[str, object]]] = {}
     for part in parts:
         for name, rows in by_name(part).items():

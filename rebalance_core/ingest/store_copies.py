@@ -35,7 +35,7 @@ AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
 def without_repeats(pieces: Iterable[AnyEvidence]) -> list[AnyEvidence]:
-    """The evidence without what an earlier file of the same log has stated already.
+    """Yield the evidence without what an earlier file of the same log has stated already.
 
     What one file states twice stays twice. Two pieces of a log that were rotated share at most the
     second of the rotation.
@@ -97,9 +97,9 @@ def _said(piece: Evidence) -> str:
 
 # From when the JSON stores of a broker are that keeps its configurations in RocksDB.
 #
-# They are written when somebody asks for them and then grow old: a copy shows the last export
-# (rocketmq.md §15). An export is dated by the dump of the command, by the listing of the store,
-# and by the copies themselves: what an earlier copy shows already was exported before that copy.
+# They are written when a command asks for them and then grow old: a copy shows the last export
+# (rocketmq.md §15). An export is dated by the dump of the command, by the listing of the store, and
+# by the copies themselves: what an earlier copy shows already was exported before that copy.
 
 EXPORT_MS = 10_000
 """The command has answered by then: the start of its JVM, and mqadmin's time-out of 5 s. A copy no
@@ -125,7 +125,7 @@ _TYPES = {
 def copied_store(
     file: CollectedFile, results: Iterable[Fact | Unread], text: str
 ) -> Iterator[Evidence]:
-    """State that a JSON store was copied, with what tells copies apart: store, digest, version_ms.
+    """State that a JSON store was copied, with its copy's marks: store, digest, version_ms.
 
     ``whole``: it states something, and no entry was refused: what it lacks was not there.
     """
@@ -173,7 +173,7 @@ class BrokerStore:
         forms: `parse.config_stores.JSON` and the others there; more than one if a broker that was
             changed over left its old ones.
         source: the listing, or the file of the RocksDB, that shows it.
-        dates: by copied file when it was exported, epoch ms; None: no file tells.
+        dates: by copied file when it was exported, epoch ms; None: no file shows it.
         newest: by kind of store the newest copy.
         copied: by copied file when it was copied, epoch ms.
         printed: by kind of store when a command printed it last, epoch ms.
@@ -192,7 +192,7 @@ class BrokerStore:
         return " or ".join(self.forms)
 
     def date(self, kind: str) -> int | None:
-        """From when the newest copy of a kind of store is; None: there is none, or nobody knows."""
+        """Return from when a kind of store's newest copy is; None: no copy, or not known."""
         return self.dates.get(self.newest.get(kind, ""))
 
     def known(self, kind: str) -> int | None:
@@ -215,7 +215,7 @@ class _Seen:
 def rocksdb_stores(
     pieces: Iterable[ClusterEvidence], end_ms: int, folders: Mapping[str, str]
 ) -> dict[str, BrokerStore]:
-    """The stores of those folders whose broker keeps its configurations in RocksDB.
+    """Return the stores of those folders whose broker keeps its configurations in RocksDB.
 
     Args:
         pieces: evidence on the cluster.
@@ -270,7 +270,7 @@ def _store(seen: _Seen) -> BrokerStore | None:
     copied: dict[str, int] = {}
     for kind, copies in seen.copies.items():
         ordered = sorted(copies, key=lambda one: (one[0], one[1].source))
-        # v2 says that it exported and writes nothing
+        # v2 reports an export and writes nothing
         exports = [] if ROCKSDB_V2 in forms else sorted(seen.exports.get(kind, ()))
         dates |= _dates(kind, ordered, exports, seen.listings)
         newest[kind] = ordered[-1][1].source
@@ -310,9 +310,9 @@ def _dates(
 
 
 def _written(name: str, copied_ms: int, listings: list[tuple[int, StoreFormPiece]]) -> int | None:
-    """When the copied file was written: what the first listing after the copy says.
+    """Return when the copied file was written, by the first listing after the copy.
 
-    None if it does not, or says that the file was written anew meanwhile.
+    None if that does not show it, or shows that the file was written anew meanwhile.
     """
     later = [one for one in listings if one[0] >= copied_ms]
     if not later:

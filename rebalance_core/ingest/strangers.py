@@ -60,7 +60,7 @@ class SetApart:
 def set_apart(
     collection: Collection, stats: Iterable[FileStats], pieces: Iterable[Evidence]
 ) -> SetApart:
-    """Leave out each file that says it is another broker's than the rest of its folder.
+    """Leave out each file that belongs to another broker than the rest of its folder.
 
     Args:
         collection: the files.
@@ -85,7 +85,7 @@ def _refused(one: FileStats, why: str) -> FileStats:
 
 
 def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, str]:
-    """By file of another broker, or cluster, what it says."""
+    """Return by file of another broker, or cluster, what it states."""
     on_cluster = list(filter(is_on_cluster, pieces))
     of_brokers = _of_other_brokers(collection, on_cluster)
     own = collection.settings.cluster
@@ -122,7 +122,7 @@ def _of_other_clusters(own: str, pieces: Iterable[ClusterEvidence]) -> dict[str,
 
 
 def _of_other_brokers(collection: Collection, on_cluster: list[ClusterEvidence]) -> dict[str, str]:
-    """By file of another broker what it says."""
+    """Return by file of another broker what it states."""
     directory = BrokerDirectory(known=set(collection.settings.brokers))
     for piece in on_cluster:
         directory.read(piece, 0)

@@ -61,19 +61,19 @@ class KeyedEvidence:
     clocks: ClockShifts = field(default_factory=ClockShifts)
 
     def tables(self, part: str, key: str, pieces: Iterable[Evidence]) -> Tables:
-        """The rows of one group or topic, as `tables_of`, of what counts, in time."""
+        """Return the rows of one group or topic, as `tables_of`, of what counts, in time."""
         out = self.strangers | self.whole if part == REFUSED else self.strangers
         if out:
             pieces = (piece for piece in pieces if not is_of(piece.source, out))
         return tables_of(part, key, self.in_time(pieces), self.context)
 
     def in_time(self, pieces: Iterable[Evidence]) -> Iterator[Evidence]:
-        """The pieces at corrected times."""
+        """Yield the pieces at corrected times."""
         zoned = corrected(pieces, self.shifts) if self.shifts else iter(pieces)
         return self.clocks.corrected(zoned) if self.clocks else zoned
 
     def rejected(self, pieces: Iterable[Unread]) -> Tables:
-        """What of the files could not be read, where each is not refused as a whole."""
+        """Return what could not be read of the files, where each is not refused as a whole."""
         out = self.strangers | self.whole
         return {"rejected": [rejected_row(p) for p in pieces if not is_of(p.source, out)]}
 
@@ -107,7 +107,7 @@ class WholeCluster:
             collection: `open_collection` of a folder.
             stats: How each file was understood.
             of_cluster: All evidence on the cluster.
-            assumed: What is taken for granted where no file says it.
+            assumed: The settings that apply where no file states them.
             refused: What of files could not be read that is no evidence of `KeyedEvidence`.
         """
         pieces = list(of_cluster)
@@ -137,7 +137,7 @@ class WholeCluster:
 
 
 def given_groups(collection: Collection) -> tuple[dict[str, ConsumerGroupsGiven], list[Unread]]:
-    """The rows of the collection's consumer_groups.jsonl, if it has one."""
+    """Return the rows of the collection's consumer_groups.jsonl, if it has one."""
     for file in collection.files:
         if file.kind == GIVEN_GROUPS:
             text = decoded(collection.path_of(file).read_bytes())
@@ -152,7 +152,7 @@ def context_of(
     given: Mapping[str, ConsumerGroupsGiven],
     assumed: Assumptions,
 ) -> ClusterContext:
-    """The context of a collection whose files were read.
+    """Return the context of a collection whose files were read.
 
     It begins with the first line of a server's log that states something, else with the first
     dump, and ends with the last line or dump. A client whose log goes on for an hour after all
@@ -226,6 +226,6 @@ def whole_refusals(stats: Iterable[FileStats]) -> dict[str, Unread]:
 
 
 def is_of(source: str, files: Container[str]) -> bool:
-    """True for a source (``file:line`` or ``file@byte``) in one of the files."""
+    """Return True for a source (``file:line`` or ``file@byte``) in one of the files."""
     name, _, byte = source.rpartition("@")
     return file_of(source) in files or (byte.isdecimal() and name in files)

@@ -2,7 +2,7 @@
 
 ``buildSubscriptionsForHeartbeat`` of lite pull (5.4.0 on, apache/rocketmq#9789) puts topics into
 the heartbeat of a consumer that reads the queues which the application names (``assign()``). It
-takes part in no rebalancing of them, and brokers cannot tell it from one that does.
+takes part in no rebalancing of them, and brokers cannot distinguish it from a member that does.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def without_assigned(
 ) -> tuple[list[Event], list[Finding]]:
     """All events, members that assign themselves queues without subscriptions; findings.
 
-    Such a member says so in its properties. That its log has no line on a share proves nothing: it
-    may begin late.
+    Such a member states it in its properties. That its log has no line on a share proves nothing:
+    it may begin late.
 
     Args:
         group: the consumer group.
@@ -58,9 +58,9 @@ def without_assigned(
     said = ", ".join(sorted(set().union(*topics.values())))
     what = finding(
         "INGEST_ASSIGNED_QUEUES",
-        f"{len(names)} of the members of {group} ({names[0]}{' …' * (len(names) > 1)}) hold queues "
-        f"that no rebalancing gave them: their heartbeats subscribe {said}, and they read what the "
-        "application assigns (assign() of lite pull with buildSubscriptionsForHeartbeat).",
+        f"{len(names)} of the members of {group} ({names[0]}{' …' * (len(names) > 1)}) hold "
+        f"queues that no rebalancing gave them: their heartbeats subscribe {said}, and they read "
+        "what the application assigns (assign() of lite pull with buildSubscriptionsForHeartbeat).",
         "Nothing if all members do. Others of the group count them and leave them a share.",
         consumer_group=group,
         evidence={"clients": ", ".join(names), "source": assigners[names[0]]},
@@ -74,8 +74,8 @@ def may_assign(
     pieces: Iterable[GroupEvidence],
     versions: Mapping[str, str],
 ) -> Iterator[Finding]:
-    """A finding on members of which no file tells whether they divide what they subscribe: neither
-    a line on a share of theirs nor their properties.
+    """Yield a finding on members of which no file shows whether they divide what they subscribe:
+    neither a line on a share of theirs nor their properties.
 
     Args:
         group: the consumer group.
@@ -104,10 +104,10 @@ def may_assign(
     if names:
         yield finding(
             "INGEST_MAY_ASSIGN",
-            f"No file tells whether {len(names)} of the lite pull members of {group} ({names[0]}"
-            f"{' …' * (len(names) > 1)}) divide what their heartbeats subscribe: from "
+            f"No file shows whether {len(names)} of the lite pull members of {group} "
+            f"({names[0]}{' …' * (len(names) > 1)}) divide what their heartbeats subscribe: from "
             f"{ASSIGNS_FROM} on they may read what the application assigns instead.",
-            f"Dump consumerStatus -g {group}, or collect rocketmq_client.log of the clients named, "
+            f"Dump consumerStatus -g {group}, or collect rocketmq_client.log of these clients "
             "from their start.",
             consumer_group=group,
             evidence={"clients": ", ".join(names)},
@@ -115,7 +115,7 @@ def may_assign(
 
 
 def _assigners(pieces: Iterable[GroupEvidence]) -> Mapping[str, str]:
-    """Client id -> the answer to consumerStatus that says so."""
+    """Return client id -> the answer to consumerStatus that shows it."""
     stated: dict[str, str] = {}
     divides = set[str]()
     for piece in pieces:

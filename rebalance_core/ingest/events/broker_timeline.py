@@ -52,7 +52,7 @@ class BrokerRegistry:
     _silent: dict[str, set[str]] = field(default_factory=dict)
     """Name servers that had the broker when they stopped, until they start again."""
     _awaited: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """Brokers that nobody knows since a name server started, with the time of that."""
+    """Brokers that no name server knows since one started, with the time of that."""
     _cause: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def read(self, ordered: Sequence[ClusterEvidence]) -> list[Event]:
@@ -130,14 +130,14 @@ class BrokerRegistry:
 def broker_up(
     name: str, at_ms: int, source: str, context: ClusterContext, detail: str | None = None
 ) -> Event:
-    """The row of a broker that came, or was there (OBSERVED)."""
+    """Return the row of a broker that came, or was there (OBSERVED)."""
     nearest = nearest_version(context.versions.get(name, ""))
     version = None if nearest is None else str(nearest)
     return event(events.BROKER_UP, at_ms, source, broker_name=name, version=version, detail=detail)
 
 
 def is_down(rows: list[Event], name: str) -> bool:
-    """True if the broker's last row says that it went."""
+    """Return True if the broker's last row is its going down."""
     last = next((row for row in reversed(rows) if row["broker_name"] == name), None)
     return last is not None and last["event_type"] == events.BROKER_DOWN
 
@@ -145,7 +145,7 @@ def is_down(rows: list[Event], name: str) -> bool:
 def _has_route(
     piece: BrokerRegisteredPiece | BrokerAddressPiece, name: str, context: ClusterContext
 ) -> bool:
-    """False for a slave of 4.9: only from 5.0 on one without its master registers topics.
+    """Return False for a slave of 4.9: only from 5.0 on one without its master registers topics.
 
     RouteInfoManager.registerBroker, ``isPrimeSlave``.
     """
@@ -159,12 +159,12 @@ _OWN_LIFE: Final = ("broker_starting", "broker_booted", "broker_stopping")
 
 
 def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """Events of all brokers, and findings on what the name servers' logs do not tell.
+    """Return events of all brokers, and findings on what the name servers' logs do not show.
 
     A broker is up while any name server whose log was collected has a replica of it; it goes down
-    when the last one removes it, and is up again since its own log says so where the name servers'
-    logs lack the registration. Without a name server's log only starts and graceful stops of the
-    brokers' own logs are known.
+    when the last one removes it, and is up again from its own log's start on where the name
+    servers' logs lack the registration. Without a name server's log only starts and graceful stops
+    of the brokers' own logs are known.
     """
     on_cluster = filter(is_on_cluster, pieces)
     ordered = sorted(on_cluster, key=lambda p: (context.time_of(p), p.place, p.position))
@@ -194,9 +194,9 @@ def broker_tables(pieces: Iterable[Evidence], context: ClusterContext) -> Tables
 def _back_unheard(
     rows: list[Event], ordered: list[ClusterEvidence], heard_ms: int, context: ClusterContext
 ) -> Iterator[Event]:
-    """Starts of brokers that were down and whose registration no name server's log has.
+    """Yield starts of brokers that were down and whose registration no name server's log has.
 
-    They count where a dump lists the broker later, or no name server says anything any more: its
+    They count where a dump lists the broker later, or no name server logs anything any more: its
     log ended, or the line was dropped.
     """
     for piece in ordered:
@@ -222,7 +222,7 @@ def _back_unheard(
 
 
 def _from_brokers(ordered: list[ClusterEvidence], context: ClusterContext) -> list[Event]:
-    """Starts of masters, stops of a broker's last process, and the first start after that."""
+    """Return starts of masters, stops of a broker's last process, and the first start after."""
     rows: list[Event] = []
     alive = _running_at_first(ordered, context)
     for piece in ordered:
@@ -278,7 +278,7 @@ def _turned(turn: MasterTurn) -> Event:
 def _no_name_server() -> Finding:
     return finding(
         "INGEST_NO_NAMESRV_LOG",
-        "No name server's log was collected: brokers that crashed are not known to have been down.",
+        "No name server's log was collected: a broker that crashed is not known to have been down.",
         "Collect namesrv.log of every name server.",
         "WARNING",
     )

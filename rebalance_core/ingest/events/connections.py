@@ -32,10 +32,9 @@ class ConnectedMember(NamedTuple):
 class SubscriptionTable:
     """The group's subscriptions at one broker.
 
-    Each heartbeat makes the broker's table equal to what its member subscribes, and every change of
-    it is logged (rocketmq.md §6.2). So while no line follows, whoever sends heartbeats there
-    subscribes just that: a second member that subscribes or unsubscribes the same topic is not
-    logged.
+    Each heartbeat makes the broker's table equal to what its member subscribes, and every change is
+    logged (rocketmq.md §6.2). So while no line follows, whoever sends heartbeats there subscribes
+    just that: a second member that subscribes or unsubscribes the same topic is not logged.
 
     Attributes:
         topics: of the heartbeat that changed it last.
@@ -57,7 +56,7 @@ class SubscriptionTable:
     _members: set[ConnectedMember] = field(default_factory=set)
 
     def knows(self, member: ConnectedMember) -> bool:
-        """True if this broker had a heartbeat of the member before."""
+        """Return True if this broker had a heartbeat of the member before."""
         return member in self._members
 
     def report(
@@ -68,7 +67,7 @@ class SubscriptionTable:
         piece: ConsumerDataPiece,
         second_ms: int,
     ) -> None:
-        """A heartbeat of the member changed the table to this."""
+        """Take the change of the table that a heartbeat of the member made."""
         self._members.add(member)
         self.topics, self.at_ms, self.source, self.settled = topics, at_ms, piece.source, False
         self.versions, self.reporter = piece.values["versions"], member
@@ -120,7 +119,7 @@ class ProcessNames:
             mentions.sort()
 
     def client_of(self, piece: Evidence) -> str | None:
-        """The client id, None if the file never named it."""
+        """Return the client id, None if the file never named it."""
         mentions = self._mentions.get((piece.place, piece.values.get("pid")))
         if not mentions:
             return None
@@ -128,24 +127,23 @@ class ProcessNames:
         return mentions[max(index - 1, 0)][1]
 
     def zone_of(self, client_id: str) -> str | None:
-        """Time zone of the client's host, as ``collection.toml`` says it; None if it does not."""
+        """Time zone of the client's host, as ``collection.toml`` states it; None if it does not."""
         return self._context.client_zones.get(self._places.get(client_id, ""))
 
 
 # Processes of one client id of one group, from the connections that several brokers log.
 #
-# A process holds one connection to each broker it knows, so the brokers' counts of connections
-# tell how many processes there are. One came if every broker that has any has one more: a broker
+# A process holds one connection to each broker it knows, so the brokers' counts of connections show
+# how many processes there are. A process came if every broker that has any has one more: a broker
 # that freezes and thaws registers every connection that queued up (rocketmq.md §13 no. 5), alone;
-# two processes that share an id (rocketmq.md §1.2) show everywhere. One went if no broker has as
-# many as there are processes, or if one broker has fewer for longer than a heartbeat takes: a
+# two processes that share an id (rocketmq.md §1.2) show everywhere. A process went if no broker has
+# as many as there are processes, or if one broker has fewer for longer than a heartbeat takes: a
 # connection that one broker closes, idle or broken, is opened anew with the next heartbeat, and its
-# process lives on at the others. A process that unregisters does
-# so at every broker: where one logs it it is gone, and another that goes on listing it has a stale
-# list.
+# process lives on at the others. A process that unregisters does so at every broker: where a broker
+# logs it it is gone, and another that goes on listing it has a stale list.
 #
-# Of a broker whose log has ended dumps alone tell: what it logged last may be over, and a client
-# that another broker loses may still be there.
+# Of a broker whose log has ended only dumps show anything: what it logged last may be over, and a
+# client that another broker loses may still be there.
 
 SAME_LOSS_MS = CHANNEL_SCAN_MS + 1_000
 """Removals closer than this are one loss: brokers scan by themselves, log times have seconds."""
@@ -216,7 +214,7 @@ class Connections:
     """Broker and channel of the last removal that took away a connection."""
 
     def connect(self, broker: str, channel: str, at_ms: int, source: str) -> list[ConnectionChange]:
-        """A broker logged a new connection."""
+        """Take a broker's line on a new connection."""
         changes = self.settle(at_ms)
         self._over.discard((broker, channel))
         self.by_broker.setdefault(broker, {})[channel] = (at_ms, source)
@@ -235,7 +233,7 @@ class Connections:
         return changes
 
     def _without_connection(self, broker: str, channel: str) -> list[str]:
-        """The processes that no other connection of the broker is of, in order."""
+        """Return the processes that no other connection of the broker belongs to, in order."""
         others = self.by_broker[broker].keys() - {channel}
         named = {self._names.get(one) for one in others}
         return [name for name in self.live if name not in named]
@@ -243,7 +241,7 @@ class Connections:
     def relist(
         self, broker: str, channels: Iterable[str], at_ms: int, source: str
     ) -> list[ConnectionChange]:
-        """A dump listed all connections of the broker, whose log has ended."""
+        """Take a dump of all connections of a broker whose log has ended."""
         changes = self.settle(at_ms)
         before = self.by_broker.get(broker, {})
         now = {
@@ -272,7 +270,7 @@ class Connections:
         self._removals = []
 
     def _end(self, removal: _Removal) -> ConnectionChange:
-        """The process that is gone as the removal says."""
+        """Return the process that is gone by the removal."""
         name = self._names.get(removal.channel)
         name = name if name in self.live else self.live[-1]
         self.live.remove(name)
@@ -297,20 +295,20 @@ class Connections:
         graceful: bool = False,
         everywhere: bool = False,
     ) -> list[ConnectionChange]:
-        """A broker logged that a connection is gone.
+        """Take a broker's line that a connection is gone.
 
         ``everywhere``: the process unregistered at every broker, whether the others log it.
         """
         changes = self.settle(at_ms)
         if (broker, channel) in self._over:
-            return changes  # another broker told it before
+            return changes  # another broker logged it before
         held = self.by_broker.get(broker, {})
         if held.pop(channel, None) is not None:
             self._last_held = (broker, channel)
         if not self.live:
             return changes
         if graceful and len(self.live) == 1:
-            held.clear()  # what a thawed broker has of it beside is dead
+            held.clear()  # what else a thawed broker has of it is dead
             for place in self.by_broker if everywhere else self.ended & self.by_broker.keys():
                 self._unregister_at(place, at_ms)
         if self._removals and at_ms - self._removals[-1].at_ms > SAME_LOSS_MS:
@@ -334,14 +332,14 @@ class Connections:
         return changes
 
     def _unregister_at(self, place: str, at_ms: int) -> None:
-        """It is gone there too; what connected within a second of this may be the next process."""
+        """Remove it there too; what connected within a second may be the next process."""
         gone = {one for one, (ms, _) in self.by_broker[place].items() if ms < at_ms - SECOND_MS}
         self._over |= {(place, one) for one in gone}
         for channel in gone:
             del self.by_broker[place][channel]
 
     def _was_all(self, broker: str, channel: str) -> bool:
-        """It was all that the broker had of the only process, which is connected elsewhere.
+        """Remove all that the broker had of the only process, which is connected elsewhere.
 
         The scan closes the connection, which may be logged before the scan's own line.
         """
@@ -349,7 +347,7 @@ class Connections:
         return last and len(self.live) == 1 and self._is_logged()
 
     def _lived_on(self, brokers: Iterable[str]) -> list[ConnectionChange]:
-        """These brokers' scans removed a process that lived on."""
+        """Record that these brokers' scans removed a process that lived on."""
         lost = [(broker, self._expired.pop(broker)) for broker in list(brokers)]
         return [
             ConnectionChange(
@@ -359,19 +357,19 @@ class Connections:
         ]
 
     def _is_logged(self) -> bool:
-        """True if a broker whose log goes on has a connection."""
+        """Return True if a broker whose log goes on has a connection."""
         return any(
             channels for place, channels in self.by_broker.items() if place not in self.ended
         )
 
     def forget(self, broker: str) -> None:
-        """The broker is out of the route: what it knew of connections no longer counts."""
+        """Take a broker out of the route: what it knew of connections no longer counts."""
         self.by_broker.pop(broker, None)
         self._expired.pop(broker, None)
         self._short.pop(broker, None)
 
     def restart(self, broker: str, at_ms: int, source: str) -> list[ConnectionChange]:
-        """The broker starts with an empty table; nothing tells whether its clients live.
+        """Start the broker with an empty table; nothing shows whether its clients live.
 
         One that all other brokers had lost before does not live since then: this broker was dead.
         """
@@ -383,7 +381,7 @@ class Connections:
         return changes
 
     def settle(self, now_ms: int) -> list[ConnectionChange]:
-        """Processes that did not come back to the only broker that knew them died with it.
+        """End processes that did not come back to the only broker that knew them.
 
         So did those that no broker whose log goes on has seen since, and one of several that did
         not come back to a broker which has others of them.
@@ -438,7 +436,7 @@ class Connections:
         return min(most, len(self.live))
 
     def _join(self) -> ConnectionChange:
-        """The process is as old as the first of the connections that make it count."""
+        """Return a process as old as the first of the connections that make it count."""
         rank = len(self.live)
         first = min(
             (at_ms, channel, source)
@@ -454,7 +452,7 @@ class Connections:
         return ConnectionChange(at_ms, True, channel, source)
 
     def _leave(self, last: _Removal) -> ConnectionChange:
-        """The process whose connections the brokers lost first, one each; all, if it is the last.
+        """Return the process whose connections the brokers lost first; all, if it is the last.
 
         Who unregisters is known by the one line alone.
         """

@@ -42,15 +42,14 @@ if TYPE_CHECKING:
     )
 
 # Whose connections a dump of a broker lists: while its master is gone, those of a slave.
-#
 # It is asked in the master's place, whether it acts as master or not (rocketmq.md §15).
 
 
 def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
-    """The pieces, those of kind ``member`` with the place of the process that answered.
+    """Return the pieces, those of kind ``member`` with the place of the process that answered.
 
     It is the slave whose log has the connection, else, while the master is gone, the only slave
-    whose files were collected. Where nothing tells it, the piece is left out.
+    whose files were collected. Where nothing shows it, the piece is left out.
     """
     pieces = list(pieces)
     announced = {(p.place, p.values["channel"]) for p in pieces if p.kind == "consumer_connected"}
@@ -78,7 +77,7 @@ def with_answering_replica(pieces: Iterable[Evidence], context: ClusterContext) 
 # Connections that ``consumerConnection`` lists and no line of the broker's log announces.
 #
 # They were made before the log begins, after it ended, or their line was dropped
-# (rocketmq.md §10.1). They are taken to exist since that client says it started or another broker
+# (rocketmq.md §10.1). They are taken to exist since the client's own start, or since another broker
 # logged it first, else since the log's start.
 
 
@@ -87,7 +86,7 @@ _LOGGED = frozenset(SUBJECTS["logged_members"])
 
 
 def of_dumped_members(piece: Evidence) -> TypeGuard[DumpedMembersEvidence]:
-    """True for what clients, and dumps of members, state of them."""
+    """Return True for what clients, and dumps of members, state of them."""
     return piece.kind in _DUMPED
 
 
@@ -96,9 +95,9 @@ def listed_connections(
 ) -> list[ConsumerListedPiece]:
     """One piece of evidence, kind ``consumer_listed``, for each such connection.
 
-    Its values: channel, client_id, topics (the client's own where any file tells them, else the
+    Its values: channel, client_id, topics (the client's own where any file states them, else the
     group's at that broker), message_model, consume_from_where; ended: True where the broker's log
-    had ended by then; later: True if its topics are those that it said when all logs had ended.
+    had ended by then; later: True if its topics are those that it stated when all logs had ended.
 
     Those that may have been made after the broker's log ended are left to `listed_tables`: where
     the log has the broker's start, or another connection of the client is known, which this one may
@@ -206,12 +205,12 @@ def _is_member(piece: Evidence) -> TypeGuard[MemberPiece]:
 
 
 def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> Iterator[MemberPiece]:
-    """The members that dumps list of brokers whose log was collected, since the logs begin; of all
-    brokers where no log was.
+    """Yield the members that dumps list of brokers whose log was collected, since the logs begin;
+    of all brokers where no log was.
     """
     for piece in filter(_is_member, pieces):
         if piece.place not in context.log_ends:
-            continue  # of a broker without a log nothing would tell that they end
+            continue  # of a broker without a log nothing would show that they end
         if piece.values["client_addr"] and context.time_of(piece) >= context.start_ms:
             yield piece  # who was there before the logs begin may have gone before
 
@@ -219,7 +218,7 @@ def of_logged_brokers(pieces: Iterable[Evidence], context: ClusterContext) -> It
 def listed_values(
     piece: MemberPiece, subscriptions: Mapping[str, list[str]]
 ) -> ConsumerListedValues:
-    """The values of a ``consumer_listed`` piece, from one on a ``member``."""
+    """Return the values of a ``consumer_listed`` piece, from a piece of kind ``member``."""
     v = piece.values
     topics = subscriptions.get(v["client_id"]) or sorted(
         {pair[0] for pair in v["subscriptions"] or ()}
@@ -243,7 +242,7 @@ def _is_subscription(piece: Evidence) -> TypeGuard[ClientSubscriptionPiece]:
 def _stated_topics(
     pieces: Iterable[Evidence], context: ClusterContext
 ) -> Iterator[tuple[str, int, ClientSubscriptionPiece]]:
-    """The topics of clients whose answers have all of them, each with the client and the time."""
+    """Yield the topics of clients whose answers have all, each with the client and the time."""
     for piece in filter(_is_subscription, pieces):
         client_id = piece.values.get("client_file")
         if client_id and not piece.values.get("partial"):
@@ -251,7 +250,7 @@ def _stated_topics(
 
 
 def start_times(pieces: Iterable[DumpedMembersEvidence]) -> dict[str, int]:
-    """Return when each client that ``consumerStatus`` lists says it started, epoch ms."""
+    """Return the start of each client that ``consumerStatus`` lists, as it states it, epoch ms."""
     return {
         client_id: p.values["start_ms"]
         for p in pieces
@@ -264,7 +263,7 @@ def start_times(pieces: Iterable[DumpedMembersEvidence]) -> dict[str, int]:
 def own_subscriptions(
     pieces: Iterable[Evidence], context: ClusterContext
 ) -> Mapping[str, list[str]]:
-    """Topics that each client says it subscribes: ``consumerStatus``, else its first heartbeat."""
+    """Return the topics of each client: ``consumerStatus``, else its first heartbeat."""
     topics: dict[str, set[str]] = {}
     for client_id, _, piece in _stated_topics(pieces, context):
         topics.setdefault(client_id, set()).add(piece.values["topic"])
@@ -307,7 +306,7 @@ def listed_tables(
 
     ``log_ended`` of each broker, at the end of its log. ``members_listed`` of each dump after that:
     ``members`` has the `listed_values` of its connections by client id. A dump without a member
-    says nothing, as a failure prints nothing either. ``topics_listed`` of each client that was
+    shows nothing, as a failure prints nothing either. ``topics_listed`` of each client that was
     asked when every broker's log had ended: its client_id and topics, without the retry topic.
     """
     for place, until_ms in context.log_ends.items():
@@ -352,7 +351,7 @@ def _own_topics(
             yield Piece(GROUP, group, "topics_listed", at_ms, "", AFTER_ALL, source, values)
 
 
-# Leaves that a client's own log tells, of members that dumps no longer list.
+# Leaves that only a client's own log shows, of members that dumps no longer list.
 
 
 def dated_by_dumps(
@@ -362,10 +361,10 @@ def dated_by_dumps(
     names: ProcessNames,
     context: ClusterContext,
 ) -> list[Event]:
-    """The events that a dump alone tells; losses that the client's log tells become leaves.
+    """Return the events that only a dump shows; losses in the client's own log become leaves.
 
-    A loss counts as told if the client unregistered between its join and the dump, and its id was
-    that of one process. The row itself is changed.
+    The client's log has a loss if the client unregistered between its join and the dump, and its id
+    was that of one process. The row itself is changed.
 
     Args:
         after_logs: events that dumps show which were taken after a broker's log had ended.
@@ -406,7 +405,7 @@ SHOWN = 20
 
 
 def after_logs(group: str, events: Iterable[Event], context: ClusterContext) -> list[Finding]:
-    """The finding on events that only dumps show which were taken after the logs had ended.
+    """Return the finding on events that only dumps after the end of the logs show.
 
     Args:
         group: the consumer group.
@@ -430,10 +429,9 @@ def after_logs(group: str, events: Iterable[Event], context: ClusterContext) -> 
     return [
         finding(
             "INGEST_LOG_ENDED",
-            f"What members did {when} is known from dumps alone. "
-            f"Events that are dated by the dump that shows them, or by when the client says it "
-            f"started: {len(rows)}. They may have happened at any time since {since}: "
-            "windows and bounds of starts do not cover that.",
+            f"Only dumps show what members did {when}. Events that are dated by the dump that "
+            f"shows them, or by the start that the client states: {len(rows)}. They may have "
+            f"happened at any time since {since}: windows and bounds of starts do not cover that.",
             remedy,
             WARNING,
             consumer_group=group,
@@ -487,11 +485,11 @@ def timed_evidence(
 
 
 def _best(piece: LoggedMembersEvidence, second: int, before: int, notified: list[int]) -> int:
-    """The line's time; `before` is that of the line before it in the same log."""
+    """Return the line's time; `before` is that of the line before it in the same log."""
     if piece.kind == "consumer_connected":
         at_ms = beat_ms(piece, second)
         if at_ms == second and second <= before < second + SECOND_MS:
-            return before + 1  # of two that came in one second the line's order tells who was first
+            return before + 1  # of two that came in one second the lines' order shows who was first
         return max(at_ms, before) if before < second + SECOND_MS else at_ms
     if piece.kind == "consumer_data" and second <= before < second + SECOND_MS:
         return before

@@ -66,10 +66,10 @@ class MemberTimeline:
 
     ``subscription_versions`` are those of the group's lines that name no member. ``joins`` has the
     last join event of each member, for what other files add to it; ``findings`` the joins that only
-    a dump tells; ``at_one_broker`` what one broker alone saw of members that lived on;
-    ``after_logs`` the events that only dumps tell which were taken after the log of a broker had
-    ended; ``by_silence`` the `ORDER` of the changed subscriptions that no line of the member's own
-    shows, but that none of its heartbeats changed the broker's table again.
+    a dump shows; ``at_one_broker`` what one broker alone saw of members that lived on;
+    ``after_logs`` the events that only dumps after the end of a broker's log show; ``by_silence``
+    the `ORDER` of the changed subscriptions that no line of the member's own shows, but that none
+    of its heartbeats changed the broker's table again.
     """
 
     group: str
@@ -167,7 +167,7 @@ class MemberTimeline:
         self._first_listed(v, at_ms)
 
     def _first_listed(self, v: ConsumerListedValues, at_ms: int) -> None:
-        """The settings of a member as a dump lists them, if nothing told them before."""
+        """Take the settings of a member as a dump lists them, if no file stated them before."""
         name = self._connections_of(v["client_id"]).process_of(v["channel"])
         member = ConnectedMember(v["client_id"], str(name))
         if name is not None and member not in self._topics and v["topics"] is not None:
@@ -178,7 +178,7 @@ class MemberTimeline:
         return self._connections.setdefault(client_id, Connections(ended=self._ended))
 
     def _table_listed(self, piece: MembersListedPiece, at_ms: int) -> None:
-        """A dump of a broker whose log has ended: all connections that it has."""
+        """Take a dump of a broker whose log has ended: all connections that it has."""
         listed = piece.values["members"]
         known = len(self.events)
         for client_id in sorted({*self._connections, *listed}):
@@ -192,7 +192,7 @@ class MemberTimeline:
         self.after_logs += self.events[known:]
 
     def _topics_listed(self, piece: TopicsListedPiece, at_ms: int) -> None:
-        """A client was asked what it subscribes when every broker's log had ended."""
+        """Take what a client answered on its topics when every broker's log had ended."""
         client_id, known = piece.values["client_id"], len(self.events)
         live = self._connections_of(client_id).live
         member = ConnectedMember(client_id, live[0]) if len(live) == 1 else None
@@ -252,7 +252,7 @@ class MemberTimeline:
 
     def _seen_by_one(self, change: ConnectionChange, member: ConnectedMember) -> None:
         if change.broker in self.context.slave_places:
-            return  # nobody asks it while the master is there
+            return  # no client asks it while the master is there
         kind = CONSUMER_JOIN if change.joined else CONSUMER_LOST
         self.at_one_broker.append(
             event(
@@ -366,7 +366,7 @@ class MemberTimeline:
         source: str,
         subscribed: Mapping[str, int],
     ) -> None:
-        """The member's topics are others; `subscribed` has subVersions of its own, by topic.
+        """Take other topics of the member; `subscribed` has subVersions of its own, by topic.
 
         A subVersion is when it subscribed, or when its queues changed before a line showed it: it
         lies between the subscription and the line.

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 # Which topics a member behind a proxy subscribes (rocketmq.md §14).
 #
-# Lines tell it of remoting clients alone. A gRPC client's settings are not logged whole, but a
-# proxy, or a broker with one inside, logs each topic that is new to the group's table there, at
+# Lines name it for remoting clients alone. A gRPC client's settings are not logged whole, but a
+# proxy, or a broker with a proxy inside, logs each topic that is new to the group's table there, at
 # once after the member that brought it. Its members subscribe what the table then holds.
 
 BROUGHT_MS = 2 * SECOND_MS
@@ -63,7 +63,7 @@ class ProxyGroupTopics:
             changes.sort(key=lambda change: change[:2])
 
     def stated(self, piece: ConsumerConnectedPiece, place: str) -> list[ConsumerDataPiece]:
-        """The line of a member as the statement of its topics, at `place`; empty: not known.
+        """Return the line of a member as the statement of its topics, at `place`; empty: not known.
 
         Args:
             piece: the line.
@@ -121,9 +121,9 @@ class ProxyGroupTopics:
 # Members behind proxies, out of what each proxy logs of its own clients and the others'
 # (rocketmq.md §14).
 #
-# A proxy logs its clients' connections, and those of other proxies that tell it of theirs; the
-# client's address says which of them are one. What its own proxy says of a connection counts. The
-# others' word counts where that proxy is dead or its log is not there.
+# A proxy logs its clients' connections, and those that other proxies report of theirs; the client's
+# address shows which of them are the same. What its own proxy logs of a connection counts. The
+# others' lines count where that proxy is dead or its log is not there.
 
 MEMBER_LINES: Final = (
     "consumer_connected",
@@ -138,7 +138,7 @@ BEHIND = "behind " + PROXIES
 """The place of members behind proxies; a gRPC client's connections each have a place of their own,
 as one that uses several is one process all the same."""
 SILENT_MS = 90_000
-"""A proxy whose log says nothing for so long is dead: its clients' heartbeats come every 10 s."""
+"""A proxy without a line for so long is dead: its clients' heartbeats come every 10 s."""
 TABLE_LINES = ("group_topic", "group_emptied")
 """On a group's table of topics, without a member: `ProxyGroupTopics` alone needs them."""
 
@@ -167,10 +167,10 @@ class _Joined:
 
 
 def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list[Evidence]:
-    """The evidence on a group, that of proxies as the connections of its members.
+    """Return the evidence on a group, that of proxies as the connections of its members.
 
     Connections to a broker with a proxy inside (LOCAL mode) keep their place. Members whose lines
-    name no topics get those of the group there; the lines that tell these are left out.
+    name no topics get those of the group there; the lines that name these are left out.
     """
     pieces = list(pieces)
     on_group = list(filter(is_on_group, pieces))
@@ -267,7 +267,7 @@ class _Members:
         return beat_ms(piece, self.context.time_of(piece))
 
     def _replace(self, key: _Key, piece: ConsumerConnectedPiece) -> None:
-        """A client that lost its proxy comes back; a proxy has one connection of a gRPC client."""
+        """Move a client that lost its proxy; a proxy has one connection of a gRPC client."""
         for other in [k for k in self._channels if k[0] == key[0] and k != key]:
             channel = self._channels[other]
             again = not piece.values["remote"] and channel.own_proxy == piece.place
@@ -285,7 +285,7 @@ class _Members:
         client_id = piece.values.get("client_id") or self.listed.get(address)
         key = (client_id, address) if client_id else self._at.get((piece.place, address))
         if key is None or key in self._closed:
-            return  # of a client that no file names, or told once more
+            return  # of a client that no file names, or logged once more
         channel = self._channels.get(key)
         if channel is None:  # it was there before the log begins
             protocol = "" if piece.kind == "consumer_expired" else piece.values.get("protocol", "")
@@ -300,9 +300,9 @@ class _Members:
                 self._gone(key, piece)
 
     def _counts_elsewhere(self, gone: _Channel) -> bool:
-        """True if remoting members behind other proxies go on dividing by lists that have it.
+        """Return True if members behind other proxies go on dividing by lists that have it.
 
-        A proxy tells the others who unregistered, not whose connection broke.
+        A proxy reports to the others who unregistered, not whose connection broke.
         """
         return gone.protocol == REMOTING and any(
             channel.protocol == REMOTING and channel.own_proxy not in (None, gone.own_proxy)
@@ -315,7 +315,7 @@ class _Members:
         return not any(now - SILENT_MS - MINUTE_MS < m * MINUTE_MS <= now for m in minutes)
 
     def _started(self, piece: ProxyStartingPiece) -> None:
-        """A proxy begins with an empty table: what it held is known to the others alone."""
+        """Start a proxy with an empty table: only the others know what it held."""
         for key, channel in self._channels.items():
             channel.known_at.discard(piece.place)
             if channel.own_proxy == piece.place:
@@ -338,7 +338,7 @@ class _Members:
 
 
 def _closed(piece: Evidence, at_ms: int | None) -> Evidence:
-    """The end of a connection, by a line on something else."""
+    """Return the end of a connection, by a line on something else."""
     return replace(piece, kind="consumer_closed", at_ms=at_ms)
 
 

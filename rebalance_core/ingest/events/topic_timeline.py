@@ -57,12 +57,12 @@ def _of_commits(piece: Evidence) -> TypeGuard[CommitsEvidence]:
 
 
 def commit_row(stated: Evidence, context: ClusterContext) -> CommittedOffsetsBegun | None:
-    """One row of committed_offsets, None where the evidence says nothing certain.
+    """Return a row of committed_offsets, None where the evidence shows nothing certain.
 
     ``consumerProgress`` prints 0 for a queue without a commit too (rocketmq.md §10.7), so its 0
-    counts for nothing; a negative offset is none. A slave's store is a copy of its master's, and
-    counts while the master is gone: that of the dead master then answers nobody; of replicas that
-    are master by turns each counts in its turn. What a broker's log says was surely so at the end
+    counts for nothing; a negative offset is no commit. A slave's store is a copy of its master's,
+    and counts while the master is gone: the dead master's then answers no client; of replicas that
+    are master by turns each counts in its turn. What a broker's log states was surely so at the end
     of the second that it names.
     """
     piece = _answering(stated, context)
@@ -116,7 +116,7 @@ def commit_row(stated: Evidence, context: ClusterContext) -> CommittedOffsetsBeg
 
 
 def _answering(piece: Evidence, context: ClusterContext) -> CommitsEvidence | None:
-    """The evidence under its broker's name, if the replica it is of answers then."""
+    """Return the evidence under its broker's name, if its replica answers then."""
     folder = context.folders.get(piece.place)
     if not _of_commits(piece):
         return None
@@ -135,12 +135,12 @@ def _answering(piece: Evidence, context: ClusterContext) -> CommitsEvidence | No
 
 # Topics of type LITE (5.5): clients subscribe lite topics inside them, one by one.
 #
-# Which client reads which of them is in no file that operators copy, so it is said and left at
-# that.
+# Which client reads which of them is in no file that operators copy, so a finding states that and
+# no more.
 
 
 def lite_topic_findings(topic: str, pieces: Iterable[Evidence]) -> list[Finding]:
-    """One INFO finding if a store says that the topic is of type LITE."""
+    """Return an INFO finding if a store has the topic with type LITE."""
     for piece in pieces:
         if is_lite(piece):
             return [
@@ -149,7 +149,7 @@ def lite_topic_findings(topic: str, pieces: Iterable[Evidence]) -> list[Finding]
                     f"{topic} is of type LITE: clients subscribe lite topics inside it, and which "
                     "of them a client reads is not modelled. Its queues count as those of any "
                     "topic, and groups that read it are not compared.",
-                    "Nothing; read what is said of its queues with that in mind.",
+                    "Nothing; read the results on its queues with that in mind.",
                     topic=topic,
                     evidence={"source": piece.source},
                 )
@@ -166,13 +166,13 @@ ROUTE_SLACK_MS = 10_000
 
 
 class RoutePerms:
-    """Perms of one topic as its brokers registered them, whatever a route without a master says.
+    """Perms of one topic as its brokers registered them, whatever a route without a master shows.
 
     A name server takes W from all queues of a broker whose slaves may act as master when the master
     goes. It logs nothing then, but the change back when the master returns.
 
     Args:
-        stated: (broker, time, perm, a route says it) of all files, in order of time.
+        stated: (broker, time, perm, True if a route states it) of all files, in order of time.
         was_masterless: `ClusterContext.was_masterless`.
     """
 
@@ -188,13 +188,13 @@ class RoutePerms:
                 self._first.setdefault(broker, perm)
 
     def registered(self, broker: str, at_ms: int, routed: int, known: int | None) -> int:
-        """The perm behind that of a route.
+        """Return the perm behind that of a route.
 
         Args:
             broker: whose queues they are.
             at_ms: when the route was so.
             routed: the route's perm.
-            known: the perm by then; None: not known, and the next that is told counts.
+            known: the perm by then; None: not known, and the next that a file states counts.
         """
         if not self._may_be_wiped(broker, at_ms, routed):
             return routed
@@ -223,7 +223,7 @@ def _is_logged(piece: TopicsEvidence) -> TypeGuard[_Logged]:
 
 
 def _set_up(piece: TopicsEvidence) -> tuple[str, int | None] | None:
-    """The broker on which it states how the topic is set up, and the perm; None: it does not."""
+    """Return the broker on which it states the topic's setup, and the perm; None: it does not."""
     if piece.kind in ("topic_registered", "topic_route", "route_queues"):
         return piece.values["broker_name"] or piece.place, piece.values["perm"]
     if piece.kind in ("topic_created", "topic_updated", "topic_loaded", "topic_config"):
@@ -267,7 +267,7 @@ class TopicTimeline:
     """Brokers of which no file states the topic, and no connection was seen so far."""
 
     def take(self, pieces: Iterable[Evidence]) -> Tables:
-        """The tables of the topic.
+        """Return the tables of the topic.
 
         Of a retry topic the simulator derives the queues on the brokers of the group's topics, as
         the brokers do (rocketmq.md §3.4). Its events state where it lies beside these, and where it
@@ -380,7 +380,7 @@ class TopicTimeline:
         return self._perms.registered(broker, at_ms, routed, config.perm if config else None)
 
     def _registered(self, piece: TopicRegisteredPiece | TopicRoutePiece) -> None:
-        """A change that the broker's own log lacks, or that was not collected."""
+        """Take a change that the broker's own log lacks, or whose log was not collected."""
         values, at_ms = piece.values, self._at(piece)
         place = values["broker_name"]
         state = self._brokers.setdefault(place, _Broker())
@@ -426,9 +426,9 @@ class TopicTimeline:
                 finding(
                     "INGEST_TOPIC_CHANGE_NOT_LOGGED",
                     f"{self.topic} on {place} has read={config.read}, write={config.write} and "
-                    f"perm={config.perm} in {piece.source}, and no log says since when: the change "
-                    "is dated to that file.",
-                    "Collect broker.log of the whole time; INFO lines may be dropped under load.",
+                    f"perm={config.perm} in {piece.source}, and no log shows since when: the "
+                    "change is dated to that file.",
+                    "Collect broker.log of the whole time; brokers may drop INFO lines under load.",
                     topic=self.topic, broker_name=place, first_ms=since_ms, last_ms=at_ms,
                     evidence={"source": piece.source},
                 )
@@ -447,23 +447,23 @@ class TopicTimeline:
         ]
 
     def _not_in_store(self, broker: str, at_ms: int, source: str) -> None:
-        """A store without the topic that the broker had: it does not have it any more."""
+        """Take a store without the topic that the broker had: it no longer has it."""
         state = self._brokers.get(broker)
         if state is not None and state.config is not None:
             self._gone(broker, at_ms, source, known=True)
 
     def _left_behind(self, piece: Evidence, listed: set[str]) -> None:
-        """A route without a broker that runs and had the topic: it does not have it any more."""
+        """Take a route without a broker that runs and had the topic: it no longer has it."""
         at_ms = self._at(piece)
         for broker, state in list(self._brokers.items()):
             if broker not in listed and state.config is not None:
                 self._gone(broker, at_ms, piece.source, known=self._runs(broker, at_ms))
 
     def _gone(self, broker: str, at_ms: int, source: str, known: bool) -> None:
-        """The topic is not on the broker in a file, if that is no older state.
+        """Record that the topic is not on the broker in a file, if that is no older state.
 
         If its master changed since a file had it, the new one never had the topic: dated to that
-        moment. Else dated to the file, if that is ``known`` to tell: it went at some time since.
+        moment. Else dated to the file, if that is ``known`` to show it: it went at some time since.
         """
         state = self._brokers[broker]
         late_ms = at_ms - SNAPSHOT_SLACK_MS
@@ -473,7 +473,7 @@ class TopicTimeline:
             why = "the replica that became its master before does not have the topic"
         elif known and max(state.seen_ms, state.changed_ms or 0) < late_ms:
             gone_ms, since_ms = at_ms, max(state.seen_ms, state.changed_ms or 0)
-            why = "the broker runs and no log says since when the topic is gone from it"
+            why = "the broker runs and no log shows since when it lacks the topic"
         else:
             return
         self.events.append(
@@ -492,7 +492,7 @@ class TopicTimeline:
         )  # fmt: skip
 
     def _runs(self, broker: str, at_ms: int) -> bool:
-        """True if the broker's log goes on, and the broker did not start or stop lately."""
+        """Return True if the broker's log goes on, and the broker did not start or stop lately."""
         context = self.context
         if broker not in context.logged or context.log_had_ended(broker, at_ms):
             return False
@@ -506,7 +506,7 @@ class TopicTimeline:
         return not ends or any(ms > max(ends) for ms in starts)
 
     def _was_created_since(self, broker: str, at_ms: int) -> bool:
-        """True if the broker's log, which had ended, would have the topic from before.
+        """Return True if the broker's log, which had ended, would have the topic from before.
 
         A broker that starts logs every topic of its store, and each that it creates later, but not
         those that it makes for itself at its very first start.

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def without_torn_rows(pieces: Iterable[Evidence]) -> list[Evidence]:
-    """The evidence on a group without what is left of torn rows of lists; these lists may lack
-    members then.
+    """Return the evidence on a group without what is left of torn rows of lists; these lists may
+    lack members then.
 
     Printed columns show where a row lost characters. Where blanks were squeezed, or became tabs, a
     row is torn whose id, address or topic no other file has, if with a piece put in it is one that
@@ -63,7 +63,7 @@ class _Names:
             self.subscribed.setdefault(file, set()).update(_topics(piece))
 
     def is_torn(self, piece: MemberPiece) -> bool:
-        """True of a row whose id or address lost characters."""
+        """Return True for a row whose id or address lost characters."""
         v, file = piece.values, file_of(piece.source)
         addresses = self.addresses[piece.place, v["client_id"]]
         others = {one for one, files in addresses.items() if files != {file}}
@@ -72,7 +72,7 @@ class _Names:
         return self._is_torn(v["client_id"], file, self.ids, self.listed[file])
 
     def has_torn_topic(self, piece: MemberPiece) -> bool:
-        """True of a row of a list whose subscription table has a topic that lost characters."""
+        """Return True for a row of a list whose subscription table has a torn topic."""
         file = file_of(piece.source)
         listed = self.subscribed[file]
         return any(self._is_torn(topic, file, self.topics, listed) for topic in listed)
@@ -83,7 +83,7 @@ class _Names:
 
 
 def _text(piece: Evidence, field: str) -> str:
-    """A name that evidence of any kind may have; empty: it has none."""
+    """Return a name that evidence of any kind may have; empty: it has none."""
     value = piece.values.get(field)
     return value if isinstance(value, str) else ""
 
@@ -98,12 +98,12 @@ def _topics(piece: Evidence) -> Iterator[str]:
 
 
 def _counts(piece: Evidence, files: set[str]) -> bool:
-    """True of the lines on the group as a whole in one of these lists."""
+    """Return True for the lines on the group as a whole in one of these lists."""
     return piece.kind == "group_connection" and file_of(piece.source) in files
 
 
 def _left(piece: Evidence, topics: set[str]) -> Evidence:
-    """What a list with torn rows still shows; nothing names the topics that its table lacks."""
+    """Return what a list with torn rows still shows; nothing names its table's lost topics."""
     if piece.kind not in ("member", "dump"):
         return piece
     own: dict[str, object] = {PARTIAL: True}

@@ -90,14 +90,14 @@ class Presence:
         )
 
     def present_between(self, client_id: str, from_ms: int, to_ms: int) -> bool:
-        """True if the client came, went or was there between."""
+        """Return True if the client came, went or was there between."""
         return any(
             since <= to_ms and (until is None or from_ms <= until)
             for _, since, until in self.memberships.get(client_id, ())
         )
 
     def of_instance(self, instance: str | None, at_ms: int) -> str | None:
-        """The member whose id has that instance name (``ip@instance…``), if there is one."""
+        """Return the member whose id has that instance name (``ip@instance…``), if there is one."""
         members = [
             client_id
             for client_id in self.memberships
@@ -108,13 +108,13 @@ class Presence:
         return members[0] if len(members) == 1 else None
 
 
-# Events of members that are not there: what one file says and another one rules out.
+# Events of members that are not there: what one file states and another excludes.
 
 
 def without_contradictions(
     group: str, events: Iterable[Event]
 ) -> tuple[list[Event], list[Finding]]:
-    """The events in order, without those of members that are not there; a finding for each member.
+    """Return the events in order without those of members that are not there; findings on these.
 
     A dump that lists a member no more dates its loss; a line that names it later, with no join
     between, was left when the join's line was dropped.
@@ -138,8 +138,8 @@ def without_contradictions(
 def _finding(group: str, client_id: str, rows: list[Event]) -> Finding:
     return finding(
         "INGEST_CONTRADICTION",
-        f"{len(rows)} events of {client_id} are not used: it was gone by then, as another file "
-        "tells, and no file has its return.",
+        f"{len(rows)} events of {client_id} are not used: another file shows that it was gone by "
+        "then, and no file has its return.",
         "Collect broker.log of every broker; brokers drop INFO lines under load.",
         WARNING,
         consumer_group=group,
@@ -150,7 +150,7 @@ def _finding(group: str, client_id: str, rows: list[Event]) -> Finding:
     )
 
 
-# CONSUMER_SUSPEND and CONSUMER_RESUME from the client's own log: brokers learn nothing of it.
+# CONSUMER_SUSPEND and CONSUMER_RESUME from the client's own log: brokers do not learn of them.
 
 LATE_LINE_MS = 2_000
 """Pulls of a suspended consumer are put off by 1 s and logged: one may follow the resumption."""
@@ -240,7 +240,7 @@ class Unsubscriptions:
             client_id: the member.
             topic: that it gave up.
             since_ms: when it subscribed it still.
-            known_ms: when a broker or the member itself first says so.
+            known_ms: when a broker or the member itself first states it.
             unseen: a broker whose log had ended may have known it long before.
         """
         usual_ms = max(since_ms, known_ms - UNSUBSCRIBE_KNOWN_MS)
@@ -293,7 +293,7 @@ class SubscriptionVersions:
         """Return True if no line changed the table again until every member was heard.
 
         A heartbeat logs the topics that it adds and removes before the line with its member: where
-        that one was dropped, these still tell that somebody subscribes something else.
+        that line was dropped, these still show that some member subscribes something else.
         """
         moves = self._moves.get(broker, [])
         after = bisect_right(moves, table.line)
@@ -323,7 +323,7 @@ class SubscriptionVersions:
         return versions
 
     def _next(self, broker: str, topic: str, table: SubscriptionTable) -> int | None:
-        """The first one newer than the table's after its line, if it came when it was set."""
+        """Return the first subVersion after the table's line that is newer, if it came when set."""
         known = table.versions.get(topic)
         for second_ms, position, version in self._lines.get((broker, topic), ()):
             if (second_ms, position) > table.line and known is not None and version > known:
@@ -334,7 +334,7 @@ class SubscriptionVersions:
 
 
 def _moving(topic: str, at_ms: int, table: SubscriptionTable, events: Iterable[Event]) -> bool:
-    """True if queues may have changed hands then.
+    """Return True if queues may have changed owners then.
 
     The reporter's own subscription is over once its subVersion rose: it has its queues.
     """
@@ -365,11 +365,11 @@ def unlogged_joins(
     names: ProcessNames,
     context: ClusterContext,
 ) -> tuple[list[Event], list[Finding]]:
-    """Joins (and leaves) of members that no broker's log has when others see them; findings.
+    """Return joins (and leaves) of members that no broker's log has when others see them; findings.
 
-    A member whose own log has its heartbeats joined with the first of them; one that
-    ``consumerStatus`` lists joined when it says it started; any other was there before. A broker
-    that lists a connection whose line it has, of a process that left, has a stale list.
+    A member whose own log has its heartbeats joined with the first of them; a member that
+    ``consumerStatus`` lists joined at the start that it states; any other was there before. A
+    broker that lists a connection whose line it has, of a process that left, has a stale list.
     """
     logged = {(p.place, p.values["channel"]) for p in pieces if p.kind == "consumer_connected"}
     started = {
@@ -410,7 +410,7 @@ def unlogged_joins(
 
 
 def _is_new(piece: Evidence, at_ms: int, context: ClusterContext) -> bool:
-    """True if the log of who lists the member has its start, lacks the member, and had ended."""
+    """Return True if the log of who lists it has its start, lacks the member, and had ended."""
     place = piece.place
     starts = context.starts.get(place) or context.proxies.starts.get(place)
     return bool(starts) and context.log_had_ended(place, at_ms)
@@ -421,9 +421,9 @@ def unlogged_leaves(
 ) -> tuple[list[Event], list[Finding]]:
     """Losses of members that should be there and that no broker lists any more; findings.
 
-    Only dumps of all brokers that ever had a member, within a minute, tell: a broker that knows
-    none prints nothing, which a failure does too. Where none of them knows one, that counts if
-    ``consumerProgress -s true`` of that time shows no holder of any queue either.
+    Only dumps of all brokers that ever had a member, within a minute, count: a broker that knows no
+    member prints nothing, which a failure does too. Where none of them knows a member, that counts
+    if ``consumerProgress -s true`` of that time shows no holder of any queue either.
     """
     rows: list[Event] = []
     findings: list[Finding] = []
@@ -465,7 +465,7 @@ def unlogged_leaves(
 
 
 def _unheld(pieces: Iterable[GroupEvidence], context: ClusterContext) -> list[int]:
-    """When ``consumerProgress -s true`` showed queues and nobody that holds one."""
+    """Return when ``consumerProgress -s true`` showed queues and no holder."""
     holders: dict[str, tuple[int, bool]] = {}
     for piece in pieces:
         if piece.kind == "queue_progress" and piece.values["with_clients"]:
@@ -477,7 +477,7 @@ def _unheld(pieces: Iterable[GroupEvidence], context: ClusterContext) -> list[in
 
 
 def _batches(pieces: Iterable[GroupEvidence], context: ClusterContext) -> Iterator[list[Listed]]:
-    """Dumps taken together: each broker once, all within `BATCH_MS`."""
+    """Yield dumps taken together: each broker once, all within `BATCH_MS`."""
     batch: list[Listed] = []
     dumps: dict[str, str] = {}
     listed = [
@@ -537,7 +537,7 @@ def _own_leave(
     names: ProcessNames,
     context: ClusterContext,
 ) -> list[Event]:
-    """Where only the client's log tells of it: its unregistering."""
+    """Return the unregistering, where only the client's log has it."""
     left = [p for p in pieces if p.kind == "left_broker"]
     for piece in sorted(left, key=context.time_of):
         at_ms = context.time_of(piece)
@@ -551,10 +551,10 @@ def _own_leave(
 
 
 def not_logged(group: str, client_id: str, what: str, source: str, at_ms: int) -> Finding:
-    """The finding that a ``join`` or ``leave`` is in no broker's log."""
+    """Return the finding that a ``join`` or ``leave`` is in no broker's log."""
     return finding(
         f"INGEST_{what.upper()}_NOT_LOGGED",
-        f"No broker's log has the {what} of {client_id}; it is dated by {source}.",
+        f"No broker's log records the {what} of {client_id}; the time is taken from {source}.",
         "Collect broker.log of every broker; brokers drop INFO lines under load.",
         WARNING,
         consumer_group=group,

@@ -1,7 +1,8 @@
-"""Subscriptions that no broker's line tells: a join without them, a queue held of another topic.
+"""Subscriptions that no broker's line has: a join without them, a queue held of another topic.
 
-A broker that drops INFO lines under load may drop the line that says what a member subscribes
-(rocketmq.md §10.1). Other files tell it; where none does it stays unknown, which is not "nothing".
+A broker that drops INFO lines under load may drop the line with what a member subscribes
+(rocketmq.md §10.1). Other files may have it; where none does it stays unknown, which is not
+"nothing".
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class _Membership:
 
     @property
     def topics(self) -> Topics | None:
-        """The topics it subscribed when it joined; None: no line says so."""
+        """The topics it subscribed when it joined; None: no line has them."""
         topics = self.join.get("subscriptions")
         return None if topics is None else frozenset(topics)
 
@@ -79,11 +80,11 @@ class _Membership:
         return (self.topics or Topics()) | later
 
     def covers(self, at_ms: int) -> bool:
-        """True if it was there."""
+        """Return True if it was there."""
         return bool(self.join["event_ms"] <= at_ms < self.until_ms)
 
     def meets(self, other: _Membership) -> bool:
-        """True if both were there at some time."""
+        """Return True if both were there at some time."""
         begin = max(self.join["event_ms"], other.join["event_ms"])
         return bool(begin < min(self.until_ms, other.until_ms))
 
@@ -104,7 +105,7 @@ def unlogged_subscriptions(
 
     A member that is shown holding a queue of a topic which it does not subscribe by the lines, did
     subscribe it: with the first other member that did, or when it was seen. A change that only the
-    member's silence tells is withdrawn where the member itself shows later that there was none: the
+    member's silence shows is withdrawn where the member itself shows later that there was none: the
     line that it made was dropped.
 
     Args:
@@ -180,7 +181,7 @@ def _memberships(events: Iterable[Event], by_silence: Collection[int]) -> list[_
 def _statements(
     pieces: Iterable[GroupEvidence], context: ClusterContext
 ) -> dict[str, list[tuple[int, Topics, str]]]:
-    """All topics of a client as itself says it: (time, topics, source) by client, in order of time.
+    """Return all topics of a client in its own words: (time, topics, source) by client, by time.
 
     A push consumer always subscribes its retry topic or another one, so an answer without any is
     not whole.
@@ -380,14 +381,14 @@ def _change_of(
 
 
 _TOLD: Final = (
-    "No broker's log has what {} subscribes; dumps, the client's own log or the group's other "
-    "members tell it.",
+    "No broker's log records what {} subscribes; dumps, the client's own log or the group's other "
+    "members show it.",
     "Collect broker.log of every broker; brokers drop INFO lines under load.",
     INFO,
 )
 _UNKNOWN: Final = (
-    "No file tells what {} subscribes. The queues that it would hold are not nobody's, but whose "
-    "they are is not known: the group is not compared.",
+    "No file shows what {} subscribes. Its queues have an owner, but which one is not known: the "
+    "group is not compared.",
     "Collect consumerStatus of every member, and broker.log of every broker; or state "
     "subscriptions of the group in the collection's consumer_groups.jsonl.",
     WARNING,

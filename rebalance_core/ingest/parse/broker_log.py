@@ -103,7 +103,7 @@ def _not_latest(message: str) -> LineFields:
 
 
 def _corrected(message: str) -> LineFields:
-    """A pull beyond an end of its queue, which the line does not name."""
+    """Read a pull beyond an end of its queue, which the line does not name."""
     pieces = java_text.between(
         message, _CORRECTED, ", groupId=", ", requestOffset=", ", newOffset=", ", suggestBrokerId="
     )

@@ -15,11 +15,11 @@ _TYPES = {"GRPC_V2": GRPC, "GRPC_V1": GRPC, "REMOTING": REMOTING}
 
 
 def proxied_channel(text: str) -> dict[str, object] | None:
-    """The fields of a ``GrpcClientChannel``, ``RemotingChannel`` or ``RemoteChannel``.
+    """Return the fields of a ``GrpcClientChannel``, ``RemotingChannel`` or ``RemoteChannel``.
 
     channel (the client's address), proxy_addr (the proxy's end of the connection), protocol
-    (`GRPC`, `REMOTING`), remote (True: of another proxy, which told this one), topics (of a
-    remoting client: what it subscribes; None: not told). None if it is none of these.
+    (`GRPC`, `REMOTING`), remote (True: of another proxy, which reported it), topics (of a remoting
+    client: what it subscribes; None: not stated). None if it is none of these.
     """
     if text.startswith("GrpcClientChannel{"):
         return _grpc(text)

@@ -333,7 +333,7 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
 
 
 def _with_pid(fact: Fact | Unread, pid: str) -> Fact | Unread:
-    """All runs of a client append to one file: its process tells which run states a fact."""
+    """All runs of a client append to one file: its process shows which run states a fact."""
     if isinstance(fact, Unread) or not LOG_FACTS[fact.kind].with_pid:
         return fact
     return Fact(fact.kind, fact.at_ms, {**fact.values, PROCESS_ID: pid}, fact.source)

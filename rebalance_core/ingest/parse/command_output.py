@@ -29,7 +29,7 @@ _SPACE = re.compile(r"\s")
 
 
 def token_of(value: str, name: str) -> str:
-    """A value without spaces: a topic, a group, an address, a version.
+    """Return a value without spaces: a topic, a group, an address, a version.
 
     Raises:
         Unreadable: it is empty or holds a space.
@@ -40,7 +40,7 @@ def token_of(value: str, name: str) -> str:
 
 
 def filled(value: str, name: str) -> str:
-    """A value that may hold spaces, like the name of a broker, but is there.
+    """Return a value that may hold spaces, like the name of a broker, but is not empty.
 
     Raises:
         Unreadable: it is empty.
@@ -103,7 +103,7 @@ def _epoch_ms(match: re.Match[str] | None, text: str, time_zone: tzinfo) -> int:
         local = datetime(year, month, day, hour, minute, second, milli * 1000, tzinfo=time_zone)
         return (local - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError) as error:
-        raise Unreadable(BAD_TIME, f"{shown(text)} is no time that exists: {error}") from None
+        raise Unreadable(BAD_TIME, f"{shown(text)} is not a time that exists: {error}") from None
 
 
 # What mqadmin prints besides its tables: warnings of its JVM and loggers, and its own failures.
@@ -206,7 +206,7 @@ def read_output(text: str, source: str) -> Output:
         no_output: the command printed nothing of its own on standard output, as it does when it
             fails: what it asks for does not exist, or it could not ask; no fields
         admin_error: the command failed: exception (class of the root cause), code (of the answer,
-            see ResponseCode; None if nobody answered), message
+            see ResponseCode; None without an answer), message
     """
     lines: list[Line] = []
     stacks: list[_Stack] = []
@@ -257,7 +257,7 @@ def read_lines(lines: Iterable[Line], read: Callable[[Line], Fact | None]) -> li
 
 
 def whole(line: Line) -> str:
-    """The text of a row whose last column could have been cut without a trace.
+    """Return the text of a row whose last column could have been cut without a trace.
 
     Raises:
         Unreadable: the output ends inside the line, or it is broken.
@@ -274,13 +274,13 @@ CUT_OFF = "is cut off: it ends before "
 
 
 def cut_off(source: str, lines: list[Line], missing: str) -> Unread:
-    """The refusal of an output that ends before what every whole one has."""
+    """Return the refusal of an output that ends before what every whole output has."""
     last = lines[-1].text if lines else ""
     return unread(source, last, Unreadable(UNPARSABLE_DOCUMENT, f"{CUT_OFF}{missing}"))
 
 
 def stray(line: Line) -> Unreadable:
-    """The refusal of a line before or behind all tables: it can be no row of one."""
+    """Return the refusal of a line before or behind all tables: it cannot be a table's row."""
     return Unreadable(STRAY_LINE, f"{shown(line.text)} stands outside of the output")
 
 
@@ -300,7 +300,7 @@ def unheaded(
 
 
 def marked(results: list[Fact | Unread]) -> list[Fact | Unread]:
-    """The results; if rows may be missing, each fact with the value ``partial``: True."""
+    """Return the results; if rows may be missing, each fact with the value ``partial``: True."""
     if not is_partial(results):
         return results
     return [
@@ -321,10 +321,12 @@ def is_partial(results: Iterable[Fact | Unread]) -> bool:
 
 
 def foreign(line: Line, expected: str) -> Unreadable:
-    """The refusal of a line that no rule of the format covers."""
+    """Return the refusal of a line that no rule of the format covers."""
     if line.text.startswith("#"):
-        return Unreadable(WRONG_FILE, f"{shown(line.text)} heads no table of {expected}")
-    return Unreadable(UNPARSABLE_LINE, f"{shown(line.text)} is no line of {expected}")
+        return Unreadable(
+            WRONG_FILE, f"{shown(line.text)} is not the header of a table of {expected}"
+        )
+    return Unreadable(UNPARSABLE_LINE, f"{shown(line.text)} is not a line of {expected}")
 
 
 @dataclass(slots=True)

@@ -52,8 +52,8 @@ def parse_store_listing(text: str, source: str) -> list[Fact | Unread]:
 
     Facts:
         store_form: how the broker keeps its configurations: forms (JSON, or those of RocksDB whose
-            sign is there), modified (pairs of a JSON store and when it was written, epoch ms: where
-            the listing says so)
+            sign is there), modified (pairs of a JSON store and when it was written, epoch ms, where
+            the listing has it)
     """
     paths = list(_paths(text))
     if not any("config/" in path for path, _ in paths):
@@ -69,7 +69,7 @@ def parse_store_listing(text: str, source: str) -> list[Fact | Unread]:
 
 
 def parse_rocksdb_sign(text: str, source: str) -> list[Fact | Unread]:
-    """Read the same of a copied file CURRENT; its path tells the form, not its text."""
+    """Read the same of a copied file CURRENT; its path shows the form, not its text."""
     return [_form({PurePosixPath(source).parts[-2]} & FORM_OF_FOLDER.keys(), {}, source)]
 
 
@@ -228,12 +228,12 @@ def _mode(entry: Entry, what: str) -> RequestMode:
     share = DEFAULT_SHARE_QUEUE_NUM if number is None else number
     if not -INT_MAX - 1 <= share <= INT_MAX:
         raise Unreadable(
-            fact.BAD_NUMBER, f"popShareQueueNum of {what} is {share}, no 32-bit number"
+            fact.BAD_NUMBER, f"popShareQueueNum of {what} is {share}, not a 32-bit number"
         )
     return RequestMode(share)
 
 
-# ``rmq-proxy.json``: what a proxy was told at its start.
+# ``rmq-proxy.json``: the settings of a proxy at its start.
 
 MODES = ("CLUSTER", "LOCAL")
 """ProxyMode; RocketMQ takes any letter case."""

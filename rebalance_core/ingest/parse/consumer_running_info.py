@@ -1,4 +1,4 @@
-"""What one client says of itself: the file that ``mqadmin consumerStatus`` writes for each."""
+"""A client's own description: the file that ``mqadmin consumerStatus`` writes for each."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -159,7 +159,7 @@ _FORMS = {
 
 
 def _text(name: str, value: str | None) -> str | None:
-    """A property; None for one that the client cannot have printed so."""
+    """Return a property; None for a property that the client cannot have printed so."""
     form = _FORMS.get(name)
     return value if value is None or form is None or form.fullmatch(value.strip()) else None
 
@@ -189,7 +189,7 @@ def _flag(text: str | None) -> bool | None:
     return {"true": True, "false": False}.get(text or "")
 
 
-# What one client says of itself: the file that ``mqadmin consumerStatus`` writes per client.
+# A client's own description: the file that ``mqadmin consumerStatus`` writes per client.
 #
 # Written by ``ConsumerRunningInfo.formatString``. The rows under ``#Consumer MQ Detail#`` are the
 # process queue table: what the client owns at that moment, dropped queues and zombies included.
@@ -211,7 +211,7 @@ _OFFSET = {"Consumer Offset": Column(r"-?[0-9]{1,19}", code=BAD_NUMBER, what="an
 
 
 def _queues(what: str) -> str:
-    """The header of a table of queues as its rows are padded, where none is there."""
+    """Return the header of a table of queues as its rows are padded, where it has none."""
     return f"{'#Topic':<32}  {'#Broker Name':<32}  {'#QID':<4}  #{what}"
 
 
@@ -275,7 +275,7 @@ _OFFSETS = "#Consumer Offset#"
 
 
 class _Client:
-    """The lines after a title are read as that title says."""
+    """The lines after a title are read as that title requires."""
 
     def __init__(self, time_zone: tzinfo) -> None:
         self._time_zone = time_zone
@@ -304,7 +304,7 @@ class _Client:
         return title in self._read[:-1] and title not in self._torn
 
     def properties_fact(self, source: str) -> list[Fact | Unread]:
-        """The `client` fact, if there were properties."""
+        """Return the `client` fact, if there were properties."""
         if not self._properties:
             return []
         try:
@@ -316,8 +316,8 @@ class _Client:
             return [unread(source, repr(self._properties), refusal)]
 
     def cut(self, source: str, lines: list[Line]) -> list[Unread]:
-        """The refusal of an answer that ends before its last section: 4.x has no section on POP and
-        ends with the rates, 5.x with what the application says.
+        """Return the refusal of an answer that ends before its last section: 4.x has no section on
+        POP and ends with the rates, 5.x with the application's own text.
         """
         last = _USER_INFO if _POP_DETAIL in self._read else _RATES_TITLE
         copied = self._read == [PROPERTIES] and self._properties
@@ -368,7 +368,7 @@ class _Client:
         return Fact("client_offset", None, values, line.source)
 
     def _cells(self, text: str) -> dict[str, str]:
-        """The values of a row; those of some tables are not as wide as their header's titles."""
+        """Return the values of a row; some tables' are not as wide as their header's titles."""
         try:
             return self._table.read(text)
         except Unreadable:

@@ -3,7 +3,7 @@
 ``consumer/consumerConnection.query`` and ``consumer/queryTopicByConsumer.query`` print in their
 ``data`` what consumerConnection and ``consumerProgress -s true`` print in tables;
 ``consumer/consumerRunningInfo.query`` what consumerStatus writes of one client. ``errMsg`` with
-``CODE: 206`` says that no member is online. Times are epoch milliseconds, so no zone is needed.
+``CODE: 206`` means that no member is online. Times are epoch milliseconds, so no zone is needed.
 """
 
 import re
@@ -27,7 +27,7 @@ _CODE = re.compile(r"\bCODE: *(\d+)")
 
 
 def dashboard_answer(command: str, text: str, source: str) -> list[Fact | Unread] | None:
-    """The facts of the command's dump; None: the text is no such answer.
+    """Return the facts of the command's dump; None: the text is not such an answer.
 
     Args:
         command: of mqadmin, by the file's name.

@@ -37,7 +37,7 @@ def decoded(data: bytes) -> str:
 
 
 def as_utf_8(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Return the blocks of a file in UTF-8."""
+    """Yield the blocks of a file in UTF-8."""
     decoder = codecs.getincrementaldecoder(encoding)("replace")
     first = True
     for block in blocks:

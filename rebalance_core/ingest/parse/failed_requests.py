@@ -34,7 +34,7 @@ _LOCAL_PORT = re.compile(r"(?<=\d):\d+(?=->)")
 
 
 def reason_of(words: str) -> str:
-    """What a server or the network gave as the reason, the same for the same reason."""
+    """Return the server's or network's reason, in the same words for the same reason."""
     return _LOCAL_PORT.sub("", _HELP.sub("", words.strip()))[:REASON_CHARACTERS]
 
 

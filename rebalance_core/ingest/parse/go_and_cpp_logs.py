@@ -59,7 +59,7 @@ class Translated(NamedTuple):
 
     Attributes:
         time: RFC 3339 or epoch of Go; ``yyyy-MM-dd HH:mm:ss.ffffff``, local, of C++; empty: none.
-        message: what the Java client would have said.
+        message: what the Java client would have logged.
     """
 
     time: str
@@ -186,7 +186,7 @@ def _fields(text: str) -> dict[str, object]:
 
 
 def json_object(line: str) -> dict[str, object] | None:
-    """The JSON object that the line is; None for any other line."""
+    """Return the JSON object that the line is; None for any other line."""
     if not line.startswith("{"):
         return None
     try:

@@ -93,7 +93,7 @@ def _layout(header: str, known: tuple[tuple[str, Column], ...]) -> _Layout:
 
 
 def _pattern(all_titles: tuple[str, ...], columns: Mapping[str, Column]) -> re.Pattern[str] | None:
-    """The row as the forms of its columns, parted by blanks."""
+    """Return the row as the forms of its columns, parted by blanks."""
     runs = [
         (known, list(titles))
         for known, titles in groupby(all_titles, key=lambda title: title in columns)

@@ -18,11 +18,11 @@ from rebalance_core.model.versions import (
 #
 # Log templates are literals with values between them. Looking the literals up one after the other
 # costs one pass over the line whatever the line holds; a regular expression with several lazy
-# groups can cost a power of it.
+# groups can cost a power of its length.
 
 
 def between(text: str, *marks: str) -> list[str] | None:
-    """The pieces between the marks, or None if `text` does not begin with the first or lacks one.
+    """Return the pieces between the marks; None if `text` lacks one or begins otherwise.
 
     Each mark is looked for after the one before it. A last mark of ``""`` stands for the end of the
     text; otherwise what follows the last mark is ignored.
@@ -55,7 +55,7 @@ _NOT_FINITE = {"NaN": None, "Infinity": None, "-Infinity": None}
 
 
 def long_of(value: Any, name: str) -> int:
-    """A Java ``long`` from text or from a parsed document.
+    """Return a Java ``long`` from text or from a parsed document.
 
     Args:
         value: the text or the parsed value.
@@ -72,7 +72,7 @@ def long_of(value: Any, name: str) -> int:
 
 
 def count_of(value: Any, name: str) -> int:
-    """A Java ``int`` that counts or numbers something: a queue id, a number of queues.
+    """Return a Java ``int`` that counts or numbers something: a queue id, a number of queues.
 
     Raises:
         Unreadable: it is no whole number from 0 to 2,147,483,647.
@@ -84,7 +84,7 @@ def count_of(value: Any, name: str) -> int:
 
 
 def decimal_of(text: str, name: str) -> float | None:
-    """A Java ``double`` as ``%.2f`` prints it; None for NaN and the infinities.
+    """Return a Java ``double`` as ``%.2f`` prints it; None for NaN and the infinities.
 
     Raises:
         Unreadable: it is no decimal number.
@@ -114,7 +114,7 @@ class PrintfRow:
         self._columns = [(int(width or 0), len(gap)) for width, gap in _COLUMN.findall(pattern)]
 
     def read(self, line: str) -> list[str]:
-        """The value of each column without its padding; empty where the line ends before it.
+        """Return each column's value without its padding; empty where the line ends before it.
 
         Cost: linear in the line.
         """
@@ -170,7 +170,7 @@ def _subscriptions(text: str) -> dict[str, object]:
 
     ``versions`` has the subVersion of each topic: a client sets it when it subscribes and again
     when its queues of the topic change. It was there at the lowest, ``known_ms``. A
-    DefaultMQPullConsumer sends 0, which tells nothing.
+    DefaultMQPullConsumer sends 0, which shows nothing.
     """
     topics = subscribed_topics(text)
     stated = ((topic, sub_version_ms(version)) for _, topic, _, version in _stated(text))
@@ -184,7 +184,7 @@ def _subscriptions(text: str) -> dict[str, object]:
 
 
 def sub_version_ms(text: str) -> int | None:
-    """A subVersion in epoch ms: Java's clients send ms, Go's ns; None: it is no time.
+    """Return a subVersion in epoch ms: Java's clients send ms, Go's ns; None: it is no time.
 
     >>> sub_version_ms("1795644419126"), sub_version_ms("1795644419126412828"), sub_version_ms("-1")
     (1795644419126, 1795644419126, None)
@@ -258,7 +258,7 @@ def message_queues(text: str) -> list[tuple[str, str, int]]:
 
 
 def whole(text: str, largest: int) -> int | None:
-    """A whole number from 0 to `largest`, None for any other text.
+    """Return a whole number from 0 to `largest`, None for any other text.
 
     >>> whole("12", 100), whole("101", 100), whole("-1", 100)
     (12, None, None)
@@ -282,7 +282,7 @@ V4_0_0 = 213  # below it the enum is irregular, and those releases are not model
 
 
 def version_of_ordinal(ordinal: int) -> str | None:
-    """The version with that ordinal, a snapshot as its release; None for one below 4.0.0 but 3.4.9.
+    """Return the version with that ordinal, a snapshot as its release; None below 4.0.0 but 3.4.9.
 
     >>> version_of_ordinal(407), version_of_ordinal(478), version_of_ordinal(12)
     ('4.9.7', '5.3.3', None)
@@ -308,7 +308,7 @@ def plain_version(text: str) -> str:
 
 
 def is_later(version: str) -> bool:
-    """True for a version after the newest line whose rules the simulator has.
+    """Return True for a version after the newest line whose rules the simulator has.
 
     >>> is_later("5.5.1"), is_later("5.6.0"), is_later("4.3.0"), is_later("HIGHER.VERSION")
     (False, True, False, True)
@@ -333,8 +333,8 @@ def not_modelled(versions: Mapping[str, str]) -> Iterator[tuple[str, list[str], 
         elif is_later(version):
             instead = "is later than the newest known line; that line's rules"
             remedy = (
-                "Look for a release of this project that knows the version; until then read starts "
-                "and windows with care."
+                "Look for a release of this project that knows the version; until then read "
+                "starts and windows with care."
             )
         else:
             continue

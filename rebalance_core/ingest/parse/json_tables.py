@@ -48,7 +48,7 @@ _LONGEST_NUMBER = 40
 
 
 def read_relaxed_json(text: str) -> Any:
-    """The value that the text holds; the keys of objects are str or `ObjectKey`.
+    """Return the value that the text holds; the keys of objects are str or `ObjectKey`.
 
     An unquoted number as a key reads as its text. Of equal keys the last one counts, as in
     fastjson.
@@ -69,7 +69,7 @@ class _Reader:
         self._value: Any = None
 
     def document(self) -> Any:
-        """The value of the whole text."""
+        """Return the value of the whole text."""
         self._advance()
         stack: list[_Open] = []
         while True:
@@ -83,7 +83,7 @@ class _Reader:
         return value
 
     def _scalar_or_open(self, stack: list[_Open]) -> Any:
-        """Reads a scalar, or opens an object or list that is not empty."""
+        """Read a scalar, or open an object or list that is not empty."""
         kind, value = self._kind, self._value
         if kind == "mark" and value in "{[":
             if len(stack) == MAX_DEPTH:
@@ -101,7 +101,7 @@ class _Reader:
         raise self._mistake("the text ends too early" if kind == "end" else "a value was expected")
 
     def _put(self, stack: list[_Open], value: Any) -> Any:
-        """Gives the value to the innermost open one; its result when that closes it."""
+        """Give the value to the innermost open container; return its result when that closes it."""
         opened = stack[-1]
         if opened.is_object and not opened.has_key:
             opened.key = self._key(value)
@@ -134,7 +134,7 @@ class _Reader:
     def _advance(self) -> None:
         match = _TOKEN.match(self._text, self._position)
         if match is None:
-            raise self._mistake("a string without end, a broken character, or no JSON")
+            raise self._mistake("a string without end, a broken character, or not JSON")
         self._kind = match.lastgroup or ""
         self._value = match[self._kind]
         if self._kind == "number":
@@ -162,7 +162,7 @@ class _Reader:
         if len(code) > 1:
             return chr(int(code[1:], 16))
         if code not in _ESCAPED:
-            raise self._mistake(f"an escape that is none, {fact.shown(match[0])}")
+            raise self._mistake(f"{fact.shown(match[0])} is not an escape")
         return _ESCAPED[code]
 
     def _mistake(self, what: str) -> Unreadable:
@@ -184,7 +184,7 @@ class _Open:
         self.has_key = False
 
     def add(self, value: Any) -> None:
-        """Stores a value under the key read before it, or at the end of the list."""
+        """Store a value under the key read before it, or at the end of the list."""
         if self.is_object:
             self.result[self.key] = value
             self.has_key = False
@@ -193,7 +193,7 @@ class _Open:
 
 
 _OPENED = object()
-"""Says that a value is still open: read on."""
+"""Signals that a value is still open: read on."""
 
 
 def _is_name(key: object) -> bool:
@@ -237,7 +237,7 @@ def read_document(
 
 
 def table_of(document: Mapping[str, object], name: str) -> Mapping[str, object]:
-    """The table of that name; an object.
+    """Return the table of that name; an object.
 
     Raises:
         Unreadable: WRONG_FILE without such a table, BAD_ENTRY if it is no object.
@@ -251,7 +251,7 @@ def table_of(document: Mapping[str, object], name: str) -> Mapping[str, object]:
 
 
 def object_of(value: Any, what: str) -> Mapping[Any, Any]:
-    """The value, which is an object.
+    """Return the value, which is an object.
 
     Raises:
         Unreadable: it is none.
@@ -273,14 +273,14 @@ def entries(
 
 
 def raw_entry(key: Any, value: Any) -> str:
-    """The entry as text again, for an `Unread`."""
+    """Return the entry as text again, for an `Unread`."""
     name = dict(key) if isinstance(key, tuple) else key
     text = {"key": name, "value": _first_of(value)}
     return json.dumps(text, ensure_ascii=False, default=str)[: fact.RAW_LIMIT]
 
 
 def _first_of(value: Any) -> Any:
-    """So much of a large value that the raw text of it is truncated anyway."""
+    """So much of a large value that its raw text is truncated anyway."""
     if isinstance(value, dict):
         return {str(key): value[key] for key in list(value)[: fact.RAW_LIMIT]}
     return value
@@ -335,7 +335,7 @@ class Entry:
 
 
 def name_of(value: Any, what: str) -> str:
-    """A name of a topic, group or broker: a text, not empty, without control characters.
+    """Return a name of a topic, group or broker: not empty, without control characters.
 
     Raises:
         Unreadable: it is none.

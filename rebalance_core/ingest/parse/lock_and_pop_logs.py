@@ -5,7 +5,7 @@ from rebalance_core.ingest.parse import log_lines
 from rebalance_core.ingest.parse.java_text import MS_MAX, between, message_queues, whole
 from rebalance_core.ingest.parse.log_lines import ClientClock, Clock, LineFields, Template
 
-# Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They tell who is
+# Order-lock lines: lock.log, in 5.3 filter.log (rocketmq.md §10.3, §13 no. 1). They show who is
 # orderly.
 
 _REFUSED = "RebalanceLockManager#tryLockBatch: message queue has been locked by other client, "

@@ -71,7 +71,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def zone_named(name: str) -> tzinfo:
-    """The zone of that name.
+    """Return the zone of that name.
 
     Raises:
         ValueError: the tz database of this machine has none.
@@ -81,11 +81,11 @@ def zone_named(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, OSError) as error:
-        raise ValueError(f"{name} is no time zone of this machine's tz database") from error
+        raise ValueError(f"{name} is not a time zone of this machine's tz database") from error
 
 
 def known_zone(name: str) -> bool:
-    """True for a zone that `zone_named` has."""
+    """Return True for a zone that `zone_named` has."""
     try:
         zone_named(name)
     except ValueError:
@@ -117,16 +117,16 @@ class ReadAt(tzinfo):
         return second if local - second <= self._until else first
 
     def dst(self, moment: datetime | None) -> timedelta | None:
-        """Not told."""
+        """Not known."""
         return None
 
     def tzname(self, moment: datetime | None) -> str | None:
-        """The zone's own."""
+        """Return the zone's own."""
         return None if moment is None else self._zone.tzname(moment.replace(tzinfo=self._zone))
 
 
 def is_repeated(hour: str, zone: tzinfo) -> bool:
-    """True for an hour (``yyyy-MM-dd HH``) of which the zone lives a part twice.
+    """Return True for an hour (``yyyy-MM-dd HH``) of which the zone lives a part twice.
 
     >>> [is_repeated(f"2026-11-01 0{hour}", ZoneInfo("America/New_York")) for hour in range(3)]
     [False, True, False]
@@ -141,7 +141,7 @@ def is_repeated(hour: str, zone: tzinfo) -> bool:
 # When, inside its second, something happened that a server logged.
 #
 # Broker and name server logs have seconds only (rocketmq.md §10.1). An event is placed in the
-# middle of its second, at most half a second off, unless another file tells the millisecond: a
+# middle of its second, at most half a second off, unless another file has the millisecond: a
 # registration carries its own, and a CHANGE notification reaches every member's log within
 # milliseconds of a leave or loss.
 
@@ -151,7 +151,7 @@ DELIVERY_MS = 100
 
 
 def inside_second(second_ms: int, notified: list[int], not_before: int) -> int:
-    """The best millisecond for a line of that second.
+    """Return the best millisecond for a line of that second.
 
     Args:
         second_ms: the line's time.
@@ -219,7 +219,7 @@ class ClientClock:
 
 
 def server_line(text: str, clock: Clock) -> LogLine | None:
-    """A line of namesrv.log, broker.log, lock.log or filter.log; resolution one second."""
+    """Read a line of namesrv.log, broker.log, lock.log or filter.log; resolution one second."""
     if text[SECOND_CHARACTERS : SECOND_CHARACTERS + 1] != " ":
         return None
     at_ms = clock.second_ms(text[:SECOND_CHARACTERS])
@@ -230,7 +230,7 @@ def server_line(text: str, clock: Clock) -> LogLine | None:
 
 
 def client_line(text: str, clock: ClientClock) -> LogLine | None:
-    """A line of rocketmq_client.log of any version; the mark before the milliseconds tells which.
+    """Read a line of rocketmq_client.log; the mark before the milliseconds shows its version.
 
     4.9 and 5.0: ``HH:mm:ss,SSS LEVEL Logger - msg``; 5.1+: ``HH:mm:ss.SSS LEVEL [pid] [thread]
     [logger#method:line] - msg``.
@@ -269,7 +269,7 @@ fact unless a later template reads it."""
 def read_message(
     templates: Iterable[Template], line: LogLine, text: str, source: str
 ) -> tuple[Fact | Unread, ...]:
-    """The fact of the first template whose words begin the message; nothing if none does.
+    """Yield the fact of the first template whose words begin the message; nothing if none does.
 
     A message that begins like one of ours and whose fields are not there is `Unread`.
     """
@@ -286,7 +286,7 @@ def read_message(
 
 
 def headless(words: Iterable[str], text: str, source: str) -> tuple[Unread, ...]:
-    """A line without a readable time that holds words of ours is `Unread`; any other is nothing."""
+    """Yield an `Unread` for a line without a readable time that holds words of ours."""
     present = next((known for known in words if known in text), None)
     return (
         () if present is None else (not_read(text, source, present, "no time and level before it"),)
@@ -296,12 +296,12 @@ def headless(words: Iterable[str], text: str, source: str) -> tuple[Unread, ...]
 def not_read(
     text: str, source: str, words: str, why: str = "its fields are not all there"
 ) -> Unread:
-    """The refusal of one line."""
+    """Return the refusal of one line."""
     return unread(source, text, Unreadable(UNPARSABLE_LINE, f"begins like {words!r}, but {why}"))
 
 
 def with_fields(fields: LineFields, **more: object) -> LineFields:
-    """The fields and more, None if there are none."""
+    """Return the fields and more, None if there are none."""
     return None if fields is None else {**fields, **more}
 
 
@@ -331,8 +331,8 @@ _GZIP = 31  # zlib: a gzip header, 32 KB window
 def blocks_of(
     file: BinaryIO, size: int, *, gzipped: bool, encoding: str = UTF_8
 ) -> Iterator[bytes]:
-    """The lines of a log in UTF-8, many at once, each but the last of the file with its line end;
-    memory for one line and a block.
+    """Yield the lines of a log in UTF-8, many at once, each but the last of the file with its line
+    end; memory for one line and a block.
 
     Args:
         file: it is read piece by piece.
@@ -375,7 +375,7 @@ def blocks_of(
 
 
 def long_line() -> Unreadable:
-    """The refusal of a line above `LINE_LIMIT`; the file is read on behind it."""
+    """Return the refusal of a line above `LINE_LIMIT`; the file is read on behind it."""
     return Unreadable("TOO_LARGE", f"has a line above {LINE_LIMIT} bytes, which is not read")
 
 

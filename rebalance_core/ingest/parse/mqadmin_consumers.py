@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 # ``mqadmin consumerConnection``: the members of a group as one broker knows them.
 #
-# Printed by ``ConsumerConnectionSubCommand``. What follows the members is said of the group on
-# that broker, not of a member: the subscription table holds what the last heartbeats said.
+# Printed by ``ConsumerConnectionSubCommand``. What follows the members is stated of the group on
+# that broker, not of a member: the subscription table holds what the last heartbeats sent.
 
 VERSION = r"V\d+_\d+_\d+\w*|(?!V)\S+"
 """MQVersion.getVersionDesc; one that was cut in its middle is none."""
@@ -89,7 +89,7 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
     """Read the output of one run.
 
     An empty output is `no_members`: upstream prints the refusal on standard error. So is a stack
-    with code 206, while any other failure is an `admin_error` and says nothing of members.
+    with code 206, while any other failure is an `admin_error` and shows nothing of members.
 
     Facts:
         member: a connection of the group at the broker asked: client_id, client_addr, language,
@@ -108,7 +108,7 @@ def parse_consumer_connection(text: str, source: str) -> list[Fact | Unread]:
     others = [*map(_no_members, output.others)]
     silent = any(isinstance(one, Stated) and one.kind == "no_output" for one in output.others)
     if silent and text.strip():
-        # what a JVM says on standard error is there, and the refusal that follows it is not
+        # what a JVM prints on standard error is there, and the refusal that follows it is not
         others = [cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:")]
     if table.lacks_end and not others:
         others.append(cut_off(source, output.lines, f"{_LAST_GROUP_LINE}:"))
@@ -131,12 +131,12 @@ UNPADDED = "unpadded"
 
 
 def _torn(client_id: str) -> Unreadable:
-    what = f"#ClientId is {shown(client_id)}, not a whole one: the row lost its beginning"
+    what = f"#ClientId is {shown(client_id)}, not a whole id: the row lost its beginning"
     return Unreadable(UNPARSABLE_LINE, what)
 
 
 def _begins_late(client_id: str, address: str) -> bool:
-    """True of what is left of an id: it begins inside an address, or inside that of its own row."""
+    """Return True for what is left of an id: it begins inside an address or its own row's."""
     own, host = client_id.partition("@")[0], address.rpartition(":")[0]
     return client_id[0] in ".@#" or (own != host and host.endswith(own))
 
@@ -274,7 +274,7 @@ class _ConnectionTable:
 
 _NUMBER = r"-?[0-9]{1,19}"
 _TIME = r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:,[0-9]{3})?|N/A)?"
-"""Empty where upstream could not format it; it says N/A for 0."""
+"""Empty where upstream could not format it; it prints N/A for 0."""
 
 
 def _number(gap: int = 2) -> Column:
@@ -381,7 +381,7 @@ def _marked(results: list[Fact | Unread], refused: bool, cut: bool) -> Iterator[
 
 
 class _ProgressTable:
-    """The rows after a header are read as that header says."""
+    """The rows after a header are read as that header requires."""
 
     def __init__(self, time_zone: tzinfo) -> None:
         self._time_zone = time_zone
@@ -480,7 +480,7 @@ class _ProgressTable:
         return self._table is not None and is_truncated(group, self._table.width("Group"))
 
 
-# ``mqadmin consumerStatus``: the members of a group, and what each says of itself.
+# ``mqadmin consumerStatus``: the members of a group, and each member's own description.
 #
 # Printed by ``ConsumerStatusSubCommand``: a list on standard output, and a file for each client;
 # with ``-i`` the text of that file is the output.
@@ -500,7 +500,7 @@ _VERDICTS = {
     "Same subscription in the same group of consumer": True,
     "WARN: Different subscription in the same group of consumer!!!": False,
 }
-# ConsumerRunningInfo.analyzeRebalance always returns true: it says nothing.
+# ConsumerRunningInfo.analyzeRebalance always returns true: it shows nothing.
 _REBALANCE = ("Rebalance OK", "Rebalance Failed")
 
 
@@ -513,7 +513,7 @@ def parse_consumer_status(
         listed_client: a connection whose client answered, true when it was asked (at_ms):
             client_id, version; an id that two processes share is listed twice and answers once
         same_subscription: whether all clients subscribe the same (upstream checks push groups that
-            run for 2 min, else says yes): same
+            run for 2 min, else answers yes): same
         stuck_queue: a queue that mqadmin warns of: client_id, topic, broker_name, queue_id, trouble
             (lock: not locked for count ms; unlock: tried count times; consume: nothing for count
             ms), count
@@ -536,14 +536,14 @@ def parse_consumer_status(
 
 
 def _of_a_terminal(piece: Fact | Unread) -> Fact | Unread:
-    """The answer as copied from a terminal: what it does not show may have been left out of it."""
+    """Return the answer as copied from a terminal: what it lacks may have been left out."""
     if not isinstance(piece, Stated) or piece.kind != "client":
         return piece
     return replace(piece, values={**piece.values, "queues_told": False})
 
 
 def client_of_output(text: str, results: Iterable[Fact | Unread]) -> str | None:
-    """The id of the one client whose running info a text holds; None: nothing tells it.
+    """Return the id of the one client whose running info a text holds; None: nothing shows it.
 
     5.x prints what the id is made of (``ClientConfig.buildMQClientId``); the command line, which
     stands above a text that was copied from a terminal, names it after ``-i``.
@@ -607,7 +607,7 @@ def _stuck(text: str) -> dict[str, object]:
     client_id, _, rest = text.partition(" MessageQueue [")
     match = _STUCK.fullmatch(f"MessageQueue [{rest}")
     if match is None:
-        raise Unreadable(UNPARSABLE_LINE, "it is no warning that mqadmin knows")
+        raise Unreadable(UNPARSABLE_LINE, "it is not a warning that mqadmin knows")
     count = match["lock_ms"] or match["times"] or match["consume_ms"]
     return {
         "client_id": filled(client_id.strip(), "client id"),

@@ -28,8 +28,8 @@ from rebalance_core.ingest.parse.offset_stores import parse_consumer_offset_json
 # ``mqadmin rocksDBConfigToJson`` and ``exportMetadataInRocksDB`` (rocketmq.md §15).
 #
 # The first has two ways. By RPC the brokers write JSON files on their own disks, and standard
-# output only says so. Local mode (``-p``) opens a store and prints its content: JSON, or a line
-# an entry.
+# output only announces it. Local mode (``-p``) opens a store and prints its content: JSON, or a
+# line an entry.
 
 _RPC = "Use [rpc mode] call "
 _LOCAL = "Use [local mode] "
@@ -52,7 +52,7 @@ def parse_rocksdb_config(text: str, source: str) -> list[Fact | Unread]:
 
     Facts:
         rocksdb_export: brokers were asked by RPC to write their JSON files: done; whole_cluster
-        rocksdb_unreadable: local mode could not open the store; what it said: message
+        rocksdb_unreadable: local mode could not open the store; its words: message
         rocksdb_printed: local mode opened the store and printed nothing, as with -e; no fields
     """
     body = text.lstrip("\ufeff \t\r\n")
@@ -111,7 +111,7 @@ def _export(whole_cluster: bool, done: bool, source: str) -> Fact:
 # ``mqadmin exportMetadata``, ``exportMetrics`` and ``exportConfigs``: their JSON files.
 #
 # Written by ``ExportMetadataCommand``, ``ExportMetricsCommand`` and ``ExportConfigsCommand``;
-# standard output only says where to.
+# standard output only names the file.
 
 
 def parse_export(text: str, source: str) -> list[Fact | Unread]:
@@ -164,7 +164,7 @@ def _parse(document: Mapping[str, object], source: str) -> Results:
 
 
 def _metadata(export: Entry, source: str) -> Results:
-    # Only the file of a whole cluster says when it was written; at_ms of its facts.
+    # Only the file of a whole cluster has the time at which it was written; at_ms of its facts.
     written_ms = export.optional_long("exportTime")
     summed = {"summed": written_ms is not None}
 

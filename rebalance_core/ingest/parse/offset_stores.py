@@ -137,7 +137,7 @@ def parse_consumer_order_info_json(text: str, source: str) -> list[Fact | Unread
         order_info: the messages of one queue that a FIFO group popped last: consumer_group, topic,
             queue_id, attempt_id (None: the version that wrote it has none), commit_bits, offsets,
             pop_ms, invisible_ms, next_visible_ms (latest of those renewed), blocked_until_ms (None:
-            each was acknowledged, or the file does not tell)
+            each was acknowledged, or the file does not show it)
     """
     return read_store(text, source, "table", _queues, versioned=False)
 

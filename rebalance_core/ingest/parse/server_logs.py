@@ -39,7 +39,7 @@ def _registered(message: str) -> LineFields:
 
 
 def _address(text: str) -> LineFields:
-    """The address stands in brackets of its own where it is one of IPv6."""
+    """Return the address, which stands in brackets of its own where it is one of IPv6."""
     rendered = text.removeprefix("BrokerIdentityInfo").removeprefix("BrokerAddrInfo")
     pieces = between(rendered, " [clusterName=", ", brokerAddr=", "")
     address = pieces[1].removesuffix("]") if pieces else text
@@ -102,7 +102,7 @@ _STOPS = "shutdown hook was invoked"
 NAMESRV_TEMPLATES: tuple[Template, ...] = (
     ("broker_registered", "new broker registered, ", _registered),
     ("broker_address", "cluster [", _named),
-    # each of these has a twin on clusterAddrTable, which says it twice: one of them may be dropped
+    # each of these has a twin on clusterAddrTable, a second record: one of them may be dropped
     ("broker_removed", _REMOVED, marked(("broker",), _REMOVED, "")),
     ("broker_removed", _REMOVED_TOO, marked(("broker",), _REMOVED_TOO, "")),
     ("broker_removed", "remove brokerName[", marked(("broker",), "remove brokerName[", "]")),
@@ -162,7 +162,7 @@ class ProxyClock(ServerClock):
 
 
 def _proxied(read: LineParser) -> LineParser:
-    """The same line of a connection that is no proxy's is of the broker around it."""
+    """Return the same line for a connection of no proxy, which is of the broker around it."""
 
     def member(message: str) -> LineFields:
         fields = read(message)
@@ -176,7 +176,7 @@ def _proxied(read: LineParser) -> LineParser:
 
 
 def _changed(read: LineParser) -> LineParser:
-    """Proxies tell each other of every heartbeat, so a version alone is noise."""
+    """Proxies report every heartbeat to each other, so a version alone is noise."""
 
     def change(message: str) -> LineFields:
         fields = read(message)
@@ -239,7 +239,7 @@ def _continued(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread
 
 
 def _lost(clock: ProxyClock) -> tuple[Unread, ...]:
-    """A line that had to go on and did not."""
+    """Return the refusal of a line that had to go on and did not."""
     if clock.unfinished is None:
         return ()
     _, text, source = clock.unfinished

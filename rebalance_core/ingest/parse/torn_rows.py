@@ -19,7 +19,7 @@ MOST_NAMES = 1_000
 
 
 def lacks_a_piece(text: str, other: str) -> bool:
-    """True if the text is the other one without some characters that stand together.
+    """Return True if the text is the other without some characters that stand together.
 
     >>> lacks_a_piece("3.0.31@1#2", "10.3.0.31@1#2"), lacks_a_piece("10.31@1#2", "10.3.0.31@1#2")
     (True, True)
@@ -35,7 +35,7 @@ def lacks_a_piece(text: str, other: str) -> bool:
 
 
 def whole_of(text: str, others: Collection[str]) -> str:
-    """The first of others, in their order, of which the text lacks a piece; empty: of none."""
+    """Return the first of others of which the text is a torn form; empty: none."""
     return min((other for other in others if lacks_a_piece(text, other)), default="")
 
 

@@ -1,9 +1,10 @@
 """Logs that containers, collectors and applications' loggers wrote: each line as RocketMQ's own.
 
-A wrapping is found once a file, in its first lines, and taken off the whole of it. Carriers stand
-around a line (``kubectl logs``, CRI, Docker, Loki, ELK, compose, colours); below them the line has
-RocketMQ's own head, another one with a known date, or one without a date, whose time is then that
-of the carrier. What cannot be told apart for certain stays as it is, and is refused further on.
+A wrapping is recognised once a file, in its first lines, and taken off the whole file. Carriers
+stand around a line (``kubectl logs``, CRI, Docker, Loki, ELK, compose, colours); below them the
+line has RocketMQ's own head, another head with a known date, or one without a date, whose time is
+then that of the carrier. What cannot be distinguished for certain stays as it is, and is refused
+further on.
 """
 
 import re
@@ -37,11 +38,11 @@ _LEVEL = "(?:" + "|".join(level.strip() for level in LEVELS) + ")"
 
 
 class CarriedLine(NamedTuple):
-    """The text inside a carrier's line and what the carrier says of it.
+    """The text inside a carrier's line and what the carrier states about it.
 
     Attributes:
         text: the line or lines inside.
-        time: when the carrier had it, as it is written there; empty: not said.
+        time: when the carrier had it, as it is written there; empty: not stated.
         name: whose line it is: pod and container, or service.
         stream: stdout or stderr, which runtimes cut apart.
         whole: False: the text goes on in the next piece of the stream.
@@ -109,7 +110,7 @@ _RFC_5424 = re.compile(
 
 
 def _syslog(line: str) -> CarriedLine | None:
-    """The container is the program on its host; a process of it may follow another one.
+    """Return the container as the program on its host; a process of it may follow another.
 
     Lines of other programs stand in between: only those of RocketMQ's own form name one.
     """
@@ -212,7 +213,7 @@ UNWRAPPED = Wrapping()
 
 
 def wrapping_of(lines: Iterable[str], *, client: bool, encoding: str = UTF_8) -> Wrapping:
-    """The wrapping of a log, by its first lines.
+    """Return the wrapping of a log, by its first lines.
 
     Args:
         lines: the first ones; blank ones do not count.
@@ -243,7 +244,7 @@ def wrapping_of(lines: Iterable[str], *, client: bool, encoding: str = UTF_8) ->
 
 
 def _carries(name: str, sample: Sequence[CarriedLine], known: Sequence[str]) -> bool:
-    """More than half of the lines stand in it; stack traces may go on outside of it."""
+    """More than half of the lines stand in it; stack traces may go on outside."""
     if name in known:
         return False
     within = [CARRIERS[name](piece.text) is not None for piece in sample]
@@ -264,14 +265,17 @@ def _inside(outer: CarriedLine, inner: CarriedLine) -> CarriedLine:
 
 
 def one_container(names: Counter[str]) -> None:
-    """Refuse lines of several containers: which of them is meant nobody can tell.
+    """Refuse lines of several containers: nothing shows which is meant.
 
     Raises:
         Unreadable: there are two.
     """
     if len(names) > 1:
         first, second, *_ = sorted(names)
-        why = f"holds lines of several containers, as {first} and {second}: collect one a file"
+        why = (
+            f"holds lines of several containers, as {first} and {second}: collect each into its "
+            "own file"
+        )
         raise Unreadable(WRONG_FILE, why)
 
 
@@ -313,7 +317,7 @@ class Unwrapper:
         self._message = re.compile(rf".{{0,{_HEAD_LIMIT}}}?(?:^|(?<=[\s\]:|)>-]))(?={words})")
 
     def lines(self, text: str, source: str) -> Iterator[tuple[str, str, str]]:
-        """The lines that end with this one of the file.
+        """Yield the lines that end with this line of the file.
 
         Yields:
             the line with RocketMQ's head, the line as it stands in its carrier, and the source at
@@ -350,7 +354,7 @@ class Unwrapper:
             yield unwrapped, bare, source
 
     def _own(self, piece: CarriedLine) -> str:
-        """The line with RocketMQ's head, if it has one to put in its place."""
+        """Return the line with RocketMQ's head, if it has one to put in its place."""
         text, style = piece.text, self.wrapping.head
         if style == OWN or _head(piece, client=self.client) in (OWN, None):
             return text
@@ -396,7 +400,7 @@ class Unwrapper:
         return f"{local} INFO {f'[{process}] ' if process else ''}wrapped - {message}"
 
     def _split(self, text: str, begin: int) -> tuple[str, str]:
-        """The process, where the head names it, and the message."""
+        """Return the process, where the head names it, and the message."""
         spring = _SPRING.match(text, begin)
         if spring:
             return spring["pid"], text[spring.end() :]
@@ -414,7 +418,7 @@ def _gmt_8(at: datetime, *, millis: bool) -> str:
 
 
 def _millis(fraction: str | None) -> str:
-    """A line without them counts from the end of its second: so much was so by then."""
+    """Date a line without milliseconds to the end of its second: its content was so by then."""
     return f"{fraction:0<3}"[:3] if fraction else "999"
 
 
@@ -423,7 +427,7 @@ _EPOCH_UNITS = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 
 
 def moment(text: str) -> datetime | None:
-    """The moment of a carrier's time: RFC 3339 with its zone, or an epoch time; else None.
+    """Return a carrier's time: RFC 3339 with its zone, or an epoch time; None for any other.
 
     One in whole seconds counts from their end, as `_millis`.
 

@@ -335,18 +335,18 @@ def test_several_files_each_by_itself(reading: Reading) -> None:
     assert text.count("This alone does not show") == 2
     code, text = reading.text(good, unknown)
     assert code == 4  # what was not read may be what is wrong
-    assert "song.txt is nothing that ingest reads; it begins 'La la la'" in text
+    assert "song.txt is not a file that ingest reads; it begins 'La la la'" in text
     assert reading.text(bad, unknown)[0] == 3
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"La la la", "is nothing that ingest reads; it begins 'La la la'"),
+        (b"La la la", "is not a file that ingest reads; it begins 'La la la'"),
         (b"", "is empty"),
         (bytes(range(256)) * 9, "holds binary data"),
-        (b"> #Topic  #Broker Name\n> T  broker-a\n", "is nothing that ingest reads"),
-        (b"#Topic #Consumer Group #Accumulation\n", "is nothing that ingest reads"),
+        (b"> #Topic  #Broker Name\n> T  broker-a\n", "is not a file that ingest reads"),
+        (b"#Topic #Consumer Group #Accumulation\n", "is not a file that ingest reads"),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_what_can(

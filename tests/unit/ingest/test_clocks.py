@@ -233,7 +233,7 @@ def test_brokers_are_compared_by_the_clients_that_came_to_both(tmp_path: Path) -
         assert {host: round(ms / 1000) for host, ms in offsets(tables).items()} == told
         (text,) = named(tables)
         assert "broker-a" in text
-        assert ("nothing tells which is right" in text) is (not told)
+        assert ("nothing shows which is right" in text) is (not told)
         notes = {row["host"] for row in tables["coverage"] if CLOCK_UNSURE in (row["note"] or "")}
         assert notes == (set() if told else {"broker-a", "broker-b"})
 

@@ -105,9 +105,9 @@ def test_answers_of_a_recording_are_not_looked_at(folder: Path) -> None:
         ("cluster = ", "not TOML"),
         ("", "cluster is missing"),
         ('cluster = "C"\nclusters = 1', "did you mean cluster?"),
-        ('cluster = "C"\nadmin_time_zone = "Mars"', "is no time zone"),
+        ('cluster = "C"\nadmin_time_zone = "Mars"', "is not a time zone"),
         ('cluster = "C"\n[time_zones]\n"../x/*" = "UTC"', "leaves the collection"),
-        ('cluster = "C"\n[expected]\nbrokers = "a"', "is a list of names"),
+        ('cluster = "C"\n[expected]\nbrokers = "a"', "must be a list of names"),
     ],
 )
 def test_a_wrong_collection_toml_is_refused_by_name(

@@ -181,7 +181,7 @@ def test_each_of_ten_thousand_names_is_accounted_for_once(tmp_path: Path) -> Non
         for row in rows
         if row["name"].startswith("clients/") and row["status"] == "STATES_NOTHING"
         if "is a copy of" not in row["reason"] and "link" not in row["reason"]
-        if "gRPC" not in row["reason"] and "generation before" not in row["reason"]
+        if "gRPC" not in row["reason"] and "previous generation" not in row["reason"]
     ]
     assert dropped == []
 

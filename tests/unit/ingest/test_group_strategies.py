@@ -68,7 +68,7 @@ def test_a_dump_that_leaves_a_broker_out_proves_nothing(tmp_path: Path) -> None:
     assert rules(done, "s-room") == {"INGEST_ASSUMED"}
 
 
-@pytest.mark.parametrize(("lines", "said"), [(13, None), (7, "rows may be missing of the dumps")])
+@pytest.mark.parametrize(("lines", "said"), [(13, None), (7, "rows may be missing from the dumps")])
 def test_a_dump_that_is_cut_off_fits_no_strategy_and_contradicts_none(
     lines: int, said: str | None, tmp_path: Path
 ) -> None:
@@ -152,7 +152,7 @@ def test_a_list_and_rooms_that_nobody_tells_are_unknown(tmp_path: Path) -> None:
             if f["rule_id"] == "INGEST_STRATEGY_UNKNOWN" and f["consumer_group"] == group
         ]
         assert found
-        assert all(f" allocates by {name} no file tells: " in summary for summary in found)
+        assert all(f" allocates by {name} no file states: " in summary for summary in found)
 
 
 def said(kind: str, place: str, number: int, **values: object) -> Evidence:

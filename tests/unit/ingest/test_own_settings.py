@@ -107,9 +107,9 @@ def test_an_interval_that_no_client_means_is_named_and_nothing_is_lost(tmp_path:
     ("settings", "wrong"),
     [
         ('[clients."x"]\nwait_interval = 5000\n', "unknown key clients.x.wait_interval; did you"),
-        ('[clients."x"]\nwait_interval_ms = 5\n', "is no interval; valid: 100 to 3600000"),
-        ('[clients."x"]\nwait_interval_ms = "5s"\n', "= '5s' is no interval"),
-        ("[clients]\nx = 5\n", "clients is a table of tables"),
+        ('[clients."x"]\nwait_interval_ms = 5\n', "is not an interval; valid: 100 to 3600000"),
+        ('[clients."x"]\nwait_interval_ms = "5s"\n', "= '5s' is not an interval"),
+        ("[clients]\nx = 5\n", "clients must be a table of tables"),
     ],
 )
 def test_wrong_settings_of_clients_are_refused(settings: str, wrong: str, tmp_path: Path) -> None:

@@ -352,7 +352,7 @@ def test_brokers_that_differ_make_no_changes() -> None:
     _, findings = request_mode_events("g", [*told, store(5_000_000)], Presence([]), context)
     (row,) = findings
     assert (row["rule_id"], row["severity"]) == ("INGEST_REQUEST_MODES_DIFFER", "WARNING")
-    assert "pull T 3 times between answers to pop it" in row["summary"]
+    assert "3 times to pull T between answers to pop it" in row["summary"]
     assert row["evidence"] == {"times": "3", "stores": f"a {POP}, b PULL"}
 
 
