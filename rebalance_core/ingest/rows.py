@@ -84,6 +84,7 @@ FINDING_IDS = {
     "INGEST_TIMESTAMP_UNKNOWN": "No file has the group's consumeTimestamp.",
     "INGEST_TIME_ZONE": "The local times of a file are off by a whole time zone; corrected.",
     "INGEST_TOPIC_CHANGE_NOT_LOGGED": "A store or dump differs from what the logs have of a topic.",
+    "INGEST_TOPIC_SETTINGS_DIFFER": "Brokers have a topic with different settings.",
     "INGEST_VERSION_NOT_MODELLED": "The rules of a client's or broker's version are not known.",
     "INGEST_WRAPPED": "Logs were kept in a container's or logger's form, which was taken off.",
 }

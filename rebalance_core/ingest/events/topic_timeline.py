@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard
 
 from rebalance_core.contracts.document_facts import SUBJECTS
 from rebalance_core.ingest.cluster_context import ClusterContext, own_evidence
+from rebalance_core.ingest.events.topic_settings import differing_settings
 from rebalance_core.ingest.evidence import Evidence, is_lite, is_on_topic
 from rebalance_core.ingest.fact import file_of
 from rebalance_core.ingest.parse.log_lines import MIDDLE_MS
@@ -305,6 +306,7 @@ class TopicTimeline:
         for number, row in enumerate(self.events):
             row[ORDER] = number
         self.findings += lite_topic_findings(self.topic, ordered)
+        self.findings += differing_settings(self.topic, ordered)
         return {
             "cluster_events": self.events,
             "queue_offsets": self.offsets,

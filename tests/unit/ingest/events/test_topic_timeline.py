@@ -25,7 +25,8 @@ def said(second: int, kind: str, place: str = "a", **values: Any) -> Evidence:
 
 
 def stored(second: int, read: int, place: str = "a", **more: Any) -> Evidence:
-    values = {"topic": "T", "read_queue_nums": read, "write_queue_nums": 4, "perm": 6} | more
+    values = {"topic": "T", "read_queue_nums": read, "write_queue_nums": 4, "perm": 6}
+    values |= {"order": False, "attributes": {}} | more
     return said(second, "topic_config", place, **values)
 
 
@@ -84,6 +85,34 @@ def test_a_lite_topic_is_told_once(name: str) -> None:
 @pytest.mark.parametrize("attributes", [{}, {"message.type": "FIFO"}])
 def test_other_types_of_topic_are_no_finding(attributes: dict[str, str]) -> None:
     assert topic_tables("T", [stored(7, 4, attributes=attributes)], CONTEXT)["findings"] == []
+
+
+def settings_that_differ(*pieces: Evidence, topic: str = "T") -> list[str]:
+    findings = topic_tables(topic, pieces, CONTEXT)["findings"]
+    differ = [one for one in findings if one["rule_id"] == "INGEST_TOPIC_SETTINGS_DIFFER"]
+    return [one["summary"] for one in differ]
+
+
+def test_brokers_with_different_settings_of_a_topic() -> None:
+    (summary,) = settings_that_differ(stored(7, 4, "a"), stored(7, 4, "b", order=True))
+    assert "order is false at a, true at b" in summary
+    fifo = stored(7, 4, "b", attributes={"+message.type": "FIFO"})
+    (summary,) = settings_that_differ(stored(7, 4, "a"), fifo)
+    assert "message.type is unset at a, FIFO at b" in summary
+    (summary,) = settings_that_differ(stored(7, 4, "a"), stored(7, 4, "b", perm=2))
+    assert "readable is true at a, false at b" in summary
+    # numbers of queues, and who may write, are other rules' subjects
+    assert settings_that_differ(stored(7, 4, "a"), stored(7, 8, "b", perm=4)) == []
+
+
+def test_a_setting_that_was_changed_since_is_not_compared() -> None:
+    ordered = stored(7, 4, "b", order=True)
+    assert settings_that_differ(stored(7, 4, "a"), ordered, stored(9, 4, "b")) == []
+    assert settings_that_differ(stored(7, 4, "a"), ordered, said(9, "topic_deleted", "b")) == []
+    updated = said(9, "topic_updated", "b", **FOUR, old=FOUR)
+    assert settings_that_differ(stored(7, 4, "a"), ordered, updated) == []
+    pair = stored(7, 4, "a"), ordered
+    assert settings_that_differ(*pair, topic="%RETRY%g") == []
 
 
 def test_a_store_that_differs_dates_the_change_and_is_told() -> None:
