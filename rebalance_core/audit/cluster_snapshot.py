@@ -19,7 +19,13 @@ from rebalance_core.audit.broker_states import (
 from rebalance_core.audit.completeness import missing_brokers
 from rebalance_core.audit.coverage import coverage_of, name_servers_tell
 from rebalance_core.audit.dumps import queue_of
-from rebalance_core.audit.group_snapshot import AuditRun, ClusterSnapshot, KeptLock, grouped
+from rebalance_core.audit.group_snapshot import (
+    AuditRun,
+    ClusterSnapshot,
+    KeptLock,
+    RefusedHeartbeat,
+    grouped,
+)
 from rebalance_core.model.events import BROKER_EVENTS, NOTICES
 from rebalance_core.model.queue import MessageQueue
 from rebalance_core.model.times import HOUR_MS
@@ -52,6 +58,7 @@ CLUSTER_KINDS = (
     "BROKER_REGISTERED",
     "GROUP_CONFIGS",
     "HEARTBEAT_FAILED",
+    "HEARTBEAT_REFUSED",
     "NO_BROKER_ADDRESS",
     "UNLOCK_FAILED",
     "BROKER_STARTED",
@@ -60,9 +67,10 @@ CLUSTER_KINDS = (
     "CHANNEL_EVENTS_DROPPED",
 )
 """Facts on the cluster; few, they may go to the driver. HEARTBEAT_FAILED: a row for each process
-and broker that it did not reach; NO_BROKER_ADDRESS, UNLOCK_FAILED: one for each queue that a client
-did not pull, or did not unlock; BROKER_STARTED, PROXY_STARTED: one for each start; MASTER_ADDRESS:
-one for each address of a master."""
+and broker that it did not reach, HEARTBEAT_REFUSED: for each reason in each client's log;
+NO_BROKER_ADDRESS, UNLOCK_FAILED: one for each queue that a client did not pull, or did not unlock;
+BROKER_STARTED, PROXY_STARTED: one for each start; MASTER_ADDRESS: one for each address of a
+master."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +170,7 @@ def cluster_snapshot(
         offsets_until_ms=_offset_copies(facts, "last_ms"),
         retention_ms=_retention(facts),
         unlock_failed=_unlock_failed(facts),
+        heartbeats_refused=_heartbeats_refused(facts),
         overloads=_overloads(facts),
         notices=notices(broker_events),
         ids_hashed=any(row["details"].get("hashed") == "true" for row in facts["COLLECTED"]),
@@ -203,6 +212,17 @@ def _unlock_failed(facts: FactsByKind) -> dict[MessageQueue, tuple[KeptLock, ...
             for row in rows
         )
         for queue, rows in kept.items()
+    }
+
+
+def _heartbeats_refused(facts: FactsByKind) -> dict[str, tuple[RefusedHeartbeat, ...]]:
+    by_log = grouped(facts["HEARTBEAT_REFUSED"], lambda row: row["details"]["log"])
+    return {
+        log: tuple(
+            RefusedHeartbeat(row["details"]["address"], row["details"]["reason"], row["last_ms"])
+            for row in rows
+        )
+        for log, rows in by_log.items()
     }
 
 

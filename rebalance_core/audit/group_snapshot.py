@@ -98,6 +98,20 @@ class KeptLock(NamedTuple):
     times: int
 
 
+class RefusedHeartbeat(NamedTuple):
+    """Why heartbeats of a client failed.
+
+    Attributes:
+        address: The broker's, as the client has it.
+        reason: What the broker or the network gave as the reason.
+        last_ms: When it did last.
+    """
+
+    address: str
+    reason: str
+    last_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class AuditRun:
     """One audit run's knowledge of the whole cluster; small, travels to every task.
@@ -115,6 +129,7 @@ class AuditRun:
         offsets_until_ms: when its last one was copied, by broker.
         retention_ms: by broker how long it keeps messages, where a file states fileReservedTime.
         unlock_failed: by queue which clients' logs show that its order lock was kept.
+        heartbeats_refused: why heartbeats failed, by the folder of the client's log.
         overloads: by broker, from when to when it dropped events of its connections.
         down: brokers that are down at the end.
         coverage: of which times the brokers' logs tell.
@@ -143,6 +158,7 @@ class AuditRun:
     offsets_until_ms: Mapping[str, int] = field(default_factory=dict)
     retention_ms: Mapping[str, int] = field(default_factory=dict)
     unlock_failed: Mapping[MessageQueue, tuple[KeptLock, ...]] = field(default_factory=dict)
+    heartbeats_refused: Mapping[str, tuple[RefusedHeartbeat, ...]] = field(default_factory=dict)
     overloads: Mapping[str, tuple[tuple[int, int], ...]] = field(default_factory=dict)
     down: frozenset[str] = frozenset()
     coverage: Coverage = field(default_factory=Coverage)

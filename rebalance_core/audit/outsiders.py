@@ -230,14 +230,22 @@ def signs_of_clients(group: GroupSnapshot) -> list[SignOfLife]:
 
 
 def _reasons(group: GroupSnapshot, since_ms: int) -> tuple[str, ...]:
-    failed = [fact for fact in group.facts["REQUEST_FAILED"] if fact["last_ms"] >= since_ms]
-    newest = sorted(failed, key=lambda fact: fact["last_ms"], reverse=True)
-    return tuple(dict.fromkeys(map(_reason, newest)))
-
-
-def _reason(fact: RequestFailedFact) -> str:
-    address, reason = fact["details"]["address"], fact["details"]["reason"]
-    return reason if not address or address in reason else f"{address}: {reason}"
+    """Return what requests and heartbeats of the clients were answered since then, newest first."""
+    answers = [
+        (fact["last_ms"], fact["details"]["address"], fact["details"]["reason"])
+        for fact in group.facts["REQUEST_FAILED"]
+    ]
+    logs = {fact["details"]["log"] for fact in signs_of_clients(group)}
+    for log in sorted(logs & group.run.heartbeats_refused.keys()):
+        for refused in group.run.heartbeats_refused[log]:
+            answers.append((refused.last_ms, refused.address, refused.reason))
+    newest = sorted((one for one in answers if one[0] >= since_ms), key=lambda one: -one[0])
+    return tuple(
+        dict.fromkeys(
+            reason if not address or address in reason else f"{address}: {reason}"
+            for _, address, reason in newest
+        )
+    )
 
 
 def _given_up(group: GroupSnapshot) -> dict[str, int]:

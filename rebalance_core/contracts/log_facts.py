@@ -653,6 +653,15 @@ CLIENT_LOG = (
         details=fields("address, log, pid (5.1+)"),
     ),
     trouble(
+        "heartbeat_refused", CLIENT, CLUSTER,
+        fields("address, reason"),
+        "HEARTBEAT_REFUSED",
+        "why a client's heartbeat failed, in the words of the broker or the network; no group or "
+        "client; times are minutes",
+        thinning=ONE_A_MINUTE,
+        details=fields("address, reason, log"),
+    ),
+    trouble(
         "no_broker", CLIENT, CLUSTER,
         fields("topic, broker_name, queue_id: int"),
         "NO_BROKER_ADDRESS",

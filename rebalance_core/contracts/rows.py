@@ -2394,6 +2394,25 @@ class HeartbeatFailedFact(Fact):
     details: HeartbeatFailedDetails
 
 
+class HeartbeatRefusedDetails(TypedDict):
+    """Details of HEARTBEAT_REFUSED."""
+
+    address: str
+    reason: str
+    log: str
+
+
+class HeartbeatRefusedFact(Fact):
+    """A row of HEARTBEAT_REFUSED."""
+
+    kind: Literal["HEARTBEAT_REFUSED"]
+    topic: str | None
+    broker_name: str | None
+    queue_id: int | None
+    client_id: str | None
+    details: HeartbeatRefusedDetails
+
+
 class NoBrokerAddressDetails(TypedDict):
     """Details of NO_BROKER_ADDRESS."""
 
@@ -2633,6 +2652,7 @@ class FactsByKind(TypedDict):
     OFFSET_ILLEGAL: Sequence[OffsetIllegalFact]
     PULL_EXPIRED: Sequence[PullExpiredFact]
     HEARTBEAT_FAILED: Sequence[HeartbeatFailedFact]
+    HEARTBEAT_REFUSED: Sequence[HeartbeatRefusedFact]
     NO_BROKER_ADDRESS: Sequence[NoBrokerAddressFact]
     NOTHING_COMMITTED: Sequence[NothingCommittedFact]
     REQUEST_FAILED: Sequence[RequestFailedFact]

@@ -604,6 +604,13 @@ class HeartbeatFailedValues(TypedDict):
     pid: NotRequired[str]
 
 
+class HeartbeatRefusedValues(TypedDict):
+    """Values of heartbeat_refused."""
+
+    address: str
+    reason: str
+
+
 class NoBrokerValues(TypedDict):
     """Values of no_broker."""
 
@@ -1271,6 +1278,7 @@ OffsetIllegalPiece: TypeAlias = Piece[Literal["offset_illegal"], OffsetIllegalVa
 PullExpiredPiece: TypeAlias = Piece[Literal["pull_expired"], PullExpiredValues]
 AllocationFailedPiece: TypeAlias = Piece[Literal["allocation_failed"], AllocationFailedValues]
 HeartbeatFailedPiece: TypeAlias = Piece[Literal["heartbeat_failed"], HeartbeatFailedValues]
+HeartbeatRefusedPiece: TypeAlias = Piece[Literal["heartbeat_refused"], HeartbeatRefusedValues]
 NoBrokerPiece: TypeAlias = Piece[Literal["no_broker"], NoBrokerValues]
 NothingCommittedPiece: TypeAlias = Piece[Literal["nothing_committed"], NothingCommittedValues]
 PullRefusedPiece: TypeAlias = Piece[Literal["pull_refused"], PullRefusedValues]

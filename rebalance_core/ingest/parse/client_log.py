@@ -35,8 +35,7 @@ _NOT_LISTED = "[BUG] ConsumerGroup: "
 _EXPIRED = "[BUG]doRebalance, "
 _THREW = "allocate message queue exception. strategy name: "
 _THREW_4_9 = "AllocateMessageQueueStrategy.allocate Exception. allocateMessageQueueStrategyName="
-_HEARTBEAT = "send heart beat to broker["
-_HEARTBEAT_V2 = "sendHeartbeatToAllBrokerV2 " + _HEARTBEAT
+_HEARTBEAT = failed_requests.HEARTBEATS[0]
 _FAILED = ("] failed", "] exception, because the broker not up")
 
 
@@ -153,8 +152,7 @@ TROUBLE_TEMPLATES: tuple[Template, ...] = (
     ("pull_expired", _EXPIRED, _pull_expired),
     ("allocation_failed", _THREW, _threw),
     ("allocation_failed", _THREW_4_9, _threw_4_9),
-    ("heartbeat_failed", _HEARTBEAT, _failed_heartbeat),
-    ("heartbeat_failed", _HEARTBEAT_V2, _failed_heartbeat),
+    *(("heartbeat_failed", words, _failed_heartbeat) for words in failed_requests.HEARTBEATS),
 )
 TROUBLE_WORDS = (
     *(words for _, words, _ in TROUBLE_TEMPLATES),
@@ -317,8 +315,8 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
             return failed_requests.exception_below(text, source, clock)
         return log_lines.headless(WORDS, text, source)
     message = line.message
-    if message.startswith((*PULL_FAILED, LIST_FAILED)):
-        clock.failed = line
+    failed = message.startswith(PULL_FAILED) or failed_requests.may_have_a_reason(message)
+    clock.failed = line if failed else None
     if message.startswith(HEARTBEAT):
         facts = _heartbeat(line, text, source)
     elif message.startswith(REBALANCE):

@@ -13,6 +13,8 @@ PULL, MEMBER_LIST, COMMIT = "PULL", "MEMBER_LIST", "COMMIT"
 """Which request failed."""
 LIST_FAILED = "getConsumerIdListByGroup exception, "
 """MQClientInstance.findConsumerIdList: before the address that was asked and the group."""
+HEARTBEATS = "send heart beat to broker[", "sendHeartbeatToAllBrokerV2 send heart beat to broker["
+"""MQClientInstance, before name, id and address of the broker; success ends in that word."""
 FAILED = "request of a client failed: "
 """Of a Go client's line, as `go_and_cpp_logs.Translator` writes it; no client's words."""
 REFUSED, UNANSWERED = "MQBrokerException: CODE: ", "Exception: "
@@ -31,6 +33,11 @@ _GROUP = re.compile(
 _HELP = re.compile(r",? ?See https?://\S.*$|, period in queue.*$")
 """The page that brokers refer to, and how long a queue of requests was in each case."""
 _LOCAL_PORT = re.compile(r"(?<=\d):\d+(?=->)")
+
+
+def may_have_a_reason(message: str) -> bool:
+    """Return whether an exception below the line states why a request failed."""
+    return message.startswith((*HEARTBEATS, LIST_FAILED)) and not message.endswith("success")
 
 
 def reason_of(words: str) -> str:
@@ -53,6 +60,10 @@ def exception_below(text: str, source: str, clock: ClientClock) -> tuple[Fact | 
     refused = bool(described) and whole(code, INT_MAX) is not None
     words, _, address = (words if refused else said).partition(" BROKER: ")
     reason = reason_of(f"CODE {code}: {words}" if refused else words)
+    if failed.message.startswith(HEARTBEATS):
+        asked = failed.message.partition("[")[2].partition("]")[0].rpartition(" ")[2]
+        values = {"address": asked, "reason": reason}
+        return (Fact("heartbeat_refused", failed.at_ms, values, source),) if asked else ()
     request, group = PULL, failed.message.partition(", group=")[2].partition(",")[0]
     if failed.message.startswith(LIST_FAILED):
         asked, _, group = failed.message.removeprefix(LIST_FAILED).partition(" ")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rebalance_core.audit.coverage import Coverage, LogSpan
-from rebalance_core.audit.group_snapshot import GroupSnapshot
+from rebalance_core.audit.group_snapshot import GroupSnapshot, RefusedHeartbeat
 from rebalance_core.audit.rules import rules_by_id
 from rebalance_core.model.events import (
     BROKER_DOWN,
@@ -347,6 +347,21 @@ def test_the_log_of_a_client_that_never_was_a_member() -> None:
     unconfigured = snapshot_of(topic(), facts=[no_list(310, 990), refused])
     assert findings_of(UNLISTED, unconfigured) == []
     assert len(findings_of("GROUP_NOT_CONFIGURED", unconfigured)) == 1
+
+
+def test_what_brokers_answer_to_heartbeats_is_the_reason() -> None:
+    group = given_up(end_of_it=leave("x", 300), last=295, facts=(no_list(290, 990),))
+    refused = RefusedHeartbeat("1.1.1.1:1", "CODE 1: no permission", ms(980))
+    before = refused._replace(reason="CODE 2: busy", last_ms=ms(200))
+
+    def said(**by_log: tuple[RefusedHeartbeat, ...]) -> str:
+        run = replace(group.run, heartbeats_refused=by_log)
+        (one,) = findings_of(UNLISTED, replace(group, run=run))
+        return one.summary
+
+    assert "requests fail: 1.1.1.1:1: CODE 1: no permission" in said(app=(refused, before))
+    assert "busy" not in said(app=(refused, before))
+    assert "requests fail" not in said(other=(refused,))
 
 
 def test_a_log_of_a_group_with_members_or_that_ends_with_them_is_none() -> None:

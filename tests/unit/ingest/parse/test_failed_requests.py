@@ -101,6 +101,30 @@ def test_exceptions_of_other_requests_state_nothing() -> None:
     assert read(NEW + PULL, f"Caused by: {exception}") == []
 
 
+@pytest.mark.parametrize("end", ["failed", "exception, because the broker not up, forget it"])
+@pytest.mark.parametrize("version", ["", "sendHeartbeatToAllBrokerV2 "])
+def test_a_heartbeat_that_a_broker_refuses_has_its_words(end: str, version: str) -> None:
+    line = f"{NEW}{version}send heart beat to broker[b 0 1.1.1.1:1] {end}"
+    refused = f"{REFUSED}1  DESC: User:u has no permission to access Group:g BROKER: 1.1.1.1:1"
+    failed, why = read(line, refused)
+    assert not isinstance(failed, Unread)
+    assert not isinstance(why, Unread)
+    assert (failed.kind, why.kind) == ("heartbeat_failed", "heartbeat_refused")
+    assert why.values == {
+        "address": "1.1.1.1:1",
+        "reason": "CODE 1: User:u has no permission to access Group:g",
+    }
+
+
+def test_the_exception_below_a_later_line_is_not_the_heartbeat_s() -> None:
+    line = f"{NEW}send heart beat to broker[b 0 1.1.1.1:1] "
+    refused = f"{REFUSED}1  DESC: no BROKER: 1.1.1.1:1"
+    assert read(f"{line}success", refused) == []
+    suspended = f"{NEW}suspend this consumer, g"
+    assert [fact.kind for fact in read(f"{line}failed", suspended, refused) if
+            not isinstance(fact, Unread)] == ["heartbeat_failed", "suspended"]  # fmt: skip
+
+
 def test_the_same_reason_is_the_same_text() -> None:
     reset = "read tcp 10.0.0.1:{}->1.1.1.1:10911: connection reset"
     assert len({reason_of(reset.format(port)) for port in (40001, 40002)}) == 1
