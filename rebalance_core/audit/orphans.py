@@ -36,7 +36,7 @@ def orphans(group: GroupSnapshot) -> list[OwnershipRow]:
 
 
 def came_online(group: GroupSnapshot, span: Span) -> int:
-    """The first epoch of the stretch from which on the group has members without a break."""
+    """Return the first epoch of the stretch since which the group has members without a break."""
     epoch = span.epoch
     for row in group.offline:
         epoch = max(epoch, row["epoch"] + 1)

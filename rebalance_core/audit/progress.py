@@ -43,7 +43,7 @@ class GroupProgress(NamedTuple):
 
 
 def progress_rows(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
-    """The group's rows of `queue_progress`, but those of RocketMQ's own topics."""
+    """Return the group's rows of `queue_progress`, without RocketMQ's own topics."""
     rows = group.tables["queue_progress"]
     return [row for row in rows if not is_system_topic(row["topic"])]
 

@@ -164,7 +164,7 @@ class _Queues:
         self.of_commits, self.of_ends = np.split(numbers, [len(commits)])
 
     def columns(self, numbers: Ints) -> dict[str, pa.ChunkedArray]:
-        """The names of queues by their numbers."""
+        """Return the names of queues by their numbers."""
         rows = self._names.take(pa.array(self._first[numbers]))
         return {name: rows[name] for name in rows.column_names}
 
@@ -263,7 +263,7 @@ def _figures(commit: _Seen, end: _Seen, low: Ints, rows: int) -> dict[str, pa.Ar
 
 
 def _last(seen: _Seen, begin: Ints, after: Ints) -> tuple[Ints, Ints, Bools]:
-    """The last offset of each span, when it was seen, and which spans have one."""
+    """Return the last offset of each span, when it was seen, and which spans have one."""
     there = after > begin
     if not len(seen.of):
         nothing = np.zeros(len(begin), np.int64)
@@ -273,7 +273,7 @@ def _last(seen: _Seen, begin: Ints, after: Ints) -> tuple[Ints, Ints, Bools]:
 
 
 def _lowest(low: Ints, begin: Ints, after: Ints) -> Ints:
-    """The newest minimum of each span; 0 where no look has one, as consumerProgress has none."""
+    """Return the newest minimum of each span; 0 where no look has one (consumerProgress)."""
     if not len(low):
         return np.zeros(len(begin), np.int64)
     newest = np.maximum.accumulate(np.where(low >= 0, np.arange(len(low)), -1))[after - 1]

@@ -216,6 +216,6 @@ def test_the_audit_says_what_is_lost_and_by_what_all_would_divide_alike() -> Non
     assert found["DOUBLE_OWNER", "g-hash"]["last_ms"] is not None
     wait = found["LOCK_WAIT", "g-ord"]
     assert wait["evidence"]["lock_kept_by"] == GO_1
-    assert "nobody reads such a queue for 40 s to 60 s" in wait["summary"]
+    assert "no member reads such a queue for 40 s to 60 s" in wait["summary"]
     assert {row["severity"] for row in tables["findings"]} <= {"INFO", "WARNING"}
     assert not any("INGEST_STRATEGY_UNKNOWN" in rule for rule, _ in found)

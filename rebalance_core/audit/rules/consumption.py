@@ -54,7 +54,7 @@ class Cause(NamedTuple):
     Attributes:
         text: A clause that ends the summary.
         reason: A word for it, by which the finding of the cause is known (`causes.LINKS`).
-        remedy: What to do; None: what the rule says.
+        remedy: What to do; None: the remedy of the rule.
     """
 
     text: str
@@ -63,7 +63,7 @@ class Cause(NamedTuple):
 
 
 def find_standing_still(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a group and cause: a member holds the queues, and their commits do not move."""
+    """Yield one finding per cause: a member holds the queues, and their commits do not move."""
     if is_broadcasting(group):
         return
     held = _held(group)
@@ -109,7 +109,7 @@ def _stands_still(rows: Rows, which: str, cause: Cause | None, severity: Severit
 
 
 def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a group: commits move slower than ends, for longer than a burst."""
+    """Yield at most one finding: commits move slower than ends, for longer than a burst."""
     if is_broadcasting(group):
         return
     rows = [row for row in _held(group) if falls_behind(row) and not stands_still(row)]
@@ -147,7 +147,9 @@ def find_falling_behind(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a group: a member holds queues, messages came, and no store has a commit."""
+    """Yield at most one finding: a member holds queues, messages came, and no store has a
+    commit.
+    """
     if is_broadcasting(group):
         return
     offsets, since = Offsets(group), _held_since(group)
@@ -171,7 +173,7 @@ def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
     yield Finding(
         f"Members hold {plural(len(rows), 'queue')} since {utc(since_ms)}, messages came, and no "
         f"store or dump has a commit of the group on them: {listed(_names(rows), 5)}. After a "
-        "restart they begin where ConsumeFromWhere says, not where they were.",
+        "restart they begin by ConsumeFromWhere, not where they were.",
         {"queues": listed(_names(rows)), "holders": listed(holders)},
         first_ms=since_ms,
         shown_ms=max(row["end_ms"] or 0 for row in rows),
@@ -179,7 +181,7 @@ def find_never_committed(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _held(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
-    """The rows of queues that a member holds at the end, by the ledger or by a dump."""
+    """Return the rows of queues that a member holds at the end, by the ledger or by a dump."""
     held = {queue_of(row) for row in group.owned if row["client_id"] is not None}
     listed_clients = {row["client_id"] for row in group.members}
     for one in group.tables["observed_ownership"]:
@@ -189,7 +191,7 @@ def _held(group: GroupSnapshot) -> list[GroupQueueProgressRow]:
 
 
 def _held_since(group: GroupSnapshot) -> dict[MessageQueue, int]:
-    """Since when the queue's holders at the end hold it."""
+    """Return when the holder of each queue at the end took it, epoch ms."""
     since: dict[MessageQueue, int] = {}
     for row in group.owned:
         if row["client_id"] is not None:
@@ -228,7 +230,7 @@ _FLOW = {
 
 
 class _Causes:
-    """What files show of why queues of a group are not read."""
+    """Why queues of a group are not read, as far as files show it."""
 
     def __init__(self, group: GroupSnapshot) -> None:
         enabled = setting_at_end(group, CONSUME_ENABLE)
@@ -272,7 +274,7 @@ class _Causes:
         return None
 
     def _is_unfinished(self, row: GroupQueueProgressRow, since_ms: int) -> bool:
-        """Return whether the client's answer has messages after the commit, or mqadmin says so."""
+        """Return whether the client's answer, or mqadmin's, has messages after the commit."""
         queue = queue_of(row)
         held, blocked = self._held.get((row["client_id"] or "", queue)), self._blocked.get(queue)
         waits = (
@@ -284,12 +286,12 @@ class _Causes:
 
 
 def _newest(facts: Iterable[OnQueue]) -> dict[MessageQueue, OnQueue]:
-    """The fact of each queue that was stated last."""
+    """Return the newest fact of each queue."""
     return {queue_of(fact): fact for fact in sorted(facts, key=last_stated)}
 
 
 def _offsets(rows: Iterable[GroupQueueProgressRow]) -> list[str]:
-    """Each queue with the offset that its commit stands at."""
+    """Return each queue with the offset at which its commit stands."""
     ordered = sorted(rows, key=queue_of)
     return [f"{_name(queue_of(row))} at {row['committed']}" for row in ordered]
 

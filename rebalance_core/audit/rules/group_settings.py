@@ -1,4 +1,4 @@
-"""How brokers have set the group up (updateSubGroup): disabled, unusual, or not all alike."""
+"""How brokers have set up the group (updateSubGroup): disabled, unusual, or not all alike."""
 
 from __future__ import annotations
 
@@ -99,8 +99,9 @@ DISABLED_WORDS = "subscription group no permission"
 
 
 def setting_at_end(group: GroupSnapshot, setting: Setting) -> dict[str, tuple[str, int | None]]:
-    """By broker the value at the end and since when by a logged change, epoch ms; None: no line
-    has the change. Brokers of versions without the setting are not in it.
+    """Return each broker's value at the end, and since when by a logged change, epoch ms.
+
+    None: no line has the change. Brokers of versions without the setting are left out.
     """
     found: dict[str, tuple[str, int | None]] = {}
     stored_ms: dict[str, int] = {}
@@ -119,7 +120,7 @@ def setting_at_end(group: GroupSnapshot, setting: Setting) -> dict[str, tuple[st
 
 
 def _new_value(changes: str, name: str) -> str | None:
-    """The value after the arrow of ``name: old → new`` among the changes."""
+    """Return the value after the arrow of ``name: old → new`` among the changes."""
     for change in changes.split(", "):
         what, _, values = change.partition(": ")
         if what == name:
@@ -128,7 +129,7 @@ def _new_value(changes: str, name: str) -> str | None:
 
 
 def find_disabled(group: GroupSnapshot) -> Iterator[Finding]:
-    """At most one finding, of the brokers that let the group read nothing."""
+    """Yield at most one finding, of the brokers that refuse the group's pulls."""
     if is_system_group(group.consumer_group):
         return
     values = setting_at_end(group, CONSUME_ENABLE)
@@ -166,7 +167,7 @@ def find_disabled(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _refusals(group: GroupSnapshot) -> list[RequestFailedFact]:
-    """Refusals of a disabled group that go on until the end."""
+    """Return refusals of a disabled group that go on until the end."""
     until_ms = (group.run.coverage.logged_until or group.run.end_ms) - EPISODE_MS
     return [
         fact
@@ -186,7 +187,7 @@ def _refused(refusals: list[RequestFailedFact]) -> str:
 
 
 def find_unusual(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each setting whose value does what is easily overlooked."""
+    """Yield one finding per setting whose value has an effect that is easily overlooked."""
     if is_system_group(group.consumer_group):
         return
     for setting in SETTINGS:
@@ -211,7 +212,7 @@ def find_unusual(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_differing(group: GroupSnapshot) -> Iterator[Finding]:
-    """At most one finding, of the settings that the group's brokers do not have alike."""
+    """Yield at most one finding, of the settings that differ between the group's brokers."""
     if is_system_group(group.consumer_group):
         return
     differing: list[str] = []

@@ -1,4 +1,4 @@
-"""Order locks: who waits for them, whose are stuck, which queues they block."""
+"""Order locks: which clients wait for them, which locks are stuck, which queues they block."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ REFUSAL_GRACE_MS = BROKER_LOCK_LIFE_MS
 
 
 def find_stuck(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a queue (rocketmq.md §7, §11 no. 16)."""
+    """Yield one finding per queue (rocketmq.md §7, §11 no. 16)."""
     prediction, answers = Prediction(group), ClientAnswers(group)
     refused = {
         queue_of(fact): fact for fact in group.facts["LOCK_REFUSED"] if is_stuck(prediction, fact)
@@ -71,12 +71,12 @@ def find_stuck(group: GroupSnapshot) -> Iterator[Finding]:
             if lock.last_ms >= refusal["first_ms"]
         ]
         yield _refused(prediction, refusal, _freed(group, prediction, refusal), kept)
-    said = {*refused}
+    shown = {*refused}
     for held in (facts[-1] for facts in held_over_time(group).values()):
         tries = number(held["details"]["try_unlock_times"], 0)
         waits = flag(held["details"]["dropped"]) and tries > 0 and _is_old(prediction, held)
-        if waits and queue_of(held) not in said:
-            said.add(queue_of(held))
+        if waits and queue_of(held) not in shown:
+            shown.add(queue_of(held))
             text = f"has dropped {_name(held)} and tried {tries} times to unlock it"
             over = answers.let_go(held) or _locked_since(group, prediction, held)
             yield _dumped(held, text, over)
@@ -86,13 +86,13 @@ def find_stuck(group: GroupSnapshot) -> Iterator[Finding]:
         if fact["details"].get("trouble") in ("lock", "unlock")
     }
     for queue, stuck in newest.items():
-        if queue not in said and _is_old(prediction, stuck):
+        if queue not in shown and _is_old(prediction, stuck):
             over = answers.let_go(stuck) or _locked_since(group, prediction, stuck)
             yield _dumped(stuck, f"cannot {stuck['details'].get('trouble')} {_name(stuck)}", over)
 
 
 def is_stuck(prediction: Prediction, fact: LockRefusedFact) -> bool:
-    """True if the lock is refused past the hand-over, by a client that should not have it."""
+    """Return whether a lock is refused past the hand-over, for a client that should not have it."""
     queue = queue_of(fact)
     owner = fact["details"].get("owner")
     if owner in prediction.owners(queue, fact["last_ms"]) or not is_steady(fact):
@@ -103,7 +103,7 @@ def is_stuck(prediction: Prediction, fact: LockRefusedFact) -> bool:
 
 
 def _is_old(prediction: Prediction, fact: HeldQueueFact | StuckQueueFact) -> bool:
-    """True if the last hand-over of the queue was over when it was dumped."""
+    """Return whether the last hand-over of the queue was over when it was dumped."""
     change = prediction.last_change(queue_of(fact), fact["first_ms"])
     if change is None:
         return True
@@ -113,8 +113,9 @@ def _is_old(prediction: Prediction, fact: HeldQueueFact | StuckQueueFact) -> boo
 def _freed(
     group: GroupSnapshot, prediction: Prediction, refused: LockRefusedFact
 ) -> Recovery | None:
-    """What shows after the last refusal that the lock is free: a dump in which an owner has it, or
-    the end of the client that had it.
+    """Return what shows after the last refusal that the lock is free; None: nothing does.
+
+    That is a dump in which an owner has it, or the end of the client that had it.
     """
     locked = _locked_since(group, prediction, refused)
     owner = refused["details"].get("owner")
@@ -129,7 +130,7 @@ def _locked_since(
     prediction: Prediction,
     stuck: LockRefusedFact | HeldQueueFact | StuckQueueFact,
 ) -> Recovery | None:
-    """A later dump in which an owner has the lock; None: there is none."""
+    """Return a later dump in which an owner has the lock; None: there is none."""
     return next(
         (
             Recovery(fact["first_ms"], f"{fact['client_id']} has the lock")
@@ -191,7 +192,7 @@ def _name(fact: NamesQueue) -> str:
 
 
 def find_wait(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for all refusals of the group that a hand-over explains."""
+    """Yield at most one finding, of all refusals that a hand-over explains."""
     prediction = Prediction(group)
     waits = [fact for fact in group.facts["LOCK_REFUSED"] if not is_stuck(prediction, fact)]
     if not waits:
@@ -207,7 +208,7 @@ def find_wait(group: GroupSnapshot) -> Iterator[Finding]:
     shortest, longest = (lasting(ms) for ms in KEPT_LOCK_MS)
     kept = (
         f" {listed(keeping, 3)} ({listed(sorted({of_client[one] for one in keeping}))}) does not "
-        f"unlock what it gives up: nobody reads such a queue for {shortest} to {longest}."
+        f"unlock what it gives up: no member reads such a queue for {shortest} to {longest}."
         if keeping
         else ""
     )
@@ -275,7 +276,7 @@ class Stall:
 
 
 def find_blocked_order(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic and severity (rocketmq.md §14)."""
+    """Yield one finding per topic and severity (rocketmq.md §14)."""
     by_severity: dict[tuple[str, Severity], list[Stall]] = {}
     for block in _blocks(group):
         severity: Severity = WARNING if block.gone or block.standing else INFO
@@ -296,9 +297,7 @@ def _blocks(group: GroupSnapshot) -> Iterator[Stall]:
 
 
 def _is_held_long(fact: OrderBlockFact) -> bool:
-    """True if the queue is held at the snapshot, for longer than a message may be unless it is
-    renewed: nothing that is just being consumed.
-    """
+    """Return whether the queue is held for longer than a message may be without a renewal."""
     held_ms = fact["first_ms"] - number(fact["details"].get("pop_ms"))
     return fact["first_ms"] < number(fact["details"].get("blocked_until_ms")) and held_ms > number(
         fact["details"]["invisible_ms"], 0
@@ -324,7 +323,7 @@ def _block(
 
 
 def _lost(group: GroupSnapshot, seen_ms: int) -> list[ConsumerEventsRow]:
-    """Losses of clients that may have been dead at this time and were members still."""
+    """Return losses of clients that were still members at this time and may have been dead."""
     return [
         row
         for row in group.consumer_events
@@ -377,9 +376,9 @@ BLOCKED_ORDER = Rule(
     WARNING,
     "A FIFO queue gives out nothing behind messages that are popped and not acknowledged. A proxy "
     "keeps a dead gRPC client as a member for 120 to 130 s and renews the invisible time until "
-    "then. INFO where nobody was lost and only one snapshot shows it: a slow listener.",
+    "then. INFO where no client was lost and only one snapshot shows it: a slow listener.",
     "ORDER_BLOCK, cluster_events (CONSUMER_LOST), memberships",
-    "Shut clients down gracefully; find out what killed the client named. If nobody died, take a "
+    "Shut clients down gracefully; find out what killed the client named. If none died, take a "
     "thread dump of the group's clients: a listener hangs.",
     find_blocked_order,
     files=("consumer_order_info_json",),

@@ -60,11 +60,11 @@ if TYPE_CHECKING:
 # ORPHAN_QUEUES: readable queues of subscribed topics without an owner.
 
 OWN_RULES = ("CONFIG", "MACHINE_ROOM")
-"""Strategies that leave queues out by design; CONFIG_GAP and MACHINE_ROOM_UNMATCHED tell which."""
+"""Strategies that leave queues out by design; see CONFIG_GAP and MACHINE_ROOM_UNMATCHED."""
 
 
 def find_orphan_queues(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic, for queues orphaned at the end, else for long before (no. 8)."""
+    """Yield one finding per topic: queues without an owner at the end, else long before (no. 8)."""
     if is_broadcasting(group) or _by_design(group):
         return
     at_end = by_topic(orphans(group))
@@ -109,12 +109,12 @@ def _persistent(
 
 
 def _online_since(group: GroupSnapshot) -> int:
-    """Since when the group has members without a break."""
+    """Return since when the group has had members without a break, epoch ms."""
     return max((row["to_ms"] or 0 for row in group.offline), default=0)
 
 
 def _long_ago(group: GroupSnapshot) -> list[OwnershipRow]:
-    """Times without an owner that ended, longer than any transient while the group was online."""
+    """Return ended times without an owner, longer than any transient while the group was online."""
     rows_left = []
     for row in group.tables["ownership"]:
         if row["client_id"] is None and row["to_ms"] is not None:
@@ -177,8 +177,9 @@ TOGETHER_MS = MINUTE_MS
 
 
 def find_double_owner(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a topic: held twice by the ledger, else as dumps show it
-    (rocketmq.md §11 no. 9).
+    """Yield one finding per topic whose queues two members hold (rocketmq.md §11 no. 9).
+
+    By the ledger, or else by dumps.
     """
     names = {row["strategy"].partition("(")[0] for row in group.tables["memberships"]}
     if is_broadcasting(group) or names == {"CONFIG"}:
@@ -193,7 +194,7 @@ def find_double_owner(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def _twice(group: GroupSnapshot) -> list[OwnershipRow]:
-    """Persistent holdings of queues that several processes hold, suspended ones not counted.
+    """Return lasting holdings of queues that several processes hold, without suspended ones.
 
     None where it is not known how the members divide.
     """
@@ -227,7 +228,7 @@ def _end(group: GroupSnapshot, row: OwnershipRow | MembershipsRow) -> int:
 
 
 def _seen(group: GroupSnapshot) -> list[Held]:
-    """Queues that dumps show with two clients at a time when nothing was changing.
+    """Return queues that dumps show with two clients while nothing was changing.
 
     Over since one of them went, where one did before the newest dump.
     """
@@ -252,7 +253,7 @@ def _seen(group: GroupSnapshot) -> list[Held]:
 
 
 def _together(rows: list[ObservedOwnershipRow], place: int) -> Iterator[ObservedOwnershipRow]:
-    """Observations that together with this one show two owners, not a hand-over.
+    """Return the observations that together with this one show two owners, not a hand-over.
 
     Those of the same dump, and those after which this one's client is seen again.
     """
@@ -265,7 +266,7 @@ def _together(rows: list[ObservedOwnershipRow], place: int) -> Iterator[Observed
 
 
 def _at_rest(group: GroupSnapshot, one: ObservedOwnershipRow, other: ObservedOwnershipRow) -> bool:
-    """No change is under way from the first observation to the second."""
+    """Return whether no change is under way from the first observation to the second."""
     before, after = group.epoch_at(one["observed_ms"]), group.epoch_at(other["observed_ms"])
     if before is None or after is None or before["epoch"] != after["epoch"]:
         return False
@@ -329,7 +330,7 @@ OWN_INSTANCE = (
 
 
 def find_duplicates(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each client id that two live processes use (rocketmq.md §1.2, §11 no. 4)."""
+    """Yield one finding per client id that two live processes use (rocketmq.md §1.2, §11 no. 4)."""
     listings = listed_duplicates(group)
     logged = {duplicate.client_id: duplicate for duplicate in logged_duplicates(group)}
     crowded = {listing.client_id for listing in multiplied(group)}
@@ -347,7 +348,7 @@ def find_duplicates(group: GroupSnapshot) -> Iterator[Finding]:
 def is_duplicate(
     group: GroupSnapshot, duplicate: DuplicateId, listing: DuplicateListing | None
 ) -> bool:
-    """True unless it can be the half-open channel of one process that came back."""
+    """Return False if it may be the half-open channel of a process that came back."""
     if duplicate.last_ms is not None and duplicate.last_ms - duplicate.first_ms <= NOTIFIED_MS:
         return False
     if duplicate.last_ms is None:
@@ -388,7 +389,7 @@ def _lists_it_once(listing: DuplicateListing) -> str:
 
 
 def _of_one_host(client_id: str, addresses: Iterable[str]) -> bool:
-    """True if the id is ``ip@pid`` and every connection comes from that address.
+    """Return whether the id is ``ip@pid`` and every connection comes from that address.
 
     Clients that are not Java open one for each consumer of a process; so do containers that share
     their host's network, each with the same process id.
@@ -414,8 +415,9 @@ def _seen_only(group: GroupSnapshot, listing: DuplicateListing) -> Finding:
 
 
 def _slices(group: GroupSnapshot, client_id: str, epoch: int | None = None) -> str:
-    """Name the queues that the duplicates hold twice, and those nobody holds; epoch None:
-    at the end.
+    """Name the queues that the duplicates hold twice, and those that no member holds.
+
+    epoch None: at the end.
     """
     if is_broadcasting(group):
         return ""
@@ -423,7 +425,7 @@ def _slices(group: GroupSnapshot, client_id: str, epoch: int | None = None) -> s
     held = rows_in_epoch(group.tables["ownership"], epoch)
     for what, rows in (
         ("read twice", [r for r in held if r["client_id"] == client_id and r["holders"] > 1]),
-        ("read by nobody", [r for r in held if r["client_id"] is None]),
+        ("read by no member", [r for r in held if r["client_id"] is None]),
     ):
         for topic, of_topic in by_topic(rows).items():
             names = queue_names((r["broker_name"], r["queue_id"]) for r in of_topic)
@@ -432,7 +434,7 @@ def _slices(group: GroupSnapshot, client_id: str, epoch: int | None = None) -> s
 
 
 def find_half_open(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding for each id that stood twice until its older channel went (no. 5)."""
+    """Yield one finding per id that was listed twice until its older channel went (no. 5)."""
     listings = listed_duplicates(group)
     for duplicate in logged_duplicates(group):
         listing = listings.get(duplicate.client_id)
@@ -454,9 +456,7 @@ def find_half_open(group: GroupSnapshot) -> Iterator[Finding]:
 
 
 def find_multiplied(group: GroupSnapshot) -> Iterator[Finding]:
-    """One finding a broker that lists members many times, one for the log
-    (rocketmq.md §13 no. 5).
-    """
+    """Yield one finding per broker that lists members many times (rocketmq.md §13 no. 5)."""
     crowd = [duplicate for duplicate in logged_duplicates(group) if is_crowded(group, duplicate)]
     if crowd:
         over = [duplicate.last_ms for duplicate in crowd]
@@ -489,7 +489,7 @@ DUPLICATE = Rule(
     "DUPLICATE_CLIENT_ID",
     ERROR,
     "Two live processes use one client id. Both take the same share, so with AVG one slice is "
-    "read twice and another by nobody; orderly consumption loses its order, because locks are "
+    "read twice and another by no member; orderly consumption loses its order, because locks are "
     "kept per client id.",
     "memberships, consumerConnection",
     "Give each process its own id: unset instanceName and rocketmq.client.name, or set them to a "

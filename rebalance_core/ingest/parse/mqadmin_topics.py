@@ -78,7 +78,7 @@ def parse_cluster_list(text: str, source: str) -> list[Fact | Unread]:
 
 
 class _BrokerTable:
-    """The rows after a header are read as that header says."""
+    """Reads the rows after a header by the columns of that header."""
 
     def __init__(self) -> None:
         self._brokers: HeadedTable | None = None

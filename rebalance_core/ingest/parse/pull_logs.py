@@ -35,7 +35,7 @@ _REFUSED = (
 
 
 def _of_request(message: str) -> LineFields:
-    """The group and queue of the ``PullRequest`` in a line."""
+    """Return the group and queue of the ``PullRequest`` in a line."""
     pieces = between(message[message.find(_REQUEST) :], _REQUEST, ", messageQueue=", "")
     queues = java_text.message_queues(pieces[1]) if pieces else []
     if pieces is None or not pieces[0] or len(queues) != 1:

@@ -75,7 +75,7 @@ def test_waiting_for_a_hand_over_is_normal() -> None:
 def test_a_go_member_keeps_the_locks_of_what_it_gives_up(language: str, keeps: bool) -> None:
     members = [*listed_at("a", 500, "x", language=language), *listed_at("a", 500, "y")]
     (one,) = findings_of(WAIT, group(refused(101, 155), members=members))
-    text = "x (GO) does not unlock what it gives up: nobody reads such a queue for 40 s to 60 s."
+    text = "x (GO) does not unlock what it gives up: no member reads such a queue for 40 s to 60 s."
     assert (text in one.summary) == keeps
     assert (one.evidence.get("lock_kept_by") == "x") == keeps
     assert (one.remedy is not None) == keeps

@@ -104,7 +104,7 @@ def test_two_processes_of_one_id() -> None:
     (one,) = findings_of(DUPLICATE, group)
     assert one.client_id == "x"
     assert "T a:0-1 read twice" in one.summary
-    assert "T a:2 read by nobody" in one.summary
+    assert "T a:2 read by no member" in one.summary
     assert findings_of(HALF_OPEN, group) == []
 
 
