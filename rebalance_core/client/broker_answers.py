@@ -86,7 +86,7 @@ class BrokerAnswers:
         return known.by_timestamp if known is not None and self._has_master(queue) else None
 
     def lock(self, queue: MessageQueue, client_id: str) -> bool:
-        """Grants the order lock unless another client id holds it (processes of one id share).
+        """Grant the order lock unless another client id holds it (processes of one id share).
 
         The broker does not look whether the queue exists.
         """
@@ -95,7 +95,7 @@ class BrokerAnswers:
         return self.locks.setdefault(queue, client_id) == client_id
 
     def unlock(self, queue: MessageQueue, client_id: str) -> None:
-        """Frees the order lock if this client id holds it and the master is there to hear it."""
+        """Free the order lock if this client id holds it and the master is there to receive it."""
         if self._has_master(queue) and self.locks.get(queue) == client_id:
             del self.locks[queue]
 

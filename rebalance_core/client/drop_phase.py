@@ -79,7 +79,7 @@ def _remove(
     state: ProcessQueue,
     record: PassRecord,
 ) -> bool:
-    """``removeUnnecessaryMessageQueue``: False leaves a zombie."""
+    """Run ``removeUnnecessaryMessageQueue``; False leaves a zombie."""
     _persist(process, brokers, queue, record)
     if not process.unlocks_on_removal:
         process.store.remove(queue)

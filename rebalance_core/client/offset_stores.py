@@ -44,7 +44,7 @@ class OffsetStore(ABC):
         """Return the offset in the store, -1 none, -2 error."""
 
     def update(self, queue: MessageQueue, offset: int) -> None:
-        """Consumption went on: the offset in memory."""
+        """Set the offset in memory, as consumption went on."""
         self._memory[queue] = offset
 
     @abstractmethod
@@ -53,7 +53,7 @@ class OffsetStore(ABC):
 
     @abstractmethod
     def remove(self, queue: MessageQueue) -> None:
-        """Forgets the offset in memory."""
+        """Forget the offset in memory."""
 
     @abstractmethod
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
@@ -82,18 +82,18 @@ class RemoteOffsetStore(OffsetStore):
         return NO_STORED_OFFSET if offset is None else offset
 
     def persist(self, queue: MessageQueue, brokers: BrokerAnswers) -> int | None:
-        """One-way commit: a broker that is down never sees it, and the client gets no error."""
+        """Commit one-way: a broker that is down never sees it, and the client gets no error."""
         offset = self._memory.get(queue)
         if offset is None or not brokers.commit(queue, offset):
             return None
         return offset
 
     def remove(self, queue: MessageQueue) -> None:
-        """See `OffsetStore.remove`."""
+        """Forget the offset; see `OffsetStore.remove`."""
         self._memory.pop(queue, None)
 
     def forget_unused(self, in_use: Collection[MessageQueue]) -> None:
-        """Nothing happens while the process holds no queue: upstream returns early."""
+        """Erase nothing while the process holds no queue: upstream returns early."""
         if in_use:
             self._memory = {queue: n for queue, n in self._memory.items() if queue in in_use}
 

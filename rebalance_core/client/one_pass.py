@@ -53,7 +53,7 @@ class RebalancePass:
         return "\n".join(pass_lines(self))
 
     def facts(self) -> dict[str, Any]:
-        """Everything as lists, texts and numbers, for JSON."""
+        """Return the everything as lists, texts and numbers, for JSON."""
         process, record = self.process, self.record
         return {
             "client_id": self.client_id,
@@ -250,7 +250,7 @@ _SENTENCES = {
 
 
 def sentence(step: Step) -> str:
-    """One step in words."""
+    """Return a step in words."""
     values = {name: _shown(value) for name, value in step.values.items()}
     return _SENTENCES[step.what].format(queue=_text(step.queue), **values)
 

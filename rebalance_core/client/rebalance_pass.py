@@ -62,7 +62,7 @@ def run_pass(
 def _broadcasting(
     process: ClientProcess, view: PassView, brokers: BrokerAnswers, topic: str, record: PassRecord
 ) -> bool:
-    """Every queue of the route is the client's; True when it works on exactly those."""
+    """Take every queue of the route; return True when the client works on exactly those."""
     queues = view.queues[topic]
     if queues is None:
         record.note(BY_TOPIC, "no route", topic)
@@ -110,7 +110,7 @@ def _clustering(
 def _known(
     process: ClientProcess, view: PassView, topic: str
 ) -> tuple[tuple[MessageQueue, ...] | None, tuple[str, ...] | None]:
-    """Queues and members as the pass takes them: from 5.5.0 on none of them is like unknown."""
+    """Return queues and members as the pass takes them: from 5.5.0 on an empty list is unknown."""
     queues, members = view.queues[topic], view.members[topic]
     if process.version < EMPTY_IS_UNKNOWN:
         return queues, members
@@ -124,7 +124,7 @@ def _update_table(
     assigned: frozenset[MessageQueue],
     record: PassRecord,
 ) -> bool:
-    """``updateProcessQueueTableInRebalance``: only removals and additions that succeed count."""
+    """Run ``updateProcessQueueTableInRebalance``: only changes that succeed count."""
     record.answered.add(topic)
     dropped = drop_unassigned(process, brokers, topic, assigned, record)
     before = len(record.added)
@@ -143,7 +143,7 @@ def _message_queue_changed(
     mq_divided: frozenset[MessageQueue],
     record: PassRecord,
 ) -> None:
-    """``messageQueueChanged``: push sets its thresholds and heartbeats, others only listen."""
+    """Run ``messageQueueChanged``: push sets its thresholds and heartbeats, others only listen."""
     record.changed[topic] = QueueChange(mq_all_size, mq_divided)
     if not process.is_push:
         record.note(CHANGED, "listener", topic, mq_divided=len(mq_divided))

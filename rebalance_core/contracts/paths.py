@@ -140,7 +140,7 @@ def wrong_head(name: str, head: bytes) -> str | None:
 
 
 def unreadable_file(text: str) -> str | None:
-    """One line on the file that an exception of Spark is about; None if it is about none."""
+    """Return a line on the file that an exception of Spark is about; None if it is about none."""
     match = _FILE.search(text)
     if match is None:
         return None

@@ -46,7 +46,7 @@ _VARIANT = columns(
 
 
 def _of_variant(text: str, **allowed: Sequence[str]) -> tuple[Column, ...]:
-    """Columns of a table on groups under each variant."""
+    """Return the columns of a table on groups under each variant."""
     return _VARIANT + columns(text, **allowed)
 
 

@@ -26,7 +26,7 @@ ROWS_PER_CHUNK = 20_000
 def chunks(
     batches: Iterable[pa.RecordBatch], rows_per_chunk: int = ROWS_PER_CHUNK
 ) -> Iterator[pa.Table]:
-    """Consecutive rows as tables of whole groups, each as small as ``rows_per_chunk`` allows."""
+    """Yield consecutive rows as tables of whole groups, as small as ``rows_per_chunk`` allows."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -70,7 +70,7 @@ def of_types(rows: pa.Table, types: Sequence[str]) -> pa.Table:
 
 
 def subscribed(rows: pa.Table) -> pa.Table:
-    """Each group with the topics that its rows name: the list's, or the single one."""
+    """Return each group with the topics that its rows name: the list's, or the single one."""
     rows = rows.combine_chunks()
     lists = rows["subscriptions"]
     parent = pc.list_parent_indices(lists)
@@ -114,7 +114,7 @@ class GroupedRows:
         return len(self.groups)
 
     def chunks(self, rows_per_chunk: int) -> Iterator[tuple[int, int]]:
-        """Ranges of groups with about so many rows, one group at least."""
+        """Yield the ranges of groups with about so many rows, one group at least."""
         total: Ints = sum((self.first[name] for name in self.first), np.zeros(1, np.int64))
         at = 0
         while at < len(self):
@@ -227,7 +227,7 @@ class _Keys:
         return len(self._numbers)
 
     def group(self, table: str) -> Ints:
-        """By row: number of the group it names; -1: none that is wanted."""
+        """Return by row the number of the group it names; -1: no group that is wanted."""
         key = self._group_key(table)
         place = np.searchsorted(self._numbers, key).clip(max=max(0, len(self) - 1))
         found = self._numbers[place] == key if len(self) else np.zeros(len(key), np.bool_)
@@ -240,7 +240,7 @@ class _Keys:
         return rows, group[rows]
 
     def topic_key(self, table: str) -> Ints:
-        """By row: the key of (cluster, topic); -1 without a topic."""
+        """Return the key of (cluster, topic), by row; -1 without a topic."""
         return self.key_of(self.cluster[table], self.topic[table])
 
     def key_of(self, cluster: Ints, topic: Ints) -> Ints:
@@ -248,12 +248,12 @@ class _Keys:
         return np.where(topic < 0, -1, cluster * len(self._topics) + topic)
 
     def is_type(self, *types: str) -> Bools:
-        """By row of cluster_events: it is of one of these types."""
+        """Return by row of cluster_events whether it is of one of these types."""
         found: Bools = _flat(pc.is_in(self.type, pa.array(types))).to_numpy(zero_copy_only=False)
         return found
 
     def topic_codes(self, names: pa.StringArray) -> Ints:
-        """Codes of topics; -1 for one that no table names."""
+        """Return the codes of topics; -1 for a topic that no table names."""
         codes: Ints = pc.fill_null(pc.index_in(names, self._topics), -1).to_numpy()
         return codes.astype(np.int64)
 
@@ -283,7 +283,7 @@ class _Keys:
 
 
 def _group_topics(tables: Mapping[str, pa.Table], keys: _Keys) -> _Interests:
-    """Pairs of a group and a (cluster, topic) that it ever subscribes."""
+    """Return the pairs of a group and a (cluster, topic) that it ever subscribes."""
     subscribing = keys.is_type(events.CONSUMER_JOIN, events.SUBSCRIBE)
     group = np.where(subscribing, keys.group(EVENTS), -1)
     lists = _flat(tables[EVENTS]["subscriptions"])
@@ -318,7 +318,7 @@ def _with_retry_topics(topics: _Interests, keys: _Keys) -> _Interests:
 
 
 def _event_rows(rows: pa.Table, keys: _Keys, topics: _Interests) -> Pairs:
-    """Events of a group for itself; those of topics and brokers for whom they concern."""
+    """Return a group's own events, and those of topics and brokers for the groups concerned."""
     of_group, of_topic = keys.is_type(*events.GROUP_EVENTS), keys.is_type(*events.TOPIC_EVENTS)
     named = np.where(of_group, keys.group(EVENTS), -1)
     own_rows = np.flatnonzero(named >= 0)

@@ -200,7 +200,7 @@ REFERENCE_REASON = "REFERENCE"
 def ledger_pass(
     tables: Mapping[str, pa.Table], options: EngineOptions, *, names_encoded: bool = False
 ) -> LedgerRows:
-    """Rows of all ledger tables, and of `REPLAYED`, for whole groups.
+    """Yield the rows of all ledger tables, and of `REPLAYED`, for whole groups.
 
     Args:
         tables: the rows of the groups by input table, each with its group's name.
@@ -213,7 +213,7 @@ def ledger_pass(
 def rows_of(
     made: Prepared, wanted: Collection[str] = SIMULATED_TABLES, *, names_encoded: bool = False
 ) -> LedgerRows:
-    """Rows of all ledger tables, and of `REPLAYED`; ``epochs`` come first.
+    """Yield the rows of all ledger tables, and of `REPLAYED`; ``epochs`` come first.
 
     Args:
         made: groups with the rows of the replay of every ledger table. What is not by queue comes
@@ -240,7 +240,7 @@ def rows_of(
 
 
 def reference_pass(tables: Mapping[str, pa.Table], options: EngineOptions) -> LedgerRows:
-    """`ledger_pass` of one group by the replay alone."""
+    """Run `ledger_pass` of one group by the replay alone."""
     history = history_of(tables, options)
     ledger = replay_group(
         history,
@@ -262,7 +262,7 @@ class _CachedHoldings(Holdings):
         self._kept: list[Piece] | None = None
 
     def pieces(self) -> Iterator[Piece]:
-        """As `Holdings.pieces`."""
+        """Yield the pieces, as `Holdings.pieces`."""
         if self._kept is not None:
             yield from self._kept
             return
@@ -361,7 +361,7 @@ def bucket_pass(
     names_encoded: bool = True,
     progress: Callable[[int, int], object] | None = None,
 ) -> LedgerRows:
-    """Rows of every ledger table, some groups after the others.
+    """Yield the rows of every ledger table, some groups after the others.
 
     Args:
         tables: The rows that `routing.Routing.split` gave the bucket; a table without rows may be
@@ -397,7 +397,7 @@ def with_empty_events_if_missing(tables: Mapping[str, pa.Table]) -> Mapping[str,
 
 
 def _pieces(grouped: GroupedRows, giants: Giants) -> Iterator[tuple[int, int, Part]]:
-    """Ranges of whole groups, and each part of a divided one."""
+    """Yield the ranges of whole groups, and each part of a divided one."""
     names = zip(grouped.clusters.to_pylist(), grouped.groups.to_pylist(), strict=True)
     divided = {n: giants[name] for n, name in enumerate(names) if name in giants} if giants else {}
     for begin, end in grouped.chunks(ROWS_PER_CHUNK):

@@ -65,7 +65,7 @@ def check_options(options: SimulationOptions) -> None:
 def engine_options(
     tables: Container[str], options: SimulationOptions | None = None
 ) -> EngineOptions:
-    """Options for the kernels.
+    """Return the options for the kernels.
 
     Args:
         tables: names of the input tables there are.

@@ -110,7 +110,7 @@ class Survey:
     rejected: tuple[dict[str, Any], ...] = field(default=(), repr=False)
 
     def parts(self, options: PropagationOptions) -> int:
-        """In how many pieces its seeds are played."""
+        """Return the in how many pieces its seeds are played."""
         cost = self.steps * (1 if self.reason == REGULAR else STEPS_ONE_BY_ONE)
         wanted = -(-cost * options.seeds // PIECE_STEPS)
         return max(1, min(wanted, options.seeds))
@@ -241,7 +241,7 @@ class PropagationFacts:
         self._slowest = nsmallest(SLOWEST, [*self._slowest, *other._slowest], key=slowness)
 
     def totals(self) -> dict[str, Any]:
-        """For a person and for a program: ``causes`` and ``slowest``, the worst first."""
+        """Return totals for people and programs: ``causes`` and ``slowest``, the worst first."""
         causes = []
         for name, changes in self._causes.items():
             p99, orphan, double = zip(*changes, strict=True)

@@ -88,7 +88,7 @@ class Interests(PackedTables):
 
 
 def interests_of(table: str, rows: pa.Table) -> Interests | None:
-    """Interests in some used rows of an input table; None: rows of this table say nothing."""
+    """Return the interests in used rows of an input table; None: they name no interest."""
     if table == EVENTS:
         return _of_events(rows)
     if table == GROUPS:
@@ -228,7 +228,7 @@ def _refuse_unconfigured(wanted: str | None, interests: Interests) -> None:
 
 
 def refuse_unnamed_group(wanted: str | None, interests: Interests | None) -> None:
-    """`refuse_no_group` for a run that judges every group that any row names.
+    """Call `refuse_no_group` for a run that judges every group that any row names.
 
     Args:
         wanted: as there.
@@ -250,7 +250,7 @@ def _refuse_no_match(wanted: str | None, interests: Interests | None, kind: str)
 
 
 def interests_of_named(table: str, rows: pa.Table) -> Interests | None:
-    """`interests_of`, for every group that a row of any table names, and with what it committed on.
+    """Return `interests_of` every group that any row names, and with what it committed on.
 
     A group without consumer events has 0 of them.
 
@@ -293,7 +293,7 @@ def _of_events(rows: pa.Table) -> Interests:
 
 
 def _aggregated(table: pa.Table, column: str, function: str) -> pa.Table:
-    """One row for each key with the sum or the maximum of the last column."""
+    """Return a row for each key with the sum or the maximum of the last column."""
     keys = [name for name in table.column_names if name != column]
     made = table.group_by(keys, use_threads=False).aggregate([(column, function)])
     return made.select([*keys, f"{column}_{function}"]).rename_columns(table.column_names)
@@ -346,7 +346,7 @@ class Lookup:
         return cls(encoded.dictionary, pointers(count), np.asarray(pairs["bucket"])[order])
 
     def rows_of(self, keys: pa.StringArray) -> tuple[Ints, Ints]:
-        """Numbers of the rows with these keys, and a bucket of each; null is no key."""
+        """Return the numbers of the rows with these keys, and a bucket of each; null is no key."""
         code = np.asarray(pc.fill_null(pc.index_in(keys, self.keys), -1)).astype(np.int64)
         found = np.flatnonzero(code >= 0)
         first = self.first[code[found]]
@@ -383,7 +383,7 @@ class Routing:
         yield from by_bucket(rows if table == EVENTS else without_text(rows), bucket, number)
 
     def _buckets(self, table: str, rows: pa.Table) -> tuple[Ints, Ints]:
-        """Row numbers, and a bucket of each."""
+        """Return the row numbers, and a bucket of each."""
         if table == OFFSETS:
             return self.topics.rows_of(_keys(self.clusters, rows, "topic"))
         groups = _keys(self.clusters, rows, "consumer_group")
@@ -492,9 +492,7 @@ def _names_of(groups: pa.Table) -> list[Group]:
 
 
 def _first_of_unit(groups: pa.Table, sharing_groups: Mapping[Group, Sequence[Group]]) -> Ints:
-    """By group: the number of the first that it is connected with, directly or through others,
-    by shared instances.
-    """
+    """Return by group the number of the first that it is connected with by shared instances."""
     names = _names_of(groups)
     numbers = {name: number for number, name in enumerate(names)}
     first = np.full(len(names), -1, np.int64)
@@ -518,9 +516,7 @@ def _sharing_groups(
     bucket: Ints,
     sharing_groups: Mapping[Group, Sequence[Group]],
 ) -> tuple[Ints, Ints]:
-    """Pairs of a group and a bucket that it is not made in, but some group that shares its
-    instances is.
-    """
+    """Return pairs of a group and a bucket that another makes which shares its instances."""
     nothing = np.empty(0, np.int64)
     if not sharing_groups:
         return nothing, nothing
@@ -545,7 +541,7 @@ def _guests_by_bucket(groups: pa.Table, guest: Ints, bucket: Ints) -> dict[int, 
 
 
 def _keys(clusters: pa.StringArray, rows: pa.Table, name: str) -> pa.StringArray:
-    """Cluster and name as one text; null without a name, or in a cluster without groups."""
+    """Return cluster and name as one text; null without a name, or in a cluster without groups."""
     cluster = pc.index_in(rows["cluster"], clusters).cast(pa.string())
     keys = pc.binary_join_element_wise(cluster, rows[name], ":")
     return keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
@@ -559,7 +555,7 @@ def _retry_keys(clusters: pa.StringArray, groups: pa.Table) -> pa.StringArray:
 def _read_by(
     interests: Interests, clusters: pa.StringArray, groups: pa.Table
 ) -> tuple[Ints, pa.StringArray]:
-    """Pairs of a group, by its number, and the key of a topic that it reads."""
+    """Return the pairs of a group, by its number, and the key of a topic that it reads."""
     wanted = _keys(clusters, groups, "consumer_group")
     found = pc.index_in(_keys(clusters, interests.topics, "consumer_group"), wanted)
     topics = _keys(clusters, interests.topics, "topic").filter(found.is_valid())
@@ -573,7 +569,7 @@ def _weights(
     of_group: Ints,
     topics: pa.StringArray,
 ) -> Ints:
-    """Consumer events times queues of each group."""
+    """Return the consumer events times queues of each group."""
     keys = _keys(clusters, interests.queues, "topic")
     configured = pa.table({"topic": keys, "queues": interests.queues["queues"]})
     sums = configured.group_by("topic", use_threads=False).aggregate([("queues", "sum")])

@@ -20,7 +20,7 @@ def joins_of(events: pa.Table) -> pa.Table:
 
 
 def groups_sharing_with(joins: pa.Table) -> dict[Group, tuple[Group, ...]]:
-    """By (cluster, group): the other groups that some of its processes are in, in order.
+    """Return the other groups that some of its processes are in, in order, by (cluster, group).
 
     Args:
         joins: of `joins_of`; parts of an input may repeat rows.

@@ -301,7 +301,7 @@ class TableWriters:
                 closing.callback(writer.close)
 
     def written(self) -> Mapping[str, TableWritten]:
-        """Rows and digest of every table."""
+        """Return the rows and digest of every table."""
         return {name: digest.result for name, digest in self.digests().items()}
 
     def digests(self) -> Mapping[str, TableDigest]:

@@ -212,7 +212,7 @@ def _within(spans: Spans, begin: int, end: int) -> Spans:
 
 
 def _presence(changes: list[tuple[int, int]], starts: Iterable[int]) -> Spans:
-    """When the member was there, by (time, 1 or -1) of each of its connections.
+    """Return when the member was there, by (time, 1 or -1) of each of its connections.
 
     A broker that starts has no connection.
     """
@@ -228,7 +228,7 @@ def _presence(changes: list[tuple[int, int]], starts: Iterable[int]) -> Spans:
 
 
 def _others(spans: Spans) -> Spans:
-    """All times that the spans leave."""
+    """Return all times that the spans leave."""
     ends = [NEVER_MS, *(ms for span in spans for ms in span), EVER_MS]
     return [(low, high) for low, high in list(pairwise(ends))[::2] if low < high]
 

@@ -177,7 +177,7 @@ def registered(piece: RegistrationEvidence, names: Mapping[str, str]) -> str | N
 def broker_folders(
     folders: Iterable[str], pieces: Iterable[ClusterEvidence], expected: Iterable[str], end_ms: int
 ) -> tuple[Mapping[str, BrokerFolder], BrokerDirectory]:
-    """Each folder's broker, and what is known of addresses.
+    """Return each folder's broker, and what is known of addresses.
 
     Args:
         folders: names of the folders.
@@ -259,7 +259,7 @@ def _name(folder: str, clues: _Clues, directory: BrokerDirectory) -> str | None:
 
 
 def switched(folders: Iterable[BrokerFolder]) -> frozenset[str]:
-    """Names of brokers of which one process was slave and master by turns."""
+    """Return the names of brokers of which one process was slave and master by turns."""
     return frozenset(folder.broker_name for folder in folders if folder.turns and folder.by_turns)
 
 
@@ -302,7 +302,7 @@ def _replicas(
 def _turns(
     clues: Mapping[str, _Clues], directory: BrokerDirectory, acting: bool
 ) -> tuple[dict[str, tuple[tuple[int, bool, str], ...]], bool]:
-    """When each folder's process was the master, if not one was throughout; a slave became one.
+    """Return when each folder's process was the master, if it changed; a slave became one.
 
     Of two folders stated to be the master's, the one stated last counts.
     """
@@ -343,7 +343,7 @@ def _was_slave(statements: Iterable[_Statement], at_ms: int) -> bool:
 
 
 def _statements(clues: _Clues, directory: BrokerDirectory, acting: bool) -> list[_Statement]:
-    """On the role of one folder's process: its controller's or DLedger's word, else all there is.
+    """Return what shows a process's role: its controller's or DLedger's lines, else all others.
 
     Under either its settings mean nothing. A start repeats what it was by then, and a process that
     no line calls a slave starts as master. A slave that acts as master is none.

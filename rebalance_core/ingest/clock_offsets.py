@@ -169,7 +169,7 @@ def clock_shifts(
 def _hosts_off(
     files: Iterable[CollectedFile], counted: Mapping[str, FileStats], offsets: Mapping[Host, int]
 ) -> set[Host]:
-    """Clients whose clock is off: the epoch times in their lines, too, and not the lines alone."""
+    """Return the clients whose clock is off: the epoch times in their lines as well."""
     newest: dict[Host, int] = {}
     for file in files:
         of_file = counted.get(file.name)
@@ -200,7 +200,7 @@ def _left(host: Host, offsets: Mapping[Host, int], marks: Mapping[Host, Marks]) 
 def _late(
     files: Iterable[CollectedFile], counted: Mapping[str, FileStats]
 ) -> tuple[dict[str, int], dict[Host, int]]:
-    """By folder how much later than the epoch times in them the lines of a broker's log are.
+    """Return by folder how much later than their epoch times a broker's log lines are.
 
     Differences that nearly all agree on: not the lines of a moment at which the broker was frozen.
     Apart from them those that too few lines show, all of them late.
@@ -237,7 +237,7 @@ class _Edge(NamedTuple):
 def _offsets(
     marks: Mapping[Host, Marks], naming: ClockOff | None = None
 ) -> tuple[dict[Host, int], dict[Host, int]]:
-    """How far each host's clock is behind those of most others; those that are compared at all.
+    """Return how far each host's clock is behind most others, and all hosts that are compared.
 
     Apart those of which as many say one thing as another: how far behind the first.
     """
@@ -306,7 +306,7 @@ def _outvoted(offsets: Mapping[Host, int], naming: ClockOff) -> dict[Host, int]:
 
 
 def _visits_ms(marks: Mapping[Host, Marks]) -> int:
-    """How much later than at the first broker a client may be at the last one."""
+    """Return how much later than at the first broker a client may be at the last one."""
     hosts = {place for kind, place in marks if kind == BROKER_LOG}
     heard = {name for of in marks.values() for name in of if name.startswith(_NOTICE)}
     return VISIT_MS * max(0, max(len(hosts), len(heard)) - 1)
@@ -357,7 +357,7 @@ def _of_one_host(marks: Mapping[Host, Marks]) -> dict[Host, Marks]:
 def _of_name_servers(
     marks: Mapping[Host, Marks], known: Mapping[Host, int], late: Mapping[str, int]
 ) -> dict[Host, int]:
-    """How far name servers' clocks are behind those of brokers that started.
+    """Return how far name servers' clocks are behind those of brokers that started.
 
     A broker registers in the `REGISTERED_MS` after its start: the difference that explains most
     starts is the clocks', that of brokers that are off before any other. Where brokers' clocks are
@@ -405,7 +405,7 @@ def _explained(ahead: Iterable[tuple[int, _Start]], clock_ms: int) -> set[_Start
 def _marks(
     files: Iterable[CollectedFile], counted: Mapping[str, FileStats]
 ) -> dict[Host, dict[str, list[int]]]:
-    """By host the moments that others may have written, too, in order.
+    """Return by host the moments that others may have written, too, in order.
 
     A zone that lines are off by is corrected; what brokers write of clients are epoch times.
     """
@@ -427,7 +427,7 @@ def _marks(
 
 
 def _behind(broker: Marks, heard: _Client, starts_logged: bool, visits_ms: int) -> _Edge | None:
-    """How far the broker's clock is behind the client's; None: nothing shows it.
+    """Return how far the broker's clock is behind the client's; None: nothing shows it.
 
     A moment of the broker's log can be any of the client's with the same statement, and so any of
     these differences is possible at which no process is seen before it began. A difference is known
@@ -482,7 +482,7 @@ def _apart(behind_ms: int, visits_ms: int) -> _Edge | None:
 def _notified(
     changes: list[int], notices: list[int], joins: list[int], first: list[int], visits_ms: int
 ) -> int | None:
-    """How far a broker's clock is behind that of a client's host, by its notices; None: unknown.
+    """Return how far a broker's clock is behind a client's host, by its notices; None: unknown.
 
     A broker notifies a member of its own join, too, at once, however late the member came to it.
 
@@ -495,7 +495,7 @@ def _notified(
     """
 
     def share(behind_ms: int, late_ms: int) -> float:
-        """How many of the joins were notified then."""
+        """Return how many of the joins were notified then."""
         from_ms = behind_ms - EARLY_MS
         heard = (_count_in(notices, ms + from_ms, ms + behind_ms + late_ms) for ms in joins)
         return sum(map(bool, heard)) / len(joins)
@@ -504,7 +504,7 @@ def _notified(
         return _agree({CHANGED: changes}, {CHANGED: notices}, behind_ms, late_ms)
 
     def fit(behind_ms: int) -> tuple[int, int]:
-        """How many moments agree, and how well."""
+        """Return how many moments agree, and how well."""
         apart = (abs(_nearest(notices, ms + behind_ms) - ms - behind_ms) for ms in changes)
         return agree(behind_ms, SAME_MS), -sum(min(ms, SAME_MS) for ms in apart)
 
@@ -540,7 +540,7 @@ def _agree_alone(changes: list[int], notices: list[int], behind_ms: int | None) 
 
 
 def _count_in(times: list[int], from_ms: int, to_ms: int) -> int:
-    """How many of the sorted times are in [from_ms, to_ms]."""
+    """Return how many of the sorted times are in [from_ms, to_ms]."""
     return bisect_right(times, to_ms) - bisect_left(times, from_ms)
 
 
@@ -558,7 +558,7 @@ def _is_possible(broker: Marks, client: Marks, starts_logged: bool, behind_ms: i
 
 
 def _between(one: Marks, other: Marks, visits_ms: int) -> _Edge | None:
-    """How far the first broker's clock is behind the second's, by the joins that both log first.
+    """Return how far the first broker's clock is behind the second's, by joins that both log.
 
     Clients that started together come back to a broker together, too: joins have to be apart. All
     may come to one broker later than to the other: the connections of a client that is killed end
@@ -627,7 +627,7 @@ def _of_most(differences: list[int]) -> int | None:
 
 
 def _agree(broker: Marks, client: Marks, behind_ms: int, late_ms: int) -> int:
-    """How many moments both have, the client that much later, if the broker is so behind."""
+    """Return how many moments both have, the client that much later, if the broker is so behind."""
 
     def inside(late: int) -> bool:
         return -EARLY_MS <= late <= late_ms
@@ -648,7 +648,7 @@ def _nearest(times: list[int], at_ms: int) -> int:
 def _relative(
     root: Host, edges: Mapping[Host, Mapping[Host, _Edge]]
 ) -> tuple[dict[Host, int], dict[Host, int]]:
-    """Offsets of all hosts that are compared with the root or others of them; most have none.
+    """Return the offsets of hosts that are compared, to the root or others; most have none.
 
     A host that those with the usual clock disagree on is left out. Where no clock is usual, or one
     host alone shows that a broker is off, they are what `ClockShifts.unsure` has.
@@ -705,7 +705,7 @@ _MACHINES = {DUMPS: "makes the dumps", STORES: "copies the stores"}
 def _copy_findings(
     copies: Mapping[str, ClockOff],
 ) -> Iterator[tuple[str, str, Mapping[str, object]]]:
-    """Text, remedy and evidence of each machine whose clock names files wrongly."""
+    """Yield the text, remedy and evidence of each machine whose clock names files wrongly."""
     for what, off in sorted(copies.items()):
         if not off.compared:
             continue
@@ -741,7 +741,7 @@ _FOLDERS = {BROKER_LOG: "brokers", CLIENT_LOG: "clients", NAMESRV_LOG: "namesrv"
 
 
 def offset_findings(shifts: ClockShifts) -> Iterator[Finding]:
-    """One finding for each host that is off, and for each whose lines differ from its clock."""
+    """Yield a finding for each host that is off, and for each whose lines differ from its clock."""
     corrected, synchronise = "are read as corrected.", "Synchronise the host's clock (chrony, NTP)."
     found: list[tuple[str, str, Mapping[str, object]]] = []
     for place, late_ms in sorted(shifts.late.items()):

@@ -100,7 +100,7 @@ def zone_shifts(collection: Collection, stats: Iterable[FileStats]) -> dict[str,
 
 
 def _of_dumps(files: Iterable[CollectedFile], counted: Mapping[str, FileStats]) -> dict[str, int]:
-    """All dumps with local times, if each client of consumerStatus is off by one zone."""
+    """Return all dumps with local times, if each client of consumerStatus is off by one zone."""
     dumps = [f for f in files if f.kind == ADMIN and f.arguments[0] in ZONED_COMMANDS]
     gaps = [gap for file in dumps if (gap := counted[file.name].gap_low) is not None]
     zones = Counter(nearest_zone(gap - PULLED_MS // 2, PULLED_MS) for gap in gaps)
@@ -139,7 +139,7 @@ def corrected(pieces: Iterable[Evidence], shifts: Shifts) -> Iterator[Evidence]:
 
 
 def zone_findings(collection: Collection, shifts: Shifts) -> Iterator[Finding]:
-    """One finding for each machine whose files are off."""
+    """Yield a finding for each machine whose files are off."""
     named: dict[tuple[str, str, int], list[str]] = {}
     for file in collection.files:
         if file.name in shifts:

@@ -284,7 +284,7 @@ class ClusterContext:
         return dict(self.addresses) | placed
 
     def acting_master_place(self, broker: str, at_ms: int) -> str:
-        """Place of the process that is the master at that time, of those that are so by turns."""
+        """Return the place of the process that is the master then, of those that are by turns."""
         replicas = [f for f in self.folders.values() if f.broker_name == broker and f.by_turns]
         return next((folder.place for folder in replicas if folder.is_authoritative(at_ms)), broker)
 
@@ -566,7 +566,7 @@ def _at(place: str, piece: Evidence) -> Evidence:
 
 
 def _of_process(kind: str) -> bool:
-    """On the table of consumers of the very process that logged it, or that was asked."""
+    """Return True for evidence on the table of consumers of the process that logged it itself."""
     return kind == "member" or (kind in LOG_FACTS and LOG_FACTS[kind].of_slaves)
 
 

@@ -146,7 +146,7 @@ def _spanning(
 def _files(
     rows: FactRows, collection: Collection, stats: Iterable[FileStats], context: ClusterContext
 ) -> None:
-    """One row per broker or name server and kind of file, over all of them."""
+    """Add a row per broker or name server and kind of file, over all its files."""
     counted = {one.name: one for one in stats}
     by_place: dict[tuple[str, str], list[CollectedFile]] = {}
     for file in collection.files:
@@ -226,7 +226,7 @@ def _not_read(
 
 
 def _not_collected(rows: FactRows, collection: Collection, context: ClusterContext) -> None:
-    """Return what the collector names, and unfinished copies that it does not name."""
+    """Add what the collector names, and unfinished copies that it does not name."""
     failed = {one.what: one.why for one in collection.settings.failed}
     for piece in collection.refused:
         whole = piece.source.removesuffix(PART)
@@ -276,7 +276,7 @@ def name_server(collection: Collection, place: str) -> str:
 
 
 def _moments(file: CollectedFile, stats: FileStats, context: ClusterContext) -> list[int]:
-    """First and last statement of a log, else when a store was copied, or was exported."""
+    """Return first and last statement of a log, else when a store was copied, or was exported."""
     if file.is_log:
         return [time for time in (stats.first_ms, stats.last_ms) if time is not None]
     written_ms = context.exported.get(file.name) or file.written_ms
@@ -341,7 +341,7 @@ def _registered(
     ordered: Iterable[ClusterEvidence],
     context: ClusterContext,
 ) -> None:
-    """BROKER_REGISTERED: the last line of each name server's log on each broker.
+    """Add BROKER_REGISTERED: the last line of each name server's log on each broker.
 
     A broker that registers anew had been removed: where no line shows when, `untold_ms` is the time
     before.
@@ -377,7 +377,7 @@ def _registered(
 
 
 def _broker_stores(rows: FactRows, context: ClusterContext) -> None:
-    """BROKER_STORE: one row for each broker with a RocksDB."""
+    """Add BROKER_STORE: a row for each broker with a RocksDB."""
     for broker, store in broker_stores(context):
         details: dict[str, object] = {"form": store.form}
         details |= {name: store.known(kind) for kind, name in STORE_NAMES.items()}

@@ -310,7 +310,7 @@ def asked_at(file: CollectedFile, proxies: AnyCollection[str]) -> CollectedFile:
 
 
 def hosts_of_dumps(files: Iterable[CollectedFile], brokers: AnyCollection[str]) -> set[str]:
-    """Hosts that are no broker and that the names of dumps alone show: proxies.
+    """Return the hosts that are no broker and that the names of dumps alone show: proxies.
 
     clusterList is of no group; a list of members is named after the group and whom it was asked of.
     A word counts that stands so after several groups of which brokers were asked, too.
@@ -339,7 +339,7 @@ _BROKER_FIELD = re.compile(r'"brokerName" *: *"([^"\\]+)"|^brokerName *= *(\S+)\
 def brokers_of_dumps(
     files: Iterable[CollectedFile], known: AnyCollection[str], heads: Mapping[str, bytes]
 ) -> set[str]:
-    """Brokers that the names of dumps may end in and that no folder or setting names.
+    """Return brokers that the names of dumps may end in and that no folder or setting names.
 
     clusterList, topicRoute and getBrokerConfig name them. Where these are missing, a word is one
     that ends lists of members of several groups, which other dumps name.

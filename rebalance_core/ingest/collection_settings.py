@@ -65,7 +65,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def parse_given_groups(
     text: str, name: str, cluster: str
 ) -> tuple[dict[str, "ConsumerGroupsGiven"], list[Unread]]:
-    """Rows by group, each with any of the table's columns; and the lines that are none.
+    """Return rows by group, each with any of the table's columns; and the lines that are none.
 
     Rows of another cluster are refused; a group named twice keeps its first row.
     """

@@ -125,7 +125,7 @@ def coverage_rows(
 
 
 def _host(file: CollectedFile) -> tuple[str, Role, str]:
-    """Host, role and kind of a file."""
+    """Return the host, role and kind of a file."""
     if file.kind == ADMIN:
         return ADMIN_HOST, "ADMIN", file.kind
     return file.place.removeprefix(PROXIES), _ROLES[file.name.partition("/")[0]], file.kind
@@ -279,7 +279,7 @@ def _stretches(
 
 
 def _silence(steps: list[int], end: int, least_ms: int) -> Iterator[tuple[int, int]]:
-    """From the last routine line to the end of the log, where that is too long."""
+    """Yield the time from the last routine line to the end of the log, where it is too long."""
     if steps and end - (steps[-1] + STEP_MS) > least_ms:
         yield steps[-1] + STEP_MS - 1, end
 
@@ -312,7 +312,7 @@ def _gaps(steps: list[int]) -> list[int]:
 
 
 def _usual(gaps: list[int]) -> int:
-    """How long at most it is usual to wait for the next step; of no gap that is not known: 0.
+    """Return how long at most the next step usually takes; 0 of a gap that is not known.
 
     The longest of a few gaps is none that is usual.
     """

@@ -127,7 +127,7 @@ def _group_of_progress(argument: str, results: Collection[Fact | Unread]) -> str
 
 
 def _error(results: Collection[Fact | Unread]) -> str:
-    """Class, code and message of the failure, empty if none was printed."""
+    """Return the class, code and message of the failure, empty if none was printed."""
     for fact in answers(results):
         if fact.kind == "admin_error":
             code = fact.values["code"]
@@ -185,7 +185,7 @@ def is_fact_only(kind: str) -> bool:
 
 
 def _address(kind: str) -> tuple[str, str]:
-    """Who puts a kind together, and the field that names the group or topic."""
+    """Return the part that combines a kind, and the field that names the group or topic."""
     if kind in LOG_FACTS:
         return LOG_FACTS[kind].part, LOG_FACTS[kind].key
     return _STORES.get(kind, ("", ""))

@@ -224,5 +224,5 @@ def _array(column: tuple[object, ...], kind: pa.DataType) -> pa.Array:
 
 
 def _text(value: object) -> object:
-    """Lone surrogates cannot travel as UTF-8; they come from broken names only."""
+    """Return text without lone surrogates, which come from broken names and are not UTF-8."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -179,7 +179,7 @@ def _folders(context: ClusterContext) -> Iterator[Finding]:
 
 
 def _unknown_versions(context: ClusterContext) -> Iterator[Finding]:
-    """One finding for each version of brokers whose rules are not known."""
+    """Yield a finding for each version of brokers whose rules are not known."""
     for version, brokers, instead, remedy in not_modelled(context.versions):
         yield finding(
             "INGEST_VERSION_NOT_MODELLED",

@@ -91,7 +91,7 @@ def consume_timestamp(
 
 
 def local_seconds_ms(text: str | None, zone: str) -> int | None:
-    """``yyyyMMddHHmmss`` in a zone (UtilAll.parseDate), None if it is none.
+    """Parse ``yyyyMMddHHmmss`` in a zone (UtilAll.parseDate); None if it is no such time.
 
     A time before 1970, as 19700101000000 is in the east, gives 0: no message is older than either.
 
@@ -307,7 +307,7 @@ def _known(row: ConsumerGroupsGiven) -> ConsumerGroupsGiven:
 
 
 def _of_proxies(pieces: Iterable[GroupEvidence]) -> ConsumerGroupsGiven:
-    """FIFO or not: the broker alone decides it, by the newest stores of the group's settings."""
+    """Return whether the group is FIFO: the broker decides it, by the newest settings stores."""
     orderly = [
         piece.values["consume_message_orderly"]
         for piece in pieces

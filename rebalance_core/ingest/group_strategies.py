@@ -76,7 +76,7 @@ class GroupStrategies:
     roomless: set[str] = field(default_factory=set)
 
     def take_instead(self, text: str, other: str) -> None:
-        """Everywhere the other text instead of one."""
+        """Take the other text everywhere."""
         self.group = other if self.group == text else self.group
         for texts in (self.members, self.assumed):
             texts.update({key: other for key, strategy in texts.items() if strategy == text})
@@ -400,7 +400,7 @@ def check_parameters(
 
 
 def _reads_ids(strategy: str) -> bool:
-    """Whether owners follow from the text of client ids, not from their order alone."""
+    """Return True if owners follow from the text of client ids, not from their order alone."""
     return strategy.startswith((RING, f"GO_{RING}", NEARBY)) or _name(strategy) in custom.names(
         custom.STRATEGIES
     )
@@ -425,7 +425,7 @@ def _dumps(
     presence: Presence,
     context: ClusterContext,
 ) -> Iterable[tuple[list[str], Owners]]:
-    """Members and owners of each topic in each dump that shows a settled group.
+    """Yield the members and owners of each topic in each dump that shows a settled group.
 
     A broker on which the group never committed is left out of the dump (rocketmq.md §13 no. 3):
     only topics that it shows on every broker with a connection of the group are whole. Nor is one
@@ -465,7 +465,7 @@ def _dumps(
 
 
 def _partial_topics(pieces: Iterable[Evidence]) -> set[tuple[str, str]]:
-    """Files of consumerProgress -s, each with the topics of which rows may be missing."""
+    """Return files of consumerProgress -s, each with the topics of which rows may be missing."""
     return {
         (file_of(piece.source), piece.values["topic"])
         for piece in filter(_of_strategies, pieces)
@@ -526,7 +526,7 @@ def _explains(
 
 
 def _tried(assumed: str) -> dict[str, None]:
-    """Texts that may explain a group of which no file names the strategy, own ones last."""
+    """Return texts that may explain a group of which no file names the strategy, own ones last."""
     return dict.fromkeys((assumed, *CANDIDATES, *custom.names(custom.STRATEGIES)))
 
 
@@ -542,7 +542,7 @@ def _inferred(group: str, text: str) -> Finding:
 
 
 def _unknown(group: str, assumed: str, why: str, tried: str = "") -> Finding:
-    """Where nothing was ``tried`` it is no more than what the files lack."""
+    """Return the finding; where nothing was ``tried`` it states only what the files lack."""
     return finding(
         "INGEST_STRATEGY_UNKNOWN",
         f"No file names the strategy of {group}, and {why}: its ownership is UNKNOWN and cannot "

@@ -70,7 +70,7 @@ REJECTED_TABLE = "collection"
 
 
 def complete(tables: Tables, cluster: str) -> RowsByTable:
-    """All rows of a collection in their final form."""
+    """Return all rows of a collection in their final form."""
     tables = tables | {"cluster_events": sequenced(tables.get("cluster_events", []))}
     whole = by_name(once(tables))
     named = {name: of_cluster(name, rows, cluster) for name, rows in whole.items()}
@@ -116,7 +116,7 @@ def of_cluster(
 
 
 def sequenced(events: Iterable[Event]) -> list[Event]:
-    """All events of some moments in their order, with their place among those of one moment."""
+    """Return all events of some moments in order, with their place among those of a moment."""
     ordered = sorted(events, key=event_order)
     last_ms, sequence = None, 0
     for row in ordered:
@@ -134,7 +134,7 @@ def newest(
     key_of: Callable[[Observed], tuple[object, ...]],
     offset_of: Callable[[Observed], int],
 ) -> list[Observed]:
-    """One row a key: of several observations of one instant the one furthest on."""
+    """Return a row a key: of several observations of one instant the furthest."""
     best: dict[tuple[object, ...], Observed] = {}
     for row in rows:
         key = key_of(row)
@@ -144,7 +144,7 @@ def newest(
 
 
 def rejected_row(piece: Unread) -> RejectedRow:
-    """One row of ``rejected``."""
+    """Return a row of ``rejected``."""
     issue: Issue = {"code": piece.code, "message": piece.message}
     return {
         "table_name": REJECTED_TABLE,
@@ -161,7 +161,7 @@ LISTED = 20
 
 
 def group_tables(group: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """Events, settings, observed rows and findings of one group, in any order of the evidence."""
+    """Return events, settings, observed rows and findings of one group; any order of evidence."""
     evidence = sorted(
         through_proxies(of_group(without_torn_rows(pieces), context), context),
         key=lambda p: (context.time_of(p), p.place, p.position, p.source, p.kind),
@@ -259,7 +259,7 @@ def _observed(
 
 
 def _versions(pieces: Iterable[GroupEvidence], modes: Mapping[str, str]) -> dict[str, str]:
-    """Client versions that dumps list; a broker's registration line is nearer and goes first.
+    """Return versions of clients that dumps list; a broker's registration line goes first.
 
     A proxy answers its own for every member's, a broker with one inside for those of gRPC.
     """
@@ -364,7 +364,7 @@ def _complete_joins(events: Iterable[Event], **columns: Mapping[str, str | int])
 
 
 def _in_order(events: list[Event]) -> list[Event]:
-    """Events by time; of one instant in the order in which they were put together."""
+    """Return the events by time; of one instant in the order in which they were put together."""
     for index, row in enumerate(events):
         row[ORDER] = index
     events.sort(key=event_order)
@@ -374,7 +374,7 @@ def _in_order(events: list[Event]) -> list[Event]:
 
 
 def _release_unknown(group: str, libraries: Mapping[str, str]) -> Iterator[Finding]:
-    """One finding for all members that are no Java clients."""
+    """Yield a finding for all members that are no Java clients."""
     if libraries:
         names = ", ".join(sorted({*libraries.values()}))
         yield finding(
@@ -389,7 +389,7 @@ def _release_unknown(group: str, libraries: Mapping[str, str]) -> Iterator[Findi
 
 
 def _taken_as_java(group: str, languages: Mapping[str, str]) -> Iterator[Finding]:
-    """One finding for all members of languages of which nothing is known."""
+    """Yield a finding for all members of languages that are not modelled."""
     clients = sorted(c for c, language in languages.items() if not is_modelled(language))
     if clients:
         names = ", ".join(sorted({languages[client] for client in clients}))
@@ -404,7 +404,7 @@ def _taken_as_java(group: str, languages: Mapping[str, str]) -> Iterator[Finding
 
 
 def _not_modelled(group: str, versions: Mapping[str, str]) -> Iterator[Finding]:
-    """One finding for each version of clients whose rules are not known."""
+    """Yield a finding for each version of clients whose rules are not known."""
     for version, clients, instead, remedy in not_modelled(versions):
         yield finding(
             "INGEST_VERSION_NOT_MODELLED",
@@ -420,7 +420,7 @@ def _not_modelled(group: str, versions: Mapping[str, str]) -> Iterator[Finding]:
 def _of_static_topics(
     group: str, events: Iterable[Event], context: ClusterContext
 ) -> Iterator[Finding]:
-    """One finding for each static topic that a member subscribes."""
+    """Yield a finding for each static topic that a member subscribes."""
     for topic in sorted(_subscribed(events) & context.static_topics.keys()):
         yield finding(
             "INGEST_STATIC_TOPIC",
@@ -445,7 +445,7 @@ def _all_broadcast(events: Iterable[Event], given: ConsumerGroupsGiven) -> bool:
 def _of_lite_topics(
     group: str, events: Iterable[Event], context: ClusterContext
 ) -> Iterator[Finding]:
-    """One finding for each topic of type LITE that a member subscribes."""
+    """Yield a finding for each topic of type LITE that a member subscribes."""
     for topic in sorted(_subscribed(events) & context.lite_topics.keys()):
         yield finding(
             "INGEST_LITE_TOPIC",

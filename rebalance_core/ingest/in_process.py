@@ -126,7 +126,7 @@ def read_file(reader: FileReader, path: Path) -> Iterator[Evidence | Unread]:
 
 
 def _read_log(reader: FileReader, blocks: Iterable[bytes]) -> Iterator[Evidence | Unread]:
-    """All that the lines of one whole log state."""
+    """Yield all that the lines of one whole log state."""
     before = 0
     for block in blocks:
         lines = lines_in(block)
@@ -142,7 +142,7 @@ def _blocks(file: CollectedFile, path: Path) -> Iterator[bytes]:
 
 
 def total_stats(collection: Collection, parts: Iterable[FileStats]) -> list[FileStats]:
-    """One count a file, in order: splits added up, and files of which nothing was read."""
+    """Return a count a file, in order: splits added up, and files of which nothing was read."""
     totals = {f.name: FileStats(f.name, f.kind) for f in collection.files if f.kind != GIVEN_GROUPS}
     for part in sorted(parts, key=lambda part: part.begins):
         total = totals[part.name]

@@ -121,9 +121,7 @@ class LogBlock:
         return sorted(around)
 
     def _in_repeated_hours(self, zone: tzinfo) -> list[int]:
-        """Lines with a local time of an hour that the zone repeats: those before a line say in
-        which pass of the hour it is.
-        """
+        """Return lines of an hour that the zone repeats: those before show in which pass."""
         hours = pc.utf8_slice_codeunits(self.times, 0, _HOUR_CHARACTERS)
         repeated = [
             hour

@@ -72,7 +72,7 @@ class FactRows:
         client_id: str | None = None,
         merge: Merge | None = None,
     ) -> None:
-        """One statement; `merge` joins details that do not tell two things apart."""
+        """Add a statement; `merge` joins details that do not distinguish two things."""
         declared = FACT_KINDS[kind]
         texts = {name: as_text(value) for name, value in (details or {}).items()}
         what = () if merge else tuple(sorted(texts.items()))
@@ -190,7 +190,7 @@ def add_log_rows(
 
 
 def _declared(rows: FactRows, piece: Evidence, at_ms: int, clients: Clients | None) -> None:
-    """One row of the kind declared, with the fact's fields in the columns of their names.
+    """Add a row of the kind declared, with the fact's fields in the columns of their names.
 
     Where the line of a broker names no broker it is its own; the client that a client's line is
     about is found by its process.

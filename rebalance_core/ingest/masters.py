@@ -131,7 +131,7 @@ def process_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterato
 
 
 def role_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Losses of masters, and the moments at which another replica, or the same again, became it.
+    """Yield losses of masters, and when another replica, or the same again, became master.
 
     A loss is dated by what records the end of that master's process or role: the name server, its
     own stop, a slave that copies in vain, or the line in which it becomes a slave; else by the
@@ -171,7 +171,7 @@ def role_turns(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[M
 def _listed_since(
     ordered: list[ClusterEvidence], name: str, since_ms: int, until_ms: int, lost: Collection[str]
 ) -> Iterator[MasterTurn]:
-    """Another master, of which no log was collected, in the first list that has it."""
+    """Yield another master, of which no log was collected, in the first list with it."""
     for piece in ordered:
         at_ms = piece.at_ms or 0
         if piece.kind != "broker" or not since_ms < at_ms < until_ms:
@@ -194,7 +194,7 @@ def _ends(piece: ClusterEvidence, folder: str, addresses: Collection[str]) -> bo
 
 
 def _slave_runs(running: dict[str, bool], replicas: Replicas, name: str) -> bool:
-    """One whose folder was collected, unless it was seen to stop; else any is taken to run."""
+    """Return True for a collected slave that was not seen to stop; any other is taken to run."""
     slaves = [f for f, r in replicas.folders.items() if r.slave and r.broker_name == name]
     return not slaves or any(running.get(folder, True) for folder in slaves)
 
@@ -239,7 +239,7 @@ _ALIVE = ("broker_booted", "broker_starting", "broker_stopping", "broker_propert
 def gone_before(
     ordered: list[ClusterEvidence], replicas: Replicas, logged: list[MasterTurn], start_ms: int
 ) -> Iterator[MasterTurn]:
-    """One loss, at the begin of the period, for each master that was gone from the first on.
+    """Yield a loss, at the begin of the period, for each master that was gone from the first on.
 
     It is so where slaves stand alone in the first list or route, or registered with a name server
     that started and has not heard of the master for a minute; and nothing earlier shows the master.
@@ -269,7 +269,7 @@ def gone_before(
 
 
 def _routed(ordered: list[ClusterEvidence], replicas: Replicas) -> Iterator[MasterTurn]:
-    """Routes of a broker that has slaves, with its master or without."""
+    """Yield the routes of a broker that has slaves, with its master or without."""
     for piece in ordered:
         if piece.kind == "route_broker" and piece.values["addresses"]:
             ids = {int(one): address for one, address in piece.values["addresses"].items()}
@@ -465,7 +465,7 @@ def modes_at_end(
 
 
 def _alternating(found: Iterable[MasterTurn], replicas: Replicas) -> list[MasterTurn]:
-    """Each broker's turns from its first loss on, one up after each down."""
+    """Return each broker's turns from its first loss on, one up after each down."""
     down: set[str] = set()
     turns = []
     for turn in sorted(found, key=lambda turn: (turn.at_ms, turn.broker_name)):

@@ -64,7 +64,7 @@ def _declared(kind: str, values: Mapping[str, object]) -> dict[str, object]:
 
 
 def dump(rows: FactRows, piece: DumpPiece, at_ms: int) -> None:
-    """DUMP: one file with the output of mqadmin."""
+    """Add DUMP: a file with the output of mqadmin."""
     v = piece.values
     unsure = ("queues_told", "cut_off", PARTIAL)
     details = {name: one for name, one in _declared("DUMP", v).items() if name not in unsure}
@@ -120,7 +120,7 @@ def _config(rows: FactRows, piece: SubscriptionGroupPiece, at_ms: int) -> None:
 
 
 def _at_broker(rows: FactRows, piece: GroupConnectionPiece | NoMembersPiece, at_ms: int) -> None:
-    """Also of a broker that knows no member; what it does not say of the group is empty."""
+    """Add a broker's answer, also if it knows no member; what it lacks of the group is empty."""
     v = piece.values if piece.kind == "group_connection" else None
     details: dict[str, object] = {
         "members": v["members"] if v else 0,
@@ -251,7 +251,7 @@ DOCUMENT_READERS: dict[str, DocumentReader] = {
 def member_rows(
     group: str, pieces: list[Evidence], context: ClusterContext
 ) -> list[ObservedMembersBegun]:
-    """Members as ``consumerConnection`` lists them at one broker, and as each one answers itself.
+    """Return members as ``consumerConnection`` lists them at a broker, and as each answers.
 
     Subscriptions are without the retry topic, as in cluster_events; those of
     ``consumerConnection`` are the group's at the broker asked, not the member's.
@@ -321,7 +321,7 @@ def _of_queue(piece: Evidence) -> TypeGuard[ClientQueuePiece | QueueProgressPiec
 def ownership_rows(
     group: str, pieces: Iterable[Evidence], presence: Presence, context: ClusterContext
 ) -> list[ObservedOwnershipBegun]:
-    """Queues that clients hold: of ``consumerStatus``, and of ``consumerProgress -s true``.
+    """Return queues that clients hold: of ``consumerStatus``, and of ``consumerProgress -s true``.
 
     The latter shows the text before the ``@`` of the client id alone: a row is made where just one
     member of then begins so.

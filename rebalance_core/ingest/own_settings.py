@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def own_intervals(
     group: str, pieces: Iterable[GroupEvidence], clients: Iterable[str], context: ClusterContext
 ) -> tuple[dict[str, dict[str, int]], list[Finding]]:
-    """Intervals of single clients that are not their group's, by column and client id.
+    """Return intervals of single clients that are not their group's, by column and client id.
 
     What ``collection.toml`` states of a client goes before what it printed itself, and there its
     answer to consumerStatus before its log.
@@ -149,7 +149,7 @@ def _turns(name: str, moments: Iterable[tuple[int, str, str, bool]]) -> Iterator
 def is_notified(
     group: str, pieces: Iterable[GroupEvidence], context: ClusterContext
 ) -> tuple[bool, list[Finding]]:
-    """Return False if any store or log of a broker has the group's switch off at any time.
+    """Return False, and findings, if any store or log of a broker ever has the switch off.
 
     A group has one switch for its whole history. Windows of a switch that is off hold those of a
     switch that is on; a finding states where it was both.

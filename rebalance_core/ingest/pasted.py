@@ -184,12 +184,12 @@ class _Recognition:
         raise NotRecognised(_reason(refusal) if refusal else self._why_not())
 
     def _asked(self) -> Iterator[CollectedFile]:
-        """Return what the file is by its name, and by the command line copied with it."""
+        """Yield what the file is by its name, and by the command line copied with it."""
         yield from self._named()
         yield from self._commanded()
 
     def _named(self) -> Iterator[CollectedFile]:
-        """Return what the file may be by its path in a collection, or by its own name."""
+        """Yield what the file may be by its path in a collection, or by its own name."""
         parts = PurePath(self.shown).parts
         names = ["/".join(parts[n:]) for n, part in enumerate(parts[:-1]) if part in _FOLDERS]
         for folder in _FOLDERS:
@@ -206,7 +206,7 @@ class _Recognition:
                 yield self._answer(command, end.lstrip("-_. "))
 
     def _commanded(self) -> Iterator[CollectedFile]:
-        """Return what the command line states that was copied with its answer."""
+        """Yield what the command line states that was copied with its answer."""
         for command, rest in _COMMAND.findall(self._text)[:1]:
             given = {name: value.strip("\"'") for name, value in _OPTION.findall(f" {rest}")}
             group, topic, client = (
@@ -218,7 +218,7 @@ class _Recognition:
                 yield self._answer(command, argument, client if command == STATUS else "")
 
     def _any_kind(self) -> Iterator[CollectedFile]:
-        """Everything that its content may show the file to be."""
+        """Yield the everything that its content may show the file to be."""
         gzipped = ".gz" if self.shown.endswith(".gz") else ""
         for kind, home in _HOMES.items():
             file = identify(home + gzipped, self.size) or identify(home, self.size)
@@ -237,7 +237,7 @@ class _Recognition:
         return CollectedFile(name, ADMIN, size=self.size, arguments=arguments)
 
     def _read_as(self, file: CollectedFile) -> tuple[int, PastedFile]:
-        """How much more of the file is understood than refused, as a file of this kind."""
+        """Return how much more of the file is understood than refused, as a file of this kind."""
         settings = CollectionSettings(UNNAMED_CLUSTER)
         pasted = PastedFile(
             self.path.parent, settings, (file,), (), path=self.path, shown=self.shown
@@ -355,7 +355,7 @@ class _Recognition:
 
 
 def _score(results: Iterable[Fact | Unread]) -> int:
-    """How much more was understood than refused; an answer that is a failure counts a little."""
+    """Return how much more was understood than refused; a failure counts a little."""
     results = [one for one in results if isinstance(one, Stated) or one.code != STRAY_LINE]
     stated = [one for one in results if isinstance(one, Stated) and one.kind != "no_output"]
     shown = sum(piece.kind != "admin_error" for piece in stated)

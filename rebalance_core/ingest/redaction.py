@@ -202,7 +202,7 @@ def _split(instance: str) -> tuple[str, str]:
 
 
 def _heads(heads: Iterable[str]) -> dict[str, str]:
-    """Numbers for process ids; other names stay on their side of the numbers."""
+    """Return numbers for process ids; other names keep their side of the numbers."""
     classes: dict[str, set[str]] = {"-": set(), "": set(), "i": set()}
     for head in heads:
         first = head[:1]
@@ -222,7 +222,7 @@ def _in_order(
 
 
 def _numbers(prefix: str, digits: int) -> Callable[[int, AnyCollection[str]], list[str]]:
-    """Names of one length, a prefix and a number."""
+    """Return the names of one length, a prefix and a number."""
 
     def draw(count: int, taken: AnyCollection[str]) -> list[str]:
         width = max(digits, len(str(count)) + 2)
@@ -233,7 +233,7 @@ def _numbers(prefix: str, digits: int) -> Callable[[int, AnyCollection[str]], li
 
 
 def _addresses(count: int, taken: AnyCollection[str]) -> list[str]:
-    """Addresses of one length, so that one is never the beginning of another."""
+    """Return addresses of one length, so that no address is the beginning of another."""
     if count > _MOST_HOSTS:
         raise InputRefused(f"{count} hosts are too many to redact; valid: up to {_MOST_HOSTS}")
     drawn = SystemRandom().sample(range(100**3), 2 * count)
@@ -569,7 +569,7 @@ def refuse_places(folder: Path | None, output: Path, key_file: Path) -> None:
 
 
 def _copy(source: Path, target: Path, file: CollectedFile, redaction: Redaction) -> str:
-    """Why the copy is not whole; empty if it is."""
+    """Return why the copy is not whole; empty if it is."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + PART)
     if target.exists() or part.exists():
@@ -599,7 +599,7 @@ def _settings(
     paths: Mapping[str, str],
     failed: Iterable[NotCollected],
 ) -> str:
-    """``collection.toml`` of the copy: patterns of names are resolved into names."""
+    """Write ``collection.toml`` of the copy: patterns of names are resolved into names."""
     settings = collection.settings
     lines = [f"cluster = {_toml(settings.cluster)}"]
     if settings.admin_time_zone:

@@ -62,7 +62,7 @@ class Statement:
 def statements_by_topic(
     pieces: Iterable[GroupEvidence], context: ClusterContext
 ) -> dict[str, list[Statement]]:
-    """Statements of stores' entries and of clients by topic, in the order of the evidence."""
+    """Return the statements of stores and clients by topic, in the order of the evidence."""
     by_topic: dict[str, list[Statement]] = {}
     for piece in pieces:
         if piece.kind in ("request_mode", "broker_allocated", "client_pop_queue"):
@@ -314,7 +314,7 @@ class _History:
     """What clients were given since a store last showed the mode of now."""
 
     def take(self, at_once: list[Statement]) -> None:
-        """Statements of one moment."""
+        """Take the statements of one moment."""
         for one in at_once:
             if one.broker is not None and one.mode is not None:
                 self._brokers.pop(_ANY_BROKER, None)
@@ -362,7 +362,7 @@ class _History:
         return next((a for a in self._answers if self._tells(a, before, mode)), one)
 
     def _tells(self, answer: Statement, before: RequestMode, mode: RequestMode) -> bool:
-        """Only the new share number explains the answer, also a moment earlier."""
+        """Return True if only the new share number explains the answer, even a moment earlier."""
         return all(
             _whole_brokers(before, members) != _whole_brokers(mode, members) == answer.whole_brokers
             for members in map(self.presence.processes, (answer.at_ms - NOTIFIED_MS, answer.at_ms))

@@ -118,7 +118,7 @@ RANK = {
 def event(
     event_type: str, event_ms: int, source: str, /, **columns: Unpack[ClusterEventsGiven]
 ) -> Event:
-    """One event without cluster and sequence; columns that are None are left out."""
+    """Return an event without cluster and sequence; columns that are None are left out."""
     row = {"event_type": event_type, "event_ms": event_ms, "source": source}
     row |= {name: value for name, value in columns.items() if value is not None}
     return cast("Event", row)
@@ -159,7 +159,7 @@ def finding(
     first_ms: int | None = None,
     last_ms: int | None = None,
 ) -> FindingsBegun:
-    """One row of ``findings`` without the cluster, by what it is about and when.
+    """Return a row of ``findings`` without the cluster, by what it is about and when.
 
     Raises:
         KeyError: the id is none of `FINDING_IDS`; files of accepted findings are checked by them.

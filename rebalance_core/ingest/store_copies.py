@@ -35,7 +35,7 @@ AnyEvidence = TypeVar("AnyEvidence", bound=Evidence)
 
 
 def without_repeats(pieces: Iterable[AnyEvidence]) -> list[AnyEvidence]:
-    """Yield the evidence without what an earlier file of the same log has stated already.
+    """Return the evidence without what an earlier file of the same log has stated already.
 
     What one file states twice stays twice. Two pieces of a log that were rotated share at most the
     second of the rotation.
@@ -66,7 +66,7 @@ def without_repeats(pieces: Iterable[AnyEvidence]) -> list[AnyEvidence]:
 
 
 def _shared_spans(pieces: Sequence[Evidence]) -> dict[str, list[_Span]]:
-    """By place the times that more than one file covers."""
+    """Return by place the times that more than one file covers."""
     if not any(piece.position >> FILE_BITS for piece in pieces):
         return {}
     spans: dict[str, dict[int, _Span]] = {}
@@ -196,7 +196,7 @@ class BrokerStore:
         return self.dates.get(self.newest.get(kind, ""))
 
     def known(self, kind: str) -> int | None:
-        """From when the newest is that shows a kind of store: a copy, or what a command printed."""
+        """Return from when the newest copy or output that shows a kind of store is."""
         shown = (self.date(kind), self.printed.get(kind))
         return max((at_ms for at_ms in shown if at_ms is not None), default=None)
 
@@ -284,7 +284,7 @@ def _dates(
     exports: list[int],
     listings: list[tuple[int, StoreFormPiece]],
 ) -> dict[str, int | None]:
-    """When each copy's content was exported, by the file."""
+    """Return when each copy's content was exported, by the file."""
     dates: dict[str, int | None] = {}
     before: tuple[int, str | None, int] | None = None
     for at_ms, piece in copies:

@@ -99,7 +99,7 @@ def _strangers(collection: Collection, pieces: Iterable[Evidence]) -> dict[str, 
 
 
 def _of_other_clusters(own: str, pieces: Iterable[ClusterEvidence]) -> dict[str, str]:
-    """By folder of a broker of another cluster that cluster."""
+    """Return by folder of another cluster's broker that cluster."""
     printed: dict[str, set[str]] = defaultdict(set)
     registered: dict[str, set[str]] = defaultdict(set)
     addresses: dict[str, set[str]] = defaultdict(set)
@@ -153,7 +153,7 @@ def _of_other_brokers(collection: Collection, on_cluster: list[ClusterEvidence])
 
 
 def _names(pieces: Iterable[ClusterEvidence]) -> Iterator[tuple[str, str, str]]:
-    """Folder, file and broker name of each statement of a file on whose it is."""
+    """Yield the folder, file and broker name of each statement of a file on whose it is."""
     for piece in pieces:
         file = file_of(piece.source)
         if piece.kind == "broker_booted":
@@ -167,7 +167,7 @@ def _names(pieces: Iterable[ClusterEvidence]) -> Iterator[tuple[str, str, str]]:
 
 
 def _own_name(folder: str, logs: Mapping[str, set[str]], known: set[str]) -> str:
-    """Whose folder it is by its logs and its name; empty: that is not decided."""
+    """Return whose folder it is by its logs and its name; empty: that is not decided."""
     names = set().union(*logs.values())
     for candidates in ({folder} & names, names & known, names, {folder} & known):
         if candidates:

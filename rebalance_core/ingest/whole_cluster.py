@@ -187,8 +187,8 @@ def context_of(
 
 
 def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
-    """Folders with a broker.log, and when the last line of theirs was written: the last routine
-    one, where the log goes on with warnings alone.
+    """Return folders with a broker.log and when its last line was written, by routine lines where
+    warnings alone follow.
     """
     written = {one.name: (one.last_line, one.shift_ms, max(one.steps, default="")) for one in stats}
     logged: dict[str, int] = {}
@@ -204,7 +204,7 @@ def _logged(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int
 
 
 def _log_begins(collection: Collection, stats: Iterable[FileStats]) -> dict[str, int]:
-    """Folders whose broker.log states something, and when it first does."""
+    """Return the folders whose broker.log states something, and when it first does."""
     first = {one.name: one.first_ms for one in stats}
     begins: dict[str, int] = {}
     for file in collection.files:

@@ -143,7 +143,7 @@ def is_java(language: str | None) -> bool:
 
 
 def member_profile(language: str | None, version: str, rebalance_mode: str) -> ClientProfile:
-    """`profile_of` a member; a proxy divides for those behind it, whatever their language.
+    """Return the profile of a member; a proxy divides for those behind it in any language.
 
     >>> member_profile("GO", "5.0.0", "PROXY").language
     'JAVA'
@@ -152,13 +152,13 @@ def member_profile(language: str | None, version: str, rebalance_mode: str) -> C
 
 
 def profile_of_row(member: Mapping[str, Any]) -> ClientProfile:
-    """`member_profile` of a row of memberships."""
+    """Return the profile of a row of memberships."""
     mode = member["rebalance_mode"] or BROKER_REBALANCE
     return member_profile(member["language"], str(member["version"]), mode)
 
 
 def client_intervals(settings: GroupSettings, join: Event) -> Intervals:
-    """Intervals of the timers of the client that a CONSUMER_JOIN is about.
+    """Return the intervals of the timers of the client that a CONSUMER_JOIN is about.
 
     The group's settings of passes are Java's; a client of another language has its own.
     """

@@ -72,7 +72,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`nearest` as the end of a sentence, empty if there is none."""
+    """Return `nearest` as the end of a sentence, empty if there is none."""
     meant = nearest(name, known)
     return f"; did you mean {meant}?" if meant else ""
 

@@ -50,7 +50,7 @@ class MessageQueue(NamedTuple):
     queue_id: int
 
     def __str__(self) -> str:
-        """``MessageQueue.toString()``: what CONSISTENT_HASH hashes and what the logs print."""
+        """Return ``MessageQueue.toString()``: what CONSISTENT_HASH hashes and the logs print."""
         return (
             f"MessageQueue [topic={self.topic}, "
             f"brokerName={self.broker_name}, queueId={self.queue_id}]"
@@ -59,7 +59,7 @@ class MessageQueue(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)  # the same queues are sorted in every pass
 def queue_sort_key(queue: MessageQueue) -> tuple[bytes, bytes, int]:
-    """Key of ``MessageQueue.compareTo``: topic, broker name (UTF-16 order), numeric queue id.
+    """Return the key of ``MessageQueue.compareTo``: topic, broker name (UTF-16), numeric queue id.
 
     Upstream subtracts the ids as ints: for ids more than 2^31 apart, which no route has, its order
     overflows and is not total.

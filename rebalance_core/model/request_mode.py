@@ -39,7 +39,7 @@ PULL_MODE = RequestMode()
 
 
 def parse_request_mode(text: str) -> RequestMode:
-    """``PULL`` or ``POP(share_queue_num=N)``, the detail of a REQUEST_MODE.
+    """Parse ``PULL`` or ``POP(share_queue_num=N)``, the detail of a REQUEST_MODE.
 
     Raises:
         UsageError: neither of them, or N does not fit a Java int.

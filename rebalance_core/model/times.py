@@ -71,7 +71,7 @@ def read_duration(value: Any) -> int:
 
 
 def read_instant(value: Any) -> int:
-    """Epoch milliseconds of a number, its text, an RFC 3339 text or a TOML date-time.
+    """Return epoch milliseconds of a number, its text, an RFC 3339 text or a TOML date-time.
 
     >>> read_instant("1970-01-01T01:00:00+01:00")
     0

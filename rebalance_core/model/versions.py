@@ -50,7 +50,7 @@ def is_known_line(version: Version) -> bool:
 
 
 def parse_version(text: str) -> Version:
-    """``"5.3.3"``, ``"5.3"`` (its last patch) or ``"V4_9_7"`` as a `Version`.
+    """Parse ``"5.3.3"``, ``"5.3"`` (its last patch) or ``"V4_9_7"`` into a `Version`.
 
     Versions after the newest known line behave as that line. Raises `UsageError` for text that is
     no version and for lines before 4.9, whose rules are not modelled.

@@ -168,7 +168,7 @@ class AuditRouting:
         return self.groups.buckets
 
     def split(self, table: str, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-        """As `Routing.split`. Facts on the routes of groups' pop retry topics go everywhere."""
+        """Split as `Routing.split` does; facts on routes of pop retry topics go everywhere."""
         if table == COVERAGE.name:
             return  # it is of no group; the driver has it
         yield from self.groups.split(table, rows)
@@ -195,7 +195,7 @@ class AuditTask:
     progress: Progress | None = None
 
     def __call__(self, parts: Iterable[Part], part: PartialAudit) -> TableRows:
-        """Rows of the ledger, as they are shown."""
+        """Return the rows of the ledger, as they are shown."""
         return part.shown(self._made(parts, part), self.salt)
 
     def _made(

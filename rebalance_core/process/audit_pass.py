@@ -252,7 +252,7 @@ def _named(finding: FindingsRow) -> FindingsRow:
 def _unknown_groups(
     verdicts: Iterable[GroupVerdictsRow],
 ) -> dict[str, tuple[list[MissingGroups], int]]:
-    """By cluster the groups with their names, and how many of them were compared."""
+    """Return by cluster the groups with their names, and how many of them were compared."""
     by_cluster: dict[str, tuple[list[MissingGroups], int]] = {}
     for row in verdicts:
         rows, compared = by_cluster.get(row["cluster"], ([], 0))
@@ -360,7 +360,7 @@ class AuditPass:
         group_findings: GroupFindings,
         progress: Callable[[int, int], object] | None = None,
     ) -> LedgerRows:
-        """Rows of every table of the ledger, with coded names (`ledger_pass`), and of `REPLAYED`.
+        """Yield the rows of all ledger tables, names coded (`ledger_pass`), and of `REPLAYED`.
 
         Memory: the tables, and the ledger of the groups that `ROWS_AT_ONCE` input rows are of.
 

@@ -263,7 +263,7 @@ class FinishedAudit:
     previous: PreviousAudit | None = None
 
     def worst_groups(self, groups: int) -> list[tuple[str, str]]:
-        """(cluster, consumer_group) of the groups with the worst findings."""
+        """Return (cluster, consumer_group) of the groups with the worst findings."""
         return outcome.worst_groups(self.result.findings, groups)
 
     def to_accept(self) -> list[ToAccept]:
@@ -284,7 +284,7 @@ class FinishedAudit:
         return changes_since(found.findings, before.earlier, looked, before.truncated, before.gone)
 
     def gone_lines(self, changes: Changes) -> str:
-        """Fingerprints of what is gone by now, for the run after: one a line, in order."""
+        """Return fingerprints of what is gone by now, for the next run: one a line, in order."""
         gone = self.previous.gone if self.previous is not None else frozenset()
         back = {fingerprint(row) for row in (*changes.reopened, *changes.still)}
         now = (gone | {fingerprint(row) for row in changes.gone}) - back
@@ -309,7 +309,7 @@ class FinishedAudit:
         )
 
     def truncated(self) -> Sequence[str]:
-        """Rules of which the previous audit did not keep all findings."""
+        """Return the rules of which the previous audit did not keep all findings."""
         return self.previous.truncated if self.previous else ()
 
     def shown(self, findings: int, *, with_info: bool) -> list[ShownFinding]:

@@ -98,7 +98,7 @@ class CoveredStarts:
         return found
 
     def _covered_until(self, cluster: str, group: str, broker: str) -> tuple[int, str]:
-        """Until when starts of a group's queues on a broker are sure, and why not later."""
+        """Return until when starts of a group's queues on a broker are sure, and why not later."""
         if (cluster, group) in self._unsure:
             return _NEVER_MS, NOT_COVERED
         run = self._runs[cluster]

@@ -234,7 +234,7 @@ def topic_states(cluster_events: pa.Table) -> pa.Table:
 
 
 def _codes(rows: pa.Table) -> tuple[Ints, Ints]:
-    """Codes of (cluster, topic), dense, and of brokers; -1: all brokers."""
+    """Return the codes of (cluster, topic), dense, and of brokers; -1: all brokers."""
     _, (cluster,) = encode(rows["cluster"])
     names, (topic,) = encode(rows["topic"])
     _, (broker,) = encode(rows["broker_name"])
@@ -243,7 +243,7 @@ def _codes(rows: pa.Table) -> tuple[Ints, Ints]:
 
 
 def _gone(topic: Ints, event_ms: Ints, sequence: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Time and sequence of the last event of each topic on all brokers at once."""
+    """Return the time and sequence of the last event of each topic on all brokers at once."""
     topics = int(topic.max(initial=-1)) + 1
     gone_ms = np.full(topics, _NEVER, np.int64)
     gone_sequence = np.full(topics, _NEVER, np.int64)
@@ -274,7 +274,7 @@ _QUEUE_END = ("cluster", *_QUEUE, "observed_ms", "min_offset", "max_offset", "he
 
 
 def names_of(grouped: GroupedRows, begin: int, end: int) -> list[tuple[str, str]]:
-    """Cluster and name of each group of a range."""
+    """Return the cluster and name of each group of a range."""
     of_range = slice(begin, end)
     clusters, groups = grouped.clusters[of_range], grouped.groups[of_range]
     return list(zip(clusters.to_pylist(), groups.to_pylist(), strict=True))
@@ -336,7 +336,7 @@ def by_group(tables: Mapping[str, pa.Table]) -> GroupedRows:
 
 
 def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
-    """(cluster, consumer_group, topic) subscribed or committed on, and each group's retry topic."""
+    """Return (cluster, consumer_group, topic) subscribed or committed on, and the retry topics."""
     joins = of_types(tables["cluster_events"], (events.CONSUMER_JOIN, events.SUBSCRIBE))
     parts = [subscribed(joins)]
     if "consumer_groups" in tables:
@@ -350,7 +350,7 @@ def topics_of_groups(tables: Mapping[str, pa.Table]) -> pa.Table:
 
 
 def missing_routes(observed_facts: pa.Table, topics: pa.Table) -> pa.Table:
-    """MISSING_ROUTE facts on the pop retry topics of groups, which name no group, with their group.
+    """Return MISSING_ROUTE facts on groups' pop retry topics, which name no group, with the group.
 
     Args:
         observed_facts: the facts.
@@ -367,7 +367,7 @@ def missing_routes(observed_facts: pa.Table, topics: pa.Table) -> pa.Table:
 
 
 def pop_retry_names(topics: pa.Table) -> pa.Table:
-    """(cluster, consumer_group, topic) of the pop retry topics of each group's topics."""
+    """Return (cluster, consumer_group, topic) of the pop retry topics of each group's topics."""
     parts = []
     for mark in POP_RETRY_MARKS:
         groups = pc.binary_join_element_wise(RETRY_TOPIC_PREFIX, topics["consumer_group"], "")

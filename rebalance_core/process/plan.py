@@ -71,7 +71,7 @@ class PlanTask:
     progress: Progress | None = None
 
     def __call__(self, parts: Iterable[Part], facts: PlanFacts) -> TableRows:
-        """As `Work`."""
+        """Yield the rows, as `Work`."""
         histories = len(self.planned.variants.histories)
         for number, tables in parts:
             numbers = range(number % self.copies, histories, self.copies)
@@ -277,7 +277,7 @@ def _dealt(
 
 
 def _wanted(interests: Interests, pattern: str | None) -> int:
-    """How many groups are."""
+    """Return how many groups are wanted."""
     names = interests.groups["consumer_group"]
     return len(names) if pattern is None else pc.sum(pc.match_like(names, pattern)).as_py() or 0
 
@@ -288,7 +288,7 @@ def _wanted(interests: Interests, pattern: str | None) -> int:
 def planned_histories(
     inputs: ArrowTables, variants: Variants, group: str
 ) -> Iterator[tuple[str, int, GroupHistory]]:
-    """(scenario, first edit in epoch ms, history) of the groups wanted in each history of a plan.
+    """Yield (scenario, first edit in epoch ms, history) of the wanted groups in each history.
 
     Bad rows are left out. Without a scenario the first edit is -1.
 

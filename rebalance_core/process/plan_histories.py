@@ -90,7 +90,7 @@ class Histories:
         return found
 
     def of(self, number: int) -> HistoryTables:
-        """One history; without a scenario the rows as they are given.
+        """Return a history; without a scenario the rows without edits.
 
         Raises:
             InputRefused: As `planning.variants.EditsByHistory.edited`.
@@ -123,7 +123,7 @@ def first_groups(rows: pa.Table, count: int) -> frozenset[tuple[str, str]]:
 
 
 def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
-    """Events and settings of groups as `HistoryRows` wants them, in the order of units."""
+    """Return events and settings of groups as `HistoryRows` wants them, in the order of units."""
     given = tables[EVENTS]
     of_groups = given.filter(is_type(given, events.GROUP_EVENTS))
     parts = [_tagged(of_groups.select(_COLUMNS), EVENTS)]
@@ -140,7 +140,7 @@ def _by_group(tables: Mapping[str, pa.Table], pattern: str | None) -> pa.Table:
 
 
 def _shared(recorded: pa.Table, edits: ClusterEventChanges) -> pa.Table:
-    """Events of brokers and topics as a history has them."""
+    """Return the events of brokers and topics as a history has them."""
     if edits.lacking.num_rows:
         recorded = joining(recorded, edits.lacking.select(EVENT_KEY), "left anti")
     return pa.concat_tables([recorded, edits.added.select(_COLUMNS)])

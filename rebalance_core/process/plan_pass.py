@@ -119,7 +119,7 @@ def _transitions(
     histories: HistoriesOfSharedInstances | None,
     shared: SharedCheckpoints | None,
 ) -> dict[int, dict[str, pa.Table]]:
-    """By strategy what changes cost until they settled; groups that are not simulated lack."""
+    """Return by strategy what changes cost until they settled, of groups that are simulated."""
     rows: dict[int, list[StepRow]] = {}
     for pair in names:
         if histories is not None and sweep.transitions.wants(*pair):
@@ -238,7 +238,7 @@ class PlanPass:
         *,
         progress: Progress | None = None,
     ) -> LedgerRows:
-        """Rows of the tables `OF_GROUPS`. Memory: the events of one history, rows of some groups.
+        """Yield the rows of `OF_GROUPS`. Memory: the events of one history, rows of some groups.
 
         Args:
             tables: The used rows: all that concerns the groups in any history.

@@ -72,7 +72,7 @@ def owners(
     first_ms: Mapping[str, int],
     groups: Collection[tuple[str, str]] | None = None,
 ) -> pa.Table:
-    """Owners before and after of each queue, under one variant.
+    """Return the owners before and after of each queue, under one variant.
 
     Args:
         intervals: Rows of the ledger's ``ownership``.
@@ -111,7 +111,7 @@ def owners(
 
 
 def _before(intervals: pa.Table, first_ms: Mapping[str, int]) -> pa.ChunkedArray:
-    """Whether an interval holds at the last instant before the first edit."""
+    """Return whether an interval holds at the last instant before the first edit."""
     clusters = pa.array(list(first_ms), pa.string())
     firsts = pa.array(list(first_ms.values()), pa.int64())
     cluster = intervals["cluster"].combine_chunks()
@@ -146,7 +146,7 @@ def last_rates(queue_rates: pa.Table) -> pa.Table:
 
 
 def peak_rates(intervals: pa.Table, rates: pa.Table) -> pa.Table:
-    """cluster, consumer_group and peak_messages_per_second, at the end.
+    """Return the cluster, consumer_group and peak_messages_per_second, at the end.
 
     A queue without a rate is not counted. Hypothetical strategies are counted like the others.
 
@@ -219,7 +219,7 @@ def totals(summary: pa.Table, keys: Sequence[str], sums: Iterable[str]) -> list[
 def distinct(
     rows: pa.Table, keys: Sequence[str], columns: Iterable[str]
 ) -> dict[tuple[Any, ...], int]:
-    """By key: how many different values of some columns there are."""
+    """Return how many different values of some columns there are, by key."""
     found = rows.group_by([*keys, *columns], use_threads=False).aggregate([])
     counted = found.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
     counts = counted["count_all"].to_pylist()
@@ -233,7 +233,7 @@ _KEYS = (*VARIANT, "of_rocketmq")
 
 
 def scenario_rows(summary: pa.Table) -> list[Row]:
-    """One row for each scenario and strategy, over all groups and seeds, as plain values.
+    """Return a row for each scenario and strategy, over all groups and seeds, as plain values.
 
     Args:
         summary: ``plan_summary``.
@@ -249,7 +249,7 @@ def scenario_rows(summary: pa.Table) -> list[Row]:
 
 
 def _peaks(summary: pa.Table) -> dict[tuple[str, str, bool], Row]:
-    """Peak ratios where they say something: not of BROADCASTING, not beside unowned queues."""
+    """Return meaningful peak ratios: not of BROADCASTING, nor beside unowned queues."""
     table = summary.select([*_KEYS, "peak_messages_per_second"])
     for side in ("before", "after"):
         owned = pc.equal(summary[f"orphaned_{side}"], 0)
@@ -300,7 +300,7 @@ def plan_summary(
     loads: pa.Table | None = None,
     transitions: pa.Table | None = None,
 ) -> pa.Table:
-    """Before and after of every group under every variant.
+    """Return what holds before and after, of every group under every variant.
 
     Args:
         steps: Rows of ``plan_steps`` of whole groups, in any order.
@@ -341,7 +341,7 @@ def plan_summary(
 
 
 def _grouped(steps: pa.Table) -> pa.Table:
-    """By group and variant: sums, and which rows of the steps are ``before`` and ``after``."""
+    """Return by group and variant the sums, and which steps are ``before`` and ``after``."""
     counted = steps["counted"]
     meant = pc.and_(
         counted, pc.and_(pc.greater(steps["members"], 0), pc.greater(steps["queues"], 0))
@@ -379,7 +379,7 @@ def _with_moves(rows: pa.Table, groups: pa.Table) -> pa.Table:
 
 
 def _shared(rows: pa.Table, groups: pa.Table) -> pa.ChunkedArray:
-    """Whether members share all queues in a counted step, or after."""
+    """Return whether members share all queues in a counted step, or after."""
     popped = pc.fill_null(pc.greater(rows["pop_queues_after"], 0), False)
     return pc.or_(groups["shared"], pc.and_(popped, pc.equal(rows["queues_after"], 0)))
 
@@ -497,7 +497,7 @@ def plan_league(summary: pa.Table, sound: SoundSteps) -> pa.Table:
 
 
 def _stay(summary: pa.Table) -> dict[str, list[str]]:
-    """By strategy: how many groups cannot pop, by reason."""
+    """Return by strategy how many groups cannot pop, by reason."""
     stated = summary.filter(pc.is_valid(summary["cannot_pop"]))
     keys = ["strategy", "cannot_pop"]
     counts = stated.group_by(keys, use_threads=False).aggregate([([], "count_all")])

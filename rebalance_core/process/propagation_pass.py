@@ -60,7 +60,7 @@ class BucketGroups:
     def groups(
         self, bucket: int, tables: Mapping[str, pa.Table]
     ) -> Iterator[tuple[GroupHistory, list[routing.Part]]]:
-        """Each group, and which of how many parts of its seeds are to be played here."""
+        """Yield each group, and which of how many parts of its seeds are to be played here."""
         pattern = None if self.wanted is None or self.sharing_groups else like_pattern(self.wanted)
         rows = fan_out(with_empty_events_if_missing(tables), pattern)
         divided, guests = self.giants.get(bucket, {}), self.guests.get(bucket, frozenset())
@@ -70,7 +70,7 @@ class BucketGroups:
                 yield histories.of(name), divided.get(name, [WHOLE])
 
     def whole(self, parts: Iterable[Part]) -> Iterator[GroupHistory]:
-        """Each group once, in the bucket that has its first part."""
+        """Yield each group once, in the bucket that has its first part."""
         for bucket, tables in parts:
             yield from (
                 history for history, seeds in self.groups(bucket, tables) if seeds[0][0] == 0
@@ -95,7 +95,7 @@ class SurveyStats:
         self.rejected.merge(other.rejected)
 
     def pieces(self, options: PropagationOptions) -> dict[Group, int]:
-        """In how many pieces groups with something to play are played."""
+        """Return the in how many pieces groups with something to play are played."""
         return {
             (survey.cluster, survey.consumer_group): survey.parts(options)
             for survey in self.surveys
@@ -111,7 +111,7 @@ class SurveyTask:
     options: PropagationOptions
 
     def __call__(self, parts: Iterable[Part], facts: SurveyStats) -> TableRows:
-        """Each group in the bucket that has its first part."""
+        """Yield each group in the bucket that has its first part."""
         for bucket, tables in parts:
             bad = tables.pop(REJECTED.name, _NO_REJECTED)
             whole = self.groups.whole([(bucket, tables)])
@@ -170,7 +170,7 @@ class Futures:
 
 
 def play_futures(piece: GroupFutures) -> Sent:
-    """Hand-overs, and partial sums for the task that has all of the group."""
+    """Yield the hand-overs, and partial sums for the task that has all of the group."""
     group = piece.history.cluster, piece.history.consumer_group
     for made in played(piece.history, piece.options, piece.seeds):
         yield None, HANDOVERS.name, made.handovers
@@ -179,7 +179,7 @@ def play_futures(piece: GroupFutures) -> Sent:
 
 
 def add_up(parts: Iterable[Part], facts: PropagationFacts) -> TableRows:
-    """`Work` over what `play_futures` sends; its facts count ``propagation``."""
+    """Add up what `play_futures` sends, as `Work`; its facts count ``propagation``."""
     for _, tables in parts:
         for batch in tables[HANDOVERS.name].to_batches() if HANDOVERS.name in tables else ():
             yield HANDOVERS.name, batch

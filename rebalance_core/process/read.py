@@ -186,7 +186,7 @@ def _snapshots(
 
 
 def _lives(tables: Mapping[str, pa.Table]) -> dict[str, dict[str, list[Row]]]:
-    """By group the rows of `_LIFE`, of groups with members."""
+    """Return by group the rows of `_LIFE`, of groups with members."""
     if not len(tables["cluster_events"]):
         return {}
     fanned = fan_out({name: tables[name] for name in ("cluster_events", "consumer_groups")})

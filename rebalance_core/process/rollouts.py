@@ -57,7 +57,7 @@ class DeployedTask:
     groups: BucketGroups
 
     def __call__(self, parts: Iterable[Part], facts: Made[DeployedGroup]) -> TableRows:
-        """No rows."""
+        """Return no rows."""
         facts.made += map(deployed_group, self.groups.whole(parts))
         return ()
 
@@ -77,7 +77,7 @@ class RoundTask:
     progress: Progress | None = None
 
     def __call__(self, parts: Iterable[Part], facts: Made[tuple[int, Figures]]) -> TableRows:
-        """No rows."""
+        """Return no rows."""
         for number, _ in parts:
             piece = self.pieces[number]
             if self.progress is not None:

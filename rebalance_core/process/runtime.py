@@ -106,7 +106,7 @@ class CheckedInput(Protocol):
         """Raise `model.errors.InputRefused` for too many bad rows."""
 
     def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
-        """By group: others that share client instances with it."""
+        """Return the others that share client instances with it, by group."""
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
         """Return the used rows of a small table, or the rejected ones, where the job runs."""
@@ -124,7 +124,7 @@ class Tables(Protocol):
         """Write one table from here."""
 
     def finish(self) -> Mapping[str, TableWritten]:
-        """Rows and digest of every table; all are in the folder then."""
+        """Return the rows and digest of every table; all are in the folder then."""
 
 
 class Kept(Protocol[KeptT]):
@@ -156,7 +156,7 @@ class Runtime(Protocol):
     """The place that a job runs in."""
 
     def read(self, places: Mapping[str, str], input_format: str | None = None) -> Any:
-        """Tables by name, from where they lie, as `check` takes them."""
+        """Return the tables by name, from where they lie, as `check` takes them."""
 
     def reader(self, folder: str) -> ReadWritten:
         """Read the tables that a run wrote into a folder."""
@@ -289,7 +289,7 @@ class CheckedHere:
         refuse_bad_rows(self.counts, limits, self.checked.complaints)
 
     def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
-        """By group: others that share client instances with it."""
+        """Return the others that share client instances with it, by group."""
         return groups_sharing_with(joins_of(self.tables[EVENTS]))
 
     def rows(self, table: str, most: int | None = None) -> pa.Table:
@@ -352,7 +352,7 @@ class LocalRuntime:
     processes: int | None = None
 
     def read(self, places: Mapping[str, str], input_format: str | None = None) -> ArrowTables:
-        """Tables by name."""
+        """Return the tables by name."""
         return read_tables(places, input_format)
 
     def reader(self, folder: Location) -> ReadWritten:
@@ -393,7 +393,7 @@ class LocalRuntime:
         per_core: int = 1,
         wanted: int | None = None,
     ) -> int:
-        """One."""
+        """Return 1."""
         return 1
 
     def numbers(self, count: int, tasks: int | None = None) -> Rows:
@@ -407,7 +407,7 @@ class LocalRuntime:
         copies: int = 1,
         more_rejected: pa.Table | None = None,
     ) -> Rows:
-        """All rows to the one task, which has all buckets."""
+        """Return all rows to the one task, which has all buckets."""
         rejected = [checked.checked.rejected, *([] if more_rejected is None else [more_rejected])]
         return [(0, {**checked.tables, REJECTED.name: pa.concat_tables(rejected)})]
 
@@ -421,9 +421,7 @@ class LocalRuntime:
         count: int,
         progress: Progress | None = None,
     ) -> Rows:
-        """Pieces in order, here or in processes of their own; rows of a key as soon as all are
-        there.
-        """
+        """Return pieces in order, here or in other processes; rows of a key once all are there."""
 
         def report(done: int, waited: str | None) -> None:
             if progress is not None:

@@ -140,7 +140,7 @@ class LedgerTask:
     progress: Progress | None = None
 
     def __call__(self, parts: Iterable[Part], facts: LedgerFacts) -> LedgerRows:
-        """Rows of the tables wanted."""
+        """Yield the rows of the tables wanted."""
         for name, batch in self._rows(parts):
             facts.add(name, batch)
             if name in self.wanted:
@@ -201,7 +201,7 @@ def _tasks(runtime: Runtime, checked: CheckedInput, options: SimulationOptions) 
 def unknown_members(
     tables: Mapping[str, pa.Table], options: SimulationOptions
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of ``rejected`` that a simulation adds to those of the checks; either engine's.
+    """Yield rows of ``rejected`` that a simulation adds to those of the checks; either engine's.
 
     Args:
         tables: the used rows of whole groups.

@@ -202,7 +202,7 @@ def _without_a_line(tables: Mapping[str, pa.Table]) -> list[dict[str, Any]]:
 def _stays(
     tables: Mapping[str, pa.Table], groups: set[Group]
 ) -> tuple[dict[Member, list[int]], dict[Member, int]]:
-    """When each process came; and when it was gone, by process and source."""
+    """Return when each process came; and when it was gone, by process and source."""
     came: dict[Member, list[int]] = {}
     gone: dict[Member, int] = {}
     of_members = pc.field("event_type").cast(pa.string()).isin(CONSUMER_EVENTS)
@@ -220,7 +220,7 @@ def _stays(
 def _list_times(
     tables: Mapping[str, pa.Table], groups: set[Group]
 ) -> tuple[dict[Group, list[int]], dict[str, int]]:
-    """When the members of each group were looked at, in order; and when by file."""
+    """Return when the members of each group were looked at, in order; and when by file."""
     list_times: dict[Group, set[int]] = {}
     made: dict[str, int] = {}
     if groups and "observed_members" in tables:

@@ -89,7 +89,7 @@ class WidenedStarts:
                 yield from self._at_each_time(given) if off else [(given, False)]
 
     def _at_each_time(self, tables: Tables) -> Iterator[tuple[Tables, bool]]:
-        """As observed, and with observations as early and as late as they may be."""
+        """Yield the tables as observed, and with observations as early and late as they may be."""
         errors = {ms: late for of in self._errors.values() for ms, late in of.items()}
         yield tables, False
         for sign in (-1, 1):
@@ -151,7 +151,7 @@ def _starts(tables: Tables, moved: bool, engine: EngineOptions) -> Iterator[pa.T
 
 
 def _bounds(starts: pa.Table) -> pa.Table:
-    """Lowest and highest start by `_START`, of the ways that give one."""
+    """Return the lowest and highest start by `_START`, of the ways that give one."""
     starts = starts.filter(pc.field("status") != FAILED)
     starts = starts.append_column(_OPEN, starts[_HIGH].is_null())
     over_all = [(_LOW, "min"), (_HIGH, "max"), (_OPEN, "any")]

@@ -125,12 +125,12 @@ class TallyRows:
         return self._rows[key]
 
     def table(self) -> pa.Table:
-        """All rows."""
+        """Return all rows."""
         return pa.Table.from_pylist(list(self._rows.values()), TALLIES.arrow_schema())
 
 
 def added_up(tallies: pa.Table) -> pa.Table:
-    """One row for each key of several parts' tallies."""
+    """Return a row for each key of several parts' tallies."""
     grouped = tallies.group_by(list(TALLY_KEY), use_threads=False)
     sums = [(name, "sum") for name in TALLY_SUMS]
     added = grouped.aggregate([*sums, *_EXTREMES])
@@ -193,7 +193,7 @@ def answer_tables(
 
 
 def _times(model: ProducerModel, one: Phase | Choice | Isolation) -> Row:
-    """Epoch times of a stretch."""
+    """Return the epoch times of a stretch."""
     return {"from_ms": model.start_ms + one.from_ms, "to_ms": model.start_ms + one.to_ms}
 
 

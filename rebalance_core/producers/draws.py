@@ -7,7 +7,7 @@ _SCALE = 2.0**-53
 
 
 def draw_bits(seed: int, *ids: str | int) -> int:
-    """64 random bits of an event; events that differ in anything have unrelated ones."""
+    """Return 64 random bits of an event; events that differ in anything have unrelated ones."""
     text = "\x1f".join([str(seed), *map(str, ids)])
     return int.from_bytes(blake2b(text.encode(), digest_size=_BYTES).digest(), "big")
 

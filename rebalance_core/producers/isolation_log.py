@@ -53,7 +53,7 @@ class IsolationLog:
         return any(one is not None and one.from_ms < time_ms < one.to_ms for one in stretches)
 
     def all(self) -> Iterable[Isolation]:
-        """Every stretch, in order of their beginning and broker."""
+        """Yield every stretch, in order of beginning and broker."""
         stretches = [*self.done, *self._open.values()]
         return sorted(
             (s for s in stretches if s.to_ms > s.from_ms), key=lambda s: (s.from_ms, s.broker_name)

@@ -40,7 +40,7 @@ class UniformLatency:
         return min(max(slow / (self.high_ms - self.low_ms), 0.0), 1.0)
 
     def slow_ms(self, u: float) -> int:
-        """Uniform over the slow part."""
+        """Return a latency drawn uniformly from the slow part."""
         low = max(self.low_ms, SLOW_SEND_MS)
         return math.floor(low + u * (self.high_ms - low))
 

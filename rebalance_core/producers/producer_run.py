@@ -86,7 +86,7 @@ class Repetition:
         )
 
     def _rounds(self, before: _Moment, now: _Moment, last: int) -> int:
-        """How many more rounds like the last one nothing disturbs."""
+        """Return how many more undisturbed rounds like the last follow."""
         advance = now.counter - before.counter
         if before.sure != now.sure or advance <= 0:
             return 0
@@ -229,7 +229,7 @@ class _Run:
         return following
 
     def _no_route(self, tick: int, due: int) -> int:
-        """Every message fails at once while the route has no queue."""
+        """Fail every message at once while the route has no queue."""
         due = max(due, 1)
         self.thread.counts.sends += due
         self.thread.counts.failed += due
@@ -283,7 +283,7 @@ class _Run:
         self.slice = (to_ms, self._slice_end(to_ms))
 
     def _slice_end(self, from_ms: int) -> int:
-        """Slices end where phases do, and at multiples of ``slice_ms``."""
+        """Return the end of a slice: where phases end, and at multiples of ``slice_ms``."""
         slice_ms = self.thread.model.slice_ms
         ends = [phase.to_ms for phase in self.thread.phases if phase.to_ms > from_ms]
         return min((from_ms // slice_ms + 1) * slice_ms, *ends[:1] or [from_ms + slice_ms])

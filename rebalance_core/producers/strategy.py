@@ -89,14 +89,14 @@ class FaultStrategy:
         return self._select_worst(info, now_ms)
 
     def _scan_position(self, index: int, size: int) -> int | None:
-        """Null: Java throws, upstream catches it and takes the plain next queue."""
+        """Return where the scan begins; null: Java throws, upstream takes the plain next queue."""
         if self.profile.scan_wraps:
             return max(counter.java_remainder(counter.java_abs(index), size), 0)
         position = counter.java_remainder(index, size)
         return position if position >= 0 else None
 
     def _select_worst(self, info: PublishInfo, now_ms: int) -> MessageQueue:
-        """No broker is available: one of the better half, which may be outside of the list."""
+        """Return one of the better half, maybe outside the list, as no broker is available."""
         broker = self.faults.pick_one_at_least(self.worst, now_ms)
         writable = self.profile.pick_needs_write
         writes = info.route.write_queue_nums(broker, writable_only=writable)

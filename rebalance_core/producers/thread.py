@@ -101,11 +101,11 @@ class SendingThread:
         return record, following
 
     def knows(self, broker_name: str) -> bool:
-        """Addresses outlive routes on a client."""
+        """Return True for a known address: addresses outlive routes on a client."""
         return True
 
     def answer(self, broker_name: str, queue_id: int, timeout_ms: int, now_ms: int) -> Reply:
-        """Nothing remarkable, until the gap is used up; but no answer takes no time at all."""
+        """Return nothing remarkable until the gap is used up; but every answer takes time."""
         if self.gaps[broker_name] > 0:
             self.gaps[broker_name] -= 1
             return OK_AT_ONCE if timeout_ms > 0 else NO_TIME_LEFT

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 def minimum_moves(queue_count: int, member_count: int, kept_counts: Sequence[int]) -> int:
-    """Proven minimum of queues that change hands when sizes must differ by at most one.
+    """Return the proven minimum of queues that move when sizes must differ by at most one.
 
     ``LB = |Q| - sum_i min(k_i, f + [i <= e])`` with k_i the queues that surviving member i held,
     in falling order, f = |Q| // |C| and e = |Q| mod |C|: the e members allowed one queue more are

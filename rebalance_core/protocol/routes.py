@@ -52,7 +52,7 @@ class Routes:
         return frozenset(broker for broker, mode in self.masterless.items() if mode != ACTING)
 
     def brokers_of(self, topic: str) -> set[str]:
-        """Brokers on which the topic is configured, up or down, whatever its perm."""
+        """Return the brokers on which the topic is configured, up or down, whatever its perm."""
         return set(self.configs.get(topic, {}))
 
     def readable_queues(self, topic: str) -> list[MessageQueue]:

@@ -26,7 +26,7 @@ _NO_WINDOW = (events.CONSUMER_SUSPEND, events.NOTICES)
 def window_ms(
     event: Event, intervals: Intervals = DEFAULT_INTERVALS, notices: str = events.ON
 ) -> int:
-    """Longest time from an event to a client's last pass that answers it, in milliseconds.
+    """Return the longest time from an event to a client's last pass that answers it, in ms.
 
     Args:
         event: its type and detail count.

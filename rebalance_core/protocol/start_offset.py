@@ -124,7 +124,7 @@ def compute_pull_from_where_no_exception(
     timestamp_offset: int | None,
     version: str | Version,
 ) -> int:
-    """Upstream's ``computePullFromWhere``, which a pass uses: -1 where the other one throws.
+    """Run upstream's ``computePullFromWhere``, which a pass uses: -1 where the other one throws.
 
     Arguments as `compute_pull_from_where`. A mode that lite pull's setter refuses still raises
     `StartOffsetError`: such a consumer never starts.

@@ -35,7 +35,7 @@ def timestamp_search_bounds(
     searched_ms: int,
     version: str | Version,
 ) -> OffsetBounds:
-    """Every offset that ``searchOffset(timestamp)`` can answer.
+    """Return every offset that ``searchOffset(timestamp)`` can answer.
 
     From 5.1.1 the answer is the smallest offset stored at or after the timestamp (max when there
     is none). Before, it is the nearest message in time, so it may lie one before that, and for a

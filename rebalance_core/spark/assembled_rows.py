@@ -58,7 +58,7 @@ class AssembleTask:
             yield from self.routed(merged(*waiting), bucket)
 
     def routed(self, tables: Tables, bucket: int) -> Iterator[pa.RecordBatch]:
-        """Rows of whole groups and topics, as `ROUTED_DDL`; events in the bucket of their second.
+        """Yield the rows of groups and topics, as `ROUTED_DDL`; events in their second's bucket.
 
         Args:
             tables: By name.
@@ -85,7 +85,7 @@ class AssembleTask:
 
 
 def completing(parts: Iterable[Part], counts: IngestCounts) -> TableRows:
-    """`Work`: the tables of a task's rows; its facts count them."""
+    """Make the tables of a task's rows, as `Work`; its facts count them."""
     for _, tables in parts:
         for name, rows in tables.items():
             for batch in rows.to_batches():

@@ -49,7 +49,7 @@ class AuditFrames:
     rejected: DataFrame | None = None
 
     def sources(self) -> dict[str, Source]:
-        """All of them by name."""
+        """Return all sources by name."""
         return {**self.history.sources(), **self.seen}
 
     @contextmanager

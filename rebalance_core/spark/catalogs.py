@@ -75,7 +75,7 @@ def database_tables(
     where: str | None = None,
     warn: Callable[[str], object] | None = None,
 ) -> dict[str, DataFrame]:
-    """Tables that are in the database, by name, without `RUN_COLUMNS`; lazy.
+    """Return the tables that are in the database, by name, without `RUN_COLUMNS`; lazy.
 
     Args:
         session: Any session.
@@ -276,7 +276,7 @@ def _format_of(session: SparkSession, name: str) -> str:
 
 @contextmanager
 def _replacing(session: SparkSession) -> Iterator[None]:
-    """INSERT OVERWRITE removes what the named partition holds, even where no row replaces it."""
+    """Let INSERT OVERWRITE remove what the named partition holds, even where no row replaces it."""
     before = session.conf.get(_OVERWRITE_MODE)
     session.conf.set(_OVERWRITE_MODE, "static")
     try:

@@ -70,7 +70,7 @@ class RowTask:
     buckets: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Rows of `KEYED_DDL`."""
+        """Yield the rows of `KEYED_DDL`."""
         waiting: list[pa.Table] = []
         unknown: set[str] = set()
         for read in self.read(batches):
@@ -102,7 +102,7 @@ class KeyTask:
     stats_of: tuple[StatsOf, ...]
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Rows of `CHECKED_DDL`."""
+        """Yield the rows of `CHECKED_DDL`."""
         stats: dict[type[TaskStats], TaskStats] = {}
         for name, checked, unknown in _checked(batches):
             yield from _checked_rows(name, checked, unknown)
@@ -117,7 +117,7 @@ class KeyTask:
 
 
 def _checked(batches: Batches) -> Iterator[tuple[str, Checked, str]]:
-    """Tables, some buckets of one at a time, and what in them are no columns."""
+    """Yield the tables, some buckets of one at a time, and what in them are no columns."""
     waiting: list[dict[str, Any]] = []
     for _, chunks in groupby(_chunks(batches), key=lambda chunk: chunk["bucket"]):
         waiting += chunks
@@ -205,7 +205,7 @@ class CheckedFrames:
         refuse_bad_rows(self.counts, limits, self.rejections.complaints)
 
     def sharing_groups(self) -> Mapping[Group, tuple[Group, ...]]:
-        """By group: others that share client instances with it; only these come to the driver."""
+        """Return by group others that share client instances; only these come to the driver."""
         joins = self.tables[EVENTS].where(sf.col("event_type") == CONSUMER_JOIN)
         groups = joins.groupBy(*INSTANCE).agg(sf.collect_set("consumer_group").alias("groups"))
         shared = groups.where(sf.size("groups") > 1)
@@ -228,7 +228,7 @@ def check_and_count(
     stats_of: tuple[StatsOf, ...] = (),
     warn: Callable[[str], object] | None = None,
 ) -> CheckedFrames:
-    """Every row of all tables, used or rejected; one job.
+    """Return every row of all tables, used or rejected; one job.
 
     One pass and one shuffle by key. Rows of one key are equal if all columns but ``source`` are:
     the same event may stand in two logs. Rows with a field that did not read have no key. Observed
@@ -287,7 +287,7 @@ def _unpacked(chunks: DataFrame, ddl: str) -> DataFrame:
 def _checked_chunks(
     sources: Mapping[str, Source], max_queue_nums: int, stats_of: tuple[StatsOf, ...]
 ) -> DataFrame:
-    """Rows of `CHECKED_DDL` of all tables."""
+    """Return the rows of `CHECKED_DDL` of all tables."""
     session = next(iter(sources.values())).frame.sparkSession
     keyed = any(source.table.key for source in sources.values())
     tasks = task_count_of(sources.values(), session) if keyed else 1

@@ -52,7 +52,7 @@ class FileReaders:
 def collection_evidence(
     spark: SparkSession, collection: Collection, assumed: Assumptions, buckets: int
 ) -> DataFrame:
-    """Evidence, refusals and counts of all files, as `CHUNKS_DDL`. Lazy; nothing is collected.
+    """Return evidence, refusals and counts of all files, as `CHUNKS_DDL`; lazy.
 
     A large log is read in splits: a line of a later split has ``file@byte`` of the split for its
     source.
@@ -109,7 +109,7 @@ def _whole_files(spark: SparkSession, readers: FileReaders, buckets: int) -> Dat
 
 
 def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
-    """Evidence of splits of logs; the lines of one are consecutive and in order.
+    """Yield the evidence of splits of logs; the lines of one are consecutive and in order.
 
     Args:
         batches: columns line (octets), path and start (byte at which the split begins).
@@ -138,7 +138,7 @@ def read_splits(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Piec
 
 
 def _changes(batch: pa.RecordBatch) -> list[int]:
-    """Rows at which another split begins."""
+    """Return the rows at which another split begins."""
     if batch.num_rows < 2:
         return []
     changed = pc.or_(
@@ -149,7 +149,7 @@ def _changes(batch: pa.RecordBatch) -> list[int]:
 
 
 def read_whole_files(batches: Iterable[pa.RecordBatch], readers: FileReaders) -> Pieces:
-    """Evidence of compressed logs and of documents.
+    """Yield the evidence of compressed logs and of documents.
 
     Args:
         batches: column path.
@@ -163,7 +163,7 @@ def read_whole_files(batches: Iterable[pa.RecordBatch], readers: FileReaders) ->
 
 
 def _locations(readers: FileReaders) -> list[str]:
-    """Paths as Spark's readers take them: local, with what a glob would read otherwise escaped."""
+    """Return paths as Spark's readers take them: local, with what a glob would read escaped."""
     return ["file://" + _GLOB.sub(r"\\\1", path) for path in sorted(readers.readers)]
 
 

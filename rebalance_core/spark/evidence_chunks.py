@@ -61,7 +61,7 @@ def _bucket(part: str, key: str, source: str, buckets: int) -> int:
 def evidence_of_buckets(
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[tuple[int, Iterator[tuple[str, str, Iterator[Evidence]]]]]:
-    """Each bucket in a task, and part, key and evidence of each group and topic in it.
+    """Yield each bucket in a task, and part, key and evidence of each group and topic in it.
 
     A bucket is unpacked when its first key is asked for.
     """

@@ -55,9 +55,7 @@ class HadoopPlace:
         self._files.mkdirs(self._path)
 
     def parquet_rows(self) -> int | None:
-        """Rows of the Parquet files in the folder, which Spark counts by their footers; None: there
-        is no such folder.
-        """
+        """Return how many rows the folder's Parquet files have; None: there is no such folder."""
         with _os_errors():
             if not self._files.exists(self._path):
                 return None
@@ -69,7 +67,7 @@ class HadoopPlace:
                 raise
 
     def names(self) -> list[str]:
-        """Names in the folder; none if there is no such folder."""
+        """Return the names in the folder; none if there is no such folder."""
         with _os_errors():
             if not self._files.exists(self._path):
                 return []
@@ -111,7 +109,7 @@ class HadoopPlace:
 
 
 def remote_files(location: str, session: SparkSession) -> list[tuple[str, int]] | None:
-    """Path and size of the files under a location that Spark reads; None: there is no such.
+    """Return path and size of the files at a location that Spark reads; None: there is none.
 
     Hidden files are passed over, and none is read.
     """

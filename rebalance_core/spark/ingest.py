@@ -79,7 +79,7 @@ def ingest(
 def _known_to_driver(
     evidence: DataFrame, collection: Collection
 ) -> tuple[list[Evidence], list[FileStats]]:
-    """Evidence on the cluster, and how each file was understood."""
+    """Return the evidence on the cluster, and how each file was understood."""
     pieces = _pieces_of_driver(evidence)
     counts = (stats_of(p) for p in pieces if p.part == COUNTED)
     return pieces, in_process.total_stats(collection, counts)

@@ -132,7 +132,7 @@ def parquet_frame(spark: SparkSession, table: Table, path: str) -> Source:
 
 
 def _places(files: pa.Array, rows: pa.Array) -> pa.Array:
-    """``file:row`` from the parts of Spark's ``_metadata``, where names are as in a URI."""
+    """Return ``file:row`` from Spark's ``_metadata``, where names are as in a URI."""
     of_files = files.dictionary_encode()
     names = pa.array([unquote(name) for name in of_files.dictionary.to_pylist()], pa.string())
     number = pc.add(rows, 1).cast(pa.string())
@@ -309,7 +309,7 @@ class InputTables:
 
 
 def _files(spark: SparkSession, path: str) -> list[str]:
-    """Every data file under the path, as Spark sees it (local, HDFS, object store, Connect)."""
+    """Return every data file under the path, as Spark sees it (local, HDFS, store, Connect)."""
     if _is_here(spark, path):  # seconds of the JVM's time cheaper
         return [f"file://{file}" for file in local_files(path)]
     try:

@@ -56,7 +56,7 @@ def routed_rows(
 
 
 def _dealt(rejected: DataFrame, tasks: int) -> DataFrame:
-    """Rows of ``rejected``, some to each task."""
+    """Return the rows of ``rejected``, some to each task."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for turn, batch in enumerate(batches):
@@ -67,7 +67,7 @@ def _dealt(rejected: DataFrame, tasks: int) -> DataFrame:
 
 
 def routed_tables(batches: Iterable[pa.RecordBatch]) -> Iterator[Part]:
-    """Each bucket in a task of `routed_rows`, and its rows by table."""
+    """Yield each bucket in a task of `routed_rows`, and its rows by table."""
     chunks = sorted(
         (row for batch in batches for row in batch.to_pylist()), key=lambda row: row["bucket"]
     )

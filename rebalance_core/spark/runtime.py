@@ -56,7 +56,7 @@ class TaskRows:
     parts: Callable[[Batches], Iterator[Part]]
 
     def work(self, work: Work[FactsT]) -> Callable[[Batches, FactsT], TableRows]:
-        """Work on what the tasks get."""
+        """Return the work on what the tasks get."""
         parts = self.parts
         return lambda batches, facts: work(parts(batches), facts)
 
@@ -78,7 +78,7 @@ class TablesOfTasks:
         self.tables.add(table, rows)
 
     def finish(self) -> Mapping[str, TableWritten]:
-        """Rows and digest of every table."""
+        """Return the rows and digest of every table."""
         return self.tables.finish()
 
 
@@ -108,7 +108,7 @@ class SparkRuntime:
     session: SparkSession
 
     def read(self, places: Mapping[str, str], input_format: str | None = None) -> GivenTables:
-        """Tables by name; lazy."""
+        """Return the tables by name; lazy."""
         read = {
             name: read_table(self.session, ALL_TABLES[name], place, input_format)
             for name, place in places.items()
@@ -154,11 +154,11 @@ class SparkRuntime:
         per_core: int = 1,
         wanted: int | None = None,
     ) -> int:
-        """So many a core at least."""
+        """Return the number of tasks, so many a core at least."""
         return wanted or task_count(amount, self.session, per_task, per_core)
 
     def numbers(self, count: int, tasks: int | None = None) -> TaskRows:
-        """Ranges of numbers; None: as Spark divides a range."""
+        """Return the ranges of numbers; None: as Spark divides a range."""
         return TaskRows(self.session.range(0, count, 1, tasks), _numbered)
 
     def deal(
@@ -168,7 +168,7 @@ class SparkRuntime:
         copies: int = 1,
         more_rejected: DataFrame | None = None,
     ) -> TaskRows:
-        """Rows packed, in one shuffle."""
+        """Return the rows packed, in one shuffle."""
         return TaskRows(routed_rows(checked, routing, copies, more_rejected), routed_tables)
 
     def exchange(
@@ -181,7 +181,7 @@ class SparkRuntime:
         count: int,
         progress: Progress | None = None,
     ) -> TaskRows:
-        """Pieces where they are made; what comes of them packed, in one shuffle."""
+        """Return pieces where they are made, and what comes of them packed, in one shuffle."""
         parts = rows.parts
 
         def run(batches: Batches) -> Iterator[pa.RecordBatch]:

@@ -50,7 +50,7 @@ def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
 
 
 def frame_of(session: SparkSession, rows: pa.Table, ddl: str) -> DataFrame:
-    """Rows of the driver as a frame: they travel as one cell, to one task.
+    """Return the rows of the driver as a frame: they travel as one cell, to one task.
 
     Args:
         session: Any session.
@@ -89,7 +89,7 @@ def cores_of(session: SparkSession) -> int:
 def task_count(
     amount: int, session: SparkSession, per_task: int | None = None, per_core: int = 1
 ) -> int:
-    """Tasks for so much work: one a core at least; few, as a Python task takes 25 ms to start.
+    """Return the tasks for so much work: a core each at least; few, as each takes 25 ms to start.
 
     Args:
         amount: Of rows, or of what else there is to do.
@@ -154,7 +154,7 @@ class Inputs(Protocol):
     """Tables that go through the row checks together."""
 
     def sources(self) -> Mapping[str, Source]:
-        """By table name, those that are there."""
+        """Return the sources that are there, by table name."""
 
 
 @dataclass(frozen=True)
@@ -164,12 +164,12 @@ class GivenTables:
     tables: Mapping[str, Source]
 
     def sources(self) -> Mapping[str, Source]:
-        """As `Inputs`."""
+        """Return the sources, as `Inputs`."""
         return self.tables
 
 
 def source_of(table: Table, frame: DataFrame) -> Source:
-    """Any frame as a source; see `checks.conform.conform` for what is accepted.
+    """Return any frame as a source; see `checks.conform.conform` for what is accepted.
 
     Raises:
         InputRefused: A column is there twice, or one that may not be null is missing; all of them

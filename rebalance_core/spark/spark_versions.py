@@ -81,7 +81,7 @@ def context_of(session: SparkSession) -> SparkContext | None:
 
 
 def arrow_of(frame: DataFrame) -> pa.Table:
-    """All rows of a frame, which are known to be few: `DataFrame.toArrow` of 4.0 and later.
+    """Return all rows of a frame, which are known to be few: `DataFrame.toArrow` of 4.0 and later.
 
     Raises:
         PySparkException: Not all of them came.
@@ -103,7 +103,7 @@ def arrow_of(frame: DataFrame) -> pa.Table:
 
 
 def by_number(frame: DataFrame, tasks: int, column: str) -> DataFrame:
-    """Rows in the task that has their number, modulo how many there are.
+    """Return the rows in the task that has their number, modulo how many there are.
 
     `DataFrame.repartitionById` of 4.1 and later. Before, Spark divides by Murmur3 of a key: the key
     of a task is the number that Murmur3 makes that task's.
@@ -151,7 +151,7 @@ def _turned(number: int, bits: int) -> int:
 
 
 def _unshifted(number: int, bits: int) -> int:
-    """Undoes ``number ^ number >> bits``."""
+    """Undo ``number ^ number >> bits``."""
     result = number
     for _ in range(32 // bits):
         result = number ^ result >> bits

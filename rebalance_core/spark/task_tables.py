@@ -104,7 +104,7 @@ class TaskFiles:
     def make(
         self, rows: DataFrame, work: Work[FactsT], kind: Callable[[], FactsT], tables: Sequence[str]
     ) -> FactsT:
-        """As `TaskTables`, in files of the tasks."""
+        """Make the tables, as `TaskTables`, in files of the tasks."""
         folder, names = self.attempts, tuple(tables)
 
         def attempt(batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -208,7 +208,7 @@ class TaskTables(Protocol):
         """Write one table from here."""
 
     def finish(self) -> dict[str, TableWritten]:
-        """Rows and digest of every table; all are in the folder then."""
+        """Return the rows and digest of every table; all are in the folder then."""
 
 
 @contextmanager
@@ -361,7 +361,7 @@ class _ThroughSpark:
 
 
 def _again(batches: Batches, facts: TaskFacts) -> TableRows:
-    """`Work` over the rows of `KeptTables`."""
+    """Yield the rows of `KeptTables` again, as `Work`."""
     for row in (row for batch in batches for row in batch.to_pylist()):
         if row["name"] != _FACTS:
             yield from ((row["name"], made) for made in unpack(row["chunk"]).to_batches())

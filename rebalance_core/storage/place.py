@@ -130,9 +130,7 @@ def opened(access: Access) -> fs.FileSystem:
 
 @cache
 def why_not_opened(access: Access) -> str | None:
-    """Reason why the file system cannot be opened, in the words of the first attempt; None: it
-    can.
-    """
+    """Return why the file system cannot be opened, as the first attempt put it; None: it can."""
     try:
         opened(access)
     except (ImportError, OSError) as error:
@@ -166,7 +164,7 @@ def s3_access(bucket: str, environment: Mapping[str, str] = os.environ) -> S3Acc
 
 
 def _region_of(bucket: str) -> str | None:
-    """Where Amazon keeps the bucket; None: unknown, and the first request will show the reason."""
+    """Return where Amazon keeps the bucket; None: unknown, and a request will show the reason."""
     from pyarrow import fs
 
     try:
@@ -314,28 +312,28 @@ class Place:
         return not (info := self._info()).is_file and bool(info.type)
 
     def names(self) -> list[str]:
-        """Names right in the folder, sorted; none if there is no such folder."""
+        """Return the names right in the folder, sorted; none if there is no such folder."""
         return sorted(info.base_name for info in self._entries(recursive=False))
 
     def files(self) -> list[Place]:
-        """Every file in the folder and below, sorted by path; nothing if there is none."""
+        """Return every file in the folder and below, sorted by path; nothing if there is none."""
         found = sorted(info.path for info in self._entries(recursive=True) if info.is_file)
         below = len(self.path.rstrip("/")) + 1
         return [self / path[below:] for path in found]
 
     def size(self) -> int:
-        """Bytes of a file, or of all files in a folder; 0 if there is none."""
+        """Return the bytes of a file, or of all files in a folder; 0 if there is none."""
         info = self._info()
         return int(info.size) if info.is_file else sum(size for _, size in self.sizes())
 
     def sizes(self) -> list[tuple[str, int]]:
-        """Path below this folder and bytes of every file in it, sorted."""
+        """Return path below this folder and bytes of every file in it, sorted."""
         below = len(self.path.rstrip("/")) + 1
         files = [info for info in self._entries(recursive=True) if info.is_file]
         return sorted((info.path[below:], int(info.size)) for info in files)
 
     def parquet_rows(self) -> int | None:
-        """Rows of the Parquet files in the folder, by their footers; None: there is no such folder.
+        """Return the rows of the folder's Parquet files, by their footers; None: no such folder.
 
         Raises:
             ArrowException: a file that is not hidden is no Parquet; the text names it.
@@ -390,7 +388,7 @@ class Place:
             self.file_system.create_dir(self.path)
 
     def make_new_folder(self) -> None:
-        """As `make_folder`; `FileExistsError` if anything is there already."""
+        """Make a folder as `make_folder` does; `FileExistsError` if anything is there already."""
         if self.exists():
             raise FileExistsError(self.url)
         self.make_folder()
@@ -440,7 +438,7 @@ class LocalPlace(Place):
     """A file or a folder of this machine, or one mounted here; its name may be no UTF-8."""
 
     def names(self) -> list[str]:
-        """Names right in the folder, sorted; none if there is no such folder."""
+        """Return the names right in the folder, sorted; none if there is no such folder."""
         folder = Path(self.path)
         return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
 
@@ -476,7 +474,7 @@ class LocalPlace(Place):
         Path(self.path).mkdir(parents=True, exist_ok=True)
 
     def make_new_folder(self) -> None:
-        """As `make_folder`; `FileExistsError` if anything is there already."""
+        """Make a folder as `make_folder` does; `FileExistsError` if anything is there already."""
         Path(self.path).mkdir(parents=True)
 
     def check_makeable(self) -> None:

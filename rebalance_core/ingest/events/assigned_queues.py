@@ -31,7 +31,7 @@ HEARTBEATS_ONLY, NOTHING = "subscriptionsForHeartbeat", "[]"
 def without_assigned(
     group: str, events: Iterable[Event], pieces: Iterable[GroupEvidence]
 ) -> tuple[list[Event], list[Finding]]:
-    """All events, members that assign themselves queues without subscriptions; findings.
+    """Return all events, members that assign themselves queues without subscriptions; findings.
 
     Such a member states it in its properties. That its log has no line on a share proves nothing:
     it may begin late.

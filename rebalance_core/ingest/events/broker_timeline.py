@@ -56,7 +56,7 @@ class BrokerRegistry:
     _cause: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def read(self, ordered: Sequence[ClusterEvidence]) -> list[Event]:
-        """BROKER_UP and BROKER_DOWN; evidence on the cluster by time."""
+        """Return BROKER_UP and BROKER_DOWN from evidence on the cluster by time."""
         ordered = without_graceful_stops(ordered)
         silent = silences(ordered)
         for number, piece in enumerate(ordered):
@@ -254,7 +254,7 @@ def _from_brokers(ordered: list[ClusterEvidence], context: ClusterContext) -> li
 def _running_at_first(
     ordered: list[ClusterEvidence], context: ClusterContext
 ) -> dict[str, set[str]]:
-    """By broker its folders whose log does not begin with a start; "": its master has no log."""
+    """Return by broker its folders whose log lacks the start; "": its master has no log."""
     first: dict[str, str] = {}
     for piece in ordered:
         if piece.kind in _OWN_LIFE:

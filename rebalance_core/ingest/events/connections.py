@@ -127,7 +127,7 @@ class ProcessNames:
         return mentions[max(index - 1, 0)][1]
 
     def zone_of(self, client_id: str) -> str | None:
-        """Time zone of the client's host, as ``collection.toml`` states it; None if it does not."""
+        """Return the time zone of the client's host by ``collection.toml``; None if it has none."""
         return self._context.client_zones.get(self._places.get(client_id, ""))
 
 
@@ -278,7 +278,7 @@ class Connections:
         return ConnectionChange(removal.at_ms, False, name, removal.source, scanned, graceful)
 
     def _name_connections(self, rank: int) -> None:
-        """Brokers that knew of the process before the others have a connection of it already."""
+        """Name the connection of brokers that knew of the process before the others."""
         for channels in self.by_broker.values():
             by_age = sorted(channels, key=lambda channel: channels[channel])
             if rank < len(by_age):
@@ -404,7 +404,7 @@ class Connections:
         return [self._end(since) for _ in list(self.live)]
 
     def finish(self, now_ms: int) -> list[ConnectionChange]:
-        """Nothing follows: who was seen to lose a connection and nowhere since is gone."""
+        """End those who lost a connection and were seen nowhere since, as nothing follows."""
         changes = self.settle(now_ms)
         if self._lost is None and len(self.live) == 1:
             early = [b for b, one in self._expired.items() if one.at_ms <= now_ms - SAME_LOSS_MS]
@@ -429,7 +429,7 @@ class Connections:
         return min((len(channels) for channels in self.by_broker.values() if channels), default=0)
 
     def _held(self) -> int:
-        """How many of the processes a broker still has, if not one whose log has ended."""
+        """Return how many of the processes a broker still has, if not one whose log has ended."""
         counts = {place: len(channels) for place, channels in self.by_broker.items()}
         logged = [count for place, count in counts.items() if place not in self.ended]
         most = max(logged, default=0) or max(counts.values(), default=0)

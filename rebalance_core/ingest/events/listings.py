@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
 
 # Whose connections a dump of a broker lists: while its master is gone, those of a slave.
+#
 # It is asked in the master's place, whether it acts as master or not (rocketmq.md §15).
 
 
@@ -93,7 +94,7 @@ def of_dumped_members(piece: Evidence) -> TypeGuard[DumpedMembersEvidence]:
 def listed_connections(
     pieces: Iterable[Evidence], context: ClusterContext
 ) -> list[ConsumerListedPiece]:
-    """One piece of evidence, kind ``consumer_listed``, for each such connection.
+    """Return a piece of evidence, kind ``consumer_listed``, for each such connection.
 
     Its values: channel, client_id, topics (the client's own where any file states them, else the
     group's at that broker), message_model, consume_from_where; ended: True where the broker's log
@@ -170,7 +171,7 @@ def listed_connections(
 def _came(
     line: tuple[int, str] | None, since_ms: int, seen_ms: int, context: ClusterContext
 ) -> int:
-    """When a client came by its first line in the log of another broker; 0: that may be later.
+    """Return when a client came by its first line in another broker's log; 0: maybe later.
 
     A client sends heartbeats to all brokers. One whose log was there all the time, and that had not
     started lately, would have had it before.
@@ -191,7 +192,7 @@ def _came(
 
 
 def _whole_lists(pieces: Iterable[Evidence], context: ClusterContext) -> dict[str, set[int]]:
-    """When each broker was asked for its members once its log had ended, and answered whole."""
+    """Return when each broker, its log ended, was asked for its members and answered whole."""
     lists: dict[str, set[int]] = {}
     for piece in filter(_is_member, pieces):
         at_ms = context.time_of(piece)
@@ -279,7 +280,7 @@ def _is_heartbeat(piece: Evidence) -> TypeGuard[HeartbeatPiece]:
 def first_heartbeats(
     pieces: Iterable[Evidence], context: ClusterContext
 ) -> dict[str, tuple[int, list[str]]]:
-    """Time and topics of the first heartbeat that each client logs itself."""
+    """Return the time and topics of the first heartbeat that each client logs itself."""
     beats: dict[str, tuple[int, list[str]]] = {}
     logged = filter(_is_heartbeat, pieces)
     for piece in sorted(logged, key=context.time_of):
@@ -302,7 +303,7 @@ AFTER_ALL = 2**62
 def listed_tables(
     group: str, pieces: list[Evidence], context: ClusterContext
 ) -> Iterator[MembersEvidence]:
-    """Evidence of three kinds, beside the lines.
+    """Yield the evidence of three kinds, beside the lines.
 
     ``log_ended`` of each broker, at the end of its log. ``members_listed`` of each dump after that:
     ``members`` has the `listed_values` of its connections by client id. A dump without a member
@@ -456,7 +457,7 @@ def _is_logged(piece: Evidence) -> TypeGuard[LoggedMembersEvidence]:
 def timed_evidence(
     group: str, pieces: list[Evidence], context: ClusterContext
 ) -> Iterator[tuple[int, MembersEvidence]]:
-    """Lines of the brokers' logs, what dumps list, and starts and ends of brokers.
+    """Yield the lines of the brokers' logs, what dumps list, and starts and ends of brokers.
 
     Times never go back between two lines of one log that stand in one second. The kinds
     ``broker_starting`` and ``broker_out`` are the brokers' own.

@@ -272,7 +272,7 @@ class MemberTimeline:
         return row
 
     def _data(self, piece: ConsumerDataPiece, at_ms: int) -> None:
-        """Subscriptions of the member with that connection, by its heartbeats to this broker."""
+        """Take the connected member's subscriptions, by its heartbeats to this broker."""
         channel = piece.values["channel"]
         client_id = self._channels.get((piece.place, channel))
         name = None
@@ -294,7 +294,7 @@ class MemberTimeline:
             self._changed(member, topics, at_ms, piece.source, versions)
 
     def _settle_tables(self, now_ms: int) -> None:
-        """Members that kept silent agree with the last heartbeat that the broker logged.
+        """Let members that kept silent agree with the last heartbeat that the broker logged.
 
         After its last line a log is no longer silent.
         """
@@ -319,7 +319,7 @@ class MemberTimeline:
                 }
 
     def _topics_at(self, broker: str) -> dict[ConnectedMember, frozenset[str]]:
-        """Topics of the members that send heartbeats to the broker, where they are known."""
+        """Return topics of the members that send heartbeats to the broker, where they are known."""
         members = [
             ConnectedMember(client_id, str(name))
             for client_id, connections in self._connections.items()

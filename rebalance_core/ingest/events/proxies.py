@@ -194,7 +194,7 @@ def through_proxies(pieces: Iterable[Evidence], context: ClusterContext) -> list
 
 
 def _listed(pieces: Iterable[GroupEvidence]) -> dict[str, str]:
-    """Client id by address, as consumerConnection of proxies lists them."""
+    """Return the client id by address, as consumerConnection of proxies lists them."""
     return {
         p.values["client_addr"]: p.values["client_id"]
         for p in pieces
@@ -216,7 +216,7 @@ class _Members:
     _ended: list[Evidence] = field(default_factory=list)
 
     def take(self, pieces: Iterable[GroupEvidence]) -> None:
-        """Lines of all proxies, in any order."""
+        """Take the lines of all proxies, in any order."""
         starts: list[ProxyStartingPiece] = [
             Piece(GROUP, "", "proxy_starting", at_ms, place, -1, source, {})
             for place, times in self.context.proxies.starts.items()
@@ -324,7 +324,7 @@ class _Members:
                 self._orphans.setdefault(key, piece)
 
     def _settle(self, now_ms: int) -> None:
-        """Who does not come back died with the proxy."""
+        """End who does not come back: they died with the proxy."""
         for key, start in list(self._orphans.items()):
             if now_ms >= self.context.time_of(start) + RETURN_MS:
                 self._gone(key, _closed(start, start.at_ms))

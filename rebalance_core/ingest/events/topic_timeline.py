@@ -438,7 +438,7 @@ class TopicTimeline:
             self._set(place, config, at_ms, piece.source)
 
     def _stores_without(self, pieces: Iterable[Evidence]) -> list[tuple[str, int, str]]:
-        """(broker, time, file) of the topics.json that were read whole and lack the topic."""
+        """Return (broker, time, file) of each topics.json read whole that lacks the topic."""
         having = {piece.source for piece in pieces if piece.kind == "topic_config"}
         having = {file_of(source) for source in having} | having
         context = self.context
@@ -546,7 +546,7 @@ class TopicTimeline:
             state.seen_ms = max(state.seen_ms, at_ms)
 
     def _new_queues(self, piece: Evidence, queue_ids: range) -> None:
-        """Queues just created are empty; that of a retry topic the simulator knows itself."""
+        """Add queues just created as empty; the simulator knows a retry topic's itself."""
         at_ms = self.context.time_of(piece) + MIDDLE_MS
         if not self._retry:
             self.offsets += [
@@ -572,7 +572,7 @@ class TopicTimeline:
         return any(since_ms <= at_ms < until_ms for since_ms, until_ms in spans)
 
     def _observed_offsets(self, ordered: list[TopicsEvidence]) -> None:
-        """Rows of ``topicStatus``; of ``consumerProgress`` where the minimum cannot have moved.
+        """Add rows of ``topicStatus``, of ``consumerProgress`` where the minimum cannot have moved.
 
         ``consumerProgress`` shows no minimum. A minimum only grows, so between two observations of
         the same value it is that value.
@@ -608,7 +608,7 @@ class TopicTimeline:
 
 
 def topic_tables(topic: str, pieces: Iterable[Evidence], context: ClusterContext) -> Tables:
-    """Events, offsets and findings of one topic; of a static one nothing."""
+    """Return the events, offsets and findings of one topic; of a static one nothing."""
     if topic in context.static_topics:
         return {}
     return TopicTimeline(topic, context).take(own_evidence(pieces, context))

@@ -67,7 +67,7 @@ class Presence:
                         memberships[index] = (name, since, row["event_ms"])
 
     def channels(self, client_id: str, at_ms: int) -> list[str | None]:
-        """Channels of the client's processes that are there at that moment."""
+        """Return the channels of the client's processes that are there at that moment."""
         return [
             name
             for name, since, until in self.memberships.get(client_id, ())
@@ -79,7 +79,7 @@ class Presence:
         return sum(len(self.channels(client_id, at_ms)) for client_id in self.memberships)
 
     def clients(self, from_ms: int, to_ms: int) -> list[str]:
-        """Client ids that were there all the time between."""
+        """Return the client ids that were there all the time between."""
         return sorted(
             client_id
             for client_id, memberships in self.memberships.items()
@@ -165,7 +165,7 @@ def suspension_events(
     presence: Presence,
     context: ClusterContext,
 ) -> list[Event]:
-    """Suspensions and resumptions of members that are there.
+    """Return the suspensions and resumptions of members that are there.
 
     A member that was suspended before its log begins shows by the pulls that it puts off; one that
     no longer puts them off, while its log goes on, has resumed.
@@ -234,7 +234,7 @@ class Unsubscriptions:
     def before(
         self, client_id: str, topic: str, since_ms: int, known_ms: int, *, unseen: bool
     ) -> tuple[int, str] | None:
-        """Time and line of the unsubscription that brokers knew at `known_ms`; None: no line.
+        """Return time and line of the unsubscription that brokers knew at `known_ms`, or None.
 
         Args:
             client_id: the member.
@@ -419,7 +419,7 @@ def _is_new(piece: Evidence, at_ms: int, context: ClusterContext) -> bool:
 def unlogged_leaves(
     group: str, pieces: Sequence[GroupEvidence], presence: Presence, context: ClusterContext
 ) -> tuple[list[Event], list[Finding]]:
-    """Losses of members that should be there and that no broker lists any more; findings.
+    """Return losses of members that should be there and no broker lists any more; findings.
 
     Only dumps of all brokers that ever had a member, within a minute, count: a broker that knows no
     member prints nothing, which a failure does too. Where none of them knows a member, that counts

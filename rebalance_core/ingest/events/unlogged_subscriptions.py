@@ -96,7 +96,7 @@ def unlogged_subscriptions(
     pieces: Sequence[GroupEvidence],
     context: ClusterContext,
 ) -> tuple[list[Event], list[Finding]]:
-    """All events, with what members subscribe by other files than brokers' logs; findings.
+    """Return all events, with what members subscribe by other files than brokers' logs; findings.
 
     Joins that no line completed get their topics in place: those that the client itself stated
     (``consumerStatus``, heartbeats in its own log), else the group's (``consumerConnection``,
@@ -214,7 +214,7 @@ def _statements(
 def _held(
     group: str, events: list[Event], pieces: Sequence[GroupEvidence], context: ClusterContext
 ) -> dict[str, list[tuple[int, str, str]]]:
-    """Topics of which a client takes messages: (time, topic, source) by client, in order of time.
+    """Return the topics that a client takes messages of: (time, topic, source) by client, by time.
 
     Dumps show its queues, its own log what it was given.
     """
@@ -333,7 +333,7 @@ def _contradiction(
     statements: Iterable[tuple[int, Topics, str]],
     held: Iterable[tuple[int, str, str]],
 ) -> str | None:
-    """Where the member shows later that its subscription did not change so; None: nowhere."""
+    """Return where the member shows later that its subscription did not change so, or None."""
     row = change.row
     topic, ended, changed_ms = row["topic"], row["event_type"] == UNSUBSCRIBE, row["event_ms"]
     others = (one.row for one in membership.changes if one is not change)
@@ -354,7 +354,7 @@ def _contradiction(
 def _since(
     membership: _Membership, memberships: Iterable[_Membership], topic: str, seen_ms: int
 ) -> int:
-    """Since when a member subscribes a topic that it is seen to hold: as others of the group."""
+    """Return since when a member subscribes a topic that it holds: as others of the group."""
     joined_ms = int(membership.join["event_ms"])
     moments = [max(joined_ms, seen_ms - HEARTBEAT_SEEN_MS)]
     for other in filter(membership.meets, memberships):

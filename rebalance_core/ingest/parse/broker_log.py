@@ -61,7 +61,7 @@ def _group_updated(message: str) -> LineFields:
 
 
 def _changes(old: str, new: str) -> str:
-    """``name: old → new`` of each plain field that differs, in the order of the line."""
+    """Read ``name: old → new`` of each plain field that differs, in the order of the line."""
     before, after = (dict(reversed(_PLAIN.findall(config))) for config in (old, new))
     names = dict.fromkeys(name for name, _ in _PLAIN.findall(new))
     changed = [name for name in names if name in before and before[name] != after[name]]
@@ -98,7 +98,7 @@ def _changed(message: str) -> LineFields:
 
 
 def _not_latest(message: str) -> LineFields:
-    """``…group: {} {}``: what follows the group is its expression."""
+    """Read ``…group: {} {}``: what follows the group is its expression."""
     return log_lines.named(("group",), [message.removeprefix(_NOT_LATEST).partition(" ")[0]])
 
 
@@ -220,7 +220,7 @@ def offsets_reset(line: LogLine, text: str, source: str) -> tuple[Fact | Unread,
 
 
 def commit_refused(message: str) -> LineFields:
-    """``…Group={}, Topic={}, QueueId={}, Offset={}``: the offset that is stored stays."""
+    """Read ``…Group={}, Topic={}, QueueId={}, Offset={}``: the offset that is stored stays."""
     pieces = java_text.between(message, REFUSED, ", Topic=", ", QueueId=", ", Offset=", "")
     queue_id = java_text.whole(pieces[2], java_text.INT_MAX) if pieces else None
     fields = log_lines.named(("group", "topic"), pieces)
@@ -253,7 +253,7 @@ def _connected(message: str) -> LineFields:
 
 
 def _data(message: str) -> LineFields:
-    """4.9 prints the address last, 5.x first."""
+    """Read the data; 4.9 prints the address last, 5.x first."""
     before, _, rendered = message.partition("ConsumerData [")
     data = java_text.consumer_data("ConsumerData [" + rendered)
     pieces = java_text.between(
@@ -323,7 +323,7 @@ def _property(message: str) -> LineFields:
 
 
 def _replaced(message: str) -> LineFields:
-    """``Replace, key: {}, value: {} -> {}``."""
+    """Read ``Replace, key: {}, value: {} -> {}``."""
     pieces = java_text.between(message, _REPLACED, ", value: ", " -> ", "")
     return None if pieces is None else log_lines.named(("name", "value"), pieces[::2])
 
@@ -335,13 +335,13 @@ def _retention(message: str) -> LineFields:
 
 
 def _follows(message: str) -> LineFields:
-    """``Update slave … from master, ADDR``, or ``Sync… Exception, ADDR``, of SlaveSynchronize."""
+    """Read ``Update slave … from master, ADDR`` or ``Sync… Exception, ADDR`` (SlaveSynchronize)."""
     address = message.rpartition(", ")[2]
     return {"address": address} if ":" in address else log_lines.NOTHING
 
 
 def _min_broker(message: str) -> LineFields:
-    """``Min broker changed, old: 0-…, new 1-ADDR`` (BrokerController.onMinBrokerChange, 5.x)."""
+    """Read ``Min broker changed, old: 0-…, new 1-ADDR`` (onMinBrokerChange of 5.x)."""
     pieces = java_text.between(message, "Min broker changed, old: ", ", new ", "-", "")
     if pieces is None:
         return None

@@ -89,7 +89,7 @@ def _channel(
 
 
 def _listed(text: str) -> list[str] | None:
-    """Topics of the JSON list of a remoting client's subscriptions."""
+    """Return the topics of the JSON list of a remoting client's subscriptions."""
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError):
@@ -132,7 +132,7 @@ def channel_info(text: str) -> dict[str, object] | None:
 
 
 def _connection(text: str) -> dict[str, object]:
-    """``[id: 0x…, L:/ip:port - R:/ip:port]``.
+    """Read ``[id: 0x…, L:/ip:port - R:/ip:port]``.
 
     A closed one prints ``!`` for ``-`` and may lack its remote part: its id then stands for it.
     """

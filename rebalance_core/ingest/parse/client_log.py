@@ -40,7 +40,7 @@ _FAILED = ("] failed", "] exception, because the broker not up")
 
 
 def no_member_list(message: str) -> LineFields:
-    """``doRebalance, {group} {topic}, get consumer id list failed``."""
+    """Read ``doRebalance, {group} {topic}, get consumer id list failed``."""
     pieces = java_text.between(message, REBALANCE, NO_LIST)
     words = pieces[0].split(" ") if pieces else []
     return log_lines.named(("group", "topic"), words) if len(words) == 2 else None
@@ -95,7 +95,7 @@ def _failed_heartbeat(message: str) -> LineFields:
 
 
 def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
-    """``…CODE: 16  DESC: the consumer group[{}] can not consume by broadcast way``.
+    """Read ``…CODE: 16 DESC: the consumer group[{}] can not consume by broadcast way``.
 
     The line has no time of its own: it has that of the failed pull before it, and states nothing
     where that line is not known, as at the beginning of a split.
@@ -116,7 +116,7 @@ def broadcast_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact 
 
 
 def pull_refused(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
-    """``…CODE: 2  DESC: [REJECTREQUEST]system busy, … BROKER: {address}``.
+    """Read ``…CODE: 2 DESC: [REJECTREQUEST]system busy, … BROKER: {address}``.
 
     The time is that of the failed pull before it. Lines without the address state nothing: 4.9
     prints none.
@@ -212,7 +212,7 @@ def _broker_allocated(message: str) -> LineFields:
 
 
 def _committed(message: str) -> LineFields:
-    """``[persistAll] Group: … ClientId: … updateConsumeOffsetToBroker …``; 3.x has no tag."""
+    """Read ``[persistAll] Group: … ClientId: … updateConsumeOffsetToBroker …``; 3.x has no tag."""
     statement = message[message.find("Group: ") :]
     pieces = java_text.between(statement, "Group: ", " ClientId: ", _UPDATE, "")
     if pieces is None:
@@ -331,7 +331,7 @@ def parse_client_line(text: str, source: str, clock: ClientClock) -> tuple[Fact 
 
 
 def _with_pid(fact: Fact | Unread, pid: str) -> Fact | Unread:
-    """All runs of a client append to one file: its process shows which run states a fact."""
+    """Add the process, as all runs of a client append to one file: it shows whose fact it is."""
     if isinstance(fact, Unread) or not LOG_FACTS[fact.kind].with_pid:
         return fact
     return Fact(fact.kind, fact.at_ms, {**fact.values, PROCESS_ID: pid}, fact.source)

@@ -75,7 +75,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 def dashed_ms(text: str, time_zone: tzinfo) -> int:
-    """Epoch milliseconds of ``yyyy-MM-dd HH:mm:ss`` or ``yyyy-MM-dd HH:mm:ss,SSS``.
+    """Return the epoch milliseconds of ``yyyy-MM-dd HH:mm:ss`` or ``yyyy-MM-dd HH:mm:ss,SSS``.
 
     Of an hour that a clock change repeats, the zone has the pass (`log_lines.ReadAt`); a plain
     one takes the first.
@@ -87,7 +87,7 @@ def dashed_ms(text: str, time_zone: tzinfo) -> int:
 
 
 def packed_ms(text: str, time_zone: tzinfo) -> int:
-    """Epoch milliseconds of ``yyyyMMddHHmmssSSS``.
+    """Return the epoch milliseconds of ``yyyyMMddHHmmssSSS``.
 
     Raises:
         Unreadable: it is written otherwise, or no such time exists.

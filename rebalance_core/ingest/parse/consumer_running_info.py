@@ -176,7 +176,7 @@ _CLASS = re.compile(r"[A-Za-z_$][\w$]*(?:\.[\w$]*)+")
 
 
 def _strategy(text: str | None) -> str | None:
-    """``AVG`` for ``org.….AllocateMessageQueueAveragely@4659aa62``; parameters are not shown."""
+    """Return ``AVG`` for ``org.….AllocateMessageQueueAveragely@4659aa62``, without parameters."""
     if text is None:
         return None
     java_class, hashed, _ = text.partition("@")
@@ -300,7 +300,7 @@ class _Client:
         return not self._whole(_SUBSCRIPTIONS)
 
     def _whole(self, title: str) -> bool:
-        """Another section follows it, and all its lines were read."""
+        """Return True if another section follows it and all its lines were read."""
         return title in self._read[:-1] and title not in self._torn
 
     def properties_fact(self, source: str) -> list[Fact | Unread]:
@@ -390,7 +390,7 @@ class _Client:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """Key and value of ``"%-40s: %s"``."""
+    """Return the key and value of ``"%-40s: %s"``."""
     end = text.find(":", _KEY_WIDTH)
     if end >= 0 and not text[end + 1 : end + 2].strip(" "):
         return filled(text[:end].strip(), "key"), text[end + 2 :]

@@ -56,7 +56,7 @@ def dashboard_answer(command: str, text: str, source: str) -> list[Fact | Unread
 
 
 def _connection(data: Any, source: str) -> Results:
-    """``ConsumerConnection`` as JSON."""
+    """Read ``ConsumerConnection`` as JSON."""
     table = Entry(data, "data")
     if "connectionSet" not in data:
         return
@@ -84,7 +84,7 @@ def _connection(data: Any, source: str) -> Results:
 
 
 def _progress(data: Any, source: str) -> Results:
-    """``TopicConsumerInfo``, one a topic, each with its queues and their holders."""
+    """Read ``TopicConsumerInfo``, one a topic, each with its queues and their holders."""
     if not isinstance(data, list):
         raise Unreadable(BAD_ENTRY, f"data is {shown(data)}, not a list of topics")
     total = 0
@@ -120,7 +120,7 @@ def _long(queue: Any, name: str) -> int:
 
 
 def _running(data: Any, source: str) -> Results:
-    """``ConsumerRunningInfo``, whose tables have queues as keys."""
+    """Read ``ConsumerRunningInfo``, whose tables have queues as keys."""
     info = Entry(data, "data")
     if "properties" not in data:
         return

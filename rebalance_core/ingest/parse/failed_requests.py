@@ -46,7 +46,7 @@ def reason_of(words: str) -> str:
 
 
 def exception_below(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
-    """``…MQBrokerException: CODE: {}  DESC: {} BROKER: {}`` or ``…Remoting…Exception: {}``.
+    """Read ``…MQBrokerException: CODE: {} DESC: {} BROKER: {}`` or ``…Remoting…Exception: {}``.
 
     The time is that of the request's line. The group stands there (5.x, and of lists of members),
     or in the server's words; without it a pull that a broker refused is of its address alone,

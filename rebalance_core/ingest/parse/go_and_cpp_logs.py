@@ -206,7 +206,7 @@ def _unquoted(value: str) -> str:
 
 
 def _queue_of(fields: Mapping[str, object]) -> str:
-    """``MessageQueue`` or ``PullRequest``; JSON may have the queue as an object."""
+    """Read ``MessageQueue`` or ``PullRequest``; JSON may have the queue as an object."""
     for name in ("MessageQueue", "PullRequest"):
         value = fields.get(name)
         if isinstance(value, dict) and value.keys() >= {"topic", "brokerName", "queueId"}:

@@ -142,7 +142,7 @@ _PERM_LETTERS = {"R": PERM_READ, "W": PERM_WRITE, "X": PERM_INHERIT, "-": 0}
 
 
 def consumer_data(text: str) -> dict[str, object] | None:
-    """``ConsumerData [groupName=…, …, subscriptionDataSet=[SubscriptionData […], …]]``."""
+    """Read ``ConsumerData [groupName=…, …, subscriptionDataSet=[SubscriptionData […], …]]``."""
     pieces = between(
         text,
         "ConsumerData [groupName=",
@@ -166,7 +166,7 @@ def consumer_data(text: str) -> dict[str, object] | None:
 
 
 def _subscriptions(text: str) -> dict[str, object]:
-    """Topics, sorted, and expressions of ``SubscriptionData […, topic=…, subString=…, …]``.
+    """Return topics, sorted, and expressions of ``SubscriptionData […, topic=…, subString=…, …]``.
 
     ``versions`` has the subVersion of each topic: a client sets it when it subscribes and again
     when its queues of the topic change. It was there at the lowest, ``known_ms``. A
@@ -196,13 +196,13 @@ def sub_version_ms(text: str) -> int | None:
 
 
 def subscribed_topics(text: str) -> dict[str, str]:
-    """Expressions by topic of ``SubscriptionData […, topic=…, subString=…, …], …``."""
+    """Return the expressions by topic of ``SubscriptionData […, topic=…, subString=…, …], …``."""
     stated = ((topic, expression) for _, topic, expression, _ in _stated(text))
     return {topic: text.rpartition(", tagsSet=")[0] or text for topic, text in stated}
 
 
 def _stated(text: str) -> Iterator[list[str]]:
-    """Class filter, topic, expression and version of each subscription that names a topic."""
+    """Yield class filter, topic, expression and version of each subscription that names a topic."""
     for part in text.split("SubscriptionData [classFilterMode=")[1:]:
         pieces = between(part, "", ", topic=", ", subString=", ", subVersion=", ", expressionType=")
         if pieces is not None and pieces[1]:
@@ -210,7 +210,7 @@ def _stated(text: str) -> Iterator[list[str]]:
 
 
 def topic_config(text: str) -> dict[str, object] | None:
-    """``TopicConfig [topicName=…, readQueueNums=…, writeQueueNums=…, perm=RW-, …]``."""
+    """Read ``TopicConfig [topicName=…, readQueueNums=…, writeQueueNums=…, perm=RW-, …]``."""
     return _queue_numbers(text, "topic", "TopicConfig [topicName=", ", topicFilterType=")
 
 
@@ -233,7 +233,7 @@ def _queue_numbers(text: str, what: str, begin: str, end: str) -> dict[str, obje
 
 
 def perm_bits(text: str) -> int | None:
-    """Bits of ``RW-`` and the like (PermName.perm2String), or of a plain number.
+    """Return the bits of ``RW-`` and the like (PermName.perm2String), or of a plain number.
 
     >>> perm_bits("RW-"), perm_bits("4"), perm_bits("?")
     (6, 4, None)
@@ -247,7 +247,7 @@ def perm_bits(text: str) -> int | None:
 
 
 def message_queues(text: str) -> list[tuple[str, str, int]]:
-    """All ``MessageQueue [topic=…, brokerName=…, queueId=…]`` of a text, in order."""
+    """Return all ``MessageQueue [topic=…, brokerName=…, queueId=…]`` of a text, in order."""
     queues = []
     for part in text.split("MessageQueue [topic=")[1:]:
         pieces = between(part, "", ", brokerName=", ", queueId=", "]")
@@ -298,7 +298,7 @@ def version_of_ordinal(ordinal: int) -> str | None:
 
 
 def plain_version(text: str) -> str:
-    """``5.3.3`` for ``V5_3_3``; a snapshot as its release.
+    """Return ``5.3.3`` for ``V5_3_3``; a snapshot as its release.
 
     >>> plain_version("V4_9_7"), plain_version("V5_3_4_SNAPSHOT")
     ('4.9.7', '5.3.4')
@@ -320,7 +320,7 @@ def is_later(version: str) -> bool:
 
 
 def not_modelled(versions: Mapping[str, str]) -> Iterator[tuple[str, list[str], str, str]]:
-    """Each version whose rules are not known, who has it, what stands for it, and the remedy.
+    """Yield each version whose rules are not known, who has it, what stands for it, and the remedy.
 
     Args:
         versions: by client or broker, as `plain_version` has them.

@@ -280,7 +280,7 @@ def raw_entry(key: Any, value: Any) -> str:
 
 
 def _first_of(value: Any) -> Any:
-    """So much of a large value that its raw text is truncated anyway."""
+    """Return so much of a large value that its raw text is truncated anyway."""
     if isinstance(value, dict):
         return {str(key): value[key] for key in list(value)[: fact.RAW_LIMIT]}
     return value

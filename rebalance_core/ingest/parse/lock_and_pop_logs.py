@@ -116,7 +116,7 @@ def _no_route(message: str) -> LineFields:
 
 
 def pop_forbidden(text: str, source: str, clock: ClientClock) -> tuple[Fact | Unread, ...]:
-    """``…CODE: 1  DESC: the broker[…] pop message is forbidden … BROKER: {address}``.
+    """Read ``…CODE: 1 DESC: the broker[…] pop message is forbidden … BROKER: {address}``.
 
     The line has the time of the failed pop before it; where that is not known, as at the beginning
     of a split, it states nothing.

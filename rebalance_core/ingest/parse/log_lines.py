@@ -38,7 +38,7 @@ class Clock:
         self._last = 0
 
     def second_ms(self, text: str) -> int | None:
-        """Epoch milliseconds of ``yyyy-MM-dd HH:mm:ss``, or None if the text is no such time."""
+        """Return epoch ms of ``yyyy-MM-dd HH:mm:ss``, or None if the text is no such time."""
         if text != self._text:
             self._text, self._ms = text, self._read(text)
         return self._ms
@@ -117,7 +117,7 @@ class ReadAt(tzinfo):
         return second if local - second <= self._until else first
 
     def dst(self, moment: datetime | None) -> timedelta | None:
-        """Not known."""
+        """Return None: it is not known."""
         return None
 
     def tzname(self, moment: datetime | None) -> str | None:
@@ -269,7 +269,7 @@ fact unless a later template reads it."""
 def read_message(
     templates: Iterable[Template], line: LogLine, text: str, source: str
 ) -> tuple[Fact | Unread, ...]:
-    """Yield the fact of the first template whose words begin the message; nothing if none does.
+    """Return the fact of the first template whose words begin the message; nothing if none does.
 
     A message that begins like one of ours and whose fields are not there is `Unread`.
     """
@@ -286,7 +286,7 @@ def read_message(
 
 
 def headless(words: Iterable[str], text: str, source: str) -> tuple[Unread, ...]:
-    """Yield an `Unread` for a line without a readable time that holds words of ours."""
+    """Return an `Unread` for a line without a readable time that holds words of ours."""
     present = next((known for known in words if known in text), None)
     return (
         () if present is None else (not_read(text, source, present, "no time and level before it"),)

@@ -173,7 +173,7 @@ class _ConnectionTable:
         return self.headed and (not self._ended or self._of_members is None)
 
     def facts(self, source: str, *, partial: bool) -> list[Fact]:
-        """One fact per member, and, of an output that is whole, one of the group.
+        """Return a fact per member, and, of a whole output, a fact of the group.
 
         Args:
             source: the name of the file.

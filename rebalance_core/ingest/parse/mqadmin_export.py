@@ -197,7 +197,7 @@ def _metrics(export: Entry, source: str) -> Results:
 
 
 def _client(value: Any) -> tuple[str, str]:
-    """``JAVA%V5_3_3`` is Java, 5.3.3."""
+    """Return language and version: ``JAVA%V5_3_3`` is Java, 5.3.3."""
     language, separator, version = value.partition("%") if isinstance(value, str) else ("", "", "")
     if not separator:
         raise Unreadable(

@@ -110,7 +110,7 @@ def _light_offset(key: str, value: Any) -> Stated:
 
 
 def _names(key: Any) -> tuple[str, str, str]:
-    """Kind, topic and group of a key of the table.
+    """Return the kind, topic and group of a key of the table.
 
     Upstream passes over keys that do not have two parts; here they are refused by name.
     """

@@ -176,7 +176,7 @@ def _proxied(read: LineParser) -> LineParser:
 
 
 def _changed(read: LineParser) -> LineParser:
-    """Proxies report every heartbeat to each other, so a version alone is noise."""
+    """Return the parser of a heartbeat that proxies report: a version alone is noise."""
 
     def change(message: str) -> LineFields:
         fields = read(message)
@@ -248,7 +248,7 @@ def _lost(clock: ProxyClock) -> tuple[Unread, ...]:
 
 
 def _mode(text: str, source: str, clock: ProxyClock) -> tuple[Fact | Unread, ...]:
-    """``"proxyMode":"CLUSTER",`` of the configuration that proxy.log prints at the start."""
+    """Read ``"proxyMode":"CLUSTER",`` of the configuration that proxy.log prints at the start."""
     mode = text.strip().removeprefix(_MODE).partition('"')[0]
     if not text.strip().startswith(_MODE) or not mode or clock.last_ms is None:
         return log_lines.NOT_OURS

@@ -70,7 +70,7 @@ def refused_rows(
 
 
 def _torn(keys: Sequence[tuple[str, ...]], columns: int) -> Iterator[tuple[int, str]]:
-    """Places of torn rows among the keys, each with the name that lost characters."""
+    """Yield the places of torn rows among the keys, each with the name that lost characters."""
     present = set(keys)
     counts = [Counter(key[column] for key in keys) for column in range(columns)]
     for place, key in enumerate(keys):

@@ -123,7 +123,7 @@ def _syslog(line: str) -> CarriedLine | None:
 
 
 def _json(line: str) -> CarriedLine | None:
-    """``log`` of Docker, which ends lines; ``line``, ``message`` or ``msg`` of collectors."""
+    """Read ``log`` of Docker, which ends lines; ``line``, ``message`` or ``msg`` of collectors."""
     fields = json_object(line)
     if fields is None or GO.match(line):
         return None
@@ -244,7 +244,7 @@ def wrapping_of(lines: Iterable[str], *, client: bool, encoding: str = UTF_8) ->
 
 
 def _carries(name: str, sample: Sequence[CarriedLine], known: Sequence[str]) -> bool:
-    """More than half of the lines stand in it; stack traces may go on outside."""
+    """Return True if more than half of the lines stand in it; stack traces may go on outside."""
     if name in known:
         return False
     within = [CARRIERS[name](piece.text) is not None for piece in sample]
