@@ -1,4 +1,4 @@
-"""Cells, and who holds each queue: one at most, everybody, or several processes."""
+"""Cells, and who holds each queue: at most one client, every member, or several processes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ ABSENT = -2
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Cells of CLUSTERING groups: a queue has one holder at most."""
+    """Cells of CLUSTERING groups, in which a queue has at most one holder."""
 
     cells: Cells
     entry: Ints
-    """By cell: who holds it: an entry of the roster, `NO_MEMBER` or `ABSENT`."""
+    """The holder of each cell: an entry of the roster, `NO_MEMBER` or `ABSENT`."""
 
     @property
     def unheld(self) -> Bools:
-        """By cell: the queue can be read and has no holder."""
+        """Mask of the cells whose queue can be read and has no holder."""
         return self.entry == NO_MEMBER
 
 
@@ -30,17 +30,17 @@ class Block:
 class Broadcast:
     """Cells of BROADCASTING groups: every member of a topic holds its queues for a while.
 
-    Holdings are kept as spans of cells, one value each, by queue segment, client and first cell;
-    those of a client do not touch.
+    Holdings are kept as spans of cells, with a value per span, sorted by queue segment, client and
+    first cell; the spans of a client do not touch.
     """
 
     cells: Cells
     unheld: Bools
-    """By cell: the queue can be read and has no holder."""
+    """For each cell, whether the queue can be read and has no holder."""
     holders: Ints
-    """By cell: how many."""
+    """The number of holders of each cell."""
     segment: Ints
-    """By span, as all that follow."""
+    """Of each span; all arrays from here on have a value per span."""
     client: Ints
     begin: Ints
     """The first cell."""
@@ -52,9 +52,10 @@ class Broadcast:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Stretches of cells in which a process holds a queue; by segment, process and first cell.
+    """Stretches of cells in which a process holds a queue.
 
-    One value each; those of a process do not touch.
+    Each array has a value per span, sorted by segment, process and first cell; the spans of a
+    process do not touch.
     """
 
     segment: Ints
@@ -71,7 +72,7 @@ class Spans:
 class Tenures:
     """Stretches of cells in which equally many processes of a client hold a queue.
 
-    One value each; by segment, client and first cell.
+    Each array has a value per tenure; sorted by segment, client and first cell.
     """
 
     segment: Ints
@@ -87,9 +88,9 @@ class Shared:
 
     cells: Cells
     unheld: Bools
-    """By cell: the queue can be read and has no holder."""
+    """For each cell, whether the queue can be read and has no holder."""
     holders: Ints
-    """By cell: how many processes."""
+    """The number of processes that hold each cell."""
     spans: Spans
     tenures: Tenures
 

@@ -1,4 +1,4 @@
-"""Cells of consecutive queues, laid out by topic and broker; and those that a strategy divides.
+"""Cells of consecutive queues, laid out by topic and broker, and those that a strategy divides.
 
 A cell is one queue in one epoch. Owners are worked out cell by cell, in pieces that fit the cache.
 """
@@ -14,25 +14,25 @@ from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import AnyInts, Bools, Ints, pointers, ranges
 
 MANY_QUEUES = 256
-"""Of an epoch of a stretch, on average: as many pay a step of a Python loop for them."""
+"""Queues of a stretch's epoch, on average, from which a step of a Python loop pays off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Consecutive queues of a topic broker; one value each."""
+    """Consecutive queues of a topic broker, with a value per stretch."""
 
     queue: Ints
-    """The first one: index into `Queues`."""
+    """The first queue: index into `Queues`."""
     count: Ints
     topic_broker: Ints
     epochs: Ints
-    """How many there are, of every queue, as all that follow."""
+    """The number of epochs; like the arrays below, the same for every queue of the stretch."""
     first_epoch: Ints
     first_topic_cell: Ints
     first_broker_cell: Ints
 
     def between(self, low: int, high: int) -> Stretches:
-        """Some that stand together."""
+        """Return the stretches from `low` to before `high`."""
         return Stretches(*(getattr(self, field.name)[low:high] for field in fields(self)))
 
 
@@ -40,14 +40,14 @@ class Stretches:
 class Cells:
     """Consecutive segments; the epochs of a segment stand together.
 
-    There are far more cells than segments, and more of these than stretches: what has a value a
-    cell or a segment is made when it is asked for.
+    There are far more cells than segments, and more segments than stretches; arrays with a value
+    per cell or segment are therefore made on demand.
     """
 
     stretches: Stretches
     queues: Queues
     readable_queues: Ints
-    """By broker cell: how many queues can be read."""
+    """The number of readable queues of each broker cell."""
 
     def __len__(self) -> int:
         return self._cells
@@ -58,18 +58,18 @@ class Cells:
 
     @cached_property
     def _once(self) -> bool:
-        """Every queue has one epoch: none has none."""
+        """Whether each queue has exactly one epoch."""
         return self._cells == int(self.stretches.count.sum())
 
     @property
     def are_few_runs(self) -> bool:
-        """In every epoch a stretch has many queues, which count on from the first."""
+        """Whether the stretches hold many consecutively numbered queues in every epoch."""
         enough = MANY_QUEUES * int(self.stretches.epochs.sum())
         return self.queues.listed_id is None and len(self) >= enough
 
     @cached_property
     def queue(self) -> Ints:
-        """By segment, as all up to `segment`: index into `Queues`."""
+        """Index into `Queues` for each segment; arrays up to `segment` have a value per segment."""
         return ranges(self.stretches.queue, self.stretches.count)
 
     @property
@@ -86,7 +86,7 @@ class Cells:
 
     @cached_property
     def first(self) -> Ints:
-        """The first cell of each segment, and the end."""
+        """The first cell of each segment, and the end of the last."""
         return pointers(self._epochs)
 
     @property
@@ -98,7 +98,7 @@ class Cells:
 
     @cached_property
     def segment(self) -> Ints:
-        """By cell, as all that follow."""
+        """The segment of each cell; arrays from here on have a value per cell."""
         return self.spread(np.arange(len(self.first) - 1))
 
     @cached_property
@@ -118,28 +118,28 @@ class Cells:
 
     @cached_property
     def readable(self) -> Bools:
-        """The queue can be read."""
+        """Whether the queue can be read."""
         return self.readable_queues.take(self.broker_cell) > self.spread(self.queue_id)
 
     def spread(self, values: Ints) -> Ints:
-        """The value of its segment for every cell."""
+        """Return each segment's value for all its cells."""
         return values if self._once else np.repeat(values, self._epochs)
 
     def at_brokers(self, values: AnyInts) -> AnyInts:
-        """By cell: the value of its broker cell.
+        """Return, for each cell, the value of its broker cell.
 
         Args:
-            values: by broker cell.
+            values: a value per broker cell.
         """
         if self._once:
             return self._by_segment(values[self.stretches.first_broker_cell])
         return values.take(self.broker_cell)
 
     def places(self, before: Ints) -> Ints:
-        """By cell: the queue's place in its topic.
+        """Return each cell's place among the queues of its topic.
 
         Args:
-            before: by broker cell: the place of the broker's queue 0.
+            before: for each broker cell, the place of the broker's queue 0.
         """
         if self._once and self.queues.listed_id is None:
             first = before[self.stretches.first_broker_cell] + self._first_id
@@ -149,7 +149,7 @@ class Cells:
         return found
 
     def _count_from(self, first: Ints) -> Ints:
-        """By cell: what its stretch has in the first epoch, and one more in each that follows."""
+        """Return each stretch's value for its first queue, plus 1 for each queue that follows."""
         if self._once:
             return self._by_segment(first)
         found = self.spread(self._by_segment(first) - self.first[:-1])
@@ -159,18 +159,18 @@ class Cells:
 
 @dataclass(frozen=True)
 class Readable:
-    """Cells that can be read in an epoch with members: what a strategy divides."""
+    """Cells that can be read in an epoch with members: those that a strategy divides."""
 
     cells: Cells
     at: Ints | None
-    """Which cells; None: all of them."""
+    """The cells; None: all cells."""
 
     def _those(self, by_cell: Ints) -> Ints:
         return by_cell if self.at is None else by_cell[self.at]
 
     @cached_property
     def queue(self) -> Ints:
-        """Index into `Queues`; one value a readable cell, as all that follow."""
+        """Index into `Queues`; all arrays here have a value per readable cell."""
         return self.cells.queue[self._those(self.cells.segment)]
 
     @cached_property
@@ -182,22 +182,22 @@ class Readable:
 
     @property
     def epoch(self) -> Ints:
-        """As of the cells."""
+        """The epoch, as `Cells.epoch` numbers it."""
         return self._those(self.cells.epoch)
 
     @cached_property
     def broker_cell(self) -> Ints:
-        """As of the cells."""
+        """The broker cell, as `Cells.broker_cell` numbers it."""
         return self._those(self.cells.broker_cell)
 
     def at_brokers(self, values: AnyInts) -> AnyInts:
-        """As of the cells."""
+        """Return, for each readable cell, the value of its broker cell."""
         if self.at is None:
             return self.cells.at_brokers(values)
         return values.take(self.broker_cell)
 
     def places(self, before: Ints) -> Ints:
-        """As of the cells."""
+        """Return each readable cell's place among the queues of its topic."""
         if self.at is None:
             return self.cells.places(before)
         return before.take(self.broker_cell) + self.queue_id

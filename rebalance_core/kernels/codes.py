@@ -1,4 +1,4 @@
-"""Names as integers in RocketMQ's order: comparing two codes compares the names as Java does."""
+"""Names as integers in RocketMQ's order: codes compare as Java compares the names."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ BEYOND_BMP = "[\U00010000-\U0010ffff]"
 
 
 def java_sorted(names: pa.StringArray) -> pa.StringArray:
-    """Distinct names in the order of Java's ``String.compareTo``.
+    """Return the distinct names in the order of Java's ``String.compareTo``.
 
     UTF-8 sorts like UTF-16 until a character needs a surrogate pair.
     """
@@ -24,14 +24,14 @@ def java_sorted(names: pa.StringArray) -> pa.StringArray:
 
 
 def code_point_sorted(names: pa.StringArray) -> pa.StringArray:
-    """Distinct names by code points, as UTF-8 and Python sort them."""
+    """Return the distinct names by code point, as UTF-8 and Python sort them."""
     return names.take(pc.array_sort_indices(names))
 
 
 def encode(
     *columns: Any, order: Callable[[pa.StringArray], pa.StringArray] = java_sorted
 ) -> tuple[pa.StringArray, list[Ints]]:
-    """The distinct names of all columns together, sorted, and each column as codes (null: -1).
+    """Return the distinct names of all columns, sorted, and each column as codes (null: -1).
 
     Args:
         columns: string arrays, chunked or not.
@@ -51,7 +51,7 @@ def _flat(column: Any) -> pa.Array:
 
 
 def encoded(names: pa.StringArray, codes: AnyInts) -> pa.DictionaryArray:
-    """The names of codes as a dictionary array, which copies no name; -1 and below is null."""
+    """Return codes as a dictionary array, which copies no names; negative codes are null."""
     indices = codes.astype(np.int32)
     missing = indices < 0
     nulls = missing if missing.any() else None
@@ -59,7 +59,7 @@ def encoded(names: pa.StringArray, codes: AnyInts) -> pa.DictionaryArray:
 
 
 def names_of(names: pa.StringArray, codes: Ints) -> pa.StringArray:
-    """The names of codes; -1 and below is null."""
+    """Return the names of codes; negative codes are null."""
     if len(codes) and codes.min() < 0:
         return names.take(pa.array(codes, mask=codes < 0))
     return names.take(pa.array(codes))

@@ -19,17 +19,20 @@ NAME = Config().name
 
 @dataclass(frozen=True, slots=True)
 class ConfigLists:
-    """One value a queue of a list; by strategy. Queues of topics that no row names are left out."""
+    """The queues that the lists name, sorted by strategy, with a value per queue.
+
+    Queues of topics that no row names are left out.
+    """
 
     allocation: Ints
-    """The strategy: index into the strategies of the coded."""
+    """The strategy: index into `encoded_groups.EncodedGroups.strategies`."""
     topic: Ints
     broker: Ints
     queue_id: Ints
 
 
 def listed_brokers(words: pa.StringArray) -> pa.StringArray:
-    """The brokers that the CONFIG texts among some words list."""
+    """Return the brokers that the CONFIG texts among these words list."""
     names: set[str] = set()
     for text in words.to_pylist():
         if text.startswith(NAME):
@@ -40,7 +43,9 @@ def listed_brokers(words: pa.StringArray) -> pa.StringArray:
 def _queues(text: str) -> Iterable[MessageQueue]:
     try:
         strategy = parse_strategy(text)
-    except UsageError:  # of a group without a member, or else whoever resolves it raises
+    except (
+        UsageError
+    ):  # a group without a member may name one; otherwise whoever resolves it raises
         return ()
     return strategy.queues or () if isinstance(strategy, Config) else ()
 
@@ -48,12 +53,12 @@ def _queues(text: str) -> Iterable[MessageQueue]:
 def read_lists(
     strategies: Iterable[AllocationStrategy], topics: pa.StringArray, brokers: pa.StringArray
 ) -> ConfigLists:
-    """The lists of all CONFIG strategies, each queue once.
+    """Return the lists of all CONFIG strategies, each queue once.
 
     Args:
         strategies: of all members.
-        topics: what the codes of topics stand for.
-        brokers: what those of brokers stand for, `listed_brokers` included.
+        topics: the names that topic codes stand for.
+        brokers: the names that broker codes stand for, `listed_brokers` included.
     """
     lists = [(number, s) for number, s in enumerate(strategies) if isinstance(s, Config)]
     rows: dict[tuple[int, int, int, int], None] = {}

@@ -1,4 +1,4 @@
-"""Rows of cluster_events as arrays, each group's in the order they happened."""
+"""Rows of cluster_events as arrays, each group's in chronological order."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ from rebalance_core.protocol.settling_windows import notices_of, window_ms
 CONSUMER_TYPES = len(events.CONSUMER_EVENTS)
 """Types below this are about a consumer."""
 NO_SHARE = -(2**40)
-"""No number that a REQUEST_MODE may state."""
+"""Not a number that a REQUEST_MODE can state."""
 
 
 def type_code(event_type: str) -> int:
-    """Index into `EVENT_TYPES`."""
+    """Return the index into `EVENT_TYPES`."""
     return EVENT_TYPES.index(event_type)
 
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """One value an event; its index is its ordinal: the order of what happened."""
+    """Events, with a value per event; an event's index is its ordinal in chronological order."""
 
     row: Ints
-    """Which row of the input this is."""
+    """The row of the input."""
     group: Ints
     at_ms: Ints
     instant: Ints
-    """Number of the (group, event_ms)."""
+    """The number of the (group, event_ms)."""
     type: Ints
     client: Ints
     channel: Ints
     topic: Ints
     broker: Ints
     readable: Ints
-    """Queues a TOPIC_CONFIG makes readable."""
+    """Queues that a TOPIC_CONFIG makes readable."""
     subscriptions: Ints
-    """Number of the set that a CONSUMER_JOIN subscribes."""
+    """The number of the set that a CONSUMER_JOIN subscribes."""
     words: dict[str, Ints]
     """A member's own words after a CONSUMER_JOIN (`OWN_WORDS`), and its language; -1: none."""
     broker_version: Ints
@@ -65,10 +65,11 @@ class Events:
     observed: Bools
     window_ms: Ints
     share: Ints
-    """What a REQUEST_MODE of POP shares; `NO_SHARE` for one of PULL and all others."""
+    """The share number of a REQUEST_MODE of POP; `NO_SHARE` for PULL and for other events."""
     mode: Ints
-    """What the slaves do from a MASTER_DOWN on: index into `MASTER_MODES`; -1: not known, or
-    another event."""
+    """What the slaves do from a MASTER_DOWN on: index into `MASTER_MODES`; -1: unknown, or
+    another event.
+    """
 
     def __len__(self) -> int:
         return len(self.group)
@@ -77,14 +78,14 @@ class Events:
 def read_events(
     given: Columns, group: Ints, codes: Mapping[Key, Ints], groups: Groups, sets: TopicSets
 ) -> Events:
-    """The events, sorted by group, moment and sequence.
+    """Return the events, sorted by group, moment and sequence.
 
     Args:
         given: cluster_events.
         group: the number of each row's group.
         codes: of the names in all columns.
-        groups: what a join takes that states nothing.
-        sets: gets the joins' subscriptions.
+        groups: supply what a join does not state.
+        sets: receives the joins' subscriptions.
     """
     at_ms, sequence = given.ints("event_ms"), given.ints("sequence")
     order = np.lexsort((sequence, at_ms, group))
@@ -140,8 +141,8 @@ def _shares(given: Columns, types: Ints) -> Ints:
         return shares
     topic, detail = (given.strings(name).take(pa.array(modes)) for name in ("topic", "detail"))
     encoded = detail.dictionary_encode()
-    said = [parse_request_mode(text).share_queue_num for text in encoded.dictionary.to_pylist()]
-    share = np.array([NO_SHARE if number is None else number for number in said], np.int64)
+    stated = [parse_request_mode(text).share_queue_num for text in encoded.dictionary.to_pylist()]
+    share = np.array([NO_SHARE if number is None else number for number in stated], np.int64)
     retry = pc.starts_with(topic, RETRY_TOPIC_PREFIX).to_numpy(zero_copy_only=False)
     shares[modes] = np.where(retry, NO_SHARE, share[encoded.indices.to_numpy()])
     return shares
@@ -159,7 +160,7 @@ def _modes(given: Columns, types: Ints) -> Ints:
 def _windows(
     given: Columns, codes: Mapping[Key, Ints], order: Ints, group: Ints, types: Ints, groups: Groups
 ) -> Ints:
-    """The window of each event, in order."""
+    """Return the window of each event, in order."""
     kinds, kind_of = np.unique(groups.intervals, axis=0, return_inverse=True)
     table = np.stack([_window_table(tuple(kind)) for kind in kinds.tolist()] or [_window_table(())])
     expired, group = given.equal("detail", EXPIRED).astype(np.int64)[order], group[order]
@@ -175,7 +176,10 @@ def _windows(
 
 @lru_cache(maxsize=1024)
 def _window_table(intervals: tuple[int, ...]) -> Ints:
-    """(`NOTICE_MODES`, notified, `EVENT_TYPES`, expired) the windows, for clients' intervals."""
+    """Return the windows for clients' intervals.
+
+    The indexes are `NOTICE_MODES`, notified, `EVENT_TYPES` and expired.
+    """
     spans = Intervals(*intervals)
     about = [[Event(0, 0, name), Event(0, 0, name, detail=EXPIRED)] for name in EVENT_TYPES]
     found = [
@@ -194,7 +198,10 @@ def _window_table(intervals: tuple[int, ...]) -> Ints:
 def _follow_notices(
     notices: Ints, group: Ints, at_ms: Ints, rows: Ints, of: Ints, broker: Ints, detail: list[str]
 ) -> None:
-    """Set how brokers tell members at each event: as the slowest of them, from its instant on."""
+    """Set how brokers notify members at each event.
+
+    From its instant on, the slowest broker counts.
+    """
     modes: dict[int, dict[int, int]] = {}
     for row, number, name, mode in zip(
         rows.tolist(), of.tolist(), broker.tolist(), detail, strict=True

@@ -43,11 +43,12 @@ from rebalance_core.strategies import AllocationStrategy
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """Options that the rows alone do not give.
+    """Options that cannot be derived from the rows.
 
     Attributes:
-        queue_offsets_given: there is such a table, so no row means not observed.
-        committed_offsets_given: there is such a table, so no row means none.
+        queue_offsets_given: the table exists, so a missing row means not observed.
+        committed_offsets_given: the table exists, so a missing row means that nothing was
+            committed.
         include_retry_topics: false leaves retry topics out of everything.
         strategy_override: strategy text that replaces the group's and every member's own.
     """
@@ -63,7 +64,7 @@ class Names:
     """The names that codes stand for; clients, topics and brokers in Java's order."""
 
     clusters: pa.StringArray
-    """One a group, as `groups`."""
+    """The cluster of each group, in the order of `groups`."""
     groups: pa.StringArray
     clients: pa.StringArray
     channels: pa.StringArray
@@ -80,25 +81,25 @@ class EncodedGroups:
     names: Names
     groups: Groups
     strategies: tuple[AllocationStrategy, ...]
-    """What `Groups.allocation` counts."""
+    """The strategies that `Groups.allocation` indexes."""
     member_strategies: MemberStrategies
     lists: ConfigLists
     events: Events
     topic_sets: TopicSets
     topic_is_retry: Bools
-    """By topic code: the retry topic of some group."""
+    """For each topic code, whether it is the retry topic of some group."""
     observations: Observations | None
-    """Rows of queue_offsets; None: no such table was given."""
+    """Rows of queue_offsets; None: the input has no such table."""
     commits: Commits | None
-    """Rows of committed_offsets; None: no such table was given."""
+    """Rows of committed_offsets; None: the input has no such table."""
 
     def divided_by(self, number: int) -> EncodedGroups:
-        """The groups as if all members divided by their group's strategy of this number.
+        """Return the groups as if all members divided by their group's strategy of this number.
 
-        Those that have fewer have a kind that divides nothing.
+        Groups with fewer strategies get a kind that divides nothing.
         """
         if number == 0:
-            return self  # the kind of a group that divides is that of its first strategy
+            return self  # a dividing group has the kind of its first strategy
         allocation = self.member_strategies.of_number(number, len(self.groups))
         kinds = group_kinds.kinds_of(self.strategies)
         unknown = self.groups.kind == group_kinds.NOT_VECTORIZED
@@ -109,11 +110,11 @@ class EncodedGroups:
 def read_encoded_groups(
     rows: Mapping[str, pa.Table], options: EngineOptions, strategy_for: StrategyFor
 ) -> EncodedGroups:
-    """Rows of whole groups, in any order, as codes.
+    """Return rows of whole groups, in any order, as codes.
 
     Args:
-        rows: of the input tables, by name; every group has at least one of cluster_events. A table
-            that is not there has no rows; only cluster_events must be.
+        rows: input tables by name; every group has at least one row in cluster_events. A missing
+            table has no rows; only cluster_events is required.
         options: see `EngineOptions`.
         strategy_for: (strategy text, client version) -> strategy.
     """
@@ -188,7 +189,7 @@ def _all(tables: Mapping[str, Columns], name: str, *of: str) -> dict[Key, pa.Str
 def _number_groups(
     tables: Mapping[str, Columns],
 ) -> tuple[pa.StringArray, pa.StringArray, dict[str, Ints]]:
-    """Cluster and name of each group, and the group's number in every row of every table."""
+    """Return the clusters and names of the groups, and the group number of every table's rows."""
     cluster_names, clusters = encode_all(_all(tables, "cluster", *TABLES))
     group_names, groups = encode_all(_all(tables, "consumer_group", *TABLES))
     keys = {
@@ -202,7 +203,7 @@ def _number_groups(
 
 
 def _one_row_a_group(given: Columns, group: Ints, count: int) -> Columns:
-    """The settings by group number; nulls for a group that has none."""
+    """Return the settings by group number, with nulls for a group without settings."""
     row_of = np.full(count, -1, np.int64)
     row_of[group] = np.arange(len(given))
     return Columns(given.rows.take(pa.array(row_of, mask=row_of < 0)))

@@ -19,7 +19,7 @@ from rebalance_core.kernels.table_columns import (
 
 @dataclass(frozen=True, slots=True)
 class Observations:
-    """One value a row of queue_offsets, by group, topic, broker, queue id and moment."""
+    """Rows of queue_offsets, sorted by group, topic, broker, queue id and moment."""
 
     group: Ints
     topic: Ints
@@ -30,17 +30,19 @@ class Observations:
     max_offset: Ints
     zero: Bools
     never_zero: Bools
-    """What the broker answers to a group that never committed (rocketmq.md §5.3): 0, or not 0;
-    neither where that depends on whether entry 0 is in memory, and no file shows it."""
+    """The broker's answer to a group that never committed (rocketmq.md §5.3): 0, or not 0.
+    Neither mask is set where the answer depends on whether entry 0 is in memory, and no file
+    shows it.
+    """
 
     @classmethod
     def none(cls) -> Observations:
-        """No row."""
+        """Return observations without rows."""
         numbers = np.zeros(0, np.int64)
         return cls(*(numbers,) * 7, numbers > 0, numbers > 0)
 
     def with_emptied(self, emptied: Observations) -> Observations:
-        """These rows and those of queues that were emptied, which count alone at their moment."""
+        """Return these rows with those of emptied queues, which take precedence at their moment."""
         if not len(emptied.group):
             return self
         rows = [
@@ -57,7 +59,7 @@ class Observations:
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """One value a row of committed_offsets, by group, queue, moment and offset."""
+    """Rows of committed_offsets, a value per row; sorted by group, queue, moment and offset."""
 
     group: Ints
     topic: Ints
@@ -71,7 +73,7 @@ class Commits:
 def read_observations(
     given: Columns, group: Ints, codes: Mapping[Key, Ints], groups: Groups
 ) -> Observations:
-    """The observations of the groups' queues."""
+    """Return the observations of the groups' queues."""
     topic, broker = codes[OFFSETS, "topic"], codes[OFFSETS, "broker_name"]
     queue_id, at_ms = given.ints("queue_id"), given.ints("observed_ms")
     low, high = given.ints("min_offset"), given.ints("max_offset")
@@ -95,7 +97,7 @@ def read_observations(
 
 
 def read_commits(given: Columns, group: Ints, codes: Mapping[Key, Ints]) -> Commits:
-    """The commits of the groups; of two seen at one moment the higher one is the newer."""
+    """Return the groups' commits; of two seen at the same moment, the higher counts as newer."""
     topic, broker = codes[COMMITS, "topic"], codes[COMMITS, "broker_name"]
     queue_id, at_ms = given.ints("queue_id"), given.ints("observed_ms")
     offset = given.ints("committed_offset")

@@ -17,30 +17,30 @@ from rebalance_core.kernels.topic_periods import GroupTopics, LiveCounts, TopicP
 from rebalance_core.protocol.settling_windows import NOTIFIED_MS
 
 TYPE_BITS = 4
-"""Event types fit in these."""
+"""Number of bits that hold an event type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Epochs:
-    """One value an epoch, by group and number."""
+    """Epochs, with a value per epoch; sorted by group and number."""
 
     group: Ints
     number: Ints
-    """Counts from 0 in each group."""
+    """Counted from 0 in each group."""
     from_ms: Ints
     to_ms: Ints
     """`NEVER` while open."""
     last_ordinal: Ints
-    """The last event of the instant that begins it."""
+    """The last event of the instant that begins the epoch."""
     latest_ms: Ints
     retry_latest_ms: Ints
     seen_late: Bools
-    """Members may run passes before they, or the broker they ask, know what happened."""
+    """Members may run passes before they, or the broker they ask, learn of the change."""
     initial: Bools
     live: Ints
-    """Processes."""
+    """The number of live processes."""
     causes: Ints
-    """Event types of all epochs, in the order they happened."""
+    """Event types of all epochs, in chronological order."""
     first_cause: Ints
     """Where each epoch's causes begin, and the end; shape (n + 1,)."""
     of_group: Ints
@@ -59,12 +59,12 @@ class InstantEffects:
     """The effect of the instants of all groups."""
 
     causing: Bools
-    """By event: it changes the state."""
+    """For each event, whether it changes the state."""
     changed: Bools
-    """By instant: the state differs before and after it."""
+    """For each instant, whether the state differs before and after it."""
 
     def without(self, instants: Bools) -> InstantEffects:
-        """The same, but these instants change nothing."""
+        """Return the same effects, except that these instants change nothing."""
         return InstantEffects(self.causing, self.changed & ~instants)
 
 
@@ -77,7 +77,7 @@ def find_turns(
     retry: TopicPeriods,
     pops: PopModes,
 ) -> InstantEffects:
-    """The events that change the state of their group, and the instants that do."""
+    """Return the events that change the state of their group, and the instants that do."""
     instants = int(events.instant[-1]) + 1 if len(events) else 0
     causing, changed = np.zeros(len(events), np.bool_), np.zeros(instants, np.bool_)
     changes = membership.changes
@@ -99,7 +99,7 @@ def find_turns(
     instant = events.instant[retry.start]
     active = topics.active(topics.index(retry.group, retry.topic), _last_ordinals(events)[instant])
     changed[instant[active]] = True
-    # A mode is nothing to a topic that no member asks a broker to pop.
+    # A mode has no effect on a topic that no member asks a broker to pop.
     causing[pops.causing()] = True
     changed[pops.changed(events.instant, _last_ordinals(events))] = True
     return InstantEffects(causing, changed)
@@ -112,7 +112,7 @@ def _last_ordinals(events: Events) -> Ints:
 def build_epochs(
     events: Events, turns: InstantEffects, live: LiveCounts, creations: TopicConfigs, groups: Groups
 ) -> Epochs:
-    """One epoch for each instant that changes a group's state, from its first member on.
+    """Return one epoch for each instant that changes a group's state, from its first member on.
 
     A change of a retry topic has the window of a change of routes, on the retry topic alone.
     """
@@ -164,7 +164,7 @@ def build_epochs(
 
 
 def _live_at(live: LiveCounts, group: Ints, ordinal: Ints) -> Ints:
-    """Processes of each group right after an event of its own."""
+    """Return the number of each group's live processes right after one of its events."""
     if not len(live.ordinal):
         return np.zeros(len(group), np.int64)
     at = np.searchsorted(live.ordinal, ordinal, side="right") - 1
@@ -173,14 +173,14 @@ def _live_at(live: LiveCounts, group: Ints, ordinal: Ints) -> Ints:
 
 
 def _causes(epoch: Ints, types: Ints, count: int) -> tuple[Ints, Ints]:
-    """The distinct types of each epoch's causing events, in the order of their first one."""
+    """Return the distinct types of each epoch's causing events, in order of first occurrence."""
     _, first = np.unique((epoch << TYPE_BITS) | types, return_index=True)
     first.sort()
     return types[first], segments.pointers(np.bincount(epoch[first], minlength=count))
 
 
 def lost_clients(events: Events, membership: Membership, epochs: Epochs) -> tuple[Ints, Ints]:
-    """(epoch, client) of processes that were lost at the start of an epoch and are not back."""
+    """Return (epoch, client) of processes lost at the start of an epoch and not yet back."""
     changes = membership.changes
     instant = events.instant[changes.ordinal]
     process_instant = np.cumsum(segments.first_of_run(changes.process, instant)) - 1

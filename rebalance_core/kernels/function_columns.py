@@ -19,7 +19,7 @@ TEXT = pa.string()
 TEXTS = pa.list_(TEXT)
 NUMBER = pa.int64()
 QUEUES = pa.list_(pa.struct([*_QUEUE[:2], ("queue_id", NUMBER)]))
-"""As they are read: an id that is no Java int is the reason of its row."""
+"""Queue ids are read as int64; an id that is no Java int becomes the reason of its row."""
 ALLOCATION = pa.list_(pa.struct([*_QUEUE, ("client_ids", TEXTS)]))
 DIFFERENCE = pa.list_(pa.struct([*_QUEUE, ("action", TEXT), ("client_id", TEXT)]))
 START = pa.struct([("rule", TEXT), ("offset", NUMBER), ("error", TEXT)])
@@ -34,7 +34,11 @@ SQL_TYPES = {
 
 
 def texts_of(name: str, column: pa.Array) -> pa.StringArray:
-    """A column of texts. Raises: UsageError."""
+    """Return a column of texts.
+
+    Raises:
+        UsageError: The column has another type.
+    """
     return _typed(name, column, TEXT, _is_text)
 
 
@@ -47,7 +51,7 @@ def _typed(
 
 
 def _wrong_type(name: str, kind: pa.DataType, found: pa.DataType) -> UsageError:
-    return UsageError(f"{name} must be {SQL_TYPES[kind]}; it is {found} (as Arrow names it)")
+    return UsageError(f"{name} must be {SQL_TYPES[kind]}, but its Arrow type is {found}")
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -62,7 +66,11 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def numbers_of(name: str, column: pa.Array) -> pa.Int64Array:
-    """A column of whole numbers, or of texts of them. Raises: UsageError."""
+    """Return a column of integers, or of texts that hold integers.
+
+    Raises:
+        UsageError: The column has another type.
+    """
     if _is_text(column.type):
         try:
             return column.cast(NUMBER)
@@ -72,7 +80,7 @@ def numbers_of(name: str, column: pa.Array) -> pa.Int64Array:
 
 
 def elements_of(name: str, column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.Array, Ints]:
-    """The lists, their elements one after the other, and the row of each element."""
+    """Return the lists, their concatenated elements, and the row of each element."""
     if pa.types.is_null(column.type):
         column = column.cast(kind)
     if not _is_list(column.type):
@@ -86,11 +94,11 @@ def elements_of(name: str, column: pa.Array, kind: pa.DataType) -> tuple[pa.Arra
 
 @dataclass(frozen=True, slots=True)
 class ClientLists:
-    """Lists of client ids, one after the other.
+    """Lists of client ids, concatenated.
 
     Attributes:
-        row: By id: its row.
-        name: By id.
+        row: the row of each id.
+        name: the ids.
     """
 
     row: Ints
@@ -98,24 +106,26 @@ class ClientLists:
 
     @classmethod
     def read(cls, name: str, column: pa.Array, reasons: Reasons) -> ClientLists:
-        """A column of lists of ids; what a row lacks becomes its reason."""
+        """Read a column of lists of ids; a row with a null list or id gets a reason."""
         lists, names, row = elements_of(name, column, TEXTS)
         names = texts_of(name, names)
-        reasons.put(nulls_of(lists), f"{name} is null: not known, which is not none")
-        reasons.put(row[nulls_of(names)].tolist(), f"{name} has a null")
+        reasons.put(
+            nulls_of(lists), f"{name} is null, which means unknown; pass an empty list for none"
+        )
+        reasons.put(row[nulls_of(names)].tolist(), f"{name} contains a null")
         return cls(row, names)
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLists:
-    """Lists of queues, one after the other.
+    """Lists of queues, concatenated.
 
     Attributes:
-        row: By queue: its row.
-        topic: By queue.
-        broker_name: By queue.
-        queue_id: By queue; -1 where it is null.
-        structs: By queue: all its fields.
+        row: the row of each queue.
+        topic: the topic of each queue.
+        broker_name: the broker of each queue.
+        queue_id: the number of each queue; -1 where it is null.
+        structs: each queue with all its fields.
     """
 
     row: Ints
@@ -128,19 +138,21 @@ class QueueLists:
     def read(
         cls, name: str, column: pa.Array, reasons: Reasons, kind: pa.DataType = QUEUES
     ) -> QueueLists:
-        """A column of lists of structs; what a row lacks becomes its reason."""
+        """Read a column of lists of structs; a row with a null in its list gets a reason."""
         lists, structs, row = elements_of(name, column, kind)
         if pa.types.is_null(structs.type):
             structs = structs.cast(kind.value_type)
         if not pa.types.is_struct(structs.type):
             raise _wrong_type(name, kind, column.type)
-        reasons.put(nulls_of(lists), f"{name} is null: not known, which is not none")
-        reasons.put(row[nulls_of(structs)].tolist(), f"{name} has a null queue")
+        reasons.put(
+            nulls_of(lists), f"{name} is null, which means unknown; pass an empty list for none"
+        )
+        reasons.put(row[nulls_of(structs)].tolist(), f"{name} contains a null queue")
         fields = dict(zip([f.name for f in structs.type], structs.flatten(), strict=True))
         if not {field.name for field in kind.value_type} <= fields.keys():
             raise _wrong_type(name, kind, column.type)
         for key in ("topic", "broker_name", "queue_id"):
-            reasons.put(row[nulls_of(fields[key])].tolist(), f"{name} has a null {key}")
+            reasons.put(row[nulls_of(fields[key])].tolist(), f"{name} contains a null {key}")
         topic, broker_name = (
             _typed(f"{key} of {name}", fields[key], TEXT, _is_text)
             for key in ("topic", "broker_name")
@@ -148,11 +160,13 @@ class QueueLists:
         ids = _typed(f"queue_id of {name}", fields["queue_id"], NUMBER, pa.types.is_integer)
         queue_id = ids.fill_null(-1).to_numpy()
         for at in np.flatnonzero((queue_id < 0) | (queue_id > JAVA_INT_MAX)).tolist():
-            reasons.put([int(row[at])], f"{name} has queue_id {queue_id[at]}; 0 to {JAVA_INT_MAX}")
+            reasons.put(
+                [int(row[at])], f"{name} has queue_id {queue_id[at]}; valid are 0 to {JAVA_INT_MAX}"
+            )
         return cls(row, topic, broker_name, queue_id, structs)
 
     def take(self, at: Ints) -> QueueLists:
-        """Some of them."""
+        """Return the queues at these positions."""
         if len(at) == len(self.row) and bool((at[1:] > at[:-1]).all()):
             return self
         topic, broker_name, structs = (

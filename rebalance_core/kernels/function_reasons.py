@@ -1,4 +1,4 @@
-"""The reasons why rows have no answer."""
+"""Reasons why rows have no answer."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from rebalance_core.kernels.segments import Bools
 
 
 class Reasons:
-    """A text for each row that has no answer; of several the first one given counts."""
+    """A text for each row without an answer; of several reasons, the first counts."""
 
     def __init__(self, rows: int) -> None:
         self.texts: list[str | None] = [None] * rows
 
     def put(self, rows: Iterable[int], text: str) -> None:
-        """Give a reason for rows by number."""
+        """Set the reason of rows, unless they already have one."""
         for row in rows:
             self.texts[row] = self.texts[row] or text
 
     @property
     def none(self) -> Bools:
-        """True where there is no reason."""
+        """Mask of the rows without a reason."""
         return np.array([text is None for text in self.texts], np.bool_)
 
 
 def rows_where(mask: pa.BooleanArray) -> list[int]:
-    """The numbers of the rows where a mask is true."""
+    """Return the numbers of the rows where a mask is true."""
     found: list[int] = pc.indices_nonzero(mask).to_pylist()
     return found
 
 
 def nulls_of(column: pa.Array) -> list[int]:
-    """The numbers of the rows that are null."""
+    """Return the numbers of the rows that are null."""
     return rows_where(column.is_null()) if column.null_count else []

@@ -1,7 +1,7 @@
-"""The bodies of the SQL functions: allocations, differences and starts of the rows of a batch.
+"""Bodies of the SQL functions: allocations, differences and start offsets for the rows of a batch.
 
-Each takes Arrow arrays of equal length and gives one. A row that has no answer is null, whatever is
-in the other rows; why is in the array of reasons, or in the field ``error``.
+Each function takes Arrow arrays of equal length and returns an array. A row without an answer is
+null and does not affect other rows; the array of reasons or the field ``error`` explains it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,14 @@ from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
 
 
 def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
-    """`allocate_group` of every row, as `ALLOCATION`; null where `rmq_allocate_error` says why.
+    """Return `allocate_group` of every row, as `ALLOCATION`.
+
+    A row is null where `rmq_allocate_error` gives a reason.
 
     Args:
         strategy: Strategy texts.
         queues: Lists of structs with topic, broker_name and queue_id, in any order.
-        client_ids: Lists of client ids, in any order; one of several processes as often.
+        client_ids: Lists of client ids, in any order; an id with several processes is repeated.
 
     Raises:
         UsageError: A column has another type.
@@ -70,7 +72,7 @@ def rmq_allocate(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> 
 
 
 def rmq_allocate_error(strategy: pa.Array, queues: pa.Array, client_ids: pa.Array) -> pa.Array:
-    """Return why `rmq_allocate` gives null, by row; else null. Arguments and errors as there."""
+    """Return the reason for each null of `rmq_allocate`; arguments and errors as there."""
     asked = _Batch.read(strategy, queues, client_ids)
     _one_by_one(asked, _Dealt.of(asked).rows)
     return pa.array(asked.reasons.texts, TEXT)
@@ -78,7 +80,7 @@ def rmq_allocate_error(strategy: pa.Array, queues: pa.Array, client_ids: pa.Arra
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """The rows of a batch: strategies by code, flat lists, and what is wrong with rows."""
+    """The rows of a batch: strategies by code, flat lists, and reasons why rows have no answer."""
 
     strategies: list[AllocationStrategy | None]
     codes: Ints
@@ -107,7 +109,7 @@ class _Batch:
         )
 
     def counts(self) -> tuple[Ints, Ints]:
-        """Queues and client ids by row."""
+        """Return the numbers of queues and client ids in each row."""
         queues, clients = (
             np.bincount(each.row, minlength=len(self.codes)) for each in (self.queues, self.clients)
         )
@@ -116,14 +118,17 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True)
 class _Dealt:
-    """The rows that strategies by place divide, which divide all queues, and their allocations."""
+    """The rows whose strategies divide all queues by place, and their allocations."""
 
     rows: Ints
     lists: pa.ListArray
 
     @classmethod
     def of(cls, asked: _Batch) -> _Dealt:
-        """No loop over rows. Left out: what throws, and lists that name a queue twice."""
+        """Allocate all rows at once.
+
+        Strategies that throw and lists that repeat a queue are left out.
+        """
         rules = [*map(_rule_of, asked.strategies), None]
         dealt = np.array([rule is not None for rule in rules])
         queues, clients = asked.counts()
@@ -142,7 +147,7 @@ class _Dealt:
             index[alike.repeat(queues[rows])] = found
         order, again = _java_order(asked.clients.row, asked.clients.name)
         entry = pointers(clients)[taken.row] + index
-        owned = ~again[entry]  # the places of a repeated id's further entries go to nobody
+        owned = ~again[entry]  # the places of a repeated id's further entries belong to no client
         owners = asked.clients.name.take(pa.array(order[entry[owned]]))
         structs = pa.StructArray.from_arrays(
             [
@@ -158,17 +163,17 @@ class _Dealt:
 
 
 def _rule_of(strategy: AllocationStrategy | None) -> PlaceRule | None:
-    """The rule of a strategy that divides all queues by place."""
+    """Return the rule of a strategy that divides all queues by place."""
     form = strategy and strategy.vectorised()
     return form.rule if isinstance(form, ByPlace) and form.divides is None else None
 
 
 def _java_order(row: Ints, *columns: pa.StringArray | Ints) -> tuple[Ints, Bools]:
-    """Where the elements of each row stand in Java's order, and which repeat the one before.
+    """Return the positions of each row's elements in Java's order, and a mask of repeats.
 
     Args:
-        row: By element; it never falls.
-        columns: Texts or numbers, the first one decides first.
+        row: The row of each element, in ascending order.
+        columns: Texts or numbers, the most significant first.
     """
     if all(_bytes_are_java_s(column) for column in columns if isinstance(column, pa.Array)):
         equal = row[1:] == row[:-1]
@@ -177,7 +182,7 @@ def _java_order(row: Ints, *columns: pa.StringArray | Ints) -> tuple[Ints, Bools
             greater, same = _compared(column)
             rises |= equal & greater
             equal &= same
-        if (rises | equal).all():  # lists mostly are sorted
+        if (rises | equal).all():  # lists are mostly sorted
             return np.arange(len(row)), np.append(np.zeros(min(1, len(row)), np.bool_), equal)
     keys = [encode(c)[1][0] if isinstance(c, pa.Array) else c for c in reversed(columns)]
     order = np.lexsort((*keys, row))
@@ -185,14 +190,14 @@ def _java_order(row: Ints, *columns: pa.StringArray | Ints) -> tuple[Ints, Bools
 
 
 def _bytes_are_java_s(texts: pa.StringArray) -> bool:
-    """True if UTF-8 sorts the texts as UTF-16 does: no four bytes, no null."""
+    """Return True if UTF-8 sorts the texts as UTF-16 does: no four-byte character, no null."""
     data = texts.buffers()[2]
     four = data is not None and bool((np.frombuffer(data, np.uint8) >= 0xF0).any())
     return texts.null_count == 0 and not four
 
 
 def _compared(column: pa.StringArray | Ints) -> tuple[Any, Any]:
-    """By neighbours: whether the second is greater, and whether it is equal."""
+    """Return for each pair of neighbours whether the second is greater, and whether it is equal."""
     if not isinstance(column, pa.Array):
         return column[1:] > column[:-1], column[1:] == column[:-1]
     first, second = column[:-1], column[1:]
@@ -201,7 +206,7 @@ def _compared(column: pa.StringArray | Ints) -> tuple[Any, Any]:
 
 
 def _one_by_one(asked: _Batch, dealt: Ints) -> tuple[Ints, list[Any]]:
-    """The rows that are left, and their allocations; whose strategy throws gets a reason."""
+    """Allocate the remaining rows one at a time, with a reason where the strategy throws."""
     left = asked.reasons.none
     left[dealt] = False
     flat = asked.queues.take(np.flatnonzero(left[asked.queues.row]))
@@ -213,7 +218,7 @@ def _one_by_one(asked: _Batch, dealt: Ints) -> tuple[Ints, list[Any]]:
     answered, answers = [], []
     for at, row in enumerate(rows.tolist()):
         strategy = asked.strategies[asked.codes[row]]
-        assert strategy is not None  # else the row has a reason
+        assert strategy is not None  # otherwise the row has a reason
         try:
             owners = allocate_group(
                 strategy,
@@ -232,13 +237,13 @@ ACTIONS = pa.array(["DROP", "ADD"])
 
 
 def rmq_assignment_diff(before: pa.Array, after: pa.Array) -> pa.Array:
-    """Return who loses and who gains which queue between two allocations, as `DIFFERENCE`.
+    """Return which client loses or gains which queue between two allocations, as `DIFFERENCE`.
 
-    By queue in RocketMQ's order, its DROPs before its ADDs, ids in Java's order. Null where either
-    allocation is null or has a null in it: what is not known differs in nothing and everything.
+    Queues are in RocketMQ's order, a queue's DROPs before its ADDs, ids in Java's order. A row is
+    null where either allocation is null or contains a null, because the difference is then unknown.
 
     Args:
-        before: Lists as `rmq_allocate` gives them.
+        before: Lists as `rmq_allocate` returns them.
         after: The same, of the next epoch.
 
     Raises:
@@ -278,20 +283,20 @@ def rmq_assignment_diff(before: pa.Array, after: pa.Array) -> pa.Array:
 
 
 def _holdings(name: str, column: pa.Array, reasons: Reasons) -> tuple[Any, ...]:
-    """By holding: topic, broker name, queue id, row, client id."""
+    """Return topic, broker name, queue id, row and client id of each holding."""
     queues = QueueLists.read(name, column, reasons, ALLOCATION)
     held = pc.struct_field(queues.structs, "client_ids")
-    reasons.put(queues.row[nulls_of(held)].tolist(), f"{name} has null client_ids")
+    reasons.put(queues.row[nulls_of(held)].tolist(), f"{name} contains null client_ids")
     _, names, at = elements_of(f"client_ids of {name}", held, TEXTS)
     names = texts_of(f"client_ids of {name}", names)
-    reasons.put(queues.row[at[nulls_of(names)]].tolist(), f"{name} has a null client id")
+    reasons.put(queues.row[at[nulls_of(names)]].tolist(), f"{name} contains a null client id")
     topic, broker_name = (array.take(pa.array(at)) for array in (queues.topic, queues.broker_name))
     return topic, broker_name, queues.queue_id[at], queues.row[at], names
 
 
 _WORDS = ("consumer_type", "consume_from_where", "version")
 _SOURCES = {STORED: 0, MAX_OFFSET: 1, RETRY_MAX: 1, TIMESTAMP_SEARCH: 2}
-"""Rules whose start is one of the offsets given, and which."""
+"""Rules whose start is one of the offset arguments, and which."""
 
 
 def rmq_pull_from_where(
@@ -303,17 +308,17 @@ def rmq_pull_from_where(
     timestamp_offset: pa.Array,
     version: pa.Array,
 ) -> pa.Array:
-    """`compute_pull_from_where` of every row, as `START`.
+    """Return `compute_pull_from_where` of every row, as `START`.
 
-    ``offset`` is what it returns, ``rule`` which rule decided, as ``pull_starts`` names it. Where
-    it raises, ``offset`` is null and ``error`` says why; ``rule`` is QUERY_FAILED if upstream
-    throws, null if an argument is wrong.
+    ``offset`` is the offset that the function returns, ``rule`` the rule that decided, as
+    ``pull_starts`` names it. Where the function raises, ``offset`` is null and ``error`` gives the
+    reason; ``rule`` is QUERY_FAILED if upstream throws, null if an argument is wrong.
 
     Args:
         consumer_type: PUSH, LITE_PULL or PULL.
         consume_from_where: Names of ``ConsumeFromWhere``.
         topic: Of the queue.
-        stored_offset: -1 none, -2 error; null is an error, as not known is not none.
+        stored_offset: -1 none, -2 error; null is an error, because unknown is not none.
         max_offset: Null where the look-up fails.
         timestamp_offset: Null where the look-up fails.
         version: Of the client.
@@ -355,10 +360,10 @@ def rmq_pull_from_where(
 
 
 def _alike(offsets: pa.Int64Array) -> Ints:
-    """Numbers that are equal where a rule says the same of two rows.
+    """Return numbers that are equal where a rule gives two rows the same answer.
 
-    Null, none and error are each one, offsets from 0 on are another; what else is negative stands
-    for itself, as messages quote it.
+    Null, none and error are a class each, and all offsets from 0 on form another; other negative
+    values stand for themselves, because messages quote them.
     """
     values = offsets.fill_null(0).to_numpy()
     found: Ints = np.where(values >= 0, 0, values)
@@ -375,7 +380,7 @@ def _start(
     max_offset: int | None,
     timestamp_offset: int | None,
 ) -> tuple[str | None, int | None, str | None]:
-    """The rule, the offset and the error of one row."""
+    """Return the rule, the offset and the error of a row."""
     needed: dict[str, Any] = {
         "consumer_type": consumer_type,
         "consume_from_where": consume_from_where,
@@ -385,7 +390,7 @@ def _start(
     }
     for name, value in needed.items():
         if value is None:
-            hint = ": not known; -1 is none" if name == "stored_offset" else ""
+            hint = ", which means unknown; pass -1 for none" if name == "stored_offset" else ""
             return None, None, f"{name} is null{hint}"
     try:
         rule, offset = start_rule(

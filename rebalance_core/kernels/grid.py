@@ -1,8 +1,7 @@
 """Readable queues of every topic on every broker in every epoch.
 
-A *cell* of the topic grid is one group topic in one epoch of its group, a cell of the broker
-grid one topic on one broker in one epoch; the epochs of one topic (on one broker) stand
-together.
+A *cell* of the topic grid is a group's topic in one epoch of the group, a cell of the broker grid a
+topic on one broker in one epoch; the epochs of a topic (on a broker) are adjacent.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from rebalance_core.kernels.segments import Bools, Ints
 from rebalance_core.kernels.topic_periods import GroupTopics, TopicPeriods
 
 Places: TypeAlias = tuple[Ints, Ints]
-"""By broker cell, see `places`."""
+"""Two arrays over broker cells, see `places`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +35,27 @@ class Grid:
     broker_first: Ints
     """The first cell of each topic broker, and the end."""
     active: Bools
-    """By topic cell: it is one of the group's topics."""
+    """For each topic cell, whether the topic is one of the group's topics."""
     read: Bools
-    """By topic cell: a live member subscribes it."""
+    """For each topic cell, whether a live member subscribes the topic."""
     queues: Ints
-    """By topic cell: its readable queues."""
+    """The number of readable queues of each topic cell."""
     frozen: Bools
-    """By topic cell: members subscribe it and there is nothing to read."""
+    """For each topic cell, whether members subscribe the topic while it has no readable queue."""
     readable: Ints
-    """By broker cell."""
+    """The number of readable queues of each broker cell."""
     most_readable: Ints
-    """By topic broker: the most in any epoch."""
+    """The most readable queues of each topic broker in any epoch."""
     elsewhere: Bools
-    """By topic cell: this grid does not say who takes from its queues."""
+    """For each topic cell, whether another grid shows who takes from its queues."""
 
     @property
     def topic_cell(self) -> Ints:
-        """By broker cell: the cell of its topic."""
+        """The topic cell of each broker cell."""
         return segments.ranges(self.topic_first[:-1][self.topic_of], np.diff(self.broker_first))
 
     def only(self, cells: Bools) -> Grid:
-        """The same with nothing but these topic cells."""
+        """Return the grid restricted to these topic cells."""
         readable = self.readable * cells[self.topic_cell]
         frozen = self.frozen & cells
         return replace(
@@ -112,7 +111,7 @@ def build_grid(
 def spread(
     events: Events, epochs: Epochs, topics: GroupTopics, topic_first: Ints, given: TopicPeriods
 ) -> Bools:
-    """By topic cell: whether one of these periods covers the end of the instant."""
+    """Return, for each topic cell, whether a period covers the end of its instant."""
     ones = np.ones(len(given.start), np.int64)
     return spread_values(events, epochs, topics, topic_first, given, ones) > 0
 
@@ -125,7 +124,7 @@ def spread_values(
     given: TopicPeriods,
     values: Ints,
 ) -> Ints:
-    """By topic cell: the value of the one period that covers the end of the instant; 0: none."""
+    """Return the value of the period that covers the end of each topic cell's instant, or 0."""
     group_topic = topics.index(given.group, given.topic)
     known = group_topic >= 0
     given, values, group_topic = given.where(known), values[known], group_topic[known]
@@ -137,7 +136,7 @@ def spread_values(
 
 
 def _cells_of(group_topic: Ints, topic_first: Ints, count: int) -> Bools:
-    """True in every cell of these group topics."""
+    """Return a mask of all cells of these group topics."""
     mask = np.zeros(count, np.bool_)
     first = topic_first[:-1][group_topic]
     mask[segments.ranges(first, topic_first[1:][group_topic] - first)] = True
@@ -145,7 +144,7 @@ def _cells_of(group_topic: Ints, topic_first: Ints, count: int) -> Bools:
 
 
 def _epoch_after(events: Events, epochs: Epochs, group: Ints, ordinal: Ints) -> Ints:
-    """The first epoch of the group that knows of an event; the end of the group's if none does."""
+    """Return the group's first epoch after each event, or the end of the group's epochs."""
     happens = ordinal < segments.NEVER
     instant = events.instant[np.where(happens, ordinal, 0)]
     return np.where(happens, epochs.from_instant[instant], epochs.of_group[group + 1])
@@ -154,7 +153,7 @@ def _epoch_after(events: Events, epochs: Epochs, group: Ints, ordinal: Ints) -> 
 def _readable(
     events: Events, epochs: Epochs, brokers: TopicBrokers, broker_first: Ints, routes: RouteChanges
 ) -> Ints:
-    """By broker cell: the readable queues, whether or not the topic is active."""
+    """Return the readable queues of each broker cell, whether or not the topic is active."""
     group = brokers.group[routes.topic_broker]
     epoch = _epoch_after(events, epochs, group, routes.ordinal)
     inside = epoch < epochs.of_group[group + 1]
@@ -168,17 +167,20 @@ def _readable(
 
 
 def places(grid: Grid, counts: Ints, key: Ints | None = None) -> Places:
-    """Number the queues of one topic over those brokers that count.
+    """Return the numbering of each topic's queues over the brokers that count.
 
     Args:
         grid: of all groups.
-        counts: by broker cell: queues that count.
-        key: by topic broker: brokers of one topic with equal keys are numbered together; None:
-            all of them.
+        counts: for each broker cell, the queues that count.
+        key: for each topic broker, a key; a topic's brokers with equal keys are numbered
+            together. None numbers all of them together.
 
     Returns:
-        By broker cell: the number of queues on earlier brokers, and on all brokers, of that key.
-        Cost: a stable sort of the cells, which are in order but for the epochs of their brokers.
+        For each broker cell, the number of queues with its key on earlier brokers, and on all
+        brokers.
+
+    Cost: a stable sort of the cells, which are already in order except for the epochs of their
+    brokers.
     """
     keys: tuple[Ints, ...] = (grid.topic_cell,)
     if key is not None:

@@ -1,4 +1,4 @@
-"""Settings of each group, with RocketMQ's defaults, and which kernel divides its queues."""
+"""Settings of each group, with RocketMQ's defaults, and the kernel that divides its queues."""
 
 from __future__ import annotations
 
@@ -65,20 +65,20 @@ OWN_WORDS = {
     "rebalance_mode": "rebalance_mode",
     "rules": "client_version",
 }
-"""What a CONSUMER_JOIN may say of its member, and the group's setting where it does not.
+"""Settings that a CONSUMER_JOIN may state for its member, with the group's setting as the default.
 
-``rules`` is the version whose rules it follows: another one than it states where its client is of
-another language.
+``rules`` is the version whose rules the member follows; it differs from the stated version where
+its client is of another language.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Arrays with one value a group."""
+    """Settings of groups, as arrays with a value per group."""
 
     retry_topic: Ints
     subscriptions: Ints
-    """Number of the set that members take who state none."""
+    """The number of the set of members that state no subscriptions."""
     strategy: Ints
     version: Ints
     message_model: Ints
@@ -98,20 +98,20 @@ class Groups:
     pull_threshold_for_topic: Ints
     pull_threshold_size_for_topic: Ints
     broker_version: Ints
-    """Word; of brokers that no BROKER_UP names a version of."""
+    """Word of the version of brokers that no BROKER_UP states."""
     empty_queue_is_zero: Bools
     """The broker answers 0 for a queue without messages."""
     exact_search: Bools
     overflow_to_max: Bools
-    """What the broker's version makes of a timestamp search and of an offset past the end."""
+    """How the broker's version answers a timestamp search and an offset past the end."""
     intervals: Ints
     """(groups, `INTERVALS`), ms."""
     notified: Bools
     kind: Ints
-    """`BROADCAST`, `NOT_VECTORIZED` or as of `kinds_of`."""
+    """`BROADCAST`, `NOT_VECTORIZED` or as in `kinds_of`."""
     allocation: Ints
-    """Index into the strategies of the coded, of members with several the first one that divides;
-    -1: none does."""
+    """Index into `encoded_groups.EncodedGroups.strategies`; of a group with several the first that
+    divides; -1: none does."""
     reason: Ints
     """Index into `REASONS`."""
 
@@ -125,20 +125,20 @@ class Groups:
         return poll + wait + least + PASS_MS
 
     def take(self, order: Ints) -> Groups:
-        """The groups in another order."""
+        """Return the groups in another order."""
         return replace(self, **{f.name: getattr(self, f.name)[order] for f in fields(self)})
 
 
 def words_of(
     tables: Mapping[str, Columns], group: Ints, override: str | None
 ) -> dict[Key, pa.StringArray]:
-    """Every column of words: of the events as they are, of the groups with their defaults.
+    """Return every column of words: events unchanged, groups with their defaults.
 
-    Members of other languages get the strategy that their client has, and ``rules``.
+    Members of other languages get their client's strategy, and ``rules``.
 
     Args:
-        tables: all input tables; of the groups one row a group.
-        group: number of the group of each event.
+        tables: all input tables, with one row per group in that of the groups.
+        group: the number of each event's group.
         override: strategy text of all members.
     """
     columns = {(EVENTS, name): tables[EVENTS].given(name) for name in (*OWN_WORDS, LANGUAGE_WORD)}
@@ -167,12 +167,12 @@ def _of_other_languages(languages: pa.StringArray) -> Bools:
 def _words_of_others(
     columns: Mapping[Key, pa.StringArray], rows: Ints, group: Ints
 ) -> dict[str, list[str]]:
-    """The strategy and the rules of members of other languages, as `replay` finds them.
+    """Return the strategy and the rules of members of other languages, as `replay` determines them.
 
     Args:
         columns: all words.
         rows: their events.
-        group: number of the group of each of these.
+        group: the group number of each of these.
     """
     given = (
         pc.coalesce(
@@ -191,7 +191,7 @@ def _words_of_others(
 
 
 def _with(column: pa.StringArray, rows: Ints, texts: Sequence[str]) -> pa.StringArray:
-    """The column with other texts in some rows."""
+    """Return the column with other texts in some rows."""
     chosen = np.zeros(len(column), np.bool_)
     chosen[rows] = True
     return pc.replace_with_mask(column, pa.array(chosen), pa.array(texts, pa.string()))
@@ -205,14 +205,14 @@ def read_groups(
     *,
     retry: bool,
 ) -> Groups:
-    """The settings of every group; kind, allocation and reason are `divided`'s.
+    """Return every group's settings; `divided` sets kind, allocation and reason.
 
     Args:
-        given: consumer_groups with one row a group, null where the group has none.
+        given: consumer_groups with one row per group, null where the group has none.
         codes: of the names in all columns.
-        words: what the codes of words stand for.
-        sets: gets the groups' subscriptions.
-        retry: there are retry topics at all.
+        words: the words that codes stand for.
+        sets: receives the groups' subscriptions.
+        retry: whether retry topics are included.
     """
     count = len(given)
     texts = words.to_pylist()
@@ -259,15 +259,14 @@ def divided(
     words: pa.StringArray,
     strategy_for: StrategyFor,
 ) -> tuple[Groups, tuple[AllocationStrategy, ...], MemberStrategies]:
-    """The groups with their kind, the strategies that `Groups.allocation` counts, and whose they
-    are.
+    """Return the groups with their kinds, the strategies that they index, and whose these are.
 
     Args:
-        groups: as `read_groups` gives them.
+        groups: as `read_groups` returns them.
         tables: all input tables.
-        group: number of the group of each row of cluster_events.
+        group: the group number of each row of cluster_events.
         codes: of the names in all columns.
-        words: what the codes of words stand for.
+        words: the words that codes stand for.
         strategy_for: (strategy text, client version) -> strategy.
     """
     joins = np.flatnonzero(tables[EVENTS].equal("event_type", CONSUMER_JOIN))
@@ -309,8 +308,8 @@ def divided(
         for name in (EVENTS, GROUPS)
     )
     unstated = unstated & of_group[group]
-    said = np.stack([tables[EVENTS].ints(name)[joins] for name in INTERVALS], axis=1)
-    own_timers = ((said >= 0) & (said != groups.intervals[of])).any(axis=1)
+    stated = np.stack([tables[EVENTS].ints(name)[joins] for name in INTERVALS], axis=1)
+    own_timers = ((stated >= 0) & (stated != groups.intervals[of])).any(axis=1)
     reason = np.select(
         [
             refused | unknown,
@@ -330,14 +329,13 @@ def divided(
 
 
 def _refused(groups: Groups, of: Ints, encoded: Mapping[str, Ints], words: pa.StringArray) -> Bools:
-    """Groups with a member that asks brokers to divide by a strategy they do not know
-    (rocketmq.md §2.8).
+    """Mark groups whose members ask brokers for a strategy they lack (rocketmq.md §2.8).
 
     Args:
-        groups: all of them.
+        groups: all groups.
         of: the group of each join with such a strategy and the rebalance mode BROKER.
         encoded: codes of these members' own words.
-        words: what the codes stand for.
+        words: the words that codes stand for.
     """
     refused = np.zeros(len(groups), np.bool_)
     texts = words.to_pylist()
@@ -352,14 +350,14 @@ def _refused(groups: Groups, of: Ints, encoded: Mapping[str, Ints], words: pa.St
     return refused
 
 
-def _own(said: Ints, default: Ints) -> Ints:
-    return np.where(said < 0, default, said)
+def _own(stated: Ints, default: Ints) -> Ints:
+    return np.where(stated < 0, default, stated)
 
 
 def _resolve(
     texts: Ints, versions: Ints, words: pa.StringArray, strategy_for: StrategyFor
 ) -> tuple[list[AllocationStrategy], Ints]:
-    """The distinct strategies, and the index of each row's."""
+    """Return the distinct strategies, and the index of each row's strategy."""
     pairs, row_of = np.unique(texts * len(words) + versions, return_inverse=True)
     names = words.to_pylist()
     found: dict[AllocationStrategy, int] = {}

@@ -38,7 +38,7 @@ ACTIONS = ("DROP", "ADD")
 
 
 def diff_rows(prepared: PreparedGroups, queues: Queues, changes: OwnerChanges) -> pa.RecordBatch:
-    """One row a change; names are coded."""
+    """Return a row per change; names are coded."""
     epochs, names, epoch = prepared.epochs, prepared.encoded.names, changes.epoch
     return table_rows(
         "diffs",
@@ -63,7 +63,10 @@ SETTLED, FROZEN, EMPTY = range(len(EPOCH_STATUSES))  # codes, in the order of th
 
 
 def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
-    """One row an epoch. Cost: all cells of the groups."""
+    """Return a row per epoch.
+
+    Cost: all cells of the groups.
+    """
     epochs, count = prepared.epochs, len(prepared.epochs)
     added, dropped, orphaned, shared = (np.zeros(count, np.int64) for _ in range(4))
     differ = Differ(prepared, holdings.queues)
@@ -112,7 +115,7 @@ def epoch_rows(prepared: PreparedGroups, holdings: Holdings) -> pa.RecordBatch:
 
 
 def membership_rows(prepared: PreparedGroups) -> pa.RecordBatch:
-    """One row per process and stretch of epochs with the same settings."""
+    """Return a row per process and stretch of epochs with the same settings."""
     runs, states, names = prepared.roster.runs, prepared.membership.states, prepared.encoded.names
     rows, topics = prepared.encoded.topic_sets.members(states.subscriptions[runs.state])
     bounds = segments.pointers(np.bincount(rows, minlength=len(runs.group)))
@@ -140,7 +143,7 @@ def membership_rows(prepared: PreparedGroups) -> pa.RecordBatch:
 
 
 def pop_reach_rows(reach: ClientReach) -> Iterator[pa.RecordBatch]:
-    """One row per client, queue or broker, and stretch of epochs."""
+    """Yield a row per client, queue or broker, and stretch of epochs."""
     queues, whole = reach.answers.holdings.queues, reach.whole
     queue_id = np.full(len(whole), WHOLE_BROKER)
     yield _rows(reach, whole.major, queue_id, whole.minor, whole.begin, whole.end)
@@ -174,7 +177,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 CODED = ("ownership", "diffs", "pull_starts")
-"""Tables whose names are coded: they have most of the rows."""
+"""Tables whose names are coded, because they have most of the rows."""
 
 
 def ledger_rows(
@@ -185,15 +188,15 @@ def ledger_rows(
     *,
     names_encoded: bool = False,
 ) -> Batches:
-    """The rows of one table, a batch a piece.
+    """Yield the rows of one table, a batch per piece.
 
     Args:
         table: name of a table of `contracts.ledger.SIMULATED_TABLES`.
         prepared: the groups; those with a reason have no rows.
-        holdings: of this prepared.
-        sharing: `sharing_of` this prepared.
-        names_encoded: the names in tables of `CODED` are dictionary arrays, as `coded_schema` has
-            them; else every table has its contract's types.
+        holdings: of `prepared`.
+        sharing: `sharing_of` for `prepared`.
+        names_encoded: names in tables of `CODED` are dictionary arrays, as in `coded_schema`;
+            otherwise every table has its contract's types.
     """
     rows = _rows_of_table(table, prepared, holdings, sharing)
     if names_encoded or table not in CODED:

@@ -19,9 +19,9 @@ from rebalance_core.protocol.pull_threshold import THRESHOLD_OFF
 def load_rows(
     prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> pa.RecordBatch:
-    """One row per client id and stretch of epochs with the same load.
+    """Return a row per client id and stretch of epochs with the same load.
 
-    Of several processes with one id the first by channel stands for all.
+    If an id has several processes, the first by channel stands for all.
     """
     roster = prepared.roster
     topics, queues, retry_queues = _counts(prepared, holdings)
@@ -63,7 +63,10 @@ def load_rows(
 
 
 def _counts(prepared: PreparedGroups, holdings: Holdings) -> tuple[Ints, Ints, Ints]:
-    """By entry: topics with a queue, queues, and queues of the retry topic. Cost: all cells."""
+    """Return each entry's topics with a queue, queues, and queues of the retry topic.
+
+    Cost: all cells.
+    """
     topic_members, members = topic_members_of(prepared), len(prepared.roster)
     per_topic_member = np.zeros(len(topic_members.entry), np.int32)
     everyone, processes = ManyHolders(prepared), ProcessLoads(prepared)
@@ -92,7 +95,7 @@ def _counts(prepared: PreparedGroups, holdings: Holdings) -> tuple[Ints, Ints, I
 
 
 def _thresholds(prepared: PreparedGroups, group: Ints, process_queues: Ints) -> dict[str, Ints]:
-    """`protocol.pull_threshold.pull_threshold_per_queue` of many."""
+    """Return `protocol.pull_threshold.pull_threshold_per_queue` of many processes."""
     groups = prepared.encoded.groups
     pairs = {
         "pull_threshold_for_queue": groups.pull_threshold_for_topic,

@@ -1,4 +1,4 @@
-"""Which strategies the members of each group divide by."""
+"""The strategies by which the members of each group divide queues."""
 
 from __future__ import annotations
 
@@ -12,57 +12,56 @@ from rebalance_core.kernels.segments import Bools, Ints
 
 @dataclass(frozen=True, slots=True)
 class MemberStrategies:
-    """The strategies of all members, and the distinct ones of each group.
+    """The strategies of all members, and the distinct strategies of each group.
 
-    A group's strategies are numbered: its first one, its second one … Members of most groups have
-    one and the same.
+    A group's strategies are numbered from 0. All members of most groups share a strategy.
     """
 
     words: Ints
     """(strategy word, word of the rules) of all members, as sorted pairs."""
     of_words: Ints
-    """The strategy of each: index into the strategies of the coded."""
+    """The strategy of each pair: index into `encoded_groups.EncodedGroups.strategies`."""
     group: Ints
-    """Of each strategy of a group, by group; CONFIG and BROADCASTING divide nothing."""
+    """The group of each strategy, ascending; CONFIG and BROADCASTING divide nothing."""
     allocation: Ints
-    """The strategy: index into the strategies of the coded."""
+    """The strategy: index into `encoded_groups.EncodedGroups.strategies`."""
     listing: Ints
-    """Groups with a CONFIG list, one value a list."""
+    """The group of each CONFIG list."""
     listed: Ints
-    """The list: index into the strategies of the coded."""
+    """The list: index into `encoded_groups.EncodedGroups.strategies`."""
     mixed_models: Ints
-    """Groups of which some members are BROADCASTING or behind a proxy, and others are not."""
+    """Groups in which only some members are BROADCASTING or behind a proxy."""
 
     def allocations(self, strategy: Ints, rules: Ints) -> Ints:
-        """The strategy of members with these words."""
+        """Return the strategy of members with these words."""
         return self.of_words[segments.find(self.words, segments.pair(strategy, rules))]
 
     @property
     def number(self) -> Ints:
-        """The number of each strategy among those of its group."""
+        """The number of each strategy within its group."""
         return segments.rank(self.group)
 
     @property
     def most(self) -> int:
-        """Strategies of the group that has the most; at least 1."""
+        """The strategies of the group that has the most; at least 1."""
         return int(np.bincount(self.group).max(initial=1))
 
     def numbers(self, group: Ints, allocation: Ints) -> Ints:
-        """The number of each strategy in its group; -1: it is none of its divisions."""
+        """Return the number of each strategy within its group, or -1 if the group lacks it."""
         at = segments.find(
             segments.pair(self.group, self.allocation), segments.pair(group, allocation)
         )
         return np.where(at >= 0, np.append(self.number, -1)[at], -1)
 
     def of_number(self, number: int, groups: int) -> Ints:
-        """By group: its strategy of this number; -1: it has fewer."""
+        """Return each group's strategy of this number, or -1 if the group has fewer."""
         found = np.full(groups, -1, np.int64)
         mine = self.number == number
         found[self.group[mine]] = self.allocation[mine]
         return found
 
     def renumbered(self, group: Ints) -> MemberStrategies:
-        """The same for groups with other numbers: ``group`` has the new one of each."""
+        """Return the same strategies for renumbered groups: ``group`` has the new numbers."""
         moved = group[self.group]
         order = np.lexsort((self.allocation, moved))
         return replace(
@@ -83,14 +82,14 @@ def find_member_strategies(
     lists: Bools,
     no_retry: Bools,
 ) -> MemberStrategies:
-    """The divisions of groups.
+    """Return the strategies of the groups' members.
 
     Args:
-        group: of each member that ever joined, as all that follow.
-        strategy: word of its strategy text.
-        rules: word of the version whose rules it follows.
+        group: the group of each member that ever joined; all arrays have a value per member.
+        strategy: the word of its strategy text.
+        rules: the word of the version whose rules it follows.
         allocation: its strategy.
-        everyone: it is BROADCASTING, so that its strategy is never asked.
+        everyone: it is BROADCASTING, so its strategy is never used.
         lists: its strategy is a CONFIG list.
         no_retry: it subscribes no retry topic, whatever its group.
     """
@@ -111,5 +110,5 @@ def find_member_strategies(
 
 
 def strategies_of_groups(member_strategies: MemberStrategies, groups: int) -> Ints:
-    """By group: how many strategies its members divide by."""
+    """Return how many strategies the members of each group divide by."""
     return np.bincount(member_strategies.group, minlength=groups).astype(np.int64)

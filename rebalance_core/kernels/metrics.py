@@ -1,4 +1,4 @@
-"""The rows of ``group_metrics``: movement beside balance, per topic and for the whole group."""
+"""The rows of ``group_metrics``: movement and balance, per topic and for the whole group."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ from rebalance_core.kernels.topic_runs import clustering
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """The counts of the cells; by topic cell, then by topic_member."""
+    """The counts of the cells, for topic cells and for topic members."""
 
     moved: Ints
     voluntary: Ints
     held: Ints
-    """Queues that somebody held in the epoch before."""
+    """Queues that a client held in the previous epoch."""
     kept: Ints
-    """Of these, queues that keep a holder."""
+    """Those of them that keep a holder."""
     per_topic_member: Counts
     kept_per_seat: Counts
-    """Queues that can be read and that the member held before."""
+    """Readable queues that the member held before."""
 
 
 def metric_rows(
     prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> pa.RecordBatch:
-    """Rows of the topics, then rows of the groups."""
+    """Return the rows of the topics, then the rows of the groups."""
     topic_members = topic_members_of(prepared)
     counts = _count(prepared, holdings, topic_members)
     grid = prepared.grid
@@ -86,7 +86,7 @@ def metric_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows to be; ``balance`` has members, most, least and idle."""
+    """Rows of the table, not yet in its columns; ``balance`` has members, most, least and idle."""
 
     epoch: Ints
     topic: Ints
@@ -100,7 +100,7 @@ class _Rows:
     balance: Ints
 
     def and_then(self, other: _Rows) -> _Rows:
-        """These rows and the others."""
+        """Return these rows followed by the others."""
         pairs = ((getattr(self, n), getattr(other, n)) for n in self.__slots__)
         return _Rows(*(np.concatenate(both, axis=-1) for both in pairs))
 
@@ -137,7 +137,7 @@ def _count(prepared: PreparedGroups, holdings: Holdings, topic_members: TopicMem
 
 @dataclass(frozen=True, slots=True)
 class _Moves:
-    """The cells of a piece in which a queue gets an owner, once for each."""
+    """The cells of a piece in which a queue gets an owner, each once."""
 
     cell: Ints
     voluntary: Ints
@@ -174,12 +174,12 @@ def _add_block(
 
 
 def _add_moves(piece: Broadcast | Shared, moves: _Moves, stays: Bools, counts: _Counts) -> None:
-    """A queue counts once an epoch, however many hold it.
+    """Add the moves of a piece; a queue counts once per epoch, however many clients hold it.
 
     Args:
-        piece: whose cells these are.
+        piece: the cells.
         moves: of the piece.
-        stays: by cell: somebody who held the queue before holds it now.
+        stays: for each cell, whether a client holds the queue that held it before.
         counts: changed in place.
     """
     of, held = piece.cells.topic_cell, held_before(piece)
@@ -194,8 +194,9 @@ def _minimum_moves(
 ) -> tuple[Ints, Bools]:
     """Return `protocol.minimum_moves.minimum_moves` by topic cell, and which groups want balance.
 
-    Members that held most may keep the larger shares, so no sorting is needed: every member keeps
-    up to the smaller share, and as many keep one more as there are larger shares, if they have it.
+    Members that held most may keep the larger shares, so sorting is unnecessary: every member keeps
+    up to the smaller share, and as many members keep one queue more as there are larger shares, if
+    they have it.
     """
     grid, epoch = prepared.grid, epochs_of_cells(prepared)
     members = prepared.roster.distinct[epoch]
@@ -205,20 +206,20 @@ def _minimum_moves(
     keeps += np.minimum(larger, segments.sums(kept > share, topic_members.first))
     known = (members > 0) & ~grid.frozen & prepared.roster.uniform[epoch]
     known &= ~_has_broadcasting(prepared)[epoch]
-    # of a queue whose lock nobody gives nobody new can be the owner
+    # no new client can own a queue whose lock no process grants
     known[grid.topic_cell[prepared.lockless & (grid.readable > 0)]] = False
     return np.maximum(0, grid.queues - keeps), known
 
 
 def _has_broadcasting(prepared: PreparedGroups) -> Bools:
-    """By epoch: some member reads every queue."""
+    """Return, for each epoch, whether some member reads every queue."""
     runs = prepared.roster.runs
     mine = ~clustering(prepared.encoded, prepared.membership)[runs.state]
     return segments.covered(runs.from_epoch[mine], runs.to_epoch[mine], len(prepared.epochs)) > 0
 
 
 def balance(counted: Bools, queues: Counts | Ints, first: Ints) -> Ints:
-    """Members, most queues, fewest queues and members without one, of each segment."""
+    """Return members, most queues, fewest queues and members without a queue for each segment."""
     mine = np.flatnonzero(counted)
     bounds = segments.pointers(counted)[first]
     queues = queues[mine]
@@ -239,7 +240,7 @@ def _whole(
     per_topic_member: Counts,
     shares: Bools,
 ) -> _Rows:
-    """The row of each epoch over all its topics; ``shares``: by entry, it has shared queues."""
+    """Return each epoch's row over all its topics; ``shares`` marks entries with shared queues."""
     count, entries = len(prepared.epochs), len(prepared.roster)
 
     def total(values: Ints) -> Ints:
@@ -269,7 +270,7 @@ def _whole(
 
 
 def _shares(prepared: PreparedGroups, sharing: SharedLoads | None) -> Bools:
-    """By entry: its client may take from a shared queue; told of the first of several processes."""
+    """Mark entries whose client may take from a shared queue: the first of several processes."""
     roster = prepared.roster
     if sharing is None:
         return np.zeros(len(roster), np.bool_)

@@ -1,4 +1,4 @@
-"""Brokers without a master (rocketmq.md §15): when, and what that does to epochs."""
+"""Brokers without a master (rocketmq.md §15): when, and the effect on epochs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rebalance_core.model.events import MASTER_DOWN, MASTER_UP
 
 @dataclass(frozen=True, slots=True)
 class OutageSpans:
-    """Stretches of time in which brokers had no master; by group, broker and time."""
+    """Stretches of time in which brokers had no master; sorted by group, broker and time."""
 
     group: Ints
     broker: Ints
     down_ms: Ints
     up_ms: Ints
-    """`NEVER` while it lasts."""
+    """The end; `NEVER` while the outage lasts."""
     mode: Ints
-    """What the slaves do, the last that is known of it: as `Events.mode`."""
+    """What the slaves do, by the latest evidence: as `Events.mode`."""
 
     def of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
-        """Find where the outages of each group's broker begin, and end; broker -1 has none."""
+        """Return the range of the outages of each group's broker; broker -1 has none."""
         wanted = segments.pair(group, np.maximum(broker, 0))
         first, end = segments.equal_range(segments.pair(self.group, self.broker), wanted)
         return np.where(broker < 0, end, first), end
@@ -35,20 +35,20 @@ class OutageSpans:
 
 @dataclass(frozen=True, slots=True)
 class MasterTurns:
-    """The effect of each instant with MASTER events of a broker; by group, broker and instant."""
+    """The effect of each instant with MASTER events of a broker, sorted by group and broker."""
 
     event: Ints
-    """The last of its events."""
+    """The last of the instant's events."""
     down: Bools
-    """The broker has no master after it."""
+    """The broker has no master after the instant."""
     was_down: Bools
-    """It had none before."""
+    """The broker had no master before the instant."""
     until_ms: Ints
     """The latest end of its events' windows."""
 
 
 def master_turns(events: Events) -> MasterTurns:
-    """Every instant with MASTER events of a broker; they count together."""
+    """Return every instant with MASTER events of a broker; an instant's events count together."""
     down = events.type == type_code(MASTER_DOWN)
     event = np.flatnonzero(down | (events.type == type_code(MASTER_UP)))
     event = event[np.lexsort((event, events.broker[event], events.group[event]))]
@@ -64,7 +64,7 @@ def master_turns(events: Events) -> MasterTurns:
 
 
 def find_outages(events: Events) -> OutageSpans:
-    """The outages of all groups' brokers; the events of one instant count together."""
+    """Return the outages of all groups' brokers; the events of an instant count together."""
     turns = master_turns(events)
     group, broker = events.group[turns.event], events.broker[turns.event]
     begins = np.flatnonzero(turns.down & ~turns.was_down)
@@ -83,10 +83,10 @@ def find_outages(events: Events) -> OutageSpans:
 
 
 def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
-    """The epochs, their windows open while passes may differ as a master went or came.
+    """Return the epochs with windows that cover passes affected by the loss or return of a master.
 
-    Of a broker with queues that the group can read then: a later epoch has settled no sooner, and
-    the epoch at the time is prolonged while one of its windows is open.
+    For a broker with queues that the group can then read, a later epoch settles no sooner, and the
+    current epoch is prolonged while its window is open.
     """
     turns = master_turns(events)
     mode = events.mode[turns.event]
@@ -95,7 +95,7 @@ def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
     instant, group = events.instant[event], events.group[event]
     begun = epochs.at_instant[instant]
     epoch = np.where(begun >= 0, begun, epochs.from_instant[instant] - 1)
-    since = epochs.of_group[group] + (begun >= 0)  # the first epoch of all waits for nothing
+    since = epochs.of_group[group] + (begun >= 0)  # the very first epoch waits for nothing
     known = np.flatnonzero((epoch >= since) & (epoch < epochs.of_group[group + 1]))
     known = known[_reads(epochs, grid, group[known], events.broker[event[known]], epoch[known])]
     if not len(known):
@@ -127,7 +127,7 @@ def with_master_windows(events: Events, epochs: Epochs, grid: Grid) -> Epochs:
 
 
 def _reads(epochs: Epochs, grid: Grid, group: Ints, broker: Ints, epoch: Ints) -> Bools:
-    """Whether the group can read a queue of the broker in the epoch."""
+    """Return whether the group can read a queue of the broker in the epoch."""
     asked, row = grid.brokers.of(group, broker)
     cell = grid.broker_first[row] + epoch[asked] - epochs.of_group[group[asked]]
     found = np.zeros(len(group), np.bool_)
@@ -136,7 +136,7 @@ def _reads(epochs: Epochs, grid: Grid, group: Ints, broker: Ints, epoch: Ints) -
 
 
 def masterless_queues(events: Events, epochs: Epochs, grid: Grid) -> Ints:
-    """By epoch: readable queues of brokers that have no master at some time of it."""
+    """Return each epoch's readable queues on brokers that lack a master for part of the epoch."""
     outages = find_outages(events)
     outage, row = grid.brokers.of(outages.group, outages.broker)
     first, count = grid.broker_first[row], np.diff(grid.broker_first)[row]

@@ -12,7 +12,7 @@ from rebalance_core.kernels.table_rows import group_columns, span_columns, table
 
 
 def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa.RecordBatch:
-    """One row per unbroken holding, names coded; a queue without a holder has a row, too."""
+    """Return a row per unbroken holding, names coded; a queue without a holder has a row, too."""
     cells = piece.cells
     if isinstance(piece, Block):
         begin, end, client = _of_block(prepared, piece)
@@ -34,7 +34,7 @@ def ownership_rows(prepared: PreparedGroups, queues: Queues, piece: Piece) -> pa
 
 
 def _of_block(prepared: PreparedGroups, block: Block) -> tuple[Ints, Ints, Ints]:
-    """First cell, end and client of every holding."""
+    """Return first cell, end and client of every holding."""
     client = prepared.roster.client(block.entry)
     begin = np.flatnonzero(first_of_run(client, block.cells.segment))
     end, client = np.append(begin[1:], len(client)), client[begin]
@@ -43,7 +43,7 @@ def _of_block(prepared: PreparedGroups, block: Block) -> tuple[Ints, Ints, Ints]
 
 
 def _with_nobody(piece: Broadcast | Shared) -> tuple[Ints, Ints, Ints, Ints]:
-    """First cell, end, client and processes of every holding, and of the stretches without one."""
+    """Return first cell, end, client and processes of every holding and of unheld stretches."""
     turns = np.flatnonzero(first_of_run(piece.unheld, piece.cells.segment))
     ends = np.append(turns[1:], len(piece.cells))
     free = piece.unheld[turns]
@@ -58,7 +58,7 @@ def _with_nobody(piece: Broadcast | Shared) -> tuple[Ints, Ints, Ints, Ints]:
 
 
 def queue_columns(prepared: PreparedGroups, queues: Queues, queue: Ints) -> dict[str, pa.Array]:
-    """``topic``, ``broker_name`` and ``queue_id`` of each row."""
+    """Return ``topic``, ``broker_name`` and ``queue_id`` of each row."""
     names, brokers = prepared.encoded.names, prepared.grid.brokers
     topic_broker = queues.topic_broker[queue]
     return {

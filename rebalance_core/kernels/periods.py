@@ -18,10 +18,10 @@ from rebalance_core.kernels.segments import (
 
 
 class Periods:
-    """Periods [begin, end) of keys (major, minor), by key and begin; no two of a key overlap.
+    """Periods [begin, end) of keys (major, minor), sorted by key and begin, without overlaps.
 
     Args:
-        major: by period, as all that follow; it never falls.
+        major: a value per period, as all that follow; ascending.
         minor: in [0, 2**32).
         begin: in [0, 2**32).
         end: after the begin.
@@ -37,8 +37,8 @@ class Periods:
 
     @classmethod
     def union(cls, major: Ints, minor: Ints, begin: Ints, end: Ints) -> Periods:
-        """Return the time that any of these periods covers; they may come in any order,
-        overlap and touch.
+        """Return the time that any of these periods covers; they may overlap and touch, in any
+        order.
         """
         order = np.lexsort((begin, minor, major))
         major, minor, begin, end = (a[order] for a in (major, minor, begin, end))
@@ -49,7 +49,7 @@ class Periods:
 
     @classmethod
     def of_stretches(cls, value: AnyInts | Bools, major: Ints, moment: Ints) -> Periods:
-        """By (major, 0) the moments of the rows of each of the `stretches`."""
+        """Return the moments of the rows of each of the `stretches`, by (major, 0)."""
         first, last = stretches(value, major)
         of = major[first]
         return cls(of, np.zeros_like(of), moment[first], moment[last] + 1)
@@ -58,7 +58,7 @@ class Periods:
         return len(self.begin)
 
     def at(self, major: Ints, minor: Ints, moment: Ints) -> Ints:
-        """The period of each key that covers a moment; -1: none."""
+        """Return the period of each key that covers a moment, or -1."""
         if not len(self):
             return np.full(len(moment), -1, np.int64)
         key = pair(major, minor)
@@ -68,7 +68,7 @@ class Periods:
         return np.where(known & (moment < self.end[row]), row, -1)
 
     def meeting(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-        """(index of the asker, period) of every period that shares a moment with [begin, end)."""
+        """Return (query index, period) of every period that shares a moment with [begin, end)."""
         if not len(self):
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         key = pair(major, minor)
@@ -81,7 +81,7 @@ class Periods:
         return np.repeat(np.arange(len(key)), count), ranges(first, count)
 
     def parts(self, major: Ints, minor: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-        """(index of the asker, begin, end) of what each of the `meeting` periods shares with it."""
+        """Return (query index, begin, end) of each `meeting` period's part inside the query."""
         asker, period = self.meeting(major, minor, begin, end)
         return (
             asker,

@@ -1,4 +1,4 @@
-"""The rows of ``pop_metrics``: how clients and queues of a shared topic meet."""
+"""The rows of ``pop_metrics``: how the clients and queues of a shared topic meet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rebalance_core.kernels.topic_members import ManyHolders
 
 
 def pop_metric_rows(reach: ClientReach, shared: SharedTopics) -> pa.RecordBatch:
-    """One row per epoch and shared topic."""
+    """Return a row per epoch and shared topic."""
     prepared = reach.answers.prepared
     grid, epochs = prepared.grid, prepared.epochs
     sharing = np.isin(np.arange(len(prepared.encoded.groups)), sharing_groups(shared))
@@ -55,15 +55,19 @@ def pop_metric_rows(reach: ClientReach, shared: SharedTopics) -> pa.RecordBatch:
 
 
 class _Meetings:
-    """Counts clients by queue, and queues by client."""
+    """Counts of clients per queue, and of queues per client."""
 
     def __init__(self, reach: ClientReach, prepared: PreparedGroups) -> None:
         self._reach, self.prepared = reach, prepared
         self._clients, self._per_member = SharedClients(prepared), ManyHolders(prepared)
 
     def over_all_queues(self) -> tuple[Ints, Ints, Ints, ManyHolders]:
-        """By topic cell fewest clients of a queue, most (-1: no queue), and queues without any;
-        queues by member.
+        """Return counts over all queues, by topic cell and by member.
+
+        Returns:
+            The fewest and the most clients of a queue (-1: no queue) and the queues without clients
+                for
+            each topic cell, and the queues by member.
         """
         reach, count = self._reach, len(self.prepared.grid.active)
         fewest = np.full(count, np.iinfo(np.int64).max)
@@ -83,7 +87,7 @@ class _Meetings:
         return fewest, most, unreached, self._per_member
 
     def _of_brokers(self) -> Ints:
-        """By broker cell: clients that may take from every queue."""
+        """Return, for each broker cell, the clients that may take from every queue."""
         whole, grid, epochs = self._reach.whole, self.prepared.grid, self.prepared.epochs
         first = grid.broker_first[whole.major] - epochs.of_group[grid.brokers.group[whole.major]]
         return segments.covered(first + whole.begin, first + whole.end, len(grid.readable))

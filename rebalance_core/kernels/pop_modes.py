@@ -1,6 +1,7 @@
-"""When the topics of each group are popped: by request mode, who asks a broker, and by proxies.
+"""When the topics of each group are popped: by request mode, by who asks a broker, and by proxies.
 
-Ordinals all the way; `ownership.sharing` spreads them over the epochs (rocketmq.md §2.8, §14).
+Times are ordinals throughout; `ownership.sharing` spreads them over the epochs (rocketmq.md §2.8,
+§14).
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from rebalance_core.protocol.query_assignment import asks_broker
 
 @dataclass(frozen=True, slots=True)
 class Modes:
-    """The mode that each REQUEST_MODE gives a topic; by group, topic and ordinal."""
+    """The mode that each REQUEST_MODE gives a topic; sorted by group, topic and ordinal."""
 
     group: Ints
     topic: Ints
     ordinal: Ints
     before: Ints
-    """Share number, `NO_SHARE` while the mode is PULL."""
+    """The previous share number; `NO_SHARE` while the mode is PULL."""
     after: Ints
 
 
@@ -45,26 +46,26 @@ class PopModes:
     """When some member behind a proxy subscribes a topic."""
 
     def any(self) -> bool:
-        """Some member pops something, some time."""
+        """Return whether some member ever pops a topic."""
         return len(self.proxied.group) > 0 or len(self.asked.group) > 0
 
     def groups(self, count: int) -> Bools:
-        """By group, of so many: some member pops something, some time."""
+        """Return, for each of `count` groups, whether some member ever pops a topic."""
         popping = np.zeros(count, np.bool_)
         popping[self.proxied.group] = popping[self.asked.group] = True
         return popping
 
     def causing(self) -> Ints:
-        """Ordinals of events that change how a topic is popped."""
+        """Return the ordinals of events that change how a topic is popped."""
         modes = self.modes
         return modes.ordinal[(modes.before != modes.after) & self._is_asked(modes, modes.ordinal)]
 
     def changed(self, instant: Ints, last: Ints) -> Ints:
-        """Instants before and after which a topic is popped otherwise.
+        """Return the instants at which the way a topic is popped changes.
 
         Args:
-            instant: by event.
-            last: by instant: the last event.
+            instant: of each event.
+            last: the last event of each instant.
         """
         modes = self.modes
         at = instant[modes.ordinal]
@@ -112,13 +113,13 @@ def _modes(events: Events) -> Modes:
 
 
 def behind_proxies(encoded: EncodedGroups, membership: Membership) -> Bools:
-    """By state: its members are behind a proxy."""
+    """Mark states whose members are behind a proxy."""
     proxied = np.isin(encoded.names.words, [PROXY_REBALANCE])
     return proxied[membership.states.rebalance_mode]
 
 
 def asks(encoded: EncodedGroups, membership: Membership) -> Bools:
-    """By state: its members ask a broker, in `asking_groups`."""
+    """Mark states whose members ask a broker, in `asking_groups`."""
     states, texts = membership.states, encoded.names.words.to_pylist()
     words = np.stack([states.rebalance_mode, states.message_model, states.rules])
     distinct, of = np.unique(words, axis=1, return_inverse=True)
@@ -130,6 +131,6 @@ def asks(encoded: EncodedGroups, membership: Membership) -> Bools:
 
 
 def asking_groups(encoded: EncodedGroups) -> Bools:
-    """By group: its members ask a broker, if they are set to."""
+    """Mark groups whose members ask a broker, if they are set to."""
     groups = encoded.groups
     return (groups.consumer_type == TYPES.index(PUSH)) & ~groups.ordered

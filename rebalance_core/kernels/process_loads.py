@@ -1,4 +1,4 @@
-"""How much each process of a shared group holds: topics, queues and retry queues, by epoch."""
+"""How much each process of a shared group holds in each epoch: topics, queues and retry queues."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from rebalance_core.kernels.segments import Ints
 
 
 class ProcessLoads:
-    """Counts from where holdings begin and end, in the order of `roster.Roster.entry_at`.
+    """Counts from the begins and ends of holdings, in the order of `roster.Roster.entry_at`.
 
     Args:
         prepared: the groups.
@@ -39,7 +39,7 @@ class ProcessLoads:
         self._held.append((held.major, held.minor, held.begin, held.end))
 
     def counts(self) -> tuple[Ints, Ints, Ints]:
-        """By entry: topics with a queue, queues and retry queues; 0 in other groups."""
+        """Return each entry's topics with a queue, queues and retry queues; 0 in other groups."""
         topics = np.zeros_like(self._queues)
         if self._held:
             held = Periods.union(*(np.concatenate(c) for c in zip(*self._held, strict=True)))

@@ -25,7 +25,7 @@ _WORDS = ("strategy", "version", "message_model", "rebalance_mode", "rules", "la
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """One value a process, by group, client and channel."""
+    """Processes, with a value per process; sorted by group, client and channel."""
 
     group: Ints
     client: Ints
@@ -34,7 +34,7 @@ class Processes:
 
 @dataclass(frozen=True, slots=True)
 class MemberStates:
-    """The distinct settings of members: one value a number."""
+    """The distinct settings of members, with a value per number."""
 
     subscriptions: Ints
     strategy: Ints
@@ -44,13 +44,13 @@ class MemberStates:
     rules: Ints
     """Word of the version whose rules they follow."""
     language: Ints
-    """Word; -1: not known."""
+    """Word; -1: unknown."""
     suspended: Bools
 
 
 @dataclass(frozen=True, slots=True)
 class MemberChanges:
-    """Consumer events that have an effect, by process and then as they happened."""
+    """Consumer events that have an effect, sorted by process and then chronologically."""
 
     ordinal: Ints
     process: Ints
@@ -63,7 +63,7 @@ class MemberChanges:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """Who was there, as the events say."""
+    """The membership that the events describe."""
 
     processes: Processes
     states: MemberStates
@@ -79,7 +79,7 @@ def follow_members(events: Events, sets: TopicSets) -> Membership:
 
     Args:
         events: all events, in order.
-        sets: gets the sets that SUBSCRIBE and UNSUBSCRIBE make.
+        sets: receives the sets that SUBSCRIBE and UNSUBSCRIBE make.
     """
     ordinals = np.flatnonzero(events.type < CONSUMER_TYPES)
     order = np.lexsort(
@@ -108,7 +108,9 @@ def follow_members(events: Events, sets: TopicSets) -> Membership:
 
 
 def _live_before(kind: Ints, first: Bools) -> Bools:
-    """Whether the process was live before each of its events: its last coming or going says."""
+    """Return whether the process was live before each of its events, by its last join or
+    departure.
+    """
     decides = (kind == JOIN) | (kind == LEAVE) | (kind == LOST)
     decisive = last_true(decides, first)
     live_after = (decisive >= 0) & (kind[decisive] == JOIN)
@@ -118,13 +120,15 @@ def _live_before(kind: Ints, first: Bools) -> Bools:
 def _states(
     events: Events, sets: TopicSets, ordinals: Ints, process: Ints, kind: Ints
 ) -> tuple[MemberStates, Ints]:
-    """The distinct settings, and the state of the process after each event."""
+    """Return the distinct settings, and the state of the process after each event."""
     begins = first_of_run(process)
     joined = last_true(kind == JOIN, begins)  # known events follow a join of their process
     at = ordinals[joined]
     subscriptions = _subscriptions(events, sets, ordinals, process, kind, joined)
     words = [events.words[name][at] for name in _WORDS]
-    turned = np.isin(kind, (SUSPENDS, RESUMES, LEAVE, LOST))  # a join in place leaves it suspended
+    turned = np.isin(
+        kind, (SUSPENDS, RESUMES, LEAVE, LOST)
+    )  # a join in place leaves the process suspended
     turn = last_true(turned, begins)
     suspended = (turn >= 0) & (kind[turn] == SUSPENDS)
     key = subscriptions
@@ -139,7 +143,10 @@ def _states(
 def _subscriptions(
     events: Events, sets: TopicSets, ordinals: Ints, process: Ints, kind: Ints, joined: Ints
 ) -> Ints:
-    """The set of each process after each event; SUBSCRIBE and UNSUBSCRIBE one after the other."""
+    """Return the topic set of each process after each event.
+
+    SUBSCRIBE and UNSUBSCRIBE apply in turn.
+    """
     current = events.subscriptions[ordinals[joined]].copy()
     if not ((kind == SUBSCRIBES) | (kind == UNSUBSCRIBES)).any():
         return current
@@ -147,7 +154,9 @@ def _subscriptions(
     for row in np.flatnonzero(edited).tolist():
         if kind[row] == JOIN:
             continue
-        held = set(sets.topics(int(current[row - 1])))  # the row before is of the same process
+        held = set(
+            sets.topics(int(current[row - 1]))
+        )  # the previous row belongs to the same process
         topic = int(events.topic[ordinals[row]])
         if kind[row] == SUBSCRIBES:
             held.add(topic)

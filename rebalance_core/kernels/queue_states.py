@@ -1,4 +1,4 @@
-"""The rows of ``queue_states``: queues that are not plainly readable and owned."""
+"""The rows of ``queue_states``: queues that are not simply readable and owned."""
 
 from collections.abc import Iterator
 
@@ -26,10 +26,10 @@ from rebalance_core.kernels.table_rows import (
 def queue_state_rows(
     prepared: PreparedGroups, holdings: Holdings, sharing: SharedLoads | None
 ) -> Iterator[pa.RecordBatch]:
-    """One row per queue and stretch of epochs with the same state.
+    """Yield a row per queue and stretch of epochs with the same state.
 
-    Cost: pieces without a group in which a queue can be held unread, or by several processes of an
-    id, are not looked at.
+    Cost: pieces are skipped if none of their groups can hold a queue unread, or by several
+    processes of an id.
     """
     if (concerned := _concerned(prepared)).any():
         several = _several(prepared)
@@ -42,7 +42,7 @@ def queue_state_rows(
 
 
 def _concerned(prepared: PreparedGroups) -> Bools:
-    """By group: some queue may be held that cannot be read, or by several processes of one id."""
+    """Mark groups that may hold an unreadable queue, or a queue by several processes of an id."""
     grid = prepared.grid
     of_cell = np.repeat(grid.topics.group, np.diff(grid.topic_first))
     concerned = np.zeros(len(prepared.encoded.groups), np.bool_)
@@ -53,7 +53,7 @@ def _concerned(prepared: PreparedGroups) -> Bools:
 
 
 def _several(prepared: PreparedGroups) -> Periods:
-    """By (0, process) the epochs in which its client id has another process, too."""
+    """Return the epochs, by (0, process), in which its client id has another process, too."""
     runs = prepared.roster.runs
     run = np.flatnonzero(np.isin(runs.group, prepared.roster.twice))
     client, process = np.tile(runs.client[run], 2), runs.process[run]
@@ -109,7 +109,10 @@ def _of_piece(
 def _channels(
     prepared: PreparedGroups, cells: Cells, spans: Spans | None, several: Periods
 ) -> Periods:
-    """By (segment, channel + 1) the cells in which processes of ids that have several hold it."""
+    """Return the cells held by processes of ids with several processes.
+
+    Periods are by (segment, channel + 1).
+    """
     if spans is None:
         nothing = np.zeros(0, np.int64)
         return Periods(nothing, nothing, nothing, nothing)
@@ -122,7 +125,7 @@ def _channels(
 
 
 def _of_shared_topics(sharing: SharedLoads) -> Iterator[pa.RecordBatch]:
-    """Readable queues of the topics that members share."""
+    """Yield the readable queues of the topics that members share."""
     answers = sharing.reach.answers
     prepared, holdings = answers.prepared, answers.holdings
     for cells in holdings.laid_out(np.ones(len(prepared.grid.topics.group), np.int64)):
@@ -149,7 +152,7 @@ def _state_rows(
     readable: Bools,
     channels: pa.ListArray,
 ) -> pa.RecordBatch:
-    """Rows of stretches of cells from ``begin`` to before ``end``."""
+    """Return rows of stretches of cells from ``begin`` to before ``end``."""
     queue = cells.queue[cells.segment[begin]]
     return table_rows(
         "queue_states",

@@ -1,7 +1,7 @@
 """The members of every epoch: cidAll of each group, and what became of each member.
 
-An *entry* is one member in one epoch. Entries are in cidAll's order within an epoch, so the
-member at index i of epoch e is entry ``first[e] + i``.
+An *entry* is one member in one epoch. Entries are in cidAll's order within an epoch, so the member
+at index i of epoch e is entry ``first[e] + i``.
 """
 
 from dataclasses import dataclass, replace
@@ -21,34 +21,35 @@ from rebalance_core.kernels.topic_periods import GroupTopics
 from rebalance_core.kernels.topic_runs import find_reading
 
 MASK_BITS = 62
-"""Group topics that the mask of a member can tell apart."""
+"""Group topics that a member's mask can distinguish."""
 ALL_TOPICS = -1
 MOST_NARROW = np.iinfo(np.int32).max
-"""Indexes of so many entries fit 32 bits."""
+"""The most entries whose indexes fit 32 bits."""
 
 
 @dataclass(frozen=True)
 class Roster:
     """Every member of every epoch.
 
-    There are far more entries than anything else. Their arrays are made from the runs when they are
-    asked for. What is asked of entries may be asked of `NO_MEMBER` and `ABSENT` too.
+    There are far more entries than anything else, so their arrays are made from the runs on demand.
+    Methods that take entries also accept `NO_MEMBER` and `ABSENT`.
     """
 
     runs: Runs
     topics_of_run: Ints
-    """Bit i is set if the member subscribes topic i of its group; `ALL_TOPICS`: every one."""
+    """Bit i is set if the member subscribes topic i of its group; `ALL_TOPICS`: all of them."""
     topic_slots: Ints
-    """By group topic: its bit."""
+    """The bit of each group topic."""
     subscribed: Ints
-    """(run, group topic) of what members subscribe in groups with more topics than bits, as sorted
-    pairs; they have no bits set."""
+    """(run, group topic) of subscriptions in groups with more topics than bits, as sorted pairs;
+    these runs have no bits set.
+    """
     first: Ints
     """Where each epoch's entries begin, and the end; shape (epochs + 1,)."""
     uniform: Bools
-    """By epoch: all members subscribe the same topics."""
+    """For each epoch, whether all members subscribe the same topics."""
     twice: Ints
-    """Groups in which two processes of a client are members at a time."""
+    """Groups in which a client has two simultaneous processes."""
 
     def __len__(self) -> int:
         return int(self.first[-1])
@@ -71,7 +72,10 @@ class Roster:
         return copy
 
     def processes_of(self, first: Ints) -> Ints:
-        """Count the processes of the client of each entry, which must be its first in the epoch."""
+        """Count the processes of each entry's client.
+
+        The entry must be the client's first in the epoch.
+        """
         last = self._last_copy
         return last[np.searchsorted(last[:-1], first)] - first + 1
 
@@ -88,9 +92,9 @@ class Roster:
 
     @cached_property
     def by_client(self) -> AnyInts:
-        """Entries by group, client and epoch; those with a copy before them after the others.
+        """Entries by group, client and epoch; further entries of a client follow the others.
 
-        Without copies as `entry_at`.
+        Equal to `entry_at` without copies.
         """
         entries = self.entry_at.copy()
         if len(self.twice):
@@ -103,12 +107,12 @@ class Roster:
 
     @cached_property
     def node_of_run(self) -> Ints:
-        """By run: in epoch e its entry is ``entry_at[this + e]``."""
+        """An offset per run: in epoch e the run's entry is ``entry_at[offset + e]``."""
         return segments.pointers(self._lengths)[:-1] - self.runs.from_epoch
 
     @cached_property
     def run(self) -> AnyInts:
-        """The run of each entry; then one each for `ABSENT` and `NO_MEMBER`, behind all runs."""
+        """The run of each entry, followed by runs for `ABSENT` and `NO_MEMBER`."""
         runs = np.arange(len(self.runs.group) + 2, dtype=self._index_type)
         return np.append(np.repeat(runs[:-2], self._lengths)[self._node], runs[-2:])
 
@@ -118,19 +122,19 @@ class Roster:
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     def client(self, entry: AnyInts) -> Ints:
-        """The client of each entry; where there is none the code of the entry itself."""
+        """Return the client of each entry; where there is none, the code of the entry itself."""
         return self._clients[self.run[entry]]
 
     def process(self, entry: AnyInts) -> Ints:
-        """The process of each entry, or -1."""
+        """Return the process of each entry, or -1."""
         return self._processes[self.run[entry]]
 
     def subscribes(self, entry: AnyInts, group_topic: Ints) -> Bools:
-        """True where each entry's member subscribes a group topic."""
+        """Return True where each entry's member subscribes a group topic."""
         return self.reads(self.run[entry], group_topic)
 
     def reads(self, run: AnyInts, group_topic: Ints) -> Bools:
-        """True where the member of each run subscribes a group topic."""
+        """Return True where the member of each run subscribes a group topic."""
         topics = self._topics[run]
         found: Bools = (topics >> self.topic_slots[group_topic]) & 1 > 0
         if len(self.subscribed):
@@ -138,7 +142,7 @@ class Roster:
         return found
 
     def following(self, entry: AnyInts) -> AnyInts:
-        """The same client's entry in the group's next epoch; -1: it is gone, or there is none."""
+        """Return the same client's entry in the group's next epoch, or -1."""
         if not len(self):
             return np.full(len(entry), -1)
         node = self._node[np.maximum(entry, 0)]
@@ -148,7 +152,7 @@ class Roster:
 
     @cached_property
     def _clients(self) -> Ints:
-        """By value of `run`, as all that follow."""
+        """The client of each value of `run`; arrays from here on are indexed likewise."""
         return np.append(self.runs.client, [ABSENT, NO_MEMBER])
 
     @cached_property
@@ -161,7 +165,7 @@ class Roster:
 
     @cached_property
     def _last_nodes(self) -> Ints:
-        """Where its last entry is in the order of `entry_at`; -1: the client goes on."""
+        """Where its last entry is in the order of `entry_at`; -1: the client stays."""
         runs = self.runs
         goes_on = ~segments.last_of_run(runs.group, runs.client)
         goes_on &= np.roll(runs.from_epoch, -1) == runs.to_epoch
@@ -179,7 +183,7 @@ class Roster:
     def _node(self) -> Ints:
         """Where each entry stands in the order of `entry_at`."""
         epoch = segments.ranges(self.runs.from_epoch, self._lengths)
-        # numpy sorts 16 bits by counting, and few chunks need more
+        # numpy sorts 16-bit integers by counting, and few chunks need more
         small = len(self.first) <= np.iinfo(np.uint16).max
         return np.argsort(epoch.astype(np.uint16) if small else epoch, kind="stable")
 
@@ -187,14 +191,14 @@ class Roster:
 def build_roster(
     encoded: EncodedGroups, membership: Membership, epochs: Epochs, topics: GroupTopics, runs: Runs
 ) -> Roster:
-    """The entries of every epoch.
+    """Return the entries of every epoch.
 
     Args:
         encoded: the groups.
         membership: states of the members.
         epochs: of all groups.
         topics: of all groups.
-        runs: of all groups, as `find_runs` gives them.
+        runs: of all groups, as `find_runs` returns them.
     """
     twice = overlapping(runs)
     runs = by_process(runs, twice) if len(twice) else runs
@@ -218,8 +222,8 @@ def build_roster(
 
 
 def _masks(encoded: EncodedGroups, topics: GroupTopics, runs: Runs, subscriptions: Ints) -> Ints:
-    """Bits by the group topics' slots; the retry topic is everybody's."""
-    # of each group topic among those of its group; index -1 is there even if no group has one
+    """Return bits for the group topics' slots; every member reads the retry topic."""
+    # the slot of each group topic within its group; index -1 exists even if no group has a topic
     slots = np.append(segments.rank(topics.group), 0)
     rows, topic = encoded.topic_sets.members(subscriptions)
     group_topic = topics.index(runs.group[rows], topic)

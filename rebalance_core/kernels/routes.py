@@ -1,4 +1,4 @@
-"""How many queues of each topic can be read on each broker, as the events state.
+"""The readable queues of each topic on each broker, according to the events.
 
 See rocketmq.md §6.3.
 """
@@ -25,7 +25,7 @@ CONFIG, DELETED = type_code(TOPIC_CONFIG), type_code(TOPIC_DELETED)
 class TopicBrokers:
     """Every (group, topic, broker), in this order.
 
-    Where the topic was ever configured, or CONFIG lists a queue of it.
+    A triple exists where the topic was ever configured, or CONFIG lists one of its queues.
     """
 
     group: Ints
@@ -33,7 +33,7 @@ class TopicBrokers:
     broker: Ints
 
     def of(self, group: Ints, broker: Ints) -> tuple[Ints, Ints]:
-        """(index of the asker, topic broker) of all topics on each group's broker."""
+        """Return (query index, topic broker) of all topics on each group's broker."""
         known = np.flatnonzero(self.broker >= 0)
         keys = segments.pair(self.group[known], self.broker[known])
         order = np.argsort(keys, kind="stable")
@@ -44,7 +44,7 @@ class TopicBrokers:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigs:
-    """Each TOPIC_CONFIG and TOPIC_DELETED about one topic on one broker; by both, in order.
+    """Each TOPIC_CONFIG and TOPIC_DELETED about a topic on a broker; sorted by both, then in order.
 
     ``readable`` is the number of queues that can be read while the broker is up.
     """
@@ -57,18 +57,18 @@ class TopicConfigs:
     configured: Bools
 
     def where(self, rows: Bools | Ints) -> TopicConfigs:
-        """Some rows of these, or all in another order."""
+        """Return some of these rows, or all in another order."""
         return TopicConfigs(*(getattr(self, f.name)[rows] for f in fields(self)))
 
     def joined(self, other: TopicConfigs) -> TopicConfigs:
-        """These rows, then the others."""
+        """Return these rows followed by the others."""
         pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
         return TopicConfigs(*(np.concatenate(pair_) for pair_ in pairs))
 
 
 @dataclass(frozen=True, slots=True)
 class RouteChanges:
-    """Events that change the number of readable queues, by topic on broker, then in order."""
+    """Events that change the number of readable queues, sorted by topic broker, then in order."""
 
     topic_broker: Ints
     ordinal: Ints
@@ -84,7 +84,9 @@ def listed_places(encoded: EncodedGroups) -> TopicBrokers:
 
 
 def topic_configs(events: Events) -> TopicConfigs:
-    """Topic events, those about all brokers once for each broker that has the topic."""
+    """Return the topic events, with events about all brokers repeated for each broker of the
+    topic.
+    """
     about = np.flatnonzero((events.type == CONFIG) | (events.type == DELETED))
     group, topic, broker = (a[about] for a in (events.group, events.topic, events.broker))
     configured = events.type[about] == CONFIG
@@ -113,15 +115,15 @@ def topic_configs(events: Events) -> TopicConfigs:
 def retry_creations(
     configs: TopicConfigs, subscribed: TopicPeriods, groups: Groups
 ) -> TopicConfigs:
-    """The retry topic's queue on each broker: from when a member first reads a topic there.
+    """Return the creation of each broker's retry queue, when a member first reads a topic there.
 
-    That moment is the first at which some topic is both subscribed and configured on the broker.
+    That is the first moment at which a topic is both subscribed and configured on the broker.
 
     Args:
         configs: of the topics, or of the retry topics themselves: then from when a member first
-            finds one there.
+            sees one there.
         subscribed: the same topics.
-        groups: all.
+        groups: all groups.
     """
     group, topic, broker, ordinal = configs.group, configs.topic, configs.broker, configs.ordinal
     row, end = segments.on_periods((group, topic, broker), ordinal, configs.configured)
@@ -142,13 +144,13 @@ def retry_creations(
 
 
 def retry_configs(stated: TopicConfigs, creations: TopicConfigs) -> TopicConfigs:
-    """Return what is on each broker of the retry topics: as stated, else the one queue created.
+    """Return the retry topics' configuration on each broker: as stated, else the created queue.
 
-    What was created is there again where nothing is stated any more.
+    A created queue counts again where a statement ends.
 
     Args:
         stated: the events about the retry topics themselves.
-        creations: as `retry_creations` gives them of all other topics.
+        creations: as `retry_creations` returns them for all other topics.
     """
     rows = stated.joined(creations)
     created = np.arange(len(rows.ordinal)) >= len(stated.ordinal)
@@ -156,7 +158,7 @@ def retry_configs(stated: TopicConfigs, creations: TopicConfigs) -> TopicConfigs
     rows, created = rows.where(order), created[order]
     first = segments.first_of_run(rows.group, rows.broker)
     since = segments.last_true(created, first) >= 0
-    holds = segments.last_true(~created, first)  # the last that was stated, itself included
+    holds = segments.last_true(~created, first)  # the last statement, this row included
     covered = created & (holds >= 0) & np.append(rows.configured, False)[holds]
     back = ~rows.configured & since
     rows.readable[back], rows.configured[back] = 1, True
@@ -164,7 +166,7 @@ def retry_configs(stated: TopicConfigs, creations: TopicConfigs) -> TopicConfigs
 
 
 def retry_periods(creations: TopicConfigs) -> TopicPeriods:
-    """The retry topics, each active from its first queue on."""
+    """Return the retry topics, each active from its first queue on."""
     order = np.lexsort((creations.ordinal, creations.group))
     first = order[segments.first_of_run(creations.group[order])]
     never = np.full(len(first), segments.NEVER)
@@ -176,12 +178,12 @@ def retry_periods(creations: TopicConfigs) -> TopicPeriods:
 def follow_routes(
     events: Events, configs: TopicConfigs, topics: GroupTopics, listed: TopicBrokers
 ) -> tuple[TopicBrokers, RouteChanges]:
-    """The readable queues of every topic a group reads, on every broker.
+    """Return the readable queues of every topic that a group reads, on every broker.
 
     Args:
         events: all events, in order.
         configs: topic configurations, the retry topics' creations among them, in any order.
-        topics: what the groups read; other topics are left out.
+        topics: those that the groups read; other topics are left out.
         listed: where CONFIG lists queues, configured or not.
     """
     read = topics.index(configs.group, configs.topic) >= 0
@@ -218,14 +220,14 @@ def follow_routes(
 
 
 def _broker_events(events: Events, known: TopicBrokers) -> tuple[Ints, Ints]:
-    """(ordinal, topic broker) of every broker event and every topic on that broker."""
+    """Return (ordinal, topic broker) of every broker event and every topic on that broker."""
     about = np.flatnonzero((events.type == UP) | (events.type == DOWN))
     at, on = known.of(events.group[about], events.broker[about])
     return about[at], on
 
 
 def index_of(known: TopicBrokers, group: Ints, topic: Ints, broker: Ints) -> Ints:
-    """The topic broker of each row; -1: never configured."""
+    """Return the topic broker of each row; -1: never configured."""
     distinct, rank = np.unique(segments.pair(known.group, known.topic), return_inverse=True)
     return segments.find(
         segments.pair(rank, known.broker),

@@ -13,9 +13,9 @@ from rebalance_core.kernels.segments import Bools, Ints
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """One value a stretch of epochs in which a process is a member with the same settings.
+    """Stretches of epochs in which a process is a member with unchanged settings.
 
-    By group, client and first epoch; where two processes of a client are members at a time, by
+    Sorted by group, client and first epoch; where a client has two simultaneous processes, by
     group, client, process and first epoch.
     """
 
@@ -30,10 +30,10 @@ class Runs:
 
 
 def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[Runs, Ints]:
-    """The runs of every process, and groups whose runs do not tell everything.
+    """Return the runs of every process, and the groups whose runs are incomplete.
 
-    Those are groups in which a process came back in place with another start mode only: that
-    begins no epoch.
+    In those groups a process rejoined in place and changed only its start mode, which begins no
+    epoch.
     """
     changes = membership.changes
     instant = events.instant[changes.ordinal]
@@ -57,19 +57,19 @@ def find_runs(events: Events, membership: Membership, epochs: Epochs) -> tuple[R
 
 
 def overlapping(runs: Runs) -> Ints:
-    """Groups in which two processes with one client id are members of the same epoch."""
+    """Return groups in which two processes of the same client id are members at once."""
     again = ~segments.first_of_run(runs.group, runs.client)
     overlap = again & (runs.from_epoch < np.roll(runs.to_epoch, 1))
     return np.unique(runs.group[overlap])
 
 
 def processes_at_once(runs: Runs) -> Ints:
-    """By client of a group, in the order of the runs: the most of its processes at a time."""
+    """Return the most simultaneous processes of each client, in the order of the runs."""
     clients = segments.first_of_run(runs.group, runs.client)
     client = np.tile(np.cumsum(clients) - 1, 2)
     epoch = np.concatenate([runs.from_epoch, runs.to_epoch])
     step = np.repeat([1, -1], len(runs.group))
-    order = np.lexsort((step, epoch, client))  # who goes makes room for who comes
+    order = np.lexsort((step, epoch, client))  # departures count before joins
     total = np.cumsum(step[order])
     bounds = np.searchsorted(client[order], np.arange(int(clients.sum()) + 1))
     most: Ints = segments.extreme(np.maximum, total, bounds, 0)  # every client's steps add up to 0
@@ -77,14 +77,14 @@ def processes_at_once(runs: Runs) -> Ints:
 
 
 def by_process(runs: Runs, groups: Ints) -> Runs:
-    """The runs with those of each process together in some groups."""
+    """Return the runs with those of each process together in some groups."""
     process = np.where(np.isin(runs.group, groups), runs.process, 0)
     order = np.lexsort((runs.from_epoch, process, runs.client, runs.group))
     return Runs(*(getattr(runs, field.name)[order] for field in fields(runs)))
 
 
 def uniform_groups(runs: Runs, subscriptions: Ints, group_count: int) -> Bools:
-    """Groups whose members all subscribe the same topics, always."""
+    """Return groups whose members always subscribe the same topics."""
     bounds = np.searchsorted(runs.group, np.arange(group_count + 1))
     fewest = segments.extreme(np.minimum, subscriptions, bounds, 0)
     return fewest == segments.extreme(np.maximum, subscriptions, bounds, 0)

@@ -1,6 +1,6 @@
-"""Ragged arrays: many groups' rows in one array, each group a consecutive segment.
+"""Ragged arrays: rows of many groups in one array, each group a consecutive segment.
 
-All functions take and give one-dimensional arrays; cost is linear, there is no Python loop.
+All functions take and return one-dimensional arrays; cost is linear, without Python loops.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Ints: TypeAlias = NDArray[np.int64]
 Counts: TypeAlias = NDArray[np.int32]
-"""Where there are very many small numbers."""
+"""For large arrays of small numbers."""
 Bools: TypeAlias = NDArray[np.bool_]
 AnyInts: TypeAlias = NDArray[Any]
 
@@ -24,7 +24,7 @@ NEVER = np.int64(2**62)
 
 
 def pointers(counts: AnyInts) -> Ints:
-    """Return where each segment begins, and the end of the last: shape (n + 1,).
+    """Return the begin of each segment, and the end of the last: shape (n + 1,).
 
     >>> pointers(np.array([2, 0, 3])).tolist()
     [0, 2, 2, 5]
@@ -35,7 +35,7 @@ def pointers(counts: AnyInts) -> Ints:
 
 
 def ranges(starts: AnyInts, counts: AnyInts) -> Ints:
-    """``arange(start, start + count)`` of every pair, one after the other.
+    """Return ``arange(start, start + count)`` for every pair, concatenated.
 
     >>> ranges(np.array([5, 9]), np.array([2, 3])).tolist()
     [5, 6, 9, 10, 11]
@@ -47,7 +47,7 @@ def ranges(starts: AnyInts, counts: AnyInts) -> Ints:
 
 
 def first_of_run(*keys: AnyInts) -> Bools:
-    """True where any of the keys differs from the row before; the first row is True."""
+    """Return True where any of the keys differs from the previous row; the first row is True."""
     new = np.zeros(len(keys[0]), np.bool_)
     new[:1] = True
     for key in keys:
@@ -56,12 +56,12 @@ def first_of_run(*keys: AnyInts) -> Bools:
 
 
 def last_of_run(*keys: AnyInts) -> Bools:
-    """True where any of the keys differs from the row after; the last row is True."""
+    """Return True where any of the keys differs from the next row; the last row is True."""
     return ends_of_runs(*keys)[1]
 
 
 def ends_of_runs(*keys: AnyInts) -> tuple[Bools, Bools]:
-    """`first_of_run` and `last_of_run`."""
+    """Return `first_of_run` and `last_of_run`."""
     first = first_of_run(*keys)
     last = np.ones(len(first), np.bool_)
     last[:-1] = first[1:]
@@ -69,7 +69,7 @@ def ends_of_runs(*keys: AnyInts) -> tuple[Bools, Bools]:
 
 
 def stretches(value: AnyInts | Bools, segment: Ints) -> tuple[Ints, Ints]:
-    """The first and the last row of every stretch of one value above 0 within a segment.
+    """Return the first and last row of every stretch of equal positive values within a segment.
 
     >>> first, last = stretches(np.array([0, 2, 2, 1, 1]), np.array([0, 0, 0, 0, 1]))
     >>> first.tolist(), last.tolist()
@@ -80,7 +80,7 @@ def stretches(value: AnyInts | Bools, segment: Ints) -> tuple[Ints, Ints]:
 
 
 def rank(*keys: AnyInts) -> Ints:
-    """The number of each row in its run of equal keys, counted from 0.
+    """Return the number of each row in its run of equal keys, counted from 0.
 
     >>> rank(np.array([5, 5, 7, 7, 7])).tolist()
     [0, 1, 0, 1, 2]
@@ -91,10 +91,10 @@ def rank(*keys: AnyInts) -> Ints:
 
 
 def last_true(mask: Bools, first: Bools) -> Ints:
-    """For each row the nearest row at or before it, in its segment, that is True; -1: none.
+    """Return the nearest True row at or before each row of the same segment, or -1.
 
     Args:
-        mask: what is looked for.
+        mask: the rows to look for.
         first: True at the first row of every segment.
     """
     rows = np.arange(len(mask), dtype=np.int64)
@@ -104,7 +104,7 @@ def last_true(mask: Bools, first: Bools) -> Ints:
 
 
 def running_max(values: Ints, segment: Ints) -> Ints:
-    """The largest value so far within each segment; ``segment`` never falls."""
+    """Return the running maximum within each segment; ``segment`` is ascending."""
     if not len(values):
         return values
     low = values.min()
@@ -114,13 +114,13 @@ def running_max(values: Ints, segment: Ints) -> Ints:
 
 
 def running_min(values: Ints, segment: Ints) -> Ints:
-    """The smallest value so far within each segment; any int64 values."""
+    """Return the running minimum within each segment; any int64 values."""
     distinct, rank = np.unique(values, return_inverse=True)
     return distinct[-running_max(-rank, segment)]
 
 
 def sums(values: AnyInts, segment_pointers: Ints) -> Ints:
-    """The sum of each segment; an empty one gives 0."""
+    """Return the sum of each segment; an empty segment gives 0."""
     result = np.zeros(len(segment_pointers) - 1, np.int64)
     filled = segment_pointers[1:] > segment_pointers[:-1]
     if filled.any():
@@ -129,7 +129,7 @@ def sums(values: AnyInts, segment_pointers: Ints) -> Ints:
 
 
 def extreme(reduce: np.ufunc, values: AnyInts, segment_pointers: Ints, empty: int) -> AnyInts:
-    """``reduce`` (np.maximum, np.minimum …) of each segment; ``empty`` where there is no row."""
+    """Return ``reduce`` (np.maximum, np.minimum …) of each segment; ``empty`` for no rows."""
     result = np.full(len(segment_pointers) - 1, empty, values.dtype)
     filled = segment_pointers[1:] > segment_pointers[:-1]
     if filled.any():
@@ -138,7 +138,7 @@ def extreme(reduce: np.ufunc, values: AnyInts, segment_pointers: Ints, empty: in
 
 
 def find(keys: Ints, wanted: Ints) -> Ints:
-    """The index of each wanted value in sorted unique keys; -1: not there."""
+    """Return the index of each wanted value in sorted unique keys, or -1."""
     if not len(keys):
         return np.full(len(wanted), -1, np.int64)
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -146,12 +146,12 @@ def find(keys: Ints, wanted: Ints) -> Ints:
 
 
 def on_periods(keys: Sequence[Ints], ordinal: Ints, on: Bools) -> tuple[Ints, Ints]:
-    """(row that begins it, ordinal that ends it) of each period in which a key is on.
+    """Return (begin row, end ordinal) of each period in which a key is on.
 
     Args:
-        keys: of each row; those with equal ones stand together, and are off before the first.
-        ordinal: when each row happens; rising within a key.
-        on: by row: the key is on from then.
+        keys: of each row; equal keys are adjacent, and off before their first row.
+        ordinal: of each row; ascending within a key.
+        on: for each row, whether the key is on from then.
     """
     turns = np.flatnonzero(on != np.where(first_of_run(*keys), False, np.roll(on, 1)))
     last = last_of_run(*(key[turns] for key in keys))
@@ -161,12 +161,12 @@ def on_periods(keys: Sequence[Ints], ordinal: Ints, on: Bools) -> tuple[Ints, In
 
 
 def equal_range(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Find where the rows of sorted keys equal to each wanted value begin, and end."""
+    """Return the range of sorted keys that equal each wanted value."""
     return np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, side="right")
 
 
 def matching(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """(index of the asker, row) of every row of sorted keys that is equal to a wanted value.
+    """Return (query index, row) of every row of sorted keys that equals a wanted value.
 
     >>> asker, row = matching(np.array([3, 3, 4]), np.array([4, 5, 3]))
     >>> asker.tolist(), row.tolist()
@@ -178,18 +178,18 @@ def matching(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
 
 
 def covered(begin: Ints, end: Ints, rows: int) -> Ints:
-    """By row: how many stretches [begin, end) cover it."""
+    """Return how many stretches [begin, end) cover each row."""
     steps = np.bincount(begin, minlength=rows + 1) - np.bincount(end, minlength=rows + 1)
     return np.cumsum(steps[:-1])
 
 
 def pair(high: AnyInts, low: AnyInts) -> Ints:
-    """Two numbers, the low one in [0, 2**32), as one that sorts like the pair."""
+    """Return two numbers, the low in [0, 2**32), as an integer that sorts like the pair."""
     return (np.asarray(high, np.int64) << 32) | np.asarray(low, np.int64)
 
 
 def halves(pairs: Ints) -> tuple[Ints, Ints]:
-    """The two numbers of each `pair`."""
+    """Return the two numbers of each `pair`."""
     return pairs >> 32, pairs & 0xFFFFFFFF
 
 

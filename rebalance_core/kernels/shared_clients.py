@@ -1,4 +1,4 @@
-"""What the clients of shared groups hold, however many processes of each do."""
+"""Queues that the clients of shared groups hold, however many processes each client has."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from rebalance_core.kernels.topic_members import ManyHolders
 
 
 class SharedClients:
-    """Where the entries of each client of a shared group are in `roster.Roster.by_client`.
+    """Positions in `roster.Roster.by_client` of the entries of each client of a shared group.
 
     Args:
         prepared: the groups.
@@ -37,7 +37,7 @@ class SharedClients:
         """Count the queues that each client holds.
 
         Args:
-            queues: what the piece's segments are about.
+            queues: the queues that the piece's segments index.
             piece: the holdings.
             held: `ownership.sharing.held_by` of the piece.
             counts: changed in place.
@@ -46,9 +46,9 @@ class SharedClients:
         self._add(queues, piece, (segment, held.minor, begin, end), counts)
 
     def add_kept(self, queues: Queues, piece: Shared, held: Periods, counts: ManyHolders) -> None:
-        """Count the queues that can be read and that each client held in the epoch before.
+        """Count the readable queues that each client held in the previous epoch.
 
-        Arguments as of `add_owned`.
+        Arguments as for `add_owned`.
         """
         cells = piece.cells
         readable = Periods.of_stretches(cells.readable, cells.segment, np.arange(len(cells)))
@@ -63,7 +63,7 @@ class SharedClients:
         held: tuple[Ints, Ints, Ints, Ints],
         counts: ManyHolders,
     ) -> None:
-        """Count (segment, client, first cell, cell after the last), while the client is there."""
+        """Count (segment, client, first cell, cell after the last) while the client is a member."""
         segment, client, begin, end = held
         cells = piece.cells
         opening = cells.first[segment] - cells.epoch[cells.first[segment]]
@@ -76,7 +76,5 @@ class SharedClients:
         counts.add(group_topic, self._node[stay] + begin, np.maximum(0, end - begin))
 
     def nodes(self, group: Ints, client: Ints, epoch: Ints) -> Ints:
-        """Return where the client's entry of each epoch is in `roster.Roster.by_client`; it must be
-        there.
-        """
+        """Return the position in `roster.Roster.by_client` of the client's entry in each epoch."""
         return self._node[self._stays.at(group, client, epoch)] + epoch

@@ -1,4 +1,4 @@
-"""What members share: which queues each reaches, and how many, by epoch."""
+"""Queues that members share: which queues each member reaches, and how many, by epoch."""
 
 from functools import cached_property
 
@@ -13,11 +13,11 @@ from rebalance_core.kernels.segments import Ints
 
 
 class SharedLoads:
-    """The queues that members of groups share, worked out once for all tables.
+    """The queues that members of groups share, computed once for all tables.
 
     Args:
         prepared: the groups.
-        topics: that they share.
+        topics: those that they share.
     """
 
     def __init__(self, prepared: PreparedGroups, topics: SharedTopics) -> None:
@@ -26,17 +26,17 @@ class SharedLoads:
 
     @cached_property
     def reach(self) -> ClientReach:
-        """Find the queues that each client may take from."""
+        """The queues that each client may take from."""
         return ClientReach(PopAnswers(self._prepared, self.topics))
 
     @cached_property
     def queues(self) -> Ints:
-        """By entry: readable queues that its process may take messages from."""
+        """How many readable queues each entry's process may take messages from."""
         return _shared_queues(self._prepared, self.reach)
 
 
 def sharing_of(prepared: PreparedGroups) -> SharedLoads | None:
-    """None: no topic of these groups is shared."""
+    """Return the shared loads of groups; None: they share no topic."""
     return None if prepared.popped is None else SharedLoads(prepared, prepared.popped)
 
 

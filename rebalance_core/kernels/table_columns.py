@@ -1,4 +1,4 @@
-"""Columns of one input table inside the rows of all tables, as numpy arrays and codes."""
+"""Columns of an input table among the rows of all tables, as numpy arrays and codes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ EVENTS, GROUPS, OFFSETS, COMMITS = TABLES = (
 
 @dataclass(frozen=True)
 class Columns:
-    """The rows of one table; a column that is not there is null in every row."""
+    """The rows of a table; a missing column is null in every row."""
 
     rows: pa.Table
 
@@ -28,35 +28,35 @@ class Columns:
         return int(self.rows.num_rows)
 
     def array(self, name: str, kind: pa.DataType) -> pa.Array:
-        """One column."""
+        """Return a column."""
         if name not in self.rows.column_names:
             return pa.nulls(len(self), kind)
         return self.rows[name].combine_chunks().cast(kind)
 
     def strings(self, name: str) -> pa.StringArray:
-        """One column of names."""
+        """Return a column of names."""
         return self.array(name, pa.string())
 
     def given(self, name: str) -> pa.StringArray:
-        """One column of names; an empty one is null, too."""
+        """Return a column of names; an empty name is null, too."""
         values = self.strings(name)
         return pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
 
     def ints(self, name: str, null: int = -1) -> Ints:
-        """One column of numbers."""
+        """Return a column of numbers."""
         return self.array(name, pa.int64()).fill_null(null).to_numpy()
 
     def bools(self, name: str, *, null: bool) -> Bools:
-        """One column of truth values."""
+        """Return a column of truth values."""
         return self.array(name, pa.bool_()).fill_null(null).to_numpy(zero_copy_only=False)
 
     def equal(self, name: str, text: str) -> Bools:
-        """Return where a column of names has this one."""
+        """Return where a column of names equals the text."""
         same = pc.equal(self.strings(name), text).fill_null(False)
         return same.to_numpy(zero_copy_only=False)
 
     def lists(self, name: str) -> pa.ListArray:
-        """One column of lists of names."""
+        """Return a column of lists of names."""
         return self.array(name, pa.list_(pa.string()))
 
 
@@ -64,19 +64,19 @@ Key = tuple[str, str]
 
 
 def encode_all(columns: Mapping[Key, pa.StringArray]) -> tuple[pa.StringArray, dict[Key, Ints]]:
-    """`encode` of named columns."""
+    """Return `encode` of named columns."""
     names, codes = encode(*columns.values())
     return names, dict(zip(columns, codes, strict=True))
 
 
 def encode_channels(events: Columns) -> tuple[pa.StringArray, dict[Key, Ints]]:
-    """`encode` of the channels; of a client's processes the first is that on the first channel."""
+    """Return `encode` of the channels; a client's first process is that on its first channel."""
     names, codes = encode(events.strings("channel_id"), order=code_point_sorted)
     return names, {(EVENTS, "channel_id"): codes[0]}
 
 
 def list_pointers(lists: pa.ListArray) -> Ints:
-    """Return where each list begins in ``lists.flatten()``, a null one being empty; shape (n +
+    """Return where each list begins in ``lists.flatten()`` (null lists are empty); shape (n +
     1,).
     """
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()

@@ -13,13 +13,13 @@ from rebalance_core.kernels.ownership.prepared_groups import PreparedGroups
 from rebalance_core.kernels.segments import NEVER, AnyInts, Bools, Ints
 
 NAMES = pa.dictionary(pa.int32(), pa.string())
-"""Names as `encoded` gives them."""
+"""Names as `encoded` returns them."""
 
 
 def table_rows(
     table: str, columns: Mapping[str, Any], *, names_encoded: bool = False
 ) -> pa.RecordBatch:
-    """A batch with exactly the columns of the contract; those that follow from others are made.
+    """Return a batch with exactly the columns of the contract, derived columns included.
 
     Args:
         table: name of the ledger table.
@@ -42,13 +42,13 @@ def table_rows(
 
 @cache
 def plain_schema(table: str) -> pa.Schema:
-    """The columns of a ledger table as its contract has them."""
+    """Return the columns of a ledger table as in its contract."""
     return LEDGER_TABLES[table].arrow_schema()
 
 
 @cache
 def coded_schema(table: str) -> pa.Schema:
-    """The columns of a ledger table; texts are `NAMES`."""
+    """Return the columns of a ledger table, with texts as `NAMES`."""
     return pa.schema(
         field.with_type(NAMES) if field.type == pa.string() else field
         for field in plain_schema(table)
@@ -56,7 +56,7 @@ def coded_schema(table: str) -> pa.Schema:
 
 
 def group_columns(prepared: PreparedGroups, group: Ints) -> dict[str, pa.Array]:
-    """``cluster`` and ``consumer_group`` of each row."""
+    """Return ``cluster`` and ``consumer_group`` of each row."""
     names = prepared.encoded.names
     return {
         "cluster": encoded(names.clusters, group),
@@ -65,12 +65,12 @@ def group_columns(prepared: PreparedGroups, group: Ints) -> dict[str, pa.Array]:
 
 
 def span_columns(prepared: PreparedGroups, first: Ints, end: Ints) -> dict[str, pa.Array]:
-    """Columns of rows that last from one epoch to another of the same group.
+    """Return the columns of rows that span epochs of a group.
 
     Args:
         prepared: the epochs.
         first: the first epoch of each row.
-        end: the epoch after the last one; null where that is the end of the group's epochs.
+        end: the epoch after the last; null at the end of the group's epochs.
     """
     epochs = prepared.epochs
     is_open = end == epochs.of_group[epochs.group[first] + 1]
@@ -84,15 +84,15 @@ def span_columns(prepared: PreparedGroups, first: Ints, end: Ints) -> dict[str, 
 
 
 def until(values: Ints) -> pa.Array:
-    """Instants; `NEVER` is null."""
+    """Return instants, with null for `NEVER`."""
     return pa.array(values, mask=values == NEVER)
 
 
 def nullable(values: Any, known: Bools) -> pa.Array:
-    """Values where they are known, else null."""
+    """Return values where they are known, else null."""
     return pa.array(values, mask=~known)
 
 
 def dictionary_array(choices: tuple[str, ...], codes: AnyInts) -> pa.DictionaryArray:
-    """The word of each code; -1 is null."""
+    """Return the word of each code; -1 is null."""
     return encoded(pa.array(choices, pa.string()), codes)

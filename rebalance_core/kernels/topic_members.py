@@ -1,6 +1,6 @@
 """How many queues of each topic each member has, in every epoch.
 
-A *topic member* is one member in one topic of one epoch. Those of a topic stand together, in
+A *topic member* is one member in one topic of one epoch. A topic's members are adjacent, in
 cidAll's order.
 """
 
@@ -18,20 +18,22 @@ from rebalance_core.kernels.segments import AnyInts, Bools, Counts, Ints
 
 @dataclass(frozen=True, slots=True)
 class TopicMembers:
-    """The topic_members of a prepared; one value a topic_member but for the last."""
+    """The topic members of prepared groups, with a value per topic member but in the last array."""
 
     topic_cell: AnyInts
     entry: AnyInts
     subscribed: Bools
-    """The member subscribes the topic; of several with one client id the first stands for all."""
+    """The member subscribes the topic; the first of several with the same client id stands for
+    all.
+    """
     countable: Bools
     """The topic is not a retry topic."""
     first: Ints
-    """The first topic_member of each topic cell, and the end."""
+    """The first topic member of each topic cell, and the end."""
 
 
 def topic_members_of(prepared: PreparedGroups) -> TopicMembers:
-    """The topic_members of every member in every active topic."""
+    """Return the topic members for every member and active topic."""
     grid, roster = prepared.grid, prepared.roster
     epoch = epochs_of_cells(prepared)
     counts = np.diff(roster.first)[epoch] * grid.active
@@ -49,7 +51,7 @@ def topic_members_of(prepared: PreparedGroups) -> TopicMembers:
 
 
 def epochs_of_cells(prepared: PreparedGroups) -> Ints:
-    """The epoch of each topic cell."""
+    """Return the epoch of each topic cell."""
     topics, of_group = prepared.grid.topics, prepared.epochs.of_group
     return segments.ranges(of_group[topics.group], np.diff(prepared.grid.topic_first))
 
@@ -57,7 +59,7 @@ def epochs_of_cells(prepared: PreparedGroups) -> Ints:
 def held_topic_members(
     prepared: PreparedGroups, topic_members: TopicMembers, topic_cell: AnyInts, entry: Ints
 ) -> Ints:
-    """The topic_member of each entry in a topic cell of its epoch."""
+    """Return the topic member of each entry in a topic cell of its epoch."""
     return (
         topic_members.first[topic_cell]
         + entry
@@ -66,7 +68,7 @@ def held_topic_members(
 
 
 def count_into(total: Counts | Ints, index: Ints) -> None:
-    """Add 1 at every index; cheap where they lie close together."""
+    """Add 1 at every index; cheap where indexes lie close together."""
     if len(index):
         low = int(index.min())
         found = np.bincount(index - low)
@@ -76,7 +78,7 @@ def count_into(total: Counts | Ints, index: Ints) -> None:
 def add_block(
     prepared: PreparedGroups, topic_members: TopicMembers, block: Block, total: Counts
 ) -> None:
-    """Add the queues of a block to those on each topic_member."""
+    """Add the queues of a block to the counts of its topic members."""
     held = np.flatnonzero(block.entry >= 0)
     count_into(
         total,
@@ -87,9 +89,9 @@ def add_block(
 
 
 class ManyHolders:
-    """Queues on the topic_members of groups whose queues have many holders.
+    """Queues of the topic members of groups whose queues have many holders.
 
-    Counted from where the holdings begin and end: BROADCASTING groups and shared ones.
+    Counts derive from the begins and ends of holdings: BROADCASTING groups and shared groups.
     """
 
     def __init__(self, prepared: PreparedGroups) -> None:
@@ -101,7 +103,7 @@ class ManyHolders:
         sizes = prepared.roster.first[of_group[topics.group + 1]] - first
         nodes = segments.pointers(sizes * self._has_many)
         self._offset = nodes[:-1] - first
-        """By group topic: where its row of `by_client` is in the steps."""
+        """For each group topic, where its row of `by_client` is in the steps."""
         self._steps = np.zeros(nodes[-1] + 1, np.int32)
 
     def add(self, group_topic: Ints, node: Ints, epochs: Ints, queues: Ints | int = 1) -> None:
@@ -109,9 +111,10 @@ class ManyHolders:
 
         Args:
             group_topic: of each queue.
-            node: where the client's entry in the first epoch is in `roster.Roster.by_client`.
-            epochs: how many epochs it lasts.
-            queues: how many queues it is.
+            node: the position in `roster.Roster.by_client` of the client's entry in the first
+                epoch.
+            epochs: how many epochs the holding lasts.
+            queues: how many queues it covers.
         """
         np.add.at(self._steps, self._offset[group_topic] + node, queues)
         np.add.at(self._steps, self._offset[group_topic] + node + epochs, np.negative(queues))
@@ -123,7 +126,7 @@ class ManyHolders:
         self.add(group_topic, node, piece.end - piece.begin)
 
     def put(self, topic_members: TopicMembers, total: Counts) -> None:
-        """Set what was counted on the topic_members of these groups."""
+        """Set the counts of the topic members of these groups."""
         grid, by_client = self._prepared.grid, self._prepared.roster.by_client
         group_topic = np.repeat(np.arange(len(self._offset)), np.diff(grid.topic_first))
         first = np.flatnonzero(self._has_many[group_topic])

@@ -1,8 +1,8 @@
-"""Which topics each group reads, and when.
+"""The topics that each group reads, and when.
 
 A topic is *subscribed* while a live member subscribes it, and *active* while it is one of the
-group's topics: an empty group keeps those it had before its last member went until a client
-joins.
+group's topics: until a client joins, an empty group keeps the topics it had before its last member
+left.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rebalance_core.kernels.topic_sets import TopicSets
 
 @dataclass(frozen=True, slots=True)
 class TopicPeriods:
-    """Periods [start, end) in ordinals, by group, topic and start; no two of a topic overlap."""
+    """Periods [start, end) in ordinals, sorted by group, topic and start, without overlaps."""
 
     group: Ints
     topic: Ints
@@ -28,40 +28,40 @@ class TopicPeriods:
     end: Ints
 
     def where(self, rows: Bools) -> TopicPeriods:
-        """Some of the periods."""
+        """Return some of the periods."""
         return TopicPeriods(*(getattr(self, f.name)[rows] for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTopics:
-    """Every topic a group ever reads, by group and topic, with the periods it is active in."""
+    """Every topic that a group ever reads, with the periods in which it is active."""
 
     group: Ints
     topic: Ints
     of_period: Ints
-    """Which group topic each period is about."""
+    """The group topic of each period."""
     start: Ints
     end: Ints
 
     @property
     def periods(self) -> TopicPeriods:
-        """Return when each of them is active."""
+        """The periods in which each topic is active."""
         of = self.of_period
         return TopicPeriods(self.group[of], self.topic[of], self.start, self.end)
 
     def index(self, group: Ints, topic: Ints) -> Ints:
-        """The group topic of each (group, topic); -1: never read."""
+        """Return the group topic of each (group, topic); -1: never read."""
         return segments.find(segments.pair(self.group, self.topic), segments.pair(group, topic))
 
     def active(self, group_topic: Ints, ordinal: Ints) -> Bools:
-        """True where the group topic is active right after the event of this ordinal."""
+        """Return True where the group topic is active right after the event of this ordinal."""
         active = Periods(self.of_period, np.zeros_like(self.of_period), self.start, self.end)
         return active.at(group_topic, np.zeros_like(group_topic), ordinal) >= 0
 
 
 @dataclass(frozen=True, slots=True)
 class LiveCounts:
-    """How many processes a group has after each event that changes one; by ordinal."""
+    """How many processes a group has after each event that changes the number."""
 
     group: Ints
     ordinal: Ints
@@ -80,7 +80,7 @@ def count_live(membership: Membership) -> LiveCounts:
 
 
 def _running(steps: Ints, first: Bools) -> Ints:
-    """Sum of the steps so far in each segment."""
+    """Return the running sum of the steps in each segment."""
     total = np.cumsum(steps)
     starts = np.flatnonzero(first)
     begin = total[starts] - steps[starts]
@@ -95,7 +95,7 @@ def subscribed_periods(
     Args:
         membership: states of the members.
         sets: of topics.
-        states: by state: whether members in it count; None: all do.
+        states: for each state, whether members in it count; None: all do.
     """
     changes, group_of = membership.changes, membership.processes.group
     counts = np.ones(len(membership.states.version), np.bool_) if states is None else states
@@ -117,22 +117,22 @@ def live_periods(membership: Membership, states: Bools, groups: Bools, topic: In
 
     Args:
         membership: states of the members.
-        states: by state: whether it is one of these.
-        groups: by group: whether it is wanted.
-        topic: by group.
+        states: for each state, whether it counts.
+        groups: for each group, whether it is wanted.
+        topic: the topic of each group.
     """
     changes = membership.changes
     order = np.argsort(changes.ordinal)
     group = membership.processes.group[changes.process]
     order = order[groups[group[order]]]
     group, ordinal = group[order], changes.ordinal[order]
-    live = np.append(states, False)  # gone is the last
+    live = np.append(states, False)  # `GONE` is the last
     step = live[changes.after[order]].astype(np.int64) - live[changes.before[order]]
     return periods(group, topic[group], ordinal, _running(step, segments.first_of_run(group)) > 0)
 
 
 def joined_periods(one: TopicPeriods, other: TopicPeriods) -> TopicPeriods:
-    """The periods of both, by group, topic and start."""
+    """Return the periods of both, sorted by group, topic and start."""
     columns = [np.concatenate([getattr(one, f.name), getattr(other, f.name)]) for f in fields(one)]
     order = np.lexsort((columns[2], columns[1], columns[0]))
     return TopicPeriods(*(column[order] for column in columns))
@@ -141,13 +141,13 @@ def joined_periods(one: TopicPeriods, other: TopicPeriods) -> TopicPeriods:
 def _topics_of(
     membership: Membership, sets: TopicSets, state: Ints, counts: Bools, step: int
 ) -> tuple[Ints, Ints, Ints]:
-    """(change, topic, step) of every topic that the state of a change subscribes."""
+    """Return (change, topic, step) of every topic that the state of a change subscribes."""
     live = np.flatnonzero((state != GONE) & np.append(counts, False)[state])
     rows, topics = sets.members(membership.states.subscriptions[state[live]])
     return live[rows], topics, np.full(len(rows), step, np.int64)
 
 
 def periods(group: Ints, topic: Ints, ordinal: Ints, on: Bools) -> TopicPeriods:
-    """Periods in which a topic is on; it is off before its first row."""
+    """Return periods in which a topic is on; it is off before its first row."""
     row, end = segments.on_periods((group, topic), ordinal, on)
     return TopicPeriods(group[row], topic[row], ordinal[row], end)

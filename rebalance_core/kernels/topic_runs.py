@@ -1,4 +1,4 @@
-"""Which topics each run of a member reads, one row a topic: for groups in which that is sparse."""
+"""Topics that each run of a member reads, a row per topic: for groups in which that is sparse."""
 
 from dataclasses import dataclass
 
@@ -17,25 +17,25 @@ from rebalance_core.model.group_settings import BROADCASTING
 
 @dataclass(frozen=True, slots=True)
 class TopicRuns:
-    """Runs, once for each topic that the member subscribes; by topic, process and first epoch."""
+    """Runs, once for each subscribed topic; sorted by topic, process and first epoch."""
 
     run: Ints
     group_topic: Ints
 
 
 def clustering(encoded: EncodedGroups, membership: Membership) -> Bools:
-    """By state: its members divide the queues, they are not BROADCASTING."""
+    """Return for each state whether its members divide the queues (not BROADCASTING)."""
     everyone = np.isin(encoded.names.words, [BROADCASTING])
     return ~everyone[membership.states.message_model]
 
 
 def retrying(encoded: EncodedGroups, membership: Membership) -> Bools:
-    """By state: its members subscribe the retry topic, if their group has one."""
+    """Return for each state whether its members subscribe their group's retry topic."""
     return clustering(encoded, membership) & ~behind_proxies(encoded, membership)
 
 
 def profiles_of(encoded: EncodedGroups, membership: Membership) -> list[ClientProfile]:
-    """By state: how the clients of its members behave."""
+    """Return, for each state, how the clients of its members behave."""
     states = membership.states
     if (states.language < 0).all():
         return [JAVA_PROFILE] * len(states.language)
@@ -52,14 +52,14 @@ def profiles_of(encoded: EncodedGroups, membership: Membership) -> list[ClientPr
 def find_reading(
     encoded: EncodedGroups, membership: Membership, runs: Runs, topics: GroupTopics, groups: Bools
 ) -> TopicRuns:
-    """Find the topics that the members of some groups read, their retry topic included.
+    """Return the topics that the members of some groups read, their retry topic included.
 
     Args:
         encoded: the groups.
         membership: states of the members.
         runs: of all groups.
         topics: of all groups.
-        groups: by group: whether it is wanted.
+        groups: for each group, whether it is wanted.
     """
     wanted = np.flatnonzero(groups[runs.group])
     row, topic = encoded.topic_sets.members(membership.states.subscriptions[runs.state[wanted]])

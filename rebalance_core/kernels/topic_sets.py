@@ -15,7 +15,7 @@ class TopicSets:
         self._sets: list[tuple[int, ...]] = []
 
     def number(self, topics: Iterable[int]) -> int:
-        """The number of a set; its topics in any order, repeats allowed."""
+        """Return the number of a set; its topics come in any order, repeats allowed."""
         key = tuple(sorted(set(topics)))
         number = self._numbers.setdefault(key, len(self._sets))
         if number == len(self._sets):
@@ -23,12 +23,12 @@ class TopicSets:
         return number
 
     def numbers(self, topics: Ints, starts: Ints, without: Ints) -> Ints:
-        """The numbers of many sets.
+        """Return the numbers of many sets.
 
         Args:
-            topics: topic codes of all sets, one after the other.
+            topics: topic codes of all sets, concatenated.
             starts: where each set begins, and the end; shape (n + 1,).
-            without: one topic a set that does not count.
+            without: a topic per set that does not count.
         """
         sizes = np.diff(starts)
         result = np.full(len(without), self.number(()), np.int64)
@@ -50,11 +50,11 @@ class TopicSets:
         return result
 
     def topics(self, number: int) -> tuple[int, ...]:
-        """The topic codes of a set, rising."""
+        """Return the topic codes of a set, ascending."""
         return self._sets[number]
 
     def members(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """(row, topic code) of every topic of the set of every row."""
+        """Return (row, topic code) of every topic of the set of every row."""
         sizes = np.array([len(topics) for topics in self._sets], np.int64)
         every = np.array([t for topics in self._sets for t in topics], np.int64)
         counts = sizes[numbers]

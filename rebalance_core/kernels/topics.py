@@ -19,17 +19,19 @@ from rebalance_core.kernels.topic_periods import (
 
 @dataclass(frozen=True, slots=True)
 class RetryTopics:
-    """The groups' retry topics, each from its first queue on."""
+    """Retry topics of the groups, each from its first queue on."""
 
     constant: TopicPeriods
-    """Of groups in which every member subscribes it; they never end."""
+    """Topics of groups in which every member subscribes the retry topic; they never end."""
     varying: TopicPeriods
-    """Of groups with BROADCASTING members too: while another member is live, created or not."""
+    """Topics of groups that also have BROADCASTING members, while another member is live,
+    created or not.
+    """
     created: TopicPeriods
-    """Of all groups, from the first queue on."""
+    """Topics of all groups, from the first queue on."""
 
     def since_created(self, periods_: TopicPeriods) -> TopicPeriods:
-        """Some periods, those of the varying topics not before the first queue."""
+        """Return some periods, those of the varying topics from the first queue on."""
         varying = np.unique(segments.pair(self.varying.group, self.varying.topic))
         keys = segments.pair(periods_.group, periods_.topic)
         created = segments.pair(self.created.group, self.created.topic)
@@ -48,12 +50,12 @@ class RetryTopics:
 def group_topics(
     events: Events, subscribed: TopicPeriods, live: LiveCounts, retry: RetryTopics
 ) -> GroupTopics:
-    """The topics of every group with the periods they are active in.
+    """Return the topics of every group with the periods in which they are active.
 
     Args:
         events: all events, in order.
-        subscribed: as `subscribed_periods` gives them.
-        live: as `count_live` gives them.
+        subscribed: as `subscribed_periods` returns them.
+        live: as `count_live` returns them.
         retry: the retry topics.
     """
     members = joined_periods(subscribed, retry.varying)
@@ -74,13 +76,13 @@ def group_topics(
 
 @dataclass(frozen=True, slots=True)
 class _Empty:
-    """Stretches [start, end) in ordinals in which a group has no member, by group and start."""
+    """Stretches [start, end) in ordinals in which a group has no member."""
 
     group: Ints
     start: Ints
     end: Ints
     since: Ints
-    """Which of them last began in an instant that the group entered with members; -1: none."""
+    """The last stretch that began in an instant that the group entered with members; -1: none."""
 
 
 def _empty_stretches(events: Events, live: LiveCounts) -> _Empty:
@@ -96,9 +98,9 @@ def _empty_stretches(events: Events, live: LiveCounts) -> _Empty:
 
 
 def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> TopicPeriods:
-    """The retry topics' periods without stretches of groups that entered no instant with members.
+    """Return the retry topics' periods, except in groups that entered no instant with members.
 
-    Such a group has no topic: whoever came in an instant went in it.
+    Such a group has no topic: a client that joined in an instant left in it.
     """
     empty = _empty_stretches(events, live)
     bare = np.flatnonzero((empty.since < 0) & np.isin(empty.group, retry.group))
@@ -110,7 +112,7 @@ def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> Topic
     order = np.lexsort((start, row))
     row, start = row[order], start[order]
     stops = np.full(len(row), segments.NEVER)
-    # all but a row's last part end where one is empty
+    # every part of a row but the last ends where one is empty
     closing = np.flatnonzero(~segments.last_of_run(row))
     stops[closing] = empty.start[bare][np.lexsort((empty.start[bare], at))]
     kept = start < stops
@@ -118,10 +120,10 @@ def _once_joined(events: Events, retry: TopicPeriods, live: LiveCounts) -> Topic
 
 
 def _left_behind(events: Events, subscribed: TopicPeriods, live: LiveCounts) -> TopicPeriods:
-    """Return what an empty group keeps: all topics read until its last member went.
+    """Return what an empty group keeps: all topics read until its last member left.
 
-    In what order members go within an instant says nothing, and who comes and goes within one
-    leaves nothing behind.
+    The order in which members leave within an instant carries no information, and a client that
+    joins and leaves within an instant leaves nothing behind.
     """
     empty = _empty_stretches(events, live)
     start, end, since = empty.start, empty.end, empty.since

@@ -270,7 +270,7 @@ Call = Callable[[SparkSession], Column | DataFrame]
         (lambda spark: rmq_allocate(sf.lit(None), *LISTS), "strategy is null"),
         (lambda spark: rmq_allocate("AVG", [("T", "b", -1)], "client_ids"), "queue_id -1"),
         (lambda spark: rmq_allocate("AVG", ["T"], "client_ids"), "queues must be ARRAY<STRUCT"),
-        (lambda spark: rmq_allocate("AVG", "queues", [None]), "client_ids has a null"),
+        (lambda spark: rmq_allocate("AVG", "queues", [None]), "client_ids contains a null"),
         (lambda spark: rmq_pull_from_where(sf.lit("PUSCH"), *ARGUMENTS[1:]), "'PUSCH' is no"),
         (lambda spark: rmq_pull_from_where("PUSH", sf.lit(""), *ARGUMENTS[2:]), "not a start mode"),
         (lambda spark: rmq_pull_from_where(*ARGUMENTS[:3], None, *ARGUMENTS[4:]),

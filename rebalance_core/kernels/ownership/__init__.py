@@ -1,4 +1,4 @@
-"""Who owns what: the groups' state prepared once, then owners by cell.
+"""Who owns what: the groups' state prepared once, then the owners of each cell.
 
 Begin with `prepared_groups`, then `layout`; `changes` has the holdings, drops and adds.
 """

@@ -1,4 +1,4 @@
-"""Own strategies: asked once for each list of queues and members that a topic has in an epoch."""
+"""Custom strategies, asked once for each list of queues and members of a topic in an epoch."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from rebalance_core.model.queue import MessageQueue
 from rebalance_core.strategies import AllocationStrategy
 
 Answers = dict[tuple[int, int], Ints | None]
-"""By group topic and place of the epoch in its group: the index in cidAll of the owner of each
-queue, or `NO_MEMBER`. None: the strategy throws for a member, names a queue that it was not given,
-or gives one to several."""
+"""For each group topic and position of the epoch in its group, the owner's index in cidAll of
+each queue, or `NO_MEMBER`. None: the strategy throws for a member, returns an unknown queue, or
+assigns a queue twice.
+"""
 
 
 def _indices(
@@ -43,7 +44,7 @@ def _indices(
 
 
 def ask_own(encoded: EncodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> Answers:
-    """Ask the own strategies of all groups whatever they divide in any epoch."""
+    """Ask the custom strategies of all groups about everything they divide in any epoch."""
     names, found = encoded.names, Answers()
     topics, brokers, clients = (n.to_pylist() for n in (names.topics, names.brokers, names.clients))
     for topic in np.flatnonzero(
@@ -66,16 +67,16 @@ def ask_own(encoded: EncodedGroups, epochs: Epochs, grid: Grid, roster: Roster) 
 
 
 def unsettled_groups(grid: Grid, answers: Answers) -> Ints:
-    """Groups with an own strategy that does more than give queues to one member each."""
+    """Return groups whose custom strategy does more than give each queue to one member."""
     topics = [topic for (topic, _), indices in answers.items() if indices is None]
     return np.unique(grid.topics.group[np.array(topics, np.int64)])
 
 
 class OwnStrategyOwners:
-    """The answers of own strategies for many groups. Cost: O(1) a queue and epoch.
+    """The answers of custom strategies for many groups. Cost: O(1) per queue and epoch.
 
     Args:
-        answers: Of `ask_own`, of other groups too.
+        answers: Of `ask_own`, including those of other groups.
         epochs: Of all groups.
         grid: Of all groups.
         numbered: How queues are numbered over the brokers of their topic.
@@ -89,7 +90,7 @@ class OwnStrategyOwners:
         taken = {
             at: indices
             for at, indices in answers.items()
-            if indices is not None and epochs_of[at[0]]  # else the replay has the group
+            if indices is not None and epochs_of[at[0]]  # otherwise the replay has the group
         }
         self._index = np.concatenate([*taken.values(), np.array([NO_MEMBER], np.int64)])
         begin = np.full(len(grid.queues), len(self._index) - 1, np.int64)
@@ -100,6 +101,6 @@ class OwnStrategyOwners:
         self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell, or `NO_MEMBER`, as of cells of other strategies."""
+        """Return the entry that owns each cell; `NO_MEMBER` for cells of other strategies."""
         index = self._index.take(cells.places(self._begin), mode="clip")
         return np.where(index >= 0, self._first[cells.epoch] + index, NO_MEMBER)

@@ -21,7 +21,7 @@ from rebalance_core.kernels.segments import Ints
 class Stays:
     """Epochs in which one process is a member that subscribes a topic.
 
-    One value a stay; by group topic, client and first epoch.
+    Each array has a value per stay; sorted by group topic, client and first epoch.
     """
 
     client: Ints
@@ -35,7 +35,7 @@ class Stays:
 
 
 def find_stays(prepared: PreparedGroups) -> Stays:
-    """The stays in every topic of the BROADCASTING groups."""
+    """Return the stays in every topic of the BROADCASTING groups."""
     topics, runs = prepared.grid.topics, prepared.roster.runs
     everyone = (prepared.encoded.groups.kind == BROADCAST) & ~prepared.shared
     run = np.flatnonzero(everyone[runs.group])
@@ -60,15 +60,15 @@ def find_stays(prepared: PreparedGroups) -> Stays:
 
 
 def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cells) -> Broadcast:
-    """Find who holds the queues of some segments.
+    """Return who holds the queues of some segments.
 
-    Whoever stays has a queue from the first epoch in which it can be read, and keeps it while the
-    topic is frozen. Cost: the epochs and the stays of each queue, not their product.
+    A member that stays holds a queue from the first epoch in which it can be read, and keeps it
+    while the topic is frozen. Cost: the epochs plus the stays of each queue, not their product.
 
     Args:
         prepared: the groups.
-        queues: what the segments are about.
-        stays: of the prepared.
+        queues: the queues that segments index.
+        stays: of `prepared`.
         cells: of the segments.
     """
     grid, topic_cell = prepared.grid, cells.topic_cell
@@ -92,7 +92,7 @@ def broadcast(prepared: PreparedGroups, queues: Queues, stays: Stays, cells: Cel
     order = np.lexsort((begin, stays.client[stay], cells.segment[begin]))
     begin, end, stay = begin[order], end[order], stay[order]
     segment, client = cells.segment[begin], stays.client[stay]
-    starts = segments.first_of_run(segment, client)  # another process of the client goes on
+    starts = segments.first_of_run(segment, client)  # another process of the client continues
     starts[1:] |= begin[1:] != end[:-1]
     begin, end = begin[starts], end[segments.last_of_run(np.cumsum(starts))]
     return Broadcast(

@@ -1,4 +1,4 @@
-"""Owners by strategies that go by a queue's place among those that are divided (`ByPlace`)."""
+"""Owners by strategies that use a queue's place among the divided queues (`ByPlace`)."""
 
 from functools import cache, cached_property
 
@@ -17,7 +17,7 @@ from rebalance_core.strategies.vectorised import ByPlace, PlaceRule
 
 
 def deal(rule: PlaceRule, queues: Ints, members: Ints) -> Counts:
-    """The index in cidAll of every place, one number of queues and members after the other.
+    """Return the index in cidAll of every place, for each pair of queue and member counts in turn.
 
     >>> from rebalance_core.strategies.averagely import AVERAGE
     >>> deal(AVERAGE, np.array([8, 2]), np.array([3, 5])).tolist()
@@ -32,13 +32,13 @@ def deal(rule: PlaceRule, queues: Ints, members: Ints) -> Counts:
 
 
 class ComputedOwners:
-    """Owners of cells, computed one by one. Cost: O(1) a queue and epoch.
+    """Owners of cells, computed cell by cell. Cost: O(1) per queue and epoch.
 
     Args:
-        rule: what divides.
+        rule: divides the queues.
         grid: of all groups.
         roster: of all groups.
-        inside: by topic broker: its queues are divided; None: all are.
+        inside: for each topic broker, whether its queues are divided; None: all are.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class ComputedOwners:
         self._first = roster.first
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell; `NO_MEMBER` of those that are not divided."""
+        """Return the entry that owns each cell, or `NO_MEMBER` for cells that are not divided."""
         first = self._first[cells.epoch]
         members = self._first[cells.epoch + 1] - first
         total = self._total[cells.broker_cell]
@@ -64,15 +64,15 @@ class ComputedOwners:
 
 
 class OwnersByPlace:
-    """The answers of a strategy that looks at nothing but how many queues and members there are.
+    """The answers of a strategy that depends only on the numbers of queues and members.
 
     The queue at a place of the sorted list goes to the member at an index of cidAll. That index
-    depends on the numbers of queues and members alone, so that topics of any group and epoch with
-    equal numbers have one *answer*. Cost: O(topic cells), and O(places) when `index` is asked for.
+    depends only on the numbers of queues and members, so topics of any group and epoch with equal
+    numbers share an *answer*. Cost: O(topic cells), and O(places) when `index` is used.
 
     Args:
-        rule: what divides.
-        mine: by group: it divides by this rule.
+        rule: divides the queues.
+        mine: for each group, whether it divides by this rule.
         epochs: of all groups.
         grid: of all groups.
         roster: of all groups.
@@ -83,29 +83,29 @@ class OwnersByPlace:
     ) -> None:
         sizes = np.diff(grid.topic_first)
         self.epoch = segments.ranges(epochs.of_group[grid.topics.group], sizes)
-        """By topic cell."""
+        """The epoch of each topic cell."""
         members = np.diff(roster.first)[self.epoch]
         divided = (grid.queues > 0) & (members > 0) & np.repeat(mine[grid.topics.group], sizes)
         self.topic_cell: Ints = np.flatnonzero(divided)
         """The topic cells that have an answer."""
         numbers = segments.pair(grid.queues[self.topic_cell], members[self.topic_cell])
         distinct, self.answer = np.unique(numbers, return_inverse=True)
-        """`answer`: which one each of them has."""
+        """`answer` has the index of each cell's answer."""
         self._rule, self._numbers = rule, segments.halves(distinct)
         self.first = segments.pointers(self._numbers[0])
-        """Where each answer begins in `index`, and the end."""
+        """The begin of each answer in `index`, and the end of the last."""
 
     @cached_property
     def index(self) -> Counts:
-        """By answer and place: the index in cidAll of the owner."""
+        """The owner's index in cidAll for each answer and place."""
         return deal(self._rule, *self._numbers)
 
 
 class ListedOwners:
-    """Owners of cells, looked up by place. Cost: O(1) a queue and epoch, without a division.
+    """Owners of cells, looked up by place. Cost: O(1) per queue and epoch, without a division.
 
-    Where a topic has many queues on a broker, those of an epoch are looked up at once, and topics
-    that are alike are copied: what was looked up for a piece is kept for the next one.
+    Where a topic has many queues on a broker, the queues of an epoch are looked up together, and
+    identical topics are copied: results for a piece are kept for the next piece.
 
     Args:
         answers: of the groups.
@@ -121,15 +121,15 @@ class ListedOwners:
         begin[answers.topic_cell] = answers.first[answers.answer]
         topic_cell = grid.topic_cell
         self._begin = begin[topic_cell] + numbered[0]
-        """By broker cell: where the answer has its first queue."""
+        """For each broker cell, where its first queue is in the answer."""
         self._first = roster.first[answers.epoch][topic_cell]
-        """By broker cell: the first entry of the epoch."""
+        """For each broker cell, the first entry of its epoch."""
         self._index = answers.index
         self._made: dict[tuple[int, int, int, bytes], Ints] = {}
         """Owners of the stretches of the last piece."""
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell."""
+        """Return the entry that owns each cell."""
         if cells.at is None and cells.cells.are_few_runs:
             return self._of_stretches(cells.cells)
         index = self._index.take(cells.places(self._begin))
@@ -138,7 +138,7 @@ class ListedOwners:
         return found
 
     def _of_stretches(self, cells: Cells) -> Ints:
-        """The entry that owns each cell; of stretches that are alike looked up once."""
+        """Return the entry that owns each cell, looking up identical stretches once."""
         some, end, found = cells.stretches, 0, np.empty(len(cells), np.int64)
         queue_id = cells.queues.ids_of(some.queue, some.topic_broker)
         columns = (some.first_broker_cell, some.first_epoch, some.epochs, queue_id, some.count)
@@ -153,7 +153,7 @@ class ListedOwners:
         return found
 
     def _looked_up(self, broker_cells: slice, queue_id: int, count: int) -> Ints:
-        """The owners of so many queues that count on, the epochs of one after the other."""
+        """Return the owners of `count` consecutive queues, the epochs in sequence."""
         begins, firsts = self._begin[broker_cells] + queue_id, self._first[broker_cells]
         found = np.empty((count, len(begins)), np.int64)
         for owners, begin, first in zip(found.T, begins, firsts, strict=True):
@@ -162,7 +162,9 @@ class ListedOwners:
 
 
 def brokers_divided(encoded: EncodedGroups, grid: Grid) -> Bools | None:
-    """By topic broker: its group's strategy divides its queues. None: all by place do."""
+    """Return the topic brokers whose queues a strategy divides, or None if all are divided by
+    place.
+    """
     forms = [strategy.vectorised() for strategy in encoded.strategies]
     if not any(isinstance(form, ByPlace) and form.divides for form in forms):
         return None
@@ -178,7 +180,7 @@ def brokers_divided(encoded: EncodedGroups, grid: Grid) -> Bools | None:
 
 
 def blank_groups(encoded: EncodedGroups, group: Ints, client: Ints) -> Ints:
-    """Groups with a member whose id upstream takes for an empty one: its strategy throws.
+    """Return groups with a member whose id upstream treats as empty, so that its strategy throws.
 
     Args:
         encoded: the groups.

@@ -1,4 +1,4 @@
-"""What each epoch changes: who drops and adds each queue, and why."""
+"""The changes of each epoch: who drops and adds each queue, and why."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from rebalance_core.protocol.order_locks import ORDER_LOCK_MS
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Cells in which more or fewer processes of a client hold the queue than in the one before."""
+    """Cells in which the number of a client's processes that hold the queue changes."""
 
     segment: Ints
     client: Ints
     cell: Ints
     is_add: Bools
-    """They are more."""
+    """More processes hold the queue."""
 
 
 def client_turns(piece: Shared) -> Turns:
-    """The turns of a piece, by cell and client."""
+    """Return the turns of a piece, sorted by cell and client."""
     tenures, cells = piece.tenures, piece.cells
     touches = ~segments.first_of_run(tenures.segment, tenures.client)
     touches &= tenures.begin == np.roll(tenures.end, 1)
@@ -51,7 +51,7 @@ class SharedMembers:
 
     Args:
         prepared: the groups.
-        queues: what the pieces' segments are about.
+        queues: the queues that the pieces' segments index.
     """
 
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
@@ -59,13 +59,13 @@ class SharedMembers:
         self._reading, self._present = passes.subscribed_by(prepared), passes.present(prepared)
 
     def wants(self, queue: Ints, client: Ints, epoch: Ints) -> Bools:
-        """True where some process of a client subscribes the topic of a queue."""
+        """Return True where some process of a client subscribes the topic of a queue."""
         return self._reading.at(self._queues.group_topic[queue], client, epoch) >= 0
 
     def hands(self, piece: Shared, turns: Turns) -> tuple[Bools, Ints]:
-        """Find who acts in each change: every process is gone, and the entry of the first one.
+        """Return, for each change, whether every process is gone, and the entry that acts.
 
-        The first by channel, of those that take the queue or give it up.
+        It is the first by channel of the processes that take the queue or give it up.
         """
         spans, epoch = piece.spans, piece.cells.epoch
         cell, client, is_add = turns.cell, turns.client, turns.is_add
@@ -89,7 +89,9 @@ class SharedMembers:
         return gone, entry
 
     def wanted(self, piece: Shared) -> Ints:
-        """By cell: clients that held the queue an epoch before and still subscribe the topic."""
+        """Return how many clients per cell held the queue an epoch before and still subscribe
+        the topic.
+        """
         cells, held = piece.cells, sharing.held_by(piece.tenures)
         begin, end = held.begin + 1, np.minimum(held.end + 1, cells.first[held.major + 1])
         offset = (cells.first[:-1] - cells.epoch[cells.first[:-1]])[held.major]
@@ -105,48 +107,48 @@ MOVE_KINDS = ("INITIAL", "NEW", "FORCED", "VOLUNTARY")
 
 @dataclass(frozen=True, slots=True)
 class OwnerChanges:
-    """One value a row of ``diffs``."""
+    """Changes of owners, a value per row of ``diffs``."""
 
     cell: Ints
-    """Of the piece."""
+    """The cell of the piece."""
     queue: Ints
     epoch: Ints
     is_add: Bools
     entry: Ints
-    """Who adds: its entry in this epoch; who drops: its entry in the epoch before."""
+    """The client's entry: of an ADD in this epoch, of a DROP in the previous epoch."""
     client: Ints
     other: Ints
-    """The only client with the opposite action on the queue in the epoch; -1: none, or several."""
+    """The only client with the opposite action on the queue in the epoch; -1: none or several."""
     kind: Kinds
     latest_ms: Ints
 
     def where(self, rows: Bools | Ints) -> OwnerChanges:
-        """Some of the rows, by mask or number."""
+        """Return some of the rows, by mask or number."""
         at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return OwnerChanges(*(getattr(self, f.name).take(at) for f in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Turned:
-    """The cells of a block in which a queue gets another owner, or loses its own."""
+    """The cells of a block in which a queue changes or loses its owner."""
 
     cell: Ints
     now: Ints
-    """By turned cell: the client that holds it; negative: nobody."""
+    """The client that holds each turned cell; negative: none."""
     was: Ints
-    """By turned cell: the client that held it an epoch before; negative: nobody."""
+    """The client that held each turned cell's queue in the previous epoch; negative: none."""
     row: Ints
-    """Which of them each row of the changes is about, all that add first."""
+    """The turned cell of each row of the changes, all ADDs first."""
     is_add: Bools
-    """By row."""
+    """For each row, whether it is an ADD."""
 
 
 class Differ:
-    """Finds the changes of pieces.
+    """The changes of pieces, epoch by epoch.
 
     Args:
         prepared: the groups.
-        queues: what the pieces' segments are about.
+        queues: the queues that the pieces' segments index.
     """
 
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
@@ -154,17 +156,17 @@ class Differ:
         self._retry = prepared.encoded.topic_is_retry[prepared.grid.topics.topic]
 
     def changes(self, piece: Piece) -> OwnerChanges:
-        """Every ADD and DROP of a piece.
+        """Return every ADD and DROP of a piece.
 
-        Both by queue and epoch; where a queue has many holders by queue, epoch and client (shared
-        groups) or queue, client and epoch (BROADCASTING).
+        Rows are sorted by queue and epoch; where a queue has many holders, by queue, epoch and
+        client (shared groups) or queue, client and epoch (BROADCASTING).
         """
         if isinstance(piece, Shared):
             return self._of_shared(piece)
         return self._of_broadcast(piece) if isinstance(piece, Broadcast) else self._of_block(piece)
 
     def _fates(self, entry: Ints, group_topic: Ints) -> tuple[Bools, Bools]:
-        """Say what became of entries that held a queue of a topic in the epoch before.
+        """Return what became of entries that held a queue of a topic in the previous epoch.
 
         Returns:
             Whether the process is no longer a member; whether it still subscribes the topic.
@@ -176,7 +178,7 @@ class Differ:
         return gone, (still >= 0) & subscribed
 
     def turns(self, piece: Piece) -> tuple[Ints, Bools]:
-        """The epoch of every row of `changes`, and whether it is an ADD."""
+        """Return the epoch of every row of `changes`, and whether it is an ADD."""
         if not isinstance(piece, Block):
             changes = self.changes(piece)
             return changes.epoch, changes.is_add
@@ -274,17 +276,17 @@ class Differ:
         self, cells: Cells, cell: Ints, queue: Ints, is_add: Bools, held: Bools, wanted: Bools,
         gone: Bools, wants: Bools,
     ) -> tuple[Kinds, Ints]:  # fmt: skip
-        """Kind and latest moment of each change.
+        """Return the kind and the latest moment of each change.
 
         Args:
             cells: of the piece.
             cell: of each change, as all that follow.
             queue: index into `Queues`.
-            is_add: the others are drops.
-            held: somebody held the queue in the epoch before.
-            wanted: one of them is still a member that subscribes the topic.
-            gone: who drops is no longer a member.
-            wants: who drops still subscribes the topic.
+            is_add: whether it is an ADD, not a DROP.
+            held: whether a client held the queue in the previous epoch.
+            wanted: whether such a client is still a member that subscribes the topic.
+            gone: whether the dropping client is no longer a member.
+            wants: whether the dropping client still subscribes the topic.
         """
         epochs, epoch = self._prepared.epochs, cells.epoch.take(cell)
         kind = np.full(len(cell), FORCED, np.int8)
@@ -300,13 +302,13 @@ class Differ:
 
     @cached_property
     def _lock_ms(self) -> Ints:
-        """By epoch: how long a new owner may wait for its lock."""
+        """How long a new owner may wait for its lock in each epoch."""
         ordered = self._prepared.encoded.groups.ordered[self._prepared.epochs.group]
         return ordered * np.int64(ORDER_LOCK_MS)
 
 
 def preceding(cells: Cells, values: Ints, first: int) -> Ints:
-    """By cell: the value of the queue in the epoch before; ``first`` where there is none."""
+    """Return each cell's value in the queue's previous epoch, or ``first`` if there is none."""
     found = np.empty_like(values)
     found[1:] = values[:-1]
     found[cells.first[:-1]] = first
@@ -314,12 +316,12 @@ def preceding(cells: Cells, values: Ints, first: int) -> Ints:
 
 
 def held_before(piece: Broadcast | Shared) -> Ints:
-    """By cell: how many held the queue in the epoch before."""
+    """Return how many clients held each cell's queue in the previous epoch."""
     return preceding(piece.cells, piece.holders, 0)
 
 
 def _only_other(cell: Ints, is_add: Bools, client: Ints, cells: int) -> Ints:
-    """`OwnerChanges.other` where a queue has many holders."""
+    """Return `OwnerChanges.other` for queues with many holders."""
     other = np.full(len(cell), -1, np.int64)
     for mine, others in ((is_add, ~is_add), (~is_add, is_add)):
         single = np.full(cells, -1, np.int64)

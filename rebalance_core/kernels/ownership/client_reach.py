@@ -1,4 +1,4 @@
-"""Which queues of shared topics each client may take messages from, all its processes together."""
+"""The queues of shared topics from which each client may take messages, over all its processes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from rebalance_core.kernels.segments import Ints
 
 @dataclass(frozen=True, slots=True)
 class TakerSpans:
-    """Stretches of epochs in which a client may take from so many readable queues of a topic."""
+    """Stretches of epochs in which a client may take from some readable queues of a topic."""
 
     group_topic: Ints
     taker: Ints
-    """Client or process."""
+    """A client or process."""
     begin: Ints
     end: Ints
     queues: Ints
 
 
 class ClientReach:
-    """The answers by client.
+    """The queues that each client reaches.
 
     Args:
         answers: of groups that share topics.
@@ -38,14 +38,18 @@ class ClientReach:
 
     @cached_property
     def whole(self) -> Periods:
-        """By (topic broker, client): it may take from every queue of the broker."""
+        """Periods in which clients may take from all queues of a broker, by (topic broker,
+        client).
+        """
         return self._by_client(self.answers.whole())
 
     def _by_client(self, taken: Periods) -> Periods:
         return Periods.union(taken.major, self._client[taken.minor], taken.begin, taken.end)
 
     def blocks(self) -> Iterator[tuple[Cells, Periods]]:
-        """Queues, and by (segment, client) when it may take from each but not from all around."""
+        """Yield queues with the periods in which each client reaches a queue but not its whole
+        broker.
+        """
         topic_broker = self.answers.holdings.queues.topic_broker
         for cells, taken in self.answers.blocks():
             single = self._by_client(taken)
@@ -77,12 +81,12 @@ class ClientReach:
 
 
 def without(given: Periods, major: Ints, others: Periods) -> tuple[Ints, Ints, Ints]:
-    """(row, begin, end) of what is left of some periods.
+    """Return (row, begin, end) of the remainders of some periods.
 
     Args:
         given: the periods.
-        major: of each, in the others' terms.
-        others: what is taken away, by (major, the minor of the given).
+        major: the others' major key of each period.
+        others: the periods to subtract, by (major, the minor of `given`).
     """
     at, period = others.meeting(major, given.minor, given.begin, given.end)
     pieces = 1 + np.bincount(at, minlength=len(given))

@@ -1,6 +1,4 @@
-"""Who holds each queue of all groups in each epoch: the kernel of each strategy, and where it
-applies.
-"""
+"""Who holds each queue of all groups in each epoch, by the kernel of each strategy."""
 
 from __future__ import annotations
 
@@ -28,12 +26,12 @@ CELLS_PER_BLOCK = 1 << 17
 
 
 class Holdings:
-    """Who holds what in a prepared, piece by piece.
+    """Who holds what in prepared groups, piece by piece.
 
     Args:
         prepared: the groups.
         part: (i, n): only the i-th of n shares of every group's queues.
-        cells_per_block: about how many cells a piece has; a segment is never cut.
+        cells_per_block: the approximate number of cells in a piece; a segment is never cut.
     """
 
     def __init__(
@@ -52,7 +50,7 @@ class Holdings:
 
     @cached_property
     def _mixed(self) -> Bools:
-        """By topic broker: members of its group subscribe different topics."""
+        """Topic brokers whose group has members with differing subscriptions."""
         roster = self._prepared.roster
         mixed = np.zeros(len(self._prepared.encoded.groups), np.bool_)
         mixed[roster.runs.group[roster.topics_of_run != ALL_TOPICS]] = True
@@ -60,7 +58,7 @@ class Holdings:
 
     @cached_property
     def _carried(self) -> Bools:
-        """By topic broker: its topic is frozen in some epoch, or its order locks are not given."""
+        """Topic brokers whose topic is frozen, or whose order locks are refused, in some epoch."""
         grid, lockless = self._prepared.grid, self._prepared.lockless
         frozen = segments.extreme(np.logical_or, grid.frozen, grid.topic_first, False)
         return frozen[grid.topic_of] | segments.extreme(
@@ -72,7 +70,7 @@ class Holdings:
         return Kernels(self._prepared, self.queues)
 
     def pieces(self) -> Iterator[Piece]:
-        """All queues; each piece is of one kind of strategy, or of shared groups."""
+        """Yield all queues; each piece has strategies of one kind, or shared groups."""
         prepared, grid = self._prepared, self._prepared.grid
         group = grid.brokers.group
         kind = np.where(prepared.shared, SHARED, prepared.encoded.groups.kind)[group]
@@ -98,10 +96,10 @@ class Holdings:
         return Sharing(self._prepared, self.queues, passes.find_passes(self._prepared))
 
     def laid_out(self, room: Ints) -> Iterator[Cells]:
-        """All queues, whoever holds them, some at a time.
+        """Yield the cells of all queues in pieces, whoever holds them.
 
         Args:
-            room: by group topic: about how much an epoch of a queue takes.
+            room: for each group topic, the approximate size of a queue's epoch.
         """
         grid, of_group = self._prepared.grid, self._prepared.epochs.of_group
         weights = np.diff(of_group)[grid.brokers.group] * room[grid.topic_of]
@@ -109,11 +107,13 @@ class Holdings:
             yield cells
 
     def shared_piece(self, cells: Cells, owned: Iterable[tuple[int, Ints, Ints]]) -> Shared:
-        """Find who holds cells of shared groups; ``owned`` as `divided` gives it."""
+        """Return the holdings in cells of shared groups; ``owned`` is the result of `divided`."""
         return self._sharing.piece(cells, owned)
 
     def divided(self, cells: Cells) -> Iterator[tuple[int, Ints, Ints]]:
-        """Cells that a group's strategy of each number divides, and the entry that owns each."""
+        """Yield each strategy number with the cells that the strategy divides and their owners'
+        entries.
+        """
         prepared = self._prepared
         cell = np.flatnonzero(cells.readable & (prepared.epochs.live[cells.epoch] > 0))
         group = prepared.epochs.group[cells.epoch[cell]]
@@ -153,17 +153,17 @@ class Holdings:
 
     @cached_property
     def _always_divided(self) -> Ints:
-        """By topic broker: so many of its first queues are divided in every epoch."""
+        """How many of each topic broker's first queues are divided in every epoch."""
         epochs, grid = self._prepared.epochs, self._prepared.grid
         live = segments.extreme(np.minimum, epochs.live, epochs.of_group, 0) > 0
         fewest = segments.extreme(np.minimum, grid.readable, grid.broker_first, 0)
         return fewest * live[grid.brokers.group]
 
     def _carry(self, entry: Ints, cells: Cells) -> None:
-        """Whoever held a queue keeps it where there is no answer, and alone where no lock is given.
+        """Keep previous holders where there is no answer, and exclusively where locks are refused.
 
-        Frozen topics: whoever is still there keeps what it held. Without locks no other
-        member gets it.
+        In frozen topics every remaining member keeps the queues that it held. Without locks no
+        other member gets them.
         """
         roster, cell = self._prepared.roster, np.arange(len(cells))
         frozen = self._prepared.grid.frozen[cells.topic_cell]

@@ -28,11 +28,11 @@ class Rooms:
         self._numbers: dict[str, int] = {}
 
     def of_clients(self, group: Ints, client: Ints) -> Ints:
-        """The room of each client as its group's strategy sees it; `NO_ROOM`: it has none."""
+        """Return each client's room as its group's strategy sees it, or `NO_ROOM`."""
         return self._rooms(group, self._coded.names.clients, client, lambda form: form.client_room)
 
     def of_brokers(self, group: Ints, broker: Ints) -> Ints:
-        """The room of each broker as the group's strategy sees it; `NO_ROOM`: it has none."""
+        """Return each broker's room as the group's strategy sees it, or `NO_ROOM`."""
         return self._rooms(group, self._coded.names.brokers, broker, lambda form: form.broker_room)
 
     def _rooms(
@@ -42,7 +42,7 @@ class Rooms:
         name: Ints,
         room_of: Callable[[InRooms], Callable[[str], str | None]],
     ) -> Ints:
-        """Each pair of strategy and name is looked at once."""
+        """Look up the room of each distinct pair of strategy and name."""
         groups, numbers = self._coded.groups, self._numbers
         result = np.zeros(len(group), np.int64)
         rows = np.flatnonzero(groups.kind[group] == IN_ROOMS)
@@ -61,7 +61,7 @@ class Rooms:
 
 
 def roomless_groups(encoded: EncodedGroups, brokers: TopicBrokers, runs: Runs) -> Ints:
-    """Groups in which a member or a broker has no room: upstream's strategy throws."""
+    """Return groups with a member or broker without a room: upstream's strategy throws."""
     rooms = Rooms(encoded)
     lost = runs.group[rooms.of_clients(runs.group, runs.client) == NO_ROOM]
     broker = rooms.of_brokers(brokers.group, brokers.broker) == NO_ROOM
@@ -69,7 +69,9 @@ def roomless_groups(encoded: EncodedGroups, brokers: TopicBrokers, runs: Runs) -
 
 
 class InRoomsOwners:
-    """Rooms divided by place, of many groups. Cost: O(log members) a queue and epoch."""
+    """Owners in groups whose rooms are divided by place. Cost: O(log members) per queue and
+    epoch.
+    """
 
     def __init__(self, encoded: EncodedGroups, epochs: Epochs, grid: Grid, roster: Roster) -> None:
         rooms = Rooms(encoded)
@@ -89,27 +91,27 @@ class InRoomsOwners:
 
     @staticmethod
     def _entries(encoded: EncodedGroups, epochs: Epochs, roster: Roster) -> Ints:
-        """The entries of groups with this strategy: a group's stand together."""
+        """Return the entries of groups with this strategy, a group's entries together."""
         groups = np.flatnonzero(encoded.groups.kind == IN_ROOMS)
         first = roster.first[epochs.of_group[groups]]
         return segments.ranges(first, roster.first[epochs.of_group[groups + 1]] - first)
 
     def _rooms_wanted(self, epochs: Epochs, grid: Grid) -> Ints:
-        """By broker cell: (epoch, room of the broker)."""
+        """Return (epoch, room of the broker) for each broker cell."""
         sizes = np.diff(grid.broker_first)
         epoch = segments.ranges(epochs.of_group[:-1][grid.brokers.group], sizes)
         return segments.pair(epoch, np.repeat(self._broker_room, sizes))
 
     @staticmethod
     def _rules_in(encoded: EncodedGroups) -> tuple[list[PlaceRule], Ints]:
-        """The rules inside rooms, and by group the number of its own."""
+        """Return the rules that apply inside rooms, and the number of each group's rule."""
         forms = [strategy.vectorised() for strategy in encoded.strategies]
         rules = list(dict.fromkeys(form.rule for form in forms if isinstance(form, InRooms)))
         numbers = [rules.index(f.rule) if isinstance(f, InRooms) else NONE for f in forms]
         return rules, np.array([*numbers, NONE], np.int64)[encoded.groups.allocation]
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell."""
+        """Return the entry that owns each cell."""
         place = cells.places(self._before)
         queues = self._total[cells.broker_cell]
         first = self._room_first[cells.broker_cell]

@@ -1,4 +1,4 @@
-"""Which queues the groups have, and how their cells are laid out in pieces."""
+"""The queues of the groups, and the layout of their cells in pieces."""
 
 from __future__ import annotations
 
@@ -16,19 +16,21 @@ from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import Ints
 
 SMALL = 8
-"""A topic broker of which so many fit into a piece is not cut: whole ones are often alike."""
+"""A topic broker that fits into a piece this often is not cut, because whole ones are often
+alike.
+"""
 
 
 class Layout:
     """The queues of prepared groups.
 
-    All queues of one topic broker have equally many epochs, so that pieces are cut and laid out by
-    topic broker: there are far fewer of them than queues.
+    All queues of a topic broker have equally many epochs, so pieces are cut and laid out by topic
+    broker: there are far fewer topic brokers than queues.
 
     Args:
         prepared: the groups.
         part: (i, n): only the i-th of n shares of every group's queues.
-        cells_per_block: about how many cells a piece has; a segment is never cut.
+        cells_per_block: the approximate number of cells in a piece; a segment is never cut.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class Layout:
         return Queues(segments.pointers(counts), first_id, ids, grid.brokers.group, grid.topic_of)
 
     def _mine(self, of_broker: Ints) -> tuple[Ints, Ints]:
-        """(first, how many) queues of each topic broker are in this part: a range of a group's.
+        """Return (first, how many) queues of each topic broker belong to this part.
 
         Args:
             of_broker: the first queue of each topic broker, and the end.
@@ -74,11 +76,11 @@ class Layout:
         return first, np.clip(of_broker[1:], low[mine], high[mine]) - first
 
     def pieces(self, kind: Ints, weight: Ints) -> Iterator[tuple[int, Cells]]:
-        """All queues, some of one kind at a time, in the order in which kinds occur; with the kind.
+        """Yield queues of one kind at a time, in order of occurrence, with the kind.
 
         Args:
-            kind: by topic broker.
-            weight: by topic broker: about how much room a queue takes, in cells.
+            kind: of each topic broker.
+            weight: for each topic broker, the approximate size of a queue, in cells.
         """
         filled = np.flatnonzero(np.diff(self.queues.first_of_broker))
         kind = kind[filled]
@@ -88,9 +90,9 @@ class Layout:
                 yield of_kind, cells
 
     def _cut(self, brokers: Ints, weight: Ints) -> Iterator[Cells]:
-        """The cells of some topic brokers with queues, about as many at a time as a piece has.
+        """Yield the cells of topic brokers that have queues, about a piece at a time.
 
-        Cost: O(topic brokers + pieces), at once for all pieces.
+        Cost: O(topic brokers + pieces), once for all pieces.
         """
         first = self.queues.first_of_broker[brokers]
         counts = self.queues.first_of_broker[brokers + 1] - first
@@ -106,12 +108,12 @@ class Layout:
                 yield Cells(stretches.between(low, high), self.queues, self._prepared.grid.readable)
 
     def _cuts(self, places: Ints, weight: Ints, weights: Ints) -> Ints:
-        """The queue before which each piece ends, but for the last; a queue may fill several.
+        """Return the queue before which each piece but the last ends; a queue may fill several.
 
         Args:
             places: the first queue of each topic broker, and the end.
-            weight: of a queue of each.
-            weights: of all queues before each, and of all.
+            weight: the weight of a queue of each topic broker.
+            weights: the weight of all queues before each topic broker, then the total.
         """
         full = np.arange(self._cells_per_block, weights[-1], self._cells_per_block)
         of = np.searchsorted(weights, full, side="right") - 1
@@ -119,12 +121,12 @@ class Layout:
         return places[of] + np.where(small, 0, (full - weights[of]) // weight[of])
 
     def _lay_out(self, brokers: Ints, queue: Ints, count: Ints) -> Stretches:
-        """Consecutive queues of topic brokers, with their cells.
+        """Lay out consecutive queues of topic brokers with their cells.
 
         Args:
-            brokers: their topic brokers.
-            queue: the first of each.
-            count: how many of each.
+            brokers: the topic brokers.
+            queue: the first queue of each.
+            count: the number of queues of each.
         """
         grid, of_group = self._prepared.grid, self._prepared.epochs.of_group
         group = grid.brokers.group[brokers]

@@ -1,4 +1,4 @@
-"""The queues that CONFIG lists give to members."""
+"""The queues that CONFIG strategies list for members."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rebalance_core.kernels.segments import Ints
 
 @dataclass(frozen=True, slots=True)
 class ListedQueues:
-    """One value a queue and CONFIG list of a group that has it."""
+    """Listed queues, a value per queue and CONFIG list of a group that has the queue."""
 
     key: Ints
-    """(topic broker, queue id), as a pair."""
+    """(topic broker, queue id) as a pair."""
     allocation: Ints
-    """The list: index into the strategies of the coded."""
+    """The list: index into `encoded_groups.EncodedGroups.strategies`."""
 
     def sorted_among(self, queues: Queues) -> ListedQueues:
-        """Sort some queues, by index; the key is the index."""
+        """Return the lists of some queues, sorted by queue index, which becomes the key."""
         at = segments.find(segments.pair(queues.topic_broker, queues.queue_id), self.key)
         known = np.flatnonzero(at >= 0)
         known = known[np.argsort(at[known], kind="stable")]
@@ -31,7 +31,7 @@ class ListedQueues:
 
 
 def listed_queues(prepared: PreparedGroups) -> ListedQueues:
-    """The queues that members' CONFIG lists have, of topics that their groups read."""
+    """Return the queues of members' CONFIG lists whose topics their groups read."""
     lists, member_strategies = prepared.encoded.lists, prepared.encoded.member_strategies
     if not len(member_strategies.listed):
         return ListedQueues(member_strategies.listed, member_strategies.listed)

@@ -1,4 +1,4 @@
-"""Queues whose order locks no broker gives: their broker has no master (rocketmq.md §7, §15)."""
+"""Queues whose order locks no broker grants for lack of a master (rocketmq.md §7, §15)."""
 
 import numpy as np
 
@@ -22,7 +22,7 @@ _ACTING = MASTER_MODES.index(ACTING)
 
 
 def lock_losers(events: Events, groups: Groups) -> Bools:
-    """By group: its members lock queues, and a broker's locks are not given for a while."""
+    """Mark groups whose members lock queues while some broker grants no locks."""
     found = np.zeros(len(groups), np.bool_)
     found[events.group[_lockless(events, np.arange(len(events)))]] = True
     return found & groups.ordered & (groups.consumer_type == TYPES.index(PUSH))
@@ -36,16 +36,15 @@ def with_lock_turns(
     known: TopicBrokers,
     routes: RouteChanges,
 ) -> InstantEffects:
-    """The turns, and the events from which a broker gives locks of readable queues again or no
-    more.
+    """Return the turns and the events after which a broker grants or refuses order locks.
 
     Args:
-        turns: of all else.
+        turns: of all other causes.
         events: of all groups.
         losers: see `lock_losers`.
         topics: of the groups.
         known: their topics' brokers.
-        routes: what events make of these.
+        routes: the route changes that the events make.
     """
     about = _master_events(events, losers)
     if not len(about):
@@ -61,7 +60,7 @@ def with_lock_turns(
 
 
 def lockless_cells(events: Events, epochs: Epochs, grid: Grid, losers: Bools) -> Bools:
-    """By broker cell: no process gives its order locks, and members want them."""
+    """Mark broker cells whose order locks members want and no process grants."""
     found = np.zeros(int(grid.broker_first[-1]), np.bool_)
     about = _master_events(events, losers)
     if not len(about):
@@ -82,7 +81,7 @@ def lockless_cells(events: Events, epochs: Epochs, grid: Grid, losers: Bools) ->
 
 
 def _master_events(events: Events, losers: Bools) -> Ints:
-    """MASTER events of these groups, by group, broker and ordinal."""
+    """Return the MASTER events of these groups, sorted by group, broker and ordinal."""
     about = np.isin(events.type, (type_code(MASTER_DOWN), type_code(MASTER_UP)))
     ordinal = np.flatnonzero(about & losers[events.group])
     return ordinal[np.lexsort((ordinal, events.broker[ordinal], events.group[ordinal]))]
@@ -93,7 +92,7 @@ def _instants(events: Events, ordinal: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def _turned(events: Events, ordinal: Ints) -> Ints:
-    """Keep the MASTER events after which a broker's locks are given again, or no more."""
+    """Keep the MASTER events after which a broker begins or ceases to grant locks."""
     now = _lockless(events, ordinal)
     was = np.roll(now, 1)
     was[segments.first_of_run(*_instants(events, ordinal)[:2])] = False
@@ -101,7 +100,7 @@ def _turned(events: Events, ordinal: Ints) -> Ints:
 
 
 def _lockless(events: Events, ordinal: Ints) -> Bools:
-    """From each of these MASTER events on no process gives the broker's locks."""
+    """Return whether, from each of these MASTER events on, no process grants the broker's locks."""
     lost = events.type[ordinal] == type_code(MASTER_DOWN)
     return lost & (events.mode[ordinal] != _ACTING)
 
@@ -114,7 +113,7 @@ def _readable(
     known: TopicBrokers,
     routes: RouteChanges,
 ) -> Bools:
-    """The group of each event can read a queue of its broker, right after another ordinal."""
+    """Return whether each event's group can read a queue of its broker after another ordinal."""
     asker, row = known.of(events.group[event], events.broker[event])
     begin, end = segments.equal_range(routes.topic_broker, row)
     at = segments.bisect(routes.ordinal, begin, end, ordinal[asker], right=True) - 1

@@ -1,6 +1,4 @@
-"""Owners by strategies that put queues and members on a ring (`OnRing`), the same for all epochs of
-a group.
-"""
+"""Owners by strategies that use a hash ring (`OnRing`), the same for all epochs of a group."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -41,21 +39,21 @@ def _queue_point(queue: MessageQueue, strategy: AllocationStrategy) -> int:
 class Rings:
     """The ring points of the clients that are ever members, in the order of the runs.
 
-    A client that ever has several processes at a time stands there as often. Clients of groups with
-    another strategy have no points.
+    A client that ever has several simultaneous processes has as many copies there. Clients of
+    groups with another strategy have no points.
     """
 
     group: Ints
-    """By client."""
+    """The group of each client."""
     copy: Ints
-    """Which process of the client, counted from 0."""
+    """The number of the client's process, counted from 0."""
     first: Ints
     """Where the points of each client begin, and the end."""
     points: Ints
 
 
 def find_rings(encoded: EncodedGroups, runs: Runs) -> Rings:
-    """Hash every virtual node; it takes far longer than all that is asked of a ring."""
+    """Hash every virtual node; this costs far more than all look-ups on a ring."""
     clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
     copies = processes_at_once(runs)
     client_of = np.repeat(clients, copies)
@@ -78,10 +76,10 @@ def find_rings(encoded: EncodedGroups, runs: Runs) -> Rings:
 
 
 def colliding_groups(rings: Rings) -> Ints:
-    """Groups in which points coincide and a client has several processes at a time.
+    """Return groups with coinciding points and a client that has several simultaneous processes.
 
-    A further process numbers its nodes on from those its id still owns on the ring, which depends
-    on the collisions of that epoch.
+    A further process numbers its nodes after those its id still owns on the ring, which depends on
+    the collisions of that epoch.
     """
     keys = np.sort(segments.pair(np.repeat(rings.group, np.diff(rings.first)), rings.points))
     colliding = keys[1:][keys[1:] == keys[:-1]] >> 32
@@ -89,12 +87,12 @@ def colliding_groups(rings: Rings) -> Ints:
 
 
 class OnRingOwners:
-    """A ring each for many groups.
+    """Owners by a ring per group, for many groups.
 
-    Each group has one ring, made once, with the points of every client that is ever a member; who
-    comes or goes in an epoch changes which points count there. A queue goes clockwise from its own
-    point to the first one whose client is a member in that epoch.
-    Cost: O(clients ever / members) steps a queue and epoch, on average.
+    Each group has one ring, made once, with the points of every client that is ever a member; joins
+    and departures in an epoch change which points count there. A queue goes clockwise from its own
+    point to the first point whose client is a member in that epoch. Cost: O(clients ever / members)
+    steps per queue and epoch, on average.
     """
 
     def __init__(
@@ -111,7 +109,7 @@ class OnRingOwners:
         clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
         client = np.repeat(np.arange(len(group)), np.diff(rings.first))
         points = segments.pair(group[client], rings.points)
-        order = np.lexsort((-client, points))  # of points that coincide the later node wins
+        order = np.lexsort((-client, points))  # of coinciding points the later node wins
         self._ring, self._client = points[order], client[order]
         per_group = np.bincount(group[client], minlength=len(encoded.groups))
         self._first, self._size = segments.pointers(per_group)[:-1], per_group
@@ -121,7 +119,7 @@ class OnRingOwners:
     def _presence(
         self, encoded: EncodedGroups, roster: Roster, rings: Rings, clients: Ints
     ) -> tuple[Ints, Ints]:
-        """The entry of each client of the rings in each epoch, or `NO_MEMBER`.
+        """Return the entry of each client of the rings in each epoch, or `NO_MEMBER`.
 
         Returns:
             The entries, the epochs of one client after the other, and where the row of each client
@@ -140,14 +138,16 @@ class OnRingOwners:
         return member, row
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell; `NO_MEMBER` on an empty ring."""
+        """Return the entry that owns each cell; `NO_MEMBER` on an empty ring."""
         group = self._epochs.group[cells.epoch]
         first, size = self._first[group], self._size[group]
         at = np.searchsorted(self._ring, segments.pair(group, self._hashes[cells.queue])) - first
         entry = np.full(len(group), NO_MEMBER, np.int64)
         left = np.flatnonzero(size > 0)
         while len(left):
-            at[left] = np.where(at[left] < size[left], at[left], 0)  # after the last the first
+            at[left] = np.where(
+                at[left] < size[left], at[left], 0
+            )  # after the last point comes the first
             client = self._client[first[left] + at[left]]
             entry[left] = self._member[self._row[client] + cells.epoch[left]]
             left = left[entry[left] < 0]
@@ -156,7 +156,7 @@ class OnRingOwners:
 
 
 def _queue_points(encoded: EncodedGroups, grid: Grid, queues: Queues) -> Ints:
-    """The point of each queue on its group's ring; 0 in groups with another strategy."""
+    """Return the point of each queue on its group's ring; 0 in groups with another strategy."""
     result = np.zeros(len(queues.group), np.int64)
     hashing = np.flatnonzero(encoded.groups.kind[queues.group] == ON_RING)
     topic = grid.topics.topic[queues.group_topic[hashing]]

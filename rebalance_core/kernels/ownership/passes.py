@@ -1,7 +1,7 @@
-"""When the processes of shared groups rebalance a topic, and how long each keeps what it then got.
+"""When the processes of shared groups rebalance a topic, and how long each keeps the result.
 
-In a shared group several processes may hold a queue: two of one client id, or members that
-divide by different strategies; and a suspended member keeps what others get.
+In a shared group several processes may hold a queue: two processes of a client id, or members that
+divide by different strategies; and a suspended member keeps queues that others get.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from rebalance_core.model.group_settings import BROADCASTING
 class Passes:
     """Stretches of epochs in which a process rebalances a topic.
 
-    One value a stretch; by group topic, process and first epoch. A process divides a topic by one
-    strategy throughout a stretch.
+    Each array has a value per stretch; sorted by group topic, process and first epoch. A process
+    divides a topic by one strategy throughout a stretch.
     """
 
     group_topic: Ints
@@ -32,17 +32,18 @@ class Passes:
     end: Ints
     """Exclusive."""
     kept: Ints
-    """Until this epoch, exclusive, the process keeps what the last pass gave it: the topic is
-    frozen, or the member suspended."""
+    """The epoch, exclusive, until which the process keeps the last pass's result because the
+    topic is frozen or the member suspended.
+    """
     node: Ints
     """In epoch e the process is entry ``entry_at[node + e]`` of the roster."""
     kind: Ints
-    """As of `group_rows.Groups`."""
+    """As in `group_rows.Groups`."""
     allocation: Ints
-    """The strategy: index into the strategies of the coded."""
+    """The strategy: index into `encoded_groups.EncodedGroups.strategies`."""
     number: Ints
-    """Of the strategy in its group, as in `strategy_kernels.Kernels.divided_by`; -1: no strategy
-    divides.
+    """The number of the strategy in its group, as in `strategy_kernels.Kernels.divided_by`; -1:
+    no strategy divides.
     """
 
     @property
@@ -52,7 +53,10 @@ class Passes:
 
 
 def find_passes(prepared: PreparedGroups) -> Passes:
-    """The stretches of all shared groups. Cost: the runs, times the topics of each."""
+    """Return the stretches of all shared groups.
+
+    Cost: the runs, times the topics of each.
+    """
     runs, states = prepared.roster.runs, prepared.membership.states
     reading = _reading(prepared)
     suspended = states.suspended[runs.state]
@@ -64,7 +68,7 @@ def find_passes(prepared: PreparedGroups) -> Passes:
         states.strategy[state], states.rules[state]
     )
     kind = _kinds(prepared, states.message_model[state], allocation)
-    # a topic without a readable queue is frozen, but not for CONFIG
+    # a topic without a readable queue is frozen, except for CONFIG
     listed, whole = kind == group_kinds.CONFIGURED, (runs.from_epoch[run], runs.to_epoch[run])
     stretches = [
         parts(prepared, mask, np.flatnonzero(rows), group_topic, *whole)
@@ -93,7 +97,9 @@ def find_passes(prepared: PreparedGroups) -> Passes:
 
 
 def subscribed_by(prepared: PreparedGroups) -> Periods:
-    """Epochs in which some process of a client subscribes a topic: by (group topic, client)."""
+    """Return the epochs in which a client's processes subscribe a topic, by (group topic,
+    client).
+    """
     runs, reading = prepared.roster.runs, _reading(prepared)
     run = reading.run
     return Periods.union(
@@ -102,7 +108,7 @@ def subscribed_by(prepared: PreparedGroups) -> Periods:
 
 
 def present(prepared: PreparedGroups) -> Periods:
-    """Epochs in which a process of a shared group is a member: by (0, process)."""
+    """Return the epochs in which a process of a shared group is a member: by (0, process)."""
     runs = prepared.roster.runs
     run = np.flatnonzero(prepared.shared[runs.group])
     process = runs.process[run]
@@ -126,7 +132,7 @@ def _kinds(prepared: PreparedGroups, model: Ints, allocation: Ints) -> Ints:
 
 
 def _kept(prepared: PreparedGroups, reading: TopicRuns, suspended: Bools) -> Ints:
-    """By run and topic: until when the process is a member that reads the topic or is suspended."""
+    """Return until when each run's process reads each topic as a member or is suspended."""
     runs = prepared.roster.runs
     process = runs.process[reading.run]
     pairs = segments.first_of_run(reading.group_topic, process)
@@ -141,7 +147,9 @@ def _kept(prepared: PreparedGroups, reading: TopicRuns, suspended: Bools) -> Int
 
 
 def _next_elsewhere(prepared: PreparedGroups, group_topic: Ints, epoch: Ints) -> Ints:
-    """The first epoch from this one on of which the grid does not say who takes from the topic."""
+    """Return the first epoch from this one on for which the grid does not show the topic's
+    takers.
+    """
     grid, of_group = prepared.grid, prepared.epochs.of_group[:-1]
     cells = np.arange(len(grid.elsewhere))
     following = np.where(grid.elsewhere, cells, segments.NEVER)
@@ -154,7 +162,9 @@ def _next_elsewhere(prepared: PreparedGroups, group_topic: Ints, epoch: Ints) ->
 def parts(
     prepared: PreparedGroups, mask: Bools, rows: Ints, group_topic: Ints, begin: Ints, end: Ints
 ) -> tuple[Ints, Ints, Ints]:
-    """(row, begin, end) of each part of [begin, end) in which the row's topic cells are True."""
+    """Return (row, begin, end) of the parts of [begin, end) in which the row's topic cells are
+    True.
+    """
     grid, epochs = prepared.grid, prepared.epochs
     sizes = np.diff(grid.topic_first)
     epoch = segments.ranges(epochs.of_group[:-1][grid.topics.group], sizes)

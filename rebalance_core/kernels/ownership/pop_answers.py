@@ -1,4 +1,4 @@
-"""Which queues of shared topics each process is assigned to pop, and for how long."""
+"""The queues of shared topics that each process is assigned to pop, and for how long."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,7 +27,7 @@ class PopAnswers:
     Args:
         prepared: the groups.
         shared: their shared topics.
-        cells_per_block: as of `Holdings`.
+        cells_per_block: as in `Holdings`.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class PopAnswers:
         self._find_regimes(shared)
 
     def _find_regimes(self, shared: SharedTopics) -> None:
-        """By topic cell: which branch of ``allocate4Pop`` answers."""
+        """Set, for each topic cell, which branch of ``allocate4Pop`` answers."""
         grid, epochs = shared.grid, self.prepared.epochs
         sizes = np.diff(grid.topic_first)
         self._topic_of = np.repeat(np.arange(len(sizes)), sizes)
@@ -74,7 +74,7 @@ class PopAnswers:
         self._frozen_until = np.where(grid.frozen, np.append(epoch[last] + 1, 0)[at], 0)
 
     def blocks(self) -> Iterator[tuple[Cells, Periods]]:
-        """Queues, some at a time, and by (segment, process) the epochs in which it has each."""
+        """Yield queues in blocks with the epochs in which each process has them."""
         share = np.zeros(len(self._topic_of), np.int64)
         share[self._neighbours] = self._share[self._neighbours]
         most = np.zeros(len(self.prepared.grid.topics.group), np.int64)
@@ -92,7 +92,7 @@ class PopAnswers:
             yield cells, Periods.union(segment, process, begin, self._kept(topic, process, end))
 
     def whole(self) -> Periods:
-        """By (topic broker, process) the epochs in which it may take from every queue there is."""
+        """Return the epochs in which each process may take from every queue of a topic broker."""
         grid, proxied = self.prepared.grid, self._takers.proxied
         ordered = self.prepared.encoded.groups.ordered[self._group]
         found = [
@@ -112,10 +112,10 @@ class PopAnswers:
         )
 
     def readable_brokers(self, value: Ints | Bools) -> Periods:
-        """By (topic broker, 0) stretches of epochs with one and the same value other than 0.
+        """Return stretches of epochs with the same non-zero value, by (topic broker, 0).
 
         Args:
-            value: by broker cell.
+            value: of each broker cell.
         """
         grid, epochs = self.prepared.grid, self.prepared.epochs
         sizes = np.diff(grid.broker_first)
@@ -124,7 +124,9 @@ class PopAnswers:
         return Periods.of_stretches(value, of, epoch)
 
     def _kept(self, topic: Ints, process: Ints, end: Ints) -> Ints:
-        """Until when what ends here is kept: the topic may have no readable queue from then on."""
+        """Return until when an ending assignment is kept: its topic may have no readable queue
+        then.
+        """
         grid, of_group = self.prepared.grid, self.prepared.epochs.of_group
         group = grid.topics.group[topic]
         inside = end < of_group[group + 1]
@@ -140,9 +142,10 @@ class PopAnswers:
         return kept
 
     def _shares(self, cells: Cells, number: int, cell: Ints, owner: Ints) -> Stints:
-        """Queues of members that have their own share and those of the next ones.
+        """Return the queues of members that have their own share and those of the next members.
 
-        Whoever asks is at its id's first position; a share is that of an id's first position, too.
+        A member that asks is at its id's first position; a share, too, is that of an id's first
+        position.
         """
         roster = self.prepared.roster
         cell, owner = self._in(cells, cell, owner, self._neighbours)
@@ -158,7 +161,7 @@ class PopAnswers:
         return self._of_askers(cells, cell[of], asker, number)
 
     def _ones(self, cells: Cells) -> Stints:
-        """Queues of members of which there are more than queues: each has one."""
+        """Return the queues of members that outnumber the queues: each member has one."""
         cell = np.flatnonzero(cells.readable)
         cell, _ = self._in(cells, cell, cell, self._single)
         grid, roster, epoch = self.prepared.grid, self.prepared.roster, cells.epoch[cell]
@@ -174,14 +177,14 @@ class PopAnswers:
         return self._of_askers(cells, cell[of], asker, None)
 
     def _in(self, cells: Cells, cell: Ints, other: Ints, regime: Bools) -> tuple[Ints, Ints]:
-        """The cells of a regime, and what stands beside them."""
+        """Return the cells of a regime, and their companion values."""
         mine = regime[cells.topic_cell[cell]]
         return cell[mine], other[mine]
 
     def _of_askers(self, cells: Cells, cell: Ints, asker: Ints, number: int | None) -> Stints:
-        """A queue cell for every process of the asker's id that asks, by a strategy of a number.
+        """Return a queue cell for every asking process of the asker's id, by a strategy number.
 
-        Positions but the first of an id ask nothing.
+        Positions of an id after the first ask nothing.
         """
         roster = self.prepared.roster
         first_of_id = roster.copy[asker] == 0
@@ -198,7 +201,7 @@ class PopAnswers:
         return segment, process, epoch, epoch + 1
 
     def _by_proxies(self, cells: Cells) -> Stints:
-        """Every queue, for members of ordered groups that are behind a proxy."""
+        """Return every queue, for members of ordered groups that are behind a proxy."""
         ordered = self.prepared.encoded.groups.ordered[self._group]
         rows = np.flatnonzero(self._takers.proxied & ordered)
         first, last = segments.stretches(cells.readable, cells.segment)
@@ -222,7 +225,7 @@ class PopAnswers:
         return spans.segment[at], spans.process[at], begin, end
 
     def _pulls(self) -> Periods:
-        """By (group topic, process) the epochs in which it pulls what others pop."""
+        """Return the epochs in which each process pulls a topic that others pop."""
         takers = self._takers
         found = [
             parts(self.prepared, mask, np.flatnonzero(rows), self._topic, self._begin, self._end)

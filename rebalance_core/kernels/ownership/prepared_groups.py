@@ -1,4 +1,4 @@
-"""The topics that members read and share, epoch by epoch, and who takes from their queues how."""
+"""The topics that members read and share, epoch by epoch, and who takes from their queues."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -64,33 +64,39 @@ from rebalance_core.model.intervals import DEFAULT_INTERVALS
 
 @dataclass(frozen=True, slots=True)
 class PreparedGroups:
-    """Many groups over time. Groups with a `reason` have no epochs here: the replay takes them."""
+    """Many groups over time; the replay takes groups with a `reason`, which have no epochs here."""
 
     encoded: EncodedGroups
     membership: Membership
     epochs: Epochs
     roster: Roster
     rings: tuple[Rings, ...]
-    """By number of the strategy in its group, as in `strategy_kernels.Kernels.divided_by`."""
+    """Indexed by the number of the strategy in its group, as in
+    `strategy_kernels.Kernels.divided_by`.
+    """
     grid: Grid
-    """Of queues that one process at a time may own."""
+    """Queues that only one process at a time may own."""
     lockless: Bools
-    """By broker cell: nobody gives the order locks that the members want."""
+    """For each broker cell, whether no process grants the order locks that the members want."""
     popped: SharedTopics | None
-    """Of queues that members share; None: there are none."""
+    """Queues that members share; None: there are none."""
     shared: Bools
-    """By group: several processes may hold a queue, or one keeps what is given to another."""
+    """For each group, whether several processes may hold a queue, or a process keeps a queue
+    that another gets.
+    """
     reason: Ints
-    """By group: index into `group_kinds.REASONS`."""
+    """For each group, an index into `group_kinds.REASONS`."""
     asked: tuple[Answers, ...]
-    """Of own strategies, by number of the strategy in its group; empty: there is none."""
+    """Answers of custom strategies, by number of the strategy in its group; empty: there are
+    none.
+    """
 
 
 def prepare_groups(encoded: EncodedGroups) -> PreparedGroups:
     """Follow the events of all groups.
 
-    A first look at the epochs tells which groups the kernels cannot take; they are left out of
-    the second.
+    The first look at the epochs shows which groups the kernels cannot take; the second leaves them
+    out.
     """
     events, groups = encoded.events, encoded.groups
     membership = follow_members(events, encoded.topic_sets)
@@ -172,7 +178,7 @@ def prepare_groups(encoded: EncodedGroups) -> PreparedGroups:
 
 
 def _held_by_many(encoded: EncodedGroups, membership: Membership, twice: Ints) -> Bools:
-    """By group: `PreparedGroups.shared`."""
+    """Return `PreparedGroups.shared` for each group."""
     shared = np.zeros(len(encoded.groups), np.bool_)
     strategies = encoded.member_strategies
     shared[strategies.listing] = shared[strategies.mixed_models] = True
@@ -189,12 +195,12 @@ def _left_for_languages(
     grid: Grid,
     popped: SharedTopics | None,
 ) -> None:
-    """Set the reason of groups with members that do not do as Java's; changed in place."""
+    """Set the reason of groups with members that behave unlike Java's; changed in place."""
     profiles, group = profiles_of(encoded, membership), runs.group
     strategies = encoded.names.words.take(pa.array(membership.states.strategy)).to_pylist()
 
     def having(rule: Callable[[ClientProfile], bool]) -> Bools:
-        """By run: the member's profile is so."""
+        """Return, for each run, whether the member's profile satisfies the rule."""
         return np.array([rule(profile) for profile in profiles], np.bool_)[runs.state]
 
     known = [one.share_known(text) for one, text in zip(profiles, strategies, strict=True)]
@@ -214,7 +220,7 @@ def _left_for_languages(
 
 
 def _beyond_bmp(encoded: EncodedGroups) -> Ints:
-    """Groups with a name that does not sort by its bytes as it does in Java."""
+    """Return groups with a name whose byte order differs from Java's order."""
     names, events = encoded.names, encoded.events
     unsortable = [
         np.append(pc.match_substring_regex(texts, BEYOND_BMP).to_numpy(zero_copy_only=False), False)
@@ -234,7 +240,7 @@ def _left_for_sharing(
     grid: Grid,
     shared: SharedTopics | None,
 ) -> None:
-    """Set the reason of groups whose shared topics are too odd; changed in place."""
+    """Set the reason of groups whose shared topics the kernels cannot handle; changed in place."""
     if shared is None:
         return
     pulling = pulling_groups(encoded, membership, epochs, runs, shared)
@@ -250,7 +256,7 @@ def _left_for_sharing(
 def _frozen(
     encoded: EncodedGroups, membership: Membership, epochs: Epochs, runs: Runs, grid: Grid
 ) -> Bools:
-    """`Grid.frozen` without topics that only members with a CONFIG list read."""
+    """Return `Grid.frozen` without topics that only members with a CONFIG list read."""
     if not len(encoded.member_strategies.listing):
         return grid.frozen
     lists = np.zeros(len(encoded.groups), np.bool_)
@@ -270,7 +276,7 @@ def _frozen(
 
 
 def _by_strategy(encoded: EncodedGroups) -> Iterator[EncodedGroups]:
-    """The groups once for each strategy of the group that has the most."""
+    """Yield the groups once for each strategy of the group that has the most."""
     return map(encoded.divided_by, range(encoded.member_strategies.most))
 
 
@@ -282,9 +288,10 @@ def _reasons(
     losers: Bools,
     several: Bools,
 ) -> Ints:
-    """Why each group is left to the replay; the first reason counts.
+    """Return why each group is left to the replay; the first reason counts.
 
-    By group: ``losers``, see `lock_losers`; ``several``, several members may take from a queue.
+    Each group has a value in ``losers``, see `lock_losers`, and in ``several``: whether several
+    members may take from a queue.
     """
     reason = encoded.groups.reason.copy()
     clients = np.flatnonzero(segments.first_of_run(runs.group, runs.client))
@@ -310,13 +317,13 @@ def _reasons(
 
 
 def _seen_by_one_broker(encoded: EncodedGroups) -> Ints:
-    """Groups with a member that one broker alone saw come or go."""
+    """Return groups with a member whose join or departure only one broker saw."""
     events = encoded.events
     return np.unique(events.group[(events.type < CONSUMER_TYPES) & (events.broker >= 0)])
 
 
 def _retry_subscribed(encoded: EncodedGroups) -> Ints:
-    """Groups with a member that subscribes the group's own retry topic at run time."""
+    """Return groups with a member that subscribes the group's own retry topic at run time."""
     events = encoded.events
     of_retry = events.topic == encoded.groups.retry_topic[events.group]
     return np.unique(events.group[of_retry & (events.type == type_code(SUBSCRIBE))])

@@ -19,9 +19,9 @@ class SharedTopics:
     """Topic cells whose queues no client owns alone."""
 
     grid: Grid
-    """With these cells only."""
+    """The grid with these cells only."""
     cells: Bools
-    """By topic cell, as all that follow."""
+    """A mask over topic cells, as all that follow."""
     share: Ints
     """Share number; `NO_SHARE` where no member asks a broker to pop the topic."""
 
@@ -29,7 +29,7 @@ class SharedTopics:
 def share_topics(
     events: Events, epochs: Epochs, pops: PopModes, whole: Grid
 ) -> tuple[Grid, SharedTopics | None]:
-    """Return what members own of a grid, and what they share; None: nothing."""
+    """Return the part of a grid that members own, and the part that they share; None: nothing."""
     popped, numbers = pops.popped()
     given = (events, epochs, whole.topics, whole.topic_first)
     asked = spread(*given, popped) & spread(*given, pops.asked)
@@ -41,19 +41,22 @@ def share_topics(
 
 
 def sharing_groups(shared: SharedTopics) -> Ints:
-    """Groups with a shared topic."""
+    """Return groups with a shared topic."""
     grid = shared.grid
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     return np.unique(grid.topics.group[of[shared.cells]])
 
 
 def unanswered(grid: Grid, shared: SharedTopics) -> tuple[Ints, Ints]:
-    """Groups that share a topic without a readable queue, and groups of which a topic has none just
-    when sharing begins or ends, so that members keep what they had by other means.
+    """Return groups whose shared topics lack a readable queue.
+
+    The first array has groups that share a topic without a readable queue; the second has groups
+    with a topic that lacks readable queues just when sharing begins or ends, so that members keep
+    earlier queues.
 
     Args:
-        grid: of what members own.
-        shared: what they share.
+        grid: of the topics that members own.
+        shared: the topics that they share.
     """
     of = np.repeat(np.arange(len(grid.topics.group)), np.diff(grid.topic_first))
     first = segments.first_of_run(of)

@@ -1,4 +1,4 @@
-"""Who holds the queues of shared groups: spans of cells, one for each process."""
+"""Holders of the queues of shared groups: spans of cells for each process."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Stints = tuple[Ints, Ints, Ints, Ints]
 
 
 class Sharing:
-    """Makes the pieces of shared groups.
+    """The pieces of shared groups.
 
     Args:
         prepared: the groups.
-        queues: what the segments of the pieces are about.
-        passes: of the prepared.
+        queues: the queues that the segments of pieces index.
+        passes: of `prepared`.
     """
 
     def __init__(self, prepared: PreparedGroups, queues: Queues, passes: Passes) -> None:
@@ -45,20 +45,20 @@ class Sharing:
 
     @property
     def weights(self) -> Ints:
-        """By group topic: about how much room a queue takes, beside its cells.
+        """The approximate size of a queue of each group topic, in addition to its cells.
 
-        Every member with a CONFIG list may find all others holding a queue of it.
+        All members with CONFIG lists may hold the same queue.
         """
         passes, topics = self._passes, len(self._prepared.grid.topics.group)
         listing = np.bincount(passes.group_topic[self._listing], minlength=topics)
         return np.bincount(passes.group_topic, minlength=topics) + listing**2 // 16
 
     def piece(self, cells: Cells, owned: Iterable[tuple[int, Ints, Ints]]) -> Shared:
-        """The holdings in some segments.
+        """Return the holdings in some segments.
 
         Args:
             cells: of the segments.
-            owned: for each number of a strategy in its group: cells, and the entry that owns each.
+            owned: for each strategy number within its group, cells and the entry that owns each.
         """
         parts = [self._everyones(cells), self._listed(cells)]
         parts += [self._divided(cells, *by_strategy) for by_strategy in owned]
@@ -77,8 +77,8 @@ class Sharing:
     def _divided(self, cells: Cells, number: int, cell: Ints, owner: Ints) -> Stints:
         """Return the queues of members that divide by their group's strategy of this number.
 
-        Every process of the owner's id takes what the first position of that id is given; what the
-        further ones are given belongs to nobody, but on a hash ring (rocketmq.md §2.2, §2.7).
+        Every process of the owner's id takes the share of that id's first position; the shares of
+        further positions belong to no client, except on a hash ring (rocketmq.md §2.2, §2.7).
         """
         roster, passes = self._prepared.roster, self._passes
         copy = roster.copy[owner]
@@ -97,12 +97,12 @@ class Sharing:
         return segment, stretch, epoch, self._until(stretch, epoch + 1)
 
     def _until(self, stretch: Ints, end: Ints) -> Ints:
-        """Keep what the last pass of a stretch gave."""
+        """Keep the result of a stretch's last pass."""
         passes = self._passes
         return np.where(end == passes.end[stretch], passes.kept[stretch], end)
 
     def _listed(self, cells: Cells) -> Stints:
-        """Members with a CONFIG list have the queues on it, existing or not (rocketmq.md §2.4)."""
+        """Return the queues on members' CONFIG lists, existing or not (rocketmq.md §2.4)."""
         passes, lists = self._passes, self._lists
         segment, row = segments.matching(lists.key, cells.queue)
         group_topic = self._queues.group_topic[cells.queue[segment]]
@@ -112,7 +112,7 @@ class Sharing:
         return segment[at], stretch, passes.begin[stretch], passes.kept[stretch]
 
     def _everyones(self, cells: Cells) -> Stints:
-        """BROADCASTING members read every queue there is."""
+        """Return every queue for BROADCASTING members."""
         passes, stretches = self._passes, self._everyone
         first, last = segments.stretches(cells.readable, cells.segment)
         segment = cells.segment[first]
@@ -127,7 +127,7 @@ class Sharing:
 
 
 def _joined(segment: Ints, process: Ints, begin: Ints, end: Ints, node: Ints) -> Spans:
-    """Spans out of stretches that may touch."""
+    """Merge stretches that may touch into spans."""
     order = np.lexsort((begin, process, segment))
     segment, process, begin, end = (a[order] for a in (segment, process, begin, end))
     starts = begins_of_union(segments.first_of_run(segment, process), begin, end)
@@ -152,15 +152,15 @@ def _tenures(spans: Spans, client: Ints) -> Tenures:
 
 
 def held_by(tenures: Tenures) -> Periods:
-    """Cells in which some process of a client holds a queue: by (segment, client)."""
+    """Return the cells in which some process of a client holds a queue: by (segment, client)."""
     return Periods.union(tenures.segment, tenures.client, tenures.begin, tenures.end)
 
 
 def continued(held: Periods, cells: int) -> Ints:
-    """By cell: how many clients hold the queue that held it in the epoch before.
+    """Return, for each cell, how many clients hold the queue that held it in the previous epoch.
 
     Args:
-        held: as `held_by` gives it.
-        cells: how many there are.
+        held: as `held_by` returns it.
+        cells: their number.
     """
     return segments.covered(held.begin + 1, held.end, cells)

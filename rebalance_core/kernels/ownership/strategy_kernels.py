@@ -1,4 +1,4 @@
-"""The kernel of every strategy for prepared groups, made when it is first asked for."""
+"""The kernel of every strategy for prepared groups, made on first use."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ from rebalance_core.kernels.queues import Queues
 from rebalance_core.kernels.segments import Ints
 
 MOST_LISTED = 1 << 22
-"""Places in all answers of one of these that are listed, at 4 bytes each; where there are more,
-owners are computed cell by cell."""
+"""Places in all answers of a strategy that are listed, at 4 bytes each; if there are more,
+owners are computed cell by cell.
+"""
 
 
 class LaidOutOwners(Protocol):
-    """One strategy for many groups."""
+    """A strategy applied to many groups."""
 
     def entries(self, cells: Readable) -> Ints:
-        """The entry that owns each cell, or `cell_holders.NO_MEMBER`."""
+        """Return the entry that owns each cell, or `cell_holders.NO_MEMBER`."""
 
 
 class Kernels:
@@ -45,7 +46,7 @@ class Kernels:
 
     Args:
         prepared: the groups.
-        queues: what `Readable.queue` is an index into.
+        queues: the queues that `Readable.queue` indexes.
 
     Attributes:
         divided_by: the groups once for each strategy of the group that has the most.
@@ -58,7 +59,7 @@ class Kernels:
         self.divided_by = [*map(encoded.divided_by, range(encoded.member_strategies.most))]
 
     def of(self, kind: int, number: int = 0) -> LaidOutOwners:
-        """The kernel of a kind of strategy.
+        """Return the kernel of a kind of strategy.
 
         Args:
             kind: of the strategy.
@@ -82,7 +83,7 @@ class Kernels:
             return OnRingOwners(encoded, rings, epochs, grid, roster, self._queues)
         if kind == IN_ROOMS:
             return InRoomsOwners(encoded, epochs, grid, roster)
-        assert kind == ASKED, f"nothing divides groups of kind {kind}"
+        assert kind == ASKED, f"no kernel divides groups of kind {kind}"
         return OwnStrategyOwners(prepared.asked[number], epochs, grid, self._places, roster)
 
     def _by_place(self, kind: int, encoded: EncodedGroups) -> LaidOutOwners:

@@ -1,6 +1,6 @@
-"""Who takes from the queues of shared topics, and how.
+"""Members that take from the queues of shared topics, and how.
 
-By pop behind a proxy or from the brokers that a member asks, or by pull.
+They pop behind a proxy, pop from the brokers that they ask, or pull.
 """
 
 from dataclasses import dataclass
@@ -25,19 +25,19 @@ from rebalance_core.kernels.topic_runs import TopicRuns, find_reading
 
 @dataclass(frozen=True, slots=True)
 class Takers:
-    """Runs, once for each topic that the member reads, of groups that share some topic."""
+    """The runs of groups that share some topic, once for each topic that the member reads."""
 
     reading: TopicRuns
     proxied: Bools
-    """By row, as all that follow: it is behind a proxy."""
+    """For each row, as all that follow, whether the member is behind a proxy."""
     asking: Bools
-    """It asks a broker, so it pops where the topic has a share number, and else pulls."""
+    """The member asks a broker, so it pops topics with a share number and pulls others."""
 
 
 def find_takers(
     encoded: EncodedGroups, membership: Membership, runs: Runs, shared: SharedTopics
 ) -> Takers:
-    """The members of groups that share topics, topic by topic."""
+    """Return the members of groups that share topics, topic by topic."""
     groups = np.isin(np.arange(len(encoded.groups)), sharing_groups(shared))
     reading = find_reading(encoded, membership, runs, shared.grid.topics, groups)
     state, group = runs.state[reading.run], runs.group[reading.run]
@@ -49,7 +49,7 @@ def find_takers(
 def pulling_groups(
     encoded: EncodedGroups, membership: Membership, epochs: Epochs, runs: Runs, shared: SharedTopics
 ) -> Ints:
-    """Groups in which some member pulls a topic that others pop."""
+    """Return groups in which some member pulls a topic that others pop."""
     takers, grid = find_takers(encoded, membership, runs, shared), shared.grid
     run, group_topic = takers.reading.run, takers.reading.group_topic
     offset = grid.topic_first[group_topic] - epochs.of_group[runs.group[run]]

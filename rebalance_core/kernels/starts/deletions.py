@@ -1,4 +1,4 @@
-"""When topics were deleted on a broker: what was seen of their queues before is of other queues."""
+"""Deletions of topics on a broker; earlier observations are of other queues."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from rebalance_core.protocol.commits import (
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """One value a deletion of a topic on a broker; by both, in order."""
+    """Deletions of topics on brokers, sorted by topic broker, then in order."""
 
     topic_broker: Ints
     at_ms: Ints
     forgets: Bools
-    """The commits go, too."""
+    """The deletion removes the commits, too."""
 
     def last(self, topic_broker: Ints, at_ms: Ints) -> Ints:
-        """The last deletion not later than a moment, or `NONE`."""
+        """Return the last deletion not later than a moment, or `NONE`."""
         first, end = segments.equal_range(self.topic_broker, topic_broker)
         at = segments.bisect(self.at_ms, first, end, at_ms, right=True) - 1
         return np.where(at >= first, np.append(self.at_ms, segments.NONE)[at], segments.NONE)
 
     def forgetting(self) -> Deletions:
-        """Return the deletions with which the commits go."""
+        """Return the deletions that also remove the commits."""
         kept = self.forgets
         return Deletions(self.topic_broker[kept], self.at_ms[kept], kept[kept])
 
 
 def find_deletions(prepared: PreparedGroups) -> Deletions:
-    """The deletions of the topics that the groups read, on all brokers or on one."""
+    """Return the deletions of the topics that the groups read, on all brokers or on one."""
     encoded, known = prepared.encoded, prepared.grid.brokers
     events = encoded.events
     about = np.flatnonzero(events.type == type_code(TOPIC_DELETED))
@@ -64,7 +64,7 @@ def find_deletions(prepared: PreparedGroups) -> Deletions:
 def _broker_versions(
     encoded: EncodedGroups, known: TopicBrokers, topic_broker: Ints, event: Ints
 ) -> Ints:
-    """Word of the version of each deletion's broker at that moment."""
+    """Return the word of the broker's version at the moment of each deletion."""
     events, group = encoded.events, known.group[topic_broker]
     ups = np.flatnonzero(events.broker_version >= 0)
     ups = ups[np.lexsort((ups, events.broker[ups], events.group[ups]))]
@@ -77,7 +77,7 @@ def _broker_versions(
 
 
 def emptied(prepared: PreparedGroups, queues: Queues, deletions: Deletions) -> Observations:
-    """A deletion as a sight of empty queues: whatever is made anew begins at 0."""
+    """Return deletions as observations of empty queues, as a recreated queue begins at 0."""
     order = np.argsort(queues.topic_broker, kind="stable")
     deletion, row = segments.matching(queues.topic_broker[order], deletions.topic_broker)
     queue, at_ms = order[row], deletions.at_ms[deletion]

@@ -1,4 +1,4 @@
-"""Where the broker sends the first pull of a start that lies outside of the queue."""
+"""Where the broker redirects the first pull of a start outside of the queue."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class FirstPulls(NamedTuple):
     offsets: SeenOffsets
 
     def corrected(self, mine: OwnerChanges, starts: Starts, seen: Ints) -> Ints:
-        """Return where the first pull of each start is sent; `NONE`: pulled as it is, or not known.
+        """Return where each start's first pull is redirected; `NONE`: pulled as is, or unknown.
 
         Args:
             mine: ADDs.
@@ -42,7 +42,7 @@ class FirstPulls(NamedTuple):
         return np.where(known, _corrected(starts.offset, least, most, overflow), segments.NONE)
 
     def sent_back(self, mine: OwnerChanges, starts: Starts, stored: Ints) -> Ints:
-        """Return where the first pull is sent, if what was seen of the queue is as new as its
+        """Return where the first pull is redirected, if the queue's observation is as new as its
         commit.
         """
         assert self.commits is not None
@@ -52,7 +52,9 @@ class FirstPulls(NamedTuple):
         return np.where((corrected >= 0) & (stored >= 0) & newer, corrected, BIGGEST)
 
     def _furthest(self, mine: OwnerChanges, rule: Ints, seen_ms: Ints) -> Ints:
-        """The highest offset committed by a moment: the client's own where it keeps it itself."""
+        """Return the highest offset committed by a moment; the client's own if it keeps offsets
+        itself.
+        """
         commits, earliest_ms = self.commits, self.prepared.epochs.from_ms[mine.epoch]
         assert commits is not None
         forgotten_ms = self.offsets.forgotten_ms(mine.queue, earliest_ms)
@@ -63,7 +65,7 @@ class FirstPulls(NamedTuple):
 
 
 def _corrected(offset: Ints, least: Ints, most: Ints, overflow_to_max: Bools) -> Ints:
-    """`protocol.first_pull.first_pull_correction` of many; `NONE`: pulled as it is."""
+    """Return `protocol.first_pull.first_pull_correction` of many starts; `NONE`: pulled as is."""
     to_start = (least == 0) & ~overflow_to_max
     return np.select(
         [(most == 0) & (offset != 0), most == 0, offset < least, offset <= most, to_start],

@@ -33,7 +33,7 @@ from rebalance_core.protocol.start_offset import DEPRECATED_MODES, FIRST_OFFSET,
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """By row: who asks, and what was seen last before."""
+    """The clients that ask, and the last observation before each, with a value per row."""
 
     queue: Ints
     earliest_ms: Ints
@@ -45,9 +45,9 @@ class _Asked:
     max_offset: Ints
     zero: Bools
     never_zero: Bools
-    """What the broker answers, as in `encoded_groups.Observations`."""
+    """The broker's answer, as in `encoded_groups.Observations`."""
     open: Bools
-    """Nothing was seen after the window that says whether the broker still answers so."""
+    """No observation after the window shows whether the broker still gives that answer."""
 
 
 def first_starts(
@@ -58,13 +58,13 @@ def first_starts(
     *,
     asks_broker: bool,
 ) -> Starts:
-    """`replay.start_rule.client_start` of many.
+    """Return `replay.start_rule.client_start` of many rows.
 
     Args:
         prepared: the groups.
-        offsets: what was seen of their queues.
+        offsets: observations of their queues.
         adds: the rows.
-        retry: by row: a queue of a retry topic.
+        retry: for each row, whether it is a queue of a retry topic.
         asks_broker: false for BROADCASTING, whose offsets are in local files.
     """
     asked = _ask(prepared, offsets, adds, retry)
@@ -98,7 +98,9 @@ def first_starts(
 def _of_clients(
     prepared: PreparedGroups, adds: OwnerChanges, rule: Callable[[ClientProfile, str], bool]
 ) -> Bools:
-    """By row: whether the client that adds, started in its mode, is of another language and so."""
+    """Return whether the adding client is of another language and its profile satisfies the
+    rule.
+    """
     runs, encoded = prepared.roster.runs, prepared.encoded
     profiles = profiles_of(encoded, prepared.membership)
     if all(profile is JAVA_PROFILE for profile in profiles):
@@ -112,9 +114,9 @@ def _of_clients(
 
 
 def _put_unproven(unproven: Bools, offsets: SeenOffsets, asked: _Asked, starts: Starts) -> None:
-    """Set the rows of clients whose rule is not known, or was only read: any offset of the queue.
+    """Set rows whose client's rule is unknown or unproven to any offset of the queue.
 
-    A broker that surely answers 0 answers so to all.
+    A broker that surely answers 0 gives all clients that answer.
     """
     if not unproven.any():
         return
@@ -126,7 +128,10 @@ def _put_unproven(unproven: Bools, offsets: SeenOffsets, asked: _Asked, starts: 
 def _ask(
     prepared: PreparedGroups, offsets: SeenOffsets, adds: OwnerChanges, retry: Bools
 ) -> _Asked:
-    """A retry queue never observed was created by the group's own heartbeats, so it is empty."""
+    """Return the last observations before the clients ask.
+
+    A never observed retry queue was created by the group's own heartbeats, so it is empty.
+    """
     epochs, groups = prepared.epochs, prepared.encoded.groups
     earliest_ms, group = epochs.from_ms[adds.epoch], epochs.group[adds.epoch]
     row = offsets.newest(adds.queue, earliest_ms)
@@ -152,7 +157,7 @@ def _ask(
 def _client_starts(
     prepared: PreparedGroups, offsets: SeenOffsets, asked: _Asked, adds: OwnerChanges
 ) -> Starts:
-    """The client's own rule, with the bounds of the look-up it makes."""
+    """Apply the client's own rule, with the bounds of the look-up it makes."""
     roster, groups = prepared.roster, prepared.encoded.groups
     mode = roster.runs.start_mode[roster.run[adds.entry]]
     first, timestamp, deprecated = (
@@ -177,7 +182,7 @@ def _client_starts(
 def _timestamp_starts(
     prepared: PreparedGroups, offsets: SeenOffsets, asked: _Asked, newest: Ints, rows: Ints
 ) -> Starts:
-    """Return `protocol.timestamp_search.timestamp_search_bounds` of many."""
+    """Return `protocol.timestamp_search.timestamp_search_bounds` of many rows."""
     groups, group, queue = prepared.encoded.groups, asked.group[rows], asked.queue[rows]
     at_ms = groups.timestamp_ms[group]
     seen = offsets.rows

@@ -1,4 +1,4 @@
-"""Who had a queue before its new owner, and who else may write its commit meanwhile."""
+"""Holders of a queue before its new owner, and others that may write its commit meanwhile."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rebalance_core.kernels.starts.lookups import SeenCommits, SeenOffsets
 
 @dataclass(frozen=True, slots=True)
 class Holders:
-    """By row of new owners, by queue and moment: who had the queue before.
+    """Previous holders, a value per row of new owners; sorted by queue and moment.
 
-    There is one last holder, but in shared groups.
+    Except in shared groups there is one last holder.
     """
 
     queue: Ints
@@ -26,68 +26,68 @@ class Holders:
     earliest_ms: Ints
     latest_ms: Ints
     last_client: Ints
-    """The last holder, the first of several; -1: nobody ever held it."""
+    """The last holder, the first of several; -1: no client ever held it."""
     holder_row: Ints
     holder: Ints
-    """The rows and their last holders, one value each; by row."""
+    """The rows and their last holders, with a value per holder; sorted by row."""
     held_until_now: Bools
     stays: Bools
-    """Somebody else goes on holding the queue."""
+    """Another client keeps the queue."""
     since_ms: Ints
-    """When the last holder was given the queue."""
+    """When the last holder was assigned the queue."""
     taken_ms: Ints
-    """By when it had taken it; -1: before the log began."""
+    """The latest moment at which it had taken the queue; -1: before the log began."""
     alone: Bools
     """The last holder was the only process that held it."""
     alone_ms: Ints
-    """By when everybody before it had given the queue up; -1: there was nobody."""
+    """The moment by which all earlier holders had released the queue; -1: there was none."""
     dropped_ms: Ints
-    """When the last holder was told to give it up; -1: never."""
+    """When the last holder was notified to release it; -1: never."""
     gone_ms: Ints
-    """By when all had done so that ever gave it up; -1: nobody did."""
+    """The moment by which all releasing clients had done so; -1: no client released it."""
     others_start: Bools
-    """Somebody else may be given the queue, and commit, before the new owner reads."""
+    """Another client may be assigned the queue, and commit, before the new owner reads."""
     emptied_ms: Ints
-    """When the topic was deleted last; -1: never."""
+    """When the topic was last deleted; -1: never."""
     forgotten_ms: Ints
-    """When the broker forgot its commits last; -1: never."""
+    """When the broker last forgot its commits; -1: never."""
 
     @property
     def first(self) -> Bools:
-        """Nobody ever held it."""
+        """Mask of the rows whose queue no client ever held."""
         return self.last_client < 0
 
     @property
     def outlived(self) -> Bools:
-        """The queue was deleted while, or after, the last holder had it."""
+        """Whether the queue was deleted while, or after, the last holder had it."""
         return ~self.first & (self.since_ms < self.emptied_ms)
 
     @property
     def forgotten(self) -> Bools:
-        """All that the last holder can have committed, but for what it did on its way out."""
+        """Whether a deletion removed all of the last holder's commits but those on its way out."""
         return ~self.first & ~self.held_until_now & (self.dropped_ms <= self.forgotten_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """Commits in each row's window by clients that held the queue before; by row, oldest first."""
+    """Commits in each row's window by earlier holders of the queue; sorted by row, oldest first."""
 
     row: Ints
     at_ms: Ints
     offset: Ints
     client: Ints
     handing: Bools
-    """Of a client that persists the queue on its way out to the new owner."""
+    """Whether the client persists the queue as it hands it to the new owner."""
 
     @classmethod
     def none(cls) -> Inside:
-        """No commit."""
+        """Return no commits."""
         numbers = np.zeros(0, np.int64)
         return cls(numbers, numbers, numbers, numbers, numbers > 0)
 
 
 def lost_holders(prepared: PreparedGroups) -> Ints:
-    """(epoch, client) of all who were lost, as sorted pairs."""
+    """Return (epoch, client) of all lost holders, as sorted pairs."""
     epoch, client = lost_clients(prepared.encoded.events, prepared.membership, prepared.epochs)
     return np.unique(segments.pair(epoch, client))
 
@@ -95,13 +95,13 @@ def lost_holders(prepared: PreparedGroups) -> Ints:
 def handovers(
     prepared: PreparedGroups, adds: OwnerChanges, drops: OwnerChanges, offsets: SeenOffsets
 ) -> Holders:
-    """The handover of each add that is not INITIAL.
+    """Return the handover of each add that is not INITIAL.
 
     Args:
         prepared: the groups.
         adds: by queue and cell, as the drops.
         drops: of the same queues.
-        offsets: what was seen of them.
+        offsets: observations of the queues.
     """
     wanted, from_ms = adds.kind != INITIAL, prepared.epochs.from_ms[adds.epoch]
     first = segments.first_of_run(adds.queue)
@@ -136,14 +136,14 @@ def handovers(
 def commits_inside(
     prepared: PreparedGroups, adds: OwnerChanges, rows: Holders, commits: SeenCommits, lost: Ints
 ) -> Inside:
-    """Commits in (earliest_ms, latest_ms] of clients that held the queue before.
+    """Return commits in (earliest_ms, latest_ms] by clients that held the queue before.
 
     Args:
         prepared: the groups.
-        adds: of all new owners, those of INITIAL ones too.
-        rows: of the adds that are not INITIAL.
-        commits: what was committed.
-        lost: `lost_holders` of the prepared.
+        adds: of all new owners, INITIAL adds included.
+        rows: the adds that are not INITIAL.
+        commits: all commits.
+        lost: `lost_holders` of `prepared`.
     """
     first = commits.after(rows.queue, rows.earliest_ms)
     count = commits.after(rows.queue, rows.latest_ms) - first
@@ -157,7 +157,7 @@ def commits_inside(
     before = (client >= 0) & (at >= 0) & (since < rows.earliest_ms[row])
     row, commit, client = row[before], commit[before], client[before]
     epoch = adds.epoch[adds.kind != INITIAL][row]
-    # Who held the queue until now persists it, but for whoever was lost or takes it anew.
+    # The previous holder persists the offset, unless it was lost or takes the queue again.
     handing = rows.held_until_now[row] & (client != rows.client[row])
     holders = np.unique(segments.pair(rows.holder_row, rows.holder))
     handing &= segments.find(holders, segments.pair(row, client)) >= 0
@@ -168,9 +168,9 @@ def commits_inside(
 def release_times(
     prepared: PreparedGroups, cell: Ints, queue: Ints, drops: OwnerChanges
 ) -> tuple[Ints, Ints]:
-    """By when all had given the queue up that did so by each cell, and when the last was told to.
+    """Return when all earlier holders had released the queue, and when the last was notified.
 
-    -1 where nobody did.
+    Only releases up to each cell count; -1 where there is none.
     """
     gone_ms = segments.running_max(drops.latest_ms, drops.queue)
     at = np.searchsorted(drops.cell, cell, side="right") - 1
@@ -183,13 +183,13 @@ def release_times(
 
 
 def others_start(prepared: PreparedGroups, adds: OwnerChanges) -> Bools:
-    """By add: `Holders.others_start`, see `replay.pull_starts.PullStarts`."""
+    """Return `Holders.others_start` for each add, see `replay.pull_starts.PullStarts`."""
     from_ms, count = prepared.epochs.from_ms[adds.epoch], len(adds.queue)
     order = np.lexsort((adds.epoch, adds.client, adds.queue))
     last = segments.last_of_run(adds.queue[order], adds.client[order])
     again_ms = np.empty(count, np.int64)
     again_ms[order] = np.where(last, segments.NEVER, np.roll(from_ms[order], -1))
-    # the next epoch in which somebody adds the queue and may learn of it late
+    # the next epoch in which a client adds the queue and may learn about it late
     end = np.append(np.flatnonzero(segments.last_of_run(adds.queue, adds.epoch)), count)
     run_of = np.searchsorted(end, np.arange(count))
     late = np.where(prepared.epochs.seen_late[adds.epoch], np.arange(count), count)

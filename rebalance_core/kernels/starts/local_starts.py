@@ -17,14 +17,14 @@ def local_starts(
     adds: OwnerChanges,
     held_before: Bools,
 ) -> tuple[Starts, Bools]:
-    """`replay.pull_starts.PullStarts._local_start` of many.
+    """Return `replay.pull_starts.PullStarts._local_start` of many rows.
 
     Args:
         prepared: the groups.
-        commits: what was committed.
-        offsets: what was seen of the queues.
+        commits: all commits.
+        offsets: observations of the queues.
         adds: the rows.
-        held_before: by row: the client held the queue before.
+        held_before: for each row, whether the client held the queue before.
 
     Returns:
         The starts, and True for rows without a local store.

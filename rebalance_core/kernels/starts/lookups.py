@@ -1,4 +1,4 @@
-"""What was seen of queues and commits over time, looked up for many rows at once."""
+"""Observations of queues and commits over time, looked up for many rows at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rebalance_core.protocol.commits import (
 
 
 def may_lose(prepared: PreparedGroups, group: Ints, broker: Ints, sent_ms: Ints) -> Bools:
-    """`replay.outages.Outages.may_lose` of many commits."""
+    """Return `replay.outages.Outages.may_lose` of many commits."""
     events = prepared.encoded.events
     down = events.type == type_code(BROKER_DOWN)
     turns = np.flatnonzero(down | (events.type == type_code(BROKER_UP)))
@@ -37,13 +37,13 @@ def may_lose(prepared: PreparedGroups, group: Ints, broker: Ints, sent_ms: Ints)
 
 
 class SeenOffsets:
-    """Observations of each queue, oldest first; a deletion is one of an empty queue.
+    """Observations of each queue, oldest first; a deletion is an observation of an empty queue.
 
     Args:
         prepared: the groups.
-        queues: the queues asked about, by their index.
+        queues: the queues to look up, by their index.
         rows: rows of queue_offsets.
-        deletions: of the prepared.
+        deletions: of `prepared`.
     """
 
     def __init__(
@@ -63,26 +63,26 @@ class SeenOffsets:
         self._never_zeros = segments.pointers(rows.never_zero[self._order])
 
     def any(self, queue: Ints) -> Bools:
-        """True where the queue was ever observed."""
+        """Return True where the queue was ever observed."""
         return self._end[queue] > self._first[queue]
 
     def newest(self, queue: Ints, at_ms: Ints) -> Ints:
-        """The newest row not later than a moment, or `NONE`."""
+        """Return the newest row not later than a moment, or `NONE`."""
         at = self._after(queue, at_ms) - 1
         return self._rows(at, at >= self._first[queue])
 
     def emptied_ms(self, queue: Ints, at_ms: Ints) -> Ints:
-        """The last deletion not later than a moment, or `NONE`."""
+        """Return the last deletion not later than a moment, or `NONE`."""
         return self._deletions.last(self._topic_broker[queue], at_ms)
 
     def forgotten_ms(self, queue: Ints, at_ms: Ints) -> Ints:
-        """The last deletion with which the commits went, not later than a moment, or `NONE`."""
+        """Return the last deletion not later than a moment that removed the commits, or `NONE`."""
         return self._forgetting.last(self._topic_broker[queue], at_ms)
 
     def first_from(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
-        """The oldest row not earlier than a moment, or `NONE`.
+        """Return the oldest row not earlier than a moment, or `NONE`.
 
-        `NONE`, too, where the queue that is asked about is deleted before.
+        `NONE`, too, where the queue is deleted before that row.
         """
         at = self._from(queue, at_ms)
         row = self._rows(at, at < self._end[queue])
@@ -90,9 +90,9 @@ class SeenOffsets:
         return np.where(same, row, segments.NONE)
 
     def last_before(self, queue: Ints, before_ms: Ints, by_ms: Ints) -> Ints:
-        """The newest row earlier than one moment and not later than another, or `NONE`.
+        """Return the newest row earlier than one moment and not later than another, or `NONE`.
 
-        Of the queue that is there at the second moment.
+        The row describes the queue that exists at the second moment.
         """
         at = np.minimum(self._from(queue, before_ms), self._after(queue, by_ms)) - 1
         row = self._rows(at, at >= self._first[queue])
@@ -100,9 +100,12 @@ class SeenOffsets:
         return np.where(same, row, segments.NONE)
 
     def zeros_around(self, queue: Ints, from_ms: Ints, to_ms: Ints) -> tuple[Ints, Ints, Ints]:
-        """Rows in [from_ms, to_ms] and the first one after them.
+        """Count rows in [from_ms, to_ms] plus the first row after them.
 
-        How many, in how many the broker would answer 0, and in how many surely not 0.
+        Returns:
+            The number of rows, of those in which the broker would answer 0, and of those in which
+                it
+            surely would not.
         """
         row = self.first_from(queue, to_ms, from_ms)
         end_ms = np.where(row >= 0, pick(self.rows.at_ms, row), to_ms)
@@ -111,13 +114,15 @@ class SeenOffsets:
         return end - first, zeros[end] - zeros[first], never[end] - never[first]
 
     def max_by(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
-        """An upper bound of the max offset at a moment; `NONE` after the last observation."""
+        """Return an upper bound of the max offset at a moment, or `NONE` after the last
+        observation.
+        """
         return pick(self.rows.max_offset, self.first_from(queue, at_ms, asked_ms))
 
     def most_by(self, queue: Ints, at_ms: Ints, asked_ms: Ints) -> Ints:
-        """The highest max offset seen by a moment of the queue that is there at another, or `NONE`.
+        """Return the highest max offset observed by a moment, on the queue that exists at another.
 
-        The queue as it was between two deletions.
+        Deletions separate the queues of a name. `NONE`: no such observation.
         """
         born_ms = self.emptied_ms(queue, asked_ms)
         row = self.newest(queue, at_ms)
@@ -133,7 +138,7 @@ class SeenOffsets:
 
     @cached_property
     def _most_so_far(self) -> Ints:
-        """By row: the highest max offset of the same queue between two deletions."""
+        """The highest max offset of the same queue so far, between two deletions."""
         born_ms = self._deletions.last(segments.halves(self._keys)[0], self._at_ms)
         life = np.cumsum(segments.first_of_run(self._keys, born_ms), dtype=np.int64)
         most = np.full(len(self.rows.at_ms), segments.NONE, np.int64)
@@ -155,11 +160,11 @@ class SeenOffsets:
 
 
 class SeenCommits:
-    """Commits on each queue, oldest first, of anybody and of each client.
+    """Commits on each queue, oldest first, over all clients and per client.
 
     Args:
         prepared: the groups.
-        queues: the queues asked about, by their index.
+        queues: the queues to look up, by their index.
         rows: rows of committed_offsets.
     """
 
@@ -177,7 +182,7 @@ class SeenCommits:
         self._first, self._end = segments.equal_range(keys[known], wanted)
         lost = may_lose(prepared, rows.group[known], rows.broker[known], self.at_ms)
         self.kept = (self.client < 0) | ~lost
-        """The broker got it, or was seen to have it."""
+        """The broker received the commit, or was seen to have it."""
         self._newest_kept = segments.last_true(self.kept, segments.first_of_run(queue))
         self._by_client = np.lexsort((np.arange(len(known)), self.client, queue))
         self._client_keys = segments.pair(queue, self.client + 1)[self._by_client]
@@ -187,19 +192,19 @@ class SeenCommits:
         )
 
     def newest(self, queue: Ints, at_ms: Ints) -> Ints:
-        """The newest row not later than a moment, or `NONE`."""
+        """Return the newest row not later than a moment, or `NONE`."""
         at = self.after(queue, at_ms) - 1
         return np.where(at >= self._first[queue], at, segments.NONE)
 
     def after(self, queue: Ints, at_ms: Ints) -> Ints:
-        """Return where the queue's rows later than a moment begin."""
+        """Return the position of the queue's first row later than a moment."""
         return segments.bisect(self.at_ms, self._first[queue], self._end[queue], at_ms, right=True)
 
     def newest_of(self, queue: Ints, client: Ints, at_ms: Ints, *, kept: bool = False) -> Ints:
-        """The newest row of one client not later than a moment, or `NONE`.
+        """Return the newest row of a client not later than a moment, or `NONE`.
 
-        Client -1 is the broker: rows that do not say who committed. With ``kept`` only those that
-        no outage of the broker may have lost.
+        Client -1 is the broker: rows that do not name the committing client. With ``kept`` only
+        rows count that no outage of the broker may have lost.
         """
         first, end = self._of_client(queue, client)
         at = segments.bisect(self._client_ms, first, end, at_ms, right=True) - 1
@@ -212,17 +217,18 @@ class SeenCommits:
         )
 
     def arrived(self, queue: Ints, at_ms: Ints) -> Ints:
-        """The newest row that the broker surely has at a moment, or `NONE`.
+        """Return the newest row that has surely reached the broker by a moment, or `NONE`.
 
-        What a client says it has sent may still be under way; what was seen on the broker is there.
+        A commit that a client reports may still be under way; a commit seen on the broker has
+        arrived.
         """
         sent = pick(self._newest_kept, self.newest(queue, at_ms - COMMIT_TRANSIT_MS))
         return np.maximum(sent, self.newest_of(queue, np.full(len(queue), segments.NONE), at_ms))
 
     def highest(self, queue: Ints, after_ms: Ints, to_ms: Ints) -> Ints:
-        """The highest offset committed in (after_ms, to_ms], or `NONE`.
+        """Return the highest offset committed in (after_ms, to_ms], or `NONE`.
 
-        Cost: all commits in there.
+        Cost: all commits in that period.
         """
         first = self.after(queue, after_ms)
         count = np.maximum(self.after(queue, to_ms) - first, 0)
@@ -234,7 +240,7 @@ class SeenCommits:
         )
 
     def highest_of(self, queue: Ints, client: Ints, to_ms: Ints) -> Ints:
-        """The highest offset that the client committed by a moment, or `NONE`."""
+        """Return the highest offset that the client committed by a moment, or `NONE`."""
         before_all = np.full(len(queue), segments.NONE, np.int64)
         asker, row = self.within_of(queue, client, before_all, to_ms)
         found = before_all.copy()
@@ -244,7 +250,7 @@ class SeenCommits:
     def within_of(
         self, queue: Ints, client: Ints, after_ms: Ints, to_ms: Ints
     ) -> tuple[Ints, Ints]:
-        """(index of the asker, row) of the client's rows in (after_ms, to_ms], oldest first."""
+        """Return (query index, row) of the client's rows in (after_ms, to_ms], oldest first."""
         first, end = self._of_client(queue, client)
         begin = segments.bisect(self._client_ms, first, end, after_ms, right=True)
         count = segments.bisect(self._client_ms, first, end, to_ms, right=True) - begin
@@ -256,11 +262,11 @@ class SeenCommits:
 
 
 def pick(values: Ints, row: Ints) -> Ints:
-    """The value of each row; `NONE` where there is no row."""
+    """Return the value of each row; `NONE` where there is no row."""
     return np.append(values, segments.NONE)[row]
 
 
 def _queue_keys(prepared: PreparedGroups, rows: Observations | Commits) -> Ints:
-    """(topic on broker, queue id) of each row; -1 for a queue that no group reads."""
+    """Return (topic on broker, queue id) of each row; -1 for a queue that no group reads."""
     of = index_of(prepared.grid.brokers, rows.group, rows.topic, rows.broker)
     return np.where(of >= 0, segments.pair(of, rows.queue_id), -1)

@@ -1,4 +1,4 @@
-"""Where the owner of a queue starts that was popped before: see `replay.popped_queues`."""
+"""Where the owner of a formerly popped queue starts: see `replay.popped_queues`."""
 
 import numpy as np
 
@@ -16,11 +16,11 @@ from rebalance_core.kernels.starts.starts import (
 
 
 def popped_since(prepared: PreparedGroups, queues: Queues, adds: OwnerChanges) -> Ints:
-    """By add: when its topic was shared first; `NONE`: not since the queue's last owner.
+    """Return when each add's topic was first shared; `NONE`: not since the queue's last owner.
 
     Args:
         prepared: the groups.
-        queues: what the adds are about.
+        queues: the queues of the adds.
         adds: of all new owners, by queue and epoch.
     """
     shared, epochs, grid = prepared.popped, prepared.epochs, prepared.grid
@@ -33,7 +33,7 @@ def popped_since(prepared: PreparedGroups, queues: Queues, adds: OwnerChanges) -
     last = last_true(shared.cells, begins)[offset + adds.epoch]
     first_cell = np.full(len(grid.topics.group), NONE)
     cells = np.flatnonzero(shared.cells)[::-1]
-    first_cell[of[cells]] = cells  # the first one is set last
+    first_cell[of[cells]] = cells  # assigning backwards leaves the first value
     steps = np.flatnonzero(first_of_run(adds.queue, adds.epoch))
     step = np.searchsorted(steps, np.arange(len(adds.queue)), side="right") - 1
     before = steps[np.maximum(step - 1, 0)]
@@ -59,9 +59,9 @@ def put_popped(
         since_ms: `popped_since` of each row; `NONE`: not popped.
         mine: the rows.
         stored: the newest commit that the broker still knows, or `NONE`.
-        forgotten_ms: when the broker forgot its commits last.
-        commits: what was committed.
-        offsets: what was seen of the queues.
+        forgotten_ms: when the broker last forgot its commits.
+        commits: all commits.
+        offsets: observations of the queues.
         earliest_ms: of each row.
     """
     rows = np.flatnonzero(since_ms >= 0)

@@ -38,11 +38,11 @@ from rebalance_core.protocol.commits import COMMIT_TRANSIT_MS
 
 
 class PullStartArrays:
-    """Answers for the pieces of a prepared.
+    """Start offsets for the pieces of prepared groups.
 
     Args:
         prepared: the groups.
-        holdings: of this prepared.
+        holdings: of `prepared`.
     """
 
     def __init__(self, prepared: PreparedGroups, holdings: Holdings) -> None:
@@ -60,7 +60,7 @@ class PullStartArrays:
         self._retry = encoded.topic_is_retry[topics]
 
     def rows(self, piece: Piece) -> pa.RecordBatch:
-        """One row per ADD of the piece that is not INITIAL; names are coded."""
+        """Return a row per ADD of the piece that is not INITIAL; names are coded."""
         changes = self._differ.changes(piece)
         adds = changes.where(changes.is_add)
         mine = adds.where(adds.kind != INITIAL)
@@ -79,7 +79,7 @@ class PullStartArrays:
     def _put_local(
         self, commits: SeenCommits, adds: OwnerChanges, mine: OwnerChanges, starts: Starts
     ) -> None:
-        """The starts of clients that keep offset files."""
+        """Set the starts of clients that keep offset files."""
         held_before = ~first_of_run(adds.queue, adds.client)[adds.kind != INITIAL]
         answers, unset = local_starts(self._prepared, commits, self._offsets, mine, held_before)
         starts.update(np.arange(len(mine.queue)), answers)
@@ -101,7 +101,7 @@ class PullStartArrays:
         self, commits: SeenCommits, piece: Block | Shared, changes: OwnerChanges,
         mine: OwnerChanges, starts: Starts,
     ) -> None:  # fmt: skip
-        """The starts of groups whose commits the broker keeps."""
+        """Set the starts of groups whose commits the broker keeps."""
         adds, drops = changes.where(changes.is_add), changes.where(~changes.is_add)
         handover = (
             shared_handovers(self._prepared, piece, adds, drops, self._offsets)
@@ -165,7 +165,7 @@ class PullStartArrays:
         mine: OwnerChanges,
         starts: Starts,
     ) -> Bools:
-        """Set the rows of a shared piece whose answer is not the group's commit, and say which.
+        """Set the rows of a shared piece that the group's commit does not decide, and return them.
 
         Members that read everything have their own files.
         """
@@ -187,14 +187,14 @@ class PullStartArrays:
     def _own_where_local(
         self, commits: SeenCommits, mine: OwnerChanges, starts: Starts, row: Ints
     ) -> Ints:
-        """The row of each, or the client's newest own one where its local store decides."""
+        """Return the row of each, or the client's newest own row where its local store decides."""
         local = np.flatnonzero(starts.rule == LOCAL_STORE)
         found, earliest_ms = row.copy(), self._prepared.epochs.from_ms[mine.epoch[local]]
         found[local] = commits.newest_of(mine.queue[local], mine.client[local], earliest_ms)
         return found
 
     def _open_deleted(self, mine: OwnerChanges, starts: Starts) -> None:
-        """A topic that is deleted and made anew inside the window has other answers."""
+        """Set the answers for a topic that is deleted and recreated inside the window."""
         earliest_ms = self._prepared.epochs.from_ms[mine.epoch]
         deleted = self._offsets.emptied_ms(mine.queue, mine.latest_ms) > earliest_ms
         deleted &= (starts.low >= 0) & np.isin(starts.rule, OF_THE_QUEUE)
@@ -238,7 +238,7 @@ class PullStartArrays:
         )
 
     def _stored(self, adds: OwnerChanges, starts: Starts, earliest_ms: Ints) -> Ints:
-        """The newest commit before: the client's own where its local store decides."""
+        """Return the newest earlier commit: the client's own where its local store decides."""
         commits = self._commits
         if commits is None:
             return np.full(len(adds.queue), NONE, np.int64)
@@ -249,7 +249,7 @@ class PullStartArrays:
 
 
 def _put_missing(piece: Piece, mine: OwnerChanges, starts: Starts) -> Bools:
-    """Set the rows of queues that cannot be read, which only CONFIG lists, and say which."""
+    """Set the rows of unreadable queues, which only CONFIG lists, and return them."""
     missing = ~piece.cells.readable[mine.cell]
     starts.fail(missing)
     return missing

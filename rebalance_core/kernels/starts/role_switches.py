@@ -1,4 +1,4 @@
-"""Losses and returns of masters that have to do with each queue.
+"""Losses and returns of masters that affect each queue.
 
 See `replay.role_switches.RoleSwitches`.
 """
@@ -24,20 +24,20 @@ _WITHOUT_END = [MASTER_MODES.index(mode) for mode in (REFUSED, SLAVE_READ)]
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """By row: the role switches of its queue that began before the end of its window."""
+    """Role switches of each row's queue that began before the end of its window."""
 
     count: Ints
     kept_ms: Ints
-    """What had arrived by then, whoever answers knows; `NEVER`: there is none."""
+    """The answering broker knows commits that had arrived by then; `NEVER`: there is no switch."""
     settled_ms: Ints
-    """By when all are over; `NEVER`: one lasts, `NONE`: there is none."""
+    """When all switches are over; `NEVER`: a switch lasts, `NONE`: there is none."""
 
     def __len__(self) -> int:
         return len(self.count)
 
     @property
     def any(self) -> Bools:
-        """There is one."""
+        """Whether there is such a switch."""
         return self.count > 0
 
 
@@ -46,7 +46,7 @@ class RoleSwitchArrays:
 
     Args:
         prepared: the groups.
-        queues: the queues asked about, by their index.
+        queues: the queues to look up, by their index.
     """
 
     def __init__(self, prepared: PreparedGroups, queues: Queues) -> None:
@@ -69,7 +69,7 @@ class RoleSwitchArrays:
         return len(self.began_ms) > 0
 
     def first(self, queue: Ints) -> Ints:
-        """Return where the switches of each queue begin."""
+        """Return the position of each queue's first switch."""
         return self._first[self._broker[queue]]
 
     def until(self, queue: Ints, at_ms: Ints) -> Ints:
@@ -79,15 +79,15 @@ class RoleSwitchArrays:
         return segments.bisect(self.began_ms, first, end, at_ms, right=True) - first
 
     def switched(self, queue: Ints, count: Ints) -> Switched:
-        """Combine so many of each queue's first switches."""
+        """Combine the first `count` switches of each queue."""
         last = np.where(count > 0, self.first(queue) + count - 1, segments.NONE)
         kept_ms = np.append(self._least_kept, segments.NEVER)[last]
         return Switched(count, kept_ms, pick(self._all_over, last))
 
     def newest(self, commits: SeenCommits, queue: Ints, at_ms: Ints) -> Ints:
-        """The newest commit not later than a moment that whoever answers then knows, or `NONE`.
+        """Return the newest commit not later than a moment that the answering broker knows.
 
-        A master that is back does not know what went to its slaves.
+        A master that has returned does not know commits that went to its slaves. `NONE`: no commit.
         """
         row, outages = commits.newest(queue, at_ms), self._outages
         first, end = self._outages_of(queue)
@@ -105,7 +105,9 @@ class RoleSwitchArrays:
         return row
 
     def has_no_end(self, queue: Ints, earliest_ms: Ints, latest_ms: Ints) -> Bools:
-        """In all of the window only slaves are there, which do not know the end of a queue."""
+        """Return whether only slaves, which do not know a queue's end, are up throughout the
+        window.
+        """
         outages = self._outages
         first, end = self._outages_of(queue)
         outage = segments.bisect(outages.down_ms, first, end, earliest_ms, right=True) - 1
@@ -119,7 +121,7 @@ class RoleSwitchArrays:
 
 
 def _switches(keys: Ints, outages: OutageSpans) -> tuple[Ints, Ints, Ints, Ints]:
-    """(index of the key, began_ms, kept_ms, settled_ms) by key, began_ms and kept_ms.
+    """Return (key index, began_ms, kept_ms, settled_ms), sorted by key, began_ms and kept_ms.
 
     Args:
         keys: (group, broker) with readable queues, as sorted pairs.

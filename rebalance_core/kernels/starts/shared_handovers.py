@@ -1,4 +1,4 @@
-"""Handovers where several processes may hold a queue: see `replay.stored_start.Past`."""
+"""Handovers of queues that several processes may hold: see `replay.stored_start.Past`."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def shared_handovers(
     drops: OwnerChanges,
     offsets: SeenOffsets,
 ) -> Holders:
-    """The handover of each add that is not INITIAL.
+    """Return the handover of each add that is not INITIAL.
 
     Args:
         prepared: the groups.
         piece: who holds what.
         adds: of the piece, by cell.
         drops: of the piece, by cell.
-        offsets: what was seen of the queues.
+        offsets: observations of the queues.
     """
     mine = adds.where(adds.kind != INITIAL)
     queue, cell, at_ms = mine.queue, mine.cell, prepared.epochs.from_ms[mine.epoch]
@@ -58,17 +58,17 @@ def shared_past(
     drops: OwnerChanges,
     offsets: SeenOffsets,
 ) -> Holders:
-    """A handover without a new owner at each moment, from whoever had the queue before the cell.
+    """Return a handover without a new owner at each moment, from the holders before the cell.
 
     Args:
         prepared: the groups.
         piece: who holds what.
-        queue: one value a handover, as the two that follow.
+        queue: a value per handover, as the two that follow.
         cell: of the queue.
         at_ms: the moment.
         adds: of the piece, by cell.
         drops: of the piece, by cell.
-        offsets: what was seen of the queues.
+        offsets: observations of the queues.
     """
     cells, from_ms = piece.cells, prepared.epochs.from_ms
     opening = cells.first[cells.segment[cell]]
@@ -106,7 +106,7 @@ def shared_past(
 
 
 def _holders(held: Periods, cell: Ints) -> tuple[Ints, Ints]:
-    """(row, client) of all that hold the queue in the cell of each row; by row and client."""
+    """Return (row, client) of all that hold the queue in each row's cell, sorted."""
     asked = np.unique(cell[cell >= 0])
     first = np.searchsorted(asked, held.begin)
     count = np.searchsorted(asked, held.end) - first
@@ -119,7 +119,7 @@ def _holders(held: Periods, cell: Ints) -> tuple[Ints, Ints]:
 
 
 def _last_before(cells: Ints, cell: Ints, opening: Ints) -> Ints:
-    """The index of the last of some sorted cells before each cell, in its segment; or `NONE`."""
+    """Return the index of the last sorted cell before each cell in its segment, or `NONE`."""
     at = np.searchsorted(cells, cell) - 1
     known = (at >= 0) & (np.append(cells, segments.NONE)[at] >= opening)
     return np.where(known, at, segments.NONE)
@@ -130,19 +130,19 @@ def chained_lows(
 ) -> Ints:
     """Return `replay.stored_start.Past.low` before each row: the lowest start of earlier holders.
 
-    Rows of one step of a queue share what came before, and together bound what comes after; where
-    a holder stays, so does its own lowest start.
+    Rows of a step of a queue share their past, and together bound later rows; where a holder stays,
+    so does its own lowest start.
 
     Args:
-        step: rows with equal ones are of one step; it never falls.
-        queue: of each row; it never falls.
+        step: rows of a step have equal numbers; ascending.
+        queue: of each row; ascending.
         low: as `stored_starts.chain_lows` takes it.
         sent_back: as `stored_starts.chain_lows` takes it.
         chained: as `stored_starts.chain_lows` takes it.
-        stays: by row, equal in a step: another client goes on holding the queue.
+        stays: for each row, equal in a step: whether another client keeps the queue.
 
     Returns:
-        `NONE` where it is unknown.
+        The lowest starts; `NONE` where unknown.
     """
     if not len(step):
         return low

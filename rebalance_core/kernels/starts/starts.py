@@ -1,4 +1,4 @@
-"""The start of many new owners: rule, answer and bounds."""
+"""The starts of many new owners: rule, answer and bounds."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ RULES = (
     PULL_ALWAYS_ZERO,
 ) = range(len(RULES))
 OF_THE_QUEUE = (STORED, BROKER_ZERO, MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH)
-"""Rules whose answer is another one when the topic is deleted and made anew."""
+"""Rules whose answer changes when the topic is deleted and recreated."""
 OK, FAILED, UNKNOWN = range(len(START_STATUSES))  # codes, in the order of the words
 
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """One value a row; offsets are `NONE` where nothing is known. Changed in place."""
+    """Starts, with a value per row; offsets are `NONE` where unknown. Changed in place."""
 
     rule: Ints
     offset: Ints
@@ -51,7 +51,7 @@ class Starts:
 
     @classmethod
     def unknown(cls, count: int) -> Starts:
-        """No rule, no offset, no bounds."""
+        """Return starts without rule, offset or bounds."""
         columns = np.full((len(fields(cls)), count), segments.NONE)
         columns[-1] = UNKNOWN
         return cls(*columns)
@@ -74,19 +74,19 @@ class Starts:
             np.copyto(getattr(self, name), value, where=mask)
 
     def take(self, rows: Ints) -> Starts:
-        """Some of the rows."""
+        """Return some of the rows."""
         return Starts(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def zero(self, mask: Bools, rule: Ints | int) -> None:
-        """Rules that give 0 whatever was seen."""
+        """Set rows to a rule that gives 0 whatever was observed."""
         self.put(mask, rule, 0, 0, 0)
 
     def fail(self, mask: Bools) -> None:
-        """Rows whose owner gets no start."""
+        """Set rows whose owner gets no start."""
         self.put(mask, QUERY_FAILED, segments.NONE, segments.NONE, segments.NONE, FAILED)
 
     def without_end(self, mask: Bools) -> None:
-        """Rows where no broker answers where the queue ends: only a 0 of the broker is one."""
+        """Set rows for which no broker knows the queue's end: only the broker's 0 is an answer."""
         mask = mask & np.isin(self.rule, (MAX_OFFSET, RETRY_MAX, TIMESTAMP_SEARCH))
         failed = mask & ((self.low < 0) | (self.low == self.offset))
         self.fail(failed)

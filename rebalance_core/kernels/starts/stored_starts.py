@@ -1,6 +1,6 @@
 """Where members start on queues that a member of their group held or committed before.
 
-What bounds a start, and why, says `replay.stored_start`.
+`replay.stored_start` explains what bounds a start.
 """
 
 from dataclasses import replace
@@ -21,17 +21,17 @@ from rebalance_core.protocol.commits import (
 from rebalance_core.protocol.settling_windows import ROUTE_MS
 
 MANY = 1 << 20
-"""Holders looked at at a time."""
+"""Holders per batch."""
 BIGGEST = np.iinfo(np.int64).max
 """No offset is higher."""
 
 
 class StoredStartArrays:
-    """`replay.stored_start.StoredStarts` of many.
+    """`replay.stored_start.StoredStarts` of many rows.
 
     Args:
-        commits: what was committed.
-        offsets: what was seen of the queues.
+        commits: all commits.
+        offsets: observations of the queues.
         rows: the new owners.
         inside: of these rows.
         switches: of their masters.
@@ -46,19 +46,21 @@ class StoredStartArrays:
         self._bounds = segments.pointers(np.bincount(inside.row, minlength=len(rows.queue)))
         newest = switches.newest(commits, rows.queue, rows.earliest_ms)
         self.stored = self._since(newest, rows.forgotten_ms)
-        """The newest commit that whoever answers still knows, or `NONE`."""
+        """The newest commit that the answering broker still knows, or `NONE`."""
         self.arrived = self._arrived(rows.earliest_ms, rows.forgotten_ms)
-        """The newest one that the broker surely has."""
+        """The newest commit that the broker surely has."""
         self.unsure = self._may_be_unknown(switched)
-        """Nothing says that a commit had arrived, and that no loss of a master took it."""
+        """No evidence shows that a commit had arrived and that no loss of a master took it."""
         self.switched = self._settle(switched)
-        """By row: commits may still get lost, or be made by others than the owner."""
+        """For each row, whether commits may still get lost, or come from clients other than the
+        owner.
+        """
 
     def starts(self, uncommitted: Starts) -> tuple[Starts, Bools]:
-        """The starts, and which rows' lowest still depends on the owner's before.
+        """Return the starts, and which rows' lowest start still depends on the previous owner's.
 
-        Such a row's low, and its offset where that is `NONE`, are completed by `chain_lows`; the
-        low of `switched` ones by what `switched_lows` says, too.
+        `chain_lows` completes such a row's low, and its offset where that is `NONE`;
+        `switched_lows` also bounds the low of `switched` rows.
 
         Args:
             uncommitted: where the members start if the broker knows no commit.
@@ -100,9 +102,9 @@ class StoredStartArrays:
         return np.where(some, lost, self.arrived < 0)
 
     def _settle(self, switched: Switched) -> Bools:
-        """Take rows as if they had no role switch where a later commit decides; the others' mask.
+        """Drop role switches of rows that a later commit decides; return the mask of the others.
 
-        That is what they still are then.
+        The others remain switched.
         """
         over = switched.any & (switched.settled_ms != segments.NEVER)
         if over.any():
@@ -121,7 +123,7 @@ class StoredStartArrays:
         return np.where(pick(self._commits.at_ms, row) > after_ms, row, segments.NONE)
 
     def _with_holders(self, least: Ints, most: Ints) -> tuple[Ints, Ints]:
-        """The extremes with the last holders' newest commits, where they are known."""
+        """Return the extremes with the last holders' newest commits, where they are known."""
         rows, commits = self._rows, self._commits
         least, most = least.copy(), most.copy()
         for some in np.split(np.arange(len(rows.holder)), range(MANY, len(rows.holder), MANY)):
@@ -134,13 +136,13 @@ class StoredStartArrays:
         return least, most
 
     def _newest_sent(self, at_ms: Ints) -> Ints:
-        """The newest commit of the only last holder that no outage of the broker may have lost."""
+        """Return the newest commit of a sole last holder that no broker outage may have lost."""
         rows = self._rows
         row = self._commits.newest_of(rows.queue, rows.last_client, at_ms, kept=True)
         return np.where(rows.first, segments.NONE, row)
 
     def _is_final(self, row: Ints) -> Bools:
-        """Nobody could write any more when the commit arrived, and it had by the event."""
+        """Return whether no client could still write when the commit arrived, by the event."""
         rows = self._rows
         at_ms, client = pick(self._commits.at_ms, row), pick(self._commits.client, row)
         kept = np.append(self._commits.kept, False)[row]
@@ -149,7 +151,7 @@ class StoredStartArrays:
         return (row >= 0) & ~rows.first & ~rows.held_until_now & np.where(client < 0, seen, sent)
 
     def base(self) -> Ints:
-        """The newest commit after which nobody wrote less, or `NONE`."""
+        """Return the newest commit after which no client wrote less, or `NONE`."""
         rows, arrived = self._rows, self.arrived
         alone_ms = np.maximum(rows.forgotten_ms, rows.alone_ms + COMMIT_TRANSIT_MS - 1)
         sent_ms = rows.earliest_ms - COMMIT_TRANSIT_MS
@@ -163,14 +165,14 @@ class StoredStartArrays:
         return np.where(rows.first | self._is_final(arrived), arrived, alone)
 
     def _handed_over(self) -> Ints:
-        """Return the offset that the last holder is seen to persist on the way out, or `NONE`."""
+        """Return the offset that the last holder is seen to persist on its way out, or `NONE`."""
         inside = self._inside
         handed = np.full(len(self._rows.queue), segments.NONE, np.int64)
         handed[inside.row[inside.handing]] = inside.offset[inside.handing]
         return handed
 
     def _high(self, most: Ints) -> Ints:
-        """Return the queue's end when the last owner that can have written gave it up."""
+        """Return the queue's end when the last owner that may have written released the queue."""
         rows = self._rows
         end_ms = np.minimum(rows.gone_ms, rows.latest_ms)
         last_ms = segments.extreme(np.maximum, self._inside.at_ms, self._bounds, segments.NONE)
@@ -179,13 +181,13 @@ class StoredStartArrays:
         end_ms = np.where(shared | back | rows.first, rows.latest_ms, end_ms)
         top = self._offsets.max_by(rows.queue, end_ms, rows.earliest_ms)
         if self.switched.any():
-            # a slave may know a commit of messages that it has not got
+            # a slave may know a commit of messages that it does not have yet
             seen = self._offsets.most_by(rows.queue, rows.latest_ms, rows.earliest_ms)
             most = np.where(self.switched, np.maximum(most, seen), most)
         return np.where(top >= 0, np.maximum(top, most), segments.NONE)
 
     def _may_be_old(self, base: Ints) -> Bools:
-        """The broker may answer what was committed on a queue of that name that was deleted."""
+        """Return whether the broker may answer with a commit on a deleted queue of the name."""
         rows, born_ms = self._rows, self._rows.emptied_ms
         kept = rows.forgotten_ms < born_ms
         recent = rows.earliest_ms <= born_ms + ROUTE_MS + COMMIT_TRANSIT_MS
@@ -194,29 +196,30 @@ class StoredStartArrays:
 
 
 def _with(offset: Ints, least: Ints, most: Ints) -> tuple[Ints, Ints]:
-    """The extremes with one more offset, where it is known."""
+    """Return the extremes with another offset, where it is known."""
     return np.minimum(least, np.where(offset >= 0, offset, BIGGEST)), np.maximum(most, offset)
 
 
 def highest(one: Ints, other: Ints) -> Ints:
-    """The higher of two upper bounds; `NONE`: there is none."""
+    """Return the higher of two upper bounds; `NONE`: unbounded."""
     return np.where((one >= 0) & (other >= 0), np.maximum(one, other), segments.NONE)
 
 
 def chain_lows(low: Ints, sent_back: Ints, queue: Ints, chained: Bools) -> Ints:
-    """The lowest start of the owner before, its first pull corrected, for each chained row.
+    """Return the previous owner's lowest start, its first pull corrected, for each chained row.
 
-    Chained rows of a queue follow each other: what one owner can have started at bounds the next.
+    Chained rows of a queue follow each other: the possible starts of an owner bound the next
+    owner's.
 
     Args:
-        low: the lowest start of each row; of a chained row without what came before (`BIGGEST`:
-            nothing else bounds it); `NONE`: unknown.
-        sent_back: where the row's owner is sent if its start is illegal; `BIGGEST`: nowhere.
-        queue: the queue of each row; rows are by queue and moment.
-        chained: rows whose lowest start depends on the owner's before.
+        low: the lowest start of each row; of a chained row without its past (`BIGGEST`: nothing
+            else bounds it); `NONE`: unknown.
+        sent_back: where the row's owner is redirected if its start is illegal; `BIGGEST`: nowhere.
+        queue: of each row; rows are sorted by queue and moment.
+        chained: rows whose lowest start depends on the previous owner's.
 
     Returns:
-        `NONE` for rows that are not chained, and where the start of the owner before is unknown.
+        `NONE` for rows that are not chained, and where the previous owner's start is unknown.
     """
     first = segments.first_of_run(queue)
     unknown = first | np.roll((low < 0) & ~chained, 1)

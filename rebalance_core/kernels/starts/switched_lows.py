@@ -1,8 +1,7 @@
-"""The lowest starts of queues whose commits a loss of a master may have taken.
+"""The lowest starts of queues whose commits the loss of a master may have taken.
 
-What the master can have had at each loss bounds every start until it settles, and may depend on
-where the owner of that time started: see
-`replay.stored_start.StoredStarts.follow_masters`.
+The master's possible commits at each loss bound every start until it settles, and may depend on
+where the owner of that time started: see `replay.stored_start.StoredStarts.follow_masters`.
 """
 
 from dataclasses import dataclass
@@ -24,18 +23,18 @@ from rebalance_core.kernels.starts.stored_starts import BIGGEST, StoredStartArra
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Every queue and epoch in which a client takes or gives up the queue; by both."""
+    """Every queue and epoch in which a client takes or releases the queue; sorted by both."""
 
     queue: Ints
     epoch: Ints
     cell: Ints
     count: Ints
-    """Role switches of the queue known so far."""
+    """Role switches of the queue that are known up to this step."""
     new: Ints
-    """How many of them are known from this step on."""
+    """How many of them become known at this step."""
 
     def count_at(self, queue: Ints, epoch: Ints) -> Ints:
-        """The count of some of the steps."""
+        """Return the number of steps at each queue and epoch."""
         if not len(self.queue):
             return np.zeros(len(queue), np.int64)
         return self.count[
@@ -44,7 +43,7 @@ class Steps:
 
 
 def find_steps(changes: OwnerChanges, switches: RoleSwitchArrays) -> Steps:
-    """The steps of a piece's changes; none where no master was ever lost."""
+    """Return the steps of a piece's changes; none where no master was ever lost."""
     if not switches:
         changes = changes.where(np.zeros(0, np.int64))
     order = np.argsort(segments.pair(changes.queue, changes.epoch), kind="stable")
@@ -59,12 +58,14 @@ def find_steps(changes: OwnerChanges, switches: RoleSwitchArrays) -> Steps:
 
 @dataclass(frozen=True, slots=True)
 class SwitchedLows:
-    """By new owner: the lowest offset that anybody can have committed, or kept, in all switches."""
+    """Lowest offsets that any client can have committed, or kept, over the switches before an
+    add.
+    """
 
     known: Ints
-    """As far as it is known; `BIGGEST`: nothing is."""
+    """The bound as far as it is known; `BIGGEST`: unknown."""
     asks: Bools
-    """It is bounded, too, by where the owner before can have started, from this row on."""
+    """From this row on, the previous owner's possible start is a bound, too."""
 
     def chained(
         self,
@@ -75,18 +76,18 @@ class SwitchedLows:
         switched: Bools,
         stays: Bools,
     ) -> tuple[Ints, Ints]:
-        """The lowest start of whoever held the queue before each row, `NONE` if unknown; and the
-        row's own.
+        """Return the lowest start of each row's previous holders (`NONE`: unknown) and the row's
+        own.
 
-        Rows of one step of a queue share what came before, and together bound what comes after.
+        Rows of a step of a queue share their past, and together bound later rows.
 
         Args:
             mine: the rows.
             low: as `stored_starts.chain_lows` takes it.
             sent_back: as `stored_starts.chain_lows` takes it.
             chained: as `stored_starts.chain_lows` takes it.
-            switched: rows that all this bounds.
-            stays: by row, equal in a step: another client goes on holding the queue.
+            switched: rows that these switches bound.
+            stays: for each row, equal in a step: whether another client keeps the queue.
         """
         least, begins = low.copy(), np.flatnonzero(segments.first_of_run(mine.queue, mine.epoch))
         count = np.diff(np.append(begins, len(low)))
@@ -129,7 +130,7 @@ def switched_lows(
     commits: SeenCommits,
     offsets: SeenOffsets,
 ) -> SwitchedLows:
-    """Ask what each queue's master can have had at each switch.
+    """Return the lowest offset that each queue's master can have had at each switch.
 
     Args:
         prepared: the groups.
@@ -139,8 +140,8 @@ def switched_lows(
         adds: of the piece, by queue and cell, as the drops.
         drops: of the piece.
         mine: the adds that are not INITIAL.
-        commits: what was committed.
-        offsets: what was seen of the queues.
+        commits: all commits.
+        offsets: observations of the queues.
     """
     step = np.repeat(np.arange(len(steps.queue)), steps.new)
     switch = segments.ranges(switches.first(steps.queue) + steps.count - steps.new, steps.new)
@@ -178,7 +179,7 @@ def _past(
     drops: OwnerChanges,
     offsets: SeenOffsets,
 ) -> Holders:
-    """A handover without new owner at each moment, from whoever had the queue before the epoch."""
+    """Return a handover without a new owner at each moment, from the holders before the epoch."""
     before = np.searchsorted(segments.pair(adds.queue, adds.epoch), segments.pair(queue, epoch)) - 1
     held = (before >= 0) & (np.append(adds.queue, segments.NONE)[before] == queue)
     before = np.where(held, before, segments.NONE)

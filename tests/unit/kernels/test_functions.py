@@ -78,7 +78,7 @@ def answer(strategy: str | None, queues: Any, client_ids: Any) -> tuple[Any, str
         if values is None:
             return None, f"{name} is null"
         if any(value is None or None in value for value in values if not isinstance(value, str)):
-            return None, f"{name} has a null"
+            return None, f"{name} contains a null"
         if name == "queues" and any(not 0 <= queue_id < 2**31 for *_, queue_id in values):
             return None, "has queue_id"
     try:
@@ -281,14 +281,14 @@ GOOD = batch([("AVG", [("T", "b", 0)], ["x"])])
 @pytest.mark.parametrize(
     ("at", "column", "message"),
     [
-        (0, pa.array([5]), "strategy must be STRING; it is int64"),
+        (0, pa.array([5]), "strategy must be STRING, but its Arrow type is int64"),
         (1, pa.array([["T"]]), "queues must be ARRAY<STRUCT<topic STRING"),
         (1, pa.array([[{"topic": "T", "queue_id": 1}]]), "queues must be ARRAY<STRUCT<topic"),
         (1, pa.array([[{"topic": "T", "broker_name": "b", "queue_id": "1"}]]),
-         "queue_id of queues must be BIGINT; it is string"),
+         "queue_id of queues must be BIGINT, but its Arrow type is string"),
         (1, pa.array(["T"]), "queues must be"),
-        (2, pa.array([[1]]), "client_ids must be STRING; it is int64"),
-        (2, pa.array(["x"]), "client_ids must be ARRAY<STRING>; it is string"),
+        (2, pa.array([[1]]), "client_ids must be STRING, but its Arrow type is int64"),
+        (2, pa.array(["x"]), "client_ids must be ARRAY<STRING>, but its Arrow type is string"),
     ],
 )  # fmt: skip
 def test_a_column_of_another_type_is_refused(at: int, column: pa.Array, message: str) -> None:
