@@ -1,12 +1,12 @@
-"""Capacity planning: what if, which strategy, how many. No Spark.
+"""Capacity planning: changes to a group, strategies, numbers of consumers and queues. No Spark.
 
-`what_if` (one change of one group), `planning_strategy` (RocketMQ's strategies and hypothetical
-ones), `movement` (movement beside balance), `consumer_counts` and `queues_needed` (how many),
-`load_per_consumer` and `backlog` (where the message rates of queues are known). For whole
-clusters: `scenario` (edits of a history), `variants` and `known_strategies`, and `sweep`, what
-of a plan is the same in a process and on Spark; `process.plan` runs them. What a planner writes,
-a change, a scenario, a rollout or a model, is read by the keys of `table_keys`; ids of clients that
-do not run yet are made in `client_ids`.
+`what_if` (a change of a group), `planning_strategy` (RocketMQ's strategies and hypothetical ones),
+`movement` (movement and balance), `consumer_counts` and `queues_needed` (how many),
+`load_per_consumer` and `backlog` (where the message rates of queues are known). For whole clusters:
+`scenario` (edits of a history), `variants` and `known_strategies`, and `sweep`, the parts of a plan
+that are the same in a process and on Spark; `process.plan` runs them. `table_keys` reads the keys
+of what a planner writes: a change, a scenario, a rollout or a model; `client_ids` makes ids of
+clients that do not run yet.
 
 May import: `engine` and all below; numpy and pyarrow in `sweep`, elsewhere the standard library.
 Begin with `what_if.what_if`.

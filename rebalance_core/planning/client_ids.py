@@ -1,12 +1,12 @@
-"""Client ids as RocketMQ's clients make them, in parts; those of consumers that a plan adds.
+"""Client ids as RocketMQ's clients make them, in parts, and ids of consumers that a plan adds.
 
-A clustering client without an instance name is ``ip@pid#nanotime``, new at each start; with one it
-is ``ip@name`` (rocketmq.md §1.1). Two kinds of plans put new ids together of these parts:
-`new_client_ids` (`what_if`: by a template, each on the next address) and `scenario.group_life`
-(scenarios: by seed, near and like a recorded process).
+A clustering client without an instance name is ``ip@pid#nanotime``, new at each start; with an
+instance name it is ``ip@name`` (rocketmq.md §1.1). Two kinds of plans build new ids from these
+parts: `new_client_ids` (`what_if`: by a template, each on the next address) and
+`scenario.group_life` (scenarios: by seed, near and like a recorded process).
 
-Where the new ids sort among the old ones decides what AVG moves, so the caller of `what_if` may say
-how they look; by default they look like those of RocketMQ's clients (`MadeId`).
+The position of new ids among the old ones decides what AVG moves, so the caller of `what_if` may
+choose their form; by default they look like those of RocketMQ's clients (`MadeId`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rebalance_core.model.errors import UsageError, did_you_mean
 from rebalance_core.model.languages import CPP, DOTNET, GO, NODE
 
 _MADE = re.compile(r"(?P<host>.*)@(?P<pid>\d+)#(?P<nanos>\d+)(?P<ending>@\w+)?", re.DOTALL)
-_LAST_NUMBERS = range(1, 255)  # 0 and 255 are no host's in the networks of today
+_LAST_NUMBERS = range(1, 255)  # no host in today's networks has 0 or 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class MadeId:
     ending: str = ""
 
     def __str__(self) -> str:
-        """The id."""
+        """Return the id."""
         return f"{self.host}@{self.pid}#{self.nanos}{self.ending}"
 
 
 def read_made_id(client_id: str) -> MadeId | None:
-    """The parts of an id; None: it has an instance name, or another form altogether."""
+    """Return the parts of an id, or None if it has an instance name or another form."""
     made = _MADE.fullmatch(client_id)
     return None if made is None else MadeId(*(part or "" for part in made.groups()))
 
@@ -57,7 +57,7 @@ def host_of(client_id: str) -> str:
 
 
 def address_of(host: str) -> IPv4Address | None:
-    """The IPv4 address that a host is named by; None: it has another name."""
+    """Return the IPv4 address that names a host, or None for any other name."""
     try:
         return IPv4Address(host)
     except AddressValueError:
@@ -65,7 +65,7 @@ def address_of(host: str) -> IPv4Address | None:
 
 
 def addresses_from(first: IPv4Address) -> Iterator[str]:
-    """Hosts' addresses from this one up; the last number stays within 1 to 254.
+    """Yield host addresses from this address up; the last number stays within 1 to 254.
 
     >>> hosts = addresses_from(IPv4Address("10.0.0.254"))
     >>> next(hosts), next(hosts)
@@ -79,7 +79,7 @@ def addresses_from(first: IPv4Address) -> Iterator[str]:
 
 
 def addresses_of_network(address: IPv4Address, third: int | None = None) -> list[str]:
-    """The 254 hosts' addresses that differ in the last number; or with another third one."""
+    """Return the 254 host addresses of a network, optionally with another third number."""
     first, second, own_third, _ = address.packed
     network = IPv4Address(bytes((first, second, own_third if third is None else third, 0)))
     hosts = addresses_from(network)
@@ -88,14 +88,14 @@ def addresses_of_network(address: IPv4Address, third: int | None = None) -> list
 
 DEFAULT_TEMPLATE = str(MadeId("{ip}", "{pid}", "{nanos}"))
 TEMPLATES = {GO: "{ip}@{pid}", NODE: "{ip}@{pid}", DOTNET: "{ip}@{pid}", CPP: "{ip}@{pid}#DEFAULT"}
-"""Of clients whose ids are not made as Java's; those of C++ are of 1.2.5 or later."""
+"""Templates of clients whose ids differ in form from Java's; those of C++ hold from 1.2.5 on."""
 FIELDS = {
-    "n": "1, 2, 3 … of the consumers added",
-    "ip": "the next free IPv4 addresses after the highest one of the group",
-    "pid": "a process id, another for each",
-    "nanos": "a System.nanoTime(), another for each",
+    "n": "1, 2, 3 … for the added consumers",
+    "ip": "the next free IPv4 addresses after the group's highest",
+    "pid": "a process id, different for each",
+    "nanos": "a System.nanoTime(), different for each",
 }
-FIRST_ADDRESS = IPv4Address("10.0.0.1")  # of a group whose ids begin with no address
+FIRST_ADDRESS = IPv4Address("10.0.0.1")  # for a group without an id that begins with an address
 PID, PID_STEP = 20_000, 37
 NANOS, NANOS_STEP = 1_000_000_000_000, 7_919_000_000_000
 
@@ -103,16 +103,16 @@ NANOS, NANOS_STEP = 1_000_000_000_000, 7_919_000_000_000
 def new_client_ids(
     count: int, present: Collection[str], template: str = DEFAULT_TEMPLATE
 ) -> list[str]:
-    """Ids that are not in ``present``; the same arguments give the same ids.
+    """Return ids that are not in ``present``; the same arguments give the same ids.
 
     Args:
         count: How many.
         present: Client ids of the group.
-        template: Text with fields of `FIELDS` in braces; with none of them it must be for one id.
+        template: Text with fields of `FIELDS` in braces; a template without fields makes one id.
 
     Raises:
-        UsageError: `check_template` finds a mistake, or the template gives an id twice or one that
-            is there already.
+        UsageError: `check_template` reports a mistake, or the template makes an id twice or an id
+            that is already present.
 
     >>> new_client_ids(2, ["10.0.0.9@711#81"])
     ['10.0.0.10@20000#1000000000000', '10.0.0.11@20037#8919000000000']
@@ -133,8 +133,8 @@ def new_client_ids(
         client_id = template.format_map(values)
         if client_id in made or client_id in present:
             raise UsageError(
-                f"client_id_template = {template!r}: {client_id!r} is there already; put a field"
-                f" that differs into it, e.g. {{n}} ({', '.join(FIELDS)})"
+                f"client_id_template = {template!r}: id {client_id!r} already exists; add a "
+                f"field that differs, e.g. {{n}} ({', '.join(FIELDS)})"
             )
         made.append(client_id)
     return made
@@ -150,13 +150,15 @@ def template_of(language: str | None) -> str:
 
 
 def check_template(template: str) -> list[str]:
-    """Say what is wrong with a template."""
+    """Return the mistakes in a template."""
     try:
         fields = [
             (name, spec) for _, name, spec, _ in Formatter().parse(template) if name is not None
         ]
     except ValueError as error:
-        return [f"client_id_template = {template!r}: {error}; write {{{{ and }}}} for braces"]
+        return [
+            f"client_id_template = {template!r}: {error}; write {{{{ and }}}} for literal braces"
+        ]
     mistakes = [
         f"client_id_template = {template!r}: unknown field {{{name}}}; known: {', '.join(FIELDS)}"
         + did_you_mean(name, FIELDS)
@@ -174,14 +176,15 @@ def check_template(template: str) -> list[str]:
 
 
 def drawn_client_ids(count: int, present: Collection[str], seed: int) -> list[str]:
-    """Ids like those of `new_client_ids` on hosts that a seed draws among the group's own.
+    """Return ids like those of `new_client_ids` on hosts that a seed draws from the group's own.
 
-    Where a process that really joins will sort is not known; these stand for the places it may get.
+    The position of a process that really joins is unknown; these ids stand for the possible
+    positions.
 
     >>> len(set(drawn_client_ids(3, ["10.0.0.9@711#81"], 0)))
     3
     """
-    draws = random.Random(seed)  # no secret
+    draws = random.Random(seed)  # not used for secrets
     named = (address_of(host_of(client_id)) for client_id in present)
     homes = sorted({address for address in named if address is not None}) or [FIRST_ADDRESS]
     taken, made = {host_of(client_id) for client_id in present}, list[str]()
@@ -196,6 +199,6 @@ def drawn_client_ids(count: int, present: Collection[str], seed: int) -> list[st
 
 
 def _free_addresses(present: Collection[str]) -> Iterator[str]:
-    """Addresses after the highest that an id begins with."""
+    """Yield addresses after the highest address that begins an id."""
     used = [address for c in present if (address := address_of(host_of(c))) is not None]
     yield from addresses_from(max(used) + 1 if used else FIRST_ADDRESS)

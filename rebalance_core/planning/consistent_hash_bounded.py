@@ -25,11 +25,11 @@ from rebalance_core.strategies.consistent_hash import (
 )
 from rebalance_core.strategies.parameters import WHOLE_NUMBER, Parameter
 
-DEFAULT_EPSILON = 0.25  # a quarter above the average; our choice, the paper leaves it open
+DEFAULT_EPSILON = 0.25  # a quarter above the average; our choice, the paper does not fix it
 
 
 def capacity(queue_count: int, member_count: int, epsilon: float) -> int:
-    """Most queues of one member: ceil((1 + epsilon) x queues / members), exact in decimals.
+    """Return a member's most queues: ceil((1 + epsilon) x queues / members), exact in decimals.
 
     >>> capacity(10, 11, 0.1), capacity(8, 3, 0.25)
     (1, 4)
@@ -42,7 +42,7 @@ def _epsilon(key: str, value: Any) -> float:
     try:
         return float(value)
     except ValueError:
-        raise UsageError(f"{key}={value}: not a number") from None
+        raise UsageError(f"{key}={value}: expected a number") from None
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,15 @@ class ConsistentHashBounded(HypotheticalStrategy):
     """Consistent hashing that never exceeds `capacity`; RocketMQ has no such strategy.
 
     The ring is that of RocketMQ's CONSISTENT_HASH (same points, same lookup); with a large epsilon
-    the result is its result. Each topic by itself. The result depends on the **sets** of queues and
-    members alone: no order of arguments, no allocation before it.
+    the results are equal. Each topic is divided by itself. The result depends only on the **sets**
+    of queues and members, not on the order of arguments or an earlier allocation.
 
     It differs from the paper's online scheme. There balls come and go one by one, and each change
     moves a chain of balls; here nothing is remembered: every queue is placed anew, always in
     RocketMQ's order of queues, as if they had been inserted in that order into today's bins. (Any
     fixed order will do; that of the points on the ring moves more, 16 % instead of 13 % at epsilon
-    0 in tests.) All capacities are the ceiling. A member has ``virtual_nodes`` points, not one, and
-    its capacity counts over all of them. So the paper's bound on the load holds; its bound on the
+    0 in tests.) All capacities are the ceiling. A member has ``virtual_nodes`` points, and its
+    capacity counts over all of them. So the paper's bound on the load holds; its bound on the
     expected moves is not claimed.
 
     Attributes:
@@ -78,46 +78,47 @@ class ConsistentHashBounded(HypotheticalStrategy):
 
     def __post_init__(self) -> None:
         if not (isfinite(self.epsilon) and self.epsilon >= 0):
-            raise UsageError(f"{self.name}: epsilon {self.epsilon} is not a number from 0 up")
+            raise UsageError(f"{self.name}: epsilon {self.epsilon}: expected a number from 0 up")
         if self.virtual_nodes < 1:
             raise UsageError(
-                f"{self.name}: virtual_nodes {self.virtual_nodes} is not a whole number from 1 up"
+                f"{self.name}: virtual_nodes {self.virtual_nodes}: expected a whole number "
+                "from 1 up"
             )
         check_virtual_nodes(self.virtual_nodes)
         object.__setattr__(self, "epsilon", float(self.epsilon))
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, value) pairs of the strategy text."""
+        """Return the (key, value) pairs of the strategy text."""
         return [("epsilon", repr(self.epsilon)), ("virtual_nodes", str(self.virtual_nodes))]
 
     def assign_topic(
         self, previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[MessageQueue, str]:
-        """The owner of every queue of one topic; ``previous`` is ignored.
+        """Return the owner of every queue of a topic; ``previous`` is ignored.
 
-        Cost: O(n log n) for n queues and ring points, MD5 of each that is not remembered.
+        Cost: O(n log n) for n queues and ring points, and an MD5 for each that is not cached.
         """
         most = capacity(len(queues), len(client_ids), self.epsilon)
         return _place(queues, client_ids, most, self.virtual_nodes)
 
 
-# From one change of a group to the next most of its queues stay.
+# From one change of a group to the next, most of its queues stay.
 @lru_cache(maxsize=1 << 16)
 def _queue_point(queue: MessageQueue) -> int:
-    """Where a queue lies on the ring."""
+    """Return the queue's position on the ring."""
     return ring_point(str(queue), UTF_8)
 
 
 def _place(
     queues: Sequence[MessageQueue], client_ids: Sequence[str], most: int, virtual_nodes: int
 ) -> dict[MessageQueue, str]:
-    """Each queue to the first node at or after its point whose member has room."""
+    """Assign each queue to the first node at or after its point whose member has room."""
     points, nodes = build_ring(tuple(client_ids), virtual_nodes, UTF_8)
     room = dict.fromkeys(client_ids, most)
-    onward = list(range(len(nodes)))  # node -> one that may have room, no further than the first
+    onward = list(range(len(nodes)))  # node -> the first node at or after it that may have room
 
     def first_with_room(start: int) -> int:
-        """The place of that node; walks past full ones once only."""
+        """Return the position of that node, passing full nodes only once."""
         place, passed = start, []
         while room[nodes[place]] == 0:
             passed.append(place)
@@ -128,7 +129,7 @@ def _place(
 
     on_ring = set(nodes)
     left = len(on_ring) * most
-    # A member all of whose points lie under others' takes what the ring has no room for.
+    # A member whose points all lie under others' takes what the ring has no room for.
     off_ring = (cid for cid in client_ids if cid not in on_ring for _ in range(most))
     owners: dict[MessageQueue, str] = {}
     for queue in queues:

@@ -1,7 +1,6 @@
-"""Groups under hypothetical strategies, those that RocketMQ lacks: an allocation of every epoch,
-each step given the one before it.
+"""Groups under hypothetical strategies: each epoch's allocation derives from the previous epoch's.
 
-When a group's epochs begin, and what members see in them, does not depend on its strategy. So a
+The begin of a group's epochs, and what members see in them, do not depend on its strategy. So a
 group's events are replayed once, and every hypothetical strategy settles the same views anew. The
 pass, the movement and the balance are the replay's own.
 """
@@ -24,12 +23,12 @@ Row = dict[str, Any]
 
 STEPS, OWNERSHIP = "steps", "ownership"
 ANY_STRATEGY = "AVG"
-"""Of all members of the epochs: with one strategy for all, a switch of strategy begins no epoch."""
+"""A strategy for all members, so that a switch of strategy begins no epoch."""
 
 
 @dataclass(frozen=True)
 class HypotheticalStrategies:
-    """Hypothetical strategies by their numbers; asked once for every group, in the tasks.
+    """Hypothetical strategies by number; tasks run them for every group.
 
     Cost: that of the replay, hundreds of times that of the kernels.
     """
@@ -40,7 +39,7 @@ class HypotheticalStrategies:
     def tables(
         self, wanted: Sequence[str], history: GroupHistory
     ) -> Iterator[tuple[int, dict[str, list[Row]]]]:
-        """(number of the strategy, its rows by table); the events are replayed once."""
+        """Yield (number of the strategy, its rows by table); the events are replayed once."""
         base = unallocated_replay(history, self.include_retry_topics)
         identity = {"cluster": history.cluster, "consumer_group": history.consumer_group}
         for number, strategy in self.strategies:
@@ -50,7 +49,7 @@ class HypotheticalStrategies:
 
 
 def unallocated_replay(history: GroupHistory, include_retry_topics: bool = True) -> Replay:
-    """The epochs of a group whose members all have one strategy; no queue has an owner in them."""
+    """Return a group's epochs with all members on one strategy and no queue owned."""
     return replay_events(
         history,
         lambda view, before: Settled({}, frozenset()),
@@ -60,7 +59,7 @@ def unallocated_replay(history: GroupHistory, include_retry_topics: bool = True)
 
 
 def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
-    """The epochs of `unallocated_replay` with what the strategy allocates, step by step."""
+    """Return the epochs of `unallocated_replay` with the strategy's allocation, step by step."""
     epochs: list[Epoch] = []
     before = Settled({}, frozenset())
     for epoch in base.epochs:
@@ -86,7 +85,7 @@ def allocated_epochs(base: Replay, strategy: PlanningStrategy) -> list[Epoch]:
 
 
 def step_row(epoch: Epoch) -> Row:
-    """The figures of one step as ``plan_steps`` has them, before the variant's columns."""
+    """Return the figures of a step as in ``plan_steps``, before the variant's columns."""
     figures = figures_of_epoch(epoch)[-1]
     holders = Counter(chain.from_iterable(epoch.holdings.values()))
     readable = chain.from_iterable(epoch.readable.values())

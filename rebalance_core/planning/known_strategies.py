@@ -1,4 +1,4 @@
-"""The strategies of a plan by their text: RocketMQ's, and hypothetical ones, which it lacks."""
+"""The strategies of a plan by their text: RocketMQ's, and hypothetical strategies."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ HYPOTHETICAL: tuple[type[HypotheticalStrategy], ...] = (StickyBalanced, Consiste
 """Strategies that RocketMQ lacks."""
 HYPOTHETICAL_NAMES = tuple(strategy.NAME for strategy in HYPOTHETICAL)
 PLANNING_NAMES = (*(name for name in registry.KNOWN_NAMES if name != "POP"), *HYPOTHETICAL_NAMES)
-"""Every name that `planning_strategy` knows; POP is no strategy of clients."""
+"""Every name that `planning_strategy` accepts; POP is not a strategy of clients."""
 LEAGUE_STRATEGIES = (*registry.LEAGUE, *(text for each in HYPOTHETICAL for text in each.LEAGUE))
-"""What ``--strategy league`` stands for."""
+"""The strategies of ``--strategy league``."""
 
 
 @dataclass(frozen=True)
 class RocketMqStrategy(PlanningStrategy):
-    """One of RocketMQ's own strategies; what was held before does not count."""
+    """A strategy of RocketMQ, which ignores the previous holders."""
 
     of_rocketmq: ClassVar[bool] = True
 
@@ -49,15 +49,15 @@ class RocketMqStrategy(PlanningStrategy):
         return self.strategy.name
 
     def __str__(self) -> str:
-        """The strategy text."""
+        """Return the strategy text."""
         return str(self.strategy)
 
     def assign(
         self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
     ) -> dict[MessageQueue, tuple[str, ...]]:
-        """`allocate_group` of each topic.
+        """Return `allocate_group` of each topic.
 
-        CONFIG: queues of these topics that are listed but not among ``queues`` are owned too.
+        CONFIG: listed queues of these topics that are not among ``queues`` are owned, too.
         """
         client_ids = list(members)
         owners: dict[MessageQueue, tuple[str, ...]] = {}
@@ -70,12 +70,12 @@ class RocketMqStrategy(PlanningStrategy):
         return owners
 
     def as_allocation(self, previous: Previous) -> AllocationStrategy:
-        """RocketMQ's strategy itself."""
+        """Return RocketMQ's strategy itself."""
         return self.strategy
 
 
 def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> PlanningStrategy:
-    """The strategy of a text such as ``AVG`` or ``CONSISTENT_HASH_BOUNDED(epsilon=0.25)``.
+    """Return the strategy of a text such as ``AVG`` or ``CONSISTENT_HASH_BOUNDED(epsilon=0.25)``.
 
     Args:
         text: A strategy text of RocketMQ's strategies (`parse_strategy`), or ``STICKY_BALANCED``,
@@ -83,8 +83,8 @@ def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> 
         version: Of the client; CONSISTENT_HASH of 4.9 hashes in the platform's charset.
 
     Raises:
-        UsageError: Not of that form, an unknown name (all are listed, with the nearest) or key, a
-            wrong value.
+        UsageError: The text has another form, an unknown name (the message lists all names and the
+            nearest) or key, or an invalid value.
 
     >>> planning_strategy("STICKY_BALANCED").of_rocketmq, planning_strategy("AVG").of_rocketmq
     (False, True)
@@ -100,14 +100,14 @@ def planning_strategy(text: str, *, version: str = registry.DEFAULT_VERSION) -> 
         listed = (*PLANNING_NAMES, *custom.known(custom.STRATEGIES))
         raise unknown_name("strategy", name, (*listed, f"{NEARBY}-AVG"), listed)
     if parenthesis and not rest.endswith(")"):
-        raise UsageError(f"strategy {text!r} does not end with ')'")
+        raise UsageError(f"strategy {text!r}: the closing ')' is missing")
     made = HYPOTHETICAL[HYPOTHETICAL_NAMES.index(name)]
     given = read_settings(text, rest.removesuffix(")"), name, made.PARAMETERS)
     return made(**{key: made.PARAMETERS[key].checked(key, value) for key, value in given.items()})
 
 
 def as_planning_strategy(strategy: Any) -> PlanningStrategy:
-    """A text, a strategy of RocketMQ, an own object or one of plans as one of plans.
+    """Return a strategy of plans for a text, a strategy of RocketMQ or a custom object.
 
     Raises as above, and as `registry.register_strategy`.
     """

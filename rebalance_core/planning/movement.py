@@ -1,4 +1,4 @@
-"""Movement beside balance of one step, per topic and for the whole group."""
+"""Movement and balance of a step, per topic and for the whole group."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -22,11 +22,9 @@ from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.metrics import metric_rows
 
-# Who holds each queue, by client id, out of the holdings of processes.
-
 
 def owners_of(holdings: Mapping[ProcessKey, frozenset[MessageQueue]]) -> Owners:
-    """The client ids that hold each queue, each once, in the order of the holdings."""
+    """Return the client ids that hold each queue, each once, in the order of the holdings."""
     owners: dict[MessageQueue, tuple[str, ...]] = {}
     for (client_id, _), queues in holdings.items():
         for queue in queues:
@@ -39,11 +37,11 @@ def owners_of(holdings: Mapping[ProcessKey, frozenset[MessageQueue]]) -> Owners:
 def previous_owner(
     before: Mapping[ProcessKey, frozenset[MessageQueue]], present: Collection[str]
 ) -> dict[MessageQueue, str]:
-    """The owner of each queue as strategies are given it: of several the first, as held.
+    """Return each queue's owner as strategies receive it: the first of several holders.
 
     Args:
         before: The holdings.
-        present: Client ids of the members now; what others held has no owner.
+        present: Client ids of the current members; queues of other holders have no owner.
     """
     owner: dict[MessageQueue, str] = {}
     for (client_id, _), queues in reversed(list(before.items())):
@@ -52,10 +50,8 @@ def previous_owner(
     return owner
 
 
-# Movement beside balance of one step, per topic and for the whole group.
-#
 # The figures are those of the ledger's `group_metrics`, computed by the replay's own code; this
-# file only makes an epoch of one step, and says where amplification means nothing.
+# file only makes an epoch of a step, and states where amplification has no meaning.
 
 STEP_FIGURES = (
     "members", "queues", "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness",
@@ -64,15 +60,15 @@ STEP_FIGURES = (
 """Columns of ``group_metrics`` that ``plan_steps`` has."""
 
 Holders: TypeAlias = Mapping[MessageQueue, "str | tuple[str, ...] | None"]
-"""Who holds each queue: a client id, several, or none (None, () or no key)."""
+"""The holders of each queue: a client id, several, or none (None, () or no key)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """One row of `group_metrics` (see the contract for each figure), without its keys.
+    """A row of `group_metrics` (see the contract for each figure), without its keys.
 
-    ``caveat`` is None, or why ``minimum_moves`` and ``amplification`` mean nothing here even where
-    they are numbers: say it wherever they are shown.
+    ``caveat`` is None, or the reason why ``minimum_moves`` and ``amplification`` have no meaning
+    here even where they are numbers: show it wherever you show them.
     """
 
     topic: str | None
@@ -92,7 +88,7 @@ class Movement:
 
 @dataclass(frozen=True, slots=True)
 class StepMovement:
-    """One step: a row for each topic, in Java's order of the names, and one for the group."""
+    """A step: a row for each topic, in Java's order of the names, and a row for the group."""
 
     group: Movement
     topics: Mapping[str, Movement]
@@ -111,17 +107,17 @@ def movement(
     Retry topics are left out, as in the ledger.
 
     Args:
-        previous: Holders before; those that are no member any more count as gone.
-        members: Client ids now (repeats are processes of one id: one member), or client id ->
-            the topics it subscribes. Ids alone subscribe every topic.
-        owners: Holders now.
-        queues: Readable queues now; the keys of ``owners`` if not given.
+        previous: Holders before; those that are no longer members count as gone.
+        members: Current client ids (repeats are processes of the same id: one member), or client
+            id -> the topics it subscribes. Ids alone subscribe every topic.
+        owners: Current holders.
+        queues: Current readable queues; by default the keys of ``owners``.
         message_model: CLUSTERING or BROADCASTING.
 
     Cost: linear in the queues and the members.
 
     Raises:
-        UsageError: An owner is no member.
+        UsageError: An owner is not a member.
 
     >>> queues = [MessageQueue("T", "a", i) for i in range(8)]
     >>> before = dict(zip(queues, "aaaabbbb"))
@@ -134,7 +130,7 @@ def movement(
         topics = readable.keys() | {queue.topic for queue in previous}
         members = dict.fromkeys(members, topics)
     if unknown := {client_id for client_id, _ in _holdings(owners, {})} - set(members):
-        raise UsageError(f"owners that are no members: {', '.join(sort_client_ids(unknown))}")
+        raise UsageError(f"owners that are not members: {', '.join(sort_client_ids(unknown))}")
     keys: dict[ProcessKey, Member] = {
         (client_id, None): member_of(client_id, None, topics, message_model)
         for client_id, topics in members.items()
@@ -150,7 +146,7 @@ def movement(
 
 
 def movement_of_epoch(epoch: Epoch) -> StepMovement:
-    """`movement` of a step that is an epoch of the replay already."""
+    """Return `movement` of a step that is an epoch of the replay."""
     rows, owners = figures_of_epoch(epoch), owners_of(epoch.holdings)
     figures: list[Movement] = []
     for row in rows:
@@ -161,7 +157,7 @@ def movement_of_epoch(epoch: Epoch) -> StepMovement:
 
 
 def figures_of_epoch(epoch: Epoch) -> list[dict[str, Any]]:
-    """Rows of `group_metrics` of an epoch without its keys: of each topic, last of the group."""
+    """Return an epoch's rows of `group_metrics` without keys: of each topic, last of the group."""
     return metric_rows(epoch, changes_of(epoch, ordered=False))
 
 
@@ -173,7 +169,7 @@ def member_of(
     rebalance_mode: str = CLIENT_REBALANCE,
     language: str | None = None,
 ) -> Member:
-    """A member with only what movement depends on, of a client as new as any."""
+    """Return a member with only what movement depends on, with a client of the newest version."""
     version = GroupSettings().client_version
     topics = frozenset(topics)
     return Member(
@@ -193,7 +189,7 @@ def _holdings(
 
 
 def _caveat(epoch: Epoch, topics: Iterable[str], owners: Owners) -> str | None:
-    """Why the minimum of a balanced result is no measure of this one; None: it is."""
+    """Return why the minimum of a balanced result is no measure of this result, or None."""
     members = epoch.members.values()
     if not members:
         return "no member"
@@ -201,14 +197,20 @@ def _caveat(epoch: Epoch, topics: Iterable[str], owners: Owners) -> str | None:
         return "BROADCASTING: every member owns every queue"
     topics = list(topics)
     if not topics and epoch.shared:
-        return f"members share the queues of {', '.join(epoch.shared)}: no client owns one"
+        return (
+            f"members share the queues of {', '.join(epoch.shared)}: no client owns them "
+            "exclusively"
+        )
     frozen = [topic for topic in topics if topic in epoch.frozen_topics]
     if frozen:
-        return f"frozen, members keep what they hold: {', '.join(frozen)}"
+        return f"frozen topics: members keep their queues of {', '.join(frozen)}"
     if len({member.subscriptions for member in members}) > 1:
-        return "members subscribe differently: shares of those that do not read a topic are lost"
+        return (
+            "members subscribe differently: a topic's shares of members that do not read it "
+            "are lost"
+        )
     if not epoch.all_known:
-        return "nobody knows which queues some member takes"
+        return "which queues some member takes is unknown"
     holders = Counter(len(owners.get(q, ())) for topic in topics for q in epoch.readable[topic])
     if holders[0]:
         return f"queues without an owner: {holders[0]}"
@@ -216,9 +218,7 @@ def _caveat(epoch: Epoch, topics: Iterable[str], owners: Owners) -> str | None:
     return f"queues that several members hold: {shared}" if shared else None
 
 
-# Which strategy is best, and why: first that all is read, then balance, then moves.
-
-EVEN_ENOUGH = 0.05  # a mean peak ratio that much above the lowest is as good; our choice
+EVEN_ENOUGH = 0.05  # a mean peak ratio this much above the lowest counts as equal; our choice
 
 MovementFigures = Mapping[str, Any]
 """``strategy``, ``of_rocketmq``, ``moved`` (None: members share all queues), ``orphaned``, ``idle``
@@ -231,25 +231,25 @@ _LEAST = (
     ("orphaned", "{:,} queues without an owner"),
     ("idle", "{:,} members without a queue"),
 )
-"""What a strategy should have least of, the worst first."""
+"""Figures that a strategy should minimise, the most important first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best of RocketMQ's strategies, and why."""
+    """The best of RocketMQ's strategies, and the reason."""
 
     strategy: str
     reason: str
 
 
 def best_of(rows: Sequence[MovementFigures]) -> Best | None:
-    """The best of RocketMQ's strategies, and in brackets the runner-up; None if there is none.
+    """Return the best of RocketMQ's strategies, the runner-up in brackets; None without rows.
 
     In this order: the fewest groups frozen, the fewest queues without an owner, the fewest members
     without a queue, a mean peak ratio no more than `EVEN_ENOUGH` above the lowest of those left,
-    the fewest moves; then the first in the order of the rows. Hypothetical
-    strategies cannot be configured, so they only show what would be possible. Where members share
-    queues nothing moves, at another price: such rows are no better and no worse.
+    the fewest moves; then the first in the order of the rows. Hypothetical strategies cannot be
+    configured, so they only show what would be possible. Where members share queues nothing moves,
+    at another price: such rows are not ranked.
 
     >>> rows = [dict(strategy=s, of_rocketmq=True, moved=m, orphaned=0, idle=0, frozen=0,
     ...              mean_peak_ratio=p) for s, m, p in (("AVG", 9, 1.0), ("CONSISTENT_HASH", 2, 2))]
@@ -281,9 +281,9 @@ def best_of(rows: Sequence[MovementFigures]) -> Best | None:
         keep(even, "mean_peak_ratio", words, "{:.2f}")
     least = min(row["moved"] for row in left)
     fewest = [row for row in left if row["moved"] == least]
-    keep(fewest, "moved", f"of those it moves least, {least:,} queues")
+    keep(fewest, "moved", f"of these it moves the fewest, {least:,} queues")
     if not reasons:
-        reasons.append("no other does better or worse")
+        reasons.append("no other strategy does better or worse")
     return Best(left[0]["strategy"], "; ".join(reasons))
 
 
@@ -292,9 +292,9 @@ def _divides(row: MovementFigures) -> bool:
 
 
 def possible(rows: Sequence[MovementFigures], best: Best) -> str | None:
-    """Return what a hypothetical strategy would save against the best; None if nothing.
+    """Return what a hypothetical strategy would save compared with the best, or None.
 
-    Only one that leaves no more queues without an owner and is no less even counts.
+    Only a strategy that leaves no more queues without an owner and is no less even counts.
     """
     chosen = next(row for row in rows if row["strategy"] == best.strategy)
     peak = (chosen["mean_peak_ratio"] or 0) + EVEN_ENOUGH

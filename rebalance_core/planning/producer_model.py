@@ -28,8 +28,6 @@ from rebalance_core.producers.model import (
 from rebalance_core.producers.send_failures import CONNECT, TIMEOUT
 from rebalance_core.producers.send_record import RETRY_TIMES
 
-# The tables of a model file, and how their values are read.
-
 MOST_MS = 3_600_000
 MOST_SECONDS = 31 * 86_400
 _FORMS: Mapping[str, tuple[str, ...]] = {
@@ -41,7 +39,7 @@ _EXAMPLE = '{ distribution = "lognormal", median_ms = 3, p99_ms = 30 }'
 
 
 def latency(value: Any) -> Latency:
-    """A distribution: a table with ``distribution`` and its parameters, in ms."""
+    """Return a distribution: a table with ``distribution`` and its parameters, in ms."""
     if not isinstance(value, dict):
         raise ValueError(f"expected a table such as {_EXAMPLE}")
     form = table_keys.one_of(*_FORMS)(value.get("distribution"))
@@ -108,23 +106,24 @@ TABLES: Mapping[str, Mapping[str, TableKey]] = {
         "timeout_ms": TableKey(table_keys.whole(1, MOST_MS), SEND_TIMEOUT_MS),
     },
 }
-"""By name of an array of tables its keys; defaults are upstream's where they are RocketMQ's."""
+"""The keys of each array of tables; defaults are upstream's for RocketMQ's own keys."""
 
 
 Values = dict[str, Any]
 
 
 def read_model(path: str | Path) -> ProducerModel:
-    """The model of a file; a bundled one by name.
+    """Return the model in a file; a bundled model by name.
 
     Raises:
-        UsageError: names every mistake, one a line, with ``file:line`` and the nearest valid name.
+        UsageError: The message has a line per mistake, with ``file:line`` and the nearest valid
+            name.
     """
     return parse_model(named_text(Path(path), "producers"), str(path))
 
 
 def parse_model(text: str, file: str) -> ProducerModel:
-    """The model of a TOML text; errors as of `read_model`."""
+    """Return the model of a TOML text; errors as in `read_model`."""
     content = toml_document(text, file)
     lines, mistakes = TomlLines(text), list[str]()
     top = _values(
@@ -165,7 +164,7 @@ def _values(
     place_of: Any,
     mistakes: list[str],
 ) -> Values:
-    """The values of one table, defaults included; mistakes are added."""
+    """Return the values of a table, defaults included; mistakes are added."""
     values, wrong = read_values(table, keys, known=known)
     for name, key in keys.items():
         if key.required and name not in table:
@@ -177,14 +176,14 @@ def _values(
 def _contradictions(
     top: Values, tables: Mapping[str, list[Values]], lines: TomlLines
 ) -> Iterator[tuple[int, str]]:
-    """(line, what is wrong) of values that are good by themselves."""
+    """Yield (line, mistake) for values that contradict each other."""
     for name, key in (("broker", "name"), ("producers", "group")):
         seen: set[str] = set()
         if not tables[name]:
-            yield 1, f"no [[{name}]]: at least one is needed"
+            yield 1, f"there is no [[{name}]]; add at least one"
         for i, one in enumerate(tables[name]):
             if one[key] in seen:
-                yield lines.of_key(key, name, i), f"{key} = {one[key]!r} is there twice"
+                yield lines.of_key(key, name, i), f"{key} = {one[key]!r} is used twice"
             seen.add(one[key])
     brokers = [one["name"] for one in tables["broker"]]
     taken: list[tuple[str, int, int]] = []
@@ -197,9 +196,9 @@ def _contradictions(
                 yield line, f"unknown broker {broker!r}{hint} (brokers: {', '.join(brokers)})"
             line = lines.of_key("to_second", name, i)
             if not begin < end <= top["seconds"]:
-                yield line, f"to_second = {end}: above from_second and up to seconds is valid"
+                yield line, f"to_second = {end}: expected more than from_second and at most seconds"
             if any(broker == b and begin < t and f < end for b, f, t in taken):
-                yield line, f"{broker} is disturbed already in a part of this stretch"
+                yield line, f"{broker} is already disturbed in part of this period"
             taken.append((broker, begin, end))
 
 

@@ -1,4 +1,4 @@
-"""Load, backlog and catch-up when it is known how many messages come into each queue."""
+"""Load, backlog and catch-up where the message rates of queues are known."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ MS_PER_SECOND = 1000
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRate:
-    """Load of one member.
+    """Load of a member.
 
     Attributes:
         queues: Queues that it holds.
-        messages_per_second: Sum over those whose rate is known.
-        without_rate: Queues whose rate is not known; above 0 the sum is too low.
+        messages_per_second: Sum over the queues with a known rate.
+        without_rate: Queues with an unknown rate; above 0 the sum is too low.
     """
 
     queues: int
@@ -45,16 +45,16 @@ class Backlog:
 def rates_at(
     rows: Iterable[Mapping[str, Any]], at_ms: int, *, cluster: str | None = None
 ) -> dict[MessageQueue, float]:
-    """Messages per second of each queue at one instant.
+    """Return the messages per second of each queue at an instant.
 
     Args:
         rows: Rows of ``queue_rates`` (`contracts.planning`), in any order.
         at_ms: The instant, epoch ms UTC; a row counts from from_ms on, before to_ms.
-        cluster: Only rows of this cluster; None: there is but one.
+        cluster: Only rows of this cluster; None: there is only one.
 
     Raises:
-        UsageError: Rates that are negative or not finite, rows that overlap at the instant, or rows
-            of several clusters and none was named; every mistake is named.
+        UsageError: A rate is negative or not finite, rows overlap at the instant, or the rows have
+            several clusters and ``cluster`` is None; the message lists every mistake.
     """
     rates: dict[MessageQueue, float] = {}
     mistakes: list[str] = []
@@ -71,10 +71,12 @@ def rates_at(
         if not (isfinite(rate) and rate >= 0):
             mistakes.append(f"{queue}: {rate!r} messages per second; expected 0 or more")
         if queue in rates:
-            mistakes.append(f"{queue}: two rates at {at_ms}; the stretches of a queue may not meet")
+            mistakes.append(
+                f"{queue}: two rates at {at_ms}; the periods of a queue must not overlap"
+            )
         rates[queue] = rate
     if len(clusters) > 1:
-        mistakes = [f"rates of several clusters ({', '.join(sorted(clusters))}); name one"]
+        mistakes = [f"the rates cover several clusters ({', '.join(sorted(clusters))}); name one"]
     if mistakes:
         raise UsageError("\n".join(mistakes))
     return rates
@@ -83,7 +85,7 @@ def rates_at(
 def load_per_consumer(
     owners: Owners, members: Iterable[str], rates: Mapping[MessageQueue, float]
 ) -> dict[str, ConsumerRate]:
-    """The load of every member, in Java's order; an even number of queues is no even load.
+    """Return the load of every member, in Java's order; equal numbers of queues may differ in load.
 
     Args:
         owners: Queue -> client ids, e.g. ``what_if(…).after.owners``. Each owner of a queue reads
@@ -110,23 +112,23 @@ def load_per_consumer(
 
 
 def backlog(messages_per_second: float, window_ms: int, capacity: float) -> Backlog:
-    """Lag that builds up while a queue has no owner, and how long catching up takes.
+    """Return the lag that builds up while a queue has no owner, and how long catching up takes.
 
-    backlog = rate x window; catch-up = backlog / (capacity - rate). Rate and capacity are taken as
-    constant, and the new owner as starting where the last one committed.
+    backlog = rate x window; catch-up = backlog / (capacity - rate). Rate and capacity are assumed
+    constant, and the new owner to start at its predecessor's last commit.
 
     Args:
-        messages_per_second: What comes in, 0 or more.
-        window_ms: How long the queue is not read: at most what `protocol.settling_windows` has for
-            the event, e.g. 3,000 for a graceful leave, 33,000 for a consumer found dead by the
-            scan; at least as long as the owner is really gone.
+        messages_per_second: The incoming rate, 0 or more.
+        window_ms: How long the queue is not read: at most the event's window in
+            `protocol.settling_windows`, e.g. 3,000 for a graceful leave, 33,000 for a consumer that
+            the scan detects; at least as long as the owner is really gone.
         capacity: Messages per second that the new owner can read from this queue.
 
     Returns:
         Catch-up is inf if the capacity is not above the rate, 0 if nothing waits.
 
     Raises:
-        UsageError: A negative or not finite argument.
+        UsageError: An argument is negative or not finite.
 
     >>> backlog(200, 33_000, 500)
     Backlog(messages=6600.0, catch_up_seconds=22.0)
@@ -146,11 +148,9 @@ def backlog(messages_per_second: float, window_ms: int, capacity: float) -> Back
     return Backlog(waiting, waiting / spare if spare > 0 else inf)
 
 
-# How many consumers for the given queues, and how many queues for the planned consumers.
-#
-# All of this is about strategies that divide evenly per topic and give the surplus of every topic
-# to the same members: AVG and AVG_BY_CIRCLE, one client id a process. RocketMQ is even per topic
-# and skewed per group: each topic's surplus adds up on the members that sort first.
+# All of this is about strategies that divide evenly per topic and assign the surplus of every topic
+# to the same members: AVG and AVG_BY_CIRCLE, with a client id per process. RocketMQ is even per
+# topic and skewed per group: each topic's surplus adds up on the members that sort first.
 
 EVEN, EFFICIENT, WASTEFUL, IDLE = "EVEN", "EFFICIENT", "WASTEFUL", "IDLE"
 VERDICTS = MappingProxyType(
@@ -165,18 +165,18 @@ VERDICTS = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class ConsumerCount:
-    """How a number of consumers divides the topics.
+    """Division of the topics among a number of consumers.
 
     Attributes:
         consumers: The number.
-        most: Topic -> most queues of it that one consumer has.
-        fewest: Topic -> fewest.
-        peak: Most queues of one consumer over all topics: the sum of ``most``.
+        most: Topic -> the most queues of a consumer.
+        fewest: Topic -> the fewest.
+        peak: Most queues of a consumer over all topics: the sum of ``most``.
         least: Fewest over all topics: the sum of ``fewest``.
         idle: Consumers without a queue: those beyond the largest topic's number of queues.
         peak_ratio: Peak x consumers / queues; 1.0 is even.
-        next_lowers_peak: One consumer more has a lower peak; False is an uneven step: it costs a
-            rebalance and buys nothing for the busiest consumer.
+        next_lowers_peak: Another consumer would lower the peak; False is an uneven step: it costs a
+            rebalance and does not relieve the busiest consumer.
         verdict: EVEN, EFFICIENT, WASTEFUL or IDLE (`VERDICTS`); the first that holds of IDLE, EVEN,
             EFFICIENT, WASTEFUL.
     """
@@ -200,7 +200,7 @@ def consumer_counts(queues: Mapping[str, int], counts: Iterable[int]) -> list[Co
         counts: Numbers of consumers, 1 or more.
 
     Raises:
-        UsageError: No topic, or a number below 1; every mistake is named.
+        UsageError: There is no topic, or a number is below 1; the message lists every mistake.
 
     >>> for count in consumer_counts({"orders": 8}, range(3, 10)):
     ...     print(count.consumers, count.peak, count.least, count.idle, count.verdict)
@@ -219,14 +219,16 @@ def consumer_counts(queues: Mapping[str, int], counts: Iterable[int]) -> list[Co
         if n < 1
     ] + [f"counts: {n!r} consumers; expected 1 or more" for n in wanted if n < 1]
     if not queues:
-        mistakes.append('queues: no topic; expected topic -> number of queues, e.g. {"orders": 8}')
+        mistakes.append(
+            'queues: there is no topic; expected topic -> number of queues, e.g. {"orders": 8}'
+        )
     if mistakes:
         raise UsageError("\n".join(mistakes))
     return [_count(queues, consumers) for consumers in wanted]
 
 
 def peak_of(queues: Mapping[str, int], consumers: int) -> int:
-    """Most queues of one consumer over all topics: that of the first in Java's order."""
+    """Return the most queues of a consumer over all topics: those of the first in Java's order."""
     return sum(-(-n // consumers) for n in queues.values())
 
 
@@ -265,21 +267,21 @@ def queues_needed(
     brokers: int = 1,
     at_least: int = 1,
 ) -> int:
-    """The fewest queues of a topic that leave no consumer idle and are even enough.
+    """Return the fewest queues of a topic that leave no consumer idle and are even enough.
 
     Args:
         consumers: How many there will be, 1 or more.
-        max_spread: Most queues between the busiest and the laziest: 0 for exactly even; RocketMQ's
-            even strategies never have more than 1.
-        max_peak_ratio: Most of the busiest over the average, e.g. 1.1; None: any.
+        max_spread: Largest difference in queues between the most and least loaded consumer: 0 for
+            exactly even; RocketMQ's even strategies never have more than 1.
+        max_peak_ratio: Largest ratio of the busiest to the average, e.g. 1.1; None: any.
         brokers: The topic has the same number of queues on each of so many.
-        at_least: Queues there must be, e.g. those there are.
+        at_least: Queues there must be, e.g. the current number.
 
     Returns:
         The number of queues over all brokers.
 
     Raises:
-        UsageError: A value out of its range, or more than 65,536 queues a broker would be needed.
+        UsageError: A value is out of its range, or a broker would need more than 65,536 queues.
 
     >>> queues_needed(5, max_spread=0, brokers=2, at_least=8), queues_needed(5, max_peak_ratio=1.1)
     (10, 5)
@@ -294,7 +296,7 @@ def queues_needed(
     if mistakes:
         raise UsageError("\n".join(mistakes))
     start = -(-max(consumers, at_least) // brokers) * brokers
-    # A common multiple is even, so nothing beyond the next one needs to be tried.
+    # A common multiple is even, so numbers beyond the next multiple need not be tried.
     for queues in range(start, start + lcm(consumers, brokers) + 1, brokers):
         most, spread = -(-queues // consumers), int(queues % consumers > 0)
         near = max_peak_ratio is None or most * consumers <= max_peak_ratio * queues
@@ -302,7 +304,7 @@ def queues_needed(
             break
     if queues > MOST_QUEUES * brokers:
         raise UsageError(
-            f"{queues:,} queues would be needed on {brokers} brokers; RocketMQ's queue numbers are"
-            f" modelled up to {MOST_QUEUES:,} a broker"
+            f"{queues:,} queues on {brokers} brokers would be needed; RocketMQ's queue "
+            f"numbers are modelled up to {MOST_QUEUES:,} per broker"
         )
     return queues

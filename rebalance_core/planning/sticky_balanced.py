@@ -1,7 +1,8 @@
 """STICKY_BALANCED: always balanced, with the fewest moves possible. NOT RocketMQ's.
 
 RocketMQ's strategies are functions of the current members and queues, so they move queues that
-could stay. This one also sees who held what. It is here to say what a group could have had.
+could stay. This strategy also sees the previous holders. It shows what would have been possible for
+a group.
 """
 
 from collections.abc import Sequence
@@ -15,14 +16,14 @@ from rebalance_core.planning.strategies import HypotheticalStrategy, Previous
 class StickyBalanced(HypotheticalStrategy):
     """A balanced allocation that moves the proven minimum, `protocol.minimum_moves.minimum_moves`.
 
-    Of each topic by itself, as RocketMQ divides: the e = |Q| mod |C| members that held most get
-    f + 1 queues, f = |Q| // |C|, the others f; each keeps of its queues as many as it may, and the
-    rest fills the others up. Sizes differ by at most one per topic; over several topics the
+    Each topic is divided by itself, as RocketMQ does: the e = |Q| mod |C| members that held most
+    get f + 1 queues, f = |Q| // |C|, the others f; each keeps as many of its queues as it may, and
+    the rest fills the others up. Sizes differ by at most one per topic; over several topics the
     differences may add up. The same allocation asked again moves nothing.
 
-    Everything is decided by RocketMQ's orders, never by the order of the arguments: among members
-    that held the same number the first in Java's order get the surplus, a member keeps its first
-    queues, free queues go to the first member with room. Cost: O(n log n), n queues and members.
+    RocketMQ's orders decide everything, never the order of the arguments: among members that held
+    the same number the first in Java's order get the surplus, a member keeps its first queues, free
+    queues go to the first member with room. Cost: O(n log n), n queues and members.
 
     >>> queues, sticky = [MessageQueue("T", "a", i) for i in range(5)], StickyBalanced()
     >>> list(sticky.assign_one({}, queues, ["x", "y"]).values())
@@ -38,7 +39,7 @@ class StickyBalanced(HypotheticalStrategy):
     def assign_topic(
         self, previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[MessageQueue, str]:
-        """Return who gets each queue of one topic."""
+        """Return the owner of each queue of a topic."""
         held = dict.fromkeys(client_ids, 0)
         for queue in queues:
             holder = previous.get(queue)
@@ -56,7 +57,7 @@ class StickyBalanced(HypotheticalStrategy):
 
 
 def _quotas(held: dict[str, int], queue_count: int) -> dict[str, int]:
-    """How many queues each member gets, in Java's order of the members."""
+    """Return how many queues each member gets, in Java's order of the members."""
     floor, extra = divmod(queue_count, len(held))
     richest = sorted(held, key=held.__getitem__, reverse=True)[:extra]  # stable: Java's order
     quotas = dict.fromkeys(held, floor)

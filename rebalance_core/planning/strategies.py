@@ -1,7 +1,7 @@
-"""What a plan asks of a strategy: the whole group's allocation, given the one before.
+"""The strategy interface of plans: the group's whole allocation, given the previous allocation.
 
-RocketMQ's strategies ignore the allocation before; hypothetical ones, which RocketMQ lacks, may use
-it. `PlanningStrategy` is the interface of both.
+RocketMQ's strategies ignore the previous allocation; hypothetical strategies, which RocketMQ lacks,
+may use it. Both implement `PlanningStrategy`.
 """
 
 from abc import ABC, abstractmethod
@@ -15,10 +15,12 @@ from rebalance_core.strategies import AllocationStrategy
 from rebalance_core.strategies.parameters import Parameter
 
 Previous: TypeAlias = Mapping[MessageQueue, str | None]
-"""Who held each queue before: a client id, None or no key: no owner. Other queues are ignored."""
+"""The previous owner of each queue: a client id; None or no key: no owner. Other queues are
+ignored.
+"""
 
 Owners: TypeAlias = Mapping[MessageQueue, tuple[str, ...]]
-"""Who holds each queue: client ids in Java's order, each once; () is no owner."""
+"""The holders of each queue: client ids in Java's order, each once; () is no owner."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,12 @@ class PlanningStrategy(ABC):
     def assign(
         self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
     ) -> dict[MessageQueue, tuple[str, ...]]:
-        """The owners of every queue, topic by topic, as RocketMQ divides.
+        """Return the owners of every queue, topic by topic, as RocketMQ divides.
 
         Args:
-            previous: The allocation before; RocketMQ's strategies ignore it.
+            previous: The previous allocation; RocketMQ's strategies ignore it.
             queues: Readable queues of any number of topics, in any order.
-            members: Client ids in any order; one entry a process, so a repeat is a second process.
+            members: Client ids in any order; an entry per process, so a repeat is a second process.
 
         Returns:
             Keys are the queues in RocketMQ's order. Without members no queue has an owner.
@@ -53,14 +55,14 @@ class PlanningStrategy(ABC):
 
     @abstractmethod
     def as_allocation(self, previous: Previous) -> AllocationStrategy:
-        """The strategy as clients ask it, one by one, in **one** step from ``previous``."""
+        """Return the strategy as each client asks it, in **one** step from ``previous``."""
 
     def settings(self) -> list[tuple[str, str]]:
-        """(key, value) pairs of the strategy text."""
+        """Return the (key, value) pairs of the strategy text."""
         return []
 
     def __str__(self) -> str:
-        """The strategy text; `planning_strategy` reads it back."""
+        """Return the strategy text, which `planning_strategy` reads back."""
         settings = ", ".join(f"{key}={value}" for key, value in self.settings())
         return f"{self.name}({settings})" if settings else self.name
 
@@ -72,7 +74,7 @@ class HypotheticalStrategy(PlanningStrategy):
     NAME: ClassVar[str]
     """The name in texts."""
     PARAMETERS: ClassVar[Mapping[str, Parameter]] = {}
-    """By name, as the constructor takes them."""
+    """Parameters by name, as the constructor takes them."""
     LEAGUE: ClassVar[tuple[str, ...]] = ()
     """The texts by which ``--strategy league`` of `plan` tries it."""
 
@@ -85,10 +87,10 @@ class HypotheticalStrategy(PlanningStrategy):
     def assign_topic(
         self, previous: Previous, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> dict[MessageQueue, str]:
-        """The owner of every queue of one topic, in the order of the queues.
+        """Return the owner of every queue of a topic, in the order of the queues.
 
         Args:
-            previous: As `assign`.
+            previous: As in `assign`.
             queues: At least one, each once, in RocketMQ's order.
             client_ids: At least one, each once, in Java's order.
         """
@@ -96,10 +98,10 @@ class HypotheticalStrategy(PlanningStrategy):
     def assign_one(
         self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
     ) -> dict[MessageQueue, str]:
-        """The owner of every queue, as `assign`: each topic by itself; repeats count once.
+        """Return the owner of every queue, topic by topic, as `assign` does; repeats count once.
 
         Raises:
-            UsageError: Queues but no member.
+            UsageError: There are queues but no member.
         """
         client_ids = sort_client_ids(set(members))
         topics = by_topic(queues)
@@ -113,7 +115,7 @@ class HypotheticalStrategy(PlanningStrategy):
     def assign(
         self, previous: Previous, queues: Iterable[MessageQueue], members: Iterable[str]
     ) -> dict[MessageQueue, tuple[str, ...]]:
-        """`assign_one`; without a member no queue has an owner. Raises nothing."""
+        """Return the owners of `assign_one`, or none without a member; raises nothing."""
         present = tuple(dict.fromkeys(members))
         if not present:
             return dict.fromkeys(sort_queues(set(queues)), ())
@@ -121,13 +123,13 @@ class HypotheticalStrategy(PlanningStrategy):
         return {queue: (owner,) for queue, owner in owners.items()}
 
     def as_allocation(self, previous: Previous) -> AllocationStrategy:
-        """Every member gets its part of the same result."""
+        """Return a strategy that gives every member its part of the same result."""
         return _AskedByMembers(self, previous)
 
 
 @dataclass(frozen=True)
 class _AskedByMembers(AllocationStrategy):
-    """One step of a hypothetical strategy; members all ask with the same queues and client ids."""
+    """A step of a hypothetical strategy; members all ask with the same queues and client ids."""
 
     strategy: HypotheticalStrategy
     previous: Previous
@@ -146,7 +148,7 @@ class _AskedByMembers(AllocationStrategy):
         shares = self.shares_of_topic.get(topic)
         if shares is None:
             shares = {}
-            # Clients sort before they ask: only ids that several processes have stand there twice.
+            # Clients sort before they ask, so only ids of several processes are repeated.
             distinct = tuple(dict.fromkeys(client_ids))
             owners = self.strategy.assign_topic(self.previous, queues, distinct)
             for queue, owner in owners.items():
@@ -156,7 +158,7 @@ class _AskedByMembers(AllocationStrategy):
 
 
 def by_topic(queues: Iterable[MessageQueue]) -> dict[str, list[MessageQueue]]:
-    """The distinct queues of each topic, both in RocketMQ's order.
+    """Return the distinct queues of each topic, both in RocketMQ's order.
 
     >>> {t: [q.queue_id for q in qs] for t, qs in by_topic([MessageQueue("T", "a", 10),
     ...     MessageQueue("T", "a", 2), MessageQueue("S", "a", 0)]).items()}

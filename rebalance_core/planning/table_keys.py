@@ -1,4 +1,4 @@
-"""The keys of the tables that a planner writes: how values are read, what is wrong with them."""
+"""Keys of the tables that a planner writes: how values are read, and the mistakes in them."""
 
 import re
 from collections.abc import Callable, Collection, Mapping
@@ -11,23 +11,23 @@ from rebalance_core.model.versions import parse_version
 from rebalance_core.strategies import parse_strategy
 
 MOST_CONSUMERS = 10_000
-"""That one edit adds or removes; more is taken for a mistake."""
+"""The most that an edit may add or remove; a larger number is taken for a mistake."""
 MOST_QUEUES = 65_536
-"""Of a topic on one broker; the same limit as that of the input tables."""
+"""The most queues of a topic on a broker; the same limit as that of the input tables."""
 
 ValueReader = Callable[[Any], Any]
-"""Takes what TOML or Python gives; raises ValueError whose message goes behind ``key = value:``."""
+"""Reads a value of TOML or Python; raises ValueError whose message follows ``key = value:``."""
 
-_SET = re.compile(r"\[!?+\]?+[^\]]*\]")  # as fnmatch reads one
+_SET = re.compile(r"\[!?+\]?+[^\]]*\]")  # as fnmatch reads it
 
 
 class Mistakes(ValueError):
-    """Several sentences on one value, each whole."""
+    """Several sentences about a value, each complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableKey:
-    """One key of a table: how its value is read and what it is if it is not given."""
+    """A key of a table: how its value is read, and its default."""
 
     read: ValueReader
     default: Any = None
@@ -35,12 +35,12 @@ class TableKey:
 
 
 def required(read: ValueReader) -> TableKey:
-    """A key that must be given."""
+    """Return a key that is required."""
     return TableKey(read, required=True)
 
 
 def key(read: ValueReader, default: Any = None) -> Any:
-    """Declare a field of a dataclass to be a key of the table, which may be left out."""
+    """Declare a field of a dataclass as an optional key of the table."""
     metadata = {"key": TableKey(read, default)}
     if isinstance(default, dict):
         return field(default_factory=default.copy, metadata=metadata)
@@ -48,24 +48,24 @@ def key(read: ValueReader, default: Any = None) -> Any:
 
 
 def needed(read: ValueReader) -> Any:
-    """Declare a field of a dataclass to be a key of the table that must be given."""
+    """Declare a field of a dataclass as a required key of the table."""
     return field(metadata={"key": required(read)})
 
 
 def keys_of(table: Any) -> dict[str, TableKey]:
-    """Return the keys that the fields of a dataclass are, in their order."""
+    """Return the keys that the fields of a dataclass declare, in their order."""
     return {one.name: one.metadata["key"] for one in fields(table) if "key" in one.metadata}
 
 
 def words(value: Any) -> str:
-    """Text that is not empty."""
+    """Read text that is not empty."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("expected text that is not empty")
     return value
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """One text or a list of them."""
+    """Read a text or a list of texts."""
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, list | tuple) or not items:
         raise ValueError('expected text or a list of texts, e.g. ["a", "b"]')
@@ -76,15 +76,15 @@ def texts(value: Any) -> tuple[str, ...]:
 
 
 def patterns(value: Any) -> tuple[str, ...]:
-    """One glob or a list of them: ``*``, ``?`` and ``[ab]``."""
+    """Read a glob or a list of globs: ``*``, ``?`` and ``[ab]``."""
     globs = texts(value)
     if any("[" in _SET.sub("", glob) for glob in globs):
-        raise ValueError("[ begins a set of characters and ] must end it; [[] is the sign [ itself")
+        raise ValueError("[ begins a set of characters that ] must end; write [[] for a literal [")
     return globs
 
 
 def one_of(*valid: str) -> ValueReader:
-    """One of some words."""
+    """Return a reader of one of these words."""
 
     def read(value: Any) -> str:
         if value not in valid:
@@ -96,7 +96,7 @@ def one_of(*valid: str) -> ValueReader:
 
 
 def whole(low: int, high: int) -> ValueReader:
-    """A whole number of a range."""
+    """Return a reader of whole numbers in a range."""
 
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
@@ -107,7 +107,7 @@ def whole(low: int, high: int) -> ValueReader:
 
 
 def number_that(fits: Callable[[float], bool], valid: str) -> ValueReader:
-    """Return a reader of numbers that fit; ``valid`` says in words which do."""
+    """Return a reader of numbers that fit; ``valid`` states in words which do."""
 
     def read(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
@@ -130,7 +130,7 @@ def yes_or_no(value: Any) -> bool:
 
 
 def parsed(parse: Callable[[str], Any]) -> ValueReader:
-    """Return a reader of text by a function that raises errors of ours."""
+    """Return a reader of text by a function that raises errors of this package."""
 
     def read(value: Any) -> Any:
         try:
@@ -148,7 +148,7 @@ def _of_version(text: str) -> str:
 
 language = parsed(parse_language)
 version = parsed(_of_version)
-"""Reads a RocketMQ version; the text stays as it is."""
+"""Reads a RocketMQ version; the text is unchanged."""
 strategy = parsed(lambda text: str(parse_strategy(text)))
 """Reads a strategy text, printed as the parser prints it."""
 
@@ -160,14 +160,14 @@ def read_values(
     known: Collection[str] | None = None,
     valid: str = "valid keys",
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return the values of a table as its keys read them, and (key, what is wrong) of the others.
+    """Return the values of a table as its keys read them, and (key, mistake) of the others.
 
     Args:
         given: the table.
         keys: those of its kind.
-        whose: where an unknown key was looked for, in words.
-        known: all keys that may stand there, also those that are tables; None: ``keys``.
-        valid: what the message calls them.
+        whose: the owner of an unknown key, in words.
+        known: all valid keys, also those that are tables; None: ``keys``.
+        valid: the message's name for them.
     """
     known = keys if known is None else known
     values = dict[str, Any]()

@@ -1,4 +1,4 @@
-"""On which line of a TOML text a key stands: tomllib reads values and forgets places."""
+"""The line of a TOML text on which a key stands: tomllib reads values without positions."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,7 +12,8 @@ _STRINGS = re.compile(r'"""|\'\'\'|"(?:[^"\\]|\\.)*"|\'[^\']*\'|#.*|[\[\]{}]')
 class TomlLines:
     """Lines of the keys of the top table and of each table of the arrays of tables.
 
-    Understands what scenario files use: plain and quoted keys, headers, values over several lines.
+    Understands the syntax of scenario files: plain and quoted keys, headers, values over several
+    lines.
     """
 
     text: str
@@ -39,17 +40,17 @@ class TomlLines:
             depth, quotes = _open_at_end(line, depth, quotes)
 
     def of_table(self, table: str, index: int = 0) -> int:
-        """The line of a table's header; 1 if it has none."""
+        """Return the line of a table's header, or 1 if it has none."""
         return self._tables.get((table, index), 1)
 
     def of_key(self, key: str, table: str = "", index: int = 0) -> int:
-        """The line of a key; that of its table if the key is not found."""
+        """Return the line of a key, or that of its table if the key is missing."""
         match = self._keys.get((table, index, key))
         return match if match is not None else self.of_table(table or key, index)
 
 
 def _open_at_end(line: str, depth: int, quotes: str) -> tuple[int, str]:
-    """How many brackets, and which multi-line quotes, are open behind the line."""
+    """Return how many brackets, and which multi-line quotes, are open after the line."""
     place = 0
     if quotes:
         end = line.find(quotes)

@@ -15,9 +15,9 @@ from rebalance_core.planning.scenario.scenario import Scenario, group_edits, sha
 from rebalance_core.planning.strategies import PlanningStrategy
 
 BASELINE = "baseline"
-"""The history as it was given, without an edit."""
+"""The input history, without an edit."""
 RECORDED = "recorded"
-"""Every member's own strategy, as the history has it."""
+"""Every member's own strategy, as in the history."""
 LEAGUE = "league"
 POP = "POP"
 """All members ask brokers, which serve every topic by POP; the text is the request mode's."""
@@ -35,7 +35,7 @@ class History:
 
     @property
     def name(self) -> str:
-        """As the column ``scenario`` has it."""
+        """As in the column ``scenario``."""
         return BASELINE if self.scenario is None else self.scenario.name
 
 
@@ -52,14 +52,14 @@ class SweptStrategy:
 
     @property
     def text(self) -> str:
-        """As the column ``strategy`` has it."""
+        """As in the column ``strategy``."""
         if self.pop is not None:
             return str(self.pop)
         return RECORDED if self.strategy is None else str(self.strategy)
 
     @property
     def of_rocketmq(self) -> bool:
-        """False: a hypothetical strategy, which RocketMQ lacks."""
+        """False for a hypothetical strategy, which RocketMQ lacks."""
         return self.strategy is None or self.strategy.of_rocketmq
 
 
@@ -74,7 +74,7 @@ class Variants:
         return len(self.histories) * len(self.strategies)
 
     def of_rocketmq(self) -> list[tuple[int, str | None]]:
-        """(number, text) of the strategies that are RocketMQ's; None: the members' own."""
+        """Return (number, text) of RocketMQ's strategies; None: the members' own."""
         return [
             (number, None if swept.strategy is None else swept.text)
             for number, swept in enumerate(self.strategies)
@@ -82,7 +82,7 @@ class Variants:
         ]
 
     def popped(self) -> list[tuple[int, RequestMode]]:
-        """(number, request mode) of those under which groups pop."""
+        """Return (number, request mode) of the strategies under which groups pop."""
         return [
             (number, swept.pop)
             for number, swept in enumerate(self.strategies)
@@ -90,7 +90,7 @@ class Variants:
         ]
 
     def hypothetical(self) -> list[tuple[int, PlanningStrategy]]:
-        """(number, strategy) of the others, which RocketMQ lacks."""
+        """Return (number, strategy) of the others, which RocketMQ lacks."""
         return [
             (number, swept.strategy)
             for number, swept in enumerate(self.strategies)
@@ -99,12 +99,12 @@ class Variants:
 
 
 def read_strategies(texts: Iterable[str], mistakes: list[str]) -> tuple[SweptStrategy, ...]:
-    """Strategies by their texts, each once; ``recorded`` if there is no text.
+    """Return the distinct strategies of texts; ``recorded`` if there is no text.
 
     Args:
         texts: strategy texts, ``recorded``, ``POP(share_queue_num=N)``, or ``league`` for
             `LEAGUE_STRATEGIES`.
-        mistakes: gets a sentence for every text that is none.
+        mistakes: receives a sentence for every invalid text.
     """
     strategies: dict[SweptStrategy, None] = {}
     listed = (LEAGUE_STRATEGIES if text.strip() == LEAGUE else (text,) for text in texts)
@@ -129,38 +129,38 @@ def _read_pop(text: str) -> RequestMode:
         return parse_request_mode(_AROUND_SIGNS.sub(r"\1", text))
     except UsageError:
         raise UsageError(
-            "valid is POP(share_queue_num=N), N a whole number of 32 bits: how many other "
-            "members' queues each member takes from, too; from 0 down, all"
+            "expected POP(share_queue_num=N) with a 32-bit whole number N: how many other "
+            "members' queues each member also takes from; 0 and less mean all"
         ) from None
 
 
 def is_popped(strategy: str) -> bool:
-    """True if the text in the column ``strategy`` is that of a strategy under which groups pop."""
+    """Return True if the column ``strategy`` has the text of a strategy under which groups pop."""
     return strategy.startswith(f"{POP}(")
 
 
 def variants_of(
     scenarios: Sequence[Scenario], strategies: Sequence[SweptStrategy], seeds: Sequence[int]
 ) -> Variants:
-    """The baseline, which leaves nothing to chance, once, and every scenario under every seed."""
+    """Return the baseline once, without random choices, and every scenario under every seed."""
     of_scenarios = [History(scenario, seed) for scenario in scenarios for seed in seeds]
     return Variants((History(None, seeds[0]), *of_scenarios), tuple(strategies))
 
 
 def idle_switches(variants: Variants) -> Iterator[str]:
-    """Scenarios whose switch has no effect, as swept strategies replace what it switches to."""
+    """Yield scenarios whose switch has no effect, because swept strategies replace its target."""
     replaced = any(swept.text != RECORDED for swept in variants.strategies)
     for scenario in scenarios_of(variants):
         kinds = {edit.KIND for edit in scenario.edits}
         if "switch_strategy" in kinds and replaced:
             yield (
-                f"{scenario.name}: its switch_strategy shows under --strategy {RECORDED} only; "
-                "any other strategy replaces what it switches to"
+                f"{scenario.name}: its switch_strategy has an effect under --strategy "
+                f"{RECORDED} only; any other strategy replaces its target"
             )
         if "switch_request_mode" in kinds and variants.popped():
             yield (
-                f"{scenario.name}: its switch_request_mode does not show under --strategy {POP}, "
-                "which replaces it"
+                f"{scenario.name}: its switch_request_mode has no effect under --strategy "
+                f"{POP}, which replaces it"
             )
 
 
@@ -174,7 +174,7 @@ def first_edit_ms(history: History, cluster: str, end_ms: int) -> int | None:
 
 
 def first_edits(history: History, ends: Mapping[str, int]) -> dict[str, int]:
-    """`first_edit_ms` by cluster, of those that have it.
+    """Return `first_edit_ms` of each cluster that has an edit.
 
     Args:
         history: the history.
@@ -185,7 +185,7 @@ def first_edits(history: History, ends: Mapping[str, int]) -> dict[str, int]:
 
 
 def scenarios_of(variants: Variants) -> list[Scenario]:
-    """The scenarios, each once."""
+    """Return the distinct scenarios."""
     return list({h.scenario.name: h.scenario for h in variants.histories if h.scenario}.values())
 
 
@@ -196,7 +196,7 @@ class EditsByHistory:
     Attributes:
         histories: of the plan.
         ends: last event of each cluster, ms.
-        queues: how many each topic has, by cluster (`queues_in`), where an edit asks.
+        queues: how many each topic has, by cluster (`queues_in`), where an edit needs them.
     """
 
     histories: tuple[History, ...]
@@ -204,7 +204,7 @@ class EditsByHistory:
     queues: Mapping[str, Mapping[str, int]] = field(default_factory=dict, repr=False)
 
     def touches(self, history: int, cluster: str, consumer_group: str | None) -> bool:
-        """False: the rows stay as they are; in a cluster without an event nothing can change."""
+        """Return False if the rows stay unchanged, as in a cluster without events."""
         scenario = self.histories[history].scenario
         if scenario is None or cluster not in self.ends:
             return False
@@ -226,7 +226,7 @@ class EditsByHistory:
         rows: Sequence[Mapping[str, Any]],
         group_row: Mapping[str, Any] | None,
     ) -> EditedRows:
-        """`group_edits`, or `shared_edits` without a group. Errors as theirs."""
+        """Return `group_edits`, or `shared_edits` without a group; errors are theirs."""
         chosen = self.histories[history]
         assert chosen.scenario is not None
         end_ms = self.ends[cluster]

@@ -190,7 +190,7 @@ def run_plan(
         rejected=rejected.codes,
         scenarios=scenario_rows(summary),
         league=league.to_pylist(),
-        warnings=dealt.work.planned.edits.told(facts.warnings),
+        warnings=dealt.work.planned.edits.all_warnings(facts.warnings),
     )
 
 
@@ -221,7 +221,7 @@ def plan_forecast(
         if forecast.refusal is not None:
             return forecast, ()
         facts = runtime.run(dealt.rows(1), dealt.work.warned, PlanFacts)
-        return forecast, dealt.work.planned.edits.told(facts.warnings)
+        return forecast, dealt.work.planned.edits.all_warnings(facts.warnings)
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ def test_wrong_rates_and_scenarios_are_refused(
                      '"from_ms": 0, "messages_per_second": -1}')  # fmt: skip
     for more in ([], ["--dry-run"]):
         assert main("plan", [*words, "--queue-rates", str(rates), *more]) == 4
-        assert "0 and more" in capsys.readouterr().err
+        assert "0 or more" in capsys.readouterr().err
     assert (
         not (tmp_path / "plan" / "_run.json").exists()
         or json.loads((tmp_path / "plan" / "_run.json").read_text())["status"] == "FAILED"

@@ -244,7 +244,7 @@ def test_popping_moves_nothing_and_some_groups_cannot(plan: Planned) -> None:
     assert league["moved"] is None
     assert league["pop_queues"] > 0
     # in each scenario
-    assert league["caveat"].endswith("cannot pop and stay as they are: 4 ORDERLY")
+    assert league["caveat"].endswith("cannot pop and are unchanged: 4 ORDERLY")
 
 
 def test_ownership_has_every_queue_before_and_after(plan: Planned) -> None:

@@ -1,7 +1,7 @@
-"""The rollout planner: of many paces of one deploy, the one that hurts least.
+"""The rollout planner: it finds the pace of a deploy that costs least.
 
-`search` reads what is asked and lists the plans, `futures` plays a plan in one group,
-`choice` gives plans up until one is left, `words` reports it. `process.rollouts` runs them.
+`search` reads the request and lists the plans, `futures` plays a plan in a group, `choice` narrows
+the plans down to the best, `words` reports it. `process.rollouts` runs them.
 
 May import: `planning`, `engine` and all below; numpy, pyarrow. Begin with `search`.
 """

@@ -1,4 +1,4 @@
-"""Plans beside each other: figures, front, budgets; and which one is left after fewer and fewer."""
+"""Comparison of plans: figures, front, budgets, and the choice of the best in rounds."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,17 +19,15 @@ from rebalance_core.timing.message_facts import MILLI
 
 Row = dict[str, Any]
 
-# Members and pods while a deploy goes on.
-
 
 @dataclass(frozen=True, slots=True)
 class Staffing:
-    """How many there are meanwhile.
+    """Numbers of members and pods during a deploy.
 
     Attributes:
-        peak: most members at once.
-        fewest: fewest of one group at once.
-        more_pod_ms: time x pods beyond the members there were.
+        peak: most simultaneous members.
+        fewest: fewest simultaneous members of a group.
+        more_pod_ms: time x pods beyond the original number of members.
     """
 
     peak: int
@@ -38,19 +36,19 @@ class Staffing:
 
 
 def staffing(groups: Sequence[Sequence[Turn]]) -> Staffing:
-    """Count members of groups that are deployed together, each by the turns of its members.
+    """Count members of groups that are deployed together, each by its members' turns.
 
     A member counts from its join to its stop; a pod from its start.
     """
     alone = [_members(turns) for turns in groups]
     both = _members([turn for turns in groups for turn in turns])
-    # who joins first is a pod beyond the members from its start until the other one stops
+    # a member that joins first is an extra pod from its start until its predecessor stops
     more = sum(t.stop_ms - t.begin_ms for turns in groups for t in turns if t.stays_ms is not None)
     return Staffing(max(both), min(map(min, alone)), more)
 
 
 def _members(turns: Sequence[Turn]) -> list[int]:
-    """How many members there are after the joins and after the stops of each moment."""
+    """Return the numbers of members after the joins and after the stops of each moment."""
     changes = [(turn.join_ms, 1) for turn in turns] + [(turn.stop_ms, -1) for turn in turns]
     present, counts = len(turns), [len(turns)]
     for _, moment in groupby(sorted(changes, key=lambda c: (c[0], -c[1])), key=lambda c: c):
@@ -59,13 +57,11 @@ def _members(turns: Sequence[Turn]) -> list[int]:
     return counts
 
 
-# A plan's row, of one group or of all.
-
 P99 = 99
 
 
 def row_of(figures: Figures, staff: Staffing, prices: Prices | None) -> Row:
-    """The figures of ``rollout_plans``. Quantiles are by nearest rank."""
+    """Return the figures of ``rollout_plans``; quantiles are by nearest rank."""
     again = None if figures.replayed_milli is None else figures.replayed_milli / MILLI
     orphan, double = figures.orphan_ms / SECOND_MS, figures.double_ms / SECOND_MS
     found: Row = {
@@ -97,8 +93,6 @@ def _rank(values: Any, percent: int) -> float:
     return float(ordered[max(1, -(-len(ordered) * percent // 100)) - 1])
 
 
-# What is better.
-
 REACHED = {
     "max_read_again": "read_again_p99",
     "max_no_owner_s": "no_owner_queue_seconds_p99",
@@ -106,16 +100,16 @@ REACHED = {
     "finish_within": "finish_s_p99",
     "min_members": "fewest_members",
 }
-"""The column that a budget is held against."""
+"""The column that each budget limits."""
 
 
 def limit_of(budget: str, value: float) -> float:
-    """The value of a budget in the unit of its column."""
+    """Return the value of a budget in the unit of its column."""
     return value / SECOND_MS if budget == "finish_within" else value
 
 
 def misses(row: Mapping[str, Any], budgets: Budgets) -> dict[str, float]:
-    """By how much a plan misses each budget, as a share of it; those that it keeps are left out."""
+    """Return the share by which a plan misses each budget, without the budgets it keeps."""
     found = {}
     for name, value in named_budgets(budgets):
         limit, reached = limit_of(name, value), row[REACHED[name]]
@@ -126,8 +120,10 @@ def misses(row: Mapping[str, Any], budgets: Budgets) -> dict[str, float]:
 
 
 def objective(row: Mapping[str, Any]) -> tuple[float, ...]:
-    """Return what is minimised, and the front is of: the cost, else messages read again, then
-    time without an owner; and how long it takes.
+    """Return the figures to minimise, which also define the front.
+
+    They are the cost, or else the messages read again and the time without an owner, and the
+    duration.
     """
     if row["cost"] is not None:
         return (row["cost"], row["finish_s_p50"])
@@ -136,7 +132,7 @@ def objective(row: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
-    """Mark the rows that no other one beats: as good in all that counts and better in one."""
+    """Mark the rows that no other row beats: as good in all figures and better in at least one."""
     points = np.array([objective(row) for row in rows], np.float64)
     no_worse = (points[:, None] <= points[None, :]).all(axis=2)
     better = (points[:, None] < points[None, :]).any(axis=2)
@@ -144,32 +140,34 @@ def fronts(rows: Sequence[Mapping[str, Any]]) -> Bools:
     return found
 
 
-# From many plans and few futures to few plans and many.
-
 FEWEST_FUTURES, MOST_FUTURES = 20, 1_000
 SHOWN_FUTURES = 80
-"""No figure rests on fewer: of plans that were given up early the rest is played in the end."""
+"""Every figure rests on at least so many futures: plans dropped early are played further in the
+end.
+"""
 KEPT_PLANS = 3
-"""No fewer are left in any round, beside the default of Kubernetes."""
+"""Plans that every round keeps at least, beside the default of Kubernetes."""
 SLACK = 0.25
-"""By so much a plan may miss a budget before the end: 99 % of few futures is a rough figure."""
+"""The share by which a plan may miss a budget before the end, because 99 % of few futures is
+rough.
+"""
 DEFAULT_PLAN = 0
 """The number of Kubernetes' default (`Search.plans`)."""
 
 Play = Callable[[Sequence[Slice]], Iterator[Figures]]
-"""Plays pieces, wherever; what each comes to, in their order."""
+"""Plays pieces anywhere and returns their figures in order."""
 
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """The result of a search.
+    """Result of a search.
 
     Attributes:
-        rollouts: what was searched.
-        rows: of each plan, of all groups together; with its number, ``plan``.
-        of_groups: the same of each group, with ``group`` too; none where there is but one.
-        chosen: number of the plan that is recommended.
-        kept: it keeps all budgets.
+        rollouts: the plans and groups searched.
+        rows: of each plan, over all groups; with its number, ``plan``.
+        of_groups: the same of each group, with ``group``, too; empty if there is only one group.
+        chosen: number of the recommended plan.
+        kept: whether it keeps all budgets.
     """
 
     rollouts: Rollouts
@@ -198,17 +196,17 @@ class Searched:
 def search_plans(rollouts: Rollouts, play: Play, seeds: range | None = None) -> Searched:
     """Play all plans in few futures, the better half in twice as many, and so on.
 
-    All plans see the same random numbers. The default of Kubernetes is played to the end, and so
-    are the plan that is chosen and the front. Cost: that of some 4 x plans x `FEWEST_FUTURES`
-    futures, and of the plans that are left, and the front, in `MOST_FUTURES`.
+    All plans use the same random numbers. The default of Kubernetes is played to the end, and so
+    are the chosen plan and the front. Cost: that of some 4 x plans x `FEWEST_FUTURES` futures, and
+    of the remaining plans and the front, in `MOST_FUTURES`.
 
     Args:
         rollouts: the plans and the groups.
         play: plays pieces.
-        seeds: which futures; None: the first `MOST_FUTURES`.
+        seeds: the futures; None: the first `MOST_FUTURES`.
 
     Raises:
-        InputRefused: a budget or price is of messages read again, and a rate is not known.
+        InputRefused: a budget or price counts messages read again, and a rate is unknown.
     """
     search = _Search(rollouts, play, seeds or range(MOST_FUTURES))
     alive = list(range(len(rollouts.plans)))
@@ -231,7 +229,7 @@ def search_plans(rollouts: Rollouts, play: Play, seeds: range | None = None) -> 
 
 @dataclass
 class _Search:
-    """The figures so far: by plan, of each group."""
+    """The figures so far, by plan and group."""
 
     rollouts: Rollouts
     play: Play
@@ -240,7 +238,7 @@ class _Search:
     rows: dict[int, Row] = field(default_factory=dict)
 
     def play_to(self, plans: Sequence[int], futures: int) -> None:
-        """Play the futures that the plans lack; of some there may be more already."""
+        """Play the futures that the plans lack; some plans may already have more."""
         groups = range(len(self.rollouts.groups))
         pieces = []
         for plan in plans:
@@ -259,30 +257,32 @@ class _Search:
             self.rows[plan] = {"plan": plan} | row
 
     def front(self) -> list[int]:
-        """The plans on the front, as far as the figures tell so far."""
+        """Return the plans on the front, by the figures so far."""
         plans = sorted(self.rows)
         on_front = fronts([self.rows[plan] for plan in plans]).tolist()
         return [plan for plan, on in zip(plans, on_front, strict=True) if on]
 
     def with_fewer(self, plans: Sequence[int], futures: int) -> list[int]:
-        """Return the plans that were played in fewer futures, each once."""
+        """Return the distinct plans that were played in fewer futures."""
         return sorted({plan for plan in plans if self.figures[plan][0].futures < futures})
 
     def refuse_unknown(self) -> None:
-        """Refuse what would be judged by messages of which nobody knows how many come."""
+        """Refuse a search that counts messages read again while a rate is unknown."""
         asked, prices = self.rollouts.search.budgets.max_read_again, self.rollouts.search.prices
         if asked is None and (prices is None or not prices.copy):
             return
         for group, figures in zip(self.rollouts.groups, self.figures[DEFAULT_PLAN], strict=True):
             if figures.replayed_milli is None:
-                what = "max_read_again" if asked is not None else "a price of a copy"
+                what = "max_read_again" if asked is not None else "the price of a copy"
                 raise InputRefused(
-                    f"{'/'.join(group.name)}: {what} needs the rate of every queue; give "
-                    "queue_offsets with two observations of each, or leave it out"
+                    f"{'/'.join(group.name)}: {what} needs the rate of every queue; supply "
+                    "queue_offsets with two observations of each, or omit it"
                 )
 
     def ranked(self, plans: Sequence[int] | range, slack: float) -> list[int]:
-        """The best first: what keeps the budgets, or nearly, by its objective; then the nearest."""
+        """Return plans best first: those that (nearly) keep the budgets, by objective; then the
+        nearest.
+        """
         budgets = self.rollouts.search.budgets
 
         def place(plan: int) -> tuple[Any, ...]:
@@ -293,7 +293,7 @@ class _Search:
         return sorted(plans, key=place)
 
     def better_half(self, plans: Sequence[int]) -> list[int]:
-        """Half of the plans: the best few, then the front, then the next best; and the default."""
+        """Return half of the plans: the best few, the front, the next best, and the default."""
         ranked = self.ranked(plans, SLACK)
         size = max(KEPT_PLANS, -(-len(ranked) // 2))
         front = fronts([self.rows[plan] for plan in ranked]).tolist()
@@ -302,7 +302,7 @@ class _Search:
         return sorted({DEFAULT_PLAN, *kept})
 
     def result(self, chosen: int) -> Searched:
-        """Everything told of every plan."""
+        """Return the figures of every plan."""
         search = self.rollouts.search
         rows = [self.rows[plan] for plan in sorted(self.rows)]
         of_groups: list[Row] = []
@@ -323,7 +323,7 @@ class _Search:
 
 
 def _judged(rows: Sequence[Row], search: Search) -> list[Row]:
-    """The rows with what they are beside each other and the budgets."""
+    """Return the rows with their comparison to each other and to the budgets."""
     return [
         row | {"on_front": bool(on), "within_budget": not misses(row, search.budgets)}
         for row, on in zip(rows, fronts(rows), strict=True)
@@ -331,7 +331,7 @@ def _judged(rows: Sequence[Row], search: Search) -> list[Row]:
 
 
 def nearest(rows: Sequence[Row], budget: str) -> Row:
-    """The row that comes nearest to a budget, alone."""
+    """Return the row that comes nearest to a single budget."""
     column = REACHED[budget]
     pick = max if budget == "min_members" else min
     return pick(rows, key=lambda row: row[column])

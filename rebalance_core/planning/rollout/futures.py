@@ -1,4 +1,4 @@
-"""A group at rest, and the futures of one rollout of it."""
+"""Groups at rest, and the futures of a rollout in them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,16 +29,15 @@ from rebalance_core.timing.timeline_builder import build_timeline
 if TYPE_CHECKING:
     from rebalance_core.engine.group_history import EventRow
 
-# A group at rest: what is there at the end of a history, as if it had been there all along.
 
 LIFE_ENDS = (events.CONSUMER_LEAVE, events.CONSUMER_LOST)
 
 
 def at_rest(history: GroupHistory, end_ms: int | None = None) -> GroupHistory:
-    """The history of one instant, the last event's, that leads to the same state.
+    """Return a history of one instant, the last event's, that leads to the same state.
 
-    All plans of a group begin there, so nothing before it is played again for each of them. Of
-    offsets those stay that tell the mean rate of a queue, and what was committed last. Groups that
+    All plans of a group begin there, so earlier events are not played again for each plan. Of the
+    offsets, those remain that determine a queue's mean rate, and the last commits. Groups that
     share its client instances rest with it.
 
     Args:
@@ -74,7 +73,7 @@ _OBSERVABLE = (events.CONSUMER_JOIN, events.BROKER_UP, events.TOPIC_CONFIG)
 
 @dataclass
 class _State:
-    """The events that still hold."""
+    """Events that still hold."""
 
     members: dict[tuple[str | None, str | None], list[Event]] = field(default_factory=dict)
     modes: dict[str | None, Event] = field(default_factory=dict)
@@ -85,7 +84,7 @@ class _State:
     configs: dict[tuple[str | None, str | None], Event] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
-        """Take the next event."""
+        """Apply the next event."""
         if event.event_type in events.CONSUMER_EVENTS:
             self._take_member(event)
         elif event.event_type == events.REQUEST_MODE:
@@ -98,7 +97,7 @@ class _State:
             self._take_broker(event, event.broker_name)
 
     def events(self) -> Iterator[Event]:
-        """Brokers first, then topics and members."""
+        """Yield the events: brokers first, then topics and members."""
         yield from self.up.values()
         yield from (e for name, e in self.masters.items() if name not in self.down)
         yield from (e for name, e in self.notices.items() if name not in self.down)
@@ -110,7 +109,7 @@ class _State:
     def _take_member(self, event: Event) -> None:
         key = event.client_id, event.channel_id
         if event.broker_name is not None and key in self.members:
-            return  # one broker alone saw it come or go: it lives on
+            return  # only one broker saw it join or leave: it is still live
         if event.event_type == events.CONSUMER_JOIN:
             self.members[key] = [event]
         elif event.event_type in LIFE_ENDS:
@@ -144,7 +143,7 @@ _Offset = TypeVar("_Offset", QueueOffset, CommittedOffset)
 
 
 def _ends(rows: tuple[_Offset, ...] | None) -> tuple[_Offset, ...] | None:
-    """The first and the last row of each queue."""
+    """Return the first and the last row of each queue."""
     if rows is None:
         return None
     by_queue: dict[MessageQueue, list[_Offset]] = {}
@@ -155,17 +154,14 @@ def _ends(rows: tuple[_Offset, ...] | None) -> tuple[_Offset, ...] | None:
     )
 
 
-# A group that is to be deployed, and its history under a plan.
-
-
 @dataclass(frozen=True, eq=False)
 class DeployedGroup:
-    """One group at rest; small enough to be sent to every task.
+    """A group at rest that is deployed; small enough to be sent to every task.
 
     Attributes:
-        history: of `at_rest`.
+        history: as `at_rest` returns it.
         members: how many it has.
-        queues: the most of one of its topics; None: it has none.
+        queues: the number of queues of its largest topic; None: it has none.
     """
 
     history: GroupHistory
@@ -179,20 +175,20 @@ class DeployedGroup:
 
     @property
     def ordered(self) -> bool:
-        """Its listener is orderly."""
+        """Whether its listener is orderly."""
         return self.history.settings.ordered
 
     @property
     def trouble(self) -> str | None:
-        """Return why nothing can be said of its rollout; None: something can."""
+        """Why its rollout cannot be simulated; None: it can."""
         if not self.members:
             return "has no member"
         if is_unknown(self.history):
-            return "has a member of which no row says what it subscribes"
+            return "has a member whose subscriptions no row states"
         return "has no queue to read" if self.queues is None else None
 
     def under(self, plan: RolloutPlan, search: Search) -> tuple[GroupHistory, int]:
-        """The history under a plan, and when the rollout begins, epoch ms."""
+        """Return the history under a plan, and when the rollout begins, epoch ms."""
         history = self.history
         end_ms = max(event.event_ms for event in history.events)
         scenario = plan.scenario(search.change, search.groups)
@@ -204,7 +200,7 @@ class DeployedGroup:
 
 
 def _edited(group: GroupHistory, scenario: Scenario, end_ms: int) -> GroupHistory:
-    """A group at rest after a scenario's edits; as it is where they are of other groups."""
+    """Return a group at rest after a scenario's edits; unchanged if they concern other groups."""
     of_group = [event for event in group.events if event.event_type in events.GROUP_EVENTS]
     shared = tuple(e for e in group.events if e.event_type not in events.GROUP_EVENTS)
     settings = {
@@ -221,7 +217,7 @@ def _edited(group: GroupHistory, scenario: Scenario, end_ms: int) -> GroupHistor
 
 
 def deployed_group(history: GroupHistory) -> DeployedGroup:
-    """The group of a history, at rest."""
+    """Return the group of a history, at rest."""
     rest = at_rest(history)
     members = {(e.client_id, e.channel_id) for e in rest.events if e.client_id is not None}
     named = set(rest.settings.subscriptions or ())
@@ -240,18 +236,15 @@ def deployed_group(history: GroupHistory) -> DeployedGroup:
     return DeployedGroup(rest, len(members), most or None)
 
 
-# What futures of one plan come to in a group, or in all of them.
-
-
 @dataclass(frozen=True, eq=False)
 class Figures:
-    """Arrays of one value a future, by seed.
+    """Costs of a plan's futures, in a group or in all: arrays with a value per future, by seed.
 
     Attributes:
-        finish_ms: from the begin of the rollout to the last queue given up or taken.
+        finish_ms: from the begin of the rollout to the last queue released or taken.
         orphan_ms: time x readable queues without an owner.
         double_ms: time x (owners - 1).
-        replayed_milli: thousandths of messages read again; None: a rate is not known.
+        replayed_milli: thousandths of messages read again; None: a rate is unknown.
         moves: queues passed from one client to another, in all of these futures together.
     """
 
@@ -263,12 +256,12 @@ class Figures:
 
     @property
     def futures(self) -> int:
-        """Return how many."""
+        """The number of futures."""
         return len(self.finish_ms)
 
 
 def chained(parts: Sequence[Figures]) -> Figures:
-    """Figures of the seeds of one part after those of the other."""
+    """Return the figures of both parts, the seeds of the first part first."""
     replayed = [part.replayed_milli for part in parts]
     known = [each for each in replayed if each is not None]
     return Figures(
@@ -281,7 +274,7 @@ def chained(parts: Sequence[Figures]) -> Figures:
 
 
 def together(groups: Sequence[Figures]) -> Figures:
-    """Figures of all groups of one decision: it is over when the last one is."""
+    """Return the figures over all groups of a decision, which is over when the last group is."""
     known = [each.replayed_milli for each in groups if each.replayed_milli is not None]
     return Figures(
         finish_ms=np.max([each.finish_ms for each in groups], axis=0),
@@ -300,7 +293,7 @@ _OF_TOTALS = {
 
 
 def figures_of(measured: Iterable[Measured], begin_ms: int) -> Figures:
-    """Return the figures of some futures of one group.
+    """Return the figures of some futures of a group.
 
     Args:
         measured: of consecutive seeds, totals counted from ``begin_ms`` on.
@@ -310,7 +303,7 @@ def figures_of(measured: Iterable[Measured], begin_ms: int) -> Figures:
 
 
 def _figures(measured: Measured, begin_ms: int) -> Figures:
-    # a rollout of long pauses is several: the group came to rest in between
+    # a rollout with long pauses counts as several: the group came to rest in between
     rows = measured.totals.to_pylist()
     found: dict[str, Any] = {
         name: np.sum([_known(row[column]) for row in rows], axis=0)
@@ -332,12 +325,9 @@ def _known(values: Sequence[int | None]) -> Ints:
     return np.array([value or 0 for value in values], np.int64)
 
 
-# Playing: pieces of work, the same in a process and in a task.
-
-
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some futures of one plan in one group, by their numbers."""
+    """Futures of a plan in a group, all by number."""
 
     plan: int
     group: int
@@ -346,13 +336,13 @@ class Slice:
 
 @dataclass(frozen=True, eq=False)
 class Rollouts:
-    """Everything that pieces are about; small enough to be sent to every task.
+    """The plans and groups that pieces refer to; small enough to be sent to every task.
 
     Attributes:
-        search: what is asked.
+        search: the request.
         plans: by number.
         groups: by number.
-        clock: what is assumed of timers.
+        clock: assumptions about timers.
     """
 
     search: Search
@@ -369,11 +359,14 @@ class Rollouts:
         return tuple(self.search.turns(rollout, group.members) for group in self.groups)
 
     def play(self, piece: Slice) -> Figures:
-        """Play a piece. Cost: a hundredth of a second, and linear in futures x steps."""
+        """Play a piece.
+
+        Cost: a hundredth of a second, and linear in futures x steps.
+        """
         return figures_of(self._measured(piece, 0), self._timeline(piece)[1])
 
     def handovers(self, plan: int, futures: int) -> pa.Table:
-        """Rows of ``handovers`` of a plan's first futures, from its begin on."""
+        """Return the ``handovers`` rows of a plan's first futures, from its begin on."""
         found = [HANDOVERS.arrow_schema().empty_table()]
         for group in range(len(self.groups)):
             piece = Slice(plan, group, range(futures))

@@ -1,4 +1,4 @@
-"""What a search for a rollout is asked, as a TOML file says it, and the plans there are."""
+"""The request for a rollout search, read from a TOML file, and the plans to choose from."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,17 +25,15 @@ from rebalance_core.planning.scenario.scenario import Scenario
 from rebalance_core.planning.table_keys import TableKey, ValueReader, read_values
 from rebalance_core.planning.toml_lines import TomlLines
 
-# One way to deploy.
-
 NAME = "rollout"
-"""Of every plan's scenario: choices that are left to a seed are the same under all plans."""
+"""The name of every plan's scenario, so that random choices are the same under all plans."""
 AT = "+10m"
-"""When a deploy begins: the group has settled by then, whatever the last recorded event was."""
+"""When a deploy begins: by then the group has settled after any last recorded event."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutPlan:
-    """How many at a time, and how fast; keys as of `Deploy`, times in ms."""
+    """Numbers and pace of a deploy; keys as in `Deploy`, times in ms."""
 
     surge: Amount
     unavailable: Amount
@@ -48,12 +46,14 @@ class RolloutPlan:
 
     @property
     def plan_id(self) -> str:
-        """Return the plan's name in tables."""
-        text = f"surge {self.surge}, unavailable {self.unavailable}, pause {told(self.pause_ms)}"
+        """The plan's name in tables."""
+        text = (
+            f"surge {self.surge}, unavailable {self.unavailable}, pause {duration(self.pause_ms)}"
+        )
         return f"{text}, {self.order}{'' if self.graceful else ', killed'}"
 
     def edit(self, change: str, groups: str) -> Deploy:
-        """The edit of a scenario that deploys groups in this way."""
+        """Return the edit of a scenario that deploys groups in this way."""
         what, _, value = change.partition("=")
         values: dict[str, Any] = {
             "at": read_moment(AT), "group": (groups,), "surge": self.surge,
@@ -66,11 +66,11 @@ class RolloutPlan:
         return RollingRestart(**values, version=value if what == UPGRADE else None)
 
     def scenario(self, change: str, groups: str) -> Scenario:
-        """The scenario of that edit alone."""
+        """Return the scenario that consists of this edit."""
         return Scenario(NAME, self.plan_id, (self.edit(change, groups),))
 
     def as_toml(self, change: str, groups: str) -> str:
-        """The text of that scenario, for ``plan --scenario``."""
+        """Return the text of that scenario, for ``plan --scenario``."""
         what, _, value = change.partition("=")
         more = {
             SWITCH_STRATEGY: f"strategy = {quoted(value)}\n",
@@ -82,23 +82,26 @@ class RolloutPlan:
             f"kind = {quoted(kind)}\nat = {quoted(AT)}\ngroup = {quoted(groups)}\n"
             f"{more.get(what, '')}"
             f"surge = {quoted(self.surge)}\nunavailable = {quoted(self.unavailable)}\n"
-            f"down = {quoted(told(self.down_ms))}\nready_after = {quoted(told(self.ready_ms))}\n"
-            f"pause = {quoted(told(self.pause_ms))}\norder = {quoted(self.order)}\n"
+            f"down = {quoted(duration(self.down_ms))}\n"
+            f"ready_after = {quoted(duration(self.ready_ms))}\n"
+            f"pause = {quoted(duration(self.pause_ms))}\norder = {quoted(self.order)}\n"
             f"graceful = {str(self.graceful).lower()}\naddress = {quoted(self.address)}\n"
         )
 
     def as_strategy(self) -> str:
-        """The part of a Deployment's ``spec`` that deploys in this way; YAML."""
+        """Return the part of a Deployment's ``spec`` that deploys in this way; YAML."""
         seconds = -(-(self.ready_ms + self.pause_ms) // 1000)
         comments = [f"# Assumed: {assumption}." for assumption in ASSUMPTIONS]
         if self.pause_ms:
             comments.append(
-                f"# minReadySeconds holds ready_after and the pause of {told(self.pause_ms)}"
+                f"# minReadySeconds holds ready_after and the pause of {duration(self.pause_ms)}"
             )
             if self.surge not in deploys.NOTHING:
-                comments.append("# so old pods stop after the pause; simulated: before it")
+                comments.append(
+                    "# so old pods stop after the pause; the simulation stops them before it"
+                )
         if self.order != deploys.RANDOM:
-            comments.append(f"# Kubernetes chooses which pods go; simulated: {self.order}")
+            comments.append(f"# Kubernetes chooses which pods stop; the simulation: {self.order}")
         lines = [
             *comments, f"minReadySeconds: {seconds}", "strategy:", "  type: RollingUpdate",
             "  rollingUpdate:", f"    maxSurge: {self.surge}",
@@ -108,33 +111,31 @@ class RolloutPlan:
 
 
 ASSUMPTIONS = (
-    "the pods of a step start in one instant",
+    "the pods of a step start at the same instant",
     "a pod is Ready once its consumer has joined the group",
 )
-"""What every future of a search takes as given, of Kubernetes' side."""
+"""Assumptions about Kubernetes that every future of a search makes."""
 
 
-def told(ms: int) -> str:
-    """A duration as `read_duration` reads it.
+def duration(ms: int) -> str:
+    """Return a duration as `read_duration` reads it.
 
-    >>> told(15_000), told(2_100)
+    >>> duration(15_000), duration(2_100)
     ('15s', '2100ms')
     """
     return f"{ms}ms" if ms % 1000 else f"{ms // 1000}s"
 
 
 def quoted(value: Amount) -> str:
-    """A number, or a text as TOML has it."""
+    """Return a number, or a text quoted as in TOML."""
     if isinstance(value, int):
         return str(value)
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-# What is asked.
-
 RESTART, UPGRADE, SWITCH_STRATEGY = CHANGES = ("restart", "upgrade", "switch-strategy")
 DEFAULT = "25%"
-"""Of surge and unavailable: RollingUpdate's in Kubernetes."""
+"""Surge and unavailable of a RollingUpdate in Kubernetes by default."""
 MOST_PLANS = 2_000
 AMOUNTS: tuple[Amount, ...] = (0, 1, "25%", "50%", "100%")
 
@@ -143,18 +144,18 @@ _from_0_up = table_keys.number_that(lambda value: 0 <= value < inf, "from 0 up")
 
 
 def several(read: ValueReader) -> ValueReader:
-    """One value or a list of them."""
+    """Return a reader of one value or a list of values."""
 
     def each(value: Any) -> tuple[Any, ...]:
         if value == []:
-            raise ValueError("expected a value or a list of them")
+            raise ValueError("expected a value or a list of values")
         return tuple(map(read, value if isinstance(value, list) else [value]))
 
     return each
 
 
 def read_change(value: Any) -> str:
-    """Read the change that is deployed."""
+    """Read the change to deploy."""
     what, equals, text = table_keys.words(value).partition("=")
     if what == SWITCH_STRATEGY and text:
         return f"{what}={table_keys.strategy(text)}"
@@ -168,7 +169,7 @@ def read_change(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """The most that a rollout may cost, all groups together; None: anything.
+    """The most that a rollout may cost, all groups together; None: unlimited.
 
     99 % of the futures must keep the first four; ``min_members`` holds for each group.
     """
@@ -182,9 +183,7 @@ class Budgets:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """The price of a message read again, a queue-second without an owner, an hour of one
-    more pod.
-    """
+    """Prices of a message read again, an unowned queue-second and an hour of an extra pod."""
 
     copy: float = table_keys.key(_from_0_up, 0.0)
     no_owner_s: float = table_keys.key(_from_0_up, 0.0)
@@ -214,17 +213,17 @@ class Search:
     address: str = table_keys.key(table_keys.one_of(*deploys.ADDRESSES), deploys.NEW)
 
     def default(self) -> RolloutPlan:
-        """The plan of a Deployment that says nothing of its strategy."""
+        """Return the plan of a Deployment that does not specify a strategy."""
         return RolloutPlan(
             DEFAULT, DEFAULT, 0, self.order[0], self.down, self.ready_after, self.graceful,
             self.address,
         )  # fmt: skip
 
     def plans(self, members: Sequence[int]) -> tuple[RolloutPlan, ...]:
-        """The plans that differ in groups of so many members; the default of Kubernetes first.
+        """Return the plans that differ for groups of so many members; Kubernetes' default first.
 
         Raises:
-            UsageError: there are more than `MOST_PLANS`.
+            UsageError: There are more than `MOST_PLANS`.
         """
         first = self.default()
         combined = (
@@ -240,15 +239,12 @@ class Search:
             together = all(len(set(of_group)) == 1 for of_group in turns)
             found.setdefault((turns, "" if together else plan.order), plan)
         if len(found) > MOST_PLANS:
-            raise UsageError(f"[plans] come to {len(found):,} plans; at most {MOST_PLANS:,}")
+            raise UsageError(f"[plans] make {len(found):,} plans; at most {MOST_PLANS:,} are valid")
         return tuple(found.values())
 
     def turns(self, plan: RolloutPlan, members: int) -> tuple[Turn, ...]:
-        """Return when each of so many members is replaced."""
+        """Return when each of `members` members is replaced."""
         return plan.edit(self.change, self.groups).turns(members)
-
-
-# The file.
 
 
 _OF_SEARCH = table_keys.keys_of(Search)
@@ -267,16 +263,17 @@ _TABLES: Mapping[str, Mapping[str, TableKey]] = {
 
 
 def read_search(path: str | Path) -> Search:
-    """The search of a file, or of a bundled one by its name.
+    """Return the search in a file; a bundled search by name.
 
     Raises:
-        UsageError: names every mistake, one a line, with ``file:line`` and the nearest valid name.
+        UsageError: The message has a line per mistake, with ``file:line`` and the nearest valid
+            name.
     """
     return parse_search(named_text(Path(path), "rollouts"), str(path))
 
 
 def parse_search(text: str, file: str) -> Search:
-    """The search of a TOML text; errors as `read_search`."""
+    """Return the search of a TOML text; errors as in `read_search`."""
     content = toml_document(text, file)
     reading = _Reading(file, TomlLines(text))
     tables = {name: content.pop(name, {}) for name in _TABLES}
@@ -289,7 +286,9 @@ def parse_search(text: str, file: str) -> Search:
     chosen = [pace.get(name, getattr(Search, name)) for name in ("surge", "unavailable")]
     if all(value in deploys.NOTHING for amounts in chosen for value in amounts):
         reading.mistake(
-            "surge", "plans", "surge and unavailable are 0: no member would ever be replaced"
+            "surge",
+            "plans",
+            "surge and unavailable are both 0, so no member would ever be replaced",
         )
     if reading.mistakes:
         raise UsageError("\n".join(reading.mistakes))
@@ -299,7 +298,7 @@ def parse_search(text: str, file: str) -> Search:
 
 @dataclass
 class _Reading:
-    """Values of a file, and what is wrong with them."""
+    """Values of a file, and the mistakes in them."""
 
     file: str
     lines: TomlLines
@@ -311,7 +310,7 @@ class _Reading:
     def values(
         self, table: str, given: Any, keys: Mapping[str, TableKey], known: Collection[str]
     ) -> dict[str, Any]:
-        """The values read; what is wrong is noted."""
+        """Return the values read; mistakes are noted."""
         if not isinstance(given, dict):
             self.mistake(table, "", f"{table} must be a table that begins with [{table}]")
             return {}
@@ -325,7 +324,7 @@ class _Reading:
 
 
 def named_budgets(budgets: Budgets) -> Iterator[tuple[str, float]]:
-    """Return the budgets that are given, by name."""
+    """Return the budgets that are set, by name."""
     for name in Budgets.__slots__:
         value = getattr(budgets, name)
         if value is not None:

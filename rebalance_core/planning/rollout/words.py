@@ -1,4 +1,4 @@
-"""What a search found, in words."""
+"""Results of a search, in words."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -11,8 +11,8 @@ from rebalance_core.planning.rollout.search import (
     SWITCH_STRATEGY,
     Budgets,
     RolloutPlan,
+    duration,
     named_budgets,
-    told,
 )
 from rebalance_core.planning.scenario.deploys import at_once, warnings_of
 
@@ -24,17 +24,17 @@ _UNITS = {
     "min_members": "members",
 }
 _NAMES = 4
-"""Groups that a sentence names; more are counted."""
+"""Groups that a sentence names; further groups are counted."""
 
 
 def recommendation(searched: Searched) -> list[str]:
-    """Sentences: what to do, what it costs, what the default of Kubernetes costs, what to mind."""
+    """Return sentences: what to do, its cost, the cost of Kubernetes' default, what to consider."""
     rollouts = searched.rollouts
     plan, row = rollouts.plans[searched.chosen], searched.rows[searched.chosen]
-    head = "RECOMMENDATION" if searched.kept else "NO PLAN KEEPS THE BUDGETS; the nearest"
+    head = "RECOMMENDATION" if searched.kept else "NO PLAN KEEPS THE BUDGETS; the nearest plan"
     lines = [f"{head}: {_change(searched)} with {_pace(searched, plan)}.", f"It {_figures(row)}."]
     if searched.chosen == choice.DEFAULT_PLAN:
-        lines.append("That is what Kubernetes does by default (25 %/25 %).")
+        lines.append("Kubernetes does that by default (25 %/25 %).")
     else:
         default = searched.rows[choice.DEFAULT_PLAN]
         lines.append(f"Kubernetes' default (25 %/25 %) {_figures(default)}.{_more(default, row)}")
@@ -66,23 +66,23 @@ def _pace(searched: Searched, plan: RolloutPlan) -> str:
     ]
     numbers = "; ".join(dict.fromkeys(f"{more} and {fewer}" for more, fewer in resolved))
     text = f"maxSurge {plan.surge} and maxUnavailable {plan.unavailable} ({numbers})"
-    text += f", {told(plan.pause_ms)} between steps" if plan.pause_ms else ", no pause"
+    text += f", {duration(plan.pause_ms)} between steps" if plan.pause_ms else ", no pause"
     return text if plan.graceful else f"{text}, killed"
 
 
 def _figures(row: Mapping[str, Any]) -> str:
     again = (
-        "how many messages are read again is not known"
+        "the number of messages read again is unknown"
         if row["read_again"] is None
         else f"{row['read_again']:,.0f} messages are read again ({row['read_again_p99']:,.0f})"
     )
     cost = "" if row["cost"] is None else f", at a cost of {row['cost']:,.2f}"
     return (
-        f"is over after {row['finish_s_p50']:,.0f} s (in 99 % of the futures "
-        f"{row['finish_s_p99']:,.0f}); {again}, {row['no_owner_queue_seconds']:,.1f} queue-seconds "
-        f"have no owner ({row['no_owner_queue_seconds_p99']:,.1f}), {row['moves']:,.0f} moves, "
-        f"{row['fewest_members']} members in a group at least, {row['peak_members']} in all at "
-        f"most{cost}"
+        f"takes {row['finish_s_p50']:,.0f} s (in 99 % of the futures "
+        f"{row['finish_s_p99']:,.0f}); {again}, {row['no_owner_queue_seconds']:,.1f} "
+        f"queue-seconds have no owner ({row['no_owner_queue_seconds_p99']:,.1f}), "
+        f"{row['moves']:,.0f} moves, at least {row['fewest_members']} members in a group, "
+        f"at most {row['peak_members']} in all{cost}"
     )
 
 
@@ -95,9 +95,9 @@ def _more(default: Row, row: Row) -> str:
 
 
 def _missed(searched: Searched) -> Iterator[str]:
-    """Say, for each budget the nearest plan misses, whether any plan keeps it, and what it reaches.
+    """Yield, for each missed budget, whether any plan keeps it and what the nearest plan reaches.
 
-    Where each alone is kept by some plan, they do not go together.
+    Where some plan keeps each budget alone, they conflict.
     """
     budgets, row = searched.rollouts.search.budgets, searched.rows[searched.chosen]
     missed = choice.misses(row, budgets)
@@ -119,7 +119,10 @@ def _missed(searched: Searched) -> Iterator[str]:
             for name, value in named_budgets(budgets)
             if name in missed
         )
-        yield f"Each budget alone is kept by some plan, all together by none; missed is {listed}."
+        yield (
+            "Some plan keeps each budget alone, but none keeps all together; the chosen plan "
+            f"misses {listed}."
+        )
 
 
 def _value(name: str, value: float) -> str:
@@ -135,7 +138,7 @@ def _warnings(searched: Searched, plan: RolloutPlan) -> Iterator[str]:
 
 
 def texts_of(searched: Searched) -> dict[str, str]:
-    """Name and text of the files beside the tables: the chosen plan as scenario and as strategy."""
+    """Return names and texts of the files beside the tables: the chosen scenario and strategy."""
     search, plan = searched.rollouts.search, searched.rollouts.plans[searched.chosen]
     return {
         SCENARIO_FILE: plan.as_toml(search.change, search.groups),
@@ -147,7 +150,7 @@ SCENARIO_FILE, STRATEGY_FILE = ("rollout.toml", "strategy.yaml")
 
 
 def listed(searched: Searched, most: int) -> Sequence[Row]:
-    """Rows of a summary: the chosen plan, the default, then the front by time, fastest first."""
+    """Return the rows of a summary: the chosen plan, the default, then the front, fastest first."""
     front = sorted(
         (row for row in searched.rows if row["on_front"]), key=lambda row: row["finish_s_p50"]
     )

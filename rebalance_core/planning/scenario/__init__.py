@@ -1,9 +1,8 @@
 """Scenarios: named edits of a recorded history, read from TOML, applied to its rows.
 
 `file` reads them, `scenario` applies them: edits of brokers and topics to a `ClusterLife`, all
-others to one `GroupLife` after another; each is a `cluster_life.Timeline` of recorded
-rows. The kinds of edits are in `cluster_edits`, `member_edits` and `deploys`. What is left to
-chance follows from the seed alone.
+others to each `GroupLife` in turn; each is a `cluster_life.Timeline` of recorded rows. The kinds of
+edits are in `cluster_edits`, `member_edits` and `deploys`. All random choices follow from the seed.
 
 May import: `contracts`, `model`, `protocol`, `strategies`, `synthetic`, other modules of
 `planning`. Begin with `scenario`.

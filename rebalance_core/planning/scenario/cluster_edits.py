@@ -1,4 +1,4 @@
-"""Edits of brokers, topics and groups: brokers and rooms lost, queues scaled, another strategy."""
+"""Edits of brokers, topics and groups: lost brokers and rooms, scaled queues, another strategy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,27 +22,25 @@ from rebalance_core.planning.table_keys import MOST_QUEUES
 from rebalance_core.protocol.routes import DEFAULT_PERM
 from rebalance_core.strategies.machine_room_nearby import DEFAULT_ROOM_SEPARATOR
 
-# lose_broker: brokers without a replica left, and back if they come back.
-
 
 @dataclass(frozen=True, kw_only=True)
 class BrokerLoss(Edit):
-    """Remove brokers for ``back_after``, or until the end."""
+    """Removal of brokers for ``back_after``, or until the end."""
 
     broker: tuple[str, ...] = table_keys.needed(table_keys.patterns)
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
-        """The brokers."""
+        """Return the brokers."""
         return {"broker": ("brokers", self.broker)}
 
     def matched(self, life: ClusterLife) -> list[str]:
-        """The brokers that ``broker`` matches."""
+        """Return the brokers that ``broker`` matches."""
         return [name for name in sorted(life.brokers) if edit.matches(name, self.broker)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoseBroker(BrokerLoss):
-    """Every broker that ``broker`` matches goes down, for ``back_after`` or until the end.
+    """Loss of every broker that ``broker`` matches, for ``back_after`` or until the end.
 
     ``how``: ``stopped`` in order, its connection ``closed``, or ``expired`` for the name server.
     """
@@ -58,15 +56,13 @@ class LoseBroker(BrokerLoss):
             life.lose(name, self.how.upper(), self.back_after, source)
 
 
-# lose_master: brokers whose slaves live on without a master, and its return.
-
-
 @dataclass(frozen=True, kw_only=True)
 class LoseMaster(BrokerLoss):
-    """Every broker that ``broker`` matches loses its master, for ``back_after`` or until the end.
+    """Loss of the master of every broker that ``broker`` matches, for ``back_after`` or until the
+    end.
 
-    ``slaves``: ``refused`` to be read (RocketMQ's default), read (``slave_read``),
-    or one is ``acting`` as master (rocketmq.md §15).
+    ``slaves``: reads are ``refused`` (RocketMQ's default), allowed (``slave_read``), or a slave is
+    ``acting`` as master (rocketmq.md §15).
     """
 
     KIND = "lose_master"
@@ -80,16 +76,13 @@ class LoseMaster(BrokerLoss):
             life.lose_master(name, self.slaves.upper(), self.back_after, source)
 
 
-# lose_room: a machine room is cut off, with its brokers and its consumers.
-
-
 @dataclass(frozen=True, kw_only=True)
 class LoseRoom(Edit):
-    """Everything in the rooms is lost; after ``back_after`` brokers are up and members join again.
+    """Loss of everything in machine rooms; after ``back_after`` brokers are up and members rejoin.
 
-    In the room is what begins with one of ``broker_prefixes`` or ``client_prefixes``; without
-    prefixes, what has the room's name before the first ``separator``. ``how``: ``crash`` closes the
-    connections, ``expired`` (default: the network is cut) leaves it to the scans.
+    A room contains the names that begin with one of ``broker_prefixes`` or ``client_prefixes``;
+    without prefixes, those with the room's name before the first ``separator``. ``how``: ``crash``
+    closes the connections, ``expired`` (default: the network is cut) leaves detection to the scans.
     """
 
     KIND = "lose_room"
@@ -102,7 +95,7 @@ class LoseRoom(Edit):
     back_after: int | None = table_keys.key(read_duration)
 
     def concerns_group(self, consumer_group: str) -> bool:
-        """Every group may have members there."""
+        """Return True: every group may have members there."""
         return True
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
@@ -132,15 +125,12 @@ class LoseRoom(Edit):
         return bool(separator) and room in self.room
 
 
-# scale_queues: more or fewer queues of a topic on each broker that has it.
-
-
 @dataclass(frozen=True, kw_only=True)
 class ScaleQueues(Edit):
-    """``queues`` on each broker, or ``read`` and ``write`` each, or ``factor`` times as many.
+    """Scaling to ``queues`` on each broker, to ``read`` and ``write`` each, or by ``factor``.
 
-    Numbers are of one broker, as RocketMQ counts: 8 -> 16 doubles the topic. Later recorded
-    changes of these topics are scaled as well.
+    Numbers are per broker, as RocketMQ counts: 8 -> 16 doubles the topic. Later recorded changes of
+    these topics are scaled as well.
     """
 
     KIND = "scale_queues"
@@ -154,16 +144,16 @@ class ScaleQueues(Edit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """One way to say how many."""
+        """Yield a mistake unless exactly one way to state the number is used."""
         apart = "read" if "read" in values else "write"
         yield from edit.exactly_one(values, "queues", apart, "factor")
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
-        """Topics and brokers."""
+        """Return the topics and brokers."""
         return {"topic": ("topics", self.topic), "broker": ("brokers", self.broker)}
 
     def scaled(self, topic: str, broker: str, settings: TopicSettings) -> TopicSettings:
-        """The settings of a topic on a broker under this edit."""
+        """Return the settings of a topic on a broker under this edit."""
         if not (edit.matches(topic, self.topic) and edit.matches(broker, self.broker)):
             return settings
         read, write = settings["read_queue_nums"] or 0, settings["write_queue_nums"] or 0
@@ -175,7 +165,7 @@ class ScaleQueues(Edit):
         return settings | {"read_queue_nums": read, "write_queue_nums": write}
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
-        """Change what is configured now, and whatever is configured later."""
+        """Change the current configuration, and any later one."""
         life.config_rules.append(self.scaled)
         for topic in sorted(life.configs):
             for broker, settings in sorted(life.configs[topic].items()):
@@ -188,15 +178,12 @@ class ScaleQueues(Edit):
         return min(MOST_QUEUES, max(1, round(queues * self.factor))) if queues else 0
 
 
-# new_topic: a topic is created, and groups subscribe it.
-
-
 @dataclass(frozen=True, kw_only=True)
 class NewTopic(Edit):
-    """The topic ``name`` with ``queues`` on each of the brokers.
+    """Creation of the topic ``name`` with ``queues`` on each of the brokers.
 
-    The members of the groups ``subscribed_by`` subscribe it ``subscribe_after`` its creation, one
-    ``every`` so often, while they run; who joins later has it from the start.
+    The members of the groups ``subscribed_by`` subscribe it ``subscribe_after`` its creation, at
+    intervals of ``every``, while they run; later joins have it from the start.
     """
 
     KIND = "new_topic"
@@ -209,24 +196,24 @@ class NewTopic(Edit):
     every: int = table_keys.key(read_duration, 0)
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
-        """Brokers and groups."""
+        """Return the brokers and groups."""
         return {"broker": ("brokers", self.broker), "subscribed_by": ("groups", self.subscribed_by)}
 
     def concerns_group(self, consumer_group: str) -> bool:
-        """True for the groups that subscribe it."""
+        """Return True for the groups that subscribe it."""
         return edit.matches(consumer_group, self.subscribed_by)
 
     def subscribed(self) -> Sequence[str]:
-        """The new topic."""
+        """Return the new topic."""
         return (self.name,)
 
     def on_cluster(self, life: ClusterLife, source: str) -> None:
-        """Create it where it is not there yet."""
+        """Create the topic where it does not exist."""
         for broker in sorted(life.brokers):
             if not edit.matches(broker, self.broker):
                 continue
             if broker in life.configs.get(self.name, {}):
-                life.log.warn(f"{source}: topic {self.name} is on broker {broker} already")
+                life.log.warn(f"{source}: topic {self.name} already exists on broker {broker}")
             else:
                 values = (self.queues, self.queues, DEFAULT_PERM)
                 settings = dict(zip(TOPIC_COLUMNS, values, strict=True))
@@ -239,7 +226,9 @@ class NewTopic(Edit):
     def _subscribe(self, life: GroupLife, source: str) -> None:
         members = life.draws(f"{source}/order").shuffled(life.members())
         if not members:
-            life.log.warn(f"{source}: {life.consumer_group} has no member then to subscribe")
+            life.log.warn(
+                f"{source}: {life.consumer_group} has no member at that time to subscribe the topic"
+            )
         for i, member in enumerate(members):
             life.after(i * self.every, life.subscribe, member, self.name, source)
 
@@ -249,8 +238,6 @@ class NewTopic(Edit):
         life.join_rules.append(with_topic)
 
 
-# switch_request_mode: brokers serve a topic of a group by POP from now on, or by PULL again.
-
 POP, PULL = "POP", "PULL"
 LARGEST_SHARE_QUEUE_NUM = 10_000
 _GLOB_SIGNS = frozenset("*?[")
@@ -258,11 +245,11 @@ _GLOB_SIGNS = frozenset("*?[")
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchRequestMode(GroupEdit):
-    """``mode`` of the topics of the groups, as ``mqadmin setConsumeMode`` sets it.
+    """A change of the topics' request mode to ``mode``, as by ``mqadmin setConsumeMode``.
 
     The mode counts only for members that ask a broker (``clientRebalance=false``);
-    ``rebalance_mode`` makes all members do so, or divide themselves, from then on and under the
-    same ids. A mode that the history sets later for one of these topics is dropped.
+    ``rebalance_mode`` makes all members ask, or divide themselves, from then on and under the same
+    ids. A mode that the history sets later for one of these topics is dropped.
     """
 
     KIND = "switch_request_mode"
@@ -276,12 +263,12 @@ class SwitchRequestMode(GroupEdit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Only POP shares."""
+        """Yield a mistake if a mode other than POP has a share number."""
         if values.get("mode") == PULL and "share_queue_num" in values:
-            yield "share_queue_num", f"goes with mode = {POP!r} only"
+            yield "share_queue_num", f"is valid with mode = {POP!r} only"
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
-        """Groups and topics."""
+        """Return the groups and topics."""
         return super().globs() | {"topic": ("topics", self.topic)}
 
     @property
@@ -293,14 +280,14 @@ class SwitchRequestMode(GroupEdit):
         return RequestMode(DEFAULT_SHARE_QUEUE_NUM if given is None else given)
 
     def on_group(self, life: GroupLife, source: str) -> None:
-        """Set the mode now and keep it; switch who is there, and whoever joins later."""
+        """Set the mode now and keep it; switch current members and later joins."""
         named = [glob for glob in self.topic if not _GLOB_SIGNS & set(glob)]
         topics = sorted({*life.topics, *named})
         topics = [
             topic for topic in topics if edit.matches(topic, self.topic) and can_be_popped(topic)
         ]
         if not topics:
-            life.log.warn(f"{source}: {life.consumer_group} has no topic that it could be set for")
+            life.log.warn(f"{source}: {life.consumer_group} has no topic whose mode could be set")
             return
         if self.rebalance_mode is not None:
             life.join_rules.append(self._switched)
@@ -308,10 +295,10 @@ class SwitchRequestMode(GroupEdit):
                 life.rejoin(member, self._switched, source)
         elif self.mode == POP and not life.asks_broker():
             life.log.warn(
-                f"{source}: no member of {life.consumer_group} asks a broker, so the mode has no "
-                f'effect; rebalance_mode = "{BROKER_REBALANCE}" makes them'
+                f"{source}: no member of {life.consumer_group} asks a broker, so the mode "
+                f'has no effect; set rebalance_mode = "{BROKER_REBALANCE}" to make them ask'
             )
-        for topic in topics:  # after the joins, so that it is a cause of the epoch, too
+        for topic in topics:  # after the joins, so that it is also a cause of the epoch
             life.set_request_mode(topic, self.request_mode, source)
 
     def _switched(self, settings: MemberData) -> MemberData:

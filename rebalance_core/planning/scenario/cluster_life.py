@@ -1,6 +1,4 @@
-"""Rows that a scenario adds, changes and drops, and its actions played among recorded rows in
-time.
-"""
+"""Rows that a scenario adds, changes and drops, and its actions among the recorded rows."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -13,14 +11,12 @@ from rebalance_core.contracts import INPUT_TABLES
 from rebalance_core.model import events
 from rebalance_core.model.errors import InputRefused
 
-# Rows that a scenario adds, changes and drops, and the numbers that keep their keys unique.
-#
 # A row of a scenario has ``sequence`` = 2^62 + entity x 2^16 + n: ``entity`` is 46 bits of a hash
 # of the group's name (0 for rows of brokers and topics), n counts the entity's new rows of one
-# instant. So a new row comes after everything recorded at that instant, rows of brokers and
-# topics come before those of groups, and groups get their numbers without knowing of each other.
-# Two groups of one cluster share their 46 bits with a probability of 7 in 100,000 where a cluster
-# has 100,000 groups. A recorded row that is changed keeps its key.
+# instant. So a new row comes after everything recorded at that instant, rows of brokers and topics
+# come before those of groups, and each group's numbers are independent of other groups. Two groups
+# of a cluster share their 46 bits with a probability of 7 in 100,000 where a cluster has 100,000
+# groups. A recorded row that is changed keeps its key.
 
 Row = dict[str, Any]
 """Every column of cluster_events; null is None."""
@@ -35,19 +31,19 @@ SHARED = 0
 
 
 def entity_of(consumer_group: str) -> int:
-    """The number of a group, 1 to 2^46 - 1."""
+    """Return the number of a group, 1 to 2^46 - 1."""
     digest = blake2b(consumer_group.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % ((1 << _ENTITY_BITS) - 1) + 1
 
 
 @dataclass(frozen=True, slots=True)
 class EditedRows:
-    """An entity's rows after an edit.
+    """Rows of an entity after an edit.
 
     Attributes:
-        kept: recorded rows as they were.
-        dropped: recorded rows that are no longer true.
-        added: new rows, and changed ones under the key of their recorded row.
+        kept: recorded rows, unchanged.
+        dropped: recorded rows that no longer hold.
+        added: new rows, and changed rows under the key of their recorded row.
         warnings: what an edit could not do, in words.
     """
 
@@ -58,7 +54,7 @@ class EditedRows:
 
     @property
     def rows(self) -> list[Row]:
-        """The history as the scenario has it, in order."""
+        """The history under the scenario, in order."""
         return sorted((*self.kept, *self.added), key=order_of)
 
 
@@ -68,22 +64,22 @@ def order_of(row: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def whole_row(row: Mapping[str, Any]) -> Row:
-    """The row with every column of the contract and no other."""
+    """Return the row with exactly the columns of the contract."""
     return {name: row.get(name) for name in EVENT_COLUMNS}
 
 
 def recorded_rows(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """The rows in order, without repeats.
+    """Return the rows in order, without repeats.
 
     Raises:
-        InputRefused: a sequence is one of those that scenarios give.
+        InputRefused: A sequence is in the range of scenarios.
     """
     by_key: dict[tuple[int, int], Row] = {}
     for row in rows:
         if row["sequence"] >= FIRST_SEQUENCE:
             raise InputRefused(
-                f"cluster_events: sequence {row['sequence']} is not below 2^62, where the rows of "
-                "a scenario begin; number the events of the history lower"
+                f"cluster_events: sequence {row['sequence']} is not below 2^62, where the "
+                "rows of a scenario begin; give the events of the history lower numbers"
             )
         by_key.setdefault(order_of(row), whole_row(row))
     return [by_key[key] for key in sorted(by_key)]
@@ -91,7 +87,7 @@ def recorded_rows(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
 
 @dataclass(slots=True)
 class RowLog:
-    """Gathers what happens to the rows of one entity, in order."""
+    """Log of what happens to the rows of an entity, in order."""
 
     cluster: str
     entity: int
@@ -103,25 +99,25 @@ class RowLog:
     _counts: dict[int, int] = field(default_factory=dict)
 
     def keep(self, row: Row) -> None:
-        """The recorded row stays."""
+        """Keep a recorded row."""
         self.kept.append(row)
 
     def drop(self, row: Row) -> None:
-        """The recorded row is no longer true."""
+        """Drop a recorded row that no longer holds."""
         self.dropped.append(row)
 
     def change(self, row: Row, **values: Any) -> None:
-        """The recorded row happens otherwise, under its own key."""
+        """Change a recorded row under its own key."""
         self.dropped.append(row)
         self.added.append(row | values)
 
     def add(self, event_ms: int, event_type: str, source: str, **values: Any) -> None:
-        """A new row; ``values`` are the other columns."""
+        """Add a new row; ``values`` are the other columns."""
         number = self._counts.get(event_ms, 0)
         if number >= ROWS_AN_INSTANT:
             raise InputRefused(
-                f"{source}: more than {ROWS_AN_INSTANT:,} new events of {self.consumer_group} at "
-                "one instant; spread them with every"
+                f"{source}: more than {ROWS_AN_INSTANT:,} new events of "
+                f"{self.consumer_group} at one instant; spread them with the key every"
             )
         self._counts[event_ms] = number + 1
         row = whole_row(values)
@@ -131,31 +127,29 @@ class RowLog:
         self.added.append(row)
 
     def warn(self, text: str) -> None:
-        """Something that could not be done; each text once."""
+        """Record a warning about a failed action; each text once."""
         if text not in self.warnings:
             self.warnings.append(text)
 
     def result(self) -> EditedRows:
-        """Everything gathered."""
+        """Return the collected rows."""
         return EditedRows(
             tuple(self.kept), tuple(self.dropped), tuple(self.added), tuple(self.warnings)
         )
 
 
-# Recorded rows and a scenario's own actions, played in the order of time.
-
 Action = Callable[..., object]
 
 
 class Timeline(ABC):
-    """Replays the rows of one entity; edits schedule actions before and while it runs.
+    """Replay of the rows of an entity; edits schedule actions before and while it runs.
 
-    At one instant everything recorded comes before every action, and actions come in the order of
+    At an instant everything recorded comes before every action, and actions come in the order of
     their edits.
 
     Attributes:
         now_ms: the instant being played.
-        end_ms: the last event of the cluster's history, which moments such as ``+10m`` count from.
+        end_ms: the last event of the cluster's history, from which moments such as ``+10m`` count.
         log: what became of the rows.
     """
 
@@ -168,21 +162,21 @@ class Timeline(ABC):
         self._edit = 0
 
     def planning(self, edit: int) -> None:
-        """Actions planned from now on are those of this edit."""
+        """Attribute actions scheduled from now on to this edit."""
         self._edit = edit
 
     def at(self, at_ms: int, action: Action, *arguments: Any) -> None:
-        """Put an action on the agenda."""
+        """Schedule an action."""
         self._planned += 1
         entry = (max(at_ms, self.now_ms), self._edit, self._planned, action, arguments)
         heappush(self._agenda, entry)
 
     def after(self, delay_ms: int, action: Action, *arguments: Any) -> None:
-        """Put an action on the agenda, ``delay_ms`` from now."""
+        """Schedule an action ``delay_ms`` from now."""
         self.at(self.now_ms + delay_ms, action, *arguments)
 
     def play(self, rows: Iterable[Row]) -> None:
-        """Play the rows, which must be in order, and everything on the agenda."""
+        """Play the rows, which must be in order, and everything scheduled."""
         for row in rows:
             self._act_before(row["event_ms"])
             self.now_ms = row["event_ms"]
@@ -191,15 +185,13 @@ class Timeline(ABC):
 
     @abstractmethod
     def recorded(self, row: Row) -> None:
-        """A recorded row: keep, change or drop it."""
+        """Keep, change or drop a recorded row."""
 
     def _act_before(self, until_ms: int | None) -> None:
         while self._agenda and (until_ms is None or self._agenda[0][0] < until_ms):
             self.now_ms, self._edit, _, action, arguments = heappop(self._agenda)
             action(*arguments)
 
-
-# Brokers and topics of one cluster under a scenario.
 
 TOPIC_COLUMNS = ("read_queue_nums", "write_queue_nums", "perm")
 
@@ -210,14 +202,14 @@ ConfigRule = Callable[[str, str, TopicSettings], TopicSettings]
 
 @dataclass(slots=True)
 class Absence:
-    """Whether something is away as the log has it, and how many edits hold it away."""
+    """Whether something is absent in the log, and how many edits keep it absent."""
 
     recorded: bool = False
     held: int = 0
 
     @property
     def is_over(self) -> bool:
-        """It is there again."""
+        """Whether it is present again."""
         return self.held == 0 and not self.recorded
 
 
@@ -232,7 +224,7 @@ class EditedBroker:
 
 @dataclass(slots=True)
 class ClusterNames:
-    """Everything that a glob of a scenario can match in one cluster."""
+    """All names in a cluster that a scenario's glob can match."""
 
     groups: set[str] = field(default_factory=set)
     topics: set[str] = field(default_factory=set)
@@ -240,11 +232,11 @@ class ClusterNames:
 
 
 class ClusterLife(Timeline):
-    """The brokers and topics of one cluster from event to event.
+    """Brokers and topics of a cluster from event to event.
 
-    Recorded ups and downs of a broker, or of its master, that an edit holds down are dropped; it
-    comes back as the log has it then. A recorded TOPIC_CONFIG after an edit of the topic is changed
-    as the edit says.
+    Recorded ups and downs of a broker, or of its master, that an edit keeps down are dropped; it
+    returns in the state that the log then has. A recorded TOPIC_CONFIG after an edit of the topic
+    is changed as the edit demands.
     """
 
     def __init__(self, cluster: str, *, end_ms: int) -> None:
@@ -255,24 +247,24 @@ class ClusterLife(Timeline):
         self.config_rules: list[ConfigRule] = []
 
     def lose(self, name: str, detail: str, back_after_ms: int | None, source: str) -> None:
-        """The broker is lost now, and back after that time if there is one."""
+        """Lose the broker now, until the given time passes, if any."""
         if self._hold(self.brokers[name].down, events.BROKER_DOWN, name, detail, source):
-            self.log.warn(f"{source}: broker {name} is down already")
+            self.log.warn(f"{source}: broker {name} is already down")
         if back_after_ms is not None:
             self.after(back_after_ms, self._come_back, name, source)
 
     def lose_master(self, name: str, detail: str, back_after_ms: int | None, source: str) -> None:
-        """The broker's master is lost now, and back after that time; its slaves live."""
+        """Lose the broker's master now, until the given time passes; its slaves live."""
         broker = self.brokers[name]
         if not broker.down.is_over:
-            self.log.warn(f"{source}: broker {name} is down already")
+            self.log.warn(f"{source}: broker {name} is already down")
         if self._hold(broker.masterless, events.MASTER_DOWN, name, detail, source):
-            self.log.warn(f"{source}: broker {name} has no master already")
+            self.log.warn(f"{source}: broker {name} already has no master")
         if back_after_ms is not None:
             self.after(back_after_ms, self._master_back, name, source)
 
     def _hold(self, away: Absence, event_type: str, name: str, detail: str, source: str) -> bool:
-        """One more edit holds it away; true if the log has it away as it is."""
+        """Count another edit that keeps it absent; return True if the log already has it absent."""
         was_away = away.recorded and not away.held
         if away.is_over:
             self.log.add(self.now_ms, event_type, source, broker_name=name, detail=detail)
@@ -280,14 +272,14 @@ class ClusterLife(Timeline):
         return was_away
 
     def configure(self, topic: str, broker: str, settings: TopicSettings, source: str) -> None:
-        """The topic is created or changed on a broker now."""
+        """Create or change the topic on a broker now."""
         self.configs.setdefault(topic, {})[broker] = settings
         self.log.add(
             self.now_ms, events.TOPIC_CONFIG, source, topic=topic, broker_name=broker, **settings
         )
 
     def recorded(self, row: Row) -> None:
-        """A recorded row about a broker or a topic."""
+        """Handle a recorded row about a broker or a topic."""
         name = row["broker_name"]
         if row["event_type"] in events.BROKER_EVENTS:
             self._recorded_broker(row, name)

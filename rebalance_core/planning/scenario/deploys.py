@@ -1,4 +1,4 @@
-"""Deploys: all members of a group are replaced, some at a time, as hosts are restarted or pods."""
+"""Deploys: all members of a group are replaced, a few at a time, as hosts or pods are restarted."""
 
 import math
 import re
@@ -15,8 +15,6 @@ from rebalance_core.planning.scenario.group_life import EditedMember, GroupLife,
 from rebalance_core.planning.scenario.member_edits import DOWN_MS, EVERY_MS
 from rebalance_core.planning.table_keys import MOST_CONSUMERS
 
-# How many at a time, and when: as a Kubernetes Deployment has it.
-
 Amount = int | str
 """A number, or a share of the members as text: ``25%``."""
 NOTHING: tuple[Amount, ...] = (0, "0%")
@@ -24,7 +22,7 @@ _PERCENT = re.compile(r"(\d{1,3})%")
 
 
 def amount(value: Any) -> Amount:
-    """A number of members, or a percentage as text."""
+    """Return a number of members, or a percentage as text."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_CONSUMERS:
         return value
     percent = _PERCENT.fullmatch(value) if isinstance(value, str) else None
@@ -34,10 +32,10 @@ def amount(value: Any) -> Amount:
 
 
 def at_once(surge: Amount, unavailable: Amount, members: int) -> tuple[int, int]:
-    """Return how many may be there too many, and how many may be missing, of so many members.
+    """Return how many of `members` members may be surplus, and how many may be missing.
 
-    Percentages of surge are rounded up, those of unavailable down, and if both come to 0, one may
-    be missing (``ResolveFenceposts`` of Kubernetes).
+    Percentages of surge are rounded up, those of unavailable down, and if both are 0, one member
+    may be missing (``ResolveFenceposts`` of Kubernetes).
 
     >>> at_once("25%", "25%", 10), at_once(0, "5%", 10)
     ((3, 2), (0, 1))
@@ -54,10 +52,10 @@ def at_once(surge: Amount, unavailable: Amount, members: int) -> tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """When one member is replaced: ms after the begin of the deploy.
+    """Times at which a member is replaced, in ms after the begin of the deploy.
 
     Attributes:
-        begin_ms: its successor is started, and unless that joins first, the member stops.
+        begin_ms: its successor is started, and unless the successor joins first, the member stops.
         join_ms: the successor joins.
         stays_ms: how long the member stays beside a successor that joins first; None: not at all.
     """
@@ -68,18 +66,18 @@ class Turn:
 
     @property
     def stop_ms(self) -> int:
-        """Return when the member stops."""
+        """When the member stops."""
         return self.begin_ms if self.stays_ms is None else self.join_ms + self.stays_ms
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How a deploy goes on, step by step, if all processes take equally long.
+    """Pace of a deploy, step by step, if all processes take equally long.
 
     A step stops ``unavailable`` members and starts as many processes and ``surge`` more. They join
     after ``down_ms`` and are ready ``ready_ms`` later; then ``surge`` more members stop. The next
-    step begins ``pause_ms`` after that. Without a pause this is what a Deployment does whose pods
-    start equally fast: whenever surge + unavailable are ready, it removes and creates so many.
+    step begins ``pause_ms`` after that. Without a pause a Deployment whose pods start equally fast
+    behaves like this: whenever surge + unavailable are ready, it removes and creates that number.
     """
 
     surge: int
@@ -89,7 +87,7 @@ class Pace:
     pause_ms: int = 0
 
     def turns(self, members: int) -> tuple[Turn, ...]:
-        """Return the turns of each member, in order."""
+        """Return the turn of each member, in order."""
         size, ready_ms = self.surge + self.unavailable, self.down_ms + self.ready_ms
         turns = []
         for place in range(members):
@@ -100,28 +98,30 @@ class Pace:
         return tuple(turns)
 
 
-# A deploy: who is replaced, in which order, and how.
-
 RANDOM, FIRST_FIRST, LAST_FIRST = ORDERS = ("random", "first_first", "last_first")
 KEPT, NEW = ADDRESSES = ("kept", "new")
 MEETING_STOPS_MS = 2_000
-"""Members of an orderly group that stop so close to each other may lock queues that the others let
-go, and nobody frees these for a minute (docs/fidelity.md, P4 and P2 of the recorded rollouts)."""
+"""Members of an orderly group that stop within this time of each other may lock queues that the
+others release, and no process frees these for a minute (docs/fidelity.md, P4 and P2 of the
+recorded rollouts).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deploy(GroupEdit):
-    """Every member is replaced once: ``percent`` of them ``every`` so often, or by a `Pace`.
+    """Replacement of every member: ``percent`` of them at intervals of ``every``, or by a `Pace`.
 
-    That of pods has ``surge`` or ``unavailable``; what is not given of the two is 0. ``down`` is
-    from the end of a process, or the begin of one that joins first, to the join of the new one.
+    Deploys of pods have ``surge`` or ``unavailable``; an omitted key counts as 0. ``down`` is the
+    time from the end of a process, or the begin of a process that joins first, to the join of the
+    new process.
 
-    In what ``order``: as the seed has it, or by client id as RocketMQ sorts them, which is the
-    order of their shares under AVG, from the first on or from the last.
+    ``order``: by the seed, or by client id as RocketMQ sorts them, which is the order of their
+    shares under AVG, ascending or descending.
 
-    Client ids change as the clients make them, to another pid and nanotime. The address is ``kept``
-    as that of a host, or ``new`` as that of a pod, which is the default with a pace. Members with
-    an instance name come back under the same id on another channel where it is kept.
+    Client ids change as the clients make them, to another pid and nanotime. The address is
+    ``kept``, as that of a host, or ``new``, as that of a pod, which is the default with a pace.
+    Members with an instance name rejoin under the same id on another channel where the address is
+    kept.
     """
 
     percent: float = table_keys.key(table_keys.number(0, 100), 10.0)
@@ -137,7 +137,7 @@ class Deploy(GroupEdit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """By percent, or by surge and unavailable, and then not nothing at all."""
+        """Yield mistakes in the choice between percent and a pace."""
         given = [name for name in ("surge", "unavailable") if name in values]
         if not given:
             of_pace = [name for name in ("ready_after", "pause") if name in values]
@@ -148,29 +148,32 @@ class Deploy(GroupEdit):
                 yield name, f"excludes {given[0]}: every step replaces surge + unavailable"
         if all(values.get(name, 0) in NOTHING for name in ("surge", "unavailable")):
             other = "unavailable" if given[0] == "surge" else "surge"
-            yield given[0], f"of 0 needs {other} of more than 0: no member would ever be replaced"
+            yield (
+                given[0],
+                f"of 0 needs {other} of more than 0; otherwise no member would ever be replaced",
+            )
 
     @property
     def has_pace(self) -> bool:
-        """It goes by surge and unavailable."""
+        """Whether surge and unavailable set the pace."""
         return self.surge is not None or self.unavailable is not None
 
     @property
     def asks_queues(self) -> bool:
-        """For the processes of a surge."""
+        """Whether it needs queue numbers, for the processes of a surge."""
         return self.surge not in (None, *NOTHING)
 
     @property
     def detail(self) -> str | None:
-        """Return how members are lost; None: they leave."""
+        """How members are lost; None: they leave."""
         return None if self.graceful else LOSS_DETAILS["crash"]
 
     def change(self, settings: MemberData) -> MemberData:
-        """The settings of a successor."""
+        """Return the settings of a successor."""
         return settings
 
     def turns(self, members: int) -> tuple[Turn, ...]:
-        """Return when each of so many members is replaced, in their order."""
+        """Return when each of `members` members is replaced, in order."""
         if self.has_pace:
             surge, unavailable = at_once(self.surge or 0, self.unavailable or 0, members)
             pace = Pace(surge, unavailable, self.down, self.ready_after, self.pause)
@@ -180,10 +183,10 @@ class Deploy(GroupEdit):
         return tuple(Turn(begin_ms, begin_ms + self.down) for begin_ms in begins)
 
     def deploy(self, life: GroupLife, source: str) -> None:
-        """Replace the members in their order."""
+        """Replace the members in order."""
         members = self._ordered(life, source)
         if not members:
-            life.log.warn(f"{source}: {life.consumer_group} has no member then")
+            life.log.warn(f"{source}: {life.consumer_group} has no member at that time")
         turns = self.turns(len(members))
         new_address = self.address == NEW or (self.has_pace and self.address is None)
         for member, turn in zip(members, turns, strict=True):
@@ -203,11 +206,11 @@ class Deploy(GroupEdit):
 
 
 def warnings_of(turns: tuple[Turn, ...], queues: int | None, *, ordered: bool) -> Iterator[str]:
-    """Warn of costs of a deploy, or of gains it does not bring, that its pace does not tell.
+    """Yield warnings of a deploy's hidden costs and of benefits that it lacks.
 
     Args:
         turns: of its members.
-        queues: the most of one of its topics; None: not known.
+        queues: the number of queues of the largest topic; None: unknown.
         ordered: its members are orderly, and stop gracefully.
     """
     if (
@@ -216,24 +219,21 @@ def warnings_of(turns: tuple[Turn, ...], queues: int | None, *, ordered: bool) -
         and any(turn.stays_ms is not None for turn in turns)
     ):
         yield (
-            f"the surge pods get nothing: {queues} queues for {len(turns)} members and those "
-            "beyond them; their joins and leaves only move queues"
+            f"the surge pods get no queue: there are {queues} queues for {len(turns)} "
+            "members and the surge; their joins and leaves only move queues"
         )
     stops = sorted(turn.stop_ms for turn in turns)
     between = [later - one for one, later in pairwise(stops)]
     if ordered and between and min(between) < MEETING_STOPS_MS:
         yield (
-            f"orderly members stop within {MEETING_STOPS_MS // 1000} s of each other: what one of "
-            "them locks while it stops may have no owner for a minute"
+            f"orderly members stop within {MEETING_STOPS_MS // 1000} s of each other: "
+            "queues that a stopping member locks may have no owner for a minute"
         )
-
-
-# The deploys there are.
 
 
 @dataclass(frozen=True, kw_only=True)
 class RollingRestart(Deploy):
-    """The same program again, or with ``version`` a client library of that version."""
+    """A restart of the same program, or with ``version`` with a client library of that version."""
 
     KIND = "rolling_restart"
 
@@ -242,22 +242,22 @@ class RollingRestart(Deploy):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Also: how they go is said once."""
+        """Yield mistakes, also if two keys state how members stop."""
         yield from super().contradictions(values)
         if "how" in values and "graceful" in values:
-            yield "graceful", "excludes how: give one of them"
+            yield "graceful", "excludes how: use only one of them"
 
     @property
     def detail(self) -> str | None:
-        """As ``how`` has it, or ``graceful``."""
+        """As ``how`` or ``graceful`` states."""
         return super().detail if self.how is None else LOSS_DETAILS[self.how]
 
     def change(self, settings: MemberData) -> MemberData:
-        """The same, of the version."""
+        """Return the same settings with the version."""
         return settings if self.version is None else settings | {"version": self.version}
 
     def on_group(self, life: GroupLife, source: str) -> None:
-        """Restart them; who joins later has the version."""
+        """Restart the members; later joins have the version."""
         if self.version is not None:
             life.join_rules.append(self.change)
         self.deploy(life, source)
@@ -268,10 +268,10 @@ AT_ONCE, ROLLING = "at_once", "rolling"
 
 @dataclass(frozen=True, kw_only=True)
 class SwitchStrategy(Deploy):
-    """``at_once``: the same members under the other strategy. ``rolling``: a deploy.
+    """A switch of the strategy: ``at_once`` under the same members, or ``rolling`` as a deploy.
 
-    Until the last one of a deploy has been replaced, members allocate by different strategies. Who
-    joins later has the new one. With ``surge`` or ``unavailable`` it is rolling.
+    Until a deploy has replaced the last member, members allocate by different strategies. Later
+    joins have the new strategy. With ``surge`` or ``unavailable`` it is rolling.
     """
 
     KIND = "switch_strategy"
@@ -281,7 +281,7 @@ class SwitchStrategy(Deploy):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Also: at once there is no pace."""
+        """Yield mistakes, also if a switch at once has a pace."""
         yield from super().contradictions(values)
         if values.get("how") == AT_ONCE:
             for name in ("surge", "unavailable"):
@@ -289,17 +289,17 @@ class SwitchStrategy(Deploy):
                     yield name, f'needs how = "{ROLLING}"'
 
     def on_group(self, life: GroupLife, source: str) -> None:
-        """Switch who is there, and whoever joins later."""
+        """Switch current members and later joins."""
         life.join_rules.append(self.change)
         if self.how == ROLLING or self.has_pace:
             self.deploy(life, source)
             return
         members = life.draws(f"{source}/order").shuffled(life.members())
         if not members:
-            life.log.warn(f"{source}: {life.consumer_group} has no member then")
+            life.log.warn(f"{source}: {life.consumer_group} has no member at that time")
         for member in members:
             life.rejoin(member, self.change, source)
 
     def change(self, settings: MemberData) -> MemberData:
-        """The same under the strategy."""
+        """Return the same settings with the strategy."""
         return settings | {"strategy": self.strategy}

@@ -1,4 +1,4 @@
-"""An edit of a scenario: a frozen value that acts on groups, the cluster or both."""
+"""Edits of a scenario: frozen values that act on groups, the cluster or both."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ class Moment:
     from_end: bool
 
     def at(self, end_ms: int) -> int:
-        """Epoch milliseconds in a history whose last event is at ``end_ms``."""
+        """Return epoch milliseconds in a history whose last event is at ``end_ms``."""
         return end_ms + self.ms if self.from_end else self.ms
 
 
 END_MOMENT = Moment(1, from_end=True)
-"""``end``: just after the last event, so that there is a state before and one after."""
+"""``end``: just after the last event, so that there are states before and after it."""
 
 
 def read_moment(value: Any) -> Moment:
-    """The instant of ``at``; raises ValueError that says what is valid.
+    """Return the instant of ``at``, or raise ValueError that states what is valid.
 
     >>> read_moment("-2h").at(end_ms=10_000_000)
     2800000
@@ -54,15 +54,17 @@ def read_moment(value: Any) -> Moment:
 
 
 LOSS_DETAILS = {"leave": None, "crash": "CLOSED", "expired": "EXPIRED"}
-"""How a member goes: it says so, its connection is seen closing, or only the scan finds out."""
+"""How a member departs: it unregisters, its connection is seen closing, or only the scan detects
+it.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Edit:
-    """One ``[[edit]]`` table. Its fields are the keys of the file, read.
+    """An ``[[edit]]`` table. Its fields are the keys of the file, with values read.
 
     `on_group` and `on_cluster` are called once, at the edit's instant, for every group and cluster
-    that the edit concerns; they are functions of the life they are given and of nothing else.
+    that the edit concerns; they depend only on the life that is their argument.
     """
 
     KIND: ClassVar[str]
@@ -77,28 +79,28 @@ class Edit:
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """(key, what is wrong) of keys that do not go together."""
+        """Yield (key, mistake) for keys that exclude each other."""
         yield from ()
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
-        """Key -> (``groups``, ``topics`` or ``brokers``, patterns that ought to match some)."""
+        """Return key -> (``groups``, ``topics`` or ``brokers``, patterns that should match)."""
         return {}
 
     def concerns_group(self, consumer_group: str) -> bool:
-        """True if `on_group` is to be called for the group."""
+        """Return True if `on_group` is to be called for the group."""
         return False
 
     def subscribed(self) -> Sequence[str]:
-        """Topics that the groups may not have subscribed before."""
+        """Return topics that the groups may not have subscribed before."""
         return ()
 
     def concerns_cluster(self) -> bool:
-        """True if `on_cluster` does something."""
+        """Return True if `on_cluster` does something."""
         return type(self).on_cluster is not Edit.on_cluster
 
     @property
     def asks_queues(self) -> bool:
-        """It warns by how many queues topics have."""
+        """Whether its warnings depend on topics' queue numbers."""
         return False
 
     def on_group(self, life: GroupLife, source: str) -> None:
@@ -115,24 +117,24 @@ class GroupEdit(Edit):
     group: tuple[str, ...] = needed(patterns)
 
     def globs(self) -> dict[str, tuple[str, Sequence[str]]]:
-        """The groups."""
+        """Return the groups."""
         return {"group": ("groups", self.group)}
 
     def concerns_group(self, consumer_group: str) -> bool:
-        """True if the name matches."""
+        """Return True if the name matches."""
         return matches(consumer_group, self.group)
 
 
 def matches(name: str, globs: Sequence[str]) -> bool:
-    """True if one of the patterns (``*``, ``?``, ``[ab]``) matches; upper and lower case differ."""
+    """Return True if a pattern (``*``, ``?``, ``[ab]``) matches; matching is case-sensitive."""
     return any(fnmatchcase(name, glob) for glob in globs)
 
 
 def exactly_one(values: Mapping[str, Any], *names: str) -> Iterator[tuple[str, str]]:
-    """Says so unless one of the keys is given and no other."""
+    """Yield a mistake unless exactly one of the keys is present."""
     given = [name for name in names if name in values]
     listed = " or ".join(names)
     if not given:
         yield "kind", f"needs {listed}"
     for name in given[1:]:
-        yield name, f"excludes {given[0]}: give {listed}"
+        yield name, f"excludes {given[0]}: use only one of {listed}"

@@ -1,4 +1,4 @@
-"""What a scenario can change: one kind of edit a file.
+"""Scenario files: reading them, and the kinds of edits.
 
 May import: other modules of `planning.scenario`, `model`, `strategies`. Begin with `edit`, then
 `add_consumers`.
@@ -53,12 +53,13 @@ TOP_KEYS = ("name", "description", "edit")
 
 
 def read_scenarios(paths: Iterable[str | Path]) -> list[Scenario]:
-    """The scenarios of files, in the order of the files; bundled ones by name.
+    """Return the scenarios of files, in the order of the files; bundled scenarios by name.
 
     Raises:
-        UsageError: names every mistake of every file, one a line, with ``file:line`` and the
-            nearest valid name: files that are not readable or no TOML, keys and kinds that do not
-            exist, values that are wrong, keys that are missing, names given twice.
+        UsageError: The message has a line for every mistake of every file, with ``file:line`` and
+            the nearest valid name: unreadable files or invalid TOML, unknown keys and kinds,
+                invalid
+            values, missing keys, repeated names.
     """
     mistakes: list[str] = []
     scenarios: list[Scenario] = []
@@ -74,7 +75,7 @@ def read_scenarios(paths: Iterable[str | Path]) -> list[Scenario]:
         line = TomlLines(text).of_key("name")
         if scenario.name in first:
             mistakes.append(
-                f"{path}:{line}: name = {scenario.name!r} is that of {first[scenario.name]} too"
+                f"{path}:{line}: name = {scenario.name!r} is already used in {first[scenario.name]}"
             )
         first.setdefault(scenario.name, str(path))
         scenarios.append(scenario)
@@ -84,9 +85,9 @@ def read_scenarios(paths: Iterable[str | Path]) -> list[Scenario]:
 
 
 def parse_scenario(text: str, file: str, mistakes: list[str]) -> Scenario:
-    """The scenario of a TOML text; what is wrong is added to ``mistakes``.
+    """Return the scenario of a TOML text; mistakes are added to ``mistakes``.
 
-    What comes back is of use only if no mistake was added.
+    The result is valid only if no mistake was added.
     """
     try:
         content = toml_document(text, file)
@@ -136,7 +137,7 @@ def _top_mistakes(
 def _edit(
     table: Mapping[str, Any], index: int, file: str, lines: TomlLines, mistakes: list[str]
 ) -> Edit | None:
-    """The edit of one table; None if it has mistakes."""
+    """Return the edit of a table; None if it has mistakes."""
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in EDIT_KINDS:
         listed = ", ".join(EDIT_KINDS)

@@ -1,4 +1,4 @@
-"""One group under a scenario: who is a member at each instant, and what its edits may do to it."""
+"""A group under a scenario: its members at each instant, and the actions that edits may take."""
 
 import math
 import re
@@ -23,10 +23,8 @@ from rebalance_core.planning.client_ids import (
 from rebalance_core.planning.scenario.cluster_life import Row, RowLog, Timeline, entity_of
 from rebalance_core.synthetic.draws import Draws
 
-# Client ids and channels for processes that a scenario adds: by seed, like recorded ones.
-#
-# An id that RocketMQ's client makes (`MadeId`) is new at each start; with an instance
-# name a process comes back under the same id on another channel (rocketmq.md §1.1).
+# An id that RocketMQ's client makes (`MadeId`) is new at each start; with an instance name a
+# process returns under the same id on another channel (rocketmq.md §1.1).
 
 _ADDRESS_CHANNEL = re.compile(r"(?P<address>.+):(?P<port>\d+)")
 _PROCESS_CHANNEL = re.compile(r"(?P<place>.+)/(?P<pid>\d+)")
@@ -43,12 +41,12 @@ ProcessKey = tuple[str, str | None]
 def restarted(
     key: ProcessKey, joined_ms: int, at_ms: int, taken: Collection[ProcessKey], draws: Draws
 ) -> ProcessKey:
-    """The id and channel of the process that replaces ``key`` on the same host.
+    """Return the id and channel of the process that replaces ``key`` on the same host.
 
     Args:
         key: the process that ended.
-        joined_ms: when it had joined; ``System.nanoTime`` of the host has gone on since.
-        at_ms: when the new one joins.
+        joined_ms: when it joined; the host's ``System.nanoTime`` has advanced since.
+        at_ms: when the new process joins.
         taken: ids and channels in use.
         draws: random numbers of this restart.
     """
@@ -72,11 +70,11 @@ def newcomer(
     draws: Draws,
     language: str | None = None,
 ) -> ProcessKey:
-    """The id and channel of one more process, on a host of its own near that of ``model``.
+    """Return the id and channel of an additional process, on its own host near that of ``model``.
 
     A new IPv4 address differs in the last number, so it is in the same room as the model by any
-    prefix; other hosts get ``-n<number>`` behind their name. The id is like the model's, or as
-    clients of the language make theirs.
+    prefix; other hosts get the suffix ``-n<number>``. The id is like the model's, or as clients of
+    the language make theirs.
     """
     host, at, instance = model[0].partition("@")
     hosts = {host_of(client_id) for client_id, _ in taken}
@@ -95,13 +93,13 @@ def newcomer(
 
 
 def _pid(made: MadeId | None, draws: Draws) -> str:
-    """A drawn one; in a container every process has the same."""
+    """Return a drawn process id; in a container every process has the same."""
     drawn = str(draws.between(LOWEST_PID, HIGHEST_PID))
     return CONTAINER_PID if made is not None and made.pid == CONTAINER_PID else drawn
 
 
 def _free_host(host: str, hosts: Collection[str], number: int, draws: Draws) -> str:
-    """An address of the network of ``host``; if all are taken, of one beside it; or a name."""
+    """Return an address of the network of ``host``, or a neighbouring network, or a name."""
     near = address_of(host)
     if near is not None:
         free = [address for address in addresses_of_network(near) if address not in hosts]
@@ -119,7 +117,7 @@ def _free_host(host: str, hosts: Collection[str], number: int, draws: Draws) -> 
 
 
 def _next_channel(channel: str | None, host: str | None, pid: str, draws: Draws) -> str:
-    """The connection of the new process: another port, or the place of the log and the pid."""
+    """Return the new process's connection: another port, or the log's place and the pid."""
     port = draws.between(LOWEST_PORT, HIGHEST_PORT)
     if channel is None:
         return f"{host or 'restarted'}:{port}"
@@ -130,9 +128,7 @@ def _next_channel(channel: str | None, host: str | None, pid: str, draws: Draws)
     return f"{channel}:{port}"
 
 
-# One group under a scenario: who is a member at each instant, and what its edits may do to it.
-#
-# Everything that happens to a member asks here, so no row can name a process that is not there.
+# Everything that happens to a member goes through here, so no row can name a missing process.
 
 LIVE, STARTING, GONE = "LIVE", "STARTING", "GONE"
 JOIN_COLUMNS = (
@@ -145,7 +141,7 @@ JOIN_COLUMNS = (
     "language",
     *INTERVALS,
 )
-"""What a process states of itself when it joins."""
+"""What a process states about itself when it joins."""
 
 MemberData = dict[str, Any]
 JoinRule = Callable[[MemberData], MemberData]
@@ -153,7 +149,7 @@ JoinRule = Callable[[MemberData], MemberData]
 
 @dataclass(slots=True, eq=False)
 class EditedMember:
-    """A place of the group: the recorded process in it, or the one that a scenario put there."""
+    """A place in the group, with its recorded process or the process that a scenario put there."""
 
     key: ProcessKey
     joined_ms: int
@@ -162,10 +158,10 @@ class EditedMember:
 
 
 class GroupLife(Timeline):
-    """The members of one group from event to event.
+    """Members of a group from event to event.
 
-    A recorded event of a process that the scenario has restarted happens to the process in its
-    place; of one that it has removed, it is dropped, up to the process's recorded end.
+    A recorded event of a process that the scenario has restarted applies to the process in its
+    place; an event of a process that it has removed is dropped, up to the process's recorded end.
     """
 
     def __init__(
@@ -200,24 +196,24 @@ class GroupLife(Timeline):
         self._made = 0
 
     def members(self) -> list[EditedMember]:
-        """The live members, by id and channel."""
+        """Return the live members, by id and channel."""
         live = [member for member in self._members if member.state == LIVE]
         return sorted(live, key=lambda member: (member.key[0], member.key[1] or ""))
 
     @property
     def queues(self) -> int | None:
-        """The most queues of one of its topics that members divide; None: it is not known."""
+        """The number of queues of the largest topic that members divide; None: unknown."""
         if self._broadcasts or self.asks_broker():
             return None
         known = self.topics & self._queues.keys()
         return max((self._queues[topic] for topic in known), default=None)
 
     def draws(self, purpose: str) -> Draws:
-        """Random numbers of this group for a purpose; equal for equal purposes."""
+        """Return random numbers of this group for a purpose; equal for equal purposes."""
         return Draws(0, f"{self._seed}/{self.cluster}/{self.consumer_group}/{purpose}")
 
     def topics_of(self, settings: MemberData) -> tuple[str, ...] | None:
-        """Return the topics that a process with these settings subscribes; None: not known."""
+        """Return the topics that a process with these settings subscribes; None: unknown."""
         stated = settings["subscriptions"]
         topics = self.group_topics if stated is None else stated
         return None if topics is None else tuple(topics)
@@ -225,14 +221,14 @@ class GroupLife(Timeline):
     def resubscribed(
         self, settings: MemberData, *, more: Iterable[str] = (), fewer: Iterable[str] = ()
     ) -> MemberData:
-        """The settings with other topics; what is not known of a process stays unknown."""
+        """Return the settings with other topics; unknown subscriptions stay unknown."""
         topics = self.topics_of(settings)
         if topics is None:
             return settings
         return settings | {"subscriptions": sorted({*topics, *more} - {*fewer})}
 
     def how_many(self, count: int | None, share: float | None) -> int:
-        """``count``, or that share of the members, rounded up."""
+        """Return ``count``, or that share of the members, rounded up."""
         if count is not None:
             return count
         return math.ceil(round((share or 0) * len(self.members()), 6))
@@ -240,7 +236,7 @@ class GroupLife(Timeline):
     def join_newcomer(
         self, model: EditedMember, source: str, language: str | None = None
     ) -> EditedMember:
-        """One more process like ``model`` joins now; with a language it is a client of that."""
+        """Join another process like ``model``; with a language it is a client of that language."""
         self._made += 1
         draws = self.draws(f"newcomer/{self._made}")
         settings = dict(model.settings)
@@ -257,13 +253,13 @@ class GroupLife(Timeline):
         return member
 
     def rejoin(self, member: EditedMember, change: JoinRule, source: str) -> None:
-        """A live member states other settings without a restart."""
+        """Change the settings of a live member without a restart."""
         if member.state == LIVE:
             member.settings = change(member.settings)
             self._join(member, source)
 
     def remove(self, member: EditedMember, source: str, detail: str | None = None) -> None:
-        """A live member leaves, or with a detail is lost, and does not come back."""
+        """Remove a live member for good; with a detail it is lost, otherwise it leaves."""
         if member.state == LIVE:
             lost = events.CONSUMER_LEAVE if detail is None else events.CONSUMER_LOST
             self.tell(member, lost, source, detail=detail)
@@ -279,17 +275,17 @@ class GroupLife(Timeline):
         change: JoinRule | None = None,
         new_address: bool = False,
     ) -> None:
-        """Give a live member a successor, which joins after it has stopped, or first.
+        """Give a live member a successor, which joins after the member has stopped, or first.
 
-        One that is gone stays gone.
+        A departed member stays departed.
 
         Args:
-            member: who.
+            member: the member.
             source: named in the rows.
             join_after_ms: until the successor joins.
             stays_ms: how long the member stays from then on; None: it stops now.
             detail: how it is lost; None: it leaves.
-            change: makes the successor's settings of the old one's.
+            change: derives the successor's settings from the old ones.
             new_address: the successor has another address.
         """
         if member.state != LIVE:
@@ -305,31 +301,31 @@ class GroupLife(Timeline):
         self.after(join_after_ms, self._start, member, source, change, new_address)
 
     def tell(self, member: EditedMember, event_type: str, source: str, **values: Any) -> None:
-        """A new row about a live member."""
+        """Add a new row about a live member."""
         client_id, channel_id = member.key
         self.log.add(
             self.now_ms, event_type, source, client_id=client_id, channel_id=channel_id, **values
         )
 
     def subscribe(self, member: EditedMember, topic: str, source: str) -> None:
-        """A live member subscribes one more topic while it runs."""
+        """Let a live member subscribe another topic while it runs."""
         topics = self.topics_of(member.settings)
         if member.state == LIVE and topics is not None and topic not in topics:
             self._topics_changed(member, events.SUBSCRIBE, topic)
             self.tell(member, events.SUBSCRIBE, source, topic=topic)
 
     def set_request_mode(self, topic: str, mode: RequestMode, source: str) -> None:
-        """Brokers serve the topic in this mode from now on; recorded modes of it are dropped."""
+        """Set the mode in which brokers serve the topic; its later recorded modes are dropped."""
         self._modes.add(topic)
         self.log.add(self.now_ms, events.REQUEST_MODE, source, topic=topic, detail=str(mode))
 
     def asks_broker(self) -> bool:
-        """True if a live member lets a broker divide."""
+        """Return True if a live member lets a broker divide."""
         modes = {member.settings["rebalance_mode"] for member in self.members()}
         return BROKER_REBALANCE in {mode or self.group_rebalance_mode for mode in modes}
 
     def recorded(self, row: Row) -> None:
-        """A recorded row about the process or the one in its place."""
+        """Handle a recorded row about the process or its replacement."""
         if row["event_type"] == events.REQUEST_MODE and row["topic"] in self._modes:
             self.log.drop(row)
             return
@@ -338,7 +334,7 @@ class GroupLife(Timeline):
         if row["event_type"] == events.CONSUMER_JOIN:
             self._recorded_join(row, key, member)
         elif member is None:
-            # of an unknown process: the replay rejects it, as before; or of the group itself
+            # of an unknown process, which the replay rejects as before; or of the group itself
             self.log.keep(row)
         else:
             self._recorded_change(row, key, member)
@@ -391,7 +387,7 @@ class GroupLife(Timeline):
         self, member: EditedMember, source: str, stays_ms: int, detail: str | None,
         change: JoinRule | None, new_address: bool,
     ) -> None:  # fmt: skip
-        """The successor joins; the member is there for some time yet."""
+        """Join the successor; the member stays for some time yet."""
         if member.state != LIVE:
             return
         settings = dict(member.settings) if change is None else change(member.settings)
@@ -403,7 +399,7 @@ class GroupLife(Timeline):
     def _take_over(
         self, member: EditedMember, successor: EditedMember, source: str, detail: str | None
     ) -> None:
-        """The member stops; what happens to its recorded process happens to the successor."""
+        """Stop the member; later recorded events of its process apply to the successor."""
         self.remove(member, source, detail)
         self._places = {
             key: successor if place is member else place for key, place in self._places.items()
@@ -426,7 +422,7 @@ class GroupLife(Timeline):
 
     def _topics_changed(self, member: EditedMember, event_type: str, topic: str) -> None:
         if event_type == events.SUBSCRIBE:
-            if self.topics_of(member.settings) is None:  # what a row says is known from then on
+            if self.topics_of(member.settings) is None:  # a row's statement is known from then on
                 member.settings = member.settings | {"subscriptions": []}
             member.settings = self.resubscribed(member.settings, more=[topic])
         else:
@@ -434,6 +430,6 @@ class GroupLife(Timeline):
 
 
 def _topics_named(rows: Sequence[Row]) -> frozenset[str]:
-    """Every topic that a row of the group names."""
+    """Return every topic that a row of the group names."""
     topics = (row["topic"] for row in rows if row["topic"] is not None)
     return frozenset(topics).union(*(row["subscriptions"] or () for row in rows))

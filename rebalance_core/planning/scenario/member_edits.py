@@ -12,18 +12,16 @@ from rebalance_core.planning.scenario.edit import GroupEdit
 from rebalance_core.planning.scenario.group_life import GroupLife, MemberData
 from rebalance_core.planning.table_keys import MOST_CONSUMERS
 
-# add_consumers: more processes of a group, like those that it has.
-
 CONFIG = "CONFIG"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AddConsumers(GroupEdit):
-    """``count`` more, or that ``share`` of the members there are (1.0 doubles them).
+    """Addition of ``count`` members, or of that ``share`` of the members (1.0 doubles them).
 
-    The members take turns as models of settings, room and form of the client id. A group without
-    a member is modelled on its last one. With a ``language`` the new ones are clients of it, of
-    a release that nobody states, with ids as it makes them.
+    The members take turns as models of settings, room and form of the client id. A group without a
+    member is modelled on its last member. With a ``language`` the new members are clients in that
+    language, of an unstated release, with ids in its form.
     """
 
     KIND = "add_consumers"
@@ -35,11 +33,11 @@ class AddConsumers(GroupEdit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Count or share."""
+        """Yield a mistake unless either count or share is present."""
         yield from edit.exactly_one(values, "count", "share")
 
     def on_group(self, life: GroupLife, source: str) -> None:
-        """Join them, one ``every``."""
+        """Join the new members at intervals of ``every``."""
         models = life.draws(f"{source}/models").shuffled(life.members())
         if not models and life.last is not None:
             models = [life.last]
@@ -48,23 +46,20 @@ class AddConsumers(GroupEdit):
             return
         if any((m.settings["strategy"] or life.group_strategy).startswith(CONFIG) for m in models):
             life.log.warn(
-                f"{source}: members of {life.consumer_group} have the strategy CONFIG; the new "
-                "ones hold the same list as their models"
+                f"{source}: members of {life.consumer_group} have the strategy CONFIG; the "
+                "new members hold the same list as their models"
             )
         for i in range(life.how_many(self.count, self.share)):
             model = models[i % len(models)]
             life.after(i * self.every, life.join_newcomer, model, source, self.language)
 
 
-# remove_consumers: processes of a group go and do not come back.
-
-
 @dataclass(frozen=True, kw_only=True)
 class RemoveConsumers(GroupEdit):
-    """``count`` of the members, or that ``share`` of them; the seed decides which.
+    """Removal of ``count`` of the members, or of that ``share``; the seed decides which.
 
-    ``how``: ``leave`` says so to the brokers, ``crash`` is seen by them, ``expired`` is found by
-    their scan only.
+    ``how``: ``leave`` unregisters from the brokers, ``crash`` closes the connections, ``expired``
+    is detected only by the brokers' scan.
     """
 
     KIND = "remove_consumers"
@@ -76,34 +71,32 @@ class RemoveConsumers(GroupEdit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Count or share."""
+        """Yield a mistake unless either count or share is present."""
         yield from edit.exactly_one(values, "count", "share")
 
     def on_group(self, life: GroupLife, source: str) -> None:
-        """End them, one ``every``."""
+        """End the members at intervals of ``every``."""
         members = life.draws(f"{source}/choice").shuffled(life.members())
         wanted = life.how_many(self.count, self.share)
         if wanted > len(members):
             life.log.warn(
-                f"{source}: {life.consumer_group} has {len(members)} members then, not {wanted}"
+                f"{source}: {life.consumer_group} has {len(members)} members at that time, "
+                f"not {wanted}"
             )
         for i, member in enumerate(members[:wanted]):
             life.after(i * self.every, life.remove, member, source, edit.LOSS_DETAILS[self.how])
 
 
 DOWN_MS = 10_000
-"""From the end of a process to the join of its successor, unless said otherwise."""
+"""The default time from the end of a process to the join of its successor."""
 EVERY_MS = MINUTE_MS
-
-
-# mixed_subscriptions: a deploy after which some members subscribe a topic that others do not.
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixedSubscriptions(GroupEdit):
-    """``percent`` of the members restart, one ``every`` so often, with another subscription.
+    """Restart of ``percent`` of the members at intervals of ``every``, with other subscriptions.
 
-    They subscribe the topic ``extra`` as well, or lack the topic ``lacking``. Membership is by
+    They subscribe the additional topic ``extra``, or lack the topic ``lacking``. Membership is per
     group, so the shares of members that do not subscribe a topic have no owner.
     """
 
@@ -117,11 +110,11 @@ class MixedSubscriptions(GroupEdit):
 
     @classmethod
     def contradictions(cls, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """Extra or lacking."""
+        """Yield a mistake unless either extra or lacking is present."""
         yield from edit.exactly_one(values, "extra", "lacking")
 
     def subscribed(self) -> Sequence[str]:
-        """The extra topic."""
+        """Return the extra topic."""
         return () if self.extra is None else (self.extra,)
 
     def on_group(self, life: GroupLife, source: str) -> None:
@@ -129,7 +122,7 @@ class MixedSubscriptions(GroupEdit):
         members = life.draws(f"{source}/choice").shuffled(life.members())
         chosen = members[: math.ceil(round(len(members) * self.percent / 100, 6))]
         if not members:
-            life.log.warn(f"{source}: {life.consumer_group} has no member then")
+            life.log.warn(f"{source}: {life.consumer_group} has no member at that time")
         elif self.lacking and not any(
             self.lacking in (life.topics_of(member.settings) or ()) for member in chosen
         ):

@@ -22,16 +22,16 @@ AnyRow = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One scenario: its name, what it asks, and its edits in the order of the file."""
+    """A named list of edits, in the order of the file."""
 
     name: str
     description: str
     edits: tuple[Edit, ...]
     places: tuple[str, ...] = field(default=(), repr=False)
-    """``file:line`` of each edit, for warnings; empty if it was not read from a file."""
+    """``file:line`` of each edit, for warnings; empty if no file was read."""
 
     def source(self, number: int) -> str:
-        """Return how the rows of an edit name it; the same on every machine."""
+        """Return the name of an edit in its rows; the same on every machine."""
         return f"{self.name}#{number + 1}"
 
 
@@ -46,28 +46,28 @@ def group_edits(
     queues: Mapping[str, int] | None = None,
     seed: int = 0,
 ) -> EditedRows:
-    """The consumer events of one group under a scenario.
+    """Return the consumer events of a group under a scenario.
 
     Args:
         scenario: the scenario.
         consumer_group: the group.
-        rows: its consumer events, in any order; OBSERVED ones are enough. Rows of brokers and
+        rows: its consumer events, in any order; OBSERVED events are enough. Rows of brokers and
             topics must not be among them.
         cluster: the cluster.
         end_ms: the cluster's last event (`end_of`), the same for all its groups.
-        group_row: the group's row of consumer_groups, for the topics of members that state none.
+        group_row: the group's row of consumer_groups, for members that state no topics.
         queues: how many each topic of the cluster has (`queues_in`), for warnings.
         seed: of the choices a scenario leaves open.
 
     Returns:
-        Rows kept, dropped and added. An event after an edit of a process that the edit restarted
-        happens to the new process, under its own key; of a process that it removed, it is dropped.
+        Rows kept, dropped and added. A later event of a process that an edit restarted applies to
+        the new process, under its own key; an event of a process that it removed is dropped.
 
     Raises:
-        InputRefused: a row has a sequence of 2^62 or more, or an edit makes more than 65,536 events
+        InputRefused: A row has a sequence of 2^62 or more, or an edit makes more than 65,536 events
             of the group at one instant.
 
-    Cost: rows + new rows, and members x log(members) an edit.
+    Cost: rows + new rows, and members x log(members) per edit.
     """
     ordered = recorded_rows(rows)
     edits = [
@@ -97,9 +97,9 @@ def group_edits(
 def shared_edits(
     scenario: Scenario, rows: Iterable[AnyRow], *, cluster: str, end_ms: int
 ) -> EditedRows:
-    """The broker and topic events of one cluster under a scenario.
+    """Return the broker and topic events of a cluster under a scenario.
 
-    Arguments, result and errors as `group_edits`; nothing of it is left to chance.
+    Arguments, result and errors as in `group_edits`; there are no random choices.
     """
     ordered = recorded_rows(rows)
     life = ClusterLife(cluster, end_ms=end_ms)
@@ -112,7 +112,7 @@ def shared_edits(
 
 
 def end_of(rows: Iterable[AnyRow]) -> dict[str, int]:
-    """The last event of each cluster: what ``end``, ``+10m`` and ``-2h`` count from."""
+    """Return each cluster's last event, from which ``end``, ``+10m`` and ``-2h`` count."""
     ends: dict[str, int] = {}
     for row in rows:
         ends[row["cluster"]] = max(row["event_ms"], ends.get(row["cluster"], row["event_ms"]))
@@ -120,7 +120,7 @@ def end_of(rows: Iterable[AnyRow]) -> dict[str, int]:
 
 
 def names_in(rows: Iterable[AnyRow]) -> dict[str, ClusterNames]:
-    """The groups, topics and brokers that the events of each cluster name."""
+    """Return the groups, topics and brokers that the events of each cluster name."""
     clusters: dict[str, ClusterNames] = {}
     for row in rows:
         names = clusters.setdefault(row["cluster"], ClusterNames())
@@ -155,13 +155,15 @@ def queues_in(rows: Iterable[AnyRow]) -> dict[str, dict[str, int]]:
 
 
 def unmatched(scenario: Scenario, clusters: Mapping[str, ClusterNames]) -> Iterator[str]:
-    """Says of every pattern that matches nothing in the clusters of its edit, and what is near."""
+    """Yield a warning, with near names, for every pattern that matches nothing in its edit's
+    clusters.
+    """
     for number, edit in enumerate(scenario.edits):
         where = scenario.places[number] if scenario.places else scenario.source(number)
         for pattern in edit.cluster:
             if not any(matches(name, [pattern]) for name in clusters):
                 hint = did_you_mean(pattern, clusters)
-                yield f'{where}: cluster = "{pattern}" matches none{hint}'
+                yield f'{where}: cluster = "{pattern}" matches no cluster{hint}'
         chosen = [names for name, names in clusters.items() if matches(name, edit.cluster)]
         for key, (what, patterns) in edit.globs().items():
             known = {name for names in chosen for name in getattr(names, what)}
@@ -173,7 +175,7 @@ def unmatched(scenario: Scenario, clusters: Mapping[str, ClusterNames]) -> Itera
 
 @dataclass(frozen=True, slots=True)
 class EditedHistory:
-    """A whole history as a scenario has it."""
+    """A whole history under a scenario."""
 
     rows: tuple[Row, ...]
     warnings: tuple[str, ...]
@@ -186,9 +188,9 @@ def edit_history(
     *,
     seed: int = 0,
 ) -> EditedHistory:
-    """All rows of cluster_events under a scenario: `shared_edits` and all `group_edits`.
+    """Return all rows of cluster_events under a scenario: `shared_edits` and all `group_edits`.
 
-    For histories that fit into memory; errors as `group_edits`.
+    Suits histories that fit into memory; errors as in `group_edits`.
     """
     rows = list(rows)
     parts: dict[tuple[str, str | None], list[AnyRow]] = {}

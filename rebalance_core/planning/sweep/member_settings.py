@@ -1,6 +1,4 @@
-"""What the members of a group state of themselves, and groups as if they had popped from the
-start.
-"""
+"""Settings that the members of a group state, and groups as if they had popped from the start."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -26,8 +24,6 @@ from rebalance_core.planning.scenario.cluster_life import FIRST_SEQUENCE, ROWS_A
 from rebalance_core.planning.sweep.plan_edits import EVENTS, GROUPS
 from rebalance_core.protocol.query_assignment import asks_broker
 
-# What the members of a group state of themselves, over its whole history.
-
 Group = tuple[str, str]
 """Cluster and name."""
 _OF_GROUP = (
@@ -38,14 +34,14 @@ _OF_MEMBER = {
     "message_model": "message_model",
     "rebalance_mode": "rebalance_mode",
 }
-"""Columns of a CONSUMER_JOIN, and the settings of the group that stand for a null."""
+"""Columns of a CONSUMER_JOIN, and the group's setting that replaces a null."""
 
 PROXIED, _BROADCASTING, ORDERLY, PULLS, OLD = CANNOT_POP
 
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
-    """Settings of one kind of members; the group's where they state none."""
+    """Settings of a kind of members; the group's where they state none."""
 
     consumer_type: str
     message_model: str
@@ -71,7 +67,7 @@ class MemberSettings:
         )
 
     def cannot_pop(self) -> str | None:
-        """Return why it could not, asked to; None if it could (rocketmq.md §2.8)."""
+        """Return why it could not pop if asked to; None if it could (rocketmq.md §2.8)."""
         if self.rebalance_mode == PROXY_REBALANCE:
             return PROXIED
         if self.message_model == BROADCASTING:
@@ -88,7 +84,7 @@ class MemberSettings:
 
 
 def member_settings(tables: Mapping[str, pa.Table]) -> dict[Group, set[MemberSettings]]:
-    """The kinds of members that each group ever has.
+    """Return the kinds of members that each group ever has.
 
     Args:
         tables: Rows of cluster_events and, if there are any, consumer_groups, of whole groups.
@@ -129,11 +125,8 @@ def _group_settings(rows: pa.Table | None) -> dict[Group, GroupSettings]:
     }
 
 
-# The rows of groups as if they had popped all their topics from the start.
-#
-# Not an edit of a scenario, since it has no moment: the state before a scenario's first edit is
-# shared, too. What the history or a scenario says of request modes and rebalance modes is
-# replaced.
+# Not an edit of a scenario, because it has no moment: the state before a scenario's first edit is
+# shared, too. It replaces request modes and rebalance modes of the history or a scenario.
 
 _SEPARATOR = "\x1e"
 
@@ -143,8 +136,8 @@ class PoppedGroups:
     """Groups that pop.
 
     Attributes:
-        tables: Their rows; tables without events and settings as they were.
-        cannot_pop: Of groups whose rows stay as they are, why (`CANNOT_POP`).
+        tables: Their rows; tables without events and settings are unchanged.
+        cannot_pop: For groups whose rows are unchanged, the reason (`CANNOT_POP`).
     """
 
     tables: Mapping[str, pa.Table]
@@ -152,7 +145,7 @@ class PoppedGroups:
 
 
 def popped_groups(tables: Mapping[str, pa.Table], mode: RequestMode) -> PoppedGroups:
-    """All members ask a broker, which serves every topic but retry topics in this mode.
+    """Return groups whose members all ask a broker, which serves all but retry topics in this mode.
 
     Brokers divide by the member's own strategy if they know it, else by AVG.
 
@@ -178,14 +171,14 @@ def popped_groups(tables: Mapping[str, pa.Table], mode: RequestMode) -> PoppedGr
 
 
 def _of(rows: pa.Table, groups: Iterable[Group]) -> pa.ChunkedArray:
-    """Whether a row is one of these groups'."""
+    """Return whether each row belongs to one of these groups."""
     names = pa.array([_SEPARATOR.join(group) for group in groups], pa.string())
     pairs = pc.binary_join_element_wise(*(rows[name] for name in GROUP), _SEPARATOR)
     return pc.is_in(pairs, value_set=names)
 
 
 def _asking(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
-    """The rows, in which those of the mask ask a broker, by a strategy that brokers know."""
+    """Return the rows with those of the mask asking a broker, by a strategy that brokers know."""
     given = rows["strategy"]
     known = pc.is_in(given, value_set=pa.array(BROKER_STRATEGIES, pa.string()))
     unknown = pc.and_(mask, pc.and_(pc.is_valid(given), pc.invert(known)))
@@ -201,7 +194,7 @@ def _asking(rows: pa.Table, mask: pa.ChunkedArray) -> pa.Table:
 def _topics(
     tables: Mapping[str, pa.Table], rows: pa.Table, groups: Iterable[Group]
 ) -> dict[Group, set[str]]:
-    """Return the topics the groups ever subscribe; a request mode of no such topic does nothing."""
+    """Return the topics that the groups ever subscribe; other request modes have no effect."""
     found: dict[Group, set[str]] = {group: set() for group in groups}
     kept = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.CONSUMER_EVENTS)))
     lists = [kept.select([*GROUP, "topic", "subscriptions"])]
@@ -219,7 +212,7 @@ def _topics(
 def _mode_rows(
     rows: pa.Table, topics: Mapping[Group, set[str]], mode: RequestMode
 ) -> Iterator[dict[str, Any]]:
-    """A REQUEST_MODE for each topic, right before the first event of its group."""
+    """Yield a REQUEST_MODE for each topic, right before the first event of its group."""
     of_groups = rows.filter(pc.is_in(rows["event_type"], value_set=pa.array(events.GROUP_EVENTS)))
     firsts = of_groups.group_by(list(GROUP), use_threads=False).aggregate([("event_ms", "min")])
     for first in firsts.to_pylist():

@@ -1,4 +1,4 @@
-"""Rows of a sweep's passes out of ledger rows: pure Arrow, one chunk at a time."""
+"""Rows of a sweep's passes, derived from ledger rows: pure Arrow, a chunk at a time."""
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,17 +36,17 @@ OF_OWNED = (
     "moved", "voluntary_moves", "minimum_moves", "amplification", "stickiness", "max_queues",
     "min_queues", "peak_ratio",
 )  # fmt: skip
-"""Figures of owned queues: they mean nothing where members share all of the group's queues."""
+"""Figures of owned queues: they have no meaning where members share all of the group's queues."""
 SHARED = {
     "min_clients_per_queue": ("min_clients_per_queue", "min"),
     "max_clients_per_queue": ("max_clients_per_queue", "max"),
     "unreached": ("unreached", "sum"),
 }
-"""Of the shared topics of an epoch: the column of ``pop_metrics``, and how topics add up."""
+"""For shared topics of an epoch: the column of ``pop_metrics``, and how topics add up."""
 
 
 def step_rows(epochs: pa.Table, metrics: pa.Table, shared: pa.Table) -> pa.Table:
-    """Rows of ``plan_steps`` without the variant's columns and ``counted``, in order.
+    """Return rows of ``plan_steps`` without the variant's columns and ``counted``, in order.
 
     Args:
         epochs: the ledger's.
@@ -85,7 +85,7 @@ def all_shared(steps: Mapping[str, pa.ChunkedArray] | pa.Table) -> pa.ChunkedArr
 
 
 def marked(steps: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
-    """The rows, which are in order, with ``counted``; figures null where they mean nothing."""
+    """Return the rows with ``counted``; figures without meaning become null. Rows are in order."""
     shared = all_shared(steps)
     for name in set(OF_OWNED) & set(steps.column_names):
         values = pc.if_else(shared, pa.scalar(None, steps[name].type), steps[name])
@@ -101,12 +101,12 @@ def marked(steps: pa.Table, first_ms: Mapping[str, int]) -> pa.Table:
 
 
 def start_sums(starts: pa.Table, broadcasting: Container[Group] = ()) -> pa.Table:
-    """Messages read twice and never read by group; null where unknown.
+    """Return the messages read twice and never read, by group; null where unknown.
 
-    What stands between the newest commit seen and a hand-over commit, the owner before had read.
-    A group with an owner of which no observation says where it starts has no sums: new queues of
-    a scenario would look as if nothing of them were skipped. Nor has a group that broadcasts: each
-    member reads for itself, so no message is read twice or lost by who starts where.
+    The previous owner had read the messages between the newest commit seen and a hand-over commit.
+    A group with an owner whose start no observation shows has no sums: new queues of a scenario
+    would look as if nothing were skipped. Neither has a group that broadcasts: each member reads
+    for itself, so no start makes a message read twice or lost.
 
     Args:
         starts: rows of ``pull_starts`` of whole groups.
@@ -144,22 +144,20 @@ def counted(rows: pa.Table, first_ms: Mapping[str, int]) -> pa.Array:
     return pa.array(np.where(first < 0, epoch > 0, at >= first))
 
 
-# What steps say of shared queues beside the ledger's figures: what a death costs, who cannot.
-
 REDELIVERY = ("min_redelivery_s", "max_redelivery_s")
 
 
 def with_shared_figures(
     steps: pa.Table, given: Mapping[str, pa.Table], cannot_pop: Mapping[Group, str]
 ) -> pa.Table:
-    """The rows with `REDELIVERY` and ``cannot_pop``.
+    """Return the rows with `REDELIVERY` and ``cannot_pop``.
 
-    The seconds are those of all kinds of members that the group ever has: no step has more or less.
+    The seconds cover all kinds of members that the group ever has; they are the same in every step.
 
     Args:
-        steps: Rows of ``plan_steps``; these columns are replaced if they are there.
+        steps: Rows of ``plan_steps``; these columns are replaced if present.
         given: Events and settings of their groups.
-        cannot_pop: As of `PoppedGroups`.
+        cannot_pop: As in `PoppedGroups`.
     """
     shared = pc.fill_null(pc.greater(steps["pop_queues"], 0), False)
     members = member_settings(given) if pc.any(shared).as_py() else {}
@@ -176,7 +174,7 @@ def with_shared_figures(
 
 
 def redelivery_of(members: Collection[MemberSettings]) -> tuple[float, float] | None:
-    """Fewest and most seconds until what a member had taken comes again; None: none shares."""
+    """Return fewest and most seconds until a dead member's messages come again, or None."""
     costs: list[Redelivery] = []
     if any(member.rebalance_mode == PROXY_REBALANCE for member in members):
         costs.append(redelivery_after_death(PROXY_REBALANCE))
@@ -193,10 +191,8 @@ def _with(rows: pa.Table, name: str, values: pa.Array | pa.ChunkedArray) -> pa.T
     return rows.append_column(name, values)
 
 
-# The passes of a sweep: what each makes of the ledger's rows of some groups.
-#
-# A strategy costs no copy of the rows: it is the engine's override, and the engine runs on the
-# same rows once per strategy. Under hypothetical strategies each group is replayed instead.
+# A strategy costs no copy of the rows: it is the engine's override, and the engine runs on the same
+# rows once per strategy. Under hypothetical strategies each group is replayed instead.
 
 STARTS = "starts"
 """The pass of messages read twice and never read; the others are `STEPS` and `OWNERSHIP`."""
@@ -205,7 +201,7 @@ LEDGER_OF = {
     OWNERSHIP: ("ownership",),
     STARTS: ("pull_starts",),
 }
-"""Which tables of the ledger each pass is made of."""
+"""The ledger tables from which each pass is made."""
 
 _OF_VARIANT = ("scenario", "strategy", "of_rocketmq", "seed")
 _STEP = [column for column in PLAN_STEPS.columns if column.name not in _OF_VARIANT]
@@ -214,17 +210,16 @@ _SUMS = ("replayed_messages", "skipped_messages")
 
 @dataclass(frozen=True)
 class Sweep:
-    """The inputs and options of a sweep over all groups; small enough to be sent to every task.
+    """Inputs and options of a sweep over all groups; small enough to be sent to every task.
 
     Attributes:
         strategies: (number, text) of RocketMQ's; None keeps every member's own.
         hypothetical: the others.
         transitions: what is simulated over time.
-        popped: (number, request mode) of those under which groups pop; their `STARTS` are not
-            known.
+        popped: (number, request mode) of those under which groups pop; their `STARTS` are unknown.
         options: of the engine; its override is not used.
         first_ms: by cluster: the first edit of a history. The state before it is the last epoch
-            that began earlier; without one it is the first epoch.
+            that began earlier; without an edit it is the first epoch.
         ownership_of: (cluster, group) whose ownership is wanted; None: of all.
     """
 
@@ -245,14 +240,14 @@ def sweep_of(
     ownership_of: frozenset[tuple[str, str]] | None,
     transitions_of: frozenset[tuple[str, str]] | None,
 ) -> Sweep:
-    """The sweep of all strategies.
+    """Return the sweep of all strategies.
 
     Args:
         variants: what to compute.
         options: see `SweepOptions`.
-        given: names of the input tables there are.
-        first_ms: as of `Sweep`.
-        ownership_of: as of `Sweep`.
+        given: names of the existing input tables.
+        first_ms: as in `Sweep`.
+        ownership_of: as in `Sweep`.
         transitions_of: (cluster, group) that are simulated over time; None: all.
     """
     retry = options.include_retry_topics
@@ -272,7 +267,7 @@ def sweep_of(
 
 
 def schema_of(made: str) -> pa.Schema:
-    """The columns of a pass, without the strategy's number."""
+    """Return the columns of a pass, without the strategy's number."""
     if made == STEPS:
         types = PLAN_STEPS.arrow_schema()
         return pa.schema([types.field(column.name) for column in _STEP])
@@ -291,14 +286,14 @@ def pass_rows(
     given: Mapping[str, pa.Table],
     cannot_pop: Mapping[Group, str] | None = None,
 ) -> pa.Table:
-    """The rows of a pass.
+    """Return the rows of a pass.
 
     Args:
         made: the pass.
         ledger: the tables `LEDGER_OF` it, with the rows of whole groups.
-        first_ms: as of `Sweep`.
-        given: the events and settings that the ledger is made of.
-        cannot_pop: as of `PoppedGroups`.
+        first_ms: as in `Sweep`.
+        given: the events and settings behind the ledger.
+        cannot_pop: as in `PoppedGroups`.
     """
     if made == STEPS:
         steps = step_rows(*(ledger[name] for name in LEDGER_OF[STEPS]))
@@ -322,12 +317,12 @@ def hypothetical_rows(
     first_ms: Mapping[str, int],
     given: Mapping[str, pa.Table],
 ) -> pa.Table:
-    """The rows of a pass, not `STARTS`, of groups under a hypothetical strategy.
+    """Return the rows of a pass, except `STARTS`, of groups under a hypothetical strategy.
 
     Args:
         made: the pass.
-        rows: as `HypotheticalStrategies` gives them.
-        first_ms: as of `Sweep`.
+        rows: as `HypotheticalStrategies` returns them.
+        first_ms: as in `Sweep`.
         given: the group's events and settings.
     """
     schema = schema_of(made)

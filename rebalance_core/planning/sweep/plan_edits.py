@@ -1,4 +1,4 @@
-"""The rows of whole groups and clusters as every history has them."""
+"""Rows of whole groups and clusters in every history."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rebalance_core.planning.variants import EditsByHistory, Variants, scenarios
 
 EVENTS, GROUPS = "cluster_events", "consumer_groups"
 CLUSTER, WARNING = "_cluster", "_warning"
-"""Rows that are no table's: one for each cluster, and what an edit could not do."""
+"""Rows outside of any table: a row per cluster, and what an edit could not do."""
 NO_GROUP = ""
 """Consumer group of the rows of a cluster itself; no group has an empty name."""
 
@@ -42,12 +42,12 @@ class _Unit:
 
 
 class HistoryRows:
-    """The rows of a chunk of units in every history.
+    """Rows of a chunk of units in every history.
 
     Args:
-        chunk: Rows of cluster_events and consumer_groups, told apart by ``_table``, those of a unit
-            together; events of brokers and topics have the group `NO_GROUP`. Every cluster has a
-            row of the table `CLUSTER`: an edit may give events to one that has none of its own.
+        chunk: Rows of cluster_events and consumer_groups, distinguished by ``_table``, those of a
+            unit together; events of brokers and topics have the group `NO_GROUP`. Every cluster has
+            a row of the table `CLUSTER`: an edit may add events to a cluster without own events.
         edits: What each history changes.
     """
 
@@ -58,13 +58,13 @@ class HistoryRows:
         self._recorded: dict[_Unit, list[Row]] = {}
 
     def of(self, history: int) -> pa.Table:
-        """The rows of one history, and what its edits could not do as rows of `WARNING`.
+        """Return the rows of a history, and what its edits could not do as rows of `WARNING`.
 
-        Columns as the chunk has them; a cluster's own rows have no group. The text of a warning is
-        in ``source``.
+        Columns are those of the chunk; a cluster's own rows have no group. ``source`` has the text
+        of a warning.
 
         Raises:
-            InputRefused: As `EditsByHistory.edited`.
+            InputRefused: As in `EditsByHistory.edited`.
         """
         lacking, added = self.changes(history)
         kept = np.ones(self._chunk.num_rows, np.bool_)
@@ -76,7 +76,7 @@ class HistoryRows:
     def changes(self, history: int) -> tuple[list[int], pa.Table]:
         """Return the difference of a history: positions of rows that it lacks, and its new rows.
 
-        The new rows, columns and errors are as `of` says; a row that an edit changes is in both.
+        Columns and errors are as in `of`; a row that an edit changes is in both.
         """
         lacking: list[int] = []
         added: list[Row] = []
@@ -89,7 +89,7 @@ class HistoryRows:
         return lacking, _without_no_group(pa.Table.from_pylist(added, self._chunk.schema))
 
     def _edited(self, history: int, unit: _Unit) -> tuple[list[int], list[Row]]:
-        """Positions of the rows that stay, and the new ones."""
+        """Return positions of the rows that stay, and the new rows."""
         rows = self._recorded.get(unit)
         if rows is None:
             rows = self._chunk.slice(unit.first, unit.rows).to_pylist()
@@ -113,7 +113,7 @@ class HistoryRows:
 
 
 def _without_no_group(rows: pa.Table) -> pa.Table:
-    """The rows, with null for `NO_GROUP`."""
+    """Return the rows, with null for `NO_GROUP`."""
     group = rows["consumer_group"]
     group = pc.if_else(pc.equal(group, NO_GROUP), pa.scalar(None, pa.string()), group)
     return rows.set_column(rows.column_names.index("consumer_group"), "consumer_group", group)
@@ -132,8 +132,6 @@ def _history_units(chunk: pa.Table) -> Iterator[_Unit]:
         yield _Unit(first, rows, cluster, group or None)
 
 
-# What the edits of a plan want to know of all events, whatever rows are at hand.
-#
 # Made of any part of the input; those of all parts are merged.
 
 _NAMED = {"consumer_group": "groups", "topic": "topics", "broker_name": "brokers"}
@@ -145,7 +143,7 @@ _EVENT = INPUT_TABLES[EVENTS].arrow_schema()
 
 @dataclass(frozen=True, eq=False)
 class EventFacts(PackedTables):
-    """Facts of events and settings.
+    """Facts about all events and settings that a plan's edits depend on, whatever rows are at hand.
 
     Attributes:
         ends: cluster and its last event, ``event_ms``.
@@ -175,7 +173,7 @@ class EventFacts(PackedTables):
         return cls(_lasts(found["ends"]), names, set_up, found["shared"])
 
     def end_ms(self) -> dict[str, int]:
-        """The last event of every cluster, epoch ms."""
+        """Return the last event of every cluster, epoch ms."""
         columns = (self.ends[name].to_pylist() for name in _ENDS.names)
         return dict(zip(*columns, strict=True))
 
@@ -189,7 +187,7 @@ class EventFacts(PackedTables):
 
 
 def event_facts(table: str, rows: pa.Table) -> EventFacts | None:
-    """Facts of some used rows of an input table; None: rows of this table say nothing."""
+    """Return facts of some used rows of an input table; None: the table's rows carry none."""
     if table == GROUPS:
         return EventFacts.of(set_up=_distinct(rows.select(_SET_UP.names)))
     if table != EVENTS:
@@ -204,7 +202,7 @@ def event_facts(table: str, rows: pa.Table) -> EventFacts | None:
 
 
 def is_type(rows: pa.Table, types: Sequence[str]) -> pa.ChunkedArray:
-    """By row of cluster_events: it is of one of these types."""
+    """Return whether each row of cluster_events is of one of these types."""
     return pc.is_in(rows["event_type"], value_set=pa.array(types, pa.string()))
 
 
@@ -223,17 +221,15 @@ def _distinct(table: pa.Table) -> pa.Table:
     return table.group_by(table.column_names, use_threads=False).aggregate([])
 
 
-# What the histories of a plan change, worked out once for all clusters.
-#
-# Events of brokers and topics are edited here, by cluster; those of groups where the rows of
-# whole groups are at hand, in any part of the input (`process.plan_histories`).
+# Events of brokers and topics are edited here, by cluster; those of groups where the rows of whole
+# groups are at hand, in any part of the input (`process.plan_histories`).
 
 EVENT_KEY = ["cluster", "event_ms", "sequence"]
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterEventChanges(PackedTables):
-    """The changes that one history makes to the events of brokers and topics.
+    """Changes that a history makes to the events of brokers and topics.
 
     Attributes:
         lacking: The keys (`EVENT_KEY`) of rows that it lacks.
@@ -246,7 +242,7 @@ class ClusterEventChanges(PackedTables):
 
 @dataclass(frozen=True, eq=False)
 class EditPlan:
-    """The edits of all histories; small enough to be sent to every task.
+    """The edits of all histories, computed once for all clusters and sent to every task.
 
     Attributes:
         edits: Those of groups.
@@ -260,8 +256,8 @@ class EditPlan:
     unmatched: tuple[str, ...]
     warnings: frozenset[str]
 
-    def told(self, of_groups: Iterable[str]) -> tuple[str, ...]:
-        """All that is told, with what edits of groups could not do."""
+    def all_warnings(self, of_groups: Iterable[str]) -> tuple[str, ...]:
+        """Return all warnings, with what edits of groups could not do."""
         return (*self.unmatched, *sorted({*self.warnings, *of_groups}))
 
 
@@ -269,11 +265,11 @@ def plan_edits(facts: EventFacts, variants: Variants) -> EditPlan:
     """Edit the events of brokers and topics.
 
     Args:
-        facts: Of all events.
+        facts: About all events.
         variants: What is planned.
 
     Raises:
-        InputRefused: As `EditsByHistory.edited`.
+        InputRefused: As in `EditsByHistory.edited`.
     """
     ends = facts.end_ms()
     queues = {}
@@ -295,21 +291,21 @@ def plan_edits(facts: EventFacts, variants: Variants) -> EditPlan:
     # without a scenario no name is read
     clusters = facts.clusters() if scenarios_of(variants) else {}
     lacking_names = [unmatched(scenario, clusters) for scenario in scenarios_of(variants)]
-    told = tuple(chain.from_iterable(lacking_names))
-    return EditPlan(edits, tuple(shared), told, frozenset(warnings))
+    unmatched_texts = tuple(chain.from_iterable(lacking_names))
+    return EditPlan(edits, tuple(shared), unmatched_texts, frozenset(warnings))
 
 
 def interests_in(recorded: Interests, facts: EventFacts, edits: EditPlan) -> Interests:
     """Return the topics that the groups read in any history, for `routing_of`.
 
     Args:
-        recorded: What they read as it was recorded.
-        facts: Of all events and settings.
+        recorded: The topics in the recorded history.
+        facts: About all events and settings.
         edits: What histories change.
     """
     known = pa.concat_tables([_all_groups(facts), recorded.groups.select(list(GROUP))])
     groups = known.append_column("events", pa.repeat(pa.scalar(0, pa.int64()), known.num_rows))
-    # an edit may give members to a group that has settings alone
+    # an edit may add members to a group that has only settings
     found = Interests.merged(
         [
             recorded,
@@ -324,13 +320,13 @@ def interests_in(recorded: Interests, facts: EventFacts, edits: EditPlan) -> Int
 
 
 def _units(shared: pa.Table, clusters: Iterable[str]) -> pa.Table:
-    """The rows of each cluster together, as `HistoryRows` wants them."""
+    """Return the rows of each cluster together, as `HistoryRows` needs them."""
     place = shared.column_names.index("consumer_group")
-    nobody = pa.repeat(NO_GROUP, shared.num_rows)
-    units = shared.set_column(place, "consumer_group", nobody)
+    no_group = pa.repeat(NO_GROUP, shared.num_rows)
+    units = shared.set_column(place, "consumer_group", no_group)
     units = units.append_column(TABLE, pa.repeat(EVENTS, units.num_rows))
     names = pa.table({"cluster": pa.array(list(clusters), pa.string())})
-    # an edit may give rows to a cluster that has none of its own
+    # an edit may add rows to a cluster without own rows
     for column, value in (("consumer_group", NO_GROUP), (TABLE, CLUSTER)):
         names = names.append_column(column, pa.repeat(value, names.num_rows))
     rows = pa.concat_tables([units, names], promote_options="default")
@@ -344,7 +340,7 @@ def _all_groups(facts: EventFacts) -> pa.Table:
 
 
 def _subscribed(groups: pa.Table, edits: EditsByHistory) -> Iterator[dict[str, str]]:
-    """The topics that edits let groups subscribe."""
+    """Yield the topics that edits let groups subscribe."""
     chosen = {edit for history in edits.histories if history.scenario
               for edit in history.scenario.edits if edit.subscribed()}  # fmt: skip
     if not chosen:

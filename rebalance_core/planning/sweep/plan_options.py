@@ -1,6 +1,4 @@
-"""What may be chosen about a plan beside its variants, what it comes to, and why figures mean
-nothing.
-"""
+"""Options of a plan beside its variants, its results, and why some figures have no meaning."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,17 +14,15 @@ from rebalance_core.planning.sweep.transitions import FUTURES, SLOWEST
 from rebalance_core.planning.sweep.transitions import SUMS as TIMED_SUMS
 from rebalance_core.planning.variants import is_popped
 
-# What may be chosen about a plan, beside its variants.
-
 
 @dataclass(frozen=True)
 class SweepOptions:
     """The options of a sweep.
 
-    ``group`` is a glob of the groups wanted, ``partitions`` as of `simulate`. ``plan_ownership``
+    ``group`` is a glob of the groups wanted, ``partitions`` as in `simulate`. ``plan_ownership``
     has the first ``ownership_groups`` groups by name; with ``group`` all of those wanted. The same
     groups are simulated over time, in ``futures`` futures; 0: none is. ``handler_ms`` and
-    ``start_up_ms`` are as of `timing.options.ClockOptions`.
+    ``start_up_ms`` are as in `timing.options.ClockOptions`.
     """
 
     include_retry_topics: bool = True
@@ -40,9 +36,9 @@ class SweepOptions:
 
 @dataclass(frozen=True)
 class PlanConfig(SweepOptions):
-    """The options of a plan: those of its sweep, and how bad its input may be.
+    """The options of a plan: those of its sweep, and the tolerance for bad input.
 
-    ``max_queue_nums`` is as of `SimulationOptions`; ``partitions`` None: as many as the rows need.
+    ``max_queue_nums`` is as in `SimulationOptions`; ``partitions`` None: as many as the rows need.
     """
 
     max_queue_nums: int = MAX_QUEUE_NUMS
@@ -50,7 +46,7 @@ class PlanConfig(SweepOptions):
 
 
 def recorded_history(options: PlanConfig) -> SimulationOptions:
-    """The simulation of the recorded history, without a change."""
+    """Return the simulation of the recorded history, without a change."""
     return SimulationOptions(
         group=options.group,
         include_retry_topics=options.include_retry_topics,
@@ -59,12 +55,9 @@ def recorded_history(options: PlanConfig) -> SimulationOptions:
     )
 
 
-# What a plan comes to.
-
-
 @dataclass(frozen=True)
 class PlanResult:
-    """The files that a plan wrote, and its results in short.
+    """Files that a plan wrote, and its results in short.
 
     Attributes:
         tables: Rows and digest of every table written.
@@ -84,9 +77,8 @@ class PlanResult:
 
 
 # A row of the summary that a plan prints: a scenario under a strategy, all groups and seeds.
-#
 # ``left_out`` counts the groups (per seed) that ``minimum_moves``, ``amplification`` and the peak
-# ratios leave out; the latter also leave out groups with queues that nobody owns.
+# ratios leave out; the latter also leave out groups with unowned queues.
 
 VARIANT = ("scenario", "strategy")
 SUMS = (
@@ -110,15 +102,17 @@ EXTREMES = {
     "max_redelivery_s": "max",
     SLOWEST: "max",
 }
-"""Columns of ``plan_summary`` of which the least or the largest is told."""
+"""Columns of ``plan_summary`` that show the least or the largest value."""
 OF_OWNED = ("moved", "minimum_moves", "amplification", "mean_peak_ratio_before", "mean_peak_ratio",
             "worst_peak_ratio", "replayed_messages", "skipped_messages",
             "peak_messages_per_second", *TIMED_SUMS, SLOWEST)  # fmt: skip
-"""Figures that say nothing of a strategy under which groups pop: they are of groups that cannot."""
+"""Figures without meaning for a strategy under which groups pop: they describe groups that
+cannot.
+"""
 
 
 def with_ratio(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its amplification, without ``moved_sound``, which that is the ratio of.
+    """Return the row with its amplification in place of ``moved_sound``, its numerator.
 
     ``shared``: the strategy is one under which groups pop; `OF_OWNED` are None then.
     """
@@ -134,38 +128,36 @@ def with_ratio(row: dict[str, Any]) -> dict[str, Any]:
     return figures | dict.fromkeys(OF_OWNED) if shared else figures
 
 
-# Why figures of a plan mean nothing, in words.
-
-FROZEN_CAVEAT = "frozen: members keep what they hold"
+FROZEN_CAVEAT = "frozen: members keep their queues"
 UNEVEN_CAVEAT = "members broadcast or subscribe differently"
 ORPHANED_CAVEAT = "queues without an owner"
 SHARED_CAVEAT = "members share queues"
-CANNOT_POP_CAVEAT = "cannot pop, stays as it is: %s"
-"""Of a group under a strategy POP: why it cannot (`contracts.planning.CANNOT_POP`)."""
+CANNOT_POP_CAVEAT = "cannot pop and is unchanged: %s"
+"""Caveat of a group that cannot pop under a strategy POP (`contracts.planning.CANNOT_POP`)."""
 
 LEFT_OUT = "amplification leaves out %d of %d groups (per variant), the means %d of %d steps: %s"
-"""Of the league: groups left out, of how many; steps left out, of how many; the caveats."""
-STAY = "%d of %d groups (per variant) cannot pop and stay as they are: %s"
-"""Of the league under a strategy POP: groups, of how many, and how many by reason."""
+"""Caveat of the league: groups left out, of how many; steps left out, of how many; the caveats."""
+STAY = "%d of %d groups (per variant) cannot pop and are unchanged: %s"
+"""Caveat of the league under a strategy POP: groups, of how many, and how many by reason."""
 STAY_COUNT = "%d %s"
 BETWEEN_COUNTS = ", "
 BETWEEN_CAVEATS = "; "
 
 
-# Rows of ``queue_rates`` that are no rates: the table is refused.
-
 MOST_REASONS = 3
-"""Of each kind, in the message."""
+"""Reasons of each kind in the message."""
 
 
 def refuse_bad_rates(table: str, issues: Iterable[str], rates: Iterable[float]) -> None:
-    """Raise `InputRefused` if there is any: rates are few, and one left out would go unnoticed.
+    """Raise `InputRefused` if a row of ``queue_rates`` is invalid.
+
+    The table has few rows, and a missing rate would go unnoticed.
 
     Args:
-        table: What the message calls the table.
-        issues: What row checks found; the first `MOST_REASONS`.
+        table: The table's name in the message.
+        issues: What row checks reported; the first `MOST_REASONS`.
         rates: Rates that are negative or NaN; the first `MOST_REASONS`.
     """
-    reasons = [*issues, *(f"messages_per_second is {rate}; valid: 0 and more" for rate in rates)]
+    reasons = [*issues, *(f"messages_per_second is {rate}; expected 0 or more" for rate in rates)]
     if reasons:
         raise InputRefused(f"{table}: {'; '.join(dict.fromkeys(reasons))}")

@@ -1,10 +1,9 @@
-"""What it costs until a group has settled, step after step: the pass `TRANSITIONS` of a sweep.
+"""Costs until a group has settled, step after step: the pass `TRANSITIONS` of a sweep.
 
-The steps of a plan are simulated over time, in as many futures as wanted. Nobody knows the phases
-of timers in a history that has not happened, so all of them are random, and edited events happen at
-the millisecond they name. Messages go on coming as they did on the whole. A client that two
-variants have in common has the same timers in both: what differs between them is the change, not
-chance.
+The steps of a plan are simulated over time, in as many futures as wanted. The phases of timers are
+unknown in a history that has not happened, so all of them are random, and edited events happen at
+the millisecond they name. Messages keep arriving at their average rate. A client that two variants
+have in common has the same timers in both: only the change, not chance, makes them differ.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,8 +27,9 @@ from rebalance_core.timing.vectorized.checkpoints import Checkpoints
 TRANSITIONS = "transitions"
 """The pass, beside those of `passes`."""
 FUTURES = 20
-"""With so many, sums over a deploy of 24 steps were within 8 % of those of 1,000, mostly within 1 %
-(docs/planning.md)."""
+"""With this number, sums over a deploy of 24 steps were within 8 % of those of 1,000, mostly
+within 1 % (docs/planning.md).
+"""
 CLOCK = ClockOptions(phases=RANDOM_PHASES, exact_times=True)
 
 GAPS, OVERLAPS, REPLAYED = SUMS = (
@@ -52,12 +52,12 @@ FIGURES = {field.name: field.type for field in TRANSITION_SCHEMA if field.name n
 Row = dict[str, Any]
 
 MOST_BYTES = 100_000_000
-"""Of futures that are kept for the histories to come; a group of 90 members needs 3 MB."""
+"""Limit for futures that are kept for later histories; a group of 90 members needs 3 MB."""
 
 
 @dataclass(eq=False)
 class SharedCheckpoints:
-    """Where futures stood before the first edits, of as many groups as fit into memory.
+    """Checkpoints of futures before the first edits, for as many groups as fit into memory.
 
     Attributes:
         cuts_us: by cluster: the first edits of the histories of a plan.
@@ -67,7 +67,7 @@ class SharedCheckpoints:
     _of: dict[tuple[str, str, int], Checkpoints] = field(default_factory=dict)
     _last: Checkpoints = field(default_factory=Checkpoints)
     _bytes: int = 0
-    """Of all but the last."""
+    """The size of all but the last."""
 
     def of(self, cluster: str, consumer_group: str, strategy: int) -> Checkpoints | None:
         """Return the checkpoints of a group under a strategy; None where there is no room."""
@@ -80,12 +80,12 @@ class SharedCheckpoints:
 
 @dataclass(frozen=True)
 class Transitions:
-    """The groups simulated over time and how; small enough to be sent to every task.
+    """Groups to simulate over time, and how; small enough to be sent to every task.
 
     Attributes:
         futures: how many of each group; 0: none.
-        groups: (cluster, group) that are; None: all.
-        clock: what is assumed.
+        groups: (cluster, group) to simulate; None: all.
+        clock: the assumptions.
     """
 
     futures: int = 0
@@ -93,7 +93,7 @@ class Transitions:
     clock: ClockOptions = CLOCK
 
     def wants(self, cluster: str, consumer_group: str) -> bool:
-        """True if this group is simulated."""
+        """Return True if this group is simulated."""
         if not self.futures:
             return False
         return self.groups is None or (cluster, consumer_group) in self.groups
@@ -105,13 +105,13 @@ class Transitions:
         first_ms: Mapping[str, int],
         shared: SharedCheckpoints | None = None,
     ) -> Iterator[tuple[int, Row]]:
-        """(number of the strategy, the group's row of `TRANSITION_SCHEMA`).
+        """Yield (number of the strategy, the group's row of `TRANSITION_SCHEMA`).
 
         Args:
             history: of the group.
             strategies: (number, text) of RocketMQ's; None keeps every member's own.
             first_ms: by cluster: the first edit; steps before it do not count.
-            shared: with the other histories of the plan; None: there is none.
+            shared: with the other histories of the plan; None: there are none.
         """
         first, group = first_ms.get(history.cluster, -1), (history.cluster, history.consumer_group)
         for number, text in strategies:
@@ -128,19 +128,19 @@ def transition_row(
     clock: ClockOptions = CLOCK,
     checkpoints: Checkpoints | None = None,
 ) -> Row:
-    """The sums of a group over its steps from a time on: means over futures.
+    """Return the sums of a group over its steps from a time on: means over futures.
 
     A queue counts from its drop to its next start, however many steps lie between: those of a
-    deploy run into each other. One that nobody takes does not count: it is ``orphaned_after``.
-    Topics whose queues members share, and retry topics, are left out. Cost: that of the replay, and
-    linear in futures.
+    deploy overlap. A queue that no client takes does not count: it is ``orphaned_after``. Topics
+    whose queues members share, and retry topics, are left out. Cost: that of the replay, and linear
+    in futures.
 
     Args:
         history: of the group.
         futures: how many; the seeds 0 to futures - 1.
         first_ms: steps before do not count; -1: all do.
-        clock: what is assumed.
-        checkpoints: as of `timing.vectorized.play.play_seeds`.
+        clock: the assumptions.
+        checkpoints: as in `timing.vectorized.play.play_seeds`.
     """
     slices = _slices(history, futures, clock, checkpoints)
     counted = pc.field("change_ms") >= first_ms
@@ -157,8 +157,8 @@ def transition_row(
 
 
 def simulated_handovers(history: GroupHistory, futures: int) -> pa.Table:
-    """Rows of ``handovers`` of a planned history, all changes and futures, as `transition_row` has
-    them.
+    """Return a planned history's ``handovers`` over all changes and futures, as in
+    `transition_row`.
     """
     slices = _slices(history, futures)
     tables = [each.handovers for each in slices]
@@ -177,7 +177,7 @@ def _slices(
 
 
 def _between(slices: Iterable[Measured], first_ms: int) -> tuple[int, int]:
-    """Sums of gaps and overlaps over all futures, ms."""
+    """Return the sums of gaps and overlaps over all futures, ms."""
     totals = [0, 0]
     for each in slices:
         rows = each.handovers
@@ -191,7 +191,7 @@ def _between(slices: Iterable[Measured], first_ms: int) -> tuple[int, int]:
 
 
 def with_rates_going_on(history: GroupHistory) -> GroupHistory:
-    """The history with messages coming on after its last observation, at each queue's mean rate."""
+    """Return the history with messages that keep arriving, at each queue's mean rate."""
     observed: dict[MessageQueue, list[QueueOffset]] = {}
     for row in sorted(history.queue_offsets or (), key=lambda row: row.observed_ms):
         observed.setdefault(row.queue, []).append(row)
@@ -209,7 +209,7 @@ def with_rates_going_on(history: GroupHistory) -> GroupHistory:
 
 
 def _under(history: GroupHistory, strategy: str | None) -> GroupHistory:
-    """The history with this strategy for everybody; None: as it is."""
+    """Return the history with this strategy for all members; None: unchanged."""
     if strategy is None:
         return history
     return replace(
@@ -223,6 +223,6 @@ def _under(history: GroupHistory, strategy: str | None) -> GroupHistory:
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
-    """Null where one of them is not known."""
+    """Return the sum, or null if a value is unknown."""
     known = [value for value in values if value is not None]
     return float(sum(known)) if len(known) == len(values) else None

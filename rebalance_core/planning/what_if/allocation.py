@@ -1,4 +1,4 @@
-"""Who owns what in one settled state of a group, what differs between two, and what comes again."""
+"""Owners in a settled state of a group, the difference of two states, redelivery after a death."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,25 +16,24 @@ from rebalance_core.replay.history import Epoch
 from rebalance_core.replay.pop_reach import client_reaches
 from rebalance_core.replay.pop_tables import pop_metric_rows
 
-# When messages come again that a client had taken and not acknowledged when it died.
-#
-# A queue that one client owns is read again from the last commit once another has it. What is
-# popped is nobody's: it comes again when its invisible time is over (rocketmq.md §14).
-
 REVIVE_ROUND_MS = 2_000
-"""Beyond POP_REVIVE_WAIT_MS: recorded were 2 to 4 s from the end of the invisible time to the
-second delivery (rocketmq.md §14, an overloaded host)."""
+"""Added to POP_REVIVE_WAIT_MS: recordings show 2 to 4 s from the end of the invisible time to
+the second delivery (rocketmq.md §14, an overloaded host).
+"""
 POP_INVISIBLE_S = times.POP_INVISIBLE_MS / times.SECOND_MS
 
 
 @dataclass(frozen=True, slots=True)
 class Redelivery:
-    """The cost of a death: seconds until messages that the client held come again.
+    """Cost of a client's death: seconds until messages that it held come again.
 
-    No promise of RocketMQ's: a broker that is busy, or not up, revives later.
+    A queue that one client owns is read again from the last commit once another client has it. A
+    popped message belongs to no client: it comes again when its invisible time is over
+    (rocketmq.md §14). RocketMQ does not guarantee the times: a broker that is busy, or not up,
+    revives later.
 
     Attributes:
-        from_s: The first of them; the client may just have taken its oldest one almost the whole
+        from_s: The first of them; the client may have taken its oldest message almost the whole
             invisible time before.
         to_s: The last of them.
         why: In words.
@@ -45,21 +44,21 @@ class Redelivery:
     why: str
 
     def __str__(self) -> str:
-        """In words, e.g. ``0 to 64 s``."""
+        """Return the seconds in words, e.g. ``0 to 64 s``."""
         return f"{self.from_s:g} to {self.to_s:g} s"
 
 
 def redelivery_after_death(
     rebalance_mode: str, invisible_time_s: float = POP_INVISIBLE_S
 ) -> Redelivery:
-    """Return when what a killed client had popped comes again.
+    """Return when messages that a killed client had popped come again.
 
-    Behind a proxy the client stays a member until its channel has expired and a scan finds out;
+    Behind a proxy the client stays a member until its channel has expired and a scan detects it;
     until then the proxy renews what it held. Recorded: 119 to 129 s, and messages again after 130
-    to 165 s (rocketmq.md §14). What could not be handed to the client any more comes at once.
+    to 165 s (rocketmq.md §14). Messages that could no longer be handed to the client come at once.
 
     Args:
-        rebalance_mode: Of the client: PROXY, or one that pops from brokers.
+        rebalance_mode: Of the client: PROXY, or a mode that pops from brokers.
         invisible_time_s: The invisible time of its pops.
 
     >>> str(redelivery_after_death("BROKER")), str(redelivery_after_death("PROXY"))
@@ -67,19 +66,16 @@ def redelivery_after_death(
     """
     revive_s = (times.POP_REVIVE_WAIT_MS + REVIVE_ROUND_MS) / times.SECOND_MS
     if rebalance_mode != PROXY_REBALANCE:
-        why = f"popped before the death, again after {invisible_time_s:g} s and 2 to 4 s more"
+        why = f"popped before the death, redelivered after {invisible_time_s:g} s and 2 to 4 s more"
         return Redelivery(0.0, invisible_time_s + revive_s, why)
     expiry_s = times.PROXY_CHANNEL_EXPIRY_MS / times.SECOND_MS
     scan_s = times.CHANNEL_SCAN_MS / times.SECOND_MS
     why = (
-        f"the proxy renews until the channel has expired ({expiry_s:g} s) and a scan finds out "
-        f"({scan_s:.0f} s); then up to {invisible_time_s:g} s and 2 to 4 s more"
+        f"the proxy renews until the channel has expired ({expiry_s:g} s) and a scan "
+        f"detects it ({scan_s:.0f} s); then up to {invisible_time_s:g} s and 2 to 4 s more"
     )
     latest_s = expiry_s + scan_s + invisible_time_s + revive_s
     return Redelivery(expiry_s - times.GRPC_HEARTBEAT_MS / times.SECOND_MS, latest_s, why)
-
-
-# Who owns what in one settled state of a group, and what differs between two.
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,25 +96,25 @@ class PopFigures:
 
 @dataclass(frozen=True)
 class Allocation:
-    """The settled allocation of a group.
+    """Settled allocation of a group.
 
     Attributes:
-        strategy: What all members use; ``strategy.of_rocketmq`` says whether RocketMQ has it.
-        client_ids: cidAll, one entry a process.
+        strategy: What all members use; ``strategy.of_rocketmq`` states whether RocketMQ has it.
+        client_ids: cidAll, an entry per process.
         owners: Queue -> client ids; () is none. All readable queues of the group's topics, and
-            what is held beside them (a frozen topic, CONFIG's missing queues), in RocketMQ's order.
+            other queues held (a frozen topic, CONFIG's missing queues), in RocketMQ's order.
         loads: Client id -> queues that it holds, in Java's order of the members.
         orphaned: Readable queues with no owner.
         shared: Queues held by more than one process.
-        frozen_topics: Topics without a readable queue, or whose strategy throws: members keep what
-            they hold of them, joiners get nothing.
-        figures: The rows of `group_metrics`; of the state before, what it moves is everything.
+        frozen_topics: Topics without a readable queue, or whose strategy throws: members keep the
+            queues they hold there, joiners get nothing.
+        figures: The rows of `group_metrics`; in the state before, everything counts as moved.
         pop: Figures of each topic whose queues members share; none of those is in ``owners``.
         reach: Client id -> queues of shared topics that it may take messages from.
         unused_modes: Topics with the request mode POP that no member asks a broker for.
-        redelivery: What a death costs where a topic is shared; None: none is.
-        mixed: The members, where clients of several languages divide; None: they are of one.
-        unknown: Client ids of which nobody knows which queues they hold beside those here.
+        redelivery: What a death costs where a topic is shared; None: no topic is.
+        mixed: The members, where clients of several languages divide; None: of one language.
+        unknown: Client ids that may hold queues beside those here.
     """
 
     strategy: PlanningStrategy
@@ -138,7 +134,7 @@ class Allocation:
 
     @property
     def peak(self) -> int:
-        """Most queues of one member."""
+        """Most queues of a member."""
         return max(self.loads.values(), default=0)
 
     @property
@@ -151,7 +147,7 @@ class Allocation:
 def allocation_of(
     group: PlannedGroup, epoch: Epoch, invisible_time_s: float = POP_INVISIBLE_S
 ) -> Allocation:
-    """The allocation of a group in its settled epoch.
+    """Return the allocation of a group in its settled epoch.
 
     Args:
         group: The group.
@@ -201,7 +197,7 @@ def _unused_modes(group: PlannedGroup, epoch: Epoch) -> tuple[str, ...]:
 def changed_owners(
     before: Allocation, after: Allocation
 ) -> dict[MessageQueue, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Queues whose owners differ -> owners before and after; queues that go away too."""
+    """Return queues whose owners differ -> owners before and after, removed queues included."""
     both = sort_queues(before.owners.keys() | after.owners.keys())
     pairs = ((queue, before.owners.get(queue, ()), after.owners.get(queue, ())) for queue in both)
     return {queue: (was, now) for queue, was, now in pairs if was != now}

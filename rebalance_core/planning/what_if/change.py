@@ -1,4 +1,4 @@
-"""What a planner wants to change: a value, built by small functions or read from a mapping.
+"""A planner's change: a value, built by small functions or read from a mapping.
 
 Changes are joined by ``|`` and happen at one instant: ``add_consumers(5) | lose_broker("b-1")``.
 """
@@ -25,13 +25,13 @@ from rebalance_core.planning.what_if.planned_group import (
 
 
 def _count_or_names(value: Any) -> int | tuple[str, ...]:
-    """How many, or names."""
+    """Read a number, or names."""
     several = isinstance(value, str | list | tuple)
     return table_keys.texts(value) if several else table_keys.whole(0, MOST_CONSUMERS)(value)
 
 
 def _template(value: Any) -> str:
-    """A template of client ids without a mistake."""
+    """Read a template of client ids, refusing mistakes."""
     if not isinstance(value, str):
         raise ValueError(f"expected text, e.g. {DEFAULT_TEMPLATE}")
     if mistakes := check_template(value):
@@ -58,19 +58,19 @@ def _by_name(name: str, check: Callable[[str, Any, list[str]], Any]) -> table_ke
 
 @dataclass(frozen=True)
 class Change:
-    """All that changes at one instant; the defaults change nothing.
+    """Changes at one instant; the defaults change nothing.
 
     Attributes:
         add_consumers: How many processes join; they subscribe all topics of the group.
         client_id_template: Their ids, see `new_client_ids`.
-        remove_consumers: How many leave (the last ones in Java's order of the ids), or which
-            client ids; an id leaves as many processes as it is named.
-        lose_broker: Brokers whose queues go away.
+        remove_consumers: How many leave (the last in Java's order of the ids), or which client ids;
+            an id leaves as many processes as it is named.
+        lose_broker: Brokers whose queues disappear.
         queues: Topic -> broker -> number of queues from now on (0: none); other brokers of the
-            topic stay as they are. A topic the group did not have is new, and everybody reads it.
-        strategy: What all members use from now on; None: what they used.
+            topic are unchanged. A topic the group did not have is new, and every member reads it.
+        strategy: What all members use from now on; None: unchanged.
         request_modes: Topic -> PULL or POP(share_queue_num=N) from now on.
-        rebalance_mode: Of all members from now on: CLIENT, BROKER or PROXY; None: what they had.
+        rebalance_mode: Of all members from now on: CLIENT, BROKER or PROXY; None: unchanged.
         language: Of the clients that join, e.g. GO; None: Java. Without a template their ids have
             the form that such a client makes.
     """
@@ -101,7 +101,7 @@ class Change:
             object.__setattr__(self, name, value)
 
     def __or__(self, other: Change) -> Change:
-        """Both at one instant: numbers add up, names are joined, of two values the last counts.
+        """Return both changes at one instant: numbers add up, names join, the last value wins.
 
         Raises:
             UsageError: One removes a number of consumers and the other names some.
@@ -124,7 +124,7 @@ class Change:
         )
 
     def __str__(self) -> str:
-        """In words, e.g. ``+2 consumers, without broker-a``."""
+        """Return the change in words, e.g. ``+2 consumers, without broker-a``."""
         removed = self.remove_consumers
         gone = _consumers(-removed) if isinstance(removed, int) else f"without {_list(removed)}"
         words = [
@@ -155,7 +155,7 @@ def _both(first: int | tuple[str, ...], second: int | tuple[str, ...]) -> int | 
 def add_consumers(
     count: int, client_id_template: str = DEFAULT_TEMPLATE, language: str | None = None
 ) -> Change:
-    """So many processes join; the template says how their ids look and so where they sort.
+    """Return a change by which processes join; the template determines how their ids sort.
 
     >>> str(add_consumers(1, language="GO"))
     '+1 consumer (GO)'
@@ -164,20 +164,20 @@ def add_consumers(
 
 
 def remove_consumers(count_or_ids: int | str | Sequence[str]) -> Change:
-    """So many processes leave, the last ones in Java's order; or these client ids."""
+    """Return a change by which processes leave, the last in Java's order or these client ids."""
     return read_change({"remove_consumers": count_or_ids})
 
 
 def lose_broker(*names: str) -> Change:
-    """These brokers' queues go away."""
+    """Return a change that removes these brokers' queues."""
     return Change(lose_broker=names)
 
 
 def set_queues(numbers: Mapping[str, Mapping[str, int]], *more: object) -> Change:
-    """Topic -> broker -> number of queues from now on: scale out or in, or a new topic.
+    """Return a change of queue numbers, topic -> broker -> number: scale out or in, or a new topic.
 
     Raises:
-        UsageError: it is no such mapping, or there is more than one argument.
+        UsageError: The argument is no such mapping, or there is more than one.
 
     >>> str(set_queues({"orders": {"broker-b": 0}}))
     'orders: 0 queues on broker-b'
@@ -195,15 +195,15 @@ def set_queues(numbers: Mapping[str, Mapping[str, int]], *more: object) -> Chang
 
 
 def switch_strategy(strategy: Strategy) -> Change:
-    """All members use another strategy."""
+    """Return a change by which all members use another strategy."""
     return Change(strategy=strategy)
 
 
 def set_request_mode(topic: str, mode: str, rebalance_mode: str | None = None) -> Change:
-    """Brokers serve the topic in this mode, e.g. ``POP(share_queue_num=1)``.
+    """Return a change of a topic's request mode, e.g. to ``POP(share_queue_num=1)``.
 
-    It counts for members with rebalance_mode BROKER (``clientRebalance=false``), which all get if
-    it is given.
+    It counts for members with rebalance_mode BROKER (``clientRebalance=false``), which the argument
+    sets for all.
     """
     return Change(request_modes={topic: mode}, rebalance_mode=rebalance_mode)
 
@@ -214,14 +214,15 @@ EDIT_NAMES = {
     "switch_strategy": "strategy",
     "switch_request_mode": "request_modes",
 }
-"""What scenarios call an edit that `Change` calls otherwise."""
+"""Scenarios' names for edits that `Change` names differently."""
 
 
 def read_change(given: Change | Mapping[str, Any]) -> Change:
-    """A change of a mapping: keys are the attributes of `Change` or the kinds of scenarios' edits.
+    """Return the change of a mapping: keys are attributes of `Change` or kinds of scenarios' edits.
 
     Raises:
-        UsageError: Every unknown key (the known and the nearest are listed) and wrong value.
+        UsageError: There are unknown keys (the message lists valid and nearest keys) or invalid
+            values.
 
     >>> str(read_change({"add_consumers": 2, "lose_broker": "broker-a"}))
     '+2 consumers, broker broker-a lost'
@@ -233,12 +234,12 @@ def read_change(given: Change | Mapping[str, Any]) -> Change:
             f"change = {given!r}: expected a Change or a mapping with keys {_list(_KEYS)}"
         )
     mistakes = [
-        f"change: {key} is {EDIT_NAMES[key]}; give one of them"
+        f"change: {key} is {EDIT_NAMES[key]}; use only one of them"
         for key in given
         if EDIT_NAMES.get(key) in given
     ]
     known = {key: _KEYS[EDIT_NAMES.get(key, key)] for key in (*_KEYS, *EDIT_NAMES)}
-    # None leaves what is, where that is the default
+    # None keeps the current value, where that is the default
     stated = {
         key: value
         for key, value in given.items()

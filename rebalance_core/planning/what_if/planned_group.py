@@ -1,6 +1,4 @@
-"""A group as a planner states it: who is there, what it reads, which queues and request modes
-there are.
-"""
+"""A group as a planner states it: its members, its topics, its queues and request modes."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,19 +27,16 @@ from rebalance_core.replay.member import Member, ProcessKey
 from rebalance_core.replay.shared_topics import SharedTopic, shared_topics
 from rebalance_core.strategies.texts import own_strategy
 
-# Queues by their number on each broker: topic -> broker name -> number of queues.
-
-
 _number_of_queues = whole(0, MOST_QUEUES)
 
 
 def check_queue_numbers(name: str, numbers: Any, mistakes: list[str]) -> dict[str, dict[str, int]]:
-    """The valid part of the mapping; the rest becomes mistakes.
+    """Return the valid part of the mapping; the rest becomes mistakes.
 
     Args:
-        name: How messages call the mapping.
+        name: The mapping's name in messages.
         numbers: Topic -> broker name -> number of queues, 0 or more.
-        mistakes: Gets one sentence per mistake.
+        mistakes: Receives a sentence per mistake.
     """
     example = 'e.g. {"orders": {"broker-a": 8}}'
     if not isinstance(numbers, Mapping) or not numbers:
@@ -74,7 +69,7 @@ def check_queue_numbers(name: str, numbers: Any, mistakes: list[str]) -> dict[st
 def queues_of_numbers(
     name: str, numbers: Any, mistakes: list[str]
 ) -> dict[str, tuple[MessageQueue, ...]]:
-    """Each topic's queues 0 to n - 1 of each broker, in RocketMQ's order; arguments as above.
+    """Return each topic's queues 0 to n - 1 of each broker, in RocketMQ's order.
 
     >>> [str(q.queue_id) + q.broker_name
     ...  for q in queues_of_numbers("queues", {"T": {"b": 1, "a": 2}}, [])["T"]]
@@ -91,19 +86,17 @@ def queues_of_numbers(
     return {topic: tuple(sorted_queues.get(topic, ())) for topic in right}
 
 
-# Request modes and rebalance modes as a planner states them.
-
 RequestModes = Mapping[str, "str | RequestMode"]
 """Topic -> ``PULL`` or ``POP(share_queue_num=N)``."""
 
 
 def read_request_modes(name: str, modes: Any, mistakes: list[str]) -> dict[str, RequestMode]:
-    """The modes by topic; what is wrong is left out and told.
+    """Return the modes by topic; invalid modes are left out and reported.
 
     Args:
-        name: How messages call the mapping.
+        name: The mapping's name in messages.
         modes: Topic -> its mode.
-        mistakes: Gets one sentence per mistake.
+        mistakes: Receives a sentence per mistake.
     """
     if not isinstance(modes, Mapping):
         mistakes.append(
@@ -132,22 +125,22 @@ read_rebalance_mode = one_of(*REBALANCE_MODES)
 def check_topics(
     modes: Mapping[str, RequestMode], known: Iterable[str], mistakes: list[str]
 ) -> None:
-    """Tells of every topic with a mode that the group does not have."""
+    """Add a mistake for every topic with a mode that the group does not have."""
     known = list(known)
     for topic in modes:
         if topic not in known:
             mistakes.append(
-                f"request_modes: {topic!r} is no topic of the group; topics: "
+                f"request_modes: {topic!r} is not a topic of the group; topics: "
                 f"{', '.join(known) or 'none'}{did_you_mean(topic, known)}"
             )
 
 
-# A group as a planner states it: who is there, what it reads, which queues there are.
-
 Members: TypeAlias = "Iterable[str] | Mapping[str, Iterable[str]]"
 Queues: TypeAlias = "Iterable[MessageQueue] | Mapping[str, Mapping[str, int]]"
 Strategy: TypeAlias = Any
-"""A text, a strategy of RocketMQ or of plans, or one of `rebalance_core.register_strategy`."""
+"""A text, a strategy of RocketMQ or of plans, or an object of
+`rebalance_core.register_strategy`.
+"""
 
 Process: TypeAlias = tuple[str, frozenset[str]]
 """Client id and the topics it subscribes."""
@@ -155,11 +148,11 @@ Process: TypeAlias = tuple[str, frozenset[str]]
 
 @dataclass(frozen=True)
 class PlannedGroup:
-    """One state of a group.
+    """A state of a group.
 
     Attributes:
-        processes: One entry a process in Java's order of the ids; a repeated id is a second process
-            under it.
+        processes: An entry per process in Java's order of the ids; a repeated id is a second
+            process under it.
         queues: Topic -> its readable queues in RocketMQ's order; a topic may have none.
         strategy: What all members use.
         message_model: CLUSTERING or BROADCASTING.
@@ -167,7 +160,7 @@ class PlannedGroup:
         request_modes: Of its topics; PULL where none is stated.
         rebalance_mode: Of all members: CLIENT, BROKER or PROXY.
         ordered: The listener is orderly.
-        languages: Of clients by id; those that it lacks are taken as Java.
+        languages: Of clients by id; missing ids count as Java.
     """
 
     processes: tuple[Process, ...]
@@ -182,7 +175,7 @@ class PlannedGroup:
 
     @property
     def client_ids(self) -> tuple[str, ...]:
-        """cidAll: one entry a process."""
+        """cidAll: an entry per process."""
         return tuple(client_id for client_id, _ in self.processes)
 
     def view(self) -> GroupView:
@@ -222,7 +215,7 @@ class PlannedGroup:
         return members
 
     def mixed(self) -> MixedGroup | None:
-        """The members that divide by themselves, if their clients are of several languages."""
+        """Return the members that divide by themselves, if their clients differ in language."""
         languages = {self.languages.get(client_id, JAVA) for client_id in self.client_ids}
         divides = self.message_model == CLUSTERING and self.rebalance_mode == CLIENT_REBALANCE
         if len(languages) < 2 or not divides or not self.strategy.of_rocketmq:
@@ -248,14 +241,14 @@ def read_group(
     ordered: bool = False,
     languages: Mapping[str, str] | None = None,
 ) -> PlannedGroup | None:
-    """The group that the arguments state; None if anything is wrong, which ``mistakes`` then says.
+    """Return the group that the arguments state, or None with the reasons in ``mistakes``.
 
     Args:
         members: Client ids (they subscribe every topic), or client id -> its topics.
         queues: Queues, or topic -> broker name -> number of queues.
         strategy: A text or an object.
         message_model: CLUSTERING or BROADCASTING.
-        mistakes: Gets one sentence per mistake.
+        mistakes: Receives a sentence per mistake.
         request_modes: Topic -> PULL or POP(share_queue_num=N).
         rebalance_mode: CLIENT, BROKER or PROXY.
         ordered: The listener is orderly.
@@ -287,7 +280,7 @@ def read_group(
 
 
 def read_strategy(strategy: Any, mistakes: list[str]) -> PlanningStrategy | None:
-    """The strategy, or None and one more mistake."""
+    """Return the strategy, or None and add a mistake."""
     if not isinstance(strategy, str | PlanningStrategy) and not hasattr(strategy, "allocate"):
         mistakes.append(f"strategy = {strategy!r}: expected a strategy text, e.g. AVG, or object")
         return None
@@ -299,7 +292,7 @@ def read_strategy(strategy: Any, mistakes: list[str]) -> PlanningStrategy | None
 
 
 def sort_processes(processes: Iterable[Process]) -> tuple[Process, ...]:
-    """By client id in Java's order; of one id as they come."""
+    """Return processes by client id in Java's order, keeping the order of equal ids."""
     return tuple(sorted(processes, key=lambda process: java_string_key(process[0])))
 
 
@@ -317,7 +310,7 @@ def _read_queues(queues: Any, mistakes: list[str]) -> dict[str, tuple[MessageQue
     right = [queue for queue in listed if isinstance(queue, MessageQueue)]
     times = Counter(right)
     mistakes += [
-        f"queues: {queue} is there {times[queue]} times" for queue in times if times[queue] > 1
+        f"queues: {queue} is listed {times[queue]} times" for queue in times if times[queue] > 1
     ]
     return {topic: tuple(of_topic) for topic, of_topic in by_topic(right).items()}
 
@@ -343,7 +336,7 @@ def _read_members(
 def _read_languages(
     languages: Mapping[str, str], members: Sequence[str], mistakes: list[str]
 ) -> dict[str, str]:
-    """The language of each member that has one; what is wrong is left out and told."""
+    """Return each member's language; invalid entries are left out and reported."""
     right: dict[str, str] = {}
     for client_id, language in languages.items():
         try:
@@ -352,7 +345,7 @@ def _read_languages(
             mistakes.append(f"languages.{client_id}: {error}")
         if client_id not in members:
             mistakes.append(
-                f"languages: {client_id!r} is no member{did_you_mean(client_id, members)}"
+                f"languages: {client_id!r} is not a member{did_you_mean(client_id, members)}"
             )
     return right
 
@@ -360,7 +353,7 @@ def _read_languages(
 def read_topics(
     client_id: str, given: Any, known: Iterable[str], mistakes: list[str]
 ) -> frozenset[str]:
-    """Topics that a member subscribes; each must be known."""
+    """Return the topics that a member subscribes; each must be known."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         mistakes.append(f"members: {client_id!r} subscribes {given!r}: expected a list of topics")
         return frozenset()
@@ -375,6 +368,6 @@ def read_topics(
 
 
 def refuse(mistakes: list[str]) -> None:
-    """Raises `UsageError` with every mistake, if there is any."""
+    """Raise `UsageError` with every mistake, if there is any."""
     if mistakes:
         raise UsageError("\n".join(mistakes))

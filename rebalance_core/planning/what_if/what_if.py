@@ -51,21 +51,19 @@ from rebalance_core.replay.topic_shares import strategy_key
 from rebalance_core.strategies import AllocationStrategy, parse_strategy
 from rebalance_core.strategies.texts import own_strategy
 
-# A group after a change: who is there then, and which queues.
-
 _Queues = dict[str, tuple[MessageQueue, ...]]
 
 
 def apply_change(
     group: PlannedGroup, change: Change, joining: Sequence[str] | None = None
 ) -> PlannedGroup:
-    """The group after all of the change, done at once; ``joining``: ids instead of invented ones.
+    """Return the group after the whole change at once; ``joining``: ids instead of invented ones.
 
-    Consumers leave, topics are created (all members read a new one), brokers are lost, consumers
+    Consumers leave, topics are created (all members read a new topic), brokers are lost, consumers
     join and read all topics of the group. New ids also differ from those of members that leave.
 
     Raises:
-        UsageError: Every client id, broker or number that does not fit the group.
+        UsageError: Client ids, brokers or numbers do not fit the group; the message lists all.
     """
     mistakes: list[str] = []
     queues = _queues(group, change, mistakes)
@@ -97,7 +95,7 @@ def apply_change(
 
 
 def _queues(group: PlannedGroup, change: Change, mistakes: list[str]) -> _Queues:
-    """Scaled, new and lost queues; a topic keeps its place even with none left."""
+    """Return scaled, new and lost queues; a topic without queues keeps its entry."""
     queues: _Queues = dict(group.queues)
     for topic, numbers in change.queues.items():
         untouched = [q for q in queues.get(topic, ()) if q.broker_name not in numbers]
@@ -107,8 +105,8 @@ def _queues(group: PlannedGroup, change: Change, mistakes: list[str]) -> _Queues
     for broker in change.lose_broker:
         if broker not in brokers:
             mistakes.append(
-                f"lose_broker: {broker!r} has no queue of the group; brokers:"
-                f" {', '.join(brokers) or 'none'}{did_you_mean(broker, brokers)}"
+                f"lose_broker: {broker!r} has no queue of the group; brokers: "
+                f"{', '.join(brokers) or 'none'}{did_you_mean(broker, brokers)}"
             )
     return {
         topic: tuple(queue for queue in of_topic if queue.broker_name not in change.lose_broker)
@@ -117,7 +115,7 @@ def _queues(group: PlannedGroup, change: Change, mistakes: list[str]) -> _Queues
 
 
 def _without(group: PlannedGroup, change: Change, mistakes: list[str]) -> list[Process]:
-    """The processes that stay."""
+    """Return the processes that stay."""
     leaving, processes = change.remove_consumers, list(group.processes)
     if isinstance(leaving, int):
         if leaving > len(processes):
@@ -128,8 +126,8 @@ def _without(group: PlannedGroup, change: Change, mistakes: list[str]) -> list[P
         if place is None:
             present = group.client_ids
             mistakes.append(
-                f"remove_consumers: {client_id!r} is not there (any more); members:"
-                f" {', '.join(present) or 'none'}{did_you_mean(client_id, present)}"
+                f"remove_consumers: {client_id!r} is not a member (any more); members: "
+                f"{', '.join(present) or 'none'}{did_you_mean(client_id, present)}"
             )
         else:
             del processes[place]
@@ -137,20 +135,20 @@ def _without(group: PlannedGroup, change: Change, mistakes: list[str]) -> list[P
 
 
 SEEDS = 20
-"""Sets of ids that the range of a what-if covers, beside its own."""
+"""Sets of ids that the range of a what-if covers, in addition to its own."""
 MOST_CELLS_DRAWN = 100_000
 """A group with more queues x processes has no range: each set of ids is a pass of all members."""
 
 
 @dataclass(frozen=True, repr=False)
 class WhatIf:
-    """Before and after; ``str()`` is a table to read.
+    """A group before and after a change; ``str()`` is a readable table.
 
     Attributes:
         change: What was asked.
         before: Today.
         after: Once every member has seen the change.
-        with_ids: How many queues move if the consumers that join have these ids; None: unknown.
+        with_ids: How many queues move if the joining consumers have these ids; None: unknown.
     """
 
     change: Change
@@ -160,9 +158,9 @@ class WhatIf:
 
     @cached_property
     def moves_range(self) -> tuple[int, int] | None:
-        """Fewest and most moves over `SEEDS` sets of ids of the consumers that join.
+        """Fewest and most moves over `SEEDS` sets of ids of the joining consumers.
 
-        The ids of processes that do not run yet are invented, and where they sort among the others
+        The ids of processes that do not run yet are invented, and their position among the others
         decides what a strategy moves. None: no process joins, the ids are the caller's own, or
         there are over `MOST_CELLS_DRAWN` queues x processes.
         """
@@ -179,7 +177,7 @@ class WhatIf:
 
     @property
     def movement(self) -> Movement:
-        """Count what the step moves, over all topics; ``after.figures.topics`` has it by topic.
+        """The step's movement over all topics; ``after.figures.topics`` has it by topic.
 
         Look at its ``caveat`` before you use ``minimum_moves`` or ``amplification``.
         """
@@ -202,11 +200,11 @@ class WhatIf:
 
     @property
     def moved(self) -> dict[MessageQueue, tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Queues whose owners differ -> owners before and after; queues that go away too."""
+        """Queues whose owners differ -> owners before and after, removed queues included."""
         return changed_owners(self.before, self.after)
 
     def __str__(self) -> str:
-        """The table of `what_if_table`."""
+        """Return the table of `what_if_table`."""
         return what_if_table(
             str(self.change),
             self.before,
@@ -216,13 +214,15 @@ class WhatIf:
         )
 
     def __repr__(self) -> str:
-        """One line."""
+        """Return a summary on one line."""
         spread = self.moves_range
         moves = "{} to {}".format(*spread) if spread and len(set(spread)) > 1 else self.moves
         return f"<WhatIf {self.change}: {moves} queues move, peak {self.after.peak}>"
 
     def to_pandas(self) -> Any:
-        """A pandas frame: a row a queue, its owners before and after, and whether they differ."""
+        """Return a pandas frame: each queue with its owners before and after, and if they
+        differ.
+        """
         import pyarrow as pa  # most callers print the result
 
         owners = (self.before.owners, self.after.owners)
@@ -238,7 +238,7 @@ class WhatIf:
         return pa.Table.from_pylist(rows).to_pandas()
 
     def _repr_html_(self) -> str:
-        """The table, for a notebook."""
+        """Return the table, for a notebook."""
         return f"<pre>{escape(str(self))}</pre>"
 
 
@@ -259,11 +259,11 @@ def what_if(
 
     Both states are settled: every member sees the same, current view. Retry topics are left out.
     Hypothetical strategies get the same lists as RocketMQ's own, so a member that does not
-    subscribe a topic counts under them too, and its share has no owner.
+    subscribe a topic counts under them, too, and its share has no owner.
 
     Args:
         members: Client ids (an id twice is two processes; all subscribe every topic), or client id
-            -> the topics it subscribes. Topics that nobody subscribes are not the group's.
+            -> the topics it subscribes. Topics without subscribers are not the group's.
         queues: Readable queues, or topic -> broker name -> number of queues.
         strategy: A text (`planning_strategy`) or an object.
         change: A `Change`, or a mapping with its attributes as keys.
@@ -271,15 +271,15 @@ def what_if(
         request_modes: Topic -> ``PULL`` or ``POP(share_queue_num=N)``, the mode by which brokers
             serve it to members that ask them; retry topics are always pulled.
         rebalance_mode: Of all members: CLIENT (they divide), BROKER (they ask a broker:
-            ``clientRebalance=false``, which only AVG and AVG_BY_CIRCLE go with), or PROXY (gRPC).
-        invisible_time_s: Seconds that a popped message is nobody else's.
+            ``clientRebalance=false``, only valid with AVG and AVG_BY_CIRCLE), or PROXY (gRPC).
+        invisible_time_s: Seconds for which a popped message is invisible to other clients.
         ordered: The listener is orderly, or FIFO behind a proxy. Orderly members never ask a
             broker, so POP has no effect on them; behind a proxy every client reaches every queue.
-        languages: Of clients by id, e.g. GO: each divides by the rules of its own. Those that it
-            lacks are taken as Java.
+        languages: Of clients by id, e.g. GO: each divides by the rules of its own. Missing ids
+            count as Java.
 
     Raises:
-        UsageError: Wrong input; the message has a line for each mistake.
+        UsageError: The input is invalid; the message has a line for each mistake.
 
     >>> result = what_if(["10.0.0.1@1#1", "10.0.0.2@1#1"], {"orders": {"broker-a": 8}}, "AVG",
     ...                  {"add_consumers": 1})
@@ -329,7 +329,7 @@ def what_if(
 
 
 def _settled(group: PlannedGroup, before: Settled, *, initial: bool) -> Epoch:
-    """The group's epoch once every member has run a pass."""
+    """Return the group's epoch once every member has run a pass."""
     view = group.view()
     previous = previous_owner(before.holdings, set(group.client_ids))
     allocation = group.strategy.as_allocation(previous)

@@ -1,4 +1,4 @@
-"""A what-if as text: figures before and after, then what changes, queue by queue."""
+"""A what-if as text: figures before and after, then the changes, queue by queue."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -10,10 +10,10 @@ from rebalance_core.planning.what_if.allocation import Allocation, PopFigures, c
 from rebalance_core.protocol.mixed_group import MixedGroup
 
 MOST_ROWS = 20
-"""Of consumers and of queues; what is left out is counted."""
+"""Rows of consumers and of queues; further rows are counted."""
 
 MOST_ALIKE = 2
-"""Of topics whose rows are the same but for the name; the others are counted."""
+"""Topics shown that differ only in their names; the others are counted."""
 
 NO_OWNER, GONE, NEW, SHARED = "(no owner)", "(gone)", "(new)", "(shared)"
 NO_MEANING = "n/a"
@@ -27,14 +27,14 @@ def what_if_table(
     lost_brokers: Sequence[str] = (),
     moves_range: tuple[int, int] | None = None,
 ) -> str:
-    """The table; ASCII but for the names, columns aligned.
+    """Return the table: ASCII except for names, with aligned columns.
 
     Args:
         change: What was asked, in words.
         before: Today.
         after: Once every member has seen the change.
-        lost_brokers: Names of brokers that the change takes away.
-        moves_range: Fewest and most moves over other ids of the consumers that join.
+        lost_brokers: Names of brokers that the change removes.
+        moves_range: Fewest and most moves over other ids of the joining consumers.
     """
     of_owners = [_by_topic(after.figures), _caveats(after.figures), _over_ids(moves_range)]
     parts = [
@@ -50,7 +50,7 @@ def what_if_table(
 
 
 def label(strategy: PlanningStrategy) -> str:
-    """The strategy's text, marked if RocketMQ has no such strategy."""
+    """Return the strategy's text, marked if RocketMQ has no such strategy."""
     return str(strategy) if strategy.of_rocketmq else f"{strategy} (not RocketMQ's)"
 
 
@@ -78,14 +78,14 @@ def _figures(before: Allocation, after: Allocation) -> Iterable[tuple[str, str, 
     if before.frozen_topics or after.frozen_topics:
         yield "frozen topics", _names(before.frozen_topics), _names(after.frozen_topics)
     yield "queues moved", "", str(step.moved)
-    yield "  that a living holder gave up", "", str(step.voluntary_moves)
+    yield "  that a live holder released", "", str(step.voluntary_moves)
     yield "  fewest for a balanced result", "", _meaningful(step, step.minimum_moves)
     yield "  moved / fewest", "", _meaningful(step, step.amplification)
     yield "queues kept", "", "-" if step.stickiness is None else f"{step.stickiness:.0%}"
 
 
 def _all_shared(before: Allocation, after: Allocation) -> bool:
-    """True if members share every queue: figures of owners mean nothing."""
+    """Return True if members share every queue, so that figures of owners have no meaning."""
     return bool(before.pop and after.pop) and not (before.owners or after.owners)
 
 
@@ -115,7 +115,7 @@ def _alike(topics: Iterable[tuple[str, Any]]) -> Iterator[tuple[Any, list[str], 
         kinds.setdefault(repr(kind), (kind, []))[1].append(name)
     for kind, names in kinds.values():
         left_out = len(names) - MOST_ALIKE
-        yield kind, names[:MOST_ALIKE], f"… {left_out} more alike" if left_out > 0 else ""
+        yield kind, names[:MOST_ALIKE], f"… {left_out} more like this" if left_out > 0 else ""
 
 
 def _over_ids(moves_range: tuple[int, int] | None) -> str:
@@ -123,8 +123,8 @@ def _over_ids(moves_range: tuple[int, int] | None) -> str:
         return ""
     low, high = moves_range
     return (
-        f"queues moved over 20 other sets of ids: {_range(low, high)} (the ids of consumers that "
-        "join are\ninvented, and where they sort among the others decides what moves)"
+        f"queues moved over 20 other sets of ids: {_range(low, high)} (the ids of joining "
+        "consumers are\ninvented, and their position among the others decides what moves)"
     )
 
 
@@ -133,7 +133,7 @@ def _unread(lost_brokers: Sequence[str]) -> str:
         return ""
     until = "it is back" if len(lost_brokers) == 1 else "they are back"
     names = ", ".join(lost_brokers)
-    return f"whatever the queues of {names} still hold is unread until {until}"
+    return f"messages left in the queues of {names} stay unread until {until}"
 
 
 def _caveats(figures: StepMovement) -> str:
@@ -145,17 +145,17 @@ def _caveats(figures: StepMovement) -> str:
 
 
 def _languages(group: MixedGroup | None) -> str:
-    """Whether clients of several languages divide alike, and else by which strategies they do."""
+    """Return whether clients of different languages divide alike, or else their strategies."""
     if group is None:
         return ""
     if group.unsure:
         names = ", ".join(sorted({str(member.language) for member in group.unsure}))
-        return f"languages: nobody knows which queues a client of {names} takes"
+        return f"languages: which queues a client of {names} takes is unknown"
     both = " and ".join(sorted({str(member.language) for member in group.members}))
     if not (group.unowned or group.several):
         return f"languages: {both} leave out no queue and read none twice"
     lines = [
-        f"languages: {both} do not divide alike: {len(group.unowned)} queues left out, "
+        f"languages: {both} divide differently: {len(group.unowned)} queues left out, "
         f"{len(group.several)} read by several"
     ]
     if alike := group.alike_by():
@@ -164,7 +164,7 @@ def _languages(group: MixedGroup | None) -> str:
 
 
 def _sharing(before: Allocation, after: Allocation) -> str:
-    """Topics that members share, before and after, what a death costs, and modes without effect."""
+    """Return the shared topics before and after, what a death costs, and modes without effect."""
     rows: list[tuple[str, str, str]] = []
     popped = dict.fromkeys((*before.pop, *after.pop))
     for (was, now), some, more in _alike(
@@ -178,7 +178,7 @@ def _sharing(before: Allocation, after: Allocation) -> str:
             rows.append((more, "", ""))
     if rows:
         rows.append(
-            ("held by a dead one, again after", str(before.redelivery or "-"),
+            ("held by a dead client, redelivered after", str(before.redelivery or "-"),
              str(after.redelivery or "-"))
         )  # fmt: skip
         rows.insert(0, ("shared queues", "before", "after"))
@@ -259,7 +259,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _meaningful(row: Movement, figure: float | None) -> str:
-    """A figure of movement against the minimum; `_caveats` says why there is none."""
+    """Return a figure of movement against the minimum; `_caveats` explains a missing figure."""
     return _number(figure) if row.caveat is None else NO_MEANING
 
 
@@ -270,7 +270,7 @@ def _number(figure: float | None) -> str:
 
 
 def _aligned(rows: Iterable[Sequence[str]]) -> str:
-    """Rows of texts, columns two spaces apart."""
+    """Return rows of texts with columns two spaces apart."""
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(

@@ -110,7 +110,7 @@ def test_processes_of_one_id_are_one_member() -> None:
 
 
 def test_owners_must_be_members() -> None:
-    with pytest.raises(UsageError, match="no members: y"):
+    with pytest.raises(UsageError, match="not members: y"):
         movement({}, "x", owned("xy"))
 
 
@@ -157,13 +157,13 @@ def test_of_even_ones_the_one_that_moves_least_wins() -> None:
     assert best is not None
     assert best.strategy == "HASH2"
     assert "HASH: 2.00" in best.reason
-    assert "moves least, 7 queues (AVG: 9)" in best.reason
+    assert "moves the fewest, 7 queues (AVG: 9)" in best.reason
 
 
 def test_equal_ones_are_called_equal_and_no_group_at_all_is_no_failure() -> None:
     best = best_of([row("AVG"), row("recorded")])
     assert best is not None
-    assert (best.strategy, best.reason) == ("AVG", "no other does better or worse")
+    assert (best.strategy, best.reason) == ("AVG", "no other strategy does better or worse")
     empty = best_of([row("AVG", mean_peak_ratio=None), row("HASH", mean_peak_ratio=None)])
     assert empty is not None
     assert best_of([row("STICKY_BALANCED")]) is None

@@ -90,8 +90,8 @@ def test_only_what_an_edit_concerns_is_touched_and_edits_travel() -> None:
 def test_a_switch_that_every_strategy_replaces_is_told() -> None:
     switch = scenario('kind = "switch_strategy"; group = "*"; strategy = "AVG_BY_CIRCLE"')
     assert list(idle_switches(variants_of([switch], strategies(), (0,)))) == []
-    [told] = idle_switches(variants_of([switch], strategies("AVG"), (0, 1)))
-    assert "recorded" in told
+    [warning] = idle_switches(variants_of([switch], strategies("AVG"), (0, 1)))
+    assert "recorded" in warning
 
 
 def test_pop_is_a_strategy_of_its_own_that_replaces_request_modes() -> None:
@@ -105,5 +105,5 @@ def test_pop_is_a_strategy_of_its_own_that_replaces_request_modes() -> None:
     assert variants.of_rocketmq() == [(0, "AVG")]
     assert [(number, mode.share_queue_num) for number, mode in variants.popped()] == [(1, -1)]
     [warning] = idle_switches(variants)
-    assert "switch_request_mode does not show under --strategy POP" in warning
+    assert "switch_request_mode has no effect under --strategy POP" in warning
     assert list(idle_switches(variants_of([switch], found[:1], (0,)))) == []

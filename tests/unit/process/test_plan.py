@@ -273,15 +273,15 @@ def test_a_history_is_the_edited_one(edit: Any) -> None:
     assert plain(found.tables["cluster_events"]) == plain(expected)
     assert plain(found.tables["consumer_groups"]) == plain(given["consumer_groups"])
     assert (found.first_ms, histories.of(0).first_ms) == ({CLUSTER: END_MS + 600_000}, {})
-    assert edits_of(given, edit).told(histories.warnings()) == ()
+    assert edits_of(given, edit).all_warnings(histories.warnings()) == ()
 
 
 def test_what_matches_nothing_and_cannot_be_done_is_told() -> None:
     remove = scenario('kind = "remove_consumers"; at = "+1m"; group = "g"; count = 9')
     given = tables_of(cluster_events=dump())
     edits = edits_of(given, remove, NOWHERE)
-    unmatched, warning = edits.told(Histories(given, edits).warnings())
-    assert 'cluster = "d*" matches none' in unmatched
+    unmatched, warning = edits.all_warnings(Histories(given, edits).warnings())
+    assert 'cluster = "d*" matches no cluster' in unmatched
     assert "9" in warning
 
 

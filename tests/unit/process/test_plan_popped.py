@@ -155,7 +155,7 @@ def test_a_wrong_text_is_refused_with_the_valid_form(text: str) -> None:
     mistakes: list[str] = []
     read_strategies([text], mistakes)
     assert len(mistakes) == 1
-    assert "valid is POP(share_queue_num=N)" in mistakes[0]
+    assert "expected POP(share_queue_num=N)" in mistakes[0]
 
 
 # Groups that share client instances are played together in a plan, each with its edits.

@@ -166,7 +166,7 @@ def test_why_amplification_means_nothing() -> None:
     assert told["empty"] is None
     assert told["orphaned"] == "queues without an owner"
     assert told["uneven"] == "members broadcast or subscribe differently"
-    assert told["frozen"] == told["frozen once"] == "frozen: members keep what they hold"
+    assert told["frozen"] == told["frozen once"] == "frozen: members keep their queues"
     last = summary_of(step(0), step(1, counted=False, status="FROZEN"))
     assert (last["frozen"], last["caveat"]) == (True, told["frozen"])
 

@@ -46,7 +46,10 @@ def test_a_whole_file() -> None:
         ('change = "upgrade="\ngroups = "g"', "s.toml:1: change = 'upgrade='"),
         ('change = "switch-strategy=AVGG"\ngroups = "g"', "did you mean AVG"),
         (f'{ASKED}[plans]\npause = "-5s"', "s.toml:4: pause = '-5s'"),
-        (f"{ASKED}[plans]\nsurge = 0\nunavailable = 0", "s.toml:4: surge and unavailable are 0"),
+        (
+            f"{ASKED}[plans]\nsurge = 0\nunavailable = 0",
+            "surge and unavailable are both 0",
+        ),
         (f'{ASKED}[plans]\nsurge = [0, "0%"]\nunavailable = "0%"', "no member would ever"),
         (f"{ASKED}[budgets]\nmax_readagain = 1", "did you mean max_read_again?"),
         (f"{ASKED}[budgets]\nmax_no_owner_s = -1", "expected a number from 0 up"),
@@ -96,7 +99,7 @@ def test_the_scenario_that_is_written_is_the_one_that_was_searched(change: str) 
 
 def test_the_strategy_block_says_what_kubernetes_cannot() -> None:
     assumed = [
-        "# Assumed: the pods of a step start in one instant.",
+        "# Assumed: the pods of a step start at the same instant.",
         "# Assumed: a pod is Ready once its consumer has joined the group.",
     ]
     assert RolloutPlan("25%", 0, ready_ms=4_100).as_strategy() == (
@@ -108,6 +111,6 @@ def test_the_strategy_block_says_what_kubernetes_cannot() -> None:
     assert [line for line in paused.splitlines() if line.startswith("#")] == [
         *assumed,
         "# minReadySeconds holds ready_after and the pause of 5s",
-        "# so old pods stop after the pause; simulated: before it",
-        "# Kubernetes chooses which pods go; simulated: first_first",
+        "# so old pods stop after the pause; the simulation stops them before it",
+        "# Kubernetes chooses which pods stop; the simulation: first_first",
     ]

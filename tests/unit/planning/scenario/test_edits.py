@@ -68,7 +68,7 @@ def test_remove_consumers(how: str, event_type: str, detail: str | None) -> None
 
 def test_more_than_there_are_is_told() -> None:
     rows, said = edited(dump(), 'kind = "remove_consumers"; group = "g"; count = 9')
-    assert said == ("s#1: g has 4 members then, not 9",)
+    assert said == ("s#1: g has 4 members at that time, not 9",)
     assert last(replayed(rows))["status"] == "EMPTY"
 
 
@@ -140,7 +140,7 @@ def test_a_recorded_return_of_a_master_that_an_edit_holds_away_is_dropped() -> N
     assert [r["event_type"] for r in rows[2:]] == ["MASTER_DOWN", "MASTER_UP"]
     assert rows[2]["detail"] == "ACTING"
     assert rows[3]["event_ms"] == 7 * MINUTE_MS
-    assert warnings == ("s#1: broker a has no master already",)
+    assert warnings == ("s#1: broker a already has no master",)
 
 
 def test_a_master_that_the_log_has_away_stays_away() -> None:
@@ -149,7 +149,7 @@ def test_a_master_that_the_log_has_away_stays_away() -> None:
     assert [r["event_type"] for r in rows[2:]] == ["MASTER_DOWN"]
     down = 'kind = "lose_broker"; broker = "a"', 'kind = "lose_master"; broker = "a"'
     _, warnings = edited(dump(), *down)
-    assert warnings == ("s#2: broker a is down already",)
+    assert warnings == ("s#2: broker a is already down",)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_mixed_subscriptions(what: str, topics: list[list[str]]) -> None:
 def test_an_edit_before_the_first_event_is_told() -> None:
     rows, said = edited(dump(), 'kind = "rolling_restart"; at = "-2h"; group = "g"')
     assert rows == edited(dump())[0]
-    assert said == ("s#1: g has no member then",)
+    assert said == ("s#1: g has no member at that time",)
 
 
 def test_patterns_that_match_nothing_are_told() -> None:
@@ -260,7 +260,7 @@ def test_patterns_that_match_nothing_are_told() -> None:
     assert said == (
         's.toml:3: group = "gg" matches none of 1 groups; did you mean g?',
         's.toml:7: broker = "zz*" matches none of 2 brokers',
-        's.toml:10: cluster = "d" matches none',
+        's.toml:10: cluster = "d" matches no cluster',
     )
 
 

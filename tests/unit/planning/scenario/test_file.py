@@ -107,7 +107,7 @@ def test_every_mistake_of_every_file_at_once(tmp_path: Path) -> None:
 def test_two_files_of_one_name(tmp_path: Path) -> None:
     for name in ("one.toml", "two.toml"):
         (tmp_path / name).write_text(GOOD)
-    with pytest.raises(UsageError, match=r"two\.toml:1: name = 'n' is that of .*one\.toml too"):
+    with pytest.raises(UsageError, match=r"two\.toml:1: name = 'n' is already used in .*one\.toml"):
         read_scenarios([tmp_path / "one.toml", tmp_path / "two.toml"])
 
 

@@ -74,7 +74,7 @@ def test_clients_that_divide_themselves_are_told_of() -> None:
     rows, said = edited(before, POPS)
     assert said == (
         "s#1: no member of g asks a broker, so the mode has no effect; "
-        'rebalance_mode = "BROKER" makes them',
+        'set rebalance_mode = "BROKER" to make them ask',
     )
     assert types(rows, before) == ["REQUEST_MODE"]
     assert replayed(rows)["epochs"][-1]["queues"] == 18
@@ -109,7 +109,7 @@ def test_retry_topics_are_always_pulled() -> None:
         dump(), 'kind = "switch_request_mode"; group = "g"; topic = "%RETRY%g"; mode = "POP"'
     )
     assert modes(rows) == []
-    assert "s#1: g has no topic that it could be set for" in said
+    assert "s#1: g has no topic whose mode could be set" in said
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_retry_topics_are_always_pulled() -> None:
         ('kind = "switch_request_mode"; group = "g"', "mode"),
         ('kind = "switch_request_mode"; group = "g"; mode = "pop"', "did you mean POP?"),
         ('kind = "switch_request_mode"; group = "g"; mode = "PULL"; share_queue_num = 1',
-         "share_queue_num goes with mode = 'POP' only"),
+         "share_queue_num is valid with mode = 'POP' only"),
         ('kind = "switch_request_mode"; group = "g"; mode = "POP"; share_queue_num = -2',
          "expected a whole number from -1"),
         ('kind = "switch_request_mode"; group = "g"; mode = "POP"; share = 2',

@@ -119,7 +119,7 @@ def test_changes_add_up() -> None:
     ("given", "said"),
     [
         ({"request_modes": {"T": "POP"}}, "valid: PULL, POP(share_queue_num=N)"),
-        ({"request_modes": {"orders": "PULL"}}, "'orders' is no topic of the group"),
+        ({"request_modes": {"orders": "PULL"}}, "'orders' is not a topic of the group"),
         ({"request_modes": {"%RETRY%g": "POP(share_queue_num=1)"}}, "always pulled"),
         ({"request_modes": "POP"}, "expected topic -> request mode"),
         ({"rebalance_mode": "BROKERS"}, "did you mean BROKER?"),

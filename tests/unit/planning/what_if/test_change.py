@@ -96,14 +96,14 @@ def test_every_mistake_is_named_at_once() -> None:
         (["x"], QUEUES, {"lose_broker": "broker-b"}, "did you mean broker-a?"),
         (["x"], QUEUES, {"lose_broker": 3}, "lose_broker = 3"),
         (["x"], QUEUES, {"remove_consumers": 2}, "has only 1"),
-        (["x"], QUEUES, {"remove_consumers": ["x", "x"]}, "'x' is not there"),
+        (["x"], QUEUES, {"remove_consumers": ["x", "x"]}, "'x' is not a member"),
         (["x"], QUEUES, {"add_consumers": True}, "add_consumers = True"),
         (["x"], QUEUES, {"add_consumers": 1, "client_id_template": "{m}"}, "field {m}"),
         (["x"], QUEUES, {"add_consumers": 1, "client_id_template": "{"}, "client_id_template"),
         (["x"], QUEUES, {"add_consumers": 1, "client_id_template": 1}, "client_id_template = 1"),
         (["x"], QUEUES, {"add_consumers": 1, "client_id_template": "{n:q}"}, "{n:q}"),
-        (["x"], QUEUES, {"add_consumers": 2, "client_id_template": "y"}, "'y' is there already"),
-        (["x"], QUEUES, {"add_consumers": 1, "client_id_template": "x"}, "'x' is there already"),
+        (["x"], QUEUES, {"add_consumers": 2, "client_id_template": "y"}, "'y' already exists"),
+        (["x"], QUEUES, {"add_consumers": 1, "client_id_template": "x"}, "'x' already exists"),
         (["x"], QUEUES, {"queues": {"orders": {"broker-a": 70_000}}}, "0 to 65,536"),
         (["x"], QUEUES, {"strategy": 7}, "strategy = 7"),
     ],
@@ -152,7 +152,7 @@ def test_an_edit_goes_by_its_name_in_scenarios_too() -> None:
         zip(("new_topic", "switch_strategy", "switch_request_mode"), plain.values(), strict=True)
     )
     assert read_change(named) == read_change(plain)
-    with pytest.raises(UsageError, match="new_topic is queues; give one of them"):
+    with pytest.raises(UsageError, match="new_topic is queues; use only one of them"):
         read_change({"queues": {}, "new_topic": {}})
 
 
